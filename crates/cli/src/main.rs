@@ -1,0 +1,3 @@
+//! The `belljar` command.
+#![forbid(unsafe_code)]
+fn main() {}

@@ -1,0 +1,2 @@
+//! Rules about the repository, kept as checks.
+fn main() {}
