@@ -1,1 +1,20 @@
-//! contract
+//! Everything that crosses a process boundary: the job, its result, the runner's log events, the ids.
+//!
+//! No I/O, no clock, no environment: text and bytes come in, values and complete lists of problems go out.
+//! A value of a type in here has been checked; nothing downstream checks it again.
+
+#![forbid(unsafe_code)]
+
+pub mod event;
+pub mod failure;
+pub mod id;
+pub mod isolation;
+pub mod job;
+pub mod json;
+pub mod path;
+pub mod problem;
+pub mod result;
+pub mod schema;
+pub mod version;
+
+mod decode;

@@ -1,1 +1,8 @@
-//! policy
+//! Pure decisions: what a job may do.
+//!
+//! No I/O, no clock. Each decision answers with a value that only this crate can make, such as
+//! [`admission::Admitted`]: whoever holds one holds a decision that was taken here.
+
+#![forbid(unsafe_code)]
+
+pub mod admission;

@@ -1,0 +1,122 @@
+//! The job: what is to be done in one sandbox (`spec/1 §Job Specification`; `spec/5 §4` where that adds to it).
+//!
+//! [`Job::parse`] is the only way to get one. It refuses unknown, repeated, missing and mistyped members at any depth
+//! and lists every one of them.
+
+pub mod constraints;
+pub mod context;
+pub mod step;
+
+use crate::decode::{At, Decode, Fields, decode_document};
+use crate::id::{JobId, TaskId};
+use crate::job::constraints::Constraints;
+use crate::job::context::{Context, Inference};
+use crate::job::step::Step;
+use crate::json::{self, Node};
+use crate::path::StepPath;
+use crate::problem::Problems;
+use crate::version::ProtocolVersion;
+use schemars::JsonSchema;
+use std::collections::BTreeSet;
+
+/// A job that has been read whole and found well-formed.
+#[derive(Debug, Clone, PartialEq, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Job {
+    /// The version of this contract the job is written in.
+    pub protocol_version: ProtocolVersion,
+    /// This job.
+    pub job_id: JobId,
+    /// The task it belongs to.
+    pub task_id: TaskId,
+    /// The skill this job was made from, for the record (`spec/5 §4.1`).
+    #[schemars(default, with = "String", skip_serializing_if = "Option::is_none")]
+    pub skill_id: Option<String>,
+    /// Limits and permissions.
+    pub constraints: Constraints,
+    /// Which models may be used; without it none may.
+    #[schemars(default, with = "Inference", skip_serializing_if = "Option::is_none")]
+    pub inference: Option<Inference>,
+    /// What the agent is told.
+    #[schemars(default, with = "Context", skip_serializing_if = "Option::is_none")]
+    pub context: Option<Context>,
+    /// What is done, in this order.
+    pub steps: Vec<Step>,
+    /// Files of the workspace to keep after the run, besides everything under `/job/artifacts`.
+    #[schemars(default)]
+    pub artifacts: Vec<StepPath>,
+}
+
+/// A document that is no job: every problem, and whatever ids could still be read, so that the answer can be matched.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a valid job: {problems}")]
+pub struct InvalidJob {
+    /// `job_id`, if it was a string.
+    pub job_id: Option<String>,
+    /// `task_id`, if it was a string.
+    pub task_id: Option<String>,
+    /// What is wrong.
+    pub problems: Problems,
+}
+
+// === impl Job ===
+
+impl Job {
+    /// Reads a job from a JSON document.
+    ///
+    /// # Errors
+    /// [`InvalidJob`] with every problem found; nothing of the job may be carried out then.
+    pub fn parse(document: &[u8]) -> Result<Self, InvalidJob> {
+        let node = json::parse(document).map_err(|problem| InvalidJob {
+            job_id: None,
+            task_id: None,
+            problems: problem.into(),
+        })?;
+        decode_document(&node).map_err(|problems| InvalidJob {
+            job_id: echo(&node, "job_id"),
+            task_id: echo(&node, "task_id"),
+            problems,
+        })
+    }
+}
+
+/// The member's text as it was sent; an absurdly long one is no id and isn't sent back.
+fn echo(node: &Node, name: &str) -> Option<String> {
+    const LONGEST_ECHO: usize = 200;
+    node.member(name).and_then(Node::as_str).filter(|text| text.len() <= LONGEST_ECHO).map(str::to_owned)
+}
+
+impl Decode for Job {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let mut fields = Fields::open(node, at)?;
+        let protocol_version = fields.required("protocol_version");
+        let job_id = fields.required("job_id");
+        let task_id = fields.required("task_id");
+        let skill_id = fields.optional("skill_id");
+        let constraints = fields.required("constraints");
+        let inference = fields.optional("inference");
+        let context = fields.optional("context");
+        let steps: Option<Vec<Step>> = fields.required("steps");
+        let artifacts = fields.or("artifacts", Vec::new());
+        for repeated in steps.as_deref().map(repeated_ids).unwrap_or_default() {
+            fields.refuse(format!("the step id {repeated:?} more than once"), "each step id once in $.steps");
+        }
+        fields.finish()?;
+        Some(Self {
+            protocol_version: protocol_version?,
+            job_id: job_id?,
+            task_id: task_id?,
+            skill_id: skill_id?,
+            constraints: constraints?,
+            inference: inference?,
+            context: context?,
+            steps: steps?,
+            artifacts: artifacts?,
+        })
+    }
+}
+
+fn repeated_ids(steps: &[Step]) -> BTreeSet<&str> {
+    let mut seen = BTreeSet::new();
+    steps.iter().filter_map(|step| step.id.as_deref()).filter(|id| !seen.insert(*id)).collect()
+}

@@ -1,0 +1,125 @@
+//! What the agent is told and which models it may ask (`spec/1 §Context Supplied to SBA`, `§Inference Models`).
+
+use crate::decode::{At, Decode, Fields};
+use crate::json::Node;
+use schemars::JsonSchema;
+use serde_json::{Map, Value};
+
+/// Which models the job may use.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Inference {
+    /// The only models that may be asked; at least one.
+    #[schemars(length(min = 1))]
+    pub allowed_models: Vec<String>,
+    /// Where they are; unset lets the host choose.
+    #[schemars(default, with = "InferenceSource", skip_serializing_if = "Option::is_none")]
+    pub source: Option<InferenceSource>,
+}
+
+/// Where inference comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+pub enum InferenceSource {
+    /// Models on the node.
+    Worker,
+    /// Models behind the orchestrator's API egress.
+    ApiEgress,
+}
+
+/// What every request to a model carries.
+#[derive(Debug, Clone, PartialEq, Default, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Context {
+    /// Identity, role, responsibilities and non-goals of the agent.
+    #[schemars(default, with = "String", skip_serializing_if = "Option::is_none")]
+    pub baseline_context: Option<String>,
+    /// The project: id, name, slug, scope.
+    #[schemars(default, with = "String", skip_serializing_if = "Option::is_none")]
+    pub project_context: Option<String>,
+    /// The task: id, name, status, what counts as done.
+    #[schemars(default, with = "String", skip_serializing_if = "Option::is_none")]
+    pub task_context: Option<String>,
+    /// What the work must satisfy.
+    #[schemars(default)]
+    pub requirements: Vec<String>,
+    /// What the outcome is checked against.
+    #[schemars(default)]
+    pub acceptance_criteria: Vec<String>,
+    /// How the work should be done, by name.
+    #[schemars(default)]
+    pub preferences: Map<String, Value>,
+    /// Text that the user adds.
+    #[schemars(default, with = "String", skip_serializing_if = "Option::is_none")]
+    pub additional_context: Option<String>,
+    /// Skills to fetch.
+    #[schemars(default)]
+    pub skill_ids: Vec<String>,
+    /// Skills given inline, in any form; `null` for none.
+    #[schemars(default)]
+    pub skills: Option<Value>,
+}
+
+// === Decode ===
+
+impl Decode for Inference {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let mut fields = Fields::open(node, at)?;
+        let allowed_models: Option<Vec<String>> = fields.required("allowed_models");
+        let source = fields.optional("source");
+        if allowed_models.as_ref().is_some_and(Vec::is_empty) {
+            fields.refuse("no allowed model", "at least one model in `allowed_models`");
+        }
+        fields.finish()?;
+        Some(Self { allowed_models: allowed_models?, source: source? })
+    }
+}
+
+impl Decode for InferenceSource {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        match node.as_str() {
+            Some("worker") => Some(Self::Worker),
+            Some("api_egress") => Some(Self::ApiEgress),
+            _ => at.mistyped(node, "\"worker\" or \"api_egress\""),
+        }
+    }
+}
+
+impl Decode for Context {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let mut fields = Fields::open(node, at)?;
+        let baseline_context = fields.optional("baseline_context");
+        let project_context = fields.optional("project_context");
+        let task_context = fields.optional("task_context");
+        let requirements = fields.or("requirements", Vec::new());
+        let acceptance_criteria = fields.or("acceptance_criteria", Vec::new());
+        let preferences = fields.or("preferences", Members(Map::new()));
+        let additional_context = fields.optional("additional_context");
+        let skill_ids = fields.or("skill_ids", Vec::new());
+        let skills: Option<Option<Value>> = fields.optional("skills");
+        fields.finish()?;
+        Some(Self {
+            baseline_context: baseline_context?,
+            project_context: project_context?,
+            task_context: task_context?,
+            requirements: requirements?,
+            acceptance_criteria: acceptance_criteria?,
+            preferences: preferences?.0,
+            additional_context: additional_context?,
+            skill_ids: skill_ids?,
+            skills: skills?.filter(|skills| !skills.is_null()),
+        })
+    }
+}
+
+/// An object of anything.
+struct Members(Map<String, Value>);
+
+impl Decode for Members {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        match Value::decode(node, at)? {
+            Value::Object(members) => Some(Self(members)),
+            _ => at.mistyped(node, "an object"),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! `list_tree`: what a directory holds, as data.
+
+use crate::decode::{At, Decode, Fields};
+use crate::job::constraints::Positive;
+use crate::json::Node;
+use crate::path::StepPath;
+use schemars::JsonSchema;
+
+/// Arguments of `list_tree`; all of them may be left out.
+#[derive(Debug, Clone, PartialEq, Eq, Default, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ListTree {
+    /// The directory; the workspace's root if unset.
+    #[schemars(default, with = "StepPath", skip_serializing_if = "Option::is_none")]
+    pub path: Option<StepPath>,
+    /// How deep to go; 1 lists the directory alone. Unset: all the way.
+    #[schemars(
+        default,
+        with = "u32",
+        skip_serializing_if = "Option::is_none",
+        range(min = 1, max = 4_294_967_295_u64)
+    )]
+    pub max_depth: Option<u32>,
+    /// Only entries whose path below `path` matches, such as `**/*.rs`; directories are still entered.
+    #[schemars(default, with = "String", skip_serializing_if = "Option::is_none")]
+    pub glob: Option<String>,
+    /// Entries to return at most; more are left out and flagged.
+    #[schemars(
+        default,
+        with = "u32",
+        skip_serializing_if = "Option::is_none",
+        range(min = 1, max = 4_294_967_295_u64)
+    )]
+    pub max_entries: Option<u32>,
+}
+
+impl Decode for ListTree {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let mut fields = Fields::open(node, at)?;
+        let path = fields.optional("path");
+        let max_depth = fields.optional("max_depth").map(|depth| depth.map(|Positive(depth)| depth));
+        let glob = fields.optional("glob");
+        let max_entries = fields.optional("max_entries").map(|cap| cap.map(|Positive(cap)| cap));
+        fields.finish()?;
+        Some(Self { path: path?, max_depth: max_depth?, glob: glob?, max_entries: max_entries? })
+    }
+}

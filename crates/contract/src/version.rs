@@ -1,0 +1,118 @@
+//! The protocol's version, `MAJOR.MINOR` (`spec/1 §Protocol Versioning`).
+//!
+//! An unknown major is refused. A minor above ours is accepted and means nothing more than ours: members that only
+//! that minor knows are unknown here and refused like any other, so that nothing asked for is silently left out.
+
+use crate::decode::{At, Decode};
+use crate::json::Node;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt;
+
+/// A version whose major is ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ProtocolVersion {
+    minor: u32,
+}
+
+/// Why a version is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ParseVersionError {
+    /// Not two decimal numbers.
+    #[error("not of the form MAJOR.MINOR")]
+    Malformed,
+    /// A major this build doesn't speak.
+    #[error("unknown major version {major}")]
+    UnknownMajor {
+        /// The major found.
+        major: u32,
+    },
+}
+
+// === impl ProtocolVersion ===
+
+impl ProtocolVersion {
+    /// The one major spoken here.
+    pub const MAJOR: u32 = 1;
+    /// What this build writes.
+    pub const OURS: Self = Self { minor: 0 };
+
+    /// Reads `MAJOR.MINOR`.
+    ///
+    /// # Errors
+    /// [`ParseVersionError`] when the text has another form or another major.
+    pub fn parse(text: &str) -> Result<Self, ParseVersionError> {
+        let (major, minor) = text.split_once('.').ok_or(ParseVersionError::Malformed)?;
+        let (major, minor) = (parse_part(major)?, parse_part(minor)?);
+        match major {
+            Self::MAJOR => Ok(Self { minor }),
+            major => Err(ParseVersionError::UnknownMajor { major }),
+        }
+    }
+}
+
+fn parse_part(digits: &str) -> Result<u32, ParseVersionError> {
+    let canonical = digits == "0" || !digits.starts_with('0');
+    if !canonical || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(ParseVersionError::Malformed);
+    }
+    digits.parse().map_err(|_| ParseVersionError::Malformed)
+}
+
+impl fmt::Display for ProtocolVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", Self::MAJOR, self.minor)
+    }
+}
+
+impl TryFrom<String> for ProtocolVersion {
+    type Error = ParseVersionError;
+
+    fn try_from(text: String) -> Result<Self, ParseVersionError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<ProtocolVersion> for String {
+    fn from(version: ProtocolVersion) -> Self {
+        version.to_string()
+    }
+}
+
+impl JsonSchema for ProtocolVersion {
+    fn schema_name() -> Cow<'static, str> {
+        "ProtocolVersion".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "MAJOR.MINOR; the major must be 1.",
+            "type": "string",
+            "pattern": "^1\\.(0|[1-9][0-9]*)$",
+        })
+    }
+}
+
+impl Decode for ProtocolVersion {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        at.parsed(node, "a version of major 1, such as \"1.0\"", Self::parse)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_higher_minor_is_read_and_another_major_is_not() {
+        assert_eq!(ProtocolVersion::parse("1.7").unwrap().to_string(), "1.7");
+        assert_eq!(ProtocolVersion::parse("99.0"), Err(ParseVersionError::UnknownMajor { major: 99 }));
+        for malformed in
+            ["", "1", "1.", ".0", "01.0", "1.00", "1.0.0", "+1.0", "1.-1", "1.4294967296", "one.two"]
+        {
+            assert_eq!(ProtocolVersion::parse(malformed), Err(ParseVersionError::Malformed), "{malformed}");
+        }
+    }
+}

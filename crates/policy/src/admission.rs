@@ -1,0 +1,234 @@
+//! Whether a job may start: its paths stay in the workspace, and its own allowlists hold (`spec/5 §8`).
+//!
+//! The host decides before it builds a sandbox, and the runner decides again inside: the same function, so that a
+//! job that reaches the runner by another way meets the same rules. Paths inside a diff are known only when the diff
+//! is read; [`Admitted::permit_path`] answers for those.
+
+use belljar_contract::job::Job;
+use belljar_contract::job::step::run_command::RunCommand;
+use belljar_contract::job::step::{Action, Step};
+use belljar_contract::path::{PathEscapes, StepPath, WorkspacePath};
+
+/// A job that may start.
+#[derive(Debug, Clone)]
+pub struct Admitted {
+    job: Job,
+    artifacts: Vec<WorkspacePath>,
+    allowed_paths: Option<Vec<WorkspacePath>>,
+    workspace: String,
+}
+
+/// A job that may not start, with every step that stands in the way.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.summary())]
+pub struct Refused {
+    /// The steps that may not run, with their place in the job.
+    pub steps: Vec<(usize, Denied)>,
+    /// What else may not be.
+    pub others: Vec<Denied>,
+}
+
+/// One thing that may not be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// A path leads out of the workspace.
+    #[error(transparent)]
+    Path(#[from] PathEscapes),
+    /// The job's `allowed_paths` doesn't cover a path.
+    #[error("path not allowed: {path} is not within constraints.allowed_paths")]
+    PathNotAllowed {
+        /// The path in the workspace.
+        path: WorkspacePath,
+    },
+    /// The job's `allowed_commands` doesn't name a program.
+    #[error("command not allowed: {command} is not in constraints.allowed_commands")]
+    CommandNotAllowed {
+        /// The program.
+        command: String,
+    },
+    /// A variable that decides which program or library really runs, beside an allowlist of commands.
+    #[error("variable not allowed: {name} would change what an allowed command runs")]
+    VariableNotAllowed {
+        /// The variable.
+        name: String,
+    },
+}
+
+// === impl Admitted ===
+
+/// Decides whether `job` may start where its workspace is `workspace`.
+///
+/// # Errors
+/// [`Refused`] with everything that stands in the way.
+pub fn admit(job: Job, workspace: &str) -> Result<Admitted, Refused> {
+    let mut refused = Refused { steps: Vec::new(), others: Vec::new() };
+    let allowed_paths = job.constraints.allowed_paths.as_ref().map(|paths| {
+        paths.iter().filter_map(|path| refused.or_note(path.beneath(workspace))).collect::<Vec<_>>()
+    });
+    let artifacts =
+        job.artifacts.iter().filter_map(|path| refused.or_note(path.beneath(workspace))).collect::<Vec<_>>();
+    let admitted = Admitted { job, artifacts, allowed_paths, workspace: workspace.to_owned() };
+    for (index, step) in admitted.job.steps.iter().enumerate() {
+        refused.steps.extend(admitted.denials(step).into_iter().map(|denied| (index, denied)));
+    }
+    match refused.steps.is_empty() && refused.others.is_empty() {
+        true => Ok(admitted),
+        false => Err(refused),
+    }
+}
+
+impl Admitted {
+    /// The job.
+    pub fn job(&self) -> &Job {
+        &self.job
+    }
+
+    /// The files that the job wants kept.
+    pub fn artifacts(&self) -> &[WorkspacePath] {
+        &self.artifacts
+    }
+
+    /// The path that a step names, in the workspace.
+    ///
+    /// # Errors
+    /// [`Denied`] when it leads out or isn't allowed.
+    pub fn resolve(&self, path: &StepPath) -> Result<WorkspacePath, Denied> {
+        let path = path.beneath(&self.workspace)?;
+        self.permit_path(&path)?;
+        Ok(path)
+    }
+
+    /// Whether a step may touch that path, one from inside a diff for instance.
+    ///
+    /// # Errors
+    /// [`Denied::PathNotAllowed`] when the job lists allowed paths and none covers it.
+    pub fn permit_path(&self, path: &WorkspacePath) -> Result<(), Denied> {
+        let permitted = self
+            .allowed_paths
+            .as_ref()
+            .is_none_or(|allowed| allowed.iter().any(|entry| path.is_within(entry)));
+        permitted.then_some(()).ok_or_else(|| Denied::PathNotAllowed { path: path.clone() })
+    }
+
+    fn denials(&self, step: &Step) -> Vec<Denied> {
+        let mut denials = match &step.action {
+            Action::RunCommand(command) => self.command_denials(command),
+            _ => Vec::new(),
+        };
+        let path = match (&step.action, step.action.path()) {
+            (_, Some(path)) => self.resolve(path).map(drop),
+            // Their paths are in the diff.
+            (Action::ApplyUnifiedDiff(_), None) => Ok(()),
+            // Where no path is named, the step works at the workspace's root.
+            (_, None) => self.permit_path(&WorkspacePath::root()),
+        };
+        denials.extend(path.err());
+        denials
+    }
+
+    fn command_denials(&self, command: &RunCommand) -> Vec<Denied> {
+        let Some(allowed) = &self.job.constraints.allowed_commands else { return Vec::new() };
+        let mut denials = Vec::new();
+        if let Some(program) = command.argv.first().filter(|program| !allowed.contains(program)) {
+            denials.push(Denied::CommandNotAllowed { command: program.clone() });
+        }
+        denials.extend(
+            command
+                .env
+                .keys()
+                .filter(|name| redirects_programs(name))
+                .map(|name| Denied::VariableNotAllowed { name: name.clone() }),
+        );
+        denials
+    }
+}
+
+/// Whether the variable has the loader or the look-up of programs take something else.
+fn redirects_programs(name: &str) -> bool {
+    name == "PATH" || name.starts_with("LD_")
+}
+
+// === impl Refused ===
+
+impl Refused {
+    fn or_note<T>(&mut self, decision: Result<T, PathEscapes>) -> Option<T> {
+        decision.map_err(|escapes| self.others.push(escapes.into())).ok()
+    }
+
+    fn summary(&self) -> String {
+        let steps = self.steps.iter().map(|(index, denied)| format!("step {}: {denied}", index + 1));
+        steps.chain(self.others.iter().map(Denied::to_string)).collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use belljar_contract::path::WORKSPACE;
+
+    fn admitted(constraints: &str, steps: &str) -> Result<Admitted, Refused> {
+        let job = format!(
+            r#"{{"protocol_version": "1.0",
+                "job_id": "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e",
+                "task_id": "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f",
+                "constraints": {{"max_runtime_seconds": 10, "max_output_bytes": 1000 {constraints}}},
+                "steps": [{steps}]}}"#
+        );
+        admit(Job::parse(job.as_bytes()).unwrap(), WORKSPACE)
+    }
+
+    fn denials(constraints: &str, steps: &str) -> Vec<String> {
+        let refused = admitted(constraints, steps).unwrap_err();
+        refused.steps.iter().map(|(index, denied)| format!("{index} {denied}")).collect()
+    }
+
+    const RUN_GIT: &str = r#"{"type": "run_command", "args": {"argv": ["git", "status"]}}"#;
+    const RUN_SH: &str =
+        r#"{"type": "run_command", "args": {"argv": ["/bin/sh"], "env": {"PATH": "/workspace"}}}"#;
+
+    #[test]
+    fn a_path_out_of_the_workspace_refuses_the_whole_job_and_names_every_step() {
+        let read = |path: &str| format!(r#"{{"type": "read_file", "args": {{"path": "{path}"}}}}"#);
+        let steps = [read("../etc/passwd"), read("fine"), read("/etc/passwd")].join(",");
+        assert_eq!(
+            denials("", &steps),
+            ["0 path escapes workspace: ../etc/passwd", "2 path escapes workspace: /etc/passwd"]
+        );
+    }
+
+    #[test]
+    fn without_allowlists_everything_in_the_workspace_may_be() {
+        assert!(admitted("", &[RUN_GIT, RUN_SH].join(",")).is_ok());
+    }
+
+    #[test]
+    fn an_allowlist_of_commands_covers_the_program_and_what_redirects_it() {
+        let allowed = r#", "allowed_commands": ["git"]"#;
+        assert!(admitted(allowed, RUN_GIT).is_ok());
+        assert_eq!(
+            denials(allowed, &[RUN_GIT, RUN_SH].join(",")),
+            [
+                "1 command not allowed: /bin/sh is not in constraints.allowed_commands",
+                "1 variable not allowed: PATH would change what an allowed command runs"
+            ]
+        );
+    }
+
+    #[test]
+    fn an_empty_allowlist_allows_nothing() {
+        assert_eq!(denials(r#", "allowed_commands": []"#, RUN_GIT).len(), 1);
+        assert_eq!(denials(r#", "allowed_paths": []"#, r#"{"type": "list_tree"}"#).len(), 1);
+    }
+
+    #[test]
+    fn an_allowlist_of_paths_covers_the_root_that_a_step_leaves_unsaid() {
+        let allowed = r#", "allowed_paths": ["/workspace/src"]"#;
+        assert_eq!(
+            denials(allowed, RUN_GIT),
+            ["0 path not allowed: . is not within constraints.allowed_paths"]
+        );
+        let inside =
+            r#"{"type": "run_command", "arguments": {"command": "git", "working_dir": "/workspace/src"}}"#;
+        assert!(admitted(allowed, inside).is_ok());
+    }
+}
