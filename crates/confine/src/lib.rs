@@ -1,1 +1,26 @@
-//! confine
+//! The walls and PID 1.
+//!
+//! The only crate with `unsafe`. It knows mechanisms, not meaning: what a sandbox shall see and hold is given to it as
+//! a [`plan::Plan`]; nothing in here knows jobs, policies or users.
+//!
+//! ```text
+//! host                                   │ new user, mount, pid, net, ipc, uts, cgroup namespaces
+//! launch ── clone3 ──────────────────────┼─► init (PID 1): walls, one after the other
+//!    │                                   │      └─ clone(VM|VFORK) ─► exec: the program, in its Landlock domain
+//!    │ ◄── Started (or Failed: stage) ───┤      reaps everything
+//!    │ ◄── Ended: status, usage ─────────┤      ends; the kernel kills what is left
+//! ```
+
+pub mod launch;
+pub mod lend;
+pub mod plan;
+pub mod sealed;
+pub mod seccomp;
+pub mod stage;
+
+mod init;
+mod kernel;
+mod report;
+mod walls;
+
+pub use kernel::{Usage, landlock_abi};

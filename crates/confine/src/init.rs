@@ -1,0 +1,159 @@
+//! PID 1 of a sandbox: puts up the walls, starts the program, reaps, and ends with it.
+//!
+//! It is a copy of the launching process, so it never returns into what that process was doing. When it ends, the
+//! kernel kills every process of its PID namespace; when the host ends, the kernel kills it.
+
+mod payload;
+
+use crate::kernel;
+use crate::plan::{Plan, Stdio};
+use crate::report::Report;
+use crate::seccomp::program::Instruction;
+use crate::stage::Stage;
+use crate::walls::{About, Fault, devices, identity, landlock, loopback, privileges, root, sources};
+use payload::Payload;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::process::Signal;
+use std::io::IoSlice;
+
+/// What the child needs of its parent.
+pub(crate) struct Birth<'a> {
+    pub(crate) plan: &'a Plan,
+    /// The compiled system call filter.
+    pub(crate) filter: &'a [Instruction],
+    /// The socket to the host.
+    pub(crate) control: BorrowedFd<'a>,
+}
+
+/// The stage that is under way, and when the earlier ones ended.
+struct Progress {
+    stage: Stage,
+    marks: Vec<(Stage, u64)>,
+}
+
+/// Is the child. Never returns: what follows in the copied program is the parent's business.
+pub(crate) fn run(birth: &Birth<'_>) -> ! {
+    let mut progress = Progress { stage: Stage::Clone, marks: Vec::with_capacity(Stage::ALL.len()) };
+    progress.pass(Stage::Identity);
+    let code = match build(birth, &mut progress) {
+        Ok(program) => reap_until_end(birth.control, program),
+        Err(Fault { subject, errno }) => {
+            send(birth.control, &Report::Failed { stage: progress.stage, errno, subject }, None);
+            1
+        }
+    };
+    kernel::exit_now(code)
+}
+
+// === impl Progress ===
+
+impl Progress {
+    /// Ends the stage under way and begins the next.
+    fn pass(&mut self, next: Stage) {
+        self.marks.push((self.stage, now_in_nanoseconds()));
+        self.stage = next;
+    }
+}
+
+pub(crate) fn now_in_nanoseconds() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
+/// Puts everything up and starts the program; returns its process id.
+fn build(birth: &Birth<'_>, progress: &mut Progress) -> Result<i32, Fault> {
+    let plan = birth.plan;
+    kernel::wipe_environment();
+    identity::take(plan.identity)?;
+    die_with_host(birth.control)?;
+    progress.pass(Stage::Sources);
+    root::cut_propagation()?;
+    let taken = sources::take(&plan.root)?;
+    progress.pass(Stage::Root);
+    let root = root::build(&plan.root, taken)?;
+    progress.pass(Stage::Proc);
+    root::put_up_proc(root.as_fd())?;
+    progress.pass(Stage::Devices);
+    devices::put_up(root.as_fd())?;
+    progress.pass(Stage::Pivot);
+    root::enter(&root)?;
+    progress.pass(Stage::Loopback);
+    loopback::put_up(&plan.hostname)?;
+    progress.pass(Stage::Limits);
+    privileges::limit(plan.limits)?;
+    progress.pass(Stage::Terminal);
+    let (stdio, terminal) = connect(&plan.stdio)?;
+    progress.pass(Stage::Landlock);
+    let (rules, landlock_abi) = landlock::rules(&plan.writable)?;
+    let mut payload = Payload::new(&plan.command, stdio, rules, terminal.is_some());
+    progress.pass(Stage::Privileges);
+    privileges::drop_all()?;
+    progress.pass(Stage::Seccomp);
+    kernel::install_filter(birth.filter).about("filter")?;
+    progress.pass(Stage::Exec);
+    let program = payload.start()?;
+    progress.pass(Stage::Exec);
+    let marks = std::mem::take(&mut progress.marks);
+    send(birth.control, &Report::Started { marks, landlock_abi }, terminal.as_ref().map(AsFd::as_fd));
+    kernel::close_all_but(birth.control);
+    Ok(program)
+}
+
+fn die_with_host(control: BorrowedFd<'_>) -> Result<(), Fault> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).about("death signal")?;
+    // If the host died before that call, its end of the socket is closed already.
+    let mut host = [PollFd::from_borrowed_fd(control, PollFlags::empty())];
+    poll(&mut host, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).about("control socket")?;
+    match host[0].revents().contains(PollFlags::HUP) {
+        true => Err(Errno::CONNRESET).about("host"),
+        false => Ok(()),
+    }
+}
+
+/// The program's input and output, and the host's end of its terminal if it has one.
+fn connect(stdio: &Stdio) -> Result<([OwnedFd; 3], Option<OwnedFd>), Fault> {
+    let copy = |from: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(from, 3).about("standard stream");
+    match stdio {
+        Stdio::Descriptors([input, output, errors]) => {
+            Ok(([copy(input)?, copy(output)?, copy(errors)?], None))
+        }
+        Stdio::Terminal => {
+            use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
+            let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+            let host_end = openpt(flags).about("terminal")?;
+            unlockpt(&host_end).about("terminal")?;
+            let ours = ioctl_tiocgptpeer(&host_end, flags).about("terminal")?;
+            Ok(([copy(&ours)?, copy(&ours)?, copy(&ours)?], Some(host_end)))
+        }
+    }
+}
+
+/// Waits for whatever ends, until the program has; then says so.
+fn reap_until_end(control: BorrowedFd<'_>, program: i32) -> i32 {
+    loop {
+        match kernel::wait_any() {
+            Ok(reaped) if reaped.pid == program => {
+                let usage = kernel::usage_of_children();
+                send(control, &Report::Ended { status: reaped.status, usage }, None);
+                return 0;
+            }
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return 1,
+        }
+    }
+}
+
+fn send(control: BorrowedFd<'_>, report: &Report, descriptor: Option<BorrowedFd<'_>>) {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let descriptors: Vec<BorrowedFd<'_>> = descriptor.into_iter().collect();
+    if !descriptors.is_empty() {
+        ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+    }
+    let bytes = report.encode();
+    // If the host is gone, nobody is left to be told.
+    let _ = sendmsg(control, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL);
+}

@@ -1,0 +1,124 @@
+//! The program that the sandbox is for, started by PID 1 with everything that must not be PID 1's own: its terminal,
+//! its Landlock domain, its standard streams.
+
+use crate::kernel;
+use crate::plan::Command;
+use crate::walls::{About, Fault};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use std::ffi::{CStr, CString};
+use std::os::unix::ffi::OsStrExt;
+
+/// A program ready to start: whatever needs memory has been made.
+pub(super) struct Payload<'a> {
+    command: &'a Command,
+    candidates: Vec<CString>,
+    argv: Vec<*const libc::c_char>,
+    env: Vec<*const libc::c_char>,
+    stdio: [OwnedFd; 3],
+    rules: Option<OwnedFd>,
+    has_terminal: bool,
+    /// Written by the child, in memory shared with it, when it can't become the program.
+    failure: Option<(&'static str, Errno)>,
+}
+
+/// Looked up in when the environment names no `PATH`.
+const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
+
+// === impl Payload ===
+
+impl<'a> Payload<'a> {
+    pub(super) fn new(
+        command: &'a Command,
+        stdio: [OwnedFd; 3],
+        rules: Option<OwnedFd>,
+        has_terminal: bool,
+    ) -> Self {
+        Self {
+            command,
+            candidates: candidates(command),
+            argv: null_terminated(&command.argv),
+            env: null_terminated(&command.env),
+            stdio,
+            rules,
+            has_terminal,
+            failure: None,
+        }
+    }
+
+    /// Starts the program; returns its process id.
+    pub(super) fn start(&mut self) -> Result<i32, Fault> {
+        // SAFETY: `become_program` neither allocates nor unwinds, and leaves nothing behind but `failure`.
+        let pid = unsafe { kernel::run_until_exec(become_program, self) }.about("clone")?;
+        match self.failure {
+            None => Ok(pid),
+            Some(("exec", errno)) => Err(errno).about(&self.program()),
+            Some((subject, errno)) => Err(errno).about(subject),
+        }
+    }
+
+    fn program(&self) -> String {
+        self.command.argv.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    fn prepare(&self) -> Result<(), (&'static str, Errno)> {
+        let step = |what: &'static str| move |errno: Errno| (what, errno);
+        rustix::process::setsid().map_err(step("session"))?;
+        if self.has_terminal {
+            kernel::take_terminal(self.stdio[0].as_fd()).map_err(step("terminal"))?;
+        }
+        let [input, output, errors] = &self.stdio;
+        rustix::stdio::dup2_stdin(input).map_err(step("stdin"))?;
+        rustix::stdio::dup2_stdout(output).map_err(step("stdout"))?;
+        rustix::stdio::dup2_stderr(errors).map_err(step("stderr"))?;
+        rustix::process::chdir(self.command.directory.as_c_str()).map_err(step("working directory"))?;
+        kernel::reset_signals();
+        if let Some(rules) = &self.rules {
+            kernel::enter_landlock(rules.as_fd()).map_err(step("landlock"))?;
+        }
+        kernel::close_from(3);
+        Ok(())
+    }
+
+    /// Tries every candidate as a shell would: a file that may not be run is remembered, one that isn't there is not.
+    fn exec(&self) -> Errno {
+        let mut answer = Errno::NOENT;
+        for candidate in &self.candidates {
+            match kernel::execve(candidate, &self.argv, &self.env) {
+                Errno::NOENT | Errno::NOTDIR => {}
+                Errno::ACCESS => answer = Errno::ACCESS,
+                errno => return errno,
+            }
+        }
+        answer
+    }
+}
+
+extern "C" fn become_program(payload: &mut Payload<'_>) -> ! {
+    payload.failure = match payload.prepare() {
+        Ok(()) => Some(("exec", payload.exec())),
+        Err(failure) => Some(failure),
+    };
+    kernel::exit_now(127)
+}
+
+fn candidates(command: &Command) -> Vec<CString> {
+    let Some(program) = command.argv.first() else { return Vec::new() };
+    if program.as_bytes().contains(&b'/') {
+        return vec![program.clone()];
+    }
+    let path = command.env.iter().find_map(|variable| variable.as_bytes().strip_prefix(b"PATH="));
+    path.unwrap_or(DEFAULT_PATH)
+        .split(|byte| *byte == b':')
+        .filter(|directory| !directory.is_empty())
+        .map(|directory| {
+            let directory = std::path::Path::new(std::ffi::OsStr::from_bytes(directory));
+            directory.join(std::ffi::OsStr::from_bytes(program.as_bytes()))
+        })
+        .filter_map(|candidate| CString::new(candidate.into_os_string().as_encoded_bytes()).ok())
+        .collect()
+}
+
+fn null_terminated(strings: &[CString]) -> Vec<*const libc::c_char> {
+    strings.iter().map(CString::as_c_str).map(CStr::as_ptr).chain([std::ptr::null()]).collect()
+}

@@ -1,0 +1,282 @@
+//! System calls that no safe library offers, each behind a safe function, and the few that can't be made safe.
+
+use crate::seccomp::program::Instruction;
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use rustix::io::Errno;
+use std::ffi::CStr;
+use std::time::Duration;
+
+/// What `clone3` returned.
+pub(crate) enum Cloned {
+    /// In the parent: the child's id and a descriptor for it.
+    Parent { pid: i32, pidfd: OwnedFd },
+    /// In the child.
+    Child,
+}
+
+/// A child that has ended.
+pub(crate) struct Reaped {
+    pub(crate) pid: i32,
+    /// As `wait4` gives it.
+    pub(crate) status: i32,
+}
+
+/// What processes have used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Processor time, user and system.
+    pub cpu: Duration,
+    /// The largest resident set of any one process, in bytes.
+    pub max_rss_bytes: u64,
+}
+
+fn check(result: libc::c_long) -> Result<libc::c_long, Errno> {
+    match result {
+        -1 => Err(last_errno()),
+        value => Ok(value),
+    }
+}
+
+fn last_errno() -> Errno {
+    let error = std::io::Error::last_os_error();
+    Errno::from_io_error(&error).unwrap_or(Errno::INVAL)
+}
+
+/// Forks into new namespaces.
+///
+/// # Safety
+/// The process must have one thread only: the child is a copy of that one, and locks held by others would stay held
+/// in it for ever.
+pub(crate) unsafe fn clone_into(namespaces: libc::c_int) -> Result<Cloned, Errno> {
+    let mut pidfd: libc::c_int = -1;
+    // SAFETY: all-zero is a valid clone_args: every field is an integer, zero meaning "not used".
+    let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
+    arguments.flags = u64::from(namespaces.cast_unsigned() | libc::CLONE_PIDFD.cast_unsigned());
+    arguments.pidfd = (&raw mut pidfd).addr() as u64;
+    arguments.exit_signal = libc::SIGCHLD.cast_unsigned().into();
+    // SAFETY: the arguments live until the call returns; without CLONE_VM the child has its own copy of memory.
+    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<libc::clone_args>()) };
+    match check(pid)? {
+        0 => Ok(Cloned::Child),
+        pid => {
+            // SAFETY: the kernel has just stored a new descriptor there, and nobody else has it.
+            let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+            Ok(Cloned::Parent { pid: pid as i32, pidfd })
+        }
+    }
+}
+
+/// Runs `child` on a stack of its own in this process's memory, and returns when it has called `execve` or ended.
+///
+/// # Safety
+/// `child` shares all memory with the caller, who stands still meanwhile: it must not allocate, unwind, or leave
+/// anything behind that the caller doesn't expect.
+pub(crate) unsafe fn run_until_exec<T>(
+    child: extern "C" fn(&mut T) -> !,
+    argument: &mut T,
+) -> Result<i32, Errno> {
+    struct Start<'a, T> {
+        child: extern "C" fn(&mut T) -> !,
+        argument: &'a mut T,
+    }
+    extern "C" fn start<T>(start: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: the pointer is the one passed to clone below, valid as long as the caller stands still.
+        let start = unsafe { &mut *start.cast::<Start<'_, T>>() };
+        (start.child)(start.argument)
+    }
+    const STACK_BYTES: usize = 64 << 10;
+    // Aligned as the ABI wants stacks; on the caller's own stack, so that nothing has to be freed.
+    #[repr(align(16))]
+    struct Stack([std::mem::MaybeUninit<u8>; STACK_BYTES]);
+    let mut stack = Stack([std::mem::MaybeUninit::uninit(); STACK_BYTES]);
+    let mut start_argument = Start { child, argument };
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: the stack grows down from its end and outlives the child's use of it (CLONE_VFORK); the function fits.
+    let pid = unsafe {
+        let top = stack.0.as_mut_ptr().add(STACK_BYTES).cast();
+        libc::clone(start::<T>, top, flags, (&raw mut start_argument).cast())
+    };
+    check(pid.into()).map(|pid| pid as i32)
+}
+
+/// Replaces this process's program. Returns only to say why not.
+pub(crate) fn execve(program: &CStr, argv: &[*const libc::c_char], env: &[*const libc::c_char]) -> Errno {
+    debug_assert!(argv.last().is_some_and(|last| last.is_null()));
+    debug_assert!(env.last().is_some_and(|last| last.is_null()));
+    // SAFETY: both arrays end in a null pointer and hold NUL-terminated strings; callers build them from CStrings.
+    unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), env.as_ptr()) };
+    last_errno()
+}
+
+/// Ends this process at once, without running anything of the copied program's exit.
+pub(crate) fn exit_now(code: i32) -> ! {
+    // SAFETY: _exit runs no handlers and touches no memory of ours.
+    unsafe { libc::_exit(code) }
+}
+
+/// Gives all signals their default action and unblocks them.
+pub(crate) fn reset_signals() {
+    // SAFETY: plain calls with valid arguments; SIG_DFL is no function of ours, and an all-zero set is empty.
+    unsafe {
+        let none: libc::sigset_t = std::mem::zeroed();
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+        for signal in [libc::SIGPIPE, libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGCHLD]
+        {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+    }
+}
+
+/// Closes every descriptor from `first` on.
+pub(crate) fn close_from(first: libc::c_uint) {
+    // SAFETY: only called where no owned descriptor above `first` is used again: before exec, and in init.
+    unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) };
+}
+
+/// Closes every descriptor but one.
+pub(crate) fn close_all_but(kept: BorrowedFd<'_>) {
+    let kept = kept.as_raw_fd().cast_unsigned();
+    if kept > 0 {
+        // SAFETY: as in `close_from`; init forgets all descriptors but the one it keeps.
+        unsafe { libc::syscall(libc::SYS_close_range, 0, kept - 1, 0) };
+    }
+    close_from(kept + 1);
+}
+
+/// Sets attributes of a mount and of all below it.
+pub(crate) fn set_mount_attributes(
+    mount: BorrowedFd<'_>,
+    attributes: u64,
+    recursive: bool,
+) -> Result<(), Errno> {
+    let request = libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    mount_setattr(mount, &request, recursive)
+}
+
+/// Has a detached mount show its files as owned according to the maps of that user namespace.
+pub(crate) fn set_mount_identity(mount: BorrowedFd<'_>, user_namespace: BorrowedFd<'_>) -> Result<(), Errno> {
+    let request = libc::mount_attr {
+        attr_set: libc::MOUNT_ATTR_IDMAP,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: user_namespace.as_raw_fd().cast_unsigned().into(),
+    };
+    mount_setattr(mount, &request, true)
+}
+
+fn mount_setattr(mount: BorrowedFd<'_>, request: &libc::mount_attr, recursive: bool) -> Result<(), Errno> {
+    let flags = libc::AT_EMPTY_PATH | if recursive { libc::AT_RECURSIVE } else { 0 };
+    // SAFETY: the path is an empty string, the request lives until the call returns and its size is given.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            flags,
+            std::ptr::from_ref(request),
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    check(result).map(drop)
+}
+
+/// Puts the system call filter up for this thread and all that come from it.
+pub(crate) fn install_filter(program: &[Instruction]) -> Result<(), Errno> {
+    const SET_MODE_FILTER: libc::c_uint = 1;
+    let length = u16::try_from(program.len()).map_err(|_| Errno::TOOBIG)?;
+    let filter =
+        libc::sock_fprog { len: length, filter: program.as_ptr().cast::<libc::sock_filter>().cast_mut() };
+    // SAFETY: `Instruction` has the layout of sock_filter; the kernel only reads, and copies before it returns.
+    check(unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, 0, &raw const filter) }).map(drop)
+}
+
+/// Enters a Landlock domain.
+pub(crate) fn enter_landlock(ruleset: BorrowedFd<'_>) -> Result<(), Errno> {
+    // SAFETY: takes a descriptor and flags, no memory.
+    check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) }).map(drop)
+}
+
+/// The Landlock ABI that this kernel offers; 0 for none.
+pub fn landlock_abi() -> u32 {
+    const CREATE_RULESET_VERSION: u32 = 1;
+    // SAFETY: with this flag the kernel takes no memory and returns a number.
+    let version = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<u8>(),
+            0_usize,
+            CREATE_RULESET_VERSION,
+        )
+    };
+    u32::try_from(version).unwrap_or(0)
+}
+
+/// Brings the loopback interface of this network namespace up.
+pub(crate) fn bring_loopback_up() -> Result<(), Errno> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    // SAFETY: all-zero is a valid ifreq: an empty name and no flags.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
+        *to = from.cast_signed();
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // SAFETY: SIOCSIFFLAGS reads an ifreq, which this is.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw mut request) }.into()).map(drop)
+}
+
+/// Waits for any child.
+pub(crate) fn wait_any() -> Result<Reaped, Errno> {
+    let mut status = 0;
+    // SAFETY: the status is a plain integer that outlives the call; no usage is asked for.
+    let pid = unsafe { libc::wait4(-1, &raw mut status, 0, std::ptr::null_mut()) };
+    check(pid.into()).map(|pid| Reaped { pid: pid as i32, status })
+}
+
+/// What all children waited for have used, and theirs.
+pub(crate) fn usage_of_children() -> Usage {
+    // SAFETY: all-zero is a valid rusage, and the call fills it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
+        usage
+    };
+    let duration = |time: libc::timeval| {
+        Duration::from_secs(time.tv_sec.unsigned_abs()) + Duration::from_micros(time.tv_usec.unsigned_abs())
+    };
+    Usage {
+        cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
+        max_rss_bytes: usage.ru_maxrss.unsigned_abs() * 1024,
+    }
+}
+
+/// Overwrites the environment that this process was started with: a copy of the host's, which PID 1 must not keep.
+pub(crate) fn wipe_environment() {
+    unsafe extern "C" {
+        static mut environ: *mut *mut libc::c_char;
+    }
+    // SAFETY: only one thread exists here. The array ends in a null pointer and each string in a NUL; they are ours
+    // to change. Nothing reads the environment afterwards but finds empty strings.
+    unsafe {
+        let mut entry = environ;
+        while !entry.is_null() && !(*entry).is_null() {
+            let text = *entry;
+            std::ptr::write_bytes(text, 0, libc::strlen(text));
+            entry = entry.add(1);
+        }
+        if !environ.is_null() {
+            *environ = std::ptr::null_mut();
+        }
+    }
+}
+
+/// How many threads this process has.
+pub(crate) fn thread_count() -> Result<u64, Errno> {
+    // The link count of a process's task directory is two more than its threads: one call instead of a listing.
+    rustix::fs::stat("/proc/self/task").map(|stat| stat.st_nlink.saturating_sub(2))
+}
+
+/// Takes this terminal as the controlling one of a session just made.
+pub(crate) fn take_terminal(terminal: impl AsFd) -> Result<(), Errno> {
+    rustix::process::ioctl_tiocsctty(terminal)
+}

@@ -1,0 +1,186 @@
+//! From a plan to a running sandbox.
+
+use crate::init::{self, Birth, now_in_nanoseconds};
+use crate::kernel::{self, Cloned};
+use crate::plan::Plan;
+use crate::report::{MAX_BYTES, Report};
+use crate::sealed::Sealed;
+use crate::seccomp::policy::rules;
+use crate::seccomp::program::Program;
+use crate::stage::{Stage, Timings};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::process::{Gid, Uid};
+use std::io::IoSliceMut;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// A sandbox that runs.
+#[derive(Debug)]
+pub struct Launched {
+    /// The sandbox.
+    pub sealed: Sealed,
+    /// The host's end of its terminal, if it has one.
+    pub terminal: Option<OwnedFd>,
+    /// The Landlock ABI in force; 0 for none.
+    pub landlock_abi: u32,
+    /// How long each stage took.
+    pub timings: Timings,
+}
+
+/// Why there is no sandbox. Nothing of it is left.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// Only a process with one thread may be copied safely.
+    #[error("this process has {count} threads; sandboxes start from a process with one")]
+    Threads {
+        /// How many there are.
+        count: u64,
+    },
+    /// The kernel makes no such process.
+    #[error("can't make a process in new namespaces")]
+    Clone {
+        /// Why.
+        #[source]
+        source: Errno,
+    },
+    /// A wall could not be put up, or the program not be started.
+    #[error("stage `{stage}` failed at {subject}")]
+    Stage {
+        /// The stage.
+        stage: Stage,
+        /// What it was about, such as a path.
+        subject: String,
+        /// Why.
+        #[source]
+        source: Errno,
+    },
+    /// PID 1 ended without a word.
+    #[error("the sandbox ended while it was built")]
+    Vanished,
+    /// A descriptor could not be had.
+    #[error("can't talk to the sandbox")]
+    Control {
+        /// Why.
+        #[source]
+        source: Errno,
+    },
+}
+
+const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP;
+
+/// Launches a sandbox from this very process.
+///
+/// # Errors
+/// [`LaunchError`]; the process must have a single thread.
+pub fn launch(plan: &Plan) -> Result<Launched, LaunchError> {
+    let count = kernel::thread_count().map_err(|source| LaunchError::Control { source })?;
+    if count > 1 {
+        return Err(LaunchError::Threads { count });
+    }
+    let (ours, theirs) = control_sockets().map_err(|source| LaunchError::Control { source })?;
+    let filter = filter();
+    let begun = now_in_nanoseconds();
+    let became = Became::user_of(plan).map_err(|source| LaunchError::Clone { source })?;
+    // SAFETY: this is the only thread, as counted above.
+    let cloned = unsafe { kernel::clone_into(NAMESPACES) };
+    let (pid, pidfd) = match cloned {
+        Ok(Cloned::Child) => {
+            init::run(&Birth { plan, filter: filter.instructions(), control: theirs.as_fd() });
+        }
+        Ok(Cloned::Parent { pid, pidfd }) => (pid, pidfd),
+        Err(source) => return Err(LaunchError::Clone { source }),
+    };
+    drop(became);
+    drop(theirs);
+    let sealed = Sealed::new(pid, pidfd, ours);
+    match receive(&sealed) {
+        Ok((Some(Report::Started { marks, landlock_abi }), terminal)) => {
+            Ok(Launched { sealed, terminal, landlock_abi, timings: timings(begun, &marks) })
+        }
+        Ok((Some(Report::Failed { stage, errno, subject }), _)) => {
+            Err(LaunchError::Stage { stage, subject, source: errno })
+        }
+        Ok(_) => Err(LaunchError::Vanished),
+        Err(source) => Err(LaunchError::Control { source }),
+    }
+}
+
+fn filter() -> &'static Program {
+    static FILTER: OnceLock<Program> = OnceLock::new();
+    FILTER.get_or_init(|| Program::compile(&rules()))
+}
+
+fn control_sockets() -> Result<(OwnedFd, OwnedFd), Errno> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+}
+
+/// The next message; no message when the other end is gone.
+pub(crate) fn receive(sealed: &Sealed) -> Result<(Option<Report>, Option<OwnedFd>), Errno> {
+    use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+    let mut bytes = [0; MAX_BYTES];
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let received = rustix::io::retry_on_intr(|| {
+        recvmsg(sealed.control(), &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)
+    })?;
+    let descriptor = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    });
+    Ok((Report::decode(&bytes[..received.bytes]), descriptor))
+}
+
+fn timings(begun: u64, marks: &[(Stage, u64)]) -> Timings {
+    let mut timings = Timings::default();
+    let mut before = begun;
+    for (stage, at) in marks {
+        timings.push(*stage, Duration::from_nanos(at.saturating_sub(before)));
+        before = *at;
+    }
+    timings
+}
+
+/// For the moment of cloning, this thread is the user that the sandbox shall be: the user namespace is then owned by
+/// that user and may be mapped to it from inside, without a privileged process having to write the maps.
+struct Became {
+    back: Option<(Uid, Gid, Vec<Gid>)>,
+}
+
+// === impl Became ===
+
+impl Became {
+    fn user_of(plan: &Plan) -> Result<Self, Errno> {
+        use rustix::process::{getegid, geteuid, getgroups};
+        use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+        let (uid, gid) = (Uid::from_raw(plan.identity.host_uid), Gid::from_raw(plan.identity.host_gid));
+        let (own_uid, own_gid) = (geteuid(), getegid());
+        if (uid, gid) == (own_uid, own_gid) {
+            return Ok(Self { back: None });
+        }
+        let groups = getgroups()?;
+        set_thread_groups(&[])?;
+        let became = Self { back: Some((own_uid, own_gid, groups)) };
+        set_thread_res_gid(None, gid, None)?;
+        set_thread_res_uid(None, uid, None)?;
+        Ok(became)
+    }
+}
+
+impl Drop for Became {
+    fn drop(&mut self) {
+        use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+        let Some((uid, gid, groups)) = self.back.take() else { return };
+        // The real and saved ids were left as they were, so the way back is always open.
+        let _ = set_thread_res_uid(None, uid, None)
+            .and_then(|()| set_thread_res_gid(None, gid, None))
+            .and_then(|()| set_thread_groups(&groups));
+    }
+}

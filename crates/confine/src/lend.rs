@@ -1,0 +1,97 @@
+//! What a privileged host prepares before a launch: mounts whose files belong, as seen from inside, to the user that
+//! the sandbox runs as, whoever owns them on disk. Nothing on disk is changed, and the sandbox's user needs no rights
+//! on the host.
+
+use crate::kernel::{self, Cloned, set_mount_attributes, set_mount_identity};
+use crate::plan::{Access, HostPath, Identity, Source};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx};
+use rustix::io::Errno;
+use rustix::mount::{OpenTreeFlags, open_tree};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+
+/// Why a mount could not be prepared.
+#[derive(Debug, thiserror::Error)]
+#[error("can't lend {} at `{step}`", path.as_path().display())]
+pub struct LendError {
+    /// What should be lent.
+    pub path: HostPath,
+    /// The system call that failed.
+    pub step: &'static str,
+    /// Why.
+    #[source]
+    pub source: Errno,
+}
+
+/// Prepares `path` for a sandbox of that identity: whoever owns it on disk is the sandbox's user inside.
+///
+/// Needs the host's root, and a file system that supports identity-mapped mounts. As with
+/// [`crate::launch::launch`], the process must have a single thread.
+///
+/// # Errors
+/// [`LendError`] with the step that failed.
+pub fn prepare(path: &HostPath, access: Access, identity: Identity) -> Result<Source, LendError> {
+    let failed = |step| move |source| LendError { path: path.clone(), step, source };
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+    let mount = open_tree(CWD, path.as_path(), flags).map_err(failed("open_tree"))?;
+    let wanted = StatxFlags::UID | StatxFlags::GID;
+    let stat = statx(&mount, c"", AtFlags::EMPTY_PATH, wanted).map_err(failed("statx"))?;
+    let owners = Owners { uid: stat.stx_uid, gid: stat.stx_gid };
+    let namespace = user_namespace(owners, identity).map_err(failed("user namespace"))?;
+    set_mount_identity(mount.as_fd(), namespace.as_fd()).map_err(failed("mount_setattr"))?;
+    let read_only = if access == Access::ReadOnly { libc::MOUNT_ATTR_RDONLY } else { 0 };
+    let attributes = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | read_only;
+    set_mount_attributes(mount.as_fd(), attributes, true).map_err(failed("mount_setattr"))?;
+    Ok(Source::Mount { mount, is_directory: path.is_directory() })
+}
+
+/// Who owns something on disk.
+#[derive(Clone, Copy)]
+struct Owners {
+    uid: u32,
+    gid: u32,
+}
+
+/// A user namespace that says: the owners on disk are, here, the sandbox's user and group. Only its maps are wanted,
+/// so the process it was made with ends at once.
+fn user_namespace(owners: Owners, identity: Identity) -> Result<OwnedFd, Errno> {
+    if kernel::thread_count()? > 1 {
+        return Err(Errno::AGAIN);
+    }
+    // SAFETY: this is the only thread, as counted above.
+    let (pid, pidfd) = match unsafe { kernel::clone_into(libc::CLONE_NEWUSER) }? {
+        Cloned::Child => wait_to_be_killed(),
+        Cloned::Parent { pid, pidfd } => (pid, pidfd),
+    };
+    let maps = write_maps(pid, owners, identity);
+    let namespace = maps.and_then(|()| {
+        let path = format!("/proc/{pid}/ns/user");
+        openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+    });
+    pidfd_send_signal(&pidfd, Signal::KILL)?;
+    if let Some(pid) = Pid::from_raw(pid) {
+        rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED))?;
+    }
+    namespace
+}
+
+fn write_maps(pid: i32, owners: Owners, identity: Identity) -> Result<(), Errno> {
+    let maps = [
+        ("uid_map", format!("{} {} 1", owners.uid, identity.host_uid)),
+        ("gid_map", format!("{} {} 1", owners.gid, identity.host_gid)),
+    ];
+    for (file, map) in maps {
+        let path = format!("/proc/{pid}/{file}");
+        let file = openat(CWD, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+        rustix::io::write(&file, map.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn wait_to_be_killed() -> ! {
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    loop {
+        rustix::event::pause();
+    }
+}

@@ -1,0 +1,242 @@
+//! What a sandbox shall be: everything [`crate::launch`] needs to know, decided beforehand.
+//!
+//! A plan holds no host secret and nothing that is decided inside. Paths named `inside` are relative to the sandbox's
+//! root and have no leading slash.
+
+use rustix::fd::OwnedFd;
+use std::ffi::CString;
+use std::path::PathBuf;
+
+/// A whole sandbox.
+#[derive(Debug)]
+pub struct Plan {
+    /// Who the sandboxed processes are.
+    pub identity: Identity,
+    /// What the root holds, in the order in which it is made.
+    pub root: Vec<Entry>,
+    /// Directories in which Landlock lets files be written; everything else may only be read.
+    pub writable: Vec<String>,
+    /// The host name inside.
+    pub hostname: String,
+    /// Resource limits of every process.
+    pub limits: Limits,
+    /// What runs.
+    pub command: Command,
+    /// Where its input and output go.
+    pub stdio: Stdio,
+}
+
+/// Who the sandboxed processes are, inside and outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// The user inside; never 0.
+    pub inside_uid: u32,
+    /// The group inside; never 0.
+    pub inside_gid: u32,
+    /// The user that they really are on the host.
+    pub host_uid: u32,
+    /// The group that they really are on the host.
+    pub host_gid: u32,
+}
+
+/// One thing in the sandbox's root.
+#[derive(Debug)]
+pub enum Entry {
+    /// An empty directory.
+    Directory {
+        /// Where.
+        inside: String,
+    },
+    /// A symbolic link.
+    Symlink {
+        /// Where.
+        inside: String,
+        /// What it says.
+        target: String,
+    },
+    /// A small file with this content.
+    File {
+        /// Where.
+        inside: String,
+        /// The content.
+        content: Vec<u8>,
+    },
+    /// A directory or file of the host.
+    Bind {
+        /// Where.
+        inside: String,
+        /// What.
+        source: Source,
+        /// How.
+        access: Access,
+    },
+    /// A directory of the host whose changes go elsewhere.
+    Overlay {
+        /// Where.
+        inside: String,
+        /// The directory that is never changed.
+        lower: Source,
+        /// Takes the changes.
+        upper: HostPath,
+        /// The kernel's scratch directory, on the same file system as `upper`.
+        work: HostPath,
+    },
+    /// An empty directory in memory.
+    Scratch {
+        /// Where.
+        inside: String,
+        /// How much it may hold.
+        size_bytes: u64,
+    },
+}
+
+/// Something of the host.
+#[derive(Debug)]
+pub enum Source {
+    /// A path, opened again inside the new mount namespace and compared with what the host meant.
+    Path(HostPath),
+    /// A detached mount that a privileged host has prepared, with its attributes set.
+    Mount {
+        /// The mount.
+        mount: OwnedFd,
+        /// Whether it is a directory.
+        is_directory: bool,
+    },
+}
+
+/// A path of the host and what it named when the host looked.
+///
+/// The namespaces of a sandbox are new, so a descriptor of the host's can't be mounted there; the path has to be
+/// walked again. If it then leads somewhere else, the launch fails.
+#[derive(Debug, Clone)]
+pub struct HostPath {
+    path: PathBuf,
+    inode: Inode,
+    is_directory: bool,
+}
+
+/// Which file it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Inode {
+    device: (u32, u32),
+    number: u64,
+}
+
+/// Whether a bind may be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It may not.
+    ReadOnly,
+    /// It may.
+    ReadWrite,
+}
+
+/// A program to run.
+#[derive(Debug, Clone)]
+pub struct Command {
+    /// The program and its arguments; never empty. Without a slash the program is looked up in `PATH` of `env`.
+    pub argv: Vec<CString>,
+    /// The whole environment, as `NAME=value`.
+    pub env: Vec<CString>,
+    /// Where it starts, absolute.
+    pub directory: CString,
+}
+
+/// Where input and output go.
+#[derive(Debug)]
+pub enum Stdio {
+    /// To these descriptors, none of which is a terminal.
+    Descriptors([OwnedFd; 3]),
+    /// To a terminal of the sandbox's own; its other end comes back with the launch.
+    Terminal,
+}
+
+/// Limits of every process (`setrlimit`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Open files of one process.
+    pub open_files: u64,
+    /// Processes and threads of the sandbox's user, all together.
+    pub processes: u64,
+    /// Memory that one process may lock.
+    pub locked_memory_bytes: u64,
+}
+
+/// A path of the host that can't be taken into a plan.
+#[derive(Debug, thiserror::Error)]
+#[error("can't use {}", path.display())]
+pub struct HostPathError {
+    /// The path.
+    pub path: PathBuf,
+    /// Why.
+    #[source]
+    pub source: rustix::io::Errno,
+}
+
+// === impl HostPath ===
+
+impl HostPath {
+    /// Looks at what `path` names now; a symbolic link at its end is followed.
+    ///
+    /// # Errors
+    /// [`HostPathError`] when there is nothing, or it may not be looked at.
+    pub fn resolve(path: impl Into<PathBuf>) -> Result<Self, HostPathError> {
+        use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+        let path = path.into();
+        let found = std::path::absolute(&path)
+            .map_err(|error| rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::INVAL))
+            .and_then(|absolute| {
+                let flags = StatxFlags::TYPE | StatxFlags::INO;
+                statx(CWD, &absolute, AtFlags::empty(), flags).map(|stat| (absolute, stat))
+            });
+        match found {
+            Ok((path, stat)) => {
+                let is_directory = u32::from(stat.stx_mode) & libc::S_IFMT == libc::S_IFDIR;
+                Ok(Self { path, inode: Inode::of(&stat), is_directory })
+            }
+            Err(source) => Err(HostPathError { path, source }),
+        }
+    }
+
+    /// The path, absolute.
+    pub fn as_path(&self) -> &std::path::Path {
+        &self.path
+    }
+
+    /// Whether it is a directory.
+    pub fn is_directory(&self) -> bool {
+        self.is_directory
+    }
+
+    pub(crate) fn inode(&self) -> Inode {
+        self.inode
+    }
+}
+
+// === impl Inode ===
+
+impl Inode {
+    pub(crate) fn of(stat: &rustix::fs::Statx) -> Self {
+        Self { device: (stat.stx_dev_major, stat.stx_dev_minor), number: stat.stx_ino }
+    }
+}
+
+// === impl Source ===
+
+impl Source {
+    /// Whether it is a directory.
+    pub fn is_directory(&self) -> bool {
+        match self {
+            Self::Path(path) => path.is_directory,
+            Self::Mount { is_directory, .. } => *is_directory,
+        }
+    }
+}
+
+// === impl Limits ===
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { open_files: 65_536, processes: 4_096, locked_memory_bytes: 8 << 20 }
+    }
+}

@@ -1,0 +1,122 @@
+//! What PID 1 tells the host, over a socket that nothing else in the sandbox has.
+
+use crate::kernel::Usage;
+use crate::stage::Stage;
+use rustix::io::Errno;
+use std::time::Duration;
+
+/// One message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// The sandbox can't be built.
+    Failed {
+        stage: Stage,
+        errno: Errno,
+        /// What it was about, such as a path.
+        subject: String,
+    },
+    /// The program runs.
+    Started {
+        /// When each stage ended, in nanoseconds of the monotonic clock.
+        marks: Vec<(Stage, u64)>,
+        landlock_abi: u32,
+    },
+    /// The program has ended, and so will everything else in the sandbox.
+    Ended {
+        /// As `wait4` gives it.
+        status: i32,
+        usage: Usage,
+    },
+}
+
+/// More than any message needs.
+pub(crate) const MAX_BYTES: usize = 4096;
+
+const FAILED: u8 = 1;
+const STARTED: u8 = 2;
+const ENDED: u8 = 3;
+
+// === impl Report ===
+
+impl Report {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Failed { stage, errno, subject } => {
+                let mut bytes = vec![FAILED, *stage as u8];
+                bytes.extend(errno.raw_os_error().to_le_bytes());
+                bytes.extend(subject.bytes().take(MAX_BYTES / 2));
+                bytes
+            }
+            Self::Started { marks, landlock_abi } => {
+                let mut bytes = vec![STARTED];
+                bytes.extend(landlock_abi.to_le_bytes());
+                for (stage, nanoseconds) in marks {
+                    bytes.push(*stage as u8);
+                    bytes.extend(nanoseconds.to_le_bytes());
+                }
+                bytes
+            }
+            Self::Ended { status, usage } => {
+                let mut bytes = vec![ENDED];
+                bytes.extend(status.to_le_bytes());
+                bytes.extend(u64::try_from(usage.cpu.as_micros()).unwrap_or(u64::MAX).to_le_bytes());
+                bytes.extend(usage.max_rss_bytes.to_le_bytes());
+                bytes
+            }
+        }
+    }
+
+    /// `None` for bytes that no `encode` made.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let (kind, mut rest) = bytes.split_first()?;
+        match *kind {
+            FAILED => {
+                let [stage] = take(&mut rest)?;
+                let errno = Errno::from_raw_os_error(i32::from_le_bytes(take(&mut rest)?));
+                let subject = String::from_utf8_lossy(rest).into_owned();
+                Some(Self::Failed { stage: Stage::from_byte(stage)?, errno, subject })
+            }
+            STARTED => {
+                let landlock_abi = u32::from_le_bytes(take(&mut rest)?);
+                let mut marks = Vec::new();
+                while !rest.is_empty() {
+                    let [stage] = take(&mut rest)?;
+                    marks.push((Stage::from_byte(stage)?, u64::from_le_bytes(take(&mut rest)?)));
+                }
+                Some(Self::Started { marks, landlock_abi })
+            }
+            ENDED => {
+                let status = i32::from_le_bytes(take(&mut rest)?);
+                let cpu = Duration::from_micros(u64::from_le_bytes(take(&mut rest)?));
+                let max_rss_bytes = u64::from_le_bytes(take(&mut rest)?);
+                Some(Self::Ended { status, usage: Usage { cpu, max_rss_bytes } })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, rest) = bytes.split_first_chunk::<N>()?;
+    *bytes = rest;
+    Some(*taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        let reports = [
+            Report::Failed { stage: Stage::Root, errno: Errno::NOENT, subject: "usr".to_owned() },
+            Report::Started { marks: vec![(Stage::Clone, 1), (Stage::Exec, u64::MAX)], landlock_abi: 7 },
+            Report::Ended { status: 9, usage: Usage { cpu: Duration::from_micros(5), max_rss_bytes: 6 } },
+        ];
+        for report in reports {
+            assert_eq!(Report::decode(&report.encode()), Some(report));
+        }
+        assert_eq!(Report::decode(&[]), None);
+        assert_eq!(Report::decode(&[STARTED, 0, 0]), None);
+    }
+}

@@ -1,0 +1,143 @@
+//! A running sandbox, as its host holds it.
+
+use crate::kernel::Usage;
+use crate::launch::receive;
+use crate::report::Report;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use std::time::{Duration, Instant};
+
+/// A running sandbox. Dropping it kills it.
+#[derive(Debug)]
+pub struct Sealed {
+    pid: i32,
+    pidfd: OwnedFd,
+    control: OwnedFd,
+    ended: bool,
+}
+
+/// How a sandbox ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ending {
+    /// How its program ended.
+    pub outcome: Outcome,
+    /// What everything in it has used, as far as it was waited for.
+    pub usage: Usage,
+}
+
+/// How the program of a sandbox ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// With this exit code.
+    Exited(i32),
+    /// By this signal.
+    Signaled(i32),
+    /// With the whole sandbox, which was killed from outside, by its host or by the kernel for want of memory.
+    Killed,
+}
+
+// === impl Sealed ===
+
+impl Sealed {
+    pub(crate) fn new(pid: i32, pidfd: OwnedFd, control: OwnedFd) -> Self {
+        Self { pid, pidfd, control, ended: false }
+    }
+
+    pub(crate) fn control(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
+    }
+
+    /// The host's id of the sandbox's PID 1.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Becomes readable when the sandbox has ended.
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// Kills everything in the sandbox at once. Harmless when it has ended.
+    pub fn kill(&self) {
+        let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+    }
+
+    /// Waits until the sandbox has ended, or until `deadline`; nothing then, and the sandbox lives on.
+    ///
+    /// # Errors
+    /// Whatever `poll` or `waitid` say; the sandbox may live on.
+    pub fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<Ending>, Errno> {
+        loop {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let mut ended = [PollFd::new(&self.pidfd, PollFlags::IN)];
+            match poll(&mut ended, left.map(timespec).as_ref()) {
+                Ok(0) if left.is_some_and(|left| left.is_zero()) => return Ok(None),
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return self.reap().map(Some),
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+
+    /// Waits until the sandbox has ended.
+    ///
+    /// # Errors
+    /// As [`Self::wait_until`].
+    pub fn wait(&mut self) -> Result<Ending, Errno> {
+        loop {
+            if let Some(ending) = self.wait_until(None)? {
+                return Ok(ending);
+            }
+        }
+    }
+
+    fn reap(&mut self) -> Result<Ending, Errno> {
+        rustix::io::retry_on_intr(|| waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED))?;
+        self.ended = true;
+        // PID 1 has spoken its last word before it ended; without one it was killed.
+        match receive(self)? {
+            (Some(Report::Ended { status, usage }), _) => Ok(Ending { outcome: Outcome::of(status), usage }),
+            _ => Ok(Ending { outcome: Outcome::Killed, usage: Usage::default() }),
+        }
+    }
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: duration.subsec_nanos().into(),
+    }
+}
+
+impl Drop for Sealed {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.kill();
+            if let Some(pid) = Pid::from_raw(self.pid) {
+                let _ = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED));
+            }
+        }
+    }
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    fn of(status: i32) -> Self {
+        match libc::WIFEXITED(status) {
+            true => Self::Exited(libc::WEXITSTATUS(status)),
+            false => Self::Signaled(libc::WTERMSIG(status)),
+        }
+    }
+
+    /// The exit code that a shell would give.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Exited(code) => (code & 0xff) as u8,
+            Self::Signaled(signal) => 128_u8.saturating_add((signal & 0x7f) as u8),
+            Self::Killed => 137,
+        }
+    }
+}

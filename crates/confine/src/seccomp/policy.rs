@@ -1,0 +1,140 @@
+//! The system call policy, as data.
+//!
+//! Whatever is not listed gets `ENOSYS`, as if this kernel were older than the call: programs then fall back to what
+//! they did before the call existed. Calls that programs know well and that are refused on purpose get `EPERM`.
+
+mod denied;
+mod files;
+mod memory;
+mod network;
+mod processes;
+mod signals;
+mod system;
+mod time;
+
+use std::fmt;
+
+/// What becomes of one system call, and why.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    /// The call's name.
+    pub name: &'static str,
+    /// Its number on this architecture.
+    pub number: u32,
+    /// What becomes of it.
+    pub verdict: Verdict,
+    /// The reason.
+    pub why: &'static str,
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It reaches the kernel.
+    Allow,
+    /// It fails with that errno.
+    Refuse(u16),
+    /// It reaches the kernel if all conditions of any one group hold; otherwise it fails with `otherwise`.
+    AllowIf {
+        /// The groups.
+        any_of: &'static [&'static [Condition]],
+        /// The errno when none holds.
+        otherwise: u16,
+    },
+}
+
+/// A condition on the low 32 bits of one argument, which are all that the kernel looks at in the calls concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Condition {
+    /// The argument's place, from 0.
+    pub argument: u8,
+    /// Which bits count.
+    pub mask: u32,
+    /// How they compare.
+    pub comparison: Comparison,
+}
+
+/// How the masked argument compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    /// Equal to the value.
+    Is(u32),
+    /// Not equal to the value.
+    IsNot(u32),
+}
+
+/// What happens to calls that no rule names.
+pub const UNLISTED: Verdict = Verdict::Refuse(libc::ENOSYS as u16);
+
+/// Every rule, sorted by number.
+pub fn rules() -> Vec<Rule> {
+    let groups = [
+        files::RULES,
+        memory::RULES,
+        network::RULES,
+        processes::RULES,
+        signals::RULES,
+        system::RULES,
+        time::RULES,
+        denied::RULES,
+    ];
+    let mut rules = groups.concat();
+    rules.sort_unstable_by_key(|rule| rule.number);
+    rules
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Allow => f.write_str("allow"),
+            Self::Refuse(errno) => write!(f, "errno {errno}"),
+            Self::AllowIf { otherwise, .. } => write!(f, "allow on conditions, else errno {otherwise}"),
+        }
+    }
+}
+
+const fn allow(name: &'static str, number: libc::c_long, why: &'static str) -> Rule {
+    Rule { name, number: number as u32, verdict: Verdict::Allow, why }
+}
+
+const fn refuse(name: &'static str, number: libc::c_long, errno: i32, why: &'static str) -> Rule {
+    Rule { name, number: number as u32, verdict: Verdict::Refuse(errno as u16), why }
+}
+
+const fn allow_if(
+    name: &'static str,
+    number: libc::c_long,
+    any_of: &'static [&'static [Condition]],
+    errno: i32,
+    why: &'static str,
+) -> Rule {
+    Rule { name, number: number as u32, verdict: Verdict::AllowIf { any_of, otherwise: errno as u16 }, why }
+}
+
+const fn is(argument: u8, value: u32) -> Condition {
+    Condition { argument, mask: u32::MAX, comparison: Comparison::Is(value) }
+}
+
+const fn is_not(argument: u8, value: u32) -> Condition {
+    Condition { argument, mask: u32::MAX, comparison: Comparison::IsNot(value) }
+}
+
+const fn masked(argument: u8, mask: u32, value: u32) -> Condition {
+    Condition { argument, mask, comparison: Comparison::Is(value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_call_has_one_rule_and_a_reason() {
+        let rules = rules();
+        for pair in rules.windows(2) {
+            assert_ne!(pair[0].number, pair[1].number, "{} and {}", pair[0].name, pair[1].name);
+        }
+        for rule in &rules {
+            assert!(rule.why.len() >= 5, "{}: {:?}", rule.name, rule.why);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The stages of a launch, for error messages and for `--timings`.
+
+use std::fmt;
+use std::time::Duration;
+
+/// One stage, in the order in which they are passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Stage {
+    /// `clone3`, until the first instruction of the child.
+    Clone,
+    /// Who one is inside: the user namespace's maps.
+    Identity,
+    /// What is taken from the host, found and checked.
+    Sources,
+    /// The new root and what it holds.
+    Root,
+    /// `/proc`.
+    Proc,
+    /// `/dev`.
+    Devices,
+    /// The old root left and gone.
+    Pivot,
+    /// The host name and the loopback interface.
+    Loopback,
+    /// Resource limits.
+    Limits,
+    /// A terminal of its own, if one is wanted.
+    Terminal,
+    /// Landlock.
+    Landlock,
+    /// Capabilities gone, no way to new ones.
+    Privileges,
+    /// The system call filter.
+    Seccomp,
+    /// The program started.
+    Exec,
+}
+
+/// How long each stage took, in the order passed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Timings(Vec<(Stage, Duration)>);
+
+// === impl Stage ===
+
+impl Stage {
+    /// All stages, in order.
+    pub const ALL: [Self; 14] = [
+        Self::Clone,
+        Self::Identity,
+        Self::Sources,
+        Self::Root,
+        Self::Proc,
+        Self::Devices,
+        Self::Pivot,
+        Self::Loopback,
+        Self::Limits,
+        Self::Terminal,
+        Self::Landlock,
+        Self::Privileges,
+        Self::Seccomp,
+        Self::Exec,
+    ];
+
+    /// The stage's name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Clone => "clone",
+            Self::Identity => "identity",
+            Self::Sources => "sources",
+            Self::Root => "root",
+            Self::Proc => "proc",
+            Self::Devices => "devices",
+            Self::Pivot => "pivot",
+            Self::Loopback => "loopback",
+            Self::Limits => "limits",
+            Self::Terminal => "terminal",
+            Self::Landlock => "landlock",
+            Self::Privileges => "privileges",
+            Self::Seccomp => "seccomp",
+            Self::Exec => "exec",
+        }
+    }
+
+    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|stage| *stage as u8 == byte)
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+// === impl Timings ===
+
+impl Timings {
+    /// The stages with their durations.
+    pub fn iter(&self) -> impl Iterator<Item = (Stage, Duration)> + '_ {
+        self.0.iter().copied()
+    }
+
+    pub(crate) fn push(&mut self, stage: Stage, duration: Duration) {
+        self.0.push((stage, duration));
+    }
+}

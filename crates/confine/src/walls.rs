@@ -1,0 +1,30 @@
+//! The walls of a sandbox, one a file, put up by [`crate::init`] from inside the new namespaces.
+
+pub(crate) mod devices;
+pub(crate) mod identity;
+pub(crate) mod landlock;
+pub(crate) mod loopback;
+pub(crate) mod privileges;
+pub(crate) mod root;
+pub(crate) mod sources;
+
+use rustix::io::Errno;
+
+/// Why a wall could not be put up.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    /// What it was about, such as a path.
+    pub(crate) subject: String,
+    pub(crate) errno: Errno,
+}
+
+/// Names what a system call was about.
+pub(crate) trait About<T> {
+    fn about(self, subject: &str) -> Result<T, Fault>;
+}
+
+impl<T> About<T> for Result<T, Errno> {
+    fn about(self, subject: &str) -> Result<T, Fault> {
+        self.map_err(|errno| Fault { subject: subject.to_owned(), errno })
+    }
+}

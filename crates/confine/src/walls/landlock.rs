@@ -1,0 +1,59 @@
+//! Landlock: a second lock on the files, and on signals and abstract sockets, that holds even if a mount did not.
+
+use super::Fault;
+use crate::kernel::landlock_abi;
+use landlock::{
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
+};
+use rustix::fd::OwnedFd;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+
+/// What may be done everywhere.
+const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{Execute | ReadFile | ReadDir});
+/// What may be done with devices, besides.
+const DEVICE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{WriteFile | Truncate | IoctlDev});
+/// What may be done nowhere: nobody here needs new devices.
+const NEVER: BitFlags<AccessFs> = make_bitflags!(AccessFs::{MakeChar | MakeBlock});
+
+/// The rules for a root with these writable directories, and the ABI they are written in. Nothing on a kernel
+/// without Landlock.
+pub(crate) fn rules(writable: &[String]) -> Result<(Option<OwnedFd>, u32), Fault> {
+    let offered = landlock_abi();
+    let abi = ABI::from(i32::try_from(offered).unwrap_or(0));
+    if abi == ABI::Unsupported {
+        return Ok((None, 0));
+    }
+    let mut rules = create(abi).map_err(|error| fault("ruleset", &error))?;
+    let everything = AccessFs::from_all(abi) & !NEVER;
+    let places = [("/", READ), ("/dev", DEVICE)].into_iter().map(|(path, access)| (path.to_owned(), access));
+    let places = places.chain([("/dev/shm".to_owned(), everything)]);
+    let places = places.chain(writable.iter().map(|path| (format!("/{path}"), everything)));
+    for (path, access) in places {
+        let place = openat(CWD, &path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|errno| Fault { subject: path.clone(), errno })?;
+        let rule = PathBeneath::new(place, access & AccessFs::from_all(abi));
+        rules = rules.add_rule(rule).map_err(|error| fault(&path, &error))?;
+    }
+    Ok((rules.into(), offered))
+}
+
+/// Everything that this ABI can refuse is refused; what it promises and doesn't hold is an error, not a shrug.
+fn create(abi: ABI) -> Result<RulesetCreated, RulesetError> {
+    let rules = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(abi))?;
+    match Scope::from_all(abi) {
+        scopes if scopes.is_empty() => rules.create(),
+        scopes => rules.scope(scopes)?.create(),
+    }
+}
+
+fn fault(subject: &str, error: &RulesetError) -> Fault {
+    let errno = std::error::Error::source(error)
+        .and_then(|source| source.downcast_ref::<std::io::Error>())
+        .and_then(Errno::from_io_error)
+        .unwrap_or(Errno::INVAL);
+    Fault { subject: format!("{subject}: {error}"), errno }
+}

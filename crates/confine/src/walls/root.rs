@@ -1,0 +1,186 @@
+//! The new root: a small file system in memory that holds what the plan says, read-only in the end, and the old root
+//! gone from sight.
+
+use super::sources::Taken;
+use super::{About, Fault};
+use crate::kernel::set_mount_attributes;
+use crate::plan::Entry;
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, symlinkat};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, UnmountFlags,
+    fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount_change, move_mount,
+    unmount,
+};
+
+/// Where the new root is put for a moment: directories that every host has, in order of preference.
+const FOOTHOLDS: [&str; 3] = ["/tmp", "/run", "/proc"];
+
+/// Stops mounts from spreading: what happens here from now on is not seen by the host.
+pub(crate) fn cut_propagation() -> Result<(), Fault> {
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).about("/")
+}
+
+/// Builds the root and fills it. What comes back is its descriptor; it is also the working directory.
+pub(crate) fn build(entries: &[Entry], taken: Vec<Taken>) -> Result<OwnedFd, Fault> {
+    let root = memory("root", 4 << 20, 0o755)?;
+    FOOTHOLDS
+        .into_iter()
+        .map(|foothold| move_mount(&root, c"", CWD, foothold, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH))
+        .find_or_last(Result::is_ok)
+        .about("a place for the new root")?;
+    rustix::process::fchdir(&root).about("new root")?;
+    for (entry, taken) in entries.iter().zip(taken) {
+        make(root.as_fd(), entry, taken)?;
+    }
+    Ok(root)
+}
+
+/// Makes `root` the root, and the old one unreachable.
+pub(crate) fn enter(root: &OwnedFd) -> Result<(), Fault> {
+    // Both names the same: the old root is stacked over the new one, and taken off from there.
+    rustix::process::pivot_root(".", ".").about("pivot_root")?;
+    unmount(".", UnmountFlags::DETACH).about("old root")?;
+    rustix::process::chdir("/").about("/")?;
+    let attributes = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+    set_mount_attributes(root.as_fd(), attributes, false).about("new root")
+}
+
+/// Puts `/proc` up: of this PID namespace, and read-only as a whole, so that no setting of the kernel can be written.
+pub(crate) fn put_up_proc(root: BorrowedFd<'_>) -> Result<(), Fault> {
+    let context = fsopen(c"proc", FsOpenFlags::FSOPEN_CLOEXEC).about("proc")?;
+    fsconfig_create(&context).about("proc")?;
+    let attributes = restrictive() | MountAttrFlags::MOUNT_ATTR_RDONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes).about("proc")?;
+    attach(&mount, root, "proc", Kind::Directory)
+}
+
+/// A file system in memory, not yet anywhere.
+pub(crate) fn memory(name: &str, size_bytes: u64, mode: u32) -> Result<OwnedFd, Fault> {
+    let context = fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).about(name)?;
+    fsconfig_set_string(&context, c"source", c"belljar").about(name)?;
+    fsconfig_set_string(&context, c"size", size_bytes.to_string()).about(name)?;
+    fsconfig_set_string(&context, c"mode", format!("{mode:o}")).about(name)?;
+    fsconfig_create(&context).about(name)?;
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, restrictive()).about(name)
+}
+
+/// What a mount is put on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Directory,
+    File,
+}
+
+/// Puts a mount at `inside`, which is made if it isn't there.
+pub(crate) fn attach(mount: &OwnedFd, root: BorrowedFd<'_>, inside: &str, kind: Kind) -> Result<(), Fault> {
+    let place = match kind {
+        Kind::Directory => directory(root, inside)?,
+        Kind::File => file(root, inside)?,
+    };
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(mount, c"", &place, c"", flags).about(inside)
+}
+
+/// The directory at `inside`, made with its parents where missing.
+pub(crate) fn directory(root: BorrowedFd<'_>, inside: &str) -> Result<OwnedFd, Fault> {
+    if let Ok(place) = open_place(root, inside) {
+        return Ok(place);
+    }
+    for (end, _) in inside.match_indices('/').chain([(inside.len(), "")]) {
+        match mkdirat(root, &inside[..end], Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno).about(inside),
+        }
+    }
+    open_place(root, inside).about(inside)
+}
+
+fn file(root: BorrowedFd<'_>, inside: &str) -> Result<OwnedFd, Fault> {
+    if let Ok(place) = open_place(root, inside) {
+        return Ok(place);
+    }
+    create(root, inside)?;
+    open_place(root, inside).about(inside)
+}
+
+fn create(root: BorrowedFd<'_>, inside: &str) -> Result<OwnedFd, Fault> {
+    if let Some((parent, _)) = inside.rsplit_once('/') {
+        directory(root, parent)?;
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(root, inside, flags, Mode::from_raw_mode(0o644)).about(inside)
+}
+
+/// Never through a symbolic link: a workspace brings its own, and they may point anywhere.
+fn open_place(root: BorrowedFd<'_>, inside: &str) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    openat2(root, inside, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
+}
+
+fn make(root: BorrowedFd<'_>, entry: &Entry, taken: Taken) -> Result<(), Fault> {
+    match (entry, taken) {
+        (Entry::Directory { inside }, _) => directory(root, inside).map(drop),
+        (Entry::Symlink { inside, target }, _) => {
+            if let Some((parent, _)) = inside.rsplit_once('/') {
+                directory(root, parent)?;
+            }
+            symlinkat(target.as_str(), root, inside.as_str()).about(inside)
+        }
+        (Entry::File { inside, content }, _) => {
+            let file = create(root, inside)?;
+            rustix::io::write(&file, content).about(inside).map(drop)
+        }
+        (Entry::Scratch { inside, size_bytes }, _) => {
+            attach(&memory(inside, *size_bytes, 0o1777)?, root, inside, Kind::Directory)
+        }
+        (Entry::Bind { inside, source, .. }, Taken::Mount(mount)) => {
+            let kind = if source.is_directory() { Kind::Directory } else { Kind::File };
+            attach(&mount, root, inside, kind)
+        }
+        (Entry::Overlay { inside, .. }, Taken::Overlay { lower, upper, work }) => {
+            attach(&overlay(&lower, &upper, &work).about(inside)?, root, inside, Kind::Directory)
+        }
+        (Entry::Bind { inside, .. } | Entry::Overlay { inside, .. }, _) => Err(Errno::INVAL).about(inside),
+    }
+}
+
+/// The layers are given by descriptor, so that neither a race nor `/proc/self/mountinfo` has a path of the host's.
+fn overlay(lower: &OwnedFd, upper: &OwnedFd, work: &OwnedFd) -> Result<OwnedFd, Errno> {
+    let path = |directory: &OwnedFd| format!("/proc/self/fd/{}", directory.as_raw_fd());
+    let context = fsopen(c"overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_set_string(&context, c"source", c"belljar")?;
+    fsconfig_set_string(&context, c"lowerdir", path(lower))?;
+    fsconfig_set_string(&context, c"upperdir", path(upper))?;
+    fsconfig_set_string(&context, c"workdir", path(work))?;
+    // Without privileges on the host, the overlay keeps its notes in attributes that a user may write.
+    fsconfig_set_flag(&context, c"userxattr")?;
+    fsconfig_create(&context)?;
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, restrictive())
+}
+
+fn restrictive() -> MountAttrFlags {
+    MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV
+}
+
+/// The first that satisfies, or else the last.
+trait FindOrLast: Iterator + Sized {
+    fn find_or_last(self, satisfies: impl Fn(&Self::Item) -> bool) -> Self::Item;
+}
+
+impl<T> FindOrLast for T
+where
+    T: Iterator<Item = Result<(), Errno>>,
+{
+    fn find_or_last(mut self, satisfies: impl Fn(&Self::Item) -> bool) -> Self::Item {
+        let mut last = Err(Errno::NOENT);
+        for item in self.by_ref() {
+            last = item;
+            if satisfies(&last) {
+                break;
+            }
+        }
+        last
+    }
+}

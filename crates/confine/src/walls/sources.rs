@@ -1,0 +1,81 @@
+//! What is taken from the host: found again in the new mount namespace, compared, and cut loose from its place.
+
+use super::{About, Fault};
+use crate::kernel::set_mount_attributes;
+use crate::plan::{Access, Entry, HostPath, Inode, Source};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx};
+use rustix::io::Errno;
+use rustix::mount::{OpenTreeFlags, open_tree};
+
+/// The descriptors that one entry of the root needs.
+pub(crate) enum Taken {
+    /// Nothing of the host.
+    Nothing,
+    /// A mount, not yet anywhere.
+    Mount(OwnedFd),
+    /// The directories of an overlay; `lower` as a mount if it was prepared by the host.
+    Overlay { lower: OwnedFd, upper: OwnedFd, work: OwnedFd },
+}
+
+/// Takes what the entries need, in their order. Must happen before the new root covers anything of the old one.
+pub(crate) fn take(entries: &[Entry]) -> Result<Vec<Taken>, Fault> {
+    entries.iter().map(take_one).collect()
+}
+
+fn take_one(entry: &Entry) -> Result<Taken, Fault> {
+    match entry {
+        Entry::Bind { source: Source::Path(path), access, .. } => {
+            let mount = cut_loose(path)?;
+            let read_only = if *access == Access::ReadOnly { libc::MOUNT_ATTR_RDONLY } else { 0 };
+            let attributes = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | read_only;
+            set_mount_attributes(mount.as_fd(), attributes, true).about(&name(path))?;
+            Ok(Taken::Mount(mount))
+        }
+        Entry::Bind { source: Source::Mount { mount, .. }, .. } => copy(mount).map(Taken::Mount),
+        Entry::Overlay { lower, upper, work, .. } => Ok(Taken::Overlay {
+            lower: match lower {
+                Source::Path(path) => open(path)?,
+                Source::Mount { mount, .. } => copy(mount)?,
+            },
+            upper: open(upper)?,
+            work: open(work)?,
+        }),
+        Entry::Directory { .. } | Entry::Symlink { .. } | Entry::File { .. } | Entry::Scratch { .. } => {
+            Ok(Taken::Nothing)
+        }
+    }
+}
+
+fn copy(mount: &OwnedFd) -> Result<OwnedFd, Fault> {
+    rustix::io::fcntl_dupfd_cloexec(mount, 0).about("prepared mount")
+}
+
+fn cut_loose(path: &HostPath) -> Result<OwnedFd, Fault> {
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+    let mount = open_tree(CWD, path.as_path(), flags).about(&name(path))?;
+    same_inode(&mount, path)?;
+    Ok(mount)
+}
+
+fn open(path: &HostPath) -> Result<OwnedFd, Fault> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = openat(CWD, path.as_path(), flags, Mode::empty()).about(&name(path))?;
+    same_inode(&directory, path)?;
+    Ok(directory)
+}
+
+/// Somebody may have put something else there since the host looked.
+fn same_inode(found: &OwnedFd, meant: &HostPath) -> Result<(), Fault> {
+    let flags = StatxFlags::TYPE | StatxFlags::INO;
+    let stat = statx(found, c"", AtFlags::EMPTY_PATH, flags).about(&name(meant))?;
+    match Inode::of(&stat) == meant.inode() {
+        true => Ok(()),
+        false => Err(Errno::STALE).about(&name(meant)),
+    }
+}
+
+fn name(path: &HostPath) -> String {
+    path.as_path().display().to_string()
+}

@@ -1,0 +1,131 @@
+//! The native backend: namespaces, Landlock and seccomp of this kernel; nothing to install, nothing to run before.
+
+mod environment;
+mod identity;
+mod isolation;
+mod view;
+
+use crate::spec::{Program, SandboxSpec, Workspace};
+use belljar_confine::launch::{LaunchError, Launched, launch};
+use belljar_confine::lend::{LendError, prepare};
+use belljar_confine::plan::{Access, Command, Entry, HostPath, Identity, Limits, Plan, Source, Stdio};
+use belljar_contract::isolation::Isolation;
+use std::ffi::{CString, OsString};
+use std::os::unix::ffi::OsStringExt;
+
+/// A sandbox of this backend, running.
+#[derive(Debug)]
+pub struct Running {
+    /// The sandbox, its terminal and its timings.
+    pub launched: Launched,
+    /// Every layer, in force or not.
+    pub isolation: Isolation,
+}
+
+/// Why there is no sandbox.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A directory of the host can't be lent to the sandbox's user.
+    #[error("can't lend a directory to the sandbox")]
+    Lend(#[from] LendError),
+    /// An argument or variable can't be passed to a program.
+    #[error("{what} holds a NUL byte")]
+    Nul {
+        /// Which.
+        what: String,
+    },
+    /// The kernel refused.
+    #[error("can't start the sandbox")]
+    Launch(#[from] LaunchError),
+}
+
+/// How much `/tmp`, the home directory and an empty workspace may hold.
+const SCRATCH_BYTES: u64 = 1 << 30;
+
+/// Builds a sandbox and starts a program in it.
+///
+/// # Errors
+/// [`StartError`]; nothing of the sandbox is left then.
+pub fn start(spec: &SandboxSpec, program: &Program, stdio: Stdio) -> Result<Running, StartError> {
+    let has_terminal = matches!(stdio, Stdio::Terminal);
+    let identity = identity::choose();
+    let plan = Plan {
+        identity: identity.identity,
+        root: root(spec, &identity)?,
+        writable: writable(spec),
+        hostname: "belljar".to_owned(),
+        limits: Limits::default(),
+        command: command(spec, program, has_terminal)?,
+        stdio,
+    };
+    let launched = launch(&plan)?;
+    let isolation = isolation::report(&plan, &identity, launched.landlock_abi);
+    Ok(Running { launched, isolation })
+}
+
+fn root(spec: &SandboxSpec, identity: &identity::Chosen) -> Result<Vec<Entry>, StartError> {
+    let scratch = |inside: &str| Entry::Scratch { inside: inside.to_owned(), size_bytes: SCRATCH_BYTES };
+    let mut root = view::of_host(identity.identity);
+    root.push(scratch("tmp"));
+    root.push(scratch(environment::HOME_INSIDE));
+    root.push(match &spec.workspace {
+        Workspace::Empty => scratch("workspace"),
+        Workspace::Direct(path) => bind("workspace", path, Access::ReadWrite, identity)?,
+        Workspace::Copy { source, upper, work } => Entry::Overlay {
+            inside: "workspace".to_owned(),
+            lower: lend(source, Access::ReadOnly, identity)?,
+            upper: upper.clone(),
+            work: work.clone(),
+        },
+    });
+    if let Some(job) = &spec.job {
+        // Made for this run and given to its user: needs no mapping.
+        let source = Source::Path(job.clone());
+        root.push(Entry::Bind { inside: "job".to_owned(), source, access: Access::ReadWrite });
+    }
+    for lent in &spec.lent {
+        root.push(bind(&lent.inside, &lent.path, Access::ReadOnly, identity)?);
+    }
+    Ok(root)
+}
+
+fn bind(
+    inside: &str,
+    path: &HostPath,
+    access: Access,
+    identity: &identity::Chosen,
+) -> Result<Entry, StartError> {
+    Ok(Entry::Bind { inside: inside.to_owned(), source: lend(path, access, identity)?, access })
+}
+
+fn lend(path: &HostPath, access: Access, chosen: &identity::Chosen) -> Result<Source, StartError> {
+    match chosen.maps_files {
+        true => Ok(prepare(path, access, chosen.identity)?),
+        false => Ok(Source::Path(path.clone())),
+    }
+}
+
+fn writable(spec: &SandboxSpec) -> Vec<String> {
+    let job = spec.job.as_ref().map(|_| "job");
+    ["tmp", environment::HOME_INSIDE, "workspace"].into_iter().chain(job).map(str::to_owned).collect()
+}
+
+fn command(spec: &SandboxSpec, program: &Program, has_terminal: bool) -> Result<Command, StartError> {
+    let argv = program.argv.iter().map(|argument| c_string(argument.clone(), "an argument"));
+    let env = environment::made_from_nothing(&spec.env, has_terminal);
+    let env = env.into_iter().map(|(name, value)| c_string(format!("{name}={value}").into(), &name));
+    Ok(Command {
+        argv: argv.collect::<Result<_, _>>()?,
+        env: env.collect::<Result<_, _>>()?,
+        directory: c_string(program.directory.clone().into(), "the working directory")?,
+    })
+}
+
+fn c_string(text: OsString, what: &str) -> Result<CString, StartError> {
+    CString::new(text.into_vec()).map_err(|_| StartError::Nul { what: what.to_owned() })
+}
+
+/// The user and group that own what the host makes for a sandbox, such as `/job`.
+pub fn owner() -> Identity {
+    identity::choose().identity
+}

@@ -1,0 +1,26 @@
+//! The environment inside: made from nothing, so that nothing of the host's comes along by accident.
+
+use std::collections::BTreeMap;
+
+/// The home directory, relative to the sandbox's root.
+pub(super) const HOME_INSIDE: &str = "home/agent";
+
+const BASE: [(&str, &str); 7] = [
+    ("HOME", "/home/agent"),
+    ("LANG", "C.UTF-8"),
+    ("LOGNAME", "agent"),
+    ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+    ("SHELL", "/bin/sh"),
+    ("TMPDIR", "/tmp"),
+    ("USER", "agent"),
+];
+
+/// The base, a terminal type if there is a terminal, and what was asked for, which wins.
+pub(super) fn made_from_nothing(
+    asked: &BTreeMap<String, String>,
+    has_terminal: bool,
+) -> BTreeMap<String, String> {
+    let terminal = has_terminal.then_some(("TERM", "xterm-256color"));
+    let base = BASE.into_iter().chain(terminal).map(|(name, value)| (name.to_owned(), value.to_owned()));
+    base.chain(asked.clone()).collect()
+}

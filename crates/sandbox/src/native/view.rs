@@ -1,0 +1,65 @@
+//! What a sandbox sees of the host: programs and libraries, read-only, and a small `/etc` of its own.
+
+use belljar_confine::plan::{Access, Entry, HostPath, Identity, Source};
+use std::path::Path;
+
+/// Top-level directories that hold programs and libraries; on most systems all but the first are links into it.
+const PROGRAMS: [&str; 7] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"];
+
+/// What programs need of the host's `/etc`: where libraries and alternatives are, whom to trust, fonts.
+const SETTINGS: [&str; 6] = [
+    "etc/alternatives",
+    "etc/ld.so.cache",
+    "etc/ssl/certs",
+    "etc/ssl/openssl.cnf",
+    "etc/pki/tls/certs",
+    "etc/fonts",
+];
+
+/// The view, and the directories that later entries go into.
+pub(super) fn of_host(identity: Identity) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = PROGRAMS.into_iter().filter_map(program_directory).collect();
+    entries.extend(SETTINGS.into_iter().filter_map(|inside| read_only(inside)));
+    entries.extend(own_settings(identity));
+    entries
+}
+
+fn program_directory(inside: &str) -> Option<Entry> {
+    let host = Path::new("/").join(inside);
+    match std::fs::read_link(&host) {
+        Ok(target) => {
+            let target = target.to_str()?.to_owned();
+            Some(Entry::Symlink { inside: inside.to_owned(), target })
+        }
+        Err(_) => read_only(inside),
+    }
+}
+
+fn read_only(inside: &str) -> Option<Entry> {
+    let source = Source::Path(HostPath::resolve(Path::new("/").join(inside)).ok()?);
+    Some(Entry::Bind { inside: inside.to_owned(), source, access: Access::ReadOnly })
+}
+
+fn own_settings(Identity { inside_uid, inside_gid, .. }: Identity) -> Vec<Entry> {
+    let file =
+        |inside: &str, content: String| Entry::File { inside: inside.to_owned(), content: content.into() };
+    let nobody = 65_534;
+    vec![
+        file(
+            "etc/passwd",
+            format!(
+                "root:x:0:0:root:/:/sbin/nologin\n\
+                 agent:x:{inside_uid}:{inside_gid}:agent:/home/agent:/bin/sh\n\
+                 nobody:x:{nobody}:{nobody}:nobody:/:/sbin/nologin\n"
+            ),
+        ),
+        file("etc/group", format!("root:x:0:\nagent:x:{inside_gid}:\nnogroup:x:{nobody}:\n")),
+        file("etc/hosts", "127.0.0.1 localhost belljar\n::1 localhost belljar\n".to_owned()),
+        file("etc/hostname", "belljar\n".to_owned()),
+        file("etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n".to_owned()),
+        file(
+            "etc/resolv.conf",
+            "# There is no name server: what is outside is reached through hatches.\n".to_owned(),
+        ),
+    ]
+}
