@@ -39,7 +39,7 @@ pub(crate) fn run(birth: &Birth<'_>) -> ! {
     let code = match build(birth, &mut progress) {
         Ok(program) => reap_until_end(birth.control, program),
         Err(Fault { subject, errno }) => {
-            send(birth.control, &Report::Failed { stage: progress.stage, errno, subject }, None);
+            send(birth.control, &Report::Failed { stage: progress.stage, errno, subject }, &[]);
             1
         }
     };
@@ -64,7 +64,8 @@ pub(crate) fn now_in_nanoseconds() -> u64 {
 /// Puts everything up and starts the program; returns its process id.
 fn build(birth: &Birth<'_>, progress: &mut Progress) -> Result<i32, Fault> {
     let plan = birth.plan;
-    kernel::wipe_environment();
+    kernel::wipe_arguments_and_environment(c"belljar-init");
+    rustix::thread::set_name(c"belljar-init").about("name")?;
     identity::take(plan.identity)?;
     die_with_host(birth.control)?;
     progress.pass(Stage::Sources);
@@ -84,6 +85,7 @@ fn build(birth: &Birth<'_>, progress: &mut Progress) -> Result<i32, Fault> {
     privileges::limit(plan.limits)?;
     progress.pass(Stage::Terminal);
     let (stdio, terminal) = connect(&plan.stdio)?;
+    let exported = plan.exported.as_deref().map(export).transpose()?;
     progress.pass(Stage::Landlock);
     let (rules, landlock_abi) = landlock::rules(&plan.writable)?;
     let mut payload = Payload::new(&plan.command, stdio, rules, terminal.is_some());
@@ -95,7 +97,8 @@ fn build(birth: &Birth<'_>, progress: &mut Progress) -> Result<i32, Fault> {
     let program = payload.start()?;
     progress.pass(Stage::Exec);
     let marks = std::mem::take(&mut progress.marks);
-    send(birth.control, &Report::Started { marks, landlock_abi }, terminal.as_ref().map(AsFd::as_fd));
+    let descriptors: Vec<BorrowedFd<'_>> = exported.iter().chain(&terminal).map(AsFd::as_fd).collect();
+    send(birth.control, &Report::Started { marks, landlock_abi }, &descriptors);
     kernel::close_all_but(birth.control);
     Ok(program)
 }
@@ -130,13 +133,19 @@ fn connect(stdio: &Stdio) -> Result<([OwnedFd; 3], Option<OwnedFd>), Fault> {
     }
 }
 
+fn export(inside: &str) -> Result<OwnedFd, Fault> {
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(CWD, format!("/{inside}"), flags, Mode::empty()).about(inside)
+}
+
 /// Waits for whatever ends, until the program has; then says so.
 fn reap_until_end(control: BorrowedFd<'_>, program: i32) -> i32 {
     loop {
         match kernel::wait_any() {
             Ok(reaped) if reaped.pid == program => {
                 let usage = kernel::usage_of_children();
-                send(control, &Report::Ended { status: reaped.status, usage }, None);
+                send(control, &Report::Ended { status: reaped.status, usage }, &[]);
                 return 0;
             }
             Ok(_) | Err(Errno::INTR) => {}
@@ -145,13 +154,12 @@ fn reap_until_end(control: BorrowedFd<'_>, program: i32) -> i32 {
     }
 }
 
-fn send(control: BorrowedFd<'_>, report: &Report, descriptor: Option<BorrowedFd<'_>>) {
+fn send(control: BorrowedFd<'_>, report: &Report, descriptors: &[BorrowedFd<'_>]) {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    let descriptors: Vec<BorrowedFd<'_>> = descriptor.into_iter().collect();
     if !descriptors.is_empty() {
-        ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+        ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
     }
     let bytes = report.encode();
     // If the host is gone, nobody is left to be told.

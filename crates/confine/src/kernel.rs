@@ -250,19 +250,30 @@ pub(crate) fn usage_of_children() -> Usage {
     }
 }
 
-/// Overwrites the environment that this process was started with: a copy of the host's, which PID 1 must not keep.
-pub(crate) fn wipe_environment() {
+/// Overwrites what this process was started with: the host's arguments, which anyone may read in `/proc/1/cmdline`,
+/// and its environment, which PID 1 must not keep.
+pub(crate) fn wipe_arguments_and_environment(name: &CStr) {
     unsafe extern "C" {
         static mut environ: *mut *mut libc::c_char;
+        static program_invocation_name: *mut libc::c_char;
     }
-    // SAFETY: only one thread exists here. The array ends in a null pointer and each string in a NUL; they are ours
-    // to change. Nothing reads the environment afterwards but finds empty strings.
+    // SAFETY: only one thread exists here, and the strings are this process's to change. The kernel puts arguments
+    // and environment in one block, arguments first, each string ending in NUL; the array of the environment ends in
+    // a null pointer. The C library keeps a pointer to the first argument. Nothing reads either afterwards.
     unsafe {
+        let first = program_invocation_name;
+        let mut end = first.add(libc::strlen(first));
         let mut entry = environ;
         while !entry.is_null() && !(*entry).is_null() {
-            let text = *entry;
-            std::ptr::write_bytes(text, 0, libc::strlen(text));
+            end = (*entry).add(libc::strlen(*entry));
             entry = entry.add(1);
+        }
+        // Far apart they are not one block: then somebody has moved one of the pointers.
+        const LARGEST_BLOCK: usize = 8 << 20;
+        if first < end && end.addr() - first.addr() < LARGEST_BLOCK {
+            std::ptr::write_bytes(first, 0, end.offset_from_unsigned(first));
+            let shown = name.to_bytes().len().min(end.offset_from_unsigned(first));
+            std::ptr::copy_nonoverlapping(name.as_ptr(), first, shown);
         }
         if !environ.is_null() {
             *environ = std::ptr::null_mut();

@@ -22,6 +22,8 @@ pub struct Launched {
     pub sealed: Sealed,
     /// The host's end of its terminal, if it has one.
     pub terminal: Option<OwnedFd>,
+    /// The directory that the plan exports.
+    pub exported: Option<OwnedFd>,
     /// The Landlock ABI in force; 0 for none.
     pub landlock_abi: u32,
     /// How long each stage took.
@@ -101,8 +103,11 @@ pub fn launch(plan: &Plan) -> Result<Launched, LaunchError> {
     drop(theirs);
     let sealed = Sealed::new(pid, pidfd, ours);
     match receive(&sealed) {
-        Ok((Some(Report::Started { marks, landlock_abi }), terminal)) => {
-            Ok(Launched { sealed, terminal, landlock_abi, timings: timings(begun, &marks) })
+        Ok((Some(Report::Started { marks, landlock_abi }), descriptors)) => {
+            let mut descriptors = descriptors.into_iter();
+            let exported = plan.exported.as_ref().and_then(|_| descriptors.next());
+            let terminal = descriptors.next();
+            Ok(Launched { sealed, terminal, exported, landlock_abi, timings: timings(begun, &marks) })
         }
         Ok((Some(Report::Failed { stage, errno, subject }), _)) => {
             Err(LaunchError::Stage { stage, subject, source: errno })
@@ -122,20 +127,20 @@ fn control_sockets() -> Result<(OwnedFd, OwnedFd), Errno> {
     socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
 }
 
-/// The next message; no message when the other end is gone.
-pub(crate) fn receive(sealed: &Sealed) -> Result<(Option<Report>, Option<OwnedFd>), Errno> {
+/// The next message and what came with it; no message when the other end is gone.
+pub(crate) fn receive(sealed: &Sealed) -> Result<(Option<Report>, Vec<OwnedFd>), Errno> {
     use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
     let mut bytes = [0; MAX_BYTES];
-    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let received = rustix::io::retry_on_intr(|| {
         recvmsg(sealed.control(), &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)
     })?;
-    let descriptor = ancillary.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
-        _ => None,
+    let descriptors = ancillary.drain().flat_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(descriptors) => descriptors.collect(),
+        _ => Vec::new(),
     });
-    Ok((Report::decode(&bytes[..received.bytes]), descriptor))
+    Ok((Report::decode(&bytes[..received.bytes]), descriptors.collect()))
 }
 
 fn timings(begun: u64, marks: &[(Stage, u64)]) -> Timings {

@@ -16,6 +16,9 @@ pub struct Plan {
     pub root: Vec<Entry>,
     /// Directories in which Landlock lets files be written; everything else may only be read.
     pub writable: Vec<String>,
+    /// A directory of the root whose descriptor comes back with the launch: through it the host reaches what the
+    /// sandbox leaves there, also after the sandbox has ended.
+    pub exported: Option<String>,
     /// The host name inside.
     pub hostname: String,
     /// Resource limits of every process.

@@ -1,6 +1,14 @@
 //! Sandboxes for jobs: what a job gets to see, which backend builds it, and what becomes of its workspace.
+//!
+//! Everything that comes out of a sandbox is taken for hostile: it is opened by descriptor, without following links,
+//! by type and within caps, and what is kept is what was read.
 
 #![forbid(unsafe_code)]
 
+pub mod artifact;
+pub mod directory;
 pub mod native;
+pub mod run;
 pub mod spec;
+pub mod state;
+pub mod workspace;

@@ -53,6 +53,7 @@ pub fn start(spec: &SandboxSpec, program: &Program, stdio: Stdio) -> Result<Runn
         identity: identity.identity,
         root: root(spec, &identity)?,
         writable: writable(spec),
+        exported: Some("workspace".to_owned()),
         hostname: "belljar".to_owned(),
         limits: Limits::default(),
         command: command(spec, program, has_terminal)?,

@@ -1,0 +1,209 @@
+//! Artifacts: files kept after a run, addressed by what is in them.
+//!
+//! The host trusts no hash and no size from inside. It opens each file itself, copies it within caps, and what it
+//! reports is the hash of the bytes that it stored.
+
+use crate::directory::{Directory, DirectoryError};
+use belljar_contract::path::{WORKSPACE, WorkspacePath};
+use belljar_contract::result::Artifact;
+use rustix::fs::{FileType, Mode, OFlags, fsync, openat, renameat};
+use sha2::{Digest, Sha256};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// How much a run may leave behind.
+#[derive(Debug, Clone, Copy)]
+pub struct Caps {
+    /// Files.
+    pub files: usize,
+    /// Bytes, all together.
+    pub bytes: u64,
+    /// How deep below the artifacts folder.
+    pub depth: usize,
+}
+
+/// Why an artifact can't be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum ArtifactError {
+    /// It can't be opened as a regular file.
+    #[error("artifact {path} is not a regular file that can be read")]
+    Open {
+        /// The path as the job sees it.
+        path: String,
+        /// Why.
+        #[source]
+        source: DirectoryError,
+    },
+    /// It can't be read or stored.
+    #[error("can't store artifact {path}")]
+    Store {
+        /// The path as the job sees it.
+        path: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// There is too much.
+    #[error("more artifacts than allowed: {} files, {} bytes, {} levels", caps.files, caps.bytes, caps.depth)]
+    TooMuch {
+        /// What is allowed.
+        caps: Caps,
+    },
+    /// Its name can't be written in a result.
+    #[error("the artifact name {name:?} is not UTF-8")]
+    Name {
+        /// The name, with what isn't UTF-8 replaced.
+        name: String,
+    },
+}
+
+/// Takes artifacts out of one run.
+#[derive(Debug)]
+pub struct Collector<'a> {
+    store: &'a Directory,
+    caps: Caps,
+    bytes_left: u64,
+    kept: Vec<Artifact>,
+}
+
+/// Where the job puts files to be kept, as the job sees it.
+pub const ARTIFACTS: &str = "/job/artifacts";
+
+// === impl Caps ===
+
+impl Default for Caps {
+    fn default() -> Self {
+        Self { files: 10_000, bytes: 4 << 30, depth: 64 }
+    }
+}
+
+// === impl Collector ===
+
+impl<'a> Collector<'a> {
+    /// Collects into `store`.
+    pub fn new(store: &'a Directory, caps: Caps) -> Self {
+        Self { store, caps, bytes_left: caps.bytes, kept: Vec::new() }
+    }
+
+    /// What was kept, in the order taken.
+    pub fn finish(self) -> Vec<Artifact> {
+        self.kept
+    }
+
+    /// Takes every regular file below the job's artifacts folder; links, pipes and devices are no artifacts.
+    ///
+    /// # Errors
+    /// [`ArtifactError`]; what was taken before stays taken.
+    pub fn take_folder(&mut self, folder: &Directory) -> Result<(), ArtifactError> {
+        self.take_below(folder, &PathBuf::new(), 0)
+    }
+
+    fn take_below(&mut self, folder: &Directory, below: &Path, depth: usize) -> Result<(), ArtifactError> {
+        if depth > self.caps.depth {
+            return Err(ArtifactError::TooMuch { caps: self.caps });
+        }
+        let seen = |path: &Path| format!("{ARTIFACTS}/{}", path.display());
+        let open = |source| ArtifactError::Open { path: seen(below), source };
+        let directory = match below.as_os_str().is_empty() {
+            true => folder.try_clone().map_err(open)?,
+            false => folder.open(below).map_err(open)?,
+        };
+        for entry in directory.names().map_err(open)? {
+            let path = below.join(OsStr::from_bytes(entry.name.as_bytes()));
+            match entry.kind {
+                FileType::Directory => self.take_below(folder, &path, depth + 1)?,
+                FileType::RegularFile => {
+                    let name = path.to_str().ok_or_else(|| ArtifactError::Name { name: seen(&path) })?;
+                    let inside = format!("{ARTIFACTS}/{name}");
+                    let file = folder.open_file(&path);
+                    self.take(
+                        file.map_err(|source| ArtifactError::Open { path: inside.clone(), source })?,
+                        inside,
+                    )?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one file of the workspace.
+    ///
+    /// # Errors
+    /// [`ArtifactError`], also when it isn't there.
+    pub fn take_named(&mut self, workspace: &Directory, path: &WorkspacePath) -> Result<(), ArtifactError> {
+        let inside = format!("{WORKSPACE}/{path}");
+        let file = workspace
+            .open_file(Path::new(path.as_str()))
+            .map_err(|source| ArtifactError::Open { path: inside.clone(), source })?;
+        self.take(file, inside)
+    }
+
+    fn take(&mut self, mut file: File, inside: String) -> Result<(), ArtifactError> {
+        if self.kept.len() >= self.caps.files {
+            return Err(ArtifactError::TooMuch { caps: self.caps });
+        }
+        match self.store(&mut file) {
+            Ok(Some((sha256, size_bytes))) => {
+                self.bytes_left -= size_bytes;
+                self.kept.push(Artifact { path: inside, sha256, size_bytes });
+                Ok(())
+            }
+            Ok(None) => Err(ArtifactError::TooMuch { caps: self.caps }),
+            Err(source) => Err(ArtifactError::Store { path: inside, source }),
+        }
+    }
+
+    /// Copies while it hashes; nothing when there is more than may be kept. A file that grows meanwhile is cut off by
+    /// the same cap.
+    fn store(&self, file: &mut File) -> std::io::Result<Option<(String, u64)>> {
+        let temporary = format!(".incoming-{}", uuid::Uuid::now_v7());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mut copy = File::from(openat(self.store, &temporary, flags, Mode::from_raw_mode(0o600))?);
+        let stored = copy_and_hash(file, &mut copy, self.bytes_left);
+        let place = match &stored {
+            Ok(Some((sha256, _))) => self.place(&copy, &temporary, sha256),
+            _ => Ok(()),
+        };
+        if place.is_err() || !matches!(stored, Ok(Some(_))) {
+            rustix::fs::unlinkat(self.store, &temporary, rustix::fs::AtFlags::empty())?;
+        }
+        place?;
+        stored
+    }
+
+    fn place(&self, copy: &File, temporary: &str, sha256: &str) -> std::io::Result<()> {
+        fsync(copy)?;
+        let shelf = self.store.make(Path::new(&sha256[..2]), 0o700).map_err(|error| error.source)?;
+        renameat(self.store, temporary, &shelf, sha256)?;
+        fsync(&shelf)?;
+        Ok(())
+    }
+}
+
+/// Where an artifact lies in a store at `store`.
+pub fn path_in(store: &Path, sha256: &str) -> PathBuf {
+    store.join(sha256.get(..2).unwrap_or_default()).join(sha256)
+}
+
+fn copy_and_hash(from: &mut File, to: &mut File, most: u64) -> std::io::Result<Option<(String, u64)>> {
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 256 << 10];
+    let mut size = 0_u64;
+    loop {
+        let read = from.read(&mut buffer)?;
+        if read == 0 {
+            let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+            return Ok(Some((sha256, size)));
+        }
+        size += read as u64;
+        if size > most {
+            return Ok(None);
+        }
+        hash.update(&buffer[..read]);
+        to.write_all(&buffer[..read])?;
+    }
+}

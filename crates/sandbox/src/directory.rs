@@ -1,0 +1,241 @@
+//! A directory held by its descriptor: everything in it is reached from there, and nothing outside of it can be.
+//!
+//! Names come from inside sandboxes. No symbolic link is followed, no mount point of `/proc` is passed, nothing but
+//! regular files is opened, and opening never waits: a FIFO has no way to hold the host up.
+
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, fchmod, fstat, mkdirat, openat, openat2,
+};
+use rustix::io::Errno;
+use std::ffi::{CString, OsStr};
+use std::fs::File;
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// A directory.
+#[derive(Debug)]
+pub struct Directory {
+    descriptor: OwnedFd,
+}
+
+/// One name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Name {
+    /// The name's bytes.
+    pub name: CString,
+    /// What it names.
+    pub kind: FileType,
+}
+
+/// Something in a directory that can't be used.
+#[derive(Debug, thiserror::Error)]
+#[error("can't use {}", path.display())]
+pub struct DirectoryError {
+    /// Its path, relative to the directory.
+    pub path: PathBuf,
+    /// Why.
+    #[source]
+    pub source: Errno,
+}
+
+const NEVER_OUTSIDE: ResolveFlags =
+    ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
+
+// === impl Directory ===
+
+impl Directory {
+    /// Opens a directory of the host's own.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] when there is none.
+    pub fn open_host(path: &Path) -> Result<Self, DirectoryError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        openat(CWD, path, flags, Mode::empty()).map(Self::from).map_err(at(path))
+    }
+
+    /// Opens a directory below this one.
+    ///
+    /// # Errors
+    /// [`DirectoryError`], also for a path that leads through a link.
+    pub fn open(&self, path: &Path) -> Result<Self, DirectoryError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        openat2(self, path, flags, Mode::empty(), NEVER_OUTSIDE).map(Self::from).map_err(at(path))
+    }
+
+    /// Opens a regular file for reading.
+    ///
+    /// # Errors
+    /// [`DirectoryError`], also for anything that is no regular file.
+    pub fn open_file(&self, path: &Path) -> Result<File, DirectoryError> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = openat2(self, path, flags, Mode::empty(), NEVER_OUTSIDE).map_err(at(path))?;
+        let stat = fstat(&file).map_err(at(path))?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Ok(File::from(file)),
+            _ => Err(Errno::INVAL).map_err(at(path)),
+        }
+    }
+
+    /// What `path` is, itself; `None` when there is nothing.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] when it can't be looked at.
+    pub fn stat(&self, path: &Path) -> Result<Option<rustix::fs::Stat>, DirectoryError> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match openat2(self, path, flags, Mode::empty(), NEVER_OUTSIDE) {
+            Ok(found) => fstat(&found).map(Some).map_err(at(path)),
+            // A link at the end: `openat2` won't even look at it, the parent will.
+            Err(Errno::LOOP) => self.stat_link(path),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(errno) => Err(errno).map_err(at(path)),
+        }
+    }
+
+    fn stat_link(&self, path: &Path) -> Result<Option<rustix::fs::Stat>, DirectoryError> {
+        let (parent, name) = self.parent_of(path)?;
+        rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).map(Some).map_err(at(path))
+    }
+
+    /// What a symbolic link says.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] when it is none.
+    pub fn read_link(&self, path: &Path) -> Result<CString, DirectoryError> {
+        let (parent, name) = self.parent_of(path)?;
+        rustix::fs::readlinkat(&parent, name, Vec::new()).map_err(at(path))
+    }
+
+    /// The directory that `path` is in, and its last name.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] when there is no such directory.
+    pub fn parent_of<'p>(&self, path: &'p Path) -> Result<(Self, &'p OsStr), DirectoryError> {
+        let name = path.file_name().ok_or(Errno::INVAL).map_err(at(path))?;
+        match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            Some(parent) => Ok((self.open(parent)?, name)),
+            None => Ok((self.open(Path::new("."))?, name)),
+        }
+    }
+
+    /// The names in it, sorted by their bytes.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] when it can't be read.
+    pub fn names(&self) -> Result<Vec<Name>, DirectoryError> {
+        let mut buffer = [MaybeUninit::uninit(); 32 << 10];
+        let mut entries = RawDir::new(self, &mut buffer);
+        let mut names = Vec::new();
+        while let Some(entry) = entries.next() {
+            let entry = entry.map_err(at(Path::new(".")))?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => rustix::fs::statat(self, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .map(|stat| FileType::from_raw_mode(stat.st_mode))
+                    .map_err(at(Path::new(".")))?,
+                known => known,
+            };
+            names.push(Name { name: name.to_owned(), kind });
+        }
+        names.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Ok(names)
+    }
+
+    /// Makes a directory in this one and opens it; one that is there already is opened.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] when it can't be made.
+    pub fn make(&self, name: &Path, mode: u32) -> Result<Self, DirectoryError> {
+        match mkdirat(self, name, Mode::from_raw_mode(mode)) {
+            Ok(()) | Err(Errno::EXIST) => self.open(name),
+            Err(errno) => Err(errno).map_err(at(name)),
+        }
+    }
+
+    /// Removes everything in it, however deep it goes and whatever permissions it has.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] for the first thing that can't be removed.
+    pub fn clear(&self) -> Result<(), DirectoryError> {
+        // Directories are moved up here before they are emptied, so that depth costs neither stack nor descriptors.
+        let mut moved = 0_u64;
+        self.clear_one(self, &mut moved)?;
+        let mut next = 0;
+        while next < moved {
+            let name = grave(next);
+            let directory = self.open_to_clear(&name)?;
+            self.clear_one(&directory, &mut moved)?;
+            rustix::fs::unlinkat(self, &name, AtFlags::REMOVEDIR).map_err(at(&name))?;
+            next += 1;
+        }
+        Ok(())
+    }
+
+    fn clear_one(&self, directory: &Self, moved: &mut u64) -> Result<(), DirectoryError> {
+        for Name { name, kind } in directory.names()? {
+            let path = Path::new(OsStr::from_bytes(name.as_bytes()));
+            match kind {
+                FileType::Directory => {
+                    rustix::fs::renameat(directory, &name, self, grave(*moved)).map_err(at(path))?;
+                    *moved += 1;
+                }
+                _ => rustix::fs::unlinkat(directory, &name, AtFlags::empty()).map_err(at(path))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn open_to_clear(&self, name: &Path) -> Result<Self, DirectoryError> {
+        let opened = self.open(name);
+        let Err(DirectoryError { source: Errno::ACCESS, .. }) = opened else { return opened };
+        // Its own permissions keep us out; they are ours to change.
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let closed = openat2(self, name, flags, Mode::empty(), NEVER_OUTSIDE).map_err(at(name))?;
+        rustix::fs::chmodat(&closed, c".", Mode::RWXU, AtFlags::empty())
+            .or_else(|_| rustix::fs::chmodat(self, name, Mode::RWXU, AtFlags::empty()))
+            .map_err(at(name))?;
+        self.open(name)
+    }
+
+    /// Gives it these permission bits.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] when it isn't ours.
+    pub fn set_mode(&self, mode: u32) -> Result<(), DirectoryError> {
+        fchmod(self, Mode::from_raw_mode(mode)).map_err(at(Path::new(".")))
+    }
+
+    /// A second handle of the same directory.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] when there are no descriptors left.
+    pub fn try_clone(&self) -> Result<Self, DirectoryError> {
+        rustix::io::fcntl_dupfd_cloexec(self, 0).map(Self::from).map_err(at(Path::new(".")))
+    }
+}
+
+/// No name that a job can have made: those were all moved or removed before the first one is used.
+fn grave(number: u64) -> PathBuf {
+    PathBuf::from(format!(".belljar-removed-{number}"))
+}
+
+fn at(path: &Path) -> impl FnOnce(Errno) -> DirectoryError {
+    let path = path.to_owned();
+    move |source| DirectoryError { path, source }
+}
+
+impl From<OwnedFd> for Directory {
+    fn from(descriptor: OwnedFd) -> Self {
+        Self { descriptor }
+    }
+}
+
+impl AsFd for Directory {
+    fn as_fd(&self) -> rustix::fd::BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}

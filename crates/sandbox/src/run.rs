@@ -1,0 +1,243 @@
+//! One job in one sandbox, from its document to its result.
+//!
+//! ```text
+//! admit ─► folder ─► sandbox ─► supervise ─► collect ─► result
+//!   │                              │
+//!   └─ refused: a result, no       └─ out of time: everything in the sandbox is killed
+//!      sandbox
+//! ```
+//! There is a result whatever happens. What the runner wrote counts only if the runner itself ended as it says; a
+//! step that kills the runner and forges its result gains nothing.
+
+mod collect;
+mod supervise;
+
+use crate::artifact::ArtifactError;
+use crate::directory::{Directory, DirectoryError};
+use crate::native::{self, StartError};
+use crate::spec::{Lent, Program, SandboxSpec, Workspace};
+use crate::state::{RunFolder, State, StateError};
+use crate::workspace::changes::ChangeSet;
+use belljar_confine::plan::{HostPath, HostPathError};
+use belljar_confine::stage::Timings;
+use belljar_contract::event::LogLine;
+use belljar_contract::failure::FailureCode;
+use belljar_contract::job::Job;
+use belljar_contract::path::WORKSPACE;
+use belljar_contract::result::{Failure, JobResult, StepError, StepResult, StepStatus};
+use belljar_policy::admission::{Admitted, Refused, admit};
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+/// A job to carry out.
+#[derive(Debug)]
+pub struct Request {
+    /// The document that the job was read from; the runner gets it as it is.
+    pub document: Vec<u8>,
+    /// The job.
+    pub job: Job,
+    /// What it works on.
+    pub workspace: WorkspaceChoice,
+    /// What it is lent besides, read-only.
+    pub lent: Vec<Lent>,
+    /// Variables for its environment.
+    pub env: BTreeMap<String, String>,
+    /// A limit besides the job's own.
+    pub timeout: Option<Duration>,
+    /// The program that is the runner inside.
+    pub runner: HostPath,
+}
+
+/// What a job works on.
+#[derive(Debug, Clone)]
+pub enum WorkspaceChoice {
+    /// Nothing: an empty directory that goes with the run.
+    Empty,
+    /// A directory, changed in place.
+    Direct(HostPath),
+    /// A copy of a directory, which itself is never changed.
+    Copy(HostPath),
+}
+
+/// A job that is over.
+#[derive(Debug)]
+pub struct Finished {
+    /// Its result.
+    pub result: JobResult,
+    /// What it changed in a copy, with the folder that the changes lie in.
+    pub changes: Option<Changes>,
+    /// The run's folder, if a sandbox was built.
+    pub folder: Option<RunFolder>,
+    /// How long each stage of the launch took.
+    pub timings: Timings,
+}
+
+/// A change set, ready to be applied.
+#[derive(Debug)]
+pub struct Changes {
+    /// What changed.
+    pub set: ChangeSet,
+    /// The directory that was copied.
+    pub source: Directory,
+    /// The layer that holds the changes.
+    pub upper: Directory,
+    /// When the copy was made.
+    pub since: SystemTime,
+}
+
+/// Hears how a job goes on.
+pub trait Watch {
+    /// The runner has logged something. It comes from inside: its texts are not to be trusted.
+    fn heard(&mut self, line: &LogLine);
+    /// Some time has passed; called several times a second.
+    fn tick(&mut self);
+    /// Whether somebody wants the job to stop.
+    fn is_canceled(&self) -> bool;
+}
+
+/// Why a job could not be carried out. No step of it ran.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// There is no place for the run.
+    #[error("can't prepare the run")]
+    State(#[from] StateError),
+    /// The job's document can't be put in place.
+    #[error("can't write the job into the run's folder")]
+    WriteJob {
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The sandbox can't be built.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// Something of the host can't be found.
+    #[error(transparent)]
+    HostPath(#[from] HostPathError),
+    /// Something of the run can't be read.
+    #[error("can't read what the run left")]
+    Read(#[from] DirectoryError),
+    /// Artifacts can't be kept.
+    #[error(transparent)]
+    Artifact(#[from] ArtifactError),
+    /// The host can't wait for the sandbox.
+    #[error("can't watch the sandbox")]
+    Watch {
+        /// Why.
+        #[source]
+        source: rustix::io::Errno,
+    },
+}
+
+/// Where the runner is inside, relative to the root.
+const RUNNER_INSIDE: &str = "run/belljar/cynode-sba";
+
+/// Carries a job out.
+///
+/// # Errors
+/// [`RunError`] when the host can't do its part; how the job itself ended is in the result.
+pub fn carry_out(request: Request, state: &State, watch: &mut dyn Watch) -> Result<Finished, RunError> {
+    let Request { document, job, workspace, lent, env, timeout, runner } = request;
+    let admitted = match admit(job.clone(), WORKSPACE) {
+        Ok(admitted) => admitted,
+        Err(refused) => {
+            let result = refusal(&job, &refused);
+            return Ok(Finished { result, changes: None, folder: None, timings: Timings::default() });
+        }
+    };
+    let since = SystemTime::now();
+    let owner = native::owner();
+    let folder = state.begin_run(owner)?;
+    let written = std::fs::write(folder.path().join("job/job.json"), document);
+    written.map_err(|source| RunError::WriteJob { source })?;
+    let mut spec = SandboxSpec {
+        workspace: make_workspace(&workspace, &folder)?,
+        job: Some(HostPath::resolve(folder.path().join("job"))?),
+        lent,
+        env: with_identity(env, &job),
+    };
+    spec.lent.push(Lent { path: runner, inside: RUNNER_INSIDE.to_owned() });
+    let program = Program {
+        argv: [format!("/{RUNNER_INSIDE}").into(), "--progress".into()].into(),
+        directory: WORKSPACE.to_owned(),
+    };
+    let (stdio, log) = supervise::streams().map_err(|source| RunError::Watch { source })?;
+    let mut running = native::start(&spec, &program, stdio)?;
+    let limit =
+        timeout.map_or(job.constraints.max_runtime(), |timeout| timeout.min(job.constraints.max_runtime()));
+    let ended = supervise::until_end(&mut running.launched.sealed, log, limit, watch)
+        .map_err(|source| RunError::Watch { source })?;
+    let mut result = collect::result(&folder, &admitted, &ended)?;
+    collect_artifacts(&mut result, state, &folder, &admitted, running.launched.exported)?;
+    result.isolation = Some(running.isolation);
+    let changes = match &spec.workspace {
+        Workspace::Copy { source, upper, .. } => Some(collect::changes(&mut result, source, upper, since)?),
+        _ => None,
+    };
+    Ok(Finished { result, changes, folder: Some(folder), timings: running.launched.timings })
+}
+
+fn make_workspace(choice: &WorkspaceChoice, folder: &RunFolder) -> Result<Workspace, RunError> {
+    Ok(match choice {
+        WorkspaceChoice::Empty => Workspace::Empty,
+        WorkspaceChoice::Direct(path) => Workspace::Direct(path.clone()),
+        WorkspaceChoice::Copy(source) => Workspace::Copy {
+            source: source.clone(),
+            upper: folder.make("upper", native::owner())?,
+            work: folder.make("work", native::owner())?,
+        },
+    })
+}
+
+/// What every program of the job is told about whose it is; nothing that was asked for overrides it.
+fn with_identity(mut env: BTreeMap<String, String>, job: &Job) -> BTreeMap<String, String> {
+    env.insert("CYNODE_JOB_ID".to_owned(), job.job_id.to_string());
+    env.insert("CYNODE_TASK_ID".to_owned(), job.task_id.to_string());
+    env.insert("CYNODE_WORKSPACE_DIR".to_owned(), WORKSPACE.to_owned());
+    env.insert("CYNODE_ARTIFACTS_DIR".to_owned(), crate::artifact::ARTIFACTS.to_owned());
+    env
+}
+
+fn collect_artifacts(
+    result: &mut JobResult,
+    state: &State,
+    folder: &RunFolder,
+    admitted: &Admitted,
+    workspace: Option<rustix::fd::OwnedFd>,
+) -> Result<(), RunError> {
+    let workspace = workspace.map(Directory::from);
+    match collect::artifacts(state, folder, admitted, workspace.as_ref())? {
+        (kept, None) => result.artifacts = kept,
+        (kept, Some(error)) => {
+            result.artifacts = kept;
+            // A job that failed before has its own reason.
+            if result.failure_code.is_none() {
+                let failure = Failure::new(collect::code_of(&error), error.to_string());
+                *result = result.clone().failed(failure, Timestamp::now());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The result of a job that may not start.
+pub fn refusal(job: &Job, refused: &Refused) -> JobResult {
+    let now = Timestamp::now();
+    let mut result = JobResult::begun(job, now);
+    for (index, denied) in &refused.steps {
+        let Some(step) = job.steps.get(*index) else { continue };
+        result.steps.push(StepResult {
+            index: *index,
+            id: step.name(*index),
+            step_type: step.action.step_type(),
+            status: StepStatus::Failure,
+            started_at: None,
+            finished_at: None,
+            duration_ms: 0,
+            result: None,
+            error: Some(StepError { code: FailureCode::PolicyViolation, message: denied.to_string() }),
+        });
+    }
+    result.failed(Failure::new(FailureCode::PolicyViolation, refused.to_string()), now)
+}

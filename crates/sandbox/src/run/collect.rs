@@ -1,0 +1,125 @@
+//! Takes what a run leaves: the result, if it can be believed, the artifacts, the changes.
+
+use super::supervise::{Ended, Reason};
+use super::{Changes, RunError};
+use crate::artifact::{ArtifactError, Caps, Collector};
+use crate::directory::Directory;
+use crate::state::{RunFolder, State};
+use crate::workspace::changes::ChangeSet;
+use crate::workspace::diff;
+use belljar_confine::plan::HostPath;
+use belljar_confine::sealed::Outcome;
+use belljar_contract::failure::FailureCode;
+use belljar_contract::job::Job;
+use belljar_contract::result::{Artifact, Failure, JobResult, ResourceUsage};
+use belljar_policy::admission::Admitted;
+use jiff::Timestamp;
+use std::io::Read;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// A larger result is none: nothing that a job may return adds up to this.
+const LARGEST_RESULT_BYTES: u64 = 1 << 30;
+
+/// The runner's result if it can be believed, else one of the host's own.
+pub(super) fn result(folder: &RunFolder, admitted: &Admitted, ended: &Ended) -> Result<JobResult, RunError> {
+    let job = admitted.job();
+    let job_folder = Directory::open_host(&folder.path().join("job"))?;
+    let usage = ResourceUsage {
+        cpu_time_ms: u64::try_from(ended.ending.usage.cpu.as_millis()).unwrap_or(u64::MAX),
+        max_rss_bytes: ended.ending.usage.max_rss_bytes,
+    };
+    let failure = match read(&job_folder) {
+        Ok(result) => match why_not_believed(&result, job, ended) {
+            None => return Ok(result),
+            Some(why) => unbelievable(ended, why),
+        },
+        Err(why) => unbelievable(ended, why),
+    };
+    let mut result = JobResult::begun(job, Timestamp::now()).failed(failure, Timestamp::now());
+    result.resource_usage = usage;
+    Ok(result)
+}
+
+fn read(job_folder: &Directory) -> Result<JobResult, String> {
+    let file = job_folder.open_file(Path::new("result.json")).map_err(|error| match error.source {
+        rustix::io::Errno::NOENT => "there is no result.json".to_owned(),
+        errno => format!("result.json can't be read: {errno}"),
+    })?;
+    let mut document = Vec::new();
+    let read = file.take(LARGEST_RESULT_BYTES + 1).read_to_end(&mut document);
+    match read {
+        Ok(size) if size as u64 > LARGEST_RESULT_BYTES => Err("result.json is too large".to_owned()),
+        Ok(_) => {
+            serde_json::from_slice(&document).map_err(|error| format!("result.json is no result: {error}"))
+        }
+        Err(error) => Err(format!("result.json can't be read: {error}")),
+    }
+}
+
+fn why_not_believed(result: &JobResult, job: &Job, ended: &Ended) -> Option<String> {
+    if ended.ending.outcome != Outcome::Exited(result.exit_code().into()) {
+        return Some(format!("the runner ended otherwise than its result says ({:?})", ended.ending.outcome));
+    }
+    if result.job_id.as_deref() != Some(job.job_id.as_str()) {
+        return Some("the result is another job's".to_owned());
+    }
+    None
+}
+
+fn unbelievable(ended: &Ended, why: String) -> Failure {
+    match ended.reason {
+        Reason::OutOfTime => {
+            Failure::new(FailureCode::Timeout, "the job ran longer than allowed and was ended from outside")
+        }
+        Reason::Canceled => Failure::new(FailureCode::Canceled, "the job was canceled"),
+        Reason::ByItself => {
+            let said = ended.errors.trim();
+            let said = if said.is_empty() { String::new() } else { format!("; it said: {said}") };
+            Failure::new(FailureCode::NodeFailure, format!("the runner left no result: {why}{said}"))
+        }
+    }
+}
+
+/// The artifacts, and why there are not all of them.
+pub(super) fn artifacts(
+    state: &State,
+    folder: &RunFolder,
+    admitted: &Admitted,
+    workspace: Option<&Directory>,
+) -> Result<(Vec<Artifact>, Option<ArtifactError>), RunError> {
+    let store = state.artifacts()?;
+    let left = Directory::open_host(&folder.path().join("job/artifacts"))?;
+    let mut collector = Collector::new(&store, Caps::default());
+    let mut failed = collector.take_folder(&left).err();
+    for path in admitted.artifacts() {
+        let Some(workspace) = workspace else { break };
+        if let Err(error) = collector.take_named(workspace, path) {
+            failed.get_or_insert(error);
+        }
+    }
+    Ok((collector.finish(), failed))
+}
+
+/// The failure code for a job whose artifacts can't all be kept.
+pub(super) fn code_of(error: &ArtifactError) -> FailureCode {
+    match error {
+        ArtifactError::Open { .. } | ArtifactError::Name { .. } => FailureCode::StepFailed,
+        ArtifactError::TooMuch { .. } => FailureCode::ConstraintViolation,
+        ArtifactError::Store { .. } => FailureCode::InternalError,
+    }
+}
+
+/// The changes of a workspace that is a copy; also into the result.
+pub(super) fn changes(
+    result: &mut JobResult,
+    source: &HostPath,
+    upper: &HostPath,
+    since: SystemTime,
+) -> Result<Changes, RunError> {
+    let source = Directory::open_host(source.as_path())?;
+    let upper = Directory::open_host(upper.as_path())?;
+    let set = ChangeSet::read(&source, &upper)?;
+    result.changes = Some(diff::render(&set, &source, &upper)?);
+    Ok(Changes { set, source, upper, since })
+}

@@ -1,0 +1,5 @@
+//! Workspaces that are copies: the change set that a job leaves, shown, applied or thrown away.
+
+pub mod apply;
+pub mod changes;
+pub mod diff;

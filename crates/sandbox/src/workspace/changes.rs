@@ -1,0 +1,228 @@
+//! Reads a change set out of an overlay's upper layer.
+//!
+//! The layer holds what the job wrote: new and changed files, a character device 0/0 for a name that is gone, and
+//! directories, some marked opaque: what was below them is gone too.
+
+use crate::directory::{Directory, DirectoryError, Name};
+use belljar_contract::result::Change;
+use rustix::fs::{FileType, Stat};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// What a job changed in its copy of a workspace, by path.
+#[derive(Debug, Default)]
+pub struct ChangeSet {
+    changes: BTreeMap<PathBuf, Changed>,
+}
+
+/// One path that is not what it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Changed {
+    /// What it was in the source.
+    pub before: Option<State>,
+    /// What it is in the copy.
+    pub after: Option<State>,
+    /// Whether what it holds is the same, so that only its permission bits are others.
+    pub same_content: bool,
+}
+
+/// What a path is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct State {
+    /// Its type.
+    pub kind: FileType,
+    /// Its permission bits.
+    pub mode: u32,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+// === impl ChangeSet ===
+
+impl ChangeSet {
+    /// Compares the layer with the source that it lies on.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] for whatever can't be read.
+    pub fn read(source: &Directory, upper: &Directory) -> Result<Self, DirectoryError> {
+        let mut set = Self::default();
+        let mut pending = vec![(PathBuf::new(), false)];
+        while let Some((below, opaque)) = pending.pop() {
+            let directory = open_or_clone(upper, &below)?;
+            let names = directory.names()?;
+            if opaque {
+                set.note_vanished(source, &below, &names)?;
+            }
+            for name in names {
+                let path = below.join(OsStr::from_bytes(name.name.as_bytes()));
+                set.note(source, upper, &path, opaque, &mut pending)?;
+            }
+        }
+        set.compare_content(source, upper)?;
+        set.changes.retain(|_, changed| changed.before != changed.after || !changed.same_content);
+        Ok(set)
+    }
+
+    /// The paths with what became of them, sorted.
+    pub fn iter(&self) -> impl Iterator<Item = (&Path, &Changed)> {
+        self.changes.iter().map(|(path, changed)| (path.as_path(), changed))
+    }
+
+    /// Whether nothing changed.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    fn note(
+        &mut self,
+        source: &Directory,
+        upper: &Directory,
+        path: &Path,
+        opaque: bool,
+        pending: &mut Vec<(PathBuf, bool)>,
+    ) -> Result<(), DirectoryError> {
+        let Some(stat) = upper.stat(path)? else { return Ok(()) };
+        let before = source.stat(path)?.map(|stat| State::of(&stat));
+        if is_whiteout(&stat) {
+            return self.note_gone(source, path, before);
+        }
+        let after = State::of(&stat);
+        if after.kind == FileType::Directory {
+            let replaced =
+                opaque || is_opaque(upper, path)? || before.is_some_and(|before| before.kind != after.kind);
+            pending.push((path.to_owned(), replaced));
+        } else if before.is_some_and(|before| before.kind == FileType::Directory) {
+            self.note_gone(source, path, before)?;
+        }
+        self.changes.insert(path.to_owned(), Changed { before, after: Some(after), same_content: false });
+        Ok(())
+    }
+
+    fn note_gone(
+        &mut self,
+        source: &Directory,
+        path: &Path,
+        before: Option<State>,
+    ) -> Result<(), DirectoryError> {
+        let Some(before) = before else { return Ok(()) };
+        self.changes
+            .insert(path.to_owned(), Changed { before: Some(before), after: None, same_content: false });
+        match before.kind {
+            FileType::Directory => self.note_vanished(source, path, &[]),
+            _ => Ok(()),
+        }
+    }
+
+    /// Everything that the source has below `below`, except what the layer names there itself.
+    fn note_vanished(
+        &mut self,
+        source: &Directory,
+        below: &Path,
+        named: &[Name],
+    ) -> Result<(), DirectoryError> {
+        let Some(stat) = stat_or_self(source, below)? else { return Ok(()) };
+        if State::of(&stat).kind != FileType::Directory {
+            return Ok(());
+        }
+        for Name { name, .. } in open_or_clone(source, below)?.names()? {
+            if named.iter().any(|known| known.name == name) {
+                continue;
+            }
+            let path = below.join(OsStr::from_bytes(name.as_bytes()));
+            let before = source.stat(&path)?.map(|stat| State::of(&stat));
+            self.note_gone(source, &path, before)?;
+        }
+        Ok(())
+    }
+
+    /// What was opened for writing is in the layer even if it is still the same; so is every directory on the way.
+    fn compare_content(&mut self, source: &Directory, upper: &Directory) -> Result<(), DirectoryError> {
+        for (path, changed) in &mut self.changes {
+            changed.same_content = match (changed.before, changed.after) {
+                (Some(before), Some(after)) if before.kind == after.kind && before.size == after.size => {
+                    same_content(source, upper, path, after.kind)?
+                }
+                _ => false,
+            };
+        }
+        Ok(())
+    }
+}
+
+// === impl Changed ===
+
+impl Changed {
+    /// What happened, as results name it.
+    pub fn change(&self) -> Change {
+        match (self.before, self.after) {
+            (None, _) => Change::Created,
+            (_, None) => Change::Deleted,
+            _ if self.same_content => Change::ModeChanged,
+            _ => Change::Modified,
+        }
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn of(stat: &Stat) -> Self {
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        // The size of a directory says nothing about it.
+        let size = if kind == FileType::Directory { 0 } else { stat.st_size.unsigned_abs() };
+        Self { kind, mode: stat.st_mode & 0o777, size }
+    }
+}
+
+fn is_whiteout(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == 0
+}
+
+fn is_opaque(upper: &Directory, path: &Path) -> Result<bool, DirectoryError> {
+    let directory = upper.open(path)?;
+    let mut value = [0; 8];
+    let read = rustix::fs::fgetxattr(&directory, c"user.overlay.opaque", &mut value[..]);
+    Ok(read.is_ok_and(|length| value.get(..length) == Some(b"y")))
+}
+
+fn open_or_clone(directory: &Directory, path: &Path) -> Result<Directory, DirectoryError> {
+    if path.as_os_str().is_empty() { directory.try_clone() } else { directory.open(path) }
+}
+
+fn stat_or_self(directory: &Directory, path: &Path) -> Result<Option<Stat>, DirectoryError> {
+    directory.stat(if path.as_os_str().is_empty() { Path::new(".") } else { path })
+}
+
+fn same_content(
+    source: &Directory,
+    upper: &Directory,
+    path: &Path,
+    kind: FileType,
+) -> Result<bool, DirectoryError> {
+    match kind {
+        FileType::RegularFile => {
+            let (mut before, mut after) = (source.open_file(path)?, upper.open_file(path)?);
+            Ok(same_bytes(&mut before, &mut after).unwrap_or(false))
+        }
+        FileType::Symlink => Ok(source.read_link(path)? == upper.read_link(path)?),
+        _ => Ok(true),
+    }
+}
+
+fn same_bytes(a: &mut impl Read, b: &mut impl Read) -> std::io::Result<bool> {
+    const PIECE: usize = 64 << 10;
+    loop {
+        let (mut piece_a, mut piece_b) = (Vec::new(), Vec::new());
+        a.take(PIECE as u64).read_to_end(&mut piece_a)?;
+        b.take(PIECE as u64).read_to_end(&mut piece_b)?;
+        if piece_a != piece_b {
+            return Ok(false);
+        }
+        if piece_a.is_empty() {
+            return Ok(true);
+        }
+    }
+}
