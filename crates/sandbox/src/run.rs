@@ -166,7 +166,7 @@ pub fn carry_out(request: Request, state: &State, watch: &mut dyn Watch) -> Resu
     let mut running = native::start(&spec, &program, stdio)?;
     let limit =
         timeout.map_or(job.constraints.max_runtime(), |timeout| timeout.min(job.constraints.max_runtime()));
-    let ended = supervise::until_end(&mut running.launched.sealed, log, limit, watch)
+    let ended = supervise::until_end(&mut running.launched.sealed, &log, limit, watch)
         .map_err(|source| RunError::Watch { source })?;
     let mut result = collect::result(&folder, &admitted, &ended)?;
     collect_artifacts(&mut result, state, &folder, &admitted, running.launched.exported)?;

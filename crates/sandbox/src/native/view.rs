@@ -19,7 +19,7 @@ const SETTINGS: [&str; 6] = [
 /// The view, and the directories that later entries go into.
 pub(super) fn of_host(identity: Identity) -> Vec<Entry> {
     let mut entries: Vec<Entry> = PROGRAMS.into_iter().filter_map(program_directory).collect();
-    entries.extend(SETTINGS.into_iter().filter_map(|inside| read_only(inside)));
+    entries.extend(SETTINGS.into_iter().filter_map(read_only));
     entries.extend(own_settings(identity));
     entries
 }

@@ -32,9 +32,9 @@ pub(super) fn result(folder: &RunFolder, admitted: &Admitted, ended: &Ended) -> 
     let failure = match read(&job_folder) {
         Ok(result) => match why_not_believed(&result, job, ended) {
             None => return Ok(result),
-            Some(why) => unbelievable(ended, why),
+            Some(why) => unbelievable(ended, &why),
         },
-        Err(why) => unbelievable(ended, why),
+        Err(why) => unbelievable(ended, &why),
     };
     let mut result = JobResult::begun(job, Timestamp::now()).failed(failure, Timestamp::now());
     result.resource_usage = usage;
@@ -67,7 +67,7 @@ fn why_not_believed(result: &JobResult, job: &Job, ended: &Ended) -> Option<Stri
     None
 }
 
-fn unbelievable(ended: &Ended, why: String) -> Failure {
+fn unbelievable(ended: &Ended, why: &str) -> Failure {
     match ended.reason {
         Reason::OutOfTime => {
             Failure::new(FailureCode::Timeout, "the job ran longer than allowed and was ended from outside")

@@ -59,7 +59,7 @@ pub(super) fn streams() -> Result<(Stdio, Log), Errno> {
 /// Watches until the sandbox has ended; kills it when its limit is over or somebody wants it to stop.
 pub(super) fn until_end(
     sealed: &mut Sealed,
-    log: Log,
+    log: &Log,
     limit: Duration,
     watch: &mut dyn Watch,
 ) -> Result<Ended, Errno> {

@@ -40,6 +40,15 @@ pub struct State {
     pub size: u64,
 }
 
+/// Walks a layer beside its source.
+struct Reading<'a> {
+    source: &'a Directory,
+    upper: &'a Directory,
+    changes: BTreeMap<PathBuf, Changed>,
+    /// Directories of the layer still to be read, and whether they hide what the source has there.
+    pending: Vec<(PathBuf, bool)>,
+}
+
 // === impl ChangeSet ===
 
 impl ChangeSet {
@@ -48,26 +57,18 @@ impl ChangeSet {
     /// # Errors
     /// [`DirectoryError`] for whatever can't be read.
     pub fn read(source: &Directory, upper: &Directory) -> Result<Self, DirectoryError> {
-        let mut set = Self::default();
-        let mut pending = vec![(PathBuf::new(), false)];
-        while let Some((below, opaque)) = pending.pop() {
-            let directory = open_or_clone(upper, &below)?;
-            let names = directory.names()?;
-            if opaque {
-                set.note_vanished(source, &below, &names)?;
-            }
-            for name in names {
-                let path = below.join(OsStr::from_bytes(name.name.as_bytes()));
-                set.note(source, upper, &path, opaque, &mut pending)?;
-            }
+        let pending = vec![(PathBuf::new(), false)];
+        let mut reading = Reading { source, upper, changes: BTreeMap::new(), pending };
+        while let Some((below, opaque)) = reading.pending.pop() {
+            reading.read_directory(&below, opaque)?;
         }
-        set.compare_content(source, upper)?;
-        set.changes.retain(|_, changed| changed.before != changed.after || !changed.same_content);
-        Ok(set)
+        reading.compare_content()?;
+        reading.changes.retain(|_, changed| changed.before != changed.after || !changed.same_content);
+        Ok(Self { changes: reading.changes })
     }
 
     /// The paths with what became of them, sorted.
-    pub fn iter(&self) -> impl Iterator<Item = (&Path, &Changed)> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Path, &Changed)> {
         self.changes.iter().map(|(path, changed)| (path.as_path(), changed))
     }
 
@@ -75,75 +76,79 @@ impl ChangeSet {
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
+}
 
-    fn note(
-        &mut self,
-        source: &Directory,
-        upper: &Directory,
-        path: &Path,
-        opaque: bool,
-        pending: &mut Vec<(PathBuf, bool)>,
-    ) -> Result<(), DirectoryError> {
-        let Some(stat) = upper.stat(path)? else { return Ok(()) };
-        let before = source.stat(path)?.map(|stat| State::of(&stat));
-        if is_whiteout(&stat) {
-            return self.note_gone(source, path, before);
+// === impl Reading ===
+
+impl Reading<'_> {
+    fn read_directory(&mut self, below: &Path, opaque: bool) -> Result<(), DirectoryError> {
+        let names = open_or_clone(self.upper, below)?.names()?;
+        if opaque {
+            self.note_vanished(below, &names)?;
         }
-        let after = State::of(&stat);
-        if after.kind == FileType::Directory {
-            let replaced =
-                opaque || is_opaque(upper, path)? || before.is_some_and(|before| before.kind != after.kind);
-            pending.push((path.to_owned(), replaced));
-        } else if before.is_some_and(|before| before.kind == FileType::Directory) {
-            self.note_gone(source, path, before)?;
+        for name in names {
+            self.note(below.join(OsStr::from_bytes(name.name.as_bytes())), opaque)?;
         }
-        self.changes.insert(path.to_owned(), Changed { before, after: Some(after), same_content: false });
         Ok(())
     }
 
-    fn note_gone(
-        &mut self,
-        source: &Directory,
-        path: &Path,
-        before: Option<State>,
-    ) -> Result<(), DirectoryError> {
+    fn note(&mut self, path: PathBuf, opaque: bool) -> Result<(), DirectoryError> {
+        let Some(stat) = self.upper.stat(&path)? else { return Ok(()) };
+        let before = self.source.stat(&path)?.map(|stat| State::of(&stat));
+        if is_whiteout(&stat) {
+            return self.note_gone(&path, before);
+        }
+        let after = State::of(&stat);
+        if after.kind == FileType::Directory {
+            let is_new = before.is_some_and(|before| before.kind != after.kind);
+            let hides = opaque || is_new || is_opaque(self.upper, &path)?;
+            self.pending.push((path.clone(), hides));
+        } else if before.is_some_and(|before| before.kind == FileType::Directory) {
+            self.note_gone(&path, before)?;
+        }
+        self.changes.insert(path, Changed { before, after: Some(after), same_content: false });
+        Ok(())
+    }
+
+    fn note_gone(&mut self, path: &Path, before: Option<State>) -> Result<(), DirectoryError> {
         let Some(before) = before else { return Ok(()) };
-        self.changes
-            .insert(path.to_owned(), Changed { before: Some(before), after: None, same_content: false });
+        let gone = Changed { before: Some(before), after: None, same_content: false };
+        self.changes.insert(path.to_owned(), gone);
         match before.kind {
-            FileType::Directory => self.note_vanished(source, path, &[]),
+            FileType::Directory => self.note_vanished(path, &[]),
             _ => Ok(()),
         }
     }
 
     /// Everything that the source has below `below`, except what the layer names there itself.
-    fn note_vanished(
-        &mut self,
-        source: &Directory,
-        below: &Path,
-        named: &[Name],
-    ) -> Result<(), DirectoryError> {
-        let Some(stat) = stat_or_self(source, below)? else { return Ok(()) };
-        if State::of(&stat).kind != FileType::Directory {
-            return Ok(());
-        }
-        for Name { name, .. } in open_or_clone(source, below)?.names()? {
-            if named.iter().any(|known| known.name == name) {
+    fn note_vanished(&mut self, below: &Path, named: &[Name]) -> Result<(), DirectoryError> {
+        let mut vanished = vec![below.to_owned()];
+        while let Some(below) = vanished.pop() {
+            let Some(stat) = stat_or_self(self.source, &below)? else { continue };
+            if State::of(&stat).kind != FileType::Directory {
                 continue;
             }
-            let path = below.join(OsStr::from_bytes(name.as_bytes()));
-            let before = source.stat(&path)?.map(|stat| State::of(&stat));
-            self.note_gone(source, &path, before)?;
+            for Name { name, kind } in open_or_clone(self.source, &below)?.names()? {
+                let path = below.join(OsStr::from_bytes(name.as_bytes()));
+                if self.changes.contains_key(&path) || named.iter().any(|known| known.name == name) {
+                    continue;
+                }
+                let before = self.source.stat(&path)?.map(|stat| State::of(&stat));
+                self.changes.insert(path.clone(), Changed { before, after: None, same_content: false });
+                if kind == FileType::Directory {
+                    vanished.push(path);
+                }
+            }
         }
         Ok(())
     }
 
     /// What was opened for writing is in the layer even if it is still the same; so is every directory on the way.
-    fn compare_content(&mut self, source: &Directory, upper: &Directory) -> Result<(), DirectoryError> {
+    fn compare_content(&mut self) -> Result<(), DirectoryError> {
         for (path, changed) in &mut self.changes {
             changed.same_content = match (changed.before, changed.after) {
                 (Some(before), Some(after)) if before.kind == after.kind && before.size == after.size => {
-                    same_content(source, upper, path, after.kind)?
+                    same_content(self.source, self.upper, path, after.kind)?
                 }
                 _ => false,
             };

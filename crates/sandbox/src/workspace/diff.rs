@@ -93,16 +93,16 @@ fn content(
     directory: &Directory,
     path: &Path,
     state: Option<State>,
-) -> Result<Option<Vec<u8>>, DirectoryError> {
-    let Some(state) = state else { return Ok(Some(Vec::new())) };
+) -> Result<Option<String>, DirectoryError> {
+    let Some(state) = state else { return Ok(Some(String::new())) };
     match state.kind {
-        FileType::Symlink => Ok(Some(directory.read_link(path)?.into_bytes())),
+        FileType::Symlink => Ok(directory.read_link(path)?.into_string().ok()),
         FileType::RegularFile if state.size <= LARGEST_SHOWN_BYTES => {
             let mut bytes = Vec::new();
             let mut file = directory.open_file(path)?.take(LARGEST_SHOWN_BYTES);
             let read = file.read_to_end(&mut bytes);
-            Ok(Some(bytes)
-                .filter(|bytes| read.is_ok() && std::str::from_utf8(bytes).is_ok() && !bytes.contains(&0)))
+            let is_text = read.is_ok() && !bytes.contains(&0);
+            Ok(is_text.then(|| String::from_utf8(bytes).ok()).flatten())
         }
         _ => Ok(None),
     }
