@@ -122,6 +122,11 @@ impl RunFolder {
         Ok(HostPath::resolve(path)?)
     }
 
+    /// Whether the folder stays when the run is over.
+    pub fn is_kept(&self) -> bool {
+        self.kept
+    }
+
     /// Keeps the folder when the run is over.
     pub fn keep(&mut self) {
         self.kept = true;

@@ -121,8 +121,8 @@ impl Reading<'_> {
     }
 
     /// Everything that the source has below `below`, except what the layer names there itself.
-    fn note_vanished(&mut self, below: &Path, named: &[Name]) -> Result<(), DirectoryError> {
-        let mut vanished = vec![below.to_owned()];
+    fn note_vanished(&mut self, top: &Path, named: &[Name]) -> Result<(), DirectoryError> {
+        let mut vanished = vec![top.to_owned()];
         while let Some(below) = vanished.pop() {
             let Some(stat) = stat_or_self(self.source, &below)? else { continue };
             if State::of(&stat).kind != FileType::Directory {
@@ -130,7 +130,7 @@ impl Reading<'_> {
             }
             for Name { name, kind } in open_or_clone(self.source, &below)?.names()? {
                 let path = below.join(OsStr::from_bytes(name.as_bytes()));
-                if self.changes.contains_key(&path) || named.iter().any(|known| known.name == name) {
+                if below == top && named.iter().any(|known| known.name == name) {
                     continue;
                 }
                 let before = self.source.stat(&path)?.map(|stat| State::of(&stat));

@@ -1,0 +1,129 @@
+//! `belljar exec`
+
+use crate::error::CliError;
+use crate::lending::SandboxArguments;
+use crate::terminal::{self, Relay};
+use crate::{state, summary};
+use belljar_confine::launch::LaunchError;
+use belljar_confine::stage::Stage;
+use belljar_sandbox::directory::Directory;
+use belljar_sandbox::native::{self, StartError};
+use belljar_sandbox::run::WorkspaceChoice;
+use belljar_sandbox::spec::{Program, SandboxSpec, Workspace};
+use belljar_sandbox::state::RunFolder;
+use belljar_sandbox::workspace::apply::apply;
+use belljar_sandbox::workspace::changes::ChangeSet;
+use belljar_sandbox::workspace::diff;
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::{Instant, SystemTime};
+
+/// Run a command in a fresh sandbox, with the terminal attached if there is one
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExecArguments {
+    #[command(flatten)]
+    sandbox: SandboxArguments,
+    /// Keep the changes to a workspace that is a copy
+    #[arg(long)]
+    keep: bool,
+    /// Apply the changes to the workspace that was copied, if the command succeeds
+    #[arg(long, requires = "workspace_copy")]
+    apply: bool,
+    /// Print the effective isolation, layer by layer, as JSON on standard error
+    #[arg(long)]
+    isolation: bool,
+    /// Print how long each stage of building the sandbox took
+    #[arg(long)]
+    timings: bool,
+    /// The command and its arguments
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode, CliError> {
+    let since = SystemTime::now();
+    let (workspace, folder) = prepare(&arguments.sandbox.workspace()?)?;
+    let spec =
+        SandboxSpec { workspace, job: None, lent: arguments.sandbox.lent()?, env: arguments.sandbox.env() };
+    let program = Program { argv: arguments.command.clone(), directory: "/workspace".to_owned() };
+    let (stdio, relay) = terminal::connect()?;
+    let running = native::start(&spec, &program, stdio);
+    let mut running = match running {
+        Ok(running) => running,
+        Err(error) => return not_started(error, &program),
+    };
+    if arguments.isolation {
+        anstream::eprintln!("{}", serde_json::to_string_pretty(&running.isolation).unwrap_or_default());
+    }
+    let deadline = arguments.sandbox.timeout().map(|timeout| Instant::now() + timeout);
+    let terminal = running.launched.terminal.take();
+    let outcome = relay.until_end(&mut running.launched.sealed, terminal, deadline)?;
+    if arguments.timings {
+        summary::print_timings(&running.launched.timings);
+    }
+    let code = match outcome {
+        Relay::Ended(ending) => ending.outcome.exit_code(),
+        Relay::OutOfTime => {
+            anstream::eprintln!("belljar: out of time");
+            crate::error::OUT_OF_TIME
+        }
+    };
+    if let (Some(folder), Workspace::Copy { source, upper, .. }) = (folder, &spec.workspace) {
+        let source = Directory::open_host(source.as_path())?;
+        let upper = Directory::open_host(upper.as_path())?;
+        settle(arguments, folder, (&source, &upper), (code == 0, since))?;
+    }
+    Ok(ExitCode::from(code))
+}
+
+fn prepare(choice: &WorkspaceChoice) -> Result<(Workspace, Option<RunFolder>), CliError> {
+    Ok(match choice {
+        WorkspaceChoice::Empty => (Workspace::Empty, None),
+        WorkspaceChoice::Direct(path) => (Workspace::Direct(path.clone()), None),
+        WorkspaceChoice::Copy(source) => {
+            let folder = state::open().begin_run(native::owner())?;
+            let workspace = Workspace::Copy {
+                source: source.clone(),
+                upper: folder.make("upper", native::owner())?,
+                work: folder.make("work", native::owner())?,
+            };
+            (workspace, Some(folder))
+        }
+    })
+}
+
+/// A program that isn't there or may not be run gets the exit code that shells give.
+fn not_started(error: StartError, program: &Program) -> Result<ExitCode, CliError> {
+    let StartError::Launch(LaunchError::Stage { stage: Stage::Exec, source, .. }) = &error else {
+        return Err(error.into());
+    };
+    let name = program.argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    anstream::eprintln!("belljar: can't run {name}: {source}");
+    Ok(ExitCode::from(match *source {
+        rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR => 127,
+        _ => 126,
+    }))
+}
+
+fn settle(
+    arguments: &ExecArguments,
+    mut folder: RunFolder,
+    (source, upper): (&Directory, &Directory),
+    (succeeded, since): (bool, SystemTime),
+) -> Result<(), CliError> {
+    let set = ChangeSet::read(source, upper)?;
+    if !set.is_empty() {
+        anstream::eprint!("{}", summary::changes(&diff::render(&set, source, upper)?));
+        if arguments.apply && succeeded {
+            apply(&set, upper, source, since)?;
+            anstream::eprintln!("The changes are applied.");
+        } else if arguments.keep {
+            folder.keep();
+            anstream::eprintln!("The changes are kept in {}", folder.path().display());
+            return Ok(());
+        } else {
+            anstream::eprintln!("The changes are thrown away; --keep keeps them, --apply applies them.");
+        }
+    }
+    Ok(folder.remove()?)
+}

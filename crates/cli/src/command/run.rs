@@ -1,0 +1,175 @@
+//! `belljar run`
+
+use crate::error::CliError;
+use crate::lending::SandboxArguments;
+use crate::progress::Progress;
+use crate::{state, summary};
+use belljar_confine::plan::HostPath;
+use belljar_contract::failure::FailureCode;
+use belljar_contract::job::Job;
+use belljar_contract::result::{Failure, JobResult, JobStatus};
+use belljar_sandbox::run::{Finished, Request, carry_out};
+use belljar_sandbox::state::RunFolder;
+use belljar_sandbox::workspace::apply::apply;
+use std::io::{IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Run a job in a sandbox of its own
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArguments {
+    /// The job's JSON file; `-` reads standard input
+    job: PathBuf,
+    #[command(flatten)]
+    sandbox: SandboxArguments,
+    /// Print the result as JSON, alone on standard output
+    #[arg(long)]
+    json: bool,
+    /// Keep the run's folder, with the changes to a workspace that is a copy
+    #[arg(long)]
+    keep: bool,
+    /// Apply the changes to the workspace that was copied, if the job succeeds
+    #[arg(long, requires = "workspace_copy")]
+    apply: bool,
+    /// Print how long each stage of building the sandbox took
+    #[arg(long)]
+    timings: bool,
+}
+
+/// The largest job that is read, in bytes.
+const LARGEST_JOB_BYTES: u64 = 64 << 20;
+
+pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, CliError> {
+    let document = read_document(&arguments.job)?;
+    let job = match Job::parse(&document) {
+        Ok(job) => job,
+        Err(invalid) => {
+            let result = JobResult::of_invalid_job(invalid, jiff::Timestamp::now());
+            match arguments.json {
+                true => summary::print_json(&result)?,
+                false => summary::print_refusal(&arguments.job.display().to_string(), &result),
+            }
+            return Ok(ExitCode::from(result.exit_code()));
+        }
+    };
+    let ids = (Some(job.job_id.to_string()), Some(job.task_id.to_string()));
+    match run_job(arguments, document, job) {
+        Ok(code) => Ok(code),
+        Err(error) if arguments.json => {
+            // Whoever reads the result gets one, whatever went wrong.
+            let failure = Failure::new(FailureCode::InternalError, error.chain());
+            summary::print_json(&JobResult::of_failure(ids, failure, jiff::Timestamp::now()))?;
+            Err(error)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn run_job(arguments: &RunArguments, document: Vec<u8>, job: Job) -> Result<ExitCode, CliError> {
+    let request = Request {
+        document,
+        workspace: arguments.sandbox.workspace()?,
+        lent: arguments.sandbox.lent()?,
+        env: arguments.sandbox.env(),
+        timeout: arguments.sandbox.timeout(),
+        runner: HostPath::resolve(state::own_program()?)?,
+        job,
+    };
+    let state = state::open();
+    let mut progress = Progress::new(&request.job, arguments.json)?;
+    let finished = carry_out(request, &state, &mut progress)?;
+    progress.finish();
+    let result = &finished.result;
+    match arguments.json {
+        true => summary::print_json(result)?,
+        false => summary::print(result, &state),
+    }
+    if arguments.timings {
+        summary::print_timings(&finished.timings);
+    }
+    let code = ExitCode::from(result.exit_code());
+    settle(arguments, finished)?;
+    Ok(code)
+}
+
+/// What becomes of the changes and of the run's folder.
+fn settle(arguments: &RunArguments, mut finished: Finished) -> Result<(), CliError> {
+    let succeeded = finished.result.status == JobStatus::Success;
+    if let Some(changes) = finished.changes.as_ref().filter(|changes| !changes.set.is_empty()) {
+        let choice = match (arguments.apply && succeeded, arguments.keep) {
+            (true, _) => Choice::Apply,
+            (_, true) => Choice::Keep,
+            _ if !arguments.json && !arguments.apply => ask(),
+            _ => Choice::Discard,
+        };
+        match choice {
+            Choice::Apply => {
+                apply(&changes.set, &changes.upper, &changes.source, changes.since)?;
+                anstream::eprintln!("The changes are applied.");
+            }
+            Choice::Keep => keep(finished.folder.as_mut()),
+            Choice::Discard => {
+                anstream::eprintln!("The changes are thrown away; --keep keeps them, --apply applies them.");
+            }
+        }
+    }
+    if arguments.keep {
+        keep(finished.folder.as_mut());
+    }
+    match finished.folder {
+        Some(folder) if folder.is_kept() => {
+            anstream::eprintln!("The run is kept in {}", folder.path().display());
+            Ok(())
+        }
+        Some(folder) => Ok(folder.remove()?),
+        None => Ok(()),
+    }
+}
+
+fn keep(folder: Option<&mut RunFolder>) {
+    if let Some(folder) = folder {
+        folder.keep();
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Choice {
+    Apply,
+    Keep,
+    Discard,
+}
+
+/// Asks the person at the terminal; without one the changes are thrown away.
+fn ask() -> Choice {
+    let (input, output) = (std::io::stdin(), std::io::stderr());
+    if !(input.is_terminal() && output.is_terminal()) {
+        return Choice::Discard;
+    }
+    loop {
+        anstream::eprint!("Apply the changes, keep them for later, or throw them away? [a/k/t] ");
+        let mut answer = String::new();
+        let _ = output.lock().flush();
+        match input.read_line(&mut answer) {
+            Ok(0) | Err(_) => return Choice::Keep,
+            Ok(_) => {}
+        }
+        match answer.trim() {
+            "a" | "apply" => return Choice::Apply,
+            "k" | "keep" => return Choice::Keep,
+            "t" | "throw" => return Choice::Discard,
+            _ => {}
+        }
+    }
+}
+
+/// Reads a job's document, within the cap.
+pub(super) fn read_document(path: &Path) -> Result<Vec<u8>, CliError> {
+    let mut document = Vec::new();
+    let read = match path == Path::new("-") {
+        true => std::io::stdin().take(LARGEST_JOB_BYTES + 1).read_to_end(&mut document),
+        false => std::fs::File::open(path)
+            .and_then(|file| file.take(LARGEST_JOB_BYTES + 1).read_to_end(&mut document)),
+    };
+    read.map_err(|source| CliError::read(path, source))?;
+    Ok(document)
+}

@@ -1,0 +1,129 @@
+//! What can go wrong outside of a job, said with a way out.
+
+use belljar_confine::launch::LaunchError;
+use belljar_confine::plan::HostPathError;
+use belljar_confine::stage::Stage;
+use belljar_sandbox::directory::DirectoryError;
+use belljar_sandbox::native::StartError;
+use belljar_sandbox::run::RunError;
+use belljar_sandbox::state::StateError;
+use belljar_sandbox::workspace::apply::ApplyError;
+use rustix::io::Errno;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Exit code when belljar itself could not do its part.
+pub(crate) const OWN_FAILURE: u8 = 125;
+/// Exit code when time was over.
+pub(crate) const OUT_OF_TIME: u8 = 124;
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CliError {
+    /// The command line asks for something that can't be.
+    #[error("{message}")]
+    Usage { message: String },
+    /// A file can't be read.
+    #[error("can't read {}", path.display())]
+    Read {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    /// Nothing can be written to standard output.
+    #[error("can't write to standard output")]
+    Output {
+        #[source]
+        source: std::io::Error,
+    },
+    /// The sandbox can't be watched.
+    #[error("can't watch the sandbox")]
+    Watch {
+        #[source]
+        source: Errno,
+    },
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error(transparent)]
+    HostPath(#[from] HostPathError),
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+}
+
+// === impl CliError ===
+
+impl CliError {
+    pub(crate) fn usage(message: String) -> Self {
+        Self::Usage { message }
+    }
+
+    pub(crate) fn read(path: &Path, source: std::io::Error) -> Self {
+        Self::Read { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn output(source: std::io::Error) -> Self {
+        Self::Output { source }
+    }
+
+    /// The error and its causes, on one line.
+    pub(crate) fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            let said = error.to_string();
+            if !text.ends_with(&said) {
+                text = format!("{text}: {said}");
+            }
+            cause = error.source();
+        }
+        text
+    }
+
+    /// Prints the error with its hint and gives the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        anstream::eprintln!("belljar: {}", self.chain());
+        if let Some(hint) = self.hint() {
+            anstream::eprintln!("\nHint: {hint}");
+        }
+        ExitCode::from(OWN_FAILURE)
+    }
+
+    fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Run(RunError::Start(error)) | Self::Start(error) => start_hint(error),
+            Self::Apply(ApplyError::Conflict { .. }) => {
+                Some("run the job again on the files as they are now; nothing was applied")
+            }
+            Self::State(_) | Self::Run(RunError::State(_)) => {
+                Some("set BELLJAR_STATE_DIR to a directory that you may write")
+            }
+            _ => None,
+        }
+    }
+}
+
+fn start_hint(error: &StartError) -> Option<&'static str> {
+    match error {
+        StartError::Launch(LaunchError::Clone { .. }) => {
+            Some("this kernel may not let you make user namespaces; `belljar doctor` tells how to allow it")
+        }
+        StartError::Launch(LaunchError::Stage { stage: Stage::Root, source: Errno::INVAL, .. }) => Some(
+            "the file system of the state directory may not carry an overlay; \
+             set BELLJAR_STATE_DIR to a directory on another one",
+        ),
+        StartError::Lend(_) => Some(
+            "this file system has no identity-mapped mounts; run belljar as the user who owns the directory",
+        ),
+        StartError::Launch(LaunchError::Stage { .. }) => {
+            Some("`belljar doctor` checks every layer and names remedies")
+        }
+        _ => None,
+    }
+}

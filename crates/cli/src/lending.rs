@@ -1,0 +1,152 @@
+//! The arguments that say what a sandbox is lent; the same for `run` and `exec`.
+
+use crate::error::CliError;
+use belljar_confine::plan::HostPath;
+use belljar_sandbox::run::WorkspaceChoice;
+use belljar_sandbox::spec::Lent;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SandboxArguments {
+    /// Work on this directory, read-write
+    #[arg(long, value_name = "DIR", conflicts_with = "workspace_copy")]
+    workspace: Option<PathBuf>,
+    /// Work on a copy of this directory; the directory itself is never changed
+    #[arg(long, value_name = "DIR")]
+    workspace_copy: Option<PathBuf>,
+    /// Lend a file or directory, read-only, at the same place inside or at INSIDE
+    #[arg(long, value_name = "PATH[:INSIDE]")]
+    ro: Vec<OsString>,
+    /// Set a variable inside; without a value, the one of this environment
+    #[arg(long = "env", short = 'e', value_name = "NAME[=VALUE]", value_parser = parse_variable)]
+    env: Vec<(String, String)>,
+    /// Kill everything in the sandbox after this long, such as 90, 90s, 5m, 1h
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    timeout: Option<Duration>,
+}
+
+// === impl SandboxArguments ===
+
+impl SandboxArguments {
+    /// What is at `/workspace`.
+    pub(crate) fn workspace(&self) -> Result<WorkspaceChoice, CliError> {
+        Ok(match (&self.workspace, &self.workspace_copy) {
+            (Some(path), _) => WorkspaceChoice::Direct(directory(path)?),
+            (_, Some(path)) => WorkspaceChoice::Copy(directory(path)?),
+            (None, None) => WorkspaceChoice::Empty,
+        })
+    }
+
+    /// What is lent besides.
+    pub(crate) fn lent(&self) -> Result<Vec<Lent>, CliError> {
+        self.ro.iter().map(lent).collect()
+    }
+
+    /// Variables to set inside.
+    pub(crate) fn env(&self) -> BTreeMap<String, String> {
+        self.env.iter().cloned().collect()
+    }
+
+    /// The limit.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+}
+
+fn directory(path: &Path) -> Result<HostPath, CliError> {
+    // Resolved at once: what is lent is the directory meant now, not where a link may lead later.
+    let real = path.canonicalize().map_err(|source| CliError::read(path, source))?;
+    let path = HostPath::resolve(real)?;
+    match path.is_directory() {
+        true => Ok(path),
+        false => Err(CliError::usage(format!("{} is not a directory", path.as_path().display()))),
+    }
+}
+
+fn lent(argument: &OsString) -> Result<Lent, CliError> {
+    let text = argument.to_str().ok_or_else(|| CliError::usage("--ro takes UTF-8 text".to_owned()))?;
+    let (outside, inside) = match text.rsplit_once(':') {
+        Some((outside, inside)) if !outside.is_empty() && inside.starts_with('/') => (outside, Some(inside)),
+        _ => (text, None),
+    };
+    let real =
+        Path::new(outside).canonicalize().map_err(|source| CliError::read(Path::new(outside), source))?;
+    let absolute =
+        std::path::absolute(outside).map_err(|source| CliError::read(Path::new(outside), source))?;
+    let inside = inside.map_or(absolute, PathBuf::from);
+    Ok(Lent { path: HostPath::resolve(real)?, inside: inside_root(&inside)? })
+}
+
+/// The path relative to the sandbox's root. What the sandbox itself puts up can't be covered.
+fn inside_root(inside: &Path) -> Result<String, CliError> {
+    let refused = |why: &str| CliError::usage(format!("can't lend at {}: {why}", inside.display()));
+    let mut components = Vec::new();
+    for component in inside.components() {
+        match component {
+            Component::RootDir | Component::CurDir => {}
+            Component::Normal(name) => {
+                components.push(name.to_str().ok_or_else(|| refused("it is not UTF-8"))?);
+            }
+            Component::ParentDir | Component::Prefix(_) => return Err(refused("it contains `..`")),
+        }
+    }
+    match components.first() {
+        None => Err(refused("that is the whole root")),
+        Some(&("proc" | "dev" | "job")) => Err(refused("the sandbox has its own there")),
+        Some(_) => Ok(components.join("/")),
+    }
+}
+
+fn parse_variable(text: &str) -> Result<(String, String), String> {
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, value.to_owned()),
+        None => (text, std::env::var(text).map_err(|_| format!("{text} is not set in this environment"))?),
+    };
+    match name.is_empty() || name.contains('\0') || value.contains('\0') {
+        true => Err("expected NAME=VALUE or NAME".to_owned()),
+        false => Ok((name.to_owned(), value)),
+    }
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let expected = || format!("expected a positive number of seconds, or one with s, m or h, not {text:?}");
+    let (digits, unit) = match text.char_indices().find(|(_, c)| !c.is_ascii_digit() && *c != '.') {
+        Some((at, _)) => text.split_at(at),
+        None => (text, "s"),
+    };
+    let number: f64 = digits.parse().map_err(|_| expected())?;
+    let seconds = match unit {
+        "ms" => number / 1000.0,
+        "s" => number,
+        "m" => number * 60.0,
+        "h" => number * 3600.0,
+        _ => return Err(expected()),
+    };
+    Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero()).ok_or_else(expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(parse_duration("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_duration("250ms"), Ok(Duration::from_millis(250)));
+        for wrong in ["", "0", "-1", "1d", "s", "1e9h", "1 s"] {
+            assert!(parse_duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_the_sandbox_puts_up_itself_is_not_covered() {
+        assert_eq!(inside_root(Path::new("/opt/tool")).unwrap(), "opt/tool");
+        for refused in ["/", "/proc", "/dev/null", "/job/x", "/a/../etc"] {
+            assert!(inside_root(Path::new(refused)).is_err(), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A result for a person, and for a program.
+
+use crate::error::CliError;
+use crate::progress::harmless;
+use anstyle::{AnsiColor, Style};
+use belljar_confine::stage::Timings;
+use belljar_contract::result::{Change, JobResult, JobStatus, WorkspaceChanges};
+use belljar_sandbox::artifact::path_in;
+use belljar_sandbox::state::State;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::time::Duration;
+
+/// Prints the result object alone on standard output.
+pub(crate) fn print_json(result: &JobResult) -> Result<(), CliError> {
+    let mut text = serde_json::to_vec_pretty(result).map_err(|error| CliError::output(error.into()))?;
+    text.push(b'\n');
+    std::io::stdout().lock().write_all(&text).map_err(CliError::output)
+}
+
+/// Prints why a job was refused before anything ran.
+pub(crate) fn print_refusal(name: &str, result: &JobResult) {
+    let bad = bold(AnsiColor::Red);
+    let code = result.failure_code.map_or("refused", |code| code.as_str());
+    anstream::println!("{bad}{code}{bad:#}: {name} was not run");
+    if result.problems.is_empty() {
+        for line in result.failure_message.iter().flat_map(|message| message.lines()) {
+            anstream::println!("  {}", harmless(line));
+        }
+    }
+    for problem in &result.problems {
+        anstream::println!("  {}", harmless(&problem.path));
+        anstream::println!("    found     {}", harmless(&problem.found));
+        anstream::println!("    expected  {}", harmless(&problem.expected));
+    }
+}
+
+/// Prints the summary of a job that ran.
+pub(crate) fn print(result: &JobResult, state: &State) {
+    let mut text = String::new();
+    for step in result.steps.iter().filter_map(|step| step.error.as_ref().map(|error| (step, error))) {
+        let (step, error) = step;
+        let _ = writeln!(text, "  {}: {}: {}", harmless(&step.id), error.code, harmless(&error.message));
+        if let Some(belljar_contract::result::output::StepOutput::RunCommand(output)) = &step.result {
+            for line in tail(&output.stderr, 10).chain(tail(&output.stdout, 10)) {
+                let _ = writeln!(text, "    | {}", harmless(line));
+            }
+        }
+    }
+    for artifact in &result.artifacts {
+        let place = path_in(&state.path().join("artifacts"), &artifact.sha256);
+        let size = size(artifact.size_bytes);
+        let _ = writeln!(text, "  artifact {} ({size}) is {}", harmless(&artifact.path), place.display());
+    }
+    if let Some(changed) = result.changes.as_ref().filter(|changed| !changed.files.is_empty()) {
+        text.push_str(&changes(changed));
+    }
+    anstream::println!("{}", headline(result));
+    anstream::print!("{text}");
+}
+
+fn headline(result: &JobResult) -> String {
+    let (style, word) = match result.status {
+        JobStatus::Success => (bold(AnsiColor::Green), "success"),
+        JobStatus::Failure => (bold(AnsiColor::Red), "failure"),
+        JobStatus::Timeout => (bold(AnsiColor::Yellow), "timeout"),
+    };
+    let took = result.finished_at.duration_since(result.started_at).unsigned_abs();
+    let mut line = format!("{style}{word}{style:#} in {} · {} steps", duration(took), result.steps.len());
+    if let Some(isolation) = &result.isolation {
+        let off: Vec<&str> = isolation
+            .layers
+            .iter()
+            .filter(|layer| !layer.in_force)
+            .map(|layer| layer.name.as_str())
+            .collect();
+        let _ = write!(line, " · sealed by {} layers", isolation.layers.len() - off.len());
+        if !off.is_empty() {
+            let _ = write!(line, ", without {}", off.join(", "));
+        }
+    }
+    if let (Some(code), Some(message)) = (result.failure_code, &result.failure_message) {
+        let first = message.lines().next().unwrap_or_default();
+        let _ = write!(line, "\n  {code}: {}", harmless(first));
+    }
+    line
+}
+
+/// The changed files and their diff.
+pub(crate) fn changes(changes: &WorkspaceChanges) -> String {
+    let mut text = format!("  {} changed in the copy:\n", count(changes.files.len(), "file"));
+    for file in &changes.files {
+        let letter = match file.change {
+            Change::Created => 'A',
+            Change::Deleted => 'D',
+            Change::Renamed => 'R',
+            Change::Copied => 'C',
+            Change::Modified | Change::ModeChanged => 'M',
+        };
+        let _ = writeln!(text, "  {letter} {}", harmless(&file.path));
+    }
+    for line in changes.diff.lines() {
+        let style = match line.as_bytes() {
+            [b'+', ..] => Style::new().fg_color(Some(AnsiColor::Green.into())),
+            [b'-', ..] => Style::new().fg_color(Some(AnsiColor::Red.into())),
+            [b'@', ..] => Style::new().fg_color(Some(AnsiColor::Cyan.into())),
+            _ => Style::new(),
+        };
+        let shown: String =
+            line.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect();
+        let _ = writeln!(text, "{style}{shown}{style:#}");
+    }
+    if changes.truncated {
+        text.push_str("  … and more\n");
+    }
+    text
+}
+
+/// Prints how long each stage of a launch took, on standard error.
+pub(crate) fn print_timings(timings: &Timings) {
+    let total: Duration = timings.iter().map(|(_, duration)| duration).sum();
+    for (stage, duration) in timings.iter() {
+        anstream::eprintln!("{stage:<12} {:>8.1} µs", duration.as_secs_f64() * 1e6);
+    }
+    anstream::eprintln!("{:<12} {:>8.1} µs", "total", total.as_secs_f64() * 1e6);
+}
+
+/// A duration in the unit that fits.
+pub(crate) fn duration(duration: Duration) -> String {
+    match duration.as_millis() {
+        0..1000 => format!("{} ms", duration.as_millis()),
+        _ => format!("{:.1} s", duration.as_secs_f64()),
+    }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => count(usize::try_from(bytes).unwrap_or(usize::MAX), "byte"),
+        _ => format!("{:.1} KiB", bytes as f64 / 1024.0),
+    }
+}
+
+fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+fn tail(text: &str, lines: usize) -> impl Iterator<Item = &str> {
+    let skipped = text.lines().count().saturating_sub(lines);
+    text.lines().skip(skipped)
+}
+
+fn bold(color: AnsiColor) -> Style {
+    Style::new().bold().fg_color(Some(color.into()))
+}
