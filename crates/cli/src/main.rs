@@ -1,5 +1,5 @@
-//! The `belljar` command. Started under the name of the runner, it is the runner: one file holds both, so that a
-//! sandbox finds in it whatever it needs.
+//! The `belljar` command. Started under the name of the runner, it is the runner: one file holds
+//! everything that a sandbox is given to run.
 
 #![forbid(unsafe_code)]
 
@@ -16,8 +16,11 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let started_as = std::env::args_os().next().unwrap_or_default();
-    if Path::new(&started_as).file_name().is_some_and(|name| name == "cynode-sba") {
-        return belljar_runner::main_with(std::env::args_os().skip(1));
+    let arguments = std::env::args_os().skip(1);
+    match Path::new(&started_as).file_name().and_then(|name| name.to_str()) {
+        Some("cynode-sba") => return belljar_runner::main_with(arguments),
+        Some(belljar_sandbox::canary::PROGRAM) => return belljar_sandbox::canary::main_inside(arguments),
+        _ => {}
     }
     match command::run() {
         Ok(code) => code,

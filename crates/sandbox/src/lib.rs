@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 pub mod artifact;
+pub mod canary;
 pub mod directory;
+pub mod host;
 pub mod native;
 pub mod run;
 pub mod spec;

@@ -84,6 +84,7 @@ fn root(spec: &SandboxSpec, identity: &identity::Chosen) -> Result<Vec<Entry>, S
         let source = Source::Path(job.clone());
         root.push(Entry::Bind { inside: "job".to_owned(), source, access: Access::ReadWrite });
     }
+    root.extend(spec.unlisted_scratch.as_deref().map(scratch));
     for lent in &spec.lent {
         root.push(bind(&lent.inside, &lent.path, Access::ReadOnly, identity)?);
     }

@@ -155,6 +155,7 @@ pub fn carry_out(request: Request, state: &State, watch: &mut dyn Watch) -> Resu
         workspace: make_workspace(&workspace, &folder)?,
         job: Some(HostPath::resolve(folder.path().join("job"))?),
         lent,
+        unlisted_scratch: None,
         env: with_identity(env, &job),
     };
     spec.lent.push(Lent { path: runner, inside: RUNNER_INSIDE.to_owned() });

@@ -13,6 +13,8 @@ pub struct SandboxSpec {
     pub job: Option<HostPath>,
     /// What the host lends besides, read-only.
     pub lent: Vec<Lent>,
+    /// An empty directory in memory that every layer but Landlock lets be written; for checking that Landlock doesn't.
+    pub unlisted_scratch: Option<String>,
     /// Variables added to the sandbox's environment, which is otherwise made from nothing.
     pub env: BTreeMap<String, String>,
 }

@@ -1,9 +1,18 @@
 //! `belljar doctor`
 
 use crate::error::CliError;
+use crate::state;
+use anstyle::{AnsiColor, Style};
+use belljar_sandbox::canary::{self, CanaryError, Finding, Verdict};
+use belljar_sandbox::host::{Feature, Presence, features};
+use serde::Serialize;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Check this host: what a sandbox needs, what is missing and how to get it
+///
+/// Ends with a sandbox that tries to break each of its own walls. Exit code 0 if sandboxes can be made and every wall
+/// held, 1 if not.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArguments {
     /// Print the findings as JSON
@@ -11,6 +20,87 @@ pub(crate) struct DoctorArguments {
     json: bool,
 }
 
-pub(crate) fn run(_arguments: &DoctorArguments) -> Result<ExitCode, CliError> {
-    Ok(ExitCode::SUCCESS)
+#[derive(Debug, Serialize)]
+struct Findings {
+    /// Whether sandboxes can be made here and hold.
+    healthy: bool,
+    features: Vec<Feature>,
+    /// What a sandbox tried against its own walls; empty if none could be made.
+    canary: Vec<Finding>,
+    /// Why no sandbox could be made.
+    error: Option<String>,
+}
+
+pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode, CliError> {
+    let findings = examine()?;
+    match arguments.json {
+        true => print_json(&findings)?,
+        false => print(&findings),
+    }
+    Ok(ExitCode::from(u8::from(!findings.healthy)))
+}
+
+fn examine() -> Result<Findings, CliError> {
+    let features = features();
+    let program = state::own_program()?;
+    let (canary, error) = match canary::let_out(&program, &std::env::temp_dir()) {
+        Ok(found) => (found, None),
+        Err(error) => (Vec::new(), Some(said(error))),
+    };
+    let healthy = error.is_none()
+        && features.iter().all(|feature| feature.state != Presence::Missing)
+        && canary.iter().all(|finding| finding.verdict == Verdict::Held);
+    Ok(Findings { healthy, features, canary, error })
+}
+
+fn said(error: CanaryError) -> String {
+    match error {
+        CanaryError::Start(error) => CliError::from(error).chain(),
+        CanaryError::Program(error) => CliError::from(error).chain(),
+        other => other.to_string(),
+    }
+}
+
+fn print_json(findings: &Findings) -> Result<(), CliError> {
+    let mut text = serde_json::to_vec_pretty(findings).map_err(|error| CliError::output(error.into()))?;
+    text.push(b'\n');
+    std::io::stdout().lock().write_all(&text).map_err(CliError::output)
+}
+
+fn print(findings: &Findings) {
+    anstream::println!("This host");
+    for feature in &findings.features {
+        let (color, mark) = match feature.state {
+            Presence::Have => (AnsiColor::Green, "✓"),
+            Presence::Missing => (AnsiColor::Red, "✗"),
+            Presence::Absent => (AnsiColor::Yellow, "–"),
+        };
+        line(color, mark, feature.name, &feature.found);
+        if feature.state != Presence::Have {
+            anstream::println!("      why it matters: {}", feature.why);
+            anstream::println!("      how to get it:  {}", feature.remedy);
+        }
+    }
+    anstream::println!("\nA sandbox against its own walls");
+    for finding in &findings.canary {
+        let (color, mark) = match finding.verdict {
+            Verdict::Held => (AnsiColor::Green, "✓"),
+            Verdict::Broken => (AnsiColor::Red, "✗"),
+            Verdict::Invalid => (AnsiColor::Yellow, "?"),
+        };
+        line(color, mark, finding.layer, &format!("{}: {}", finding.attempt, finding.detail));
+    }
+    if let Some(error) = &findings.error {
+        line(AnsiColor::Red, "✗", "no sandbox", error);
+    }
+    let verdict = match findings.healthy {
+        true => "Sandboxes can be made here, and every wall held.",
+        false => "Something is missing; see the marks above.",
+    };
+    anstream::println!("\n{verdict}");
+}
+
+fn line(color: AnsiColor, mark: &str, name: &str, text: &str) {
+    let style = Style::new().bold().fg_color(Some(color.into()));
+    anstream::println!("  {style}{mark}{style:#} {name:<18} {text}");
 }

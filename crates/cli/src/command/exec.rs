@@ -43,8 +43,13 @@ pub(crate) struct ExecArguments {
 pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode, CliError> {
     let since = SystemTime::now();
     let (workspace, folder) = prepare(&arguments.sandbox.workspace()?)?;
-    let spec =
-        SandboxSpec { workspace, job: None, lent: arguments.sandbox.lent()?, env: arguments.sandbox.env() };
+    let spec = SandboxSpec {
+        workspace,
+        job: None,
+        lent: arguments.sandbox.lent()?,
+        unlisted_scratch: None,
+        env: arguments.sandbox.env(),
+    };
     let program = Program { argv: arguments.command.clone(), directory: "/workspace".to_owned() };
     let (stdio, relay) = terminal::connect()?;
     let running = native::start(&spec, &program, stdio);

@@ -4,9 +4,9 @@
 use super::sources::Taken;
 use super::{About, Fault};
 use crate::kernel::set_mount_attributes;
-use crate::plan::Entry;
+use crate::plan::{Entry, Source};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, symlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, symlinkat, unlinkat};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, UnmountFlags,
@@ -139,8 +139,12 @@ fn make(root: BorrowedFd<'_>, entry: &Entry, taken: Taken) -> Result<(), Fault> 
             let kind = if source.is_directory() { Kind::Directory } else { Kind::File };
             attach(&mount, root, inside, kind)
         }
-        (Entry::Overlay { inside, .. }, Taken::Overlay { lower, upper, work }) => {
-            attach(&overlay(&lower, &upper, &work).about(inside)?, root, inside, Kind::Directory)
+        (Entry::Overlay { inside, lower: source, .. }, Taken::Overlay { lower, upper, work }) => {
+            let overlay = match source {
+                Source::Path(_) => overlay(&lower, &upper, &work).about(inside)?,
+                Source::Mount { .. } => overlay_on_mount(root, &lower, &upper, &work).about(inside)?,
+            };
+            attach(&overlay, root, inside, Kind::Directory)
         }
         (Entry::Bind { inside, .. } | Entry::Overlay { inside, .. }, _) => Err(Errno::INVAL).about(inside),
     }
@@ -158,6 +162,23 @@ fn overlay(lower: &OwnedFd, upper: &OwnedFd, work: &OwnedFd) -> Result<OwnedFd, 
     fsconfig_set_flag(&context, c"userxattr")?;
     fsconfig_create(&context)?;
     fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, restrictive())
+}
+
+/// A prepared mount must be part of this mount namespace while the overlay takes its own copy of it.
+fn overlay_on_mount(
+    root: BorrowedFd<'_>,
+    lower: &OwnedFd,
+    upper: &OwnedFd,
+    work: &OwnedFd,
+) -> Result<OwnedFd, Errno> {
+    // `build` has made the root the working directory.
+    const STAGING: &str = ".lower";
+    mkdirat(root, STAGING, Mode::RWXU)?;
+    move_mount(lower, c"", root, STAGING, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+    let overlay = overlay(lower, upper, work);
+    unmount(STAGING, UnmountFlags::DETACH)?;
+    unlinkat(root, STAGING, AtFlags::REMOVEDIR)?;
+    overlay
 }
 
 fn restrictive() -> MountAttrFlags {

@@ -1,0 +1,161 @@
+//! What this host offers for sandboxes: each feature, whether it is there, why it matters, how to get it.
+//!
+//! Nothing is concluded from version numbers where the thing itself can be tried; whether all of it together holds is
+//! the canary's answer ([`crate::canary`]).
+
+use serde::Serialize;
+use std::fs::read_to_string;
+use std::path::Path;
+
+/// One feature of the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Feature {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether it is there.
+    pub state: Presence,
+    /// What was found.
+    pub found: String,
+    /// Why it matters.
+    pub why: &'static str,
+    /// How to get it, if it is missing.
+    pub remedy: &'static str,
+}
+
+/// Whether a feature is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Presence {
+    /// It is.
+    Have,
+    /// It isn't, and sandboxes need it.
+    Missing,
+    /// It isn't; sandboxes work without it, with less.
+    Absent,
+}
+
+/// Looks at everything.
+pub fn features() -> Vec<Feature> {
+    vec![
+        kernel(),
+        user_namespaces(),
+        restriction(),
+        landlock(),
+        seccomp(),
+        overlay(),
+        control_groups(),
+        identity(),
+    ]
+}
+
+fn kernel() -> Feature {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let numbers: Vec<u32> = release.split(['.', '-']).map_while(|part| part.parse().ok()).take(2).collect();
+    let new_enough = numbers.as_slice() >= [5, 12].as_slice();
+    Feature {
+        name: "kernel",
+        state: if new_enough { Presence::Have } else { Presence::Missing },
+        found: format!("Linux {release}"),
+        why: "mounts are built by descriptor with calls that Linux has since 5.12",
+        remedy: "update to Linux 5.12 or later",
+    }
+}
+
+fn user_namespaces() -> Feature {
+    let most = number("/proc/sys/user/max_user_namespaces").unwrap_or(0);
+    // Debian's own switch; other kernels don't have the file.
+    let allowed = number("/proc/sys/kernel/unprivileged_userns_clone") != Some(0);
+    let privileged = rustix::process::geteuid().is_root();
+    Feature {
+        name: "user_namespaces",
+        state: if most > 0 && (allowed || privileged) { Presence::Have } else { Presence::Missing },
+        found: format!("up to {most}{}", if allowed { "" } else { ", for root only" }),
+        why: "every other wall is put up inside one, so that belljar needs no rights on the host",
+        remedy: "sysctl -w user.max_user_namespaces=15000; on Debian also kernel.unprivileged_userns_clone=1",
+    }
+}
+
+fn restriction() -> Feature {
+    let restricted = number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == Some(1);
+    let free = !restricted || rustix::process::geteuid().is_root();
+    Feature {
+        name: "apparmor",
+        state: if free { Presence::Have } else { Presence::Missing },
+        found: if restricted { "restricts user namespaces" } else { "does not stand in the way" }.to_owned(),
+        why: "Ubuntu gives user namespaces of unknown programs no rights, and the walls can't be put up",
+        remedy: "install a profile that allows belljar `userns,`, or \
+                 sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+    }
+}
+
+fn landlock() -> Feature {
+    let abi = belljar_confine::landlock_abi();
+    Feature {
+        name: "landlock",
+        state: if abi > 0 { Presence::Have } else { Presence::Absent },
+        found: if abi > 0 { format!("ABI {abi}") } else { "not there".to_owned() },
+        why: "a second lock on files that holds even if a mount doesn't; from ABI 6 on also on signals and sockets",
+        remedy: "use a kernel with CONFIG_SECURITY_LANDLOCK and `landlock` in the lsm= boot parameter",
+    }
+}
+
+fn seccomp() -> Feature {
+    let actions = read_to_string("/proc/sys/kernel/seccomp/actions_avail").unwrap_or_default();
+    let sufficient = ["kill_process", "errno", "allow"].iter().all(|action| actions.contains(action));
+    Feature {
+        name: "seccomp",
+        state: if sufficient { Presence::Have } else { Presence::Missing },
+        found: if sufficient { "filters".to_owned() } else { format!("actions: {}", actions.trim()) },
+        why: "system calls by allowlist: most of the kernel can't even be asked",
+        remedy: "use a kernel with CONFIG_SECCOMP_FILTER",
+    }
+}
+
+fn overlay() -> Feature {
+    let known = read_to_string("/proc/filesystems").unwrap_or_default();
+    let there = known.lines().any(|line| line.trim_start_matches("nodev").trim() == "overlay");
+    Feature {
+        name: "overlayfs",
+        state: if there { Presence::Have } else { Presence::Absent },
+        found: if there { "known to the kernel" } else { "not known to the kernel" }.to_owned(),
+        why: "workspaces that are copies (--workspace-copy)",
+        remedy: "modprobe overlay",
+    }
+}
+
+fn control_groups() -> Feature {
+    let v2 = Path::new("/sys/fs/cgroup/cgroup.controllers").exists();
+    let v1 = Path::new("/sys/fs/cgroup/memory").exists();
+    let found = match (v2, v1) {
+        (true, _) => "version 2",
+        (false, true) => "version 1",
+        (false, false) => "none",
+    };
+    Feature {
+        name: "control_groups",
+        state: Presence::Absent,
+        found: format!("{found}; not used yet"),
+        why: "limits on memory and processor time for a sandbox as a whole; per-process limits hold without",
+        remedy: "nothing to do: this version of belljar sets no control group limits",
+    }
+}
+
+fn identity() -> Feature {
+    let root = rustix::process::geteuid().is_root();
+    let owner = crate::native::owner();
+    Feature {
+        name: "host_user",
+        state: if owner.host_uid == 0 { Presence::Absent } else { Presence::Have },
+        found: match (root, owner.host_uid) {
+            (_, 0) => "root, for want of another user id".to_owned(),
+            (true, uid) => format!("uid {uid}, which exists for nothing else"),
+            (false, uid) => format!("uid {uid}, you"),
+        },
+        why: "who a sandboxed process would be if it ever got out",
+        remedy: "run belljar as an ordinary user, or as a root that has all user ids",
+    }
+}
+
+fn number(path: &str) -> Option<u64> {
+    read_to_string(path).ok()?.trim().parse().ok()
+}
