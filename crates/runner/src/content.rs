@@ -41,7 +41,8 @@ impl Content {
         )
     }
 
-    fn base64(bytes: &[u8]) -> Self {
+    /// Encodes bytes in base64, whatever they are.
+    pub(crate) fn base64(bytes: &[u8]) -> Self {
         Self { text: STANDARD.encode(bytes), encoding: ContentEncoding::Base64 }
     }
 }

@@ -116,6 +116,12 @@ impl Directory {
         self.resolve(path, READ_DIRECTORY)
     }
 
+    /// A directory beneath this one, as one that nothing leads out of and in which no link is followed.
+    pub(crate) fn subdirectory(&self, path: &Path) -> Result<Self, PathError> {
+        let descriptor = self.resolve(path, LOCATE_DIRECTORY)?;
+        Ok(Self { descriptor, resolver: self.resolver, symlinks: Symlinks::Refused })
+    }
+
     /// Opens a regular file beneath this directory for reading.
     ///
     /// Anything else is refused before it is really opened, since opening alone can block or have effects.
@@ -235,6 +241,23 @@ impl RegularFile {
 impl PathError {
     pub(crate) fn io(action: &'static str, path: &Path, error: impl Into<io::Error>) -> Self {
         Self::Io { action, path: path.to_owned(), source: error.into() }
+    }
+
+    /// Whether the path was longer than the kernel takes.
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.errno() == Some(Errno::NAMETOOLONG)
+    }
+
+    /// Whether there is something else where a directory was meant to be.
+    pub(crate) fn is_no_directory(&self) -> bool {
+        self.errno() == Some(Errno::NOTDIR)
+    }
+
+    fn errno(&self) -> Option<Errno> {
+        match self {
+            Self::Io { source, .. } => Errno::from_io_error(source),
+            _ => None,
+        }
     }
 }
 

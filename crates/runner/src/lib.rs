@@ -15,6 +15,7 @@ mod content;
 mod deadline;
 mod directory;
 mod fault;
+mod glob;
 mod invocation;
 mod job_document;
 mod log;
@@ -23,6 +24,7 @@ mod process;
 mod result_file;
 mod run;
 mod step;
+mod walk;
 
 use invocation::Invocation;
 use std::ffi::OsString;

@@ -1,7 +1,9 @@
 //! Carrying out steps (`spec/1 §Step Types`). One file for each type, named like it.
 
+mod list_tree;
 mod read_file;
 mod run_command;
+mod search_files;
 mod write_file;
 
 use crate::deadline::Deadline;
@@ -60,7 +62,9 @@ pub(crate) fn carry_out(
         Action::RunCommand(command) => run_command::carry_out(command, index, surroundings, deadline),
         Action::WriteFile(write) => write_file::carry_out(write, surroundings).into(),
         Action::ReadFile(read) => read_file::carry_out(read, surroundings, deadline),
-        Action::ApplyUnifiedDiff(_) | Action::ListTree(_) | Action::SearchFiles(_) => {
+        Action::ListTree(list) => list_tree::carry_out(list, surroundings, deadline).into(),
+        Action::SearchFiles(search) => search_files::carry_out(search, surroundings, deadline).into(),
+        Action::ApplyUnifiedDiff(_) => {
             Ended::failed(Failure::new(FailureCode::InternalError, "not built yet"))
         }
     }
