@@ -1,9 +1,50 @@
-//! Runs a job inside the sandbox.
+//! Runs one job inside a sandbox: its steps, in order, and the result they end in.
+//!
+//! The way of a job: [`invocation`] says where it comes from; [`run`] reads it, has `policy` admit it, carries out its
+//! [`step`]s and collects its artifacts; [`result_file`] puts the result where it can't be half written. A result is
+//! complete whatever happened on the way.
+//!
+//! No network, no async runtime, no shell. The runner trusts neither the job nor what its steps leave behind.
+
 #![forbid(unsafe_code)]
 
 pub mod patch;
 
-/// The runner's main function.
-pub fn main_with(_: impl Iterator<Item = std::ffi::OsString>) -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+mod cancellation;
+mod content;
+mod deadline;
+mod directory;
+mod fault;
+mod glob;
+mod invocation;
+mod job_document;
+mod log;
+mod own_process;
+mod process;
+mod result_file;
+mod run;
+mod step;
+mod walk;
+
+use invocation::Invocation;
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Does what the command line says; `arguments` are those after the program's name.
+///
+/// Takes the process over: it becomes the reaper of its descendants, changes its directory and handles signals.
+pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let said = match Invocation::parse(arguments) {
+        Ok(Invocation::Run(options)) => return run::run(&options),
+        Ok(Invocation::Help) => write!(std::io::stdout(), "{}", invocation::USAGE),
+        Ok(Invocation::Version) => writeln!(std::io::stdout(), "cynode-sba {}", env!("CARGO_PKG_VERSION")),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "cynode-sba: {error}\n\n{}", invocation::USAGE);
+            return ExitCode::FAILURE;
+        }
+    };
+    // Nobody reads it: then nobody misses it either.
+    let _ = said;
+    ExitCode::SUCCESS
 }

@@ -122,6 +122,8 @@ pub struct Listing {
     pub entries: Vec<TreeEntry>,
     /// Whether entries were left out because there were too many.
     pub truncated: bool,
+    /// How many directories could not be read, and so are shown without what they hold.
+    pub unreadable_directories: u64,
 }
 
 /// One thing in a directory tree.
@@ -133,7 +135,7 @@ pub struct TreeEntry {
     /// What it is.
     #[serde(rename = "type")]
     pub kind: EntryKind,
-    /// The size of a file.
+    /// The size of a file, if sizes were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
     /// Where a symbolic link points, as it is written in the link; links are never followed.
@@ -164,8 +166,12 @@ pub enum EntryKind {
 pub struct SearchMatches {
     /// The matching lines, by file and line.
     pub matches: Vec<SearchMatch>,
-    /// How many files were read.
+    /// How many files were searched.
     pub files_searched: u64,
+    /// How many files were not: they are no text, too large, or could not be read.
+    pub files_skipped: u64,
+    /// How many directories could not be read.
+    pub unreadable_directories: u64,
     /// Whether matches were left out because there were too many.
     pub truncated: bool,
 }
@@ -186,4 +192,7 @@ pub struct SearchMatch {
     /// The lines after it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
+    /// `base64` if `path` and all lines are written so, because one of them is not UTF-8; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<ContentEncoding>,
 }

@@ -32,6 +32,9 @@ pub struct ListTree {
         range(min = 1, max = 4_294_967_295_u64)
     )]
     pub max_entries: Option<u32>,
+    /// Whether the sizes of files are given too; each costs one more look at the file system.
+    #[schemars(default)]
+    pub sizes: bool,
 }
 
 impl Decode for ListTree {
@@ -41,7 +44,14 @@ impl Decode for ListTree {
         let max_depth = fields.optional("max_depth").map(|depth| depth.map(|Positive(depth)| depth));
         let glob = fields.optional("glob");
         let max_entries = fields.optional("max_entries").map(|cap| cap.map(|Positive(cap)| cap));
+        let sizes = fields.or("sizes", false);
         fields.finish()?;
-        Some(Self { path: path?, max_depth: max_depth?, glob: glob?, max_entries: max_entries? })
+        Some(Self {
+            path: path?,
+            max_depth: max_depth?,
+            glob: glob?,
+            max_entries: max_entries?,
+            sizes: sizes?,
+        })
     }
 }

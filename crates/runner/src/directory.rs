@@ -1,0 +1,277 @@
+//! A directory that nothing opened through it can lead out of.
+//!
+//! Paths are opened, not checked: the kernel resolves them beneath the directory's descriptor (`openat2` with
+//! `RESOLVE_BENEATH` and `RESOLVE_NO_MAGICLINKS`), so there is no moment between a check and a use in which somebody
+//! could swap a component.
+//!
+//! Symbolic links: one that stays beneath the directory is followed ([`Symlinks::Beneath`]), one that leads out is
+//! refused, and so is an absolute one even if it would come back in. Where a job restricts paths, none is followed
+//! ([`Symlinks::Refused`]): through a link, an allowed name could stand for another file. A file that is about to be
+//! replaced is never a link, whatever the setting.
+//!
+//! Where `openat2` is missing, paths are walked component by component without following any link.
+
+mod components;
+mod replace;
+
+pub(crate) use replace::Replacement;
+
+use crate::fault::{Fault, code_of_io};
+use belljar_contract::failure::FailureCode;
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// An open directory, and how paths beneath it are resolved.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    descriptor: OwnedFd,
+    resolver: Resolver,
+    symlinks: Symlinks,
+}
+
+/// What resolves paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Resolver {
+    /// The kernel.
+    Openat2,
+    /// Ourselves, one component at a time; follows no symbolic link.
+    Components,
+}
+
+/// What becomes of symbolic links on the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Symlinks {
+    /// They are followed as long as they stay beneath the directory.
+    Beneath,
+    /// None is followed.
+    Refused,
+}
+
+/// A regular file, open for reading.
+#[derive(Debug)]
+pub(crate) struct RegularFile {
+    pub(crate) file: File,
+    pub(crate) size_bytes: u64,
+}
+
+/// A path that could not be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PathError {
+    #[error("path escapes workspace: {}", path.display())]
+    Escapes { path: PathBuf },
+    #[error("path refused: {} leads through a symbolic link that may not be followed", path.display())]
+    Symlink { path: PathBuf },
+    #[error("path refused: {} is {}, not a regular file", path.display(), describe(*found))]
+    WrongType { path: PathBuf, found: FileType },
+    #[error("{} is a directory", path.display())]
+    IsDirectory { path: PathBuf },
+    #[error("{} exists and may not be overwritten", path.display())]
+    Exists { path: PathBuf },
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+}
+
+const LOCATE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+const LOCATE_DIRECTORY: OFlags = LOCATE.union(OFlags::DIRECTORY);
+const READ_DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+/// Neither a FIFO without a writer nor a terminal gets to do anything when it is opened so.
+const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+
+// === impl Directory ===
+
+impl Directory {
+    /// Opens a directory of the file system, and finds out how to resolve paths beneath it.
+    pub(crate) fn open(path: &Path) -> Result<Self, PathError> {
+        let descriptor = rustix::fs::open(path, LOCATE_DIRECTORY, Mode::empty())
+            .map_err(|error| PathError::io("open directory", path, error))?;
+        // Old kernels don't know the call, and some seccomp policies answer for them in other words.
+        let probe =
+            rustix::fs::openat2(&descriptor, ".", LOCATE_DIRECTORY, Mode::empty(), ResolveFlags::BENEATH);
+        let resolver = if probe.is_ok() { Resolver::Openat2 } else { Resolver::Components };
+        Ok(Self { descriptor, resolver, symlinks: Symlinks::Beneath })
+    }
+
+    /// The same directory, with another way with symbolic links.
+    pub(crate) fn with_symlinks(self, symlinks: Symlinks) -> Self {
+        Self { symlinks, ..self }
+    }
+
+    /// The same directory, with another way to resolve paths.
+    #[cfg(test)]
+    pub(crate) fn with_resolver(self, resolver: Resolver) -> Self {
+        Self { resolver, ..self }
+    }
+
+    /// Opens a directory beneath this one for reading its entries or working in it.
+    pub(crate) fn open_directory(&self, path: &Path) -> Result<OwnedFd, PathError> {
+        self.resolve(path, READ_DIRECTORY)
+    }
+
+    /// A directory beneath this one, as one that nothing leads out of and in which no link is followed.
+    pub(crate) fn subdirectory(&self, path: &Path) -> Result<Self, PathError> {
+        let descriptor = self.resolve(path, LOCATE_DIRECTORY)?;
+        Ok(Self { descriptor, resolver: self.resolver, symlinks: Symlinks::Refused })
+    }
+
+    /// Opens a regular file beneath this directory for reading.
+    ///
+    /// Anything else is refused before it is really opened, since opening alone can block or have effects.
+    pub(crate) fn open_file(&self, path: &Path) -> Result<RegularFile, PathError> {
+        let located = self.resolve(path, LOCATE)?;
+        let found = status_of(located.as_fd(), path)?;
+        require_regular(&found, path)?;
+        let magic_link = format!("/proc/self/fd/{}", located.as_raw_fd());
+        let reopened = rustix::fs::open(magic_link, READ, Mode::empty()).ok();
+        let same = |opened: &OwnedFd| {
+            rustix::fs::fstat(opened)
+                .is_ok_and(|stat| (stat.st_dev, stat.st_ino) == (found.st_dev, found.st_ino))
+        };
+        match reopened.filter(same) {
+            Some(file) => Ok(RegularFile::new(file, &found)),
+            None => self.open_listed_file(path),
+        }
+    }
+
+    /// The same as [`Self::open_file`] with fewer system calls, for a path that was a regular file a moment ago.
+    pub(crate) fn open_listed_file(&self, path: &Path) -> Result<RegularFile, PathError> {
+        let file = self.resolve(path, READ)?;
+        let found = status_of(file.as_fd(), path)?;
+        require_regular(&found, path)?;
+        Ok(RegularFile::new(file, &found))
+    }
+
+    /// Opens what holds `path`, and says what `path` is called there.
+    fn locate_parent<'p>(&self, path: &'p Path) -> Result<(OwnedFd, &'p Path), PathError> {
+        let name = path.file_name().ok_or_else(|| PathError::IsDirectory { path: path.to_owned() })?;
+        let parent = self.resolve(path.parent().unwrap_or(Path::new("")), LOCATE_DIRECTORY)?;
+        Ok((parent, Path::new(name)))
+    }
+
+    /// Makes the directories that `path` lies in, as far as they are missing.
+    fn make_parents(&self, path: &Path) -> Result<(), PathError> {
+        let parents: Vec<&Path> =
+            path.ancestors().skip(1).filter(|parent| *parent != Path::new("")).collect();
+        for parent in parents.into_iter().rev() {
+            let (holder, name) = self.locate_parent(parent)?;
+            match rustix::fs::mkdirat(holder, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(PathError::io("make directory", parent, error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn resolve(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, PathError> {
+        let relative = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        match self.resolver {
+            Resolver::Openat2 => self.resolve_in_kernel(relative, flags),
+            Resolver::Components => components::resolve(self.as_fd(), relative, flags),
+        }
+        .map_err(|error| match error {
+            Errno::XDEV => PathError::Escapes { path: path.to_owned() },
+            Errno::LOOP => PathError::Symlink { path: path.to_owned() },
+            error => PathError::io("open", relative, error),
+        })
+    }
+
+    fn resolve_in_kernel(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        // The kernel gives up on a path when something is renamed meanwhile; it doesn't happen many times in a row
+        // unless somebody is at it.
+        const ATTEMPTS: usize = 1000;
+        let mut how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        how.set(ResolveFlags::NO_SYMLINKS, self.symlinks == Symlinks::Refused);
+        let mut outcome = Err(Errno::AGAIN);
+        for _ in 0..ATTEMPTS {
+            outcome = rustix::fs::openat2(&self.descriptor, path, flags, Mode::empty(), how);
+            if !matches!(outcome, Err(Errno::AGAIN | Errno::INTR)) {
+                break;
+            }
+        }
+        outcome
+    }
+}
+
+impl AsFd for Directory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+fn status_of(descriptor: BorrowedFd<'_>, path: &Path) -> Result<Stat, PathError> {
+    rustix::fs::fstat(descriptor).map_err(|error| PathError::io("inspect", path, error))
+}
+
+fn require_regular(stat: &Stat, path: &Path) -> Result<(), PathError> {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Ok(()),
+        FileType::Directory => Err(PathError::IsDirectory { path: path.to_owned() }),
+        found => Err(PathError::WrongType { path: path.to_owned(), found }),
+    }
+}
+
+fn describe(found: FileType) -> &'static str {
+    match found {
+        FileType::Symlink => "a symbolic link",
+        FileType::Fifo => "a named pipe",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        _ => "something else",
+    }
+}
+
+// === impl RegularFile ===
+
+impl RegularFile {
+    fn new(descriptor: OwnedFd, stat: &Stat) -> Self {
+        Self { file: descriptor.into(), size_bytes: u64::try_from(stat.st_size).unwrap_or(0) }
+    }
+}
+
+// === impl PathError ===
+
+impl PathError {
+    pub(crate) fn io(action: &'static str, path: &Path, error: impl Into<io::Error>) -> Self {
+        Self::Io { action, path: path.to_owned(), source: error.into() }
+    }
+
+    /// Whether the path was longer than the kernel takes.
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.errno() == Some(Errno::NAMETOOLONG)
+    }
+
+    /// Whether there is something else where a directory was meant to be.
+    pub(crate) fn is_no_directory(&self) -> bool {
+        self.errno() == Some(Errno::NOTDIR)
+    }
+
+    fn errno(&self) -> Option<Errno> {
+        match self {
+            Self::Io { source, .. } => Errno::from_io_error(source),
+            _ => None,
+        }
+    }
+}
+
+impl Fault for PathError {
+    fn code(&self) -> FailureCode {
+        match self {
+            Self::Escapes { .. } | Self::Symlink { .. } | Self::WrongType { .. } => {
+                FailureCode::PolicyViolation
+            }
+            Self::IsDirectory { .. } | Self::Exists { .. } => FailureCode::StepFailed,
+            Self::Io { source, .. } => code_of_io(source),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

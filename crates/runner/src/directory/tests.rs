@@ -1,0 +1,145 @@
+//! Each promise for both ways of resolving paths.
+
+use super::*;
+use rustix::fs::{CWD, mkfifoat, mknodat};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+
+const RESOLVERS: [Resolver; 2] = [Resolver::Openat2, Resolver::Components];
+
+/// `root/workspace` with a file `inside` in it, and `root/secret` beside it.
+struct Place {
+    root: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("workspace/folder")).unwrap();
+        std::fs::write(root.path().join("secret"), "secret").unwrap();
+        std::fs::write(root.path().join("workspace/folder/inside"), "inside").unwrap();
+        Self { root }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join("workspace").join(name)
+    }
+
+    fn open(&self, resolver: Resolver) -> Directory {
+        Directory::open(&self.path("")).unwrap().with_resolver(resolver)
+    }
+}
+
+const REPLACEMENT: Replacement<'_> =
+    Replacement { content: b"new", mode: None, create_parents: true, overwrite: true };
+
+fn code(outcome: Result<impl std::fmt::Debug, PathError>) -> FailureCode {
+    outcome.unwrap_err().code()
+}
+
+#[test]
+fn a_link_that_stays_beneath_is_followed_and_one_that_leads_out_is_not() {
+    let place = Place::new();
+    symlink("folder", place.path("in")).unwrap();
+    symlink("..", place.path("out")).unwrap();
+    symlink(place.root.path(), place.path("absolute")).unwrap();
+    let directory = place.open(Resolver::Openat2);
+    assert!(directory.open_file(Path::new("in/inside")).is_ok());
+    for path in ["out/secret", "absolute/secret"] {
+        assert_eq!(code(directory.open_file(Path::new(path))), FailureCode::PolicyViolation);
+        assert_eq!(code(directory.replace_file(Path::new(path), &REPLACEMENT)), FailureCode::PolicyViolation);
+    }
+    for path in ["out", "absolute"] {
+        assert_eq!(code(directory.open_directory(Path::new(path))), FailureCode::PolicyViolation);
+    }
+    // The control: what was refused is there for whoever may go there.
+    assert_eq!(std::fs::read(place.path("out/secret")).unwrap(), b"secret");
+}
+
+#[test]
+fn where_links_are_refused_not_even_an_inner_one_is_followed() {
+    let place = Place::new();
+    symlink("folder", place.path("in")).unwrap();
+    for directory in
+        [place.open(Resolver::Components), place.open(Resolver::Openat2).with_symlinks(Symlinks::Refused)]
+    {
+        assert!(directory.open_file(Path::new("folder/inside")).is_ok());
+        assert_eq!(code(directory.open_file(Path::new("in/inside"))), FailureCode::PolicyViolation);
+        assert_eq!(code(directory.open_directory(Path::new("in"))), FailureCode::PolicyViolation);
+    }
+}
+
+#[test]
+fn a_path_that_climbs_out_is_refused() {
+    let place = Place::new();
+    for resolver in RESOLVERS {
+        let directory = place.open(resolver);
+        for path in ["../secret", "folder/../../secret", "/etc/passwd"] {
+            assert_eq!(code(directory.open_file(Path::new(path))), FailureCode::PolicyViolation, "{path}");
+        }
+    }
+}
+
+#[test]
+fn only_regular_files_are_opened_or_replaced_and_nothing_hangs() {
+    let place = Place::new();
+    mkfifoat(CWD, place.path("fifo"), Mode::RWXU).unwrap();
+    let _listener = UnixListener::bind(place.path("socket")).unwrap();
+    symlink("folder/inside", place.path("link")).unwrap();
+    let device = mknodat(CWD, place.path("device"), FileType::CharacterDevice, Mode::RWXU, 0x0103);
+    let refused = ["fifo", "socket", "device"];
+    for resolver in RESOLVERS {
+        let directory = place.open(resolver);
+        for name in refused.iter().take(if device.is_ok() { 3 } else { 2 }) {
+            let path = Path::new(name);
+            assert_eq!(code(directory.open_file(path)), FailureCode::PolicyViolation, "{name}");
+            assert!(directory.open_listed_file(path).is_err(), "{name}");
+            assert_eq!(code(directory.replace_file(path, &REPLACEMENT)), FailureCode::PolicyViolation);
+        }
+        assert_eq!(
+            code(directory.replace_file(Path::new("link"), &REPLACEMENT)),
+            FailureCode::PolicyViolation
+        );
+        assert_eq!(code(directory.open_file(Path::new("folder"))), FailureCode::StepFailed);
+        assert_eq!(code(directory.replace_file(Path::new("folder"), &REPLACEMENT)), FailureCode::StepFailed);
+        // The control: a regular file at the same place is opened and replaced.
+        assert!(directory.open_file(Path::new("folder/inside")).is_ok());
+        assert!(directory.replace_file(Path::new("folder/inside"), &REPLACEMENT).is_ok());
+    }
+}
+
+#[test]
+fn a_replaced_file_keeps_its_mode_and_leaves_its_other_names_alone() {
+    for resolver in RESOLVERS {
+        let place = Place::new();
+        let file = place.path("folder/inside");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o4750)).unwrap();
+        std::fs::hard_link(&file, place.path("twin")).unwrap();
+        let written = place.open(resolver).replace_file(Path::new("folder/inside"), &REPLACEMENT).unwrap();
+        assert_eq!((written.created, written.mode), (false, 0o750));
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o7777, 0o750);
+        assert_eq!(std::fs::read(&file).unwrap(), b"new");
+        assert_eq!(std::fs::read(place.path("twin")).unwrap(), b"inside");
+    }
+}
+
+#[test]
+fn parents_are_made_when_asked_for_and_files_are_kept_when_asked_for() {
+    for resolver in RESOLVERS {
+        let place = Place::new();
+        let directory = place.open(resolver);
+        let without_parents = Replacement { create_parents: false, ..REPLACEMENT };
+        assert!(directory.replace_file(Path::new("a/b/c"), &without_parents).is_err());
+        let written = directory.replace_file(Path::new("a/b/c"), &REPLACEMENT).unwrap();
+        assert_eq!((written.created, written.mode), (true, 0o644));
+        let without_overwriting = Replacement { content: b"other", overwrite: false, ..REPLACEMENT };
+        assert!(matches!(
+            directory.replace_file(Path::new("a/b/c"), &without_overwriting),
+            Err(PathError::Exists { .. })
+        ));
+        assert_eq!(std::fs::read(place.path("a/b/c")).unwrap(), b"new");
+        assert!(directory.replace_file(Path::new("a/b/d"), &without_overwriting).is_ok());
+        let names = std::fs::read_dir(place.path("a/b")).unwrap().count();
+        assert_eq!(names, 2, "nothing but the two files");
+    }
+}

@@ -1,0 +1,41 @@
+//! From errors to failure codes.
+
+use belljar_contract::failure::FailureCode;
+use belljar_contract::result::Failure;
+use rustix::io::Errno;
+use std::error::Error;
+use std::io;
+
+/// An error that ends a step, and with it the job.
+pub(crate) trait Fault: Error {
+    /// The code it ends them with.
+    fn code(&self) -> FailureCode;
+
+    /// The same, with everything the error and its sources say.
+    fn failure(&self) -> Failure
+    where
+        Self: Sized,
+    {
+        Failure::new(self.code(), explain(self))
+    }
+}
+
+/// The error and its sources in one line.
+pub(crate) fn explain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+/// The code of an error that the operating system reported to a step.
+pub(crate) fn code_of_io(error: &io::Error) -> FailureCode {
+    match Errno::from_io_error(error) {
+        Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => FailureCode::ConstraintViolation,
+        _ => FailureCode::StepFailed,
+    }
+}

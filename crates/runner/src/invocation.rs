@@ -1,0 +1,200 @@
+//! The command line of `cynode-sba`.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Invocation {
+    /// To run a job.
+    Run(Options),
+    /// To say how it is used.
+    Help,
+    /// To say which build this is.
+    Version,
+}
+
+/// Where a job comes from and where its outcome goes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    /// How the job comes in and the result goes out.
+    pub(crate) transport: Transport,
+    /// The directory that steps work in.
+    pub(crate) workspace: PathBuf,
+    /// The directory whose files are kept.
+    pub(crate) artifacts: PathBuf,
+    /// Whether the log tells what a running command prints.
+    pub(crate) progress: bool,
+}
+
+/// How the job comes in and the result goes out (`spec/1 §Execution Model`).
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// Both are files; the log goes to stdout.
+    Files {
+        /// The job.
+        job: PathBuf,
+        /// The result.
+        result: PathBuf,
+    },
+    /// The job is read from stdin, the result goes to stdout, the log to stderr.
+    Stdio,
+}
+
+/// A command line that can't be understood.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InvocationError {
+    #[error("unknown argument {}", argument.display())]
+    Unknown { argument: OsString },
+    #[error("{flag} needs a value")]
+    NoValue { flag: &'static str },
+    #[error("{flag} takes no value")]
+    UnwantedValue { flag: String },
+    #[error("{flag} is given twice")]
+    Repeated { flag: &'static str },
+    #[error("{flag} means nothing beside --stdin")]
+    BesideStdin { flag: &'static str },
+}
+
+/// What `--help` prints.
+pub(crate) const USAGE: &str = "\
+Runs one job and writes its result.
+
+Usage: cynode-sba [OPTIONS]
+
+  --job FILE        the job [default: /job/job.json]
+  --result FILE     its result [default: /job/result.json]
+  --workspace DIR   where its steps work [default: /workspace]
+  --artifacts DIR   whose files are kept [default: /job/artifacts]
+  --stdin           read the job from stdin, write the result to stdout and the log to stderr
+  --progress        log what a running command prints, a few times a second
+  --version         print the version
+  --help            print this
+
+Exit codes: 0 success, 1 failure, 2 the job is malformed, 124 out of time.
+";
+
+/// The paths as they are given, in the order of [`PATH_FLAGS`].
+#[derive(Default)]
+struct Given {
+    paths: [Option<PathBuf>; PATH_FLAGS.len()],
+    stdin: bool,
+    progress: bool,
+}
+
+const PATH_FLAGS: [&str; 4] = ["--job", "--result", "--workspace", "--artifacts"];
+
+// === impl Invocation ===
+
+impl Invocation {
+    /// Reads the arguments that follow the program's name.
+    pub(crate) fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Self, InvocationError> {
+        let mut given = Given::default();
+        while let Some(argument) = arguments.next() {
+            let (flag, value) = split(&argument);
+            if let Some(place) = PATH_FLAGS.iter().position(|known| OsStr::new(known) == flag) {
+                let value = value.map(OsStr::to_owned).or_else(|| arguments.next());
+                given.take_path(place, value)?;
+                continue;
+            }
+            if let (Some("--stdin" | "--progress" | "--help" | "--version"), Some(_)) = (flag.to_str(), value)
+            {
+                return Err(InvocationError::UnwantedValue { flag: flag.display().to_string() });
+            }
+            match flag.to_str() {
+                Some("--stdin") => given.stdin = true,
+                Some("--progress") => given.progress = true,
+                Some("--help" | "-h") => return Ok(Self::Help),
+                Some("--version" | "-V") => return Ok(Self::Version),
+                _ => return Err(InvocationError::Unknown { argument }),
+            }
+        }
+        given.into_options().map(Self::Run)
+    }
+}
+
+/// `--flag=value` in its two parts.
+fn split(argument: &OsStr) -> (&OsStr, Option<&OsStr>) {
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = argument.as_bytes();
+    match bytes.iter().position(|&byte| byte == b'=') {
+        Some(at) if bytes.starts_with(b"--") => {
+            (OsStr::from_bytes(&bytes[..at]), Some(OsStr::from_bytes(&bytes[at + 1..])))
+        }
+        _ => (argument, None),
+    }
+}
+
+// === impl Given ===
+
+impl Given {
+    fn take_path(&mut self, place: usize, value: Option<OsString>) -> Result<(), InvocationError> {
+        let flag = PATH_FLAGS[place];
+        let value = value.filter(|value| !value.is_empty()).ok_or(InvocationError::NoValue { flag })?;
+        match self.paths[place].replace(PathBuf::from(value)) {
+            None => Ok(()),
+            Some(_) => Err(InvocationError::Repeated { flag }),
+        }
+    }
+
+    fn into_options(self) -> Result<Options, InvocationError> {
+        let [job, result, workspace, artifacts] = self.paths;
+        let or = |path: Option<PathBuf>, default: &str| path.unwrap_or_else(|| Path::new(default).to_owned());
+        let transport = match (self.stdin, &job, &result) {
+            (true, Some(_), _) => return Err(InvocationError::BesideStdin { flag: "--job" }),
+            (true, _, Some(_)) => return Err(InvocationError::BesideStdin { flag: "--result" }),
+            (true, None, None) => Transport::Stdio,
+            (false, ..) => {
+                Transport::Files { job: or(job, "/job/job.json"), result: or(result, "/job/result.json") }
+            }
+        };
+        Ok(Options {
+            transport,
+            workspace: or(workspace, belljar_contract::path::WORKSPACE),
+            artifacts: or(artifacts, "/job/artifacts"),
+            progress: self.progress,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Invocation, InvocationError> {
+        Invocation::parse(arguments.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn without_arguments_the_well_known_places_are_meant() {
+        let expected = Options {
+            transport: Transport::Files { job: "/job/job.json".into(), result: "/job/result.json".into() },
+            workspace: "/workspace".into(),
+            artifacts: "/job/artifacts".into(),
+            progress: false,
+        };
+        assert_eq!(parse(&[]), Ok(Invocation::Run(expected)));
+    }
+
+    #[test]
+    fn a_value_follows_its_flag_or_an_equals_sign() {
+        let apart = parse(&["--workspace", "/w", "--job", "j=1"]);
+        assert_eq!(apart, parse(&["--workspace=/w", "--job=j=1"]));
+        assert!(matches!(apart, Ok(Invocation::Run(options)) if options.workspace == Path::new("/w")));
+    }
+
+    #[test]
+    fn whatever_is_not_understood_is_refused() {
+        for (arguments, message) in [
+            (&["--jbo"][..], "unknown argument --jbo"),
+            (&["job.json"], "unknown argument job.json"),
+            (&["--job"], "--job needs a value"),
+            (&["--job="], "--job needs a value"),
+            (&["--stdin=yes"], "--stdin takes no value"),
+            (&["--job", "a", "--job", "b"], "--job is given twice"),
+            (&["--stdin", "--result", "r"], "--result means nothing beside --stdin"),
+        ] {
+            assert_eq!(parse(arguments).unwrap_err().to_string(), message);
+        }
+    }
+}

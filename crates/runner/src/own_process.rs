@@ -1,0 +1,41 @@
+//! What the runner asks of its own process before it runs anything.
+
+use crate::cancellation::Cancellation;
+use crate::log::Log;
+use rustix::process::DumpableBehavior;
+use std::io;
+use std::panic::PanicHookInfo;
+use std::sync::{Mutex, PoisonError};
+
+/// What the last panic said; the hook has no other place to leave it.
+static LAST_PANIC: Mutex<Option<String>> = Mutex::new(None);
+
+/// Prepares the process. What the kernel or the sandbox doesn't grant is logged; only a runner that can't be stopped
+/// doesn't start.
+pub(crate) fn prepare(log: &Log<'_>) -> io::Result<Cancellation> {
+    std::panic::set_hook(Box::new(remember));
+    let cancellation = Cancellation::new()?;
+    cancellation.on_signals()?;
+    // What the runner inherited is no business of the programs it starts.
+    const FIRST_BEYOND_STDIO: i32 = 3;
+    close_fds::set_fds_cloexec(FIRST_BEYOND_STDIO, &[]);
+    // Whoever loses its parent becomes a child of the runner, where it can be found.
+    if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
+        log.warn(format!("orphans of steps can't be collected: {error}"));
+    }
+    // Nobody of the same user may trace the runner or look into its memory and descriptors.
+    if let Err(error) = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        log.warn(format!("the runner's memory can't be closed to steps: {error}"));
+    }
+    Ok(cancellation)
+}
+
+/// What the last panic said, once.
+pub(crate) fn take_last_panic() -> Option<String> {
+    LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+fn remember(panic: &PanicHookInfo<'_>) {
+    let said = panic.to_string();
+    *LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
+}

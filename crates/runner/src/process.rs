@@ -1,0 +1,135 @@
+//! Runs one program and leaves nothing of it behind.
+//!
+//! One thread watches the program's two outputs, its end, the deadline and the request to stop. The end is that of
+//! the program itself: a descendant that holds a pipe open delays nothing. Then the whole tree is ended, whoever in
+//! it made itself a daemon, a session or a process group, and only then are the last outputs taken.
+
+mod capture;
+mod descendants;
+mod program;
+mod spawn;
+mod tree;
+
+pub(crate) use capture::Captured;
+pub(crate) use spawn::{Order, SpawnError};
+pub(crate) use tree::{Survivors, end_all};
+
+use crate::deadline::{Deadline, Interrupted};
+use belljar_contract::result::ResourceUsage;
+use capture::Capture;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use std::time::{Duration, Instant};
+use tree::Tree;
+
+/// What became of a program.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// How it ended.
+    pub(crate) ending: Ending,
+    /// Its exit code, unless a signal ended it.
+    pub(crate) exit_code: Option<i32>,
+    /// The signal that ended it.
+    pub(crate) signal: Option<i32>,
+    /// What it wrote to stdout.
+    pub(crate) stdout: Captured,
+    /// What it wrote to stderr.
+    pub(crate) stderr: Captured,
+    /// What it, its descendants included, used.
+    pub(crate) usage: ResourceUsage,
+    /// How long it ran.
+    pub(crate) duration: Duration,
+    /// Whether it was kept from signalling the runner.
+    pub(crate) fenced: bool,
+    /// Processes that would not die.
+    pub(crate) survivors: Option<Survivors>,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// By itself.
+    Itself,
+    /// It was ended before it was done.
+    Interrupted(Interrupted),
+    /// It was ended because it went on after more output than is kept.
+    TooMuchOutput,
+}
+
+/// How long a program that has written too much may take to end by itself.
+const GRACE: Duration = Duration::from_millis(100);
+
+/// How often the end of a program is asked for where the kernel can't report it.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Runs a program to its end, whatever end that is. `progress` is shown each piece of output as it comes.
+pub(crate) fn run(
+    order: &Order<'_>,
+    deadline: &Deadline<'_>,
+    mut progress: impl FnMut(&[u8]),
+) -> Result<Outcome, SpawnError> {
+    let started = Instant::now();
+    let spawned = spawn::spawn(order)?;
+    let mut tree = Tree::of(spawned.leader);
+    let mut outputs = spawned.outputs.map(|pipe| Capture::new(pipe, order.max_output));
+    let ending = watch(&mut tree, &mut outputs, deadline, &mut progress);
+    let survivors = tree.end().err();
+    for output in &mut outputs {
+        output.drain(&mut progress);
+    }
+    let [stdout, stderr] = outputs.map(Capture::finish);
+    let (exit_code, signal) = tree.leader_status();
+    Ok(Outcome {
+        ending,
+        exit_code,
+        signal,
+        stdout,
+        stderr,
+        usage: tree.usage(),
+        duration: started.elapsed(),
+        fenced: spawned.fenced,
+        survivors,
+    })
+}
+
+fn watch(
+    tree: &mut Tree,
+    outputs: &mut [Capture; 2],
+    deadline: &Deadline<'_>,
+    progress: &mut impl FnMut(&[u8]),
+) -> Ending {
+    let mut overflowed_at: Option<Instant> = None;
+    loop {
+        if let Err(interrupted) = deadline.check() {
+            return Ending::Interrupted(interrupted);
+        }
+        if overflowed_at.is_some_and(|at| at.elapsed() >= GRACE) {
+            return Ending::TooMuchOutput;
+        }
+        let until = overflowed_at.map_or(deadline.at(), |at| deadline.at().min(at + GRACE));
+        wait_for_news(tree, outputs, deadline, until);
+        for output in outputs.iter_mut() {
+            output.read_once(progress);
+        }
+        if overflowed_at.is_none() && outputs.iter().any(Capture::has_overflowed) {
+            overflowed_at = Some(Instant::now());
+        }
+        if tree.leader_has_ended() {
+            return Ending::Itself;
+        }
+    }
+}
+
+/// Sleeps until an output has something, the program has ended, somebody asks to stop, or it is `until`.
+fn wait_for_news(tree: &Tree, outputs: &[Capture; 2], deadline: &Deadline<'_>, until: Instant) {
+    let mut polled = vec![PollFd::new(deadline.cancellation(), PollFlags::IN)];
+    polled.extend(outputs.iter().filter_map(Capture::pipe).map(|pipe| PollFd::new(pipe, PollFlags::IN)));
+    let mut left = until.saturating_duration_since(Instant::now());
+    match tree.leader_descriptor() {
+        Some(leader) => polled.push(PollFd::new(leader, PollFlags::IN)),
+        None => left = left.min(POLL_INTERVAL),
+    }
+    // Rounded up, so that the deadline has passed when the call returns for it.
+    let timeout = Timespec::try_from(left + Duration::from_millis(1)).ok();
+    // An error is an interruption, or passes like one: whoever called looks for itself.
+    let _ = rustix::event::poll(&mut polled, timeout.as_ref());
+}

@@ -1,0 +1,96 @@
+//! Everybody that came of this process, as `/proc` shows it.
+
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal};
+use std::collections::HashMap;
+use std::fs;
+
+/// One process at the moment it was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Member {
+    pub(super) pid: Pid,
+    parent: i32,
+    /// When it started, in the kernel's ticks. Together with the pid it is a name that is never used twice.
+    started: u64,
+    /// Whether it is dead and only waits to be waited for.
+    pub(super) is_zombie: bool,
+}
+
+/// All descendants of the calling process; `None` where `/proc` doesn't show them.
+///
+/// One pass is no snapshot: whoever needs certainty asks until nothing changes.
+pub(super) fn of_this_process() -> Option<Vec<Member>> {
+    let this = rustix::process::getpid().as_raw_pid();
+    // A `/proc` of another process namespace counts differently and must not be believed.
+    let shown: i32 = fs::read_link("/proc/self").ok()?.to_str()?.parse().ok()?;
+    if shown != this {
+        return None;
+    }
+    let listed = fs::read_dir("/proc").ok()?.filter_map(Result::ok);
+    let everybody: HashMap<i32, Member> = listed
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(|pid: i32| Some((pid, look_at(Pid::from_raw(pid)?)?)))
+        .collect();
+    Some(everybody.values().filter(|member| descends_from(member, this, &everybody)).copied().collect())
+}
+
+fn descends_from(member: &Member, ancestor: i32, everybody: &HashMap<i32, Member>) -> bool {
+    let mut parent = member.parent;
+    // No line is longer than there are processes; a longer one comes from pids that changed hands in between.
+    for _ in 0..=everybody.len() {
+        if parent == ancestor {
+            return true;
+        }
+        match everybody.get(&parent) {
+            Some(next) => parent = next.parent,
+            None => return false,
+        }
+    }
+    false
+}
+
+fn look_at(pid: Pid) -> Option<Member> {
+    let stat = fs::read(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    // The name stands in parentheses and may hold some itself.
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
+    const STATE: usize = 0;
+    const PARENT: usize = 1;
+    const STARTED: usize = 19;
+    Some(Member {
+        pid,
+        parent: fields.get(PARENT)?.parse().ok()?,
+        started: fields.get(STARTED)?.parse().ok()?,
+        is_zombie: matches!(fields.get(STATE), Some(&("Z" | "X" | "x"))),
+    })
+}
+
+// === impl Member ===
+
+impl Member {
+    /// Whether this process was started by the calling one, or was left to it.
+    pub(super) fn is_child(&self) -> bool {
+        self.parent == rustix::process::getpid().as_raw_pid()
+    }
+
+    /// The same process, whatever it does meanwhile.
+    pub(super) fn identity(&self) -> (Pid, u64) {
+        (self.pid, self.started)
+    }
+
+    /// Sends a signal to this very process, not to one that got its pid since.
+    pub(super) fn signal(&self, signal: Signal) -> Result<(), Errno> {
+        match rustix::process::pidfd_open(self.pid, PidfdFlags::empty()) {
+            Ok(held) => match look_at(self.pid) {
+                Some(now) if now.identity() == self.identity() => {
+                    rustix::process::pidfd_send_signal(held, signal)
+                }
+                _ => Err(Errno::SRCH),
+            },
+            // No pidfd in this kernel or policy: the pid alone has to do.
+            Err(Errno::NOSYS | Errno::PERM) => rustix::process::kill_process(self.pid, signal),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Which file a program's name means.
+
+use rustix::fs::{Access, FileType};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// A name that means no program.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ProgramError {
+    #[error("program not found: {program} (PATH={})", path.display())]
+    AbsentFromPath { program: String, path: OsString },
+    #[error("program not found: {program}")]
+    Absent { program: String },
+    #[error("not a program that may be run: {program}")]
+    NotExecutable { program: String },
+}
+
+/// Where programs are looked for when nobody says.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Finds the program that `name` means to somebody with that `PATH`. Relative names are those of the current
+/// directory.
+pub(super) fn find(name: &str, path: Option<&OsStr>) -> Result<PathBuf, ProgramError> {
+    if name.contains('/') {
+        let program = PathBuf::from(name);
+        return match look_at(&program) {
+            Look::Program => Ok(program),
+            Look::NotExecutable => Err(ProgramError::NotExecutable { program: name.to_owned() }),
+            Look::Nothing => Err(ProgramError::Absent { program: name.to_owned() }),
+        };
+    }
+    let path = path.unwrap_or(OsStr::new(DEFAULT_PATH));
+    let mut refused = false;
+    for directory in path.as_bytes().split(|&byte| byte == b':') {
+        // An empty entry means the current directory, and so it has since the seventh edition.
+        let directory = if directory.is_empty() { b"." } else { directory };
+        let candidate = Path::new(OsStr::from_bytes(directory)).join(name);
+        match look_at(&candidate) {
+            Look::Program => return Ok(candidate),
+            Look::NotExecutable => refused = true,
+            Look::Nothing => {}
+        }
+    }
+    match refused {
+        true => Err(ProgramError::NotExecutable { program: name.to_owned() }),
+        false => Err(ProgramError::AbsentFromPath { program: name.to_owned(), path: path.to_owned() }),
+    }
+}
+
+enum Look {
+    Program,
+    NotExecutable,
+    Nothing,
+}
+
+fn look_at(candidate: &Path) -> Look {
+    match rustix::fs::stat(candidate) {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => Look::NotExecutable,
+        Ok(_) if rustix::fs::access(candidate, Access::EXEC_OK).is_ok() => Look::Program,
+        Ok(_) => Look::NotExecutable,
+        Err(_) => Look::Nothing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_first_program_in_path_is_meant_and_what_cannot_be_run_is_passed_over() {
+        let root = tempfile::tempdir().unwrap();
+        let [first, second] = ["first", "second"].map(|name| root.path().join(name));
+        for (directory, mode) in [(&first, 0o644), (&second, 0o755)] {
+            std::fs::create_dir(directory).unwrap();
+            std::fs::write(directory.join("tool"), "").unwrap();
+            std::fs::set_permissions(directory.join("tool"), std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        std::fs::create_dir(first.join("folder")).unwrap();
+        let path = |directories: &[&PathBuf]| std::env::join_paths(directories).unwrap();
+        let both = path(&[&first, &second]);
+        assert_eq!(find("tool", Some(&both)), Ok(second.join("tool")));
+        let refused = |name: &str| Err(ProgramError::NotExecutable { program: name.to_owned() });
+        assert_eq!(find("tool", Some(&path(&[&first]))), refused("tool"));
+        assert_eq!(find("folder", Some(&both)), refused("folder"));
+        let missing = find("no-such-tool", Some(&both)).unwrap_err();
+        assert_eq!(missing.to_string(), format!("program not found: no-such-tool (PATH={})", both.display()));
+    }
+}

@@ -1,0 +1,146 @@
+//! Starting a program, fenced off from the runner.
+//!
+//! A thread of its own starts each program: it first enters a Landlock domain whose members may signal and trace
+//! each other and nobody else. The program inherits that, the runner stays outside. The thread ends as soon as the
+//! program has started, so that no thread of the runner remains within the program's reach.
+//!
+//! The program gets the environment of the runner with the step's variables, no stdin, its outputs as pipes, a
+//! process group of its own, no other descriptor, default signal dispositions and no blocked signal (the standard
+//! library sees to the last two). Its directory is entered by descriptor. There is no shell: a text file without
+//! `#!` doesn't run.
+
+use super::program::{self, ProgramError};
+use crate::fault::{Fault, code_of_io};
+use belljar_contract::failure::FailureCode;
+use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetStatus, Scope};
+use rustix::io::Errno;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+/// What to run and how.
+#[derive(Debug)]
+pub(crate) struct Order<'o> {
+    /// The program and its arguments.
+    pub(crate) argv: &'o [String],
+    /// Where.
+    pub(crate) directory: BorrowedFd<'o>,
+    /// Variables beside those of the runner.
+    pub(crate) variables: Vec<(OsString, OsString)>,
+    /// How many bytes of each output are kept.
+    pub(crate) max_output: usize,
+}
+
+/// A program that has started.
+pub(super) struct Spawned {
+    pub(super) leader: u32,
+    /// Whether it is kept from signalling the runner.
+    pub(super) fenced: bool,
+    /// The ends of its stdout and stderr that are read.
+    pub(super) outputs: [OwnedFd; 2],
+}
+
+/// A program that did not start.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SpawnError {
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    #[error("cannot start {program}")]
+    Start {
+        program: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("cannot start {program}: the limit of processes (pids) is reached")]
+    NoProcessLeft { program: String },
+}
+
+/// Starts a program.
+///
+/// Changes the current directory of the whole process to that of the order, for good: nothing in the runner resolves
+/// a relative path once steps run.
+pub(super) fn spawn(order: &Order<'_>) -> Result<Spawned, SpawnError> {
+    let started = thread::scope(|scope| {
+        let starter = thread::Builder::new().name("starter".to_owned()).spawn_scoped(scope, || start(order));
+        match starter.map(thread::ScopedJoinHandle::join) {
+            Ok(Ok(started)) => started,
+            Ok(Err(_panic)) => Err(start_error(order, io::Error::other("the starting thread panicked"))),
+            Err(error) => Err(start_error(order, error)),
+        }
+    });
+    let (mut child, fenced) = started?;
+    match (child.stdout.take(), child.stderr.take()) {
+        (Some(stdout), Some(stderr)) => {
+            Ok(Spawned { leader: child.id(), fenced, outputs: [stdout.into(), stderr.into()] })
+        }
+        _ => Err(start_error(order, io::Error::other("its outputs are not connected"))),
+    }
+}
+
+fn start(order: &Order<'_>) -> Result<(Child, bool), SpawnError> {
+    let fenced = fence_this_thread();
+    let failed = |error: io::Error| start_error(order, error);
+    rustix::process::fchdir(order.directory).map_err(|error| failed(error.into()))?;
+    let path = order.variables.iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
+    let path = path.or_else(|| std::env::var_os("PATH"));
+    let program = program::find(program_name(order), path.as_deref())?;
+    let child = Command::new(program)
+        .arg0(program_name(order))
+        .args(order.argv.iter().skip(1))
+        .envs(order.variables.iter().map(|(name, value)| (name, value)))
+        .stdin(no_input().map_err(failed)?)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .map_err(failed)?;
+    Ok((child, fenced))
+}
+
+/// Puts the calling thread into a domain of its own, if the kernel can (Landlock ABI 6).
+fn fence_this_thread() -> bool {
+    let fence = || {
+        Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .scope(Scope::Signal)?
+            .create()?
+            .restrict_self()
+    };
+    fence().is_ok_and(|status| status.ruleset == RulesetStatus::FullyEnforced)
+}
+
+fn no_input() -> io::Result<Stdio> {
+    match File::open("/dev/null") {
+        Ok(null) => Ok(null.into()),
+        // A root without devices: the end of a pipe that nobody writes to is as empty.
+        Err(_) => io::pipe().map(|(reader, _writer)| reader.into()),
+    }
+}
+
+fn program_name<'o>(order: &Order<'o>) -> &'o str {
+    order.argv.first().map(String::as_str).unwrap_or_default()
+}
+
+fn start_error(order: &Order<'_>, source: io::Error) -> SpawnError {
+    let program = program_name(order).to_owned();
+    match Errno::from_io_error(&source) {
+        Some(Errno::AGAIN) => SpawnError::NoProcessLeft { program },
+        _ => SpawnError::Start { program, source },
+    }
+}
+
+// === impl SpawnError ===
+
+impl Fault for SpawnError {
+    fn code(&self) -> FailureCode {
+        match self {
+            Self::Program(_) => FailureCode::StepFailed,
+            Self::Start { source, .. } => code_of_io(source),
+            Self::NoProcessLeft { .. } => FailureCode::ConstraintViolation,
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The end of a program and of everything that came of it.
+//!
+//! The runner is the reaper of its descendants (`PR_SET_CHILD_SUBREAPER`, or process 1): whoever loses its parent
+//! becomes its child. So "no child is left" means that nobody is left, and it is what an end is measured by. Until
+//! then the descendants are looked up in `/proc`: first all are stopped, again and again until no new one appears, so
+//! that nothing forks away under the second phase, which kills them.
+
+use super::descendants::{self, Member};
+use belljar_contract::result::ResourceUsage;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
+use std::collections::HashSet;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::thread;
+use std::time::{Duration, Instant};
+use wait4::ResUse;
+
+/// A program that was started, and whatever came of it. Dropping it ends all of them.
+#[derive(Debug)]
+pub(super) struct Tree {
+    leader: u32,
+    descriptor: Option<OwnedFd>,
+    leader_status: Option<ExitStatus>,
+    usage: Usage,
+}
+
+#[derive(Debug, Default)]
+struct Usage {
+    cpu: Duration,
+    max_rss_bytes: u64,
+}
+
+/// Processes that would not die.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Survivors {
+    #[error("processes that would not die: {pids:?}")]
+    Listed { pids: Vec<i32> },
+    #[error("processes are left that /proc does not show")]
+    Unlisted,
+}
+
+/// How long processes are stopped before they are killed. A fork bomb is still by then, or as still as it gets.
+const FREEZE: Duration = Duration::from_millis(500);
+
+/// How long the dying may take. Only one that hangs in the kernel takes longer than a few milliseconds.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Ends every descendant of this process, whoever started it.
+pub(crate) fn end_all() -> Result<(), Survivors> {
+    Tree { leader: 0, descriptor: None, leader_status: None, usage: Usage::default() }.end_descendants()
+}
+
+// === impl Tree ===
+
+impl Tree {
+    pub(super) fn of(leader: u32) -> Self {
+        let pid = i32::try_from(leader).ok().and_then(Pid::from_raw);
+        let descriptor = pid.and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
+        Self { leader, descriptor, leader_status: None, usage: Usage::default() }
+    }
+
+    /// What becomes readable when the program ends, if the kernel has such a thing.
+    pub(super) fn leader_descriptor(&self) -> Option<&OwnedFd> {
+        self.descriptor.as_ref()
+    }
+
+    /// Whether the program itself has ended.
+    pub(super) fn leader_has_ended(&mut self) -> bool {
+        if self.leader_status.is_none() {
+            self.reap(self.leader);
+        }
+        self.leader_status.is_some()
+    }
+
+    /// The program's exit code or signal.
+    pub(super) fn leader_status(&self) -> (Option<i32>, Option<i32>) {
+        let status = self.leader_status;
+        (status.and_then(|status| status.code()), status.and_then(|status| status.signal()))
+    }
+
+    /// What all of them used.
+    pub(super) fn usage(&self) -> ResourceUsage {
+        ResourceUsage {
+            cpu_time_ms: u64::try_from(self.usage.cpu.as_millis()).unwrap_or(u64::MAX),
+            max_rss_bytes: self.usage.max_rss_bytes,
+        }
+    }
+
+    /// Ends the program and whatever came of it.
+    pub(super) fn end(&mut self) -> Result<(), Survivors> {
+        // As long as the program hasn't been waited for, its pid is its group's and nobody else's.
+        if self.leader_status.is_none()
+            && let Some(group) = i32::try_from(self.leader).ok().and_then(Pid::from_raw)
+        {
+            let _ = rustix::process::kill_process_group(group, Signal::KILL);
+        }
+        self.end_descendants()
+    }
+
+    fn end_descendants(&mut self) -> Result<(), Survivors> {
+        if self.nobody_is_left() {
+            return Ok(());
+        }
+        let is_init = rustix::process::getpid() == Pid::INIT;
+        if !is_init {
+            freeze();
+        }
+        let give_up_at = Instant::now() + PATIENCE;
+        loop {
+            let listed = descendants::of_this_process();
+            for dead in listed.iter().flatten().filter(|member| member.is_zombie && member.is_child()) {
+                self.reap(dead.pid.as_raw_pid().unsigned_abs());
+            }
+            if self.nobody_is_left() {
+                return Ok(());
+            }
+            if Instant::now() >= give_up_at {
+                return Err(survivors(listed));
+            }
+            match is_init {
+                true => kill_namespace(),
+                false => listed.iter().flatten().filter(|member| !member.is_zombie).for_each(kill),
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    /// Waits for that child if it is dead, and counts what it used.
+    fn reap(&mut self, pid: u32) {
+        if let Ok(Some(ResUse { status, rusage })) = wait4::try_wait4_pid(pid) {
+            self.usage.cpu += rusage.utime + rusage.stime;
+            self.usage.max_rss_bytes = self.usage.max_rss_bytes.max(rusage.maxrss);
+            self.note_end(pid, status);
+        }
+    }
+
+    fn note_end(&mut self, pid: u32, status: ExitStatus) {
+        if pid == self.leader {
+            self.leader_status = Some(status);
+        }
+    }
+
+    /// Whether there is no child any more. The program's own end is waited for with what it used; what is found dead
+    /// here without having been listed is only buried.
+    fn nobody_is_left(&mut self) -> bool {
+        if self.leader_status.is_none() && self.leader != 0 {
+            self.reap(self.leader);
+        }
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => {
+                    let pid = pid.as_raw_pid().unsigned_abs();
+                    self.note_end(pid, ExitStatus::from_raw(status.as_raw()));
+                }
+                Ok(None) => return false,
+                Err(Errno::INTR) => {}
+                Err(_no_child) => return true,
+            }
+        }
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+/// Stops everybody, until a look finds nobody new.
+fn freeze() {
+    let mut stopped = HashSet::new();
+    let until = Instant::now() + FREEZE;
+    while Instant::now() < until {
+        let Some(listed) = descendants::of_this_process() else { return };
+        let mut found_more = false;
+        for member in listed.iter().filter(|member| !member.is_zombie) {
+            if stopped.insert(member.identity()) {
+                found_more = true;
+                // Gone already, or not ours to stop: the killing that follows meets it again.
+                let _ = member.signal(Signal::STOP);
+            }
+        }
+        if !found_more {
+            return;
+        }
+    }
+}
+
+fn kill(member: &Member) {
+    let _ = member.signal(Signal::KILL);
+}
+
+/// Process 1 kills everybody at once: for it, `kill(-1)` means its whole namespace but itself.
+fn kill_namespace() {
+    let _ = rustix::process::kill_process_group(Pid::INIT, Signal::KILL);
+}
+
+fn survivors(listed: Option<Vec<Member>>) -> Survivors {
+    let pids: Vec<i32> =
+        listed.unwrap_or_default().iter().filter(|m| !m.is_zombie).map(|m| m.pid.as_raw_pid()).collect();
+    match pids.is_empty() {
+        true => Survivors::Unlisted,
+        false => Survivors::Listed { pids },
+    }
+}

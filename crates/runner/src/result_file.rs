@@ -1,0 +1,176 @@
+//! Writing `result.json` so that it is there whole or not at all, also on a full disk.
+//!
+//! The file it will become is made when the run starts, beside its final place, with room for a short result already
+//! taken. At the end the result goes in there and the file takes its name. If the disk has filled up meanwhile, the
+//! outputs of the steps are left out, and what remains fits into the room that was taken.
+
+use belljar_contract::failure::FailureCode;
+use belljar_contract::result::{Failure, JobResult};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// A place for one result.
+#[derive(Debug)]
+pub(crate) struct ResultFile {
+    path: PathBuf,
+    directory: OwnedFd,
+    name: OsString,
+    draft: Draft,
+}
+
+/// A result that could not be put in its place.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} {}", path.display())]
+pub(crate) struct ResultFileError {
+    action: &'static str,
+    path: PathBuf,
+    #[source]
+    source: io::Error,
+}
+
+#[derive(Debug)]
+struct Draft {
+    file: File,
+    name: String,
+}
+
+/// Room for a result without step outputs.
+const RESERVED_BYTES: u64 = 64 << 10;
+
+// === impl ResultFile ===
+
+impl ResultFile {
+    /// Makes the file that will become the result at `path`. A result of an earlier run is removed: it must not be
+    /// taken for this one's.
+    pub(crate) fn prepare(path: &Path) -> Result<Self, ResultFileError> {
+        let failed = |action| move |source: Errno| ResultFileError::new(action, path, source.into());
+        let name = path.file_name().ok_or_else(|| failed("write a result to")(Errno::ISDIR))?.to_owned();
+        let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory =
+            rustix::fs::open(parent, flags, Mode::empty()).map_err(failed("open the directory of"))?;
+        match rustix::fs::unlinkat(&directory, &name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT | Errno::ISDIR | Errno::PERM) => {}
+            Err(error) => return Err(failed("remove the earlier result")(error)),
+        }
+        let draft = Draft::create(&directory).map_err(failed("create a file beside"))?;
+        Ok(Self { path: path.to_owned(), directory, name, draft })
+    }
+
+    /// Puts the result in its place.
+    pub(crate) fn publish(mut self, result: &JobResult) -> Result<(), ResultFileError> {
+        self.publish_draft(result).map_err(|source| ResultFileError::new("write", &self.path, source))
+    }
+
+    fn publish_draft(&mut self, result: &JobResult) -> io::Result<()> {
+        if !self.draft.is_still_in(&self.directory) {
+            // A step has removed it or put something else in its place. No step runs any more, so the next stays.
+            self.draft = Draft::create(&self.directory)?;
+        }
+        self.draft.fill_as_far_as_it_fits(result)?;
+        self.draft.file.sync_all()?;
+        match rustix::fs::renameat(&self.directory, &self.draft.name, &self.directory, &self.name) {
+            Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => self.displace_directory()?,
+            other => other?,
+        }
+        rustix::fs::fsync(&self.directory)?;
+        Ok(())
+    }
+
+    /// Moves a directory aside that a step has put where the result belongs.
+    fn displace_directory(&self) -> io::Result<()> {
+        let aside = fresh_name();
+        rustix::fs::renameat(&self.directory, &self.name, &self.directory, &aside)?;
+        rustix::fs::renameat(&self.directory, &self.draft.name, &self.directory, &self.name)?;
+        Ok(())
+    }
+}
+
+fn fresh_name() -> String {
+    format!(".belljar-{}", uuid::Uuid::new_v4().simple())
+}
+
+// === impl Draft ===
+
+impl Draft {
+    fn create(directory: &OwnedFd) -> Result<Self, Errno> {
+        let name = fresh_name();
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(directory, &name, flags, Mode::from_raw_mode(0o644))?;
+        // Without the room, only a full disk at the end is a trouble, and then the log still has the result.
+        let _ = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, RESERVED_BYTES);
+        Ok(Self { file: file.into(), name })
+    }
+
+    fn is_still_in(&self, directory: &OwnedFd) -> bool {
+        let named = rustix::fs::statat(directory, &self.name, AtFlags::SYMLINK_NOFOLLOW);
+        let held = rustix::fs::fstat(&self.file);
+        matches!((named, held), (Ok(named), Ok(held))
+            if (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino))
+    }
+
+    fn fill_as_far_as_it_fits(&mut self, result: &JobResult) -> io::Result<()> {
+        match self.fill(result) {
+            Err(error) if is_full(&error) => {}
+            other => return other,
+        }
+        match self.fill(&without_outputs(result)) {
+            Err(error) if is_full(&error) => {}
+            other => return other,
+        }
+        self.fill(&JobResult {
+            steps: Vec::new(),
+            artifacts: Vec::new(),
+            problems: Vec::new(),
+            ..without_outputs(result)
+        })
+    }
+
+    /// Writes from the start, and shortens the file only when everything is in: the room is not given back before.
+    fn fill(&mut self, result: &JobResult) -> io::Result<()> {
+        const BUFFER_BYTES: usize = 256 << 10;
+        self.file.rewind()?;
+        let mut writer = BufWriter::with_capacity(BUFFER_BYTES, &mut self.file);
+        serde_json::to_writer(&mut writer, result)?;
+        writer.write_all(b"\n")?;
+        writer.flush()?;
+        drop(writer);
+        let length = self.file.stream_position()?;
+        self.file.set_len(length)
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
+}
+
+/// The same outcome; a success doesn't count as one without its outputs.
+fn without_outputs(result: &JobResult) -> JobResult {
+    let mut short = result.clone();
+    short.steps.iter_mut().for_each(|step| step.result = None);
+    let left_out = "the disk is full: the outputs of the steps are left out";
+    match &mut short.failure_message {
+        Some(message) => *message = format!("{message} ({left_out})"),
+        None => {
+            let at = short.finished_at;
+            return short.failed(Failure::new(FailureCode::ConstraintViolation, left_out), at);
+        }
+    }
+    short
+}
+
+// === impl ResultFileError ===
+
+impl ResultFileError {
+    fn new(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self { action, path: path.to_owned(), source }
+    }
+}

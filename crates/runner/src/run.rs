@@ -1,0 +1,145 @@
+//! The way of a job: read, admitted, carried out step by step, and answered with a result.
+//!
+//! The result is built up beside the work, and is a failure until the work says otherwise. So whatever ends the work,
+//! a panic included, there is a complete result to write.
+
+mod outlet;
+mod record;
+
+use crate::deadline::Deadline;
+use crate::directory::{Directory, Symlinks};
+use crate::fault::{Fault, explain};
+use crate::invocation::{Options, Transport};
+use crate::job_document::{self, ReadJobError};
+use crate::log::Log;
+use crate::step::Surroundings;
+use crate::{cancellation::Cancellation, own_process, process};
+use belljar_contract::event::Event;
+use belljar_contract::failure::FailureCode;
+use belljar_contract::job::Job;
+use belljar_contract::job::step::StepType;
+use belljar_contract::path::WORKSPACE;
+use belljar_contract::result::{Failure, JobResult};
+use belljar_policy::admission::{Admitted, admit};
+use jiff::Timestamp;
+use outlet::Outlet;
+use std::cell::Cell;
+use std::io;
+use std::os::fd::AsFd;
+use std::panic::AssertUnwindSafe;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Runs the job that the options name, writes its result, and returns the code that says the same.
+pub(crate) fn run(options: &Options) -> ExitCode {
+    let (stdout, stderr) = (io::stdout(), io::stderr());
+    let log = match options.transport {
+        Transport::Files { .. } => Log::to(stdout.as_fd()),
+        Transport::Stdio => Log::to(stderr.as_fd()),
+    };
+    let started = Instant::now();
+    let unfinished = Failure::new(FailureCode::InternalError, "the run did not finish");
+    let mut result = JobResult::of_failure((None, None), unfinished, Timestamp::now());
+    let outlet = match Outlet::open(&options.transport) {
+        Ok(outlet) => outlet,
+        Err(error) => {
+            let failed = result.failed(incident(&log, &explain(&error)), Timestamp::now());
+            log.write_result(&failed);
+            return ExitCode::FAILURE;
+        }
+    };
+    if let Err(failure) = guarded(&log, || work(options, &log, &mut result)) {
+        result = result.failed(failure, Timestamp::now());
+    }
+    result.finished_at = Timestamp::now();
+    let code = outlet.deliver(&result, &log);
+    log.write(Event::JobFinished {
+        status: result.status,
+        failure_code: result.failure_code,
+        duration_ms: record::millis(started.elapsed()),
+        resource_usage: result.resource_usage,
+    });
+    code
+}
+
+/// Does the work; a panic in it is a failure like another, and leaves no process behind.
+fn guarded(log: &Log<'_>, work: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+    std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_panic| {
+        if let Err(survivors) = process::end_all() {
+            log.warn(survivors.to_string());
+        }
+        Err(incident(log, &own_process::take_last_panic().unwrap_or_else(|| "a panic".to_owned())))
+    })
+}
+
+/// A fault of ours: the log has the details, the result an id to find them by.
+fn incident(log: &Log<'_>, details: &str) -> Failure {
+    let id = uuid::Uuid::new_v4();
+    log.warn(format!("incident {id}: {details}"));
+    Failure::new(FailureCode::InternalError, format!("internal error, incident {id}: {details}"))
+}
+
+fn work(options: &Options, log: &Log<'_>, result: &mut JobResult) -> Result<(), Failure> {
+    let cancellation = own_process::prepare(log)
+        .map_err(|error| incident(log, &format!("signals can't be handled: {error}")))?;
+    let document = job_document::read(&options.transport, &cancellation).map_err(|error| match error {
+        ReadJobError::Interrupted(interrupted) => interrupted.failure(),
+        error => incident(log, &explain(&error)),
+    })?;
+    let job = match Job::parse(&document) {
+        Ok(job) => job,
+        Err(invalid) => {
+            *result = JobResult::of_invalid_job(invalid, result.started_at);
+            return Ok(());
+        }
+    };
+    drop(document);
+    log.name_job(job.job_id.as_str());
+    *result = JobResult::begun(&job, result.started_at);
+    let outline: Vec<(String, StepType)> =
+        job.steps.iter().enumerate().map(|(at, step)| (step.name(at), step.action.step_type())).collect();
+    let admitted = admit(job, options.workspace.to_str().unwrap_or(WORKSPACE)).map_err(|refused| {
+        result.steps = record::refused_steps(&refused, &outline);
+        Failure::new(FailureCode::PolicyViolation, refused.to_string())
+    })?;
+    carry_out(&admitted, options, log, &cancellation, result)
+}
+
+/// Carries out the steps in order, up to the first that fails.
+fn carry_out(
+    admitted: &Admitted,
+    options: &Options,
+    log: &Log<'_>,
+    cancellation: &Cancellation,
+    result: &mut JobResult,
+) -> Result<(), Failure> {
+    let constraints = &admitted.job().constraints;
+    let deadline = Deadline::of_job(constraints.max_runtime(), cancellation);
+    let absolute = |path| std::path::absolute(path).map_err(|error| incident(log, &error.to_string()));
+    let (workspace_path, artifacts_path) = (absolute(&options.workspace)?, absolute(&options.artifacts)?);
+    // Where paths are restricted, a link in an allowed place could stand for a file that isn't.
+    let symlinks = match constraints.allowed_paths {
+        Some(_) => Symlinks::Refused,
+        None => Symlinks::Beneath,
+    };
+    let workspace = Directory::open(&workspace_path).map_err(|error| incident(log, &explain(&error)))?;
+    let surroundings = Surroundings {
+        admitted,
+        workspace: workspace.with_symlinks(symlinks),
+        workspace_path: &workspace_path,
+        artifacts_path: &artifacts_path,
+        log,
+        progress: options.progress,
+        fence_is_missing: Cell::new(false),
+    };
+    log.write(Event::JobStarted { steps: admitted.job().steps.len() });
+    for (index, step) in admitted.job().steps.iter().enumerate() {
+        let ended = record::carry_out(step, index, &surroundings, &deadline);
+        record::add_usage(&mut result.resource_usage, ended.usage);
+        result.steps.push(ended.entry);
+        if let Some(failure) = ended.failure {
+            return Err(failure);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! Carrying out steps (`spec/1 §Step Types`). One file for each type, named like it.
+
+mod list_tree;
+mod read_file;
+mod run_command;
+mod search_files;
+mod write_file;
+
+use crate::deadline::Deadline;
+use crate::directory::Directory;
+use crate::fault::Fault;
+use crate::log::Log;
+use belljar_contract::failure::FailureCode;
+use belljar_contract::job::step::{Action, Step};
+use belljar_contract::path::{StepPath, WorkspacePath};
+use belljar_contract::result::output::StepOutput;
+use belljar_contract::result::{Failure, ResourceUsage};
+use belljar_policy::admission::{Admitted, Denied};
+use std::cell::Cell;
+use std::path::Path;
+
+/// What steps find around them.
+pub(crate) struct Surroundings<'r> {
+    /// The job they belong to.
+    pub(crate) admitted: &'r Admitted,
+    /// The directory they work in.
+    pub(crate) workspace: Directory,
+    /// Its path, as programs are told it.
+    pub(crate) workspace_path: &'r Path,
+    /// The path of the directory whose files are kept, as programs are told it.
+    pub(crate) artifacts_path: &'r Path,
+    /// Where to report to.
+    pub(crate) log: &'r Log<'r>,
+    /// Whether to report what a running program prints.
+    pub(crate) progress: bool,
+    /// Whether it was said that programs can't be kept from signalling the runner.
+    pub(crate) fence_is_missing: Cell<bool>,
+}
+
+/// What came of a step.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// What it returned; of a failed step whatever there was.
+    pub(crate) output: Option<StepOutput>,
+    /// What it used.
+    pub(crate) usage: ResourceUsage,
+    /// Why it failed, if it did.
+    pub(crate) failure: Option<Failure>,
+}
+
+/// Carries out one step, whose place in the job is `index`.
+pub(crate) fn carry_out(
+    step: &Step,
+    index: usize,
+    surroundings: &Surroundings<'_>,
+    deadline: &Deadline<'_>,
+) -> Ended {
+    if let Err(interrupted) = deadline.check() {
+        return Ended::failed(interrupted.failure());
+    }
+    match &step.action {
+        Action::RunCommand(command) => run_command::carry_out(command, index, surroundings, deadline),
+        Action::WriteFile(write) => write_file::carry_out(write, surroundings).into(),
+        Action::ReadFile(read) => read_file::carry_out(read, surroundings, deadline),
+        Action::ListTree(list) => list_tree::carry_out(list, surroundings, deadline).into(),
+        Action::SearchFiles(search) => search_files::carry_out(search, surroundings, deadline).into(),
+        Action::ApplyUnifiedDiff(_) => {
+            Ended::failed(Failure::new(FailureCode::InternalError, "not built yet"))
+        }
+    }
+}
+
+// === impl Surroundings ===
+
+impl Surroundings<'_> {
+    /// The path that a step names; the workspace's root if it names none.
+    fn resolve(&self, path: Option<&StepPath>) -> Result<WorkspacePath, Denied> {
+        match path {
+            Some(path) => self.admitted.resolve(path),
+            None => self.admitted.permit_path(&WorkspacePath::root()).map(|()| WorkspacePath::root()),
+        }
+    }
+
+    /// The cap of one output of a step.
+    fn max_output(&self) -> usize {
+        self.admitted.job().constraints.max_output()
+    }
+}
+
+// === impl Ended ===
+
+impl Ended {
+    /// A success.
+    pub(crate) fn well(output: StepOutput) -> Self {
+        Self { output: Some(output), usage: ResourceUsage::default(), failure: None }
+    }
+
+    /// A failure without anything to return.
+    pub(crate) fn failed(failure: Failure) -> Self {
+        Self { output: None, usage: ResourceUsage::default(), failure: Some(failure) }
+    }
+}
+
+impl<E: Fault> From<Result<StepOutput, E>> for Ended {
+    fn from(outcome: Result<StepOutput, E>) -> Self {
+        outcome.map_or_else(|error| Self::failed(error.failure()), Self::well)
+    }
+}
+
+impl Fault for Denied {
+    fn code(&self) -> FailureCode {
+        FailureCode::PolicyViolation
+    }
+}
+
+/// The failure of a step whose output is larger than the job allows.
+fn too_much_output(what: &str, cap: usize) -> Failure {
+    Failure::new(
+        FailureCode::ConstraintViolation,
+        format!("{what} is longer than constraints.max_output_bytes ({cap})"),
+    )
+}

@@ -1,0 +1,159 @@
+//! `read_file`: the content of one file, or some lines of it, up to a cap.
+//!
+//! The step's own `max_bytes` cuts, and the result says so. Where it is the job's `max_output_bytes` that cuts, the
+//! job has exceeded a constraint; what was read is returned all the same.
+
+use super::{Ended, Surroundings, too_much_output};
+use crate::content::Content;
+use crate::deadline::{Deadline, Interrupted};
+use crate::directory::{PathError, RegularFile};
+use crate::fault::{Fault, code_of_io};
+use belljar_contract::failure::FailureCode;
+use belljar_contract::job::step::read_file::ReadFile;
+use belljar_contract::path::WorkspacePath;
+use belljar_contract::result::output::{FileContent, StepOutput};
+use belljar_policy::admission::Denied;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Why nothing was read.
+#[derive(Debug, thiserror::Error)]
+enum ReadFileError {
+    #[error(transparent)]
+    Denied(#[from] Denied),
+    #[error(transparent)]
+    Path(#[from] PathError),
+    #[error("cannot read {path}")]
+    Read {
+        path: WorkspacePath,
+        #[source]
+        source: io::Error,
+    },
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+}
+
+/// The lines that are wanted, counted from 1, and how many bytes of them at most.
+struct Wanted {
+    first_line: u64,
+    last_line: u64,
+    cap: usize,
+}
+
+/// What was wanted, as far as it fits.
+struct Selection {
+    bytes: Vec<u8>,
+    truncated: bool,
+}
+
+const BUFFER_BYTES: usize = 256 << 10;
+
+pub(super) fn carry_out(read: &ReadFile, surroundings: &Surroundings<'_>, deadline: &Deadline<'_>) -> Ended {
+    let job_cap = surroundings.max_output();
+    let own_cap = read.max_bytes.map(|cap| usize::try_from(cap).unwrap_or(usize::MAX));
+    let cap = own_cap.map_or(job_cap, |own| own.min(job_cap));
+    match read_up_to(cap, read, surroundings, deadline) {
+        Ok(content) => {
+            let violated = content.truncated && own_cap.is_none_or(|own| own > job_cap);
+            let failure = violated.then(|| too_much_output(&content.path, job_cap));
+            Ended { failure, ..Ended::well(StepOutput::ReadFile(content)) }
+        }
+        Err(error) => Ended::failed(error.failure()),
+    }
+}
+
+fn read_up_to(
+    cap: usize,
+    read: &ReadFile,
+    surroundings: &Surroundings<'_>,
+    deadline: &Deadline<'_>,
+) -> Result<FileContent, ReadFileError> {
+    let path = surroundings.resolve(Some(&read.path))?;
+    let RegularFile { mut file, size_bytes } = surroundings.workspace.open_file(Path::new(path.as_str()))?;
+    let wanted = Wanted {
+        first_line: read.start_line.map_or(1, u64::from),
+        last_line: read.end_line.map_or(u64::MAX, u64::from),
+        cap,
+    };
+    let selection =
+        wanted.select(&mut file, deadline, |source| ReadFileError::Read { path: path.clone(), source })?;
+    let content = match selection.truncated {
+        true => Content::cut(selection.bytes),
+        false => Content::whole(selection.bytes),
+    };
+    Ok(FileContent {
+        path: path.to_string(),
+        content: content.text,
+        encoding: content.encoding,
+        size_bytes,
+        truncated: selection.truncated,
+    })
+}
+
+// === impl Wanted ===
+
+impl Wanted {
+    fn select(
+        &self,
+        file: &mut File,
+        deadline: &Deadline<'_>,
+        describe: impl Fn(io::Error) -> ReadFileError,
+    ) -> Result<Selection, ReadFileError> {
+        let mut selection = Selection { bytes: Vec::new(), truncated: false };
+        let mut line = 1;
+        let mut buffer = vec![0; BUFFER_BYTES];
+        while line <= self.last_line && !selection.truncated {
+            deadline.check()?;
+            let read = match file.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(describe(error)),
+            };
+            let mut rest = &buffer[..read];
+            while !rest.is_empty() && line <= self.last_line && !selection.truncated {
+                let (piece, behind) = self.next_piece(rest, &mut line);
+                selection.take(piece, self.cap);
+                rest = behind;
+            }
+        }
+        Ok(selection)
+    }
+
+    /// Splits off what comes next: nothing and the unwanted lines, or wanted bytes. Moves `line` on.
+    fn next_piece<'b>(&self, rest: &'b [u8], line: &mut u64) -> (&'b [u8], &'b [u8]) {
+        let is_wanted = *line >= self.first_line;
+        // Without a last line there is no need to count once the first is reached.
+        if is_wanted && self.last_line == u64::MAX {
+            return (rest, &[]);
+        }
+        let end_of_line = rest.iter().position(|&byte| byte == b'\n');
+        *line += u64::from(end_of_line.is_some());
+        let (piece, behind) = rest.split_at(end_of_line.map_or(rest.len(), |at| at + 1));
+        (if is_wanted { piece } else { &[] }, behind)
+    }
+}
+
+// === impl Selection ===
+
+impl Selection {
+    fn take(&mut self, piece: &[u8], cap: usize) {
+        let room = cap - self.bytes.len();
+        self.bytes.extend_from_slice(&piece[..piece.len().min(room)]);
+        self.truncated |= piece.len() > room;
+    }
+}
+
+// === impl ReadFileError ===
+
+impl Fault for ReadFileError {
+    fn code(&self) -> FailureCode {
+        match self {
+            Self::Denied(denied) => denied.code(),
+            Self::Path(error) => error.code(),
+            Self::Read { source, .. } => code_of_io(source),
+            Self::Interrupted(interrupted) => interrupted.code(),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! `run_command`: a program, started without a shell.
+//!
+//! Its end is the end of the step: whatever it left running is ended with it.
+
+use super::{Ended, Surroundings, too_much_output};
+use crate::deadline::Deadline;
+use crate::directory::PathError;
+use crate::fault::Fault;
+use crate::log::Progress;
+use crate::process::{self, Ending, Order, Outcome, SpawnError};
+use belljar_contract::failure::FailureCode;
+use belljar_contract::job::step::run_command::RunCommand;
+use belljar_contract::path::WorkspacePath;
+use belljar_contract::result::Failure;
+use belljar_contract::result::output::{CommandOutput, StepOutput, Truncated};
+use belljar_policy::admission::Denied;
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+/// Why no program was started.
+#[derive(Debug, thiserror::Error)]
+enum RunCommandError {
+    #[error(transparent)]
+    Denied(#[from] Denied),
+    #[error(transparent)]
+    Directory(#[from] PathError),
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+}
+
+pub(super) fn carry_out(
+    command: &RunCommand,
+    index: usize,
+    surroundings: &Surroundings<'_>,
+    deadline: &Deadline<'_>,
+) -> Ended {
+    match run(command, index, surroundings, &deadline.of_step(command.timeout)) {
+        Ok(outcome) => conclude(outcome, surroundings),
+        Err(error) => Ended::failed(error.failure()),
+    }
+}
+
+fn run(
+    command: &RunCommand,
+    index: usize,
+    surroundings: &Surroundings<'_>,
+    deadline: &Deadline<'_>,
+) -> Result<Outcome, RunCommandError> {
+    let path = surroundings.resolve(command.cwd.as_ref())?;
+    let directory = surroundings.workspace.open_directory(Path::new(path.as_str()))?;
+    let order = Order {
+        argv: &command.argv,
+        directory: directory.as_fd(),
+        variables: variables(command, &path, surroundings),
+        max_output: surroundings.max_output(),
+    };
+    let mut progress = surroundings.progress.then(|| Progress::of_step(surroundings.log, index));
+    let show = |news: &[u8]| progress.iter_mut().for_each(|progress| progress.show(news));
+    Ok(process::run(&order, deadline, show)?)
+}
+
+/// The step's own variables, and then those that it can't choose.
+fn variables(
+    command: &RunCommand,
+    directory: &WorkspacePath,
+    surroundings: &Surroundings<'_>,
+) -> Vec<(OsString, OsString)> {
+    let job = surroundings.admitted.job();
+    let workspace = surroundings.workspace_path;
+    let working_directory = match directory.is_root() {
+        true => workspace.to_owned(),
+        false => workspace.join(directory.as_str()),
+    };
+    let own = command.env.iter().map(|(name, value)| (name.into(), value.into()));
+    let mut variables = vec![("PWD".into(), working_directory.into())];
+    variables.extend(own);
+    variables.extend([
+        ("CYNODE_JOB_ID".into(), job.job_id.as_str().into()),
+        ("CYNODE_TASK_ID".into(), job.task_id.as_str().into()),
+        ("CYNODE_WORKSPACE_DIR".into(), workspace.into()),
+        ("CYNODE_ARTIFACTS_DIR".into(), surroundings.artifacts_path.into()),
+    ]);
+    variables
+}
+
+fn conclude(outcome: Outcome, surroundings: &Surroundings<'_>) -> Ended {
+    report(&outcome, surroundings);
+    let failure = failure_of(&outcome, surroundings.max_output());
+    let usage = outcome.usage;
+    let truncated = Truncated { stdout: outcome.stdout.truncated, stderr: outcome.stderr.truncated };
+    let (stdout, stderr) = (outcome.stdout.into_content(), outcome.stderr.into_content());
+    let output = StepOutput::RunCommand(CommandOutput {
+        exit_code: outcome.exit_code,
+        signal: outcome.signal,
+        stdout: stdout.text,
+        stderr: stderr.text,
+        stdout_encoding: stdout.encoding,
+        stderr_encoding: stderr.encoding,
+        truncated,
+        duration_ms: u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),
+        resource_usage: usage,
+    });
+    Ended { output: Some(output), usage, failure }
+}
+
+fn report(outcome: &Outcome, surroundings: &Surroundings<'_>) {
+    if !outcome.fenced && !surroundings.fence_is_missing.replace(true) {
+        surroundings.log.warn(
+            "steps can signal the runner: the kernel has no Landlock scopes (ABI 6) to keep them from it",
+        );
+    }
+    if let Some(survivors) = &outcome.survivors {
+        surroundings.log.warn(survivors.to_string());
+    }
+}
+
+fn failure_of(outcome: &Outcome, cap: usize) -> Option<Failure> {
+    if let Ending::Interrupted(interrupted) = outcome.ending {
+        return Some(interrupted.failure());
+    }
+    match (outcome.stdout.truncated, outcome.stderr.truncated) {
+        (true, true) => return Some(too_much_output("each of stdout and stderr", cap)),
+        (true, false) => return Some(too_much_output("stdout", cap)),
+        (false, true) => return Some(too_much_output("stderr", cap)),
+        (false, false) => {}
+    }
+    let how = match (outcome.exit_code, outcome.signal) {
+        (Some(0), _) => return None,
+        (Some(code), _) => format!("exited with code {code}"),
+        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, None) => "ended in an unknown way".to_owned(),
+    };
+    Some(Failure::new(FailureCode::StepFailed, how))
+}
+
+// === impl RunCommandError ===
+
+impl Fault for RunCommandError {
+    fn code(&self) -> FailureCode {
+        match self {
+            Self::Denied(denied) => denied.code(),
+            Self::Directory(error) => error.code(),
+            Self::Spawn(error) => error.code(),
+        }
+    }
+}

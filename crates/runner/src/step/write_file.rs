@@ -1,0 +1,52 @@
+//! `write_file`: the whole content of one file, atomically.
+//!
+//! Without fsync: the workspace is not what survives a crash.
+
+use super::Surroundings;
+use crate::directory::{PathError, Replacement};
+use crate::fault::Fault;
+use belljar_contract::failure::FailureCode;
+use belljar_contract::job::step::write_file::{FileMode, WriteFile};
+use belljar_contract::result::output::{StepOutput, WrittenFile};
+use belljar_policy::admission::Denied;
+use std::path::Path;
+
+/// Why nothing was written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WriteFileError {
+    #[error(transparent)]
+    Denied(#[from] Denied),
+    #[error(transparent)]
+    Path(#[from] PathError),
+}
+
+pub(super) fn carry_out(
+    write: &WriteFile,
+    surroundings: &Surroundings<'_>,
+) -> Result<StepOutput, WriteFileError> {
+    let path = surroundings.resolve(Some(&write.path))?;
+    let replacement = Replacement {
+        content: &write.content,
+        mode: write.mode.map(FileMode::bits),
+        create_parents: write.create_parents,
+        overwrite: write.overwrite,
+    };
+    let written = surroundings.workspace.replace_file(Path::new(path.as_str()), &replacement)?;
+    Ok(StepOutput::WriteFile(WrittenFile {
+        path: path.to_string(),
+        size_bytes: u64::try_from(write.content.len()).unwrap_or(u64::MAX),
+        created: written.created,
+        mode: format!("{:04o}", written.mode),
+    }))
+}
+
+// === impl WriteFileError ===
+
+impl Fault for WriteFileError {
+    fn code(&self) -> FailureCode {
+        match self {
+            Self::Denied(denied) => denied.code(),
+            Self::Path(error) => error.code(),
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The sorted names of one directory, close together in memory.
+
+use super::{Route, WalkError};
+use crate::deadline::Deadline;
+use crate::directory::PathError;
+use belljar_contract::result::output::EntryKind;
+use rustix::fs::{AtFlags, FileType, RawDir};
+use rustix::io::Errno;
+use std::ffi::CString;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+/// What a directory holds, in the order of the bytes of the names.
+pub(super) struct Level {
+    /// The length of the path of the directory itself.
+    pub(super) path_length: usize,
+    text: Vec<u8>,
+    names: Vec<Name>,
+    next: usize,
+    room: usize,
+    /// Names from this one on are left out: there was no room for them.
+    ceiling: Option<Vec<u8>>,
+}
+
+/// One entry of a directory.
+pub(super) struct Entry<'l> {
+    pub(super) name: &'l [u8],
+    pub(super) kind: EntryKind,
+    pub(super) target: Option<&'l [u8]>,
+    pub(super) size_bytes: Option<u64>,
+}
+
+/// Reads directories.
+pub(super) struct Reader<'d> {
+    buffer: Vec<MaybeUninit<u8>>,
+    route: Route,
+    deadline: &'d Deadline<'d>,
+}
+
+/// Where a name stands in the text, and behind it what else is known: the target of a link, the size of a file in
+/// eight bytes. Neither is ever as long as 64 KiB.
+#[derive(Clone, Copy)]
+struct Name {
+    start: u32,
+    length: u16,
+    extra_length: u16,
+    kind: EntryKind,
+}
+
+const BUFFER_BYTES: usize = 64 << 10;
+
+// === impl Level ===
+
+impl Level {
+    pub(super) fn new(path_length: usize, room: usize) -> Self {
+        Self { path_length, text: Vec::new(), names: Vec::new(), next: 0, room, ceiling: None }
+    }
+
+    /// How much memory the names take.
+    pub(super) fn bytes(&self) -> usize {
+        self.text.len() + self.names.len() * size_of::<Name>()
+    }
+
+    /// Whether names were left out.
+    pub(super) fn is_cut(&self) -> bool {
+        self.ceiling.is_some()
+    }
+
+    /// The next entry in order.
+    pub(super) fn next(&mut self) -> Option<Entry<'_>> {
+        let name = *self.names.get(self.next)?;
+        self.next += 1;
+        let extra = Some(&self.text[name.extra()]).filter(|extra| !extra.is_empty());
+        let size_of = |extra: &[u8]| extra.try_into().ok().map(u64::from_le_bytes);
+        Some(Entry {
+            name: &self.text[name.text()],
+            kind: name.kind,
+            target: extra.filter(|_| name.kind == EntryKind::Symlink),
+            size_bytes: extra.filter(|_| name.kind == EntryKind::File).and_then(size_of),
+        })
+    }
+
+    fn add(&mut self, name: &[u8], file_type: FileType, directory: &OwnedFd, route: Route) {
+        if self.ceiling.as_deref().is_some_and(|ceiling| name >= ceiling) {
+            return;
+        }
+        let kind = kind_of(file_type, name, directory);
+        let extra = match kind {
+            EntryKind::Symlink if route.targets => {
+                let target = rustix::fs::readlinkat(directory, name, Vec::new());
+                target.map(CString::into_bytes).unwrap_or_default()
+            }
+            EntryKind::File if route.sizes => measure(name, directory).map(Vec::from).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        let (Ok(start), Ok(length), Ok(extra_length)) =
+            (u32::try_from(self.text.len()), u16::try_from(name.len()), u16::try_from(extra.len()))
+        else {
+            return;
+        };
+        self.text.extend_from_slice(name);
+        self.text.extend_from_slice(&extra);
+        self.names.push(Name { start, length, extra_length, kind });
+    }
+
+    fn sort(&mut self) {
+        let text = &self.text;
+        self.names.sort_unstable_by(|a, b| text[a.text()].cmp(&text[b.text()]));
+    }
+
+    /// Leaves out the latter half of the names, and from now on whatever would come after the first of them.
+    fn cut(&mut self) {
+        self.sort();
+        let kept = self.names.len() / 2;
+        self.ceiling = self.names.get(kept).map(|name| self.text[name.text()].to_vec());
+        self.names.truncate(kept);
+        let mut text = Vec::with_capacity(self.text.len() / 2);
+        for name in &mut self.names {
+            let start = u32::try_from(text.len()).unwrap_or(u32::MAX);
+            text.extend_from_slice(&self.text[name.text()]);
+            text.extend_from_slice(&self.text[name.extra()]);
+            name.start = start;
+        }
+        self.text = text;
+    }
+}
+
+fn kind_of(file_type: FileType, name: &[u8], directory: &OwnedFd) -> EntryKind {
+    match file_type {
+        FileType::RegularFile => EntryKind::File,
+        FileType::Directory => EntryKind::Directory,
+        FileType::Symlink => EntryKind::Symlink,
+        // Some file systems don't say in the directory what an entry is.
+        FileType::Unknown => {
+            let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+            match found.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+                Ok(FileType::Unknown) | Err(_) => EntryKind::Other,
+                Ok(known) => kind_of(known, name, directory),
+            }
+        }
+        _ => EntryKind::Other,
+    }
+}
+
+fn measure(name: &[u8], directory: &OwnedFd) -> Option<[u8; 8]> {
+    let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    u64::try_from(found.st_size).ok().map(u64::to_le_bytes)
+}
+
+// === impl Name ===
+
+impl Name {
+    fn text(self) -> Range<usize> {
+        let start = self.start as usize;
+        start..start + usize::from(self.length)
+    }
+
+    fn extra(self) -> Range<usize> {
+        let start = self.text().end;
+        start..start + usize::from(self.extra_length)
+    }
+}
+
+// === impl Reader ===
+
+impl<'d> Reader<'d> {
+    pub(super) fn new(route: Route, deadline: &'d Deadline<'d>) -> Self {
+        Self { buffer: vec![MaybeUninit::uninit(); BUFFER_BYTES], route, deadline }
+    }
+
+    /// Fills a level with what a directory holds, sorted.
+    pub(super) fn read(
+        &mut self,
+        directory: &OwnedFd,
+        path: &Path,
+        level: &mut Level,
+    ) -> Result<(), WalkError> {
+        self.deadline.check()?;
+        let mut listed = RawDir::new(directory, &mut self.buffer);
+        while let Some(entry) = listed.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(PathError::io("read directory", path, error).into()),
+            };
+            let name = entry.file_name().to_bytes();
+            if !matches!(name, b"." | b"..") {
+                level.add(name, entry.file_type(), directory, self.route);
+            }
+            if level.bytes() > level.room {
+                self.deadline.check()?;
+                level.cut();
+            }
+        }
+        level.sort();
+        Ok(())
+    }
+}
