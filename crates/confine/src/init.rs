@@ -37,7 +37,11 @@ pub(crate) fn run(birth: &Birth<'_>) -> ! {
     let mut progress = Progress { stage: Stage::Clone, marks: Vec::with_capacity(Stage::ALL.len()) };
     progress.pass(Stage::Identity);
     let code = match build(birth, &mut progress) {
-        Ok(program) => reap_until_end(birth.control, program),
+        Ok(program) => {
+            // Everything that was open for building is closed by now; only the control socket stays.
+            kernel::close_all_but(birth.control);
+            reap_until_end(birth.control, program)
+        }
         Err(Fault { subject, errno }) => {
             send(birth.control, &Report::Failed { stage: progress.stage, errno, subject }, &[]);
             1
@@ -72,7 +76,7 @@ fn build(birth: &Birth<'_>, progress: &mut Progress) -> Result<i32, Fault> {
     root::cut_propagation()?;
     let taken = sources::take(&plan.root)?;
     progress.pass(Stage::Root);
-    let root = root::build(&plan.root, taken)?;
+    let root = root::build(plan, taken)?;
     progress.pass(Stage::Proc);
     root::put_up_proc(root.as_fd())?;
     progress.pass(Stage::Devices);
@@ -99,7 +103,6 @@ fn build(birth: &Birth<'_>, progress: &mut Progress) -> Result<i32, Fault> {
     let marks = std::mem::take(&mut progress.marks);
     let descriptors: Vec<BorrowedFd<'_>> = exported.iter().chain(&terminal).map(AsFd::as_fd).collect();
     send(birth.control, &Report::Started { marks, landlock_abi }, &descriptors);
-    kernel::close_all_but(birth.control);
     Ok(program)
 }
 

@@ -14,6 +14,8 @@ pub struct Plan {
     pub identity: Identity,
     /// What the root holds, in the order in which it is made.
     pub root: Vec<Entry>,
+    /// What all scratch directories may hold together.
+    pub scratch_bytes: u64,
     /// Directories in which Landlock lets files be written; everything else may only be read.
     pub writable: Vec<String>,
     /// A directory of the root whose descriptor comes back with the launch: through it the host reaches what the
@@ -45,11 +47,6 @@ pub struct Identity {
 /// One thing in the sandbox's root.
 #[derive(Debug)]
 pub enum Entry {
-    /// An empty directory.
-    Directory {
-        /// Where.
-        inside: String,
-    },
     /// A symbolic link.
     Symlink {
         /// Where.
@@ -84,12 +81,10 @@ pub enum Entry {
         /// The kernel's scratch directory, on the same file system as `upper`.
         work: HostPath,
     },
-    /// An empty directory in memory.
+    /// An empty directory in memory that may be written.
     Scratch {
         /// Where.
         inside: String,
-        /// How much it may hold.
-        size_bytes: u64,
     },
 }
 

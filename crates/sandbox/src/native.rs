@@ -39,7 +39,7 @@ pub enum StartError {
     Launch(#[from] LaunchError),
 }
 
-/// How much `/tmp`, the home directory and an empty workspace may hold.
+/// How much `/tmp`, the home directory, shared memory and an empty workspace may hold together.
 const SCRATCH_BYTES: u64 = 1 << 30;
 
 /// Builds a sandbox and starts a program in it.
@@ -52,6 +52,7 @@ pub fn start(spec: &SandboxSpec, program: &Program, stdio: Stdio) -> Result<Runn
     let plan = Plan {
         identity: identity.identity,
         root: root(spec, &identity)?,
+        scratch_bytes: SCRATCH_BYTES,
         writable: writable(spec),
         exported: Some("workspace".to_owned()),
         hostname: "belljar".to_owned(),
@@ -65,7 +66,7 @@ pub fn start(spec: &SandboxSpec, program: &Program, stdio: Stdio) -> Result<Runn
 }
 
 fn root(spec: &SandboxSpec, identity: &identity::Chosen) -> Result<Vec<Entry>, StartError> {
-    let scratch = |inside: &str| Entry::Scratch { inside: inside.to_owned(), size_bytes: SCRATCH_BYTES };
+    let scratch = |inside: &str| Entry::Scratch { inside: inside.to_owned() };
     let mut root = view::of_host(identity.identity);
     root.push(scratch("tmp"));
     root.push(scratch(environment::HOME_INSIDE));

@@ -5,6 +5,7 @@ use crate::kernel;
 use crate::plan::Command;
 use crate::walls::{About, Fault};
 use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;
@@ -72,6 +73,7 @@ impl<'a> Payload<'a> {
         rustix::stdio::dup2_stdout(output).map_err(step("stdout"))?;
         rustix::stdio::dup2_stderr(errors).map_err(step("stderr"))?;
         rustix::process::chdir(self.command.directory.as_c_str()).map_err(step("working directory"))?;
+        rustix::process::umask(Mode::from_raw_mode(0o022));
         kernel::reset_signals();
         if let Some(rules) = &self.rules {
             kernel::enter_landlock(rules.as_fd()).map_err(step("landlock"))?;

@@ -1,9 +1,9 @@
 //! `/dev`: a fixed set. The six harmless devices of the host, terminals of the sandbox's own, and shared memory.
 
-use super::root::{Kind, attach, directory, memory};
+use super::root::{Kind, attach, scratch, symlink};
 use super::{About, Fault};
 use rustix::fd::{BorrowedFd, OwnedFd};
-use rustix::fs::{CWD, symlinkat};
+use rustix::fs::CWD;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, OpenTreeFlags, fsconfig_create, fsconfig_set_string, fsmount,
     fsopen, open_tree,
@@ -20,11 +20,8 @@ const LINKS: [(&str, &str); 5] = [
     ("dev/ptmx", "pts/ptmx"),
 ];
 
-const SHARED_MEMORY_BYTES: u64 = 256 << 20;
-
 /// Puts `/dev` up.
 pub(crate) fn put_up(root: BorrowedFd<'_>) -> Result<(), Fault> {
-    directory(root, "dev")?;
     for name in DEVICES {
         let host = format!("/dev/{name}");
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
@@ -32,10 +29,10 @@ pub(crate) fn put_up(root: BorrowedFd<'_>) -> Result<(), Fault> {
         attach(&mount, root, &host[1..], Kind::File)?;
     }
     for (link, target) in LINKS {
-        symlinkat(target, root, link).about(link)?;
+        symlink(root, link, target)?;
     }
     attach(&terminals()?, root, "dev/pts", Kind::Directory)?;
-    attach(&memory("dev/shm", SHARED_MEMORY_BYTES, 0o1777)?, root, "dev/shm", Kind::Directory)
+    scratch(root, "dev/shm")
 }
 
 /// Pseudo-terminals that no other sandbox sees.

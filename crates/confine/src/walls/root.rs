@@ -4,14 +4,17 @@
 use super::sources::Taken;
 use super::{About, Fault};
 use crate::kernel::set_mount_attributes;
-use crate::plan::{Entry, Source};
+use crate::plan::{Entry, Plan, Source};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, symlinkat, unlinkat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, mknodat, openat, openat2, symlinkat,
+    unlinkat,
+};
 use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, UnmountFlags,
-    fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount_change, move_mount,
-    unmount,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
+    UnmountFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount_change,
+    move_mount, open_tree, unmount,
 };
 
 /// Where the new root is put for a moment: directories that every host has, in order of preference.
@@ -23,15 +26,20 @@ pub(crate) fn cut_propagation() -> Result<(), Fault> {
 }
 
 /// Builds the root and fills it. What comes back is its descriptor; it is also the working directory.
-pub(crate) fn build(entries: &[Entry], taken: Vec<Taken>) -> Result<OwnedFd, Fault> {
-    let root = memory("root", 4 << 20, 0o755)?;
+///
+/// One file system in memory holds everything that belongs to the sandbox, so that one size bounds it all. The root
+/// itself becomes read-only; directories that may be written are mounts of their own on top.
+pub(crate) fn build(plan: &Plan, taken: Vec<Taken>) -> Result<OwnedFd, Fault> {
+    // The modes below are meant as they stand, whatever the mask of whoever started us.
+    rustix::process::umask(Mode::empty());
+    let root = memory(plan.scratch_bytes)?;
     FOOTHOLDS
         .into_iter()
         .map(|foothold| move_mount(&root, c"", CWD, foothold, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH))
         .find_or_last(Result::is_ok)
         .about("a place for the new root")?;
     rustix::process::fchdir(&root).about("new root")?;
-    for (entry, taken) in entries.iter().zip(taken) {
+    for (entry, taken) in plan.root.iter().zip(taken) {
         make(root.as_fd(), entry, taken)?;
     }
     Ok(root)
@@ -56,85 +64,102 @@ pub(crate) fn put_up_proc(root: BorrowedFd<'_>) -> Result<(), Fault> {
     attach(&mount, root, "proc", Kind::Directory)
 }
 
-/// A file system in memory, not yet anywhere.
-pub(crate) fn memory(name: &str, size_bytes: u64, mode: u32) -> Result<OwnedFd, Fault> {
-    let context = fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).about(name)?;
-    fsconfig_set_string(&context, c"source", c"belljar").about(name)?;
-    fsconfig_set_string(&context, c"size", size_bytes.to_string()).about(name)?;
-    fsconfig_set_string(&context, c"mode", format!("{mode:o}")).about(name)?;
-    fsconfig_create(&context).about(name)?;
-    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, restrictive()).about(name)
+fn memory(size_bytes: u64) -> Result<OwnedFd, Fault> {
+    let context = fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).about("tmpfs")?;
+    fsconfig_set_string(&context, c"source", c"belljar").about("tmpfs")?;
+    fsconfig_set_string(&context, c"size", size_bytes.to_string()).about("tmpfs")?;
+    fsconfig_set_string(&context, c"mode", c"755").about("tmpfs")?;
+    fsconfig_create(&context).about("tmpfs")?;
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, restrictive()).about("tmpfs")
 }
 
 /// What a mount is put on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Directory,
+    /// One that anybody may write in, but only owners remove from.
+    OpenDirectory,
     File,
 }
 
 /// Puts a mount at `inside`, which is made if it isn't there.
 pub(crate) fn attach(mount: &OwnedFd, root: BorrowedFd<'_>, inside: &str, kind: Kind) -> Result<(), Fault> {
-    let place = match kind {
-        Kind::Directory => directory(root, inside)?,
-        Kind::File => file(root, inside)?,
-    };
+    let place = place(root, inside, kind).about(inside)?;
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(mount, c"", &place, c"", flags).about(inside)
 }
 
-/// The directory at `inside`, made with its parents where missing.
-pub(crate) fn directory(root: BorrowedFd<'_>, inside: &str) -> Result<OwnedFd, Fault> {
-    if let Ok(place) = open_place(root, inside) {
-        return Ok(place);
+/// Puts a writable directory at `inside`, over the root that will be read-only.
+pub(crate) fn scratch(root: BorrowedFd<'_>, inside: &str) -> Result<(), Fault> {
+    let place = place(root, inside, Kind::OpenDirectory).about(inside)?;
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    let mount = open_tree(&place, c"", flags).about(inside)?;
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(&mount, c"", &place, c"", flags).about(inside)
+}
+
+/// A symbolic link at `inside`.
+pub(crate) fn symlink(root: BorrowedFd<'_>, inside: &str, target: &str) -> Result<(), Fault> {
+    let (parent, name) = parent(root, inside).about(inside)?;
+    symlinkat(target, parent.as_fd(), name).about(inside)
+}
+
+fn place(root: BorrowedFd<'_>, inside: &str, kind: Kind) -> Result<OwnedFd, Errno> {
+    let (parent, name) = parent(root, inside)?;
+    let made = match kind {
+        Kind::Directory => mkdirat(parent.as_fd(), name, Mode::from_raw_mode(0o755)),
+        Kind::OpenDirectory => mkdirat(parent.as_fd(), name, Mode::from_raw_mode(0o1777)),
+        Kind::File => mknodat(parent.as_fd(), name, FileType::RegularFile, Mode::from_raw_mode(0o644), 0),
+    };
+    match made {
+        Ok(()) | Err(Errno::EXIST) => open_place(parent.as_fd(), name),
+        Err(errno) => Err(errno),
     }
-    for (end, _) in inside.match_indices('/').chain([(inside.len(), "")]) {
-        match mkdirat(root, &inside[..end], Mode::from_raw_mode(0o755)) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(errno).about(inside),
+}
+
+/// The directory that `inside` is in, made with its own parents where missing, and the last name.
+fn parent<'r, 'i>(root: BorrowedFd<'r>, inside: &'i str) -> Result<(Parent<'r>, &'i str), Errno> {
+    let Some((above, name)) = inside.rsplit_once('/') else { return Ok((Parent::Root(root), inside)) };
+    match open_place(root, above) {
+        Ok(directory) => Ok((Parent::Below(directory), name)),
+        Err(Errno::NOENT) => place(root, above, Kind::Directory).map(|made| (Parent::Below(made), name)),
+        Err(errno) => Err(errno),
+    }
+}
+
+enum Parent<'r> {
+    Root(BorrowedFd<'r>),
+    Below(OwnedFd),
+}
+
+impl AsFd for Parent<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Root(root) => *root,
+            Self::Below(directory) => directory.as_fd(),
         }
     }
-    open_place(root, inside).about(inside)
-}
-
-fn file(root: BorrowedFd<'_>, inside: &str) -> Result<OwnedFd, Fault> {
-    if let Ok(place) = open_place(root, inside) {
-        return Ok(place);
-    }
-    create(root, inside)?;
-    open_place(root, inside).about(inside)
-}
-
-fn create(root: BorrowedFd<'_>, inside: &str) -> Result<OwnedFd, Fault> {
-    if let Some((parent, _)) = inside.rsplit_once('/') {
-        directory(root, parent)?;
-    }
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(root, inside, flags, Mode::from_raw_mode(0o644)).about(inside)
 }
 
 /// Never through a symbolic link: a workspace brings its own, and they may point anywhere.
-fn open_place(root: BorrowedFd<'_>, inside: &str) -> Result<OwnedFd, Errno> {
+fn open_place(directory: BorrowedFd<'_>, path: &str) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    openat2(root, inside, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
+    openat2(directory, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
+}
+
+fn write_file(root: BorrowedFd<'_>, inside: &str, content: &[u8]) -> Result<(), Errno> {
+    let (parent, name) = parent(root, inside)?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(parent.as_fd(), name, flags, Mode::from_raw_mode(0o644))?;
+    rustix::io::write(&file, content).map(drop)
 }
 
 fn make(root: BorrowedFd<'_>, entry: &Entry, taken: Taken) -> Result<(), Fault> {
     match (entry, taken) {
-        (Entry::Directory { inside }, _) => directory(root, inside).map(drop),
-        (Entry::Symlink { inside, target }, _) => {
-            if let Some((parent, _)) = inside.rsplit_once('/') {
-                directory(root, parent)?;
-            }
-            symlinkat(target.as_str(), root, inside.as_str()).about(inside)
-        }
-        (Entry::File { inside, content }, _) => {
-            let file = create(root, inside)?;
-            rustix::io::write(&file, content).about(inside).map(drop)
-        }
-        (Entry::Scratch { inside, size_bytes }, _) => {
-            attach(&memory(inside, *size_bytes, 0o1777)?, root, inside, Kind::Directory)
-        }
+        (Entry::Symlink { inside, target }, _) => symlink(root, inside, target),
+        (Entry::File { inside, content }, _) => write_file(root, inside, content).about(inside),
+        (Entry::Scratch { inside }, _) => scratch(root, inside),
         (Entry::Bind { inside, source, .. }, Taken::Mount(mount)) => {
             let kind = if source.is_directory() { Kind::Directory } else { Kind::File };
             attach(&mount, root, inside, kind)

@@ -41,9 +41,7 @@ fn take_one(entry: &Entry) -> Result<Taken, Fault> {
             upper: open(upper)?,
             work: open(work)?,
         }),
-        Entry::Directory { .. } | Entry::Symlink { .. } | Entry::File { .. } | Entry::Scratch { .. } => {
-            Ok(Taken::Nothing)
-        }
+        Entry::Symlink { .. } | Entry::File { .. } | Entry::Scratch { .. } => Ok(Taken::Nothing),
     }
 }
 
