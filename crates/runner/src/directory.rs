@@ -91,7 +91,17 @@ const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY
 impl Directory {
     /// Opens a directory of the file system, and finds out how to resolve paths beneath it.
     pub(crate) fn open(path: &Path) -> Result<Self, PathError> {
-        let descriptor = rustix::fs::open(path, LOCATE_DIRECTORY, Mode::empty())
+        Self::open_with(path, LOCATE_DIRECTORY)
+    }
+
+    /// The same, for a name that a step could have made a link; no link is followed beneath it either.
+    pub(crate) fn open_no_link(path: &Path) -> Result<Self, PathError> {
+        let opened = Self::open_with(path, LOCATE_DIRECTORY | OFlags::NOFOLLOW)?;
+        Ok(opened.with_symlinks(Symlinks::Refused))
+    }
+
+    fn open_with(path: &Path, flags: OFlags) -> Result<Self, PathError> {
+        let descriptor = rustix::fs::open(path, flags, Mode::empty())
             .map_err(|error| PathError::io("open directory", path, error))?;
         // Old kernels don't know the call, and some seccomp policies answer for them in other words.
         let probe =
@@ -251,6 +261,11 @@ impl PathError {
     /// Whether there is something else where a directory was meant to be.
     pub(crate) fn is_no_directory(&self) -> bool {
         self.errno() == Some(Errno::NOTDIR)
+    }
+
+    /// Whether there is nothing of that name.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.errno() == Some(Errno::NOENT)
     }
 
     fn errno(&self) -> Option<Errno> {
