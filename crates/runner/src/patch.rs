@@ -7,12 +7,15 @@
 //! Absent on purpose: file access (the caller brings a [`Tree`](plan::Tree) and carries the plan out), clocks,
 //! fuzz, `-R`, `--3way`, whitespace repair, binary patches.
 
+pub mod hunk;
 mod limits;
 mod mode;
 pub mod name;
+pub mod parse;
 mod refusal;
 
 pub use limits::Limits;
 pub use mode::FileMode;
 pub use name::RelativeName;
+pub use parse::{ParseError, Patch, parse};
 pub use refusal::{Excerpt, Refusal};
