@@ -7,6 +7,7 @@
 //! Absent on purpose: file access (the caller brings a [`Tree`](plan::Tree) and carries the plan out), clocks,
 //! fuzz, `-R`, `--3way`, whitespace repair, binary patches.
 
+pub mod apply;
 pub mod hunk;
 mod limits;
 mod mode;
