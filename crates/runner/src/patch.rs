@@ -13,10 +13,12 @@ mod limits;
 mod mode;
 pub mod name;
 pub mod parse;
+pub mod plan;
 mod refusal;
 
 pub use limits::Limits;
 pub use mode::FileMode;
 pub use name::RelativeName;
 pub use parse::{ParseError, Patch, parse};
+pub use plan::{Plan, PlanError, Tree, plan};
 pub use refusal::{Excerpt, Refusal};
