@@ -23,7 +23,7 @@ impl RelativeName {
 
     /// Checks a name as it would be looked up, after stripping.
     pub fn new(name: &[u8]) -> Result<Self, Refusal> {
-        refuse_escape(name)?;
+        refuse_hostile(name)?;
         if let Some(defect) = defect(name) {
             return Err(Refusal::UnsafeName { name: Excerpt::of(name), defect });
         }
@@ -65,9 +65,12 @@ impl fmt::Debug for RelativeName {
     }
 }
 
-/// Refuses a name that is absolute or has a `..`; also for names before stripping, where git would just cut
-/// the offending part off. Whoever writes such a name has no business in this workspace.
-pub(super) fn refuse_escape(name: &[u8]) -> Result<(), Refusal> {
+/// Refuses a name that is absolute, or has a `..` or a NUL; also for names before stripping, where git would just
+/// cut the offending part off. Whoever writes such a name has no business in this workspace.
+pub(super) fn refuse_hostile(name: &[u8]) -> Result<(), Refusal> {
+    if memchr::memchr(0, name).is_some() {
+        return Err(Refusal::UnsafeName { name: Excerpt::of(name), defect: "has a NUL" });
+    }
     let escapes = name.first() == Some(&b'/')
         || (memchr::memmem::find(name, b"..").is_some()
             && name.split(|&byte| byte == b'/').any(|part| part == b".."));

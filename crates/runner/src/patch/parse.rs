@@ -18,6 +18,7 @@ use super::mode::FileMode;
 use super::name::RelativeName;
 use super::refusal::{Excerpt, Refusal};
 use cursor::Cursor;
+use field::RawName;
 pub(super) use field::is_space;
 
 /// A whole diff, read but not yet matched against any file.
@@ -133,6 +134,7 @@ pub fn parse_within<'a>(diff: &'a [u8], limits: &Limits) -> Result<Patch<'a>, Pa
         cursor: Cursor::new(diff),
         limits: *limits,
         strip: None,
+        leftover: None,
         patch: Patch { diff, files: Vec::new(), hunks: Vec::new() },
     };
     while let Some(header) = parser.next_header()? {
@@ -158,6 +160,8 @@ struct Parser<'a> {
     limits: Limits,
     /// Leading components to strip, once a plain header without any slash has told.
     strip: Option<usize>,
+    /// The name of a `diff --git` line that turned out to be text. Git forgets to forget it.
+    leftover: Option<RawName<'a>>,
     patch: Patch<'a>,
 }
 
@@ -258,6 +262,7 @@ impl Parser<'_> {
     }
 
     fn section(&mut self, mut header: Header) -> Result<(), ParseError> {
+        self.leftover = None;
         if self.patch.files.len() == self.limits.files {
             let max = self.limits.files;
             return Err(ParseError::TooLarge { line: header.line, what: "files", max });
@@ -291,7 +296,8 @@ impl Parser<'_> {
             return Err(self.refused(Refusal::Binary));
         }
         let changes_mode = matches!((header.old_mode, header.new_mode), (Some(old), Some(new)) if old != new);
-        if matches!(header.claim, Claim::Edit | Claim::EditOrCreate) && !changes_mode {
+        // A plain header is enough for git, though what it takes for one is a hunk's first four bytes.
+        if header.claim == Claim::Edit && !changes_mode {
             return Err(self.malformed(line, "a hunk (`@@ -1 +1 @@`), or a header that creates, deletes, renames, copies or changes the mode"));
         }
         Ok(())

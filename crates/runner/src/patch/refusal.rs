@@ -37,6 +37,9 @@ pub enum Refusal {
     /// The path, or one of its parents, is a symlink.
     #[error("path is, or passes through, a symlink")]
     Symlink,
+    /// The file to patch is a directory. Git would take it for a submodule, and do nothing.
+    #[error("path is a directory")]
+    Directory,
     /// The path is a device, FIFO, socket or the like.
     #[error("path is a special file")]
     SpecialFile,

@@ -172,9 +172,10 @@ impl<'t> Image<'t> {
         if gap.end_line - place.old_line < count {
             return Err(Mismatch { equal_len: 0 });
         }
-        let text = self.index.text();
-        let Match { old_len, lines_len } = compare(hunk, &text[place.byte..gap.end_byte])?;
-        if hunk.is_anchored_at_end() && place.byte + old_len != text.len() {
+        let text = &self.index.text()[place.byte..gap.end_byte];
+        let Match { old_len, lines_len } = compare(hunk, text)?;
+        // Line numbers can't tell at the end: an open old line also matches one that has its newline.
+        if hunk.is_anchored_at_end() && old_len != text.len() {
             return Err(Mismatch { equal_len: old_len });
         }
         Ok(Fit { place, lines_len, current_line: self.current_line(place) })

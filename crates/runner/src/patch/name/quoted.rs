@@ -1,20 +1,27 @@
 //! Names in double quotes with C escapes, as git writes those it finds unusual.
 
+/// Why a text doesn't start with a quoted name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotQuoted {
+    /// There is no quote, or an escape that C doesn't know.
+    Malformed,
+    /// The closing quote is missing.
+    Open,
+}
+
 /// Reads a quoted name at the start of `text`; returns it and what follows the closing quote.
-///
-/// `None` if `text` doesn't start with a well-formed quoted name.
-pub(crate) fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
-    let mut rest = text.strip_prefix(b"\"")?;
+pub(crate) fn unquote(text: &[u8]) -> Result<(Vec<u8>, &[u8]), NotQuoted> {
+    let mut rest = text.strip_prefix(b"\"").ok_or(NotQuoted::Malformed)?;
     let mut name = Vec::new();
     loop {
-        let plain = memchr::memchr2(b'"', b'\\', rest)?;
+        let plain = memchr::memchr2(b'"', b'\\', rest).ok_or(NotQuoted::Open)?;
         name.extend_from_slice(&rest[..plain]);
         let special = rest[plain];
         rest = &rest[plain + 1..];
         if special == b'"' {
-            return Some((name, rest));
+            return Ok((name, rest));
         }
-        let (byte, after) = escape(rest)?;
+        let (byte, after) = escape(rest).ok_or(NotQuoted::Malformed)?;
         name.push(byte);
         rest = after;
     }
@@ -64,9 +71,10 @@ mod tests {
     #[test]
     fn malformed_quoting_is_not_a_quoted_name() {
         for text in
-            [&br#"x"#[..], br#""x"#, br#""\q""#, br#""\400""#, br#""\18""#, br#""\08x""#, br#""\"#, b"\"\\3"]
+            [&b"x"[..], br#""\q""#, br#""\400""#, br#""\18""#, br#""\08x""#, br#""\"#, b"\"\\3", b"\"\\\n"]
         {
-            assert!(unquote(text).is_none(), "{:?}", text.escape_ascii().to_string());
+            assert_eq!(unquote(text), Err(NotQuoted::Malformed), "{:?}", text.escape_ascii().to_string());
         }
+        assert_eq!(unquote(b"\"x"), Err(NotQuoted::Open));
     }
 }

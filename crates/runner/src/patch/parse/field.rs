@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use crate::patch::name::{quoted::unquote, refuse_escape};
-use crate::patch::refusal::Refusal;
+use crate::patch::name::quoted::{NotQuoted, unquote};
+use crate::patch::name::refuse_hostile;
+use crate::patch::refusal::{Excerpt, Refusal};
 
 /// A name as it would be looked up, not yet checked; borrowed unless quotes or slashes had to be taken out.
 pub(super) type RawName<'a> = Cow<'a, [u8]>;
@@ -29,15 +30,22 @@ pub(super) fn name<'a>(
     end: End,
     shorter: Option<&[u8]>,
 ) -> Result<Option<RawName<'a>>, Refusal> {
-    if let Some((whole, _)) = unquote(text) {
-        refuse_escape(&whole)?;
-        // Git ignores `shorter` here, and reads a quoted name that is too short to strip as if unquoted.
-        if let Some(stripped) = strip_components(&whole, strip) {
-            return Ok(Some(Cow::Owned(squash_slashes(stripped).into_owned())));
+    match unquote(text) {
+        Ok((whole, _)) => {
+            refuse_hostile(&whole)?;
+            // Git ignores `shorter` here, and reads a quoted name that is too short to strip as if unquoted.
+            if let Some(stripped) = strip_components(&whole, strip) {
+                return Ok(Some(Cow::Owned(squash_slashes(stripped).into_owned())));
+            }
         }
+        // Git looks for the closing quote in the lines below.
+        Err(NotQuoted::Open) => {
+            return Err(Refusal::UnsafeName { name: Excerpt::of(text), defect: "has no closing quote" });
+        }
+        Err(NotQuoted::Malformed) => {}
     }
     let whole = unquoted(text, end);
-    refuse_escape(whole)?;
+    refuse_hostile(whole)?;
     let stripped = strip_components(whole, strip).filter(|name| !name.is_empty());
     Ok(match (stripped, shorter) {
         (Some(name), Some(shorter)) if name.len() > shorter.len() && name.starts_with(shorter) => {

@@ -65,13 +65,15 @@ enum Flaw {
 
 // === impl Parser ===
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
     /// Reads the header whose `diff --git` line is here; `None` if no known line follows, and then git takes
     /// that line for text.
     pub(super) fn git_header(&mut self) -> Result<Option<Header>, ParseError> {
         let start = self.cursor.clone();
         let first = self.cursor.peek_whole().unwrap_or_default();
-        let mut fields = Fields { strip: self.strip(), ..Fields::default() };
+        let leftover = &self.leftover;
+        let mut fields =
+            Fields { strip: self.strip(), old: leftover.clone(), new: leftover.clone(), ..Fields::default() };
         let names = &first[b"diff --git ".len().min(first.len())..];
         fields.shared = both_names::shared(names, fields.strip).map_err(|reason| self.refused(reason))?;
         self.cursor.step_over(first);
@@ -88,9 +90,11 @@ impl Parser<'_> {
             self.cursor.step_over(line);
         }
         let line = start.line_number();
+        let shared = fields.shared.clone();
         let header = fields.finish(line, first)?;
         if is_bare {
             self.cursor = start;
+            self.leftover = self.leftover.take().or(shared);
             return Ok(None);
         }
         Ok(Some(header))
@@ -207,7 +211,9 @@ fn check_name<'a>(
         };
     }
     if field::is_dev_null(text) {
-        return Err(Flaw::Malformed("`/dev/null` only after `new file mode` or `deleted file mode`"));
+        // Git takes this for a file `dev/null` in the workspace.
+        let defect = "needs a `new file mode` or `deleted file mode` line above it";
+        return Err(Flaw::Refused(Refusal::UnsafeName { name: Excerpt::of(text), defect }));
     }
     let name = field::name(text, strip, End::Tab, None)?;
     if known.is_none() {
@@ -223,10 +229,14 @@ fn check_name<'a>(
 fn mode(text: &[u8]) -> Result<FileMode, Flaw> {
     const ACCEPTED: Flaw = Flaw::Malformed("an octal mode, 100644 or 100755");
     let text = text.trim_ascii_start();
-    let digits = text.strip_prefix(b"+").unwrap_or(text);
+    // A sign is read as C's `strtoul` does; what a negative mode would come to is no mode anyway.
+    let (sign, digits) = text.split_at(usize::from(matches!(text.first(), Some(b'+' | b'-'))));
     let end = digits.iter().position(|byte| !matches!(byte, b'0'..=b'7')).unwrap_or(digits.len());
     if end == 0 || !digits.get(end).is_some_and(|&next| field::is_space(next)) {
         return Err(ACCEPTED);
+    }
+    if sign == b"-" {
+        return Err(Flaw::Refused(Refusal::Mode { mode: u32::MAX }));
     }
     // Saturating: a number that large is no file's mode, and git would read its lower bits.
     let bits = digits[..end].iter().fold(0u64, |bits, digit| {

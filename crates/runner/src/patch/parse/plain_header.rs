@@ -13,7 +13,7 @@ impl Parser<'_> {
         let mut ahead = self.cursor.clone();
         ahead.step_over(old_line);
         let Some(new_line) = ahead.peek().filter(|line| line.starts_with(b"+++ ")) else { return Ok(None) };
-        if ahead.rest().len() < new_line.len() + Self::SHORTEST_HUNK {
+        if self.cursor.rest().len() < new_line.len() + Self::SHORTEST_HUNK {
             return Ok(None);
         }
         ahead.step_over(new_line);
@@ -30,19 +30,25 @@ impl Parser<'_> {
             ));
         };
         let name = RelativeName::new(&name).map_err(|reason| self.refused(reason))?;
+        let (claim, names) = match (claim, &self.leftover) {
+            (Claim::Create, None) => (claim, Names::New(name)),
+            (Claim::Delete, None) => (claim, Names::Old(name)),
+            (_, None) => (claim, Names::Both { old: name.clone(), new: name }),
+            // Git aborts on a created file with an old name.
+            (Claim::Create, Some(_)) => {
+                return Err(
+                    self.malformed(old_line, "a file to create only without a lone `diff --git` line above")
+                );
+            }
+            (Claim::Delete, Some(leftover)) => {
+                let new = RelativeName::new(leftover).map_err(|reason| self.refused(reason))?;
+                (claim, Names::Both { old: name, new })
+            }
+            (_, Some(_)) => (Claim::Edit, Names::Both { old: name.clone(), new: name }),
+        };
         let line = self.cursor.line_number();
         self.cursor = ahead;
-        Ok(Some(Header {
-            line,
-            claim,
-            names: match claim {
-                Claim::Create => Names::New(name),
-                Claim::Delete => Names::Old(name),
-                _ => Names::Both { old: name.clone(), new: name },
-            },
-            old_mode: None,
-            new_mode: None,
-        }))
+        Ok(Some(Header { line, claim, names, old_mode: None, new_mode: None }))
     }
 
     /// Names without a slash can't lose a component: the first such header settles that nothing is stripped,

@@ -84,10 +84,23 @@ impl<'p, T: Tree> Planner<'p, T> {
             Some(Kind::File(mode)) => Ok(Source { mode, origin: Origin::Tree(bytes) }),
             Some(kind) => Err(not_a_file(file, old, kind)),
             None if file.claim == Claim::EditOrCreate => {
+                self.check_absence(file, old)?;
                 Ok(Source { mode: FileMode::default(), origin: Origin::Nothing })
             }
             None => Err(unfit(file, old, Unfit::Missing)),
         }
+    }
+
+    /// What is below a file isn't merely missing, even if the patch removes that file.
+    fn check_absence(&mut self, file: &FileDiff, old: &RelativeName) -> Result<(), PlanError> {
+        for above in old.ancestors() {
+            if let Some(Kind::File(_)) =
+                self.tree.kind(&above).map_err(|source| unreadable(&above, source))?
+            {
+                return Err(unfit(file, old, Unfit::FileAbove { file: above }));
+            }
+        }
+        Ok(())
     }
 
     /// Checks that the new file may be put where it's meant to go; returns what is there now.
@@ -156,7 +169,7 @@ pub(super) fn not_a_file(file: &FileDiff, path: &RelativeName, kind: Kind) -> Pl
     let reason = match kind {
         Kind::Symlink => Refusal::Symlink,
         Kind::Special => Refusal::SpecialFile,
-        Kind::Directory | Kind::File(_) => return unfit(file, path, Unfit::Directory),
+        Kind::Directory | Kind::File(_) => Refusal::Directory,
     };
     PlanError::Refused { line: file.line, path: path.clone(), reason }
 }

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::patch::name::{quoted::unquote, refuse_escape};
+use crate::patch::name::{quoted::unquote, refuse_hostile};
 use crate::patch::parse::field::{RawName, is_space, strip_components};
 use crate::patch::refusal::Refusal;
 
@@ -23,10 +23,10 @@ pub(super) fn shared(line: &[u8], strip: usize) -> Result<Option<RawName<'_>>, R
 /// If the first name is quoted, so must be the second: git never matches an unquoted one, whose newline it
 /// forgets to take off.
 fn first_quoted(line: &[u8], strip: usize) -> Result<Option<RawName<'_>>, Refusal> {
-    let Some((first, rest)) = unquote(line) else { return Ok(None) };
-    let Some((second, _)) = unquote(rest.trim_ascii_start()) else { return Ok(None) };
-    refuse_escape(&first)?;
-    refuse_escape(&second)?;
+    let Ok((first, rest)) = unquote(line) else { return Ok(None) };
+    let Ok((second, _)) = unquote(rest.trim_ascii_start()) else { return Ok(None) };
+    refuse_hostile(&first)?;
+    refuse_hostile(&second)?;
     let name = relative(&first, strip);
     let agrees = name.is_some() && name == relative(&second, strip);
     Ok(name.filter(|_| agrees).map(|name| Cow::Owned(name.to_vec())))
@@ -34,13 +34,13 @@ fn first_quoted(line: &[u8], strip: usize) -> Result<Option<RawName<'_>>, Refusa
 
 fn second_quoted(line: &[u8], quote: usize, strip: usize) -> Result<Option<RawName<'_>>, Refusal> {
     let Some(first) = relative(line, strip) else { return Ok(None) };
-    let Some((second, _)) = unquote(&line[quote..]) else { return Ok(None) };
-    refuse_escape(&second)?;
+    let Ok((second, _)) = unquote(&line[quote..]) else { return Ok(None) };
+    refuse_hostile(&second)?;
     let Some(name) = relative(&second, strip) else { return Ok(None) };
     let before_quote = first.len().saturating_sub(line.len() - quote);
     let agrees = name.len() < before_quote && first.starts_with(name) && is_space(first[name.len()]);
     if agrees {
-        refuse_escape(&line[..line.len() - first.len() + name.len()])?;
+        refuse_hostile(&line[..line.len() - first.len() + name.len()])?;
     }
     Ok(agrees.then(|| Cow::Owned(name.to_vec())))
 }
@@ -63,8 +63,8 @@ fn unquoted(line: &[u8], strip: usize) -> Result<Option<RawName<'_>>, Refusal> {
         let is_absolute = rest.get(blank + 1) == Some(&b'/');
         let second = &rest[second_at..];
         if !is_absolute && second.len() == blank && rest.starts_with(second) {
-            refuse_escape(&line[..line.len() - rest.len() + blank])?;
-            refuse_escape(&rest[blank + 1..])?;
+            refuse_hostile(&line[..line.len() - rest.len() + blank])?;
+            refuse_hostile(&rest[blank + 1..])?;
             return Ok(Some(Cow::Borrowed(second)));
         }
     }

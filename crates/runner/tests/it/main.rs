@@ -1,0 +1,4 @@
+//! Integration tests of the runner, in one binary.
+
+#[cfg(test)]
+mod patch_against_git;
