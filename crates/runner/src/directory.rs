@@ -160,7 +160,7 @@ impl Directory {
     }
 
     /// Opens what holds `path`, and says what `path` is called there.
-    fn locate_parent<'p>(&self, path: &'p Path) -> Result<(OwnedFd, &'p Path), PathError> {
+    pub(crate) fn locate_parent<'p>(&self, path: &'p Path) -> Result<(OwnedFd, &'p Path), PathError> {
         let name = path.file_name().ok_or_else(|| PathError::IsDirectory { path: path.to_owned() })?;
         let parent = self.resolve(path.parent().unwrap_or(Path::new("")), LOCATE_DIRECTORY)?;
         Ok((parent, Path::new(name)))
@@ -268,7 +268,8 @@ impl PathError {
         self.errno() == Some(Errno::NOENT)
     }
 
-    fn errno(&self) -> Option<Errno> {
+    /// What the kernel said, if it was the kernel.
+    pub(crate) fn errno(&self) -> Option<Errno> {
         match self {
             Self::Io { source, .. } => Errno::from_io_error(source),
             _ => None,

@@ -4,7 +4,10 @@
 mod commands;
 #[cfg(test)]
 mod nothing_is_left_running;
+#[cfg(test)]
 mod patch_against_git;
+#[cfg(test)]
+mod patches;
 #[cfg(test)]
 mod result_and_exit_code;
 #[cfg(test)]
