@@ -23,6 +23,8 @@ pub(crate) enum Interrupted {
     JobOutOfTime { limit: Duration },
     #[error("the step ran longer than its timeout_seconds ({} s)", limit.as_secs())]
     StepOutOfTime { limit: Duration },
+    #[error("collecting the artifacts took longer than {} s", limit.as_secs())]
+    CollectingOutOfTime { limit: Duration },
     #[error("the runner was asked to stop")]
     Canceled,
 }
@@ -31,6 +33,7 @@ pub(crate) enum Interrupted {
 enum Whose {
     Job,
     Step,
+    Collecting,
 }
 
 // === impl Deadline ===
@@ -39,6 +42,11 @@ impl<'c> Deadline<'c> {
     /// The deadline of a job that starts now.
     pub(crate) fn of_job(limit: Duration, cancellation: &'c Cancellation) -> Self {
         Self { at: Instant::now() + limit, limit, whose: Whose::Job, cancellation }
+    }
+
+    /// The deadline of collecting what is kept, which is done also for a job that ran out of time.
+    pub(crate) fn of_collecting(limit: Duration, cancellation: &'c Cancellation) -> Self {
+        Self { at: Instant::now() + limit, limit, whose: Whose::Collecting, cancellation }
     }
 
     /// The deadline of a step that starts now: its own, unless the job's comes first.
@@ -68,6 +76,7 @@ impl<'c> Deadline<'c> {
             (true, _) => Ok(()),
             (false, Whose::Job) => Err(Interrupted::JobOutOfTime { limit: self.limit }),
             (false, Whose::Step) => Err(Interrupted::StepOutOfTime { limit: self.limit }),
+            (false, Whose::Collecting) => Err(Interrupted::CollectingOutOfTime { limit: self.limit }),
         }
     }
 }
@@ -76,6 +85,7 @@ impl Fault for Interrupted {
     fn code(&self) -> FailureCode {
         match self {
             Self::JobOutOfTime { .. } | Self::StepOutOfTime { .. } => FailureCode::Timeout,
+            Self::CollectingOutOfTime { .. } => FailureCode::ConstraintViolation,
             Self::Canceled => FailureCode::Canceled,
         }
     }

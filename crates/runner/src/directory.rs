@@ -91,7 +91,17 @@ const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY
 impl Directory {
     /// Opens a directory of the file system, and finds out how to resolve paths beneath it.
     pub(crate) fn open(path: &Path) -> Result<Self, PathError> {
-        let descriptor = rustix::fs::open(path, LOCATE_DIRECTORY, Mode::empty())
+        Self::open_with(path, LOCATE_DIRECTORY)
+    }
+
+    /// The same, for a name that a step could have made a link; no link is followed beneath it either.
+    pub(crate) fn open_no_link(path: &Path) -> Result<Self, PathError> {
+        let opened = Self::open_with(path, LOCATE_DIRECTORY | OFlags::NOFOLLOW)?;
+        Ok(opened.with_symlinks(Symlinks::Refused))
+    }
+
+    fn open_with(path: &Path, flags: OFlags) -> Result<Self, PathError> {
+        let descriptor = rustix::fs::open(path, flags, Mode::empty())
             .map_err(|error| PathError::io("open directory", path, error))?;
         // Old kernels don't know the call, and some seccomp policies answer for them in other words.
         let probe =
@@ -150,7 +160,7 @@ impl Directory {
     }
 
     /// Opens what holds `path`, and says what `path` is called there.
-    fn locate_parent<'p>(&self, path: &'p Path) -> Result<(OwnedFd, &'p Path), PathError> {
+    pub(crate) fn locate_parent<'p>(&self, path: &'p Path) -> Result<(OwnedFd, &'p Path), PathError> {
         let name = path.file_name().ok_or_else(|| PathError::IsDirectory { path: path.to_owned() })?;
         let parent = self.resolve(path.parent().unwrap_or(Path::new("")), LOCATE_DIRECTORY)?;
         Ok((parent, Path::new(name)))
@@ -253,7 +263,13 @@ impl PathError {
         self.errno() == Some(Errno::NOTDIR)
     }
 
-    fn errno(&self) -> Option<Errno> {
+    /// Whether there is nothing of that name.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.errno() == Some(Errno::NOENT)
+    }
+
+    /// What the kernel said, if it was the kernel.
+    pub(crate) fn errno(&self) -> Option<Errno> {
         match self {
             Self::Io { source, .. } => Errno::from_io_error(source),
             _ => None,

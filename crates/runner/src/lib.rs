@@ -10,6 +10,7 @@
 
 pub mod patch;
 
+mod artifacts;
 mod cancellation;
 mod content;
 mod deadline;
@@ -19,6 +20,7 @@ mod glob;
 mod invocation;
 mod job_document;
 mod log;
+mod network_need;
 mod own_process;
 mod process;
 mod result_file;

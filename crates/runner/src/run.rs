@@ -6,6 +6,7 @@
 mod outlet;
 mod record;
 
+use crate::artifacts::{self, Collected};
 use crate::deadline::Deadline;
 use crate::directory::{Directory, Symlinks};
 use crate::fault::{Fault, explain};
@@ -105,7 +106,7 @@ fn work(options: &Options, log: &Log<'_>, result: &mut JobResult) -> Result<(), 
     carry_out(&admitted, options, log, &cancellation, result)
 }
 
-/// Carries out the steps in order, up to the first that fails.
+/// Carries out an admitted job: its steps, then the collecting of what is kept.
 fn carry_out(
     admitted: &Admitted,
     options: &Options,
@@ -132,9 +133,25 @@ fn carry_out(
         progress: options.progress,
         fence_is_missing: Cell::new(false),
     };
+    // For the steps' convenience; what they don't find they can make.
+    let _ = std::fs::create_dir_all(&artifacts_path);
     log.write(Event::JobStarted { steps: admitted.job().steps.len() });
-    for (index, step) in admitted.job().steps.iter().enumerate() {
-        let ended = record::carry_out(step, index, &surroundings, &deadline);
+    let outcome = carry_out_steps(&surroundings, &deadline, result);
+    let collected = collect(&surroundings, cancellation, result);
+    if let (Err(_), Err(failure)) = (&outcome, &collected) {
+        log.warn(format!("not every artifact is kept: {}", failure.message));
+    }
+    outcome.and(collected)
+}
+
+/// Carries out the steps in order, up to the first that fails.
+fn carry_out_steps(
+    surroundings: &Surroundings<'_>,
+    deadline: &Deadline<'_>,
+    result: &mut JobResult,
+) -> Result<(), Failure> {
+    for (index, step) in surroundings.admitted.job().steps.iter().enumerate() {
+        let ended = record::carry_out(step, index, surroundings, deadline);
         record::add_usage(&mut result.resource_usage, ended.usage);
         result.steps.push(ended.entry);
         if let Some(failure) = ended.failure {
@@ -142,4 +159,24 @@ fn carry_out(
         }
     }
     Ok(())
+}
+
+/// Finds and hashes what is kept, of a job that failed too.
+fn collect(
+    surroundings: &Surroundings<'_>,
+    cancellation: &Cancellation,
+    result: &mut JobResult,
+) -> Result<(), Failure> {
+    let deadline = Deadline::of_collecting(artifacts::TIME_LIMIT, cancellation);
+    let mut collected = Collected::default();
+    let folder = collected.add_folder(surroundings.artifacts_path, &deadline);
+    let named = collected.add_named(surroundings.admitted.artifacts(), &surroundings.workspace, &deadline);
+    if collected.left_out > 0 {
+        let left_out = collected.left_out;
+        surroundings
+            .log
+            .warn(format!("{left_out} links or special files in the artifacts folder are not kept"));
+    }
+    result.artifacts = collected.artifacts;
+    folder.and(named).map_err(|error| error.failure())
 }

@@ -1,5 +1,6 @@
 //! Carrying out steps (`spec/1 §Step Types`). One file for each type, named like it.
 
+mod apply_unified_diff;
 mod list_tree;
 mod read_file;
 mod run_command;
@@ -64,8 +65,8 @@ pub(crate) fn carry_out(
         Action::ReadFile(read) => read_file::carry_out(read, surroundings, deadline),
         Action::ListTree(list) => list_tree::carry_out(list, surroundings, deadline).into(),
         Action::SearchFiles(search) => search_files::carry_out(search, surroundings, deadline).into(),
-        Action::ApplyUnifiedDiff(_) => {
-            Ended::failed(Failure::new(FailureCode::InternalError, "not built yet"))
+        Action::ApplyUnifiedDiff(apply) => {
+            apply_unified_diff::carry_out(apply, surroundings, deadline).into()
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::deadline::Deadline;
 use crate::directory::PathError;
 use crate::fault::Fault;
 use crate::log::Progress;
+use crate::network_need::{self, Unreached};
 use crate::process::{self, Ending, Order, Outcome, SpawnError};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::step::run_command::RunCommand;
@@ -86,7 +87,7 @@ fn variables(
 
 fn conclude(outcome: Outcome, surroundings: &Surroundings<'_>) -> Ended {
     report(&outcome, surroundings);
-    let failure = failure_of(&outcome, surroundings.max_output());
+    let failure = failure_of(&outcome, surroundings);
     let usage = outcome.usage;
     let truncated = Truncated { stdout: outcome.stdout.truncated, stderr: outcome.stderr.truncated };
     let (stdout, stderr) = (outcome.stdout.into_content(), outcome.stderr.into_content());
@@ -115,7 +116,8 @@ fn report(outcome: &Outcome, surroundings: &Surroundings<'_>) {
     }
 }
 
-fn failure_of(outcome: &Outcome, cap: usize) -> Option<Failure> {
+fn failure_of(outcome: &Outcome, surroundings: &Surroundings<'_>) -> Option<Failure> {
+    let cap = surroundings.max_output();
     if let Ending::Interrupted(interrupted) = outcome.ending {
         return Some(interrupted.failure());
     }
@@ -131,7 +133,21 @@ fn failure_of(outcome: &Outcome, cap: usize) -> Option<Failure> {
         (None, Some(signal)) => format!("was ended by signal {signal}"),
         (None, None) => "ended in an unknown way".to_owned(),
     };
-    Some(Failure::new(FailureCode::StepFailed, how))
+    let unreached = network_need::find([&outcome.stdout.bytes, &outcome.stderr.bytes]);
+    Some(match unreached {
+        Some(unreached) => needs_network(&unreached, &how, surroundings),
+        None => Failure::new(FailureCode::StepFailed, how),
+    })
+}
+
+/// The failure of a program that could not reach a host outside.
+fn needs_network(unreached: &Unreached, how: &str, surroundings: &Surroundings<'_>) -> Failure {
+    let host = unreached.host.as_deref().unwrap_or("a host outside");
+    let message = match surroundings.admitted.job().constraints.ext_net_allowed {
+        true => format!("could not reach {host} ({how})"),
+        false => format!("needs {host}, and this job has no external network access ({how})"),
+    };
+    Failure::new(FailureCode::ExtNetRequired, message)
 }
 
 // === impl RunCommandError ===

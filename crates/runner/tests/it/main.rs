@@ -1,9 +1,13 @@
-//! What `cynode-sba` promises, tried on the real binary.
+//! What `cynode-sba` promises, tried on the real binary; and what the patch engine promises, against the real git.
 
 #[cfg(test)]
 mod commands;
 #[cfg(test)]
 mod nothing_is_left_running;
+#[cfg(test)]
+mod patch_against_git;
+#[cfg(test)]
+mod patches;
 #[cfg(test)]
 mod result_and_exit_code;
 #[cfg(test)]

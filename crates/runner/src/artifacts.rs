@@ -1,0 +1,169 @@
+//! Finding and hashing the files that are kept: everything in the artifacts folder, and what the job names.
+//!
+//! At most 10 000 files, and a minute for all of them; more than that fails the job. No symbolic link is followed, and
+//! what is no regular file is left out. Sizes and hashes are those of the bytes that were read.
+
+use crate::deadline::{Deadline, Interrupted};
+use crate::directory::{Directory, PathError, RegularFile};
+use crate::fault::{Fault, code_of_io};
+use crate::walk::{self, Route, WalkError};
+use belljar_contract::failure::FailureCode;
+use belljar_contract::path::{WORKSPACE, WorkspacePath};
+use belljar_contract::result::Artifact;
+use belljar_contract::result::output::EntryKind;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fmt::Write;
+use std::io::{self, Read};
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The artifacts folder as the job sees it, whatever directory it really is.
+const ARTIFACTS: &str = "/job/artifacts";
+
+/// How many files are kept at most.
+const MAX_ARTIFACTS: usize = 10_000;
+
+/// How long finding and hashing them may take.
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(60);
+
+/// The files kept, as far as collecting them went.
+#[derive(Debug, Default)]
+pub(crate) struct Collected {
+    /// Those of the folder in the order of their paths, then those that the job names in the order of theirs.
+    pub(crate) artifacts: Vec<Artifact>,
+    /// How many links and special files of the folder were left out.
+    pub(crate) left_out: usize,
+}
+
+/// Why files are missing among those kept.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CollectError {
+    #[error("the artifact {path} can't be kept")]
+    Named {
+        path: WorkspacePath,
+        #[source]
+        source: PathError,
+    },
+    #[error("an artifact can't be opened")]
+    Open(#[source] PathError),
+    #[error("cannot read the artifact {}", path.display())]
+    Read {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("an artifact has a name that is no text: {}", path.display())]
+    Unnameable { path: PathBuf },
+    #[error("more than {MAX_ARTIFACTS} artifacts")]
+    TooMany,
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+}
+
+// === impl Collected ===
+
+impl Collected {
+    /// Adds the files of the artifacts folder, if there is one.
+    pub(crate) fn add_folder(&mut self, folder: &Path, deadline: &Deadline<'_>) -> Result<(), CollectError> {
+        let directory = match Directory::open_no_link(folder) {
+            Err(error) if error.is_absent() => return Ok(()),
+            other => other.map_err(CollectError::Open)?,
+        };
+        let mut paths = BTreeSet::new();
+        let route = Route { max_depth: usize::MAX, targets: false, sizes: false };
+        let walked = walk::walk(&directory, route, deadline, |met| {
+            match met.kind {
+                EntryKind::File => drop(paths.insert(PathBuf::from(OsStr::from_bytes(met.path)))),
+                EntryKind::Directory => {}
+                EntryKind::Symlink | EntryKind::Other => self.left_out += 1,
+            }
+            if paths.len() > MAX_ARTIFACTS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        walked.map_err(|error| match error {
+            WalkError::Path(error) => CollectError::Open(error),
+            WalkError::Interrupted(interrupted) => interrupted.into(),
+        })?;
+        for path in paths {
+            let opened = directory.open_listed_file(&path).map_err(CollectError::Open)?;
+            let text = path.to_str().ok_or_else(|| CollectError::Unnameable { path: path.clone() })?;
+            self.add(format!("{ARTIFACTS}/{text}"), opened, deadline)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the files of the workspace that the job names. Goes on after one that is missing, and reports the first.
+    pub(crate) fn add_named(
+        &mut self,
+        named: &[WorkspacePath],
+        workspace: &Directory,
+        deadline: &Deadline<'_>,
+    ) -> Result<(), CollectError> {
+        let mut first_missing = Ok(());
+        let workspace = workspace.subdirectory(Path::new("")).map_err(CollectError::Open)?;
+        for path in named.iter().collect::<BTreeSet<_>>() {
+            match workspace.open_file(Path::new(path.as_str())) {
+                Ok(file) => self.add(format!("{WORKSPACE}/{}", path.as_str()), file, deadline)?,
+                Err(source) => {
+                    first_missing =
+                        first_missing.and(Err(CollectError::Named { path: path.clone(), source }));
+                }
+            }
+        }
+        first_missing
+    }
+
+    fn add(
+        &mut self,
+        path: String,
+        mut opened: RegularFile,
+        deadline: &Deadline<'_>,
+    ) -> Result<(), CollectError> {
+        const BUFFER_BYTES: usize = 256 << 10;
+        if self.artifacts.len() >= MAX_ARTIFACTS {
+            return Err(CollectError::TooMany);
+        }
+        let mut hash = Sha256::new();
+        let mut size_bytes: u64 = 0;
+        let mut buffer = vec![0; BUFFER_BYTES];
+        loop {
+            deadline.check()?;
+            match opened.file.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(read) => {
+                    hash.update(&buffer[..read]);
+                    size_bytes += u64::try_from(read).unwrap_or(0);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => return Err(CollectError::Read { path: path.into(), source }),
+            }
+        }
+        self.artifacts.push(Artifact { path, sha256: in_hexadecimal(&hash.finalize()), size_bytes });
+        Ok(())
+    }
+}
+
+fn in_hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string can't fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+// === impl CollectError ===
+
+impl Fault for CollectError {
+    fn code(&self) -> FailureCode {
+        match self {
+            Self::Named { .. } | Self::Unnameable { .. } => FailureCode::StepFailed,
+            Self::Open(error) => error.code(),
+            Self::Read { source, .. } => code_of_io(source),
+            Self::TooMany => FailureCode::ConstraintViolation,
+            Self::Interrupted(interrupted) => interrupted.code(),
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! How much work and memory one patch may cost.
+
+/// Bounds on one patch, so that a hostile diff ends in an error instead of using up the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Size of the diff in bytes; at most 4 GiB are ever read. Default 64 MiB.
+    pub diff_bytes: usize,
+    /// File sections in the diff. Default 100,000.
+    pub files: usize,
+    /// Hunks in the diff, over all files. Default 500,000, each holding some 70 bytes of memory.
+    pub hunks: usize,
+    /// Bytes of new content a plan may hold at one time, in all files together. Default 64 MiB.
+    pub result_bytes: usize,
+    /// Places looked at for hunks that aren't where they should be, each costing 10 to 20 ns. Default 2^26.
+    pub search_steps: u64,
+}
+
+// === impl Limits ===
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            diff_bytes: 64 << 20,
+            files: 100_000,
+            hunks: 500_000,
+            result_bytes: 64 << 20,
+            search_steps: 1 << 26,
+        }
+    }
+}

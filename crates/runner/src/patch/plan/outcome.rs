@@ -1,0 +1,171 @@
+//! What sections made, and what that comes to for each file.
+
+use std::mem;
+
+use super::section::Origin;
+use super::tree::Kind;
+use super::{After, Change, Content, Plan, PlanError, Planner, SeenAs, What};
+use crate::patch::apply::HunkPlace;
+use crate::patch::name::RelativeName;
+use crate::patch::parse::{Claim, FileDiff};
+
+/// What one section made.
+#[derive(Debug)]
+pub(super) struct Outcome<'p> {
+    pub(super) file: &'p FileDiff,
+    pub(super) what: What,
+    pub(super) after: After,
+    pub(super) places: Vec<HunkPlace>,
+    /// What is in the tree where the result goes.
+    pub(super) there: Option<Kind>,
+}
+
+/// A file that sections remove, even if others write it again.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Removal {
+    /// The last section that removes it.
+    pub(super) section: usize,
+    /// Whether that section also removes directories it empties.
+    pub(super) prunes: bool,
+    /// Whether it is in the tree, rather than made by the patch itself.
+    is_in_tree: bool,
+}
+
+// === impl Planner ===
+
+impl<'p, T> Planner<'p, T> {
+    /// Notes what a section made of what it found in `origin`.
+    pub(super) fn record(&mut self, mut outcome: Outcome<'p>, origin: &Origin) -> Result<(), PlanError> {
+        let number = self.results.len();
+        let file = outcome.file;
+        self.grow(&outcome)?;
+        if let (Origin::Result(earlier), true) = (origin, is_in_place(file)) {
+            outcome.continue_from(&mut self.results[*earlier]);
+        }
+        self.note_removal(file, number, matches!(origin, Origin::Tree(_)));
+        if let Some(new) = file.names.target() {
+            let path = self.paths.entry(new).or_default();
+            path.seen_as = SeenAs::Result(number);
+            if file.claim != Claim::Delete
+                && let Some(superseded) = path.written.replace(number)
+            {
+                let content =
+                    mem::replace(&mut self.results[superseded].after.content, Content::Bytes(Vec::new()));
+                self.result_bytes -= content.held_bytes();
+            }
+        }
+        if let Some(old) = file.names.source()
+            && (file.names.target().is_none() || file.claim == Claim::Rename)
+        {
+            self.paths.entry(old).or_default().seen_as = SeenAs::Removed;
+        }
+        self.results.push(outcome);
+        Ok(())
+    }
+
+    fn note_removal(&mut self, file: &'p FileDiff, section: usize, is_in_tree: bool) {
+        let prunes = matches!(file.claim, Claim::Delete | Claim::Rename);
+        let moves = matches!(file.claim, Claim::Edit | Claim::EditOrCreate) && !is_in_place(file);
+        if let Some(old) = file.names.source()
+            && (prunes || moves)
+        {
+            let removal = self.removals.entry(old).or_default();
+            *removal = Removal { section, prunes, is_in_tree: removal.is_in_tree || is_in_tree };
+        }
+    }
+
+    fn grow(&mut self, outcome: &Outcome<'_>) -> Result<(), PlanError> {
+        self.result_bytes += outcome.after.content.held_bytes();
+        if self.result_bytes > self.max_result_bytes {
+            return Err(PlanError::TooLarge { line: outcome.file.line, max: self.max_result_bytes });
+        }
+        Ok(())
+    }
+
+    /// The removal of a file that is in the tree and won't be written again.
+    pub(super) fn final_removal(&self, path: &RelativeName) -> Option<Removal> {
+        let is_written = self.paths.get(path).is_some_and(|path| path.written.is_some());
+        self.removals.get(path).copied().filter(|removal| removal.is_in_tree && !is_written)
+    }
+
+    /// Whether what section `number` made is what its new name will hold.
+    pub(super) fn is_final(&self, number: usize, new: &RelativeName) -> bool {
+        self.paths.get(new).is_some_and(|path| path.written == Some(number))
+    }
+
+    fn is_deleted_by(&self, number: usize, file: &FileDiff, old: &RelativeName) -> bool {
+        let removal = self.final_removal(old);
+        file.claim == Claim::Delete && removal.is_some_and(|removal| removal.section == number)
+    }
+
+    /// What all sections come to.
+    pub(super) fn into_plan(mut self) -> Plan {
+        let mut removed: Vec<(usize, RelativeName)> = Vec::new();
+        for path in self.removals.keys() {
+            if let Some(removal) = self.final_removal(path) {
+                removed.push((removal.section, (*path).clone()));
+            }
+        }
+        removed.sort_unstable();
+        let mut changes = Vec::with_capacity(self.results.len());
+        for (number, outcome) in mem::take(&mut self.results).into_iter().enumerate() {
+            let Outcome { file, what, after, places: hunks, .. } = outcome;
+            match (file.names.target(), file.names.source()) {
+                (Some(new), _) if self.is_final(number, new) => {
+                    changes.push(Change { path: new.clone(), what, after: Some(after), hunks });
+                }
+                (_, Some(old)) if self.is_deleted_by(number, file, old) => {
+                    changes.push(Change { path: old.clone(), what: What::Deleted, after: None, hunks });
+                }
+                _ => {}
+            }
+        }
+        Plan { changes, removed: removed.into_iter().map(|(_, path)| path).collect() }
+    }
+}
+
+// === impl Outcome ===
+
+impl<'p> Outcome<'p> {
+    pub(super) fn new(file: &'p FileDiff, after: After, places: Vec<HunkPlace>, there: Option<Kind>) -> Self {
+        let is_replaced = matches!(there, Some(Kind::File(_)));
+        let what = match (file.claim, file.names.source()) {
+            (Claim::Rename, Some(old)) => What::Renamed { from: old.clone() },
+            (Claim::Copy, Some(old)) => What::Copied { from: old.clone() },
+            (Claim::Edit | Claim::EditOrCreate, Some(old)) if !is_in_place(file) => {
+                What::Renamed { from: old.clone() }
+            }
+            (Claim::Edit, _) if places.is_empty() => What::ModeChanged,
+            (Claim::Delete, _) => What::Deleted,
+            _ if is_replaced => What::Modified,
+            _ => What::Created,
+        };
+        Self { file, what, after, places, there }
+    }
+
+    /// Makes this the sum of an earlier section and this one, both about the same file.
+    fn continue_from(&mut self, earlier: &mut Self) {
+        let changes_text = !self.places.is_empty();
+        self.places.splice(0..0, mem::take(&mut earlier.places));
+        self.what = match &earlier.what {
+            What::ModeChanged if changes_text => What::Modified,
+            What::Deleted => What::Modified,
+            what => what.clone(),
+        };
+    }
+}
+
+// === impl Content ===
+
+impl Content {
+    fn held_bytes(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.capacity(),
+            Self::Before(_) => 0,
+        }
+    }
+}
+
+fn is_in_place(file: &FileDiff) -> bool {
+    file.names.source() == file.names.target()
+}

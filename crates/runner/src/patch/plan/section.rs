@@ -1,0 +1,179 @@
+//! Plans one file section.
+
+use std::borrow::Cow;
+
+use super::outcome::Outcome;
+use super::tree::{Entry, Kind, Tree};
+use super::{After, Content, PlanError, Planner, SeenAs, Unfit};
+use crate::patch::apply::{HunkPlace, apply};
+use crate::patch::mode::FileMode;
+use crate::patch::name::RelativeName;
+use crate::patch::parse::{Claim, FileDiff};
+use crate::patch::refusal::Refusal;
+
+/// The file that a section starts from.
+pub(super) struct Source {
+    mode: FileMode,
+    pub(super) origin: Origin,
+}
+
+/// Where a section finds its source.
+pub(super) enum Origin {
+    /// In the tree; the bytes only if the section needs them.
+    Tree(Option<Vec<u8>>),
+    /// In what an earlier section made.
+    Result(usize),
+    /// Nowhere: the section creates a file.
+    Nothing,
+}
+
+// === impl Planner ===
+
+impl<'p, T: Tree> Planner<'p, T> {
+    /// Notes which paths the patch removes, since a section may create what a later one makes room for.
+    pub(super) fn announce_removals(&mut self) {
+        for file in self.patch.files() {
+            if let Some(old) = file.names.source()
+                && (file.names.target().is_none() || file.claim == Claim::Rename)
+            {
+                self.paths.entry(old).or_default().seen_as = SeenAs::ToBeRemoved;
+            }
+        }
+    }
+
+    /// Plans `file`, given what the sections before it made.
+    pub(super) fn section(&mut self, file: &'p FileDiff) -> Result<(), PlanError> {
+        let source = self.source(file)?;
+        let there = self.check_destination(file, &source)?;
+        let mode = file.new_mode.unwrap_or(source.mode);
+        let (content, places) = self.content(file, &source)?;
+        if file.claim == Claim::Delete && content != Content::Bytes(Vec::new()) {
+            return Err(unfit(file, file.names.first(), Unfit::Remains));
+        }
+        self.record(Outcome::new(file, After { mode, content }, places, there), &source.origin)
+    }
+
+    fn source(&mut self, file: &FileDiff) -> Result<Source, PlanError> {
+        let Some(old) = file.names.source() else {
+            return Ok(Source { mode: FileMode::default(), origin: Origin::Nothing });
+        };
+        // Renames and copies don't depend on the order of sections.
+        let seen_as = match file.claim {
+            Claim::Rename | Claim::Copy => SeenAs::Before,
+            _ => self.seen_as(old),
+        };
+        match seen_as {
+            SeenAs::Removed => Err(unfit(file, old, Unfit::Gone)),
+            SeenAs::Result(number) => {
+                Ok(Source { mode: self.results[number].after.mode, origin: Origin::Result(number) })
+            }
+            SeenAs::Before | SeenAs::ToBeRemoved => self.source_in_tree(file, old),
+        }
+    }
+
+    fn source_in_tree(&mut self, file: &FileDiff, old: &RelativeName) -> Result<Source, PlanError> {
+        let (kind, bytes) = if self.needs_bytes(file) {
+            match self.tree.read(old).map_err(|source| unreadable(old, source))? {
+                Some(Entry::File { mode, bytes }) => (Some(Kind::File(mode)), Some(bytes)),
+                entry => (entry.map(|entry| entry.kind()), None),
+            }
+        } else {
+            (self.tree.kind(old).map_err(|source| unreadable(old, source))?, None)
+        };
+        match kind {
+            Some(Kind::File(mode)) => Ok(Source { mode, origin: Origin::Tree(bytes) }),
+            Some(kind) => Err(not_a_file(file, old, kind)),
+            None if file.claim == Claim::EditOrCreate => {
+                self.check_absence(file, old)?;
+                Ok(Source { mode: FileMode::default(), origin: Origin::Nothing })
+            }
+            None => Err(unfit(file, old, Unfit::Missing)),
+        }
+    }
+
+    /// What is below a file isn't merely missing, even if the patch removes that file.
+    fn check_absence(&mut self, file: &FileDiff, old: &RelativeName) -> Result<(), PlanError> {
+        for above in old.ancestors() {
+            if let Some(Kind::File(_)) =
+                self.tree.kind(&above).map_err(|source| unreadable(&above, source))?
+            {
+                return Err(unfit(file, old, Unfit::FileAbove { file: above }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the new file may be put where it's meant to go; returns what is there now.
+    fn check_destination(&mut self, file: &FileDiff, source: &Source) -> Result<Option<Kind>, PlanError> {
+        let Some(new) = file.names.target() else { return Ok(None) };
+        let is_edited_in_place =
+            file.names.source() == Some(new) && matches!(file.claim, Claim::Edit | Claim::EditOrCreate);
+        if is_edited_in_place && matches!(source.origin, Origin::Tree(_)) {
+            return Ok(Some(Kind::File(source.mode)));
+        }
+        let there = self.tree.kind(new).map_err(|source| unreadable(new, source))?;
+        if let Some(kind @ (Kind::Symlink | Kind::Special)) = there {
+            return Err(not_a_file(file, new, kind));
+        }
+        let must_be_free = match file.claim {
+            Claim::Create | Claim::Rename | Claim::Copy => true,
+            Claim::EditOrCreate => matches!(source.origin, Origin::Nothing),
+            Claim::Edit | Claim::Delete => false,
+        };
+        let has_room = matches!(self.seen_as(new), SeenAs::Removed | SeenAs::ToBeRemoved);
+        // Whether a directory is in the way is settled when all removals are known.
+        if must_be_free && !has_room && matches!(there, Some(Kind::File(_))) {
+            return Err(unfit(file, new, Unfit::Exists));
+        }
+        Ok(there)
+    }
+
+    /// What the section makes of its source, and where its hunks went.
+    fn content(&mut self, file: &FileDiff, source: &Source) -> Result<(Content, Vec<HunkPlace>), PlanError> {
+        let before = match &source.origin {
+            Origin::Nothing => Cow::Borrowed(&[][..]),
+            Origin::Tree(Some(bytes)) => Cow::Borrowed(&bytes[..]),
+            Origin::Tree(None) => return Ok((Content::Before(file.names.first().clone()), Vec::new())),
+            Origin::Result(number) => match &self.results[*number].after.content {
+                content if !self.needs_bytes(file) => return Ok((content.clone(), Vec::new())),
+                Content::Bytes(bytes) => Cow::Borrowed(&bytes[..]),
+                Content::Before(name) => {
+                    match self.tree.read(name).map_err(|source| unreadable(name, source))? {
+                        Some(Entry::File { bytes, .. }) => Cow::Owned(bytes),
+                        // It was a file a moment ago: somebody else is at work in the tree.
+                        _ => return Err(unfit(file, name, Unfit::Missing)),
+                    }
+                }
+            },
+        };
+        let applied = apply(&before, self.patch.hunks(file), &mut self.budget)
+            .map_err(|reason| unfit(file, file.names.first(), Unfit::Hunk(reason)))?;
+        Ok((Content::Bytes(applied.bytes), applied.places))
+    }
+
+    /// Hunks need the source's bytes, and a deletion needs to know that none are left.
+    fn needs_bytes(&self, file: &FileDiff) -> bool {
+        !self.patch.hunks(file).is_empty() || file.claim == Claim::Delete
+    }
+
+    fn seen_as(&self, path: &RelativeName) -> SeenAs {
+        self.paths.get(path).map_or(SeenAs::Before, |path| path.seen_as)
+    }
+}
+
+pub(super) fn unfit(file: &FileDiff, path: &RelativeName, reason: Unfit) -> PlanError {
+    PlanError::Unfit { line: file.line, path: path.clone(), reason }
+}
+
+pub(super) fn not_a_file(file: &FileDiff, path: &RelativeName, kind: Kind) -> PlanError {
+    let reason = match kind {
+        Kind::Symlink => Refusal::Symlink,
+        Kind::Special => Refusal::SpecialFile,
+        Kind::Directory | Kind::File(_) => Refusal::Directory,
+    };
+    PlanError::Refused { line: file.line, path: path.clone(), reason }
+}
+
+pub(super) fn unreadable(path: &RelativeName, source: std::io::Error) -> PlanError {
+    PlanError::Io { path: path.clone(), source }
+}

@@ -1,0 +1,70 @@
+//! The files that a patch is planned on.
+
+use std::io;
+
+use crate::patch::mode::FileMode;
+use crate::patch::name::RelativeName;
+
+/// A workspace to look up files in. Nothing is ever written through it.
+///
+/// No look-up may follow a symlink: a path that is one, or has one among its parents, is a symlink. A path
+/// below something that isn't a directory doesn't exist.
+pub trait Tree {
+    /// The file at `path` with its bytes, or what else is there; `None` if nothing is.
+    ///
+    /// How much to read is for the tree to bound: a file it finds too large is an error.
+    fn read(&mut self, path: &RelativeName) -> io::Result<Option<Entry>>;
+
+    /// What is at `path`, without reading it; `None` if nothing is.
+    fn kind(&mut self, path: &RelativeName) -> io::Result<Option<Kind>> {
+        Ok(self.read(path)?.map(|entry| entry.kind()))
+    }
+
+    /// Names of the entries in a directory. Asked only where a patch puts a file in a directory's place.
+    fn children(&mut self, directory: &RelativeName) -> io::Result<Vec<Vec<u8>>>;
+}
+
+/// What is at a path, with a file's bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// A plain file.
+    File {
+        /// Its mode, of which only the owner's execute bit counts.
+        mode: FileMode,
+        /// Its content.
+        bytes: Vec<u8>,
+    },
+    /// A directory.
+    Directory,
+    /// A symlink, here or further up.
+    Symlink,
+    /// Anything else.
+    Special,
+}
+
+/// What is at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A plain file of this mode.
+    File(FileMode),
+    /// A directory.
+    Directory,
+    /// A symlink, here or further up.
+    Symlink,
+    /// Anything else.
+    Special,
+}
+
+// === impl Entry ===
+
+impl Entry {
+    /// What it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::File { mode, .. } => Kind::File(*mode),
+            Self::Directory => Kind::Directory,
+            Self::Symlink => Kind::Symlink,
+            Self::Special => Kind::Special,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! `apply_unified_diff`: a patch to files of the workspace; the whole of it applies or no byte changes.
+//!
+//! Where `git apply` would accept a patch, it comes to the same here; see [`crate::patch`] for what is refused
+//! beyond that. No symbolic link is followed. Files keep their permission bits but for the execute bits that the
+//! patch changes.
+
+mod parents;
+mod transaction;
+mod workspace_tree;
+
+use super::Surroundings;
+use crate::deadline::{Deadline, Interrupted};
+use crate::directory::PathError;
+use crate::fault::{Fault, code_of_io};
+use crate::patch::plan::{self, Change as Planned, What};
+use crate::patch::{self, ParseError, Patch, PlanError, RelativeName};
+use belljar_contract::failure::FailureCode;
+use belljar_contract::job::step::apply_unified_diff::ApplyUnifiedDiff;
+use belljar_contract::path::{ParsePathError, StepPath};
+use belljar_contract::result::Change;
+use belljar_contract::result::output::{AppliedDiff, PatchedFile, StepOutput};
+use belljar_policy::admission::{Admitted, Denied};
+use std::path::Path;
+use transaction::{Transaction, TransactionError};
+use workspace_tree::WorkspaceTree;
+
+/// Why a patch was not applied.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ApplyUnifiedDiffError {
+    #[error(transparent)]
+    Parse(#[from] ParseError),
+    #[error("path refused: {path}")]
+    Name {
+        path: RelativeName,
+        #[source]
+        source: ParsePathError,
+    },
+    #[error(transparent)]
+    Denied(#[from] Denied),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error(transparent)]
+    Workspace(#[from] PathError),
+    #[error(transparent)]
+    Transaction(#[from] TransactionError),
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+}
+
+pub(super) fn carry_out(
+    apply: &ApplyUnifiedDiff,
+    surroundings: &Surroundings<'_>,
+    deadline: &Deadline<'_>,
+) -> Result<StepOutput, ApplyUnifiedDiffError> {
+    let patch = patch::parse(apply.diff.as_bytes())?;
+    permit(&patch, surroundings.admitted)?;
+    let root = surroundings.workspace.subdirectory(Path::new(""))?;
+    let plan = plan::plan(&patch, &mut WorkspaceTree::new(&root))?;
+    let mut transaction = Transaction::new(&root);
+    for change in &plan.changes {
+        deadline.check()?;
+        if let Some(after) = &change.after {
+            transaction.stage(&change.path, after)?;
+        }
+    }
+    transaction.commit(&plan.removed)?;
+    Ok(StepOutput::ApplyUnifiedDiff(AppliedDiff { files: plan.changes.iter().map(patched_file).collect() }))
+}
+
+/// Holds every path of the patch, read or written, against the rules for paths and the job's own.
+fn permit(patch: &Patch<'_>, admitted: &Admitted) -> Result<(), ApplyUnifiedDiffError> {
+    for file in patch.files() {
+        for name in file.names.source().into_iter().chain(file.names.target()) {
+            let path = StepPath::parse(name.as_str())
+                .map_err(|source| ApplyUnifiedDiffError::Name { path: name.clone(), source })?;
+            admitted.resolve(&path)?;
+        }
+    }
+    Ok(())
+}
+
+fn patched_file(planned: &Planned) -> PatchedFile {
+    let (change, from) = match &planned.what {
+        What::Created => (Change::Created, None),
+        What::Modified => (Change::Modified, None),
+        What::Deleted => (Change::Deleted, None),
+        What::Renamed { from } => (Change::Renamed, Some(from)),
+        What::Copied { from } => (Change::Copied, Some(from)),
+        What::ModeChanged => (Change::ModeChanged, None),
+    };
+    PatchedFile { path: planned.path.to_string(), change, from: from.map(ToString::to_string) }
+}
+
+// === impl ApplyUnifiedDiffError ===
+
+impl Fault for ApplyUnifiedDiffError {
+    fn code(&self) -> FailureCode {
+        match self {
+            Self::Parse(error) if error.is_policy() => FailureCode::PolicyViolation,
+            Self::Parse(ParseError::TooLarge { .. }) => FailureCode::ConstraintViolation,
+            Self::Parse(_) => FailureCode::StepFailed,
+            Self::Name { .. } | Self::Denied(_) => FailureCode::PolicyViolation,
+            Self::Plan(error) if error.is_policy() => FailureCode::PolicyViolation,
+            Self::Plan(PlanError::TooLarge { .. }) => FailureCode::ConstraintViolation,
+            Self::Plan(PlanError::Io { source, .. }) => code_of_io(source),
+            Self::Plan(_) => FailureCode::StepFailed,
+            Self::Workspace(error) => error.code(),
+            Self::Transaction(error) => error.code(),
+            Self::Interrupted(interrupted) => interrupted.code(),
+        }
+    }
+}

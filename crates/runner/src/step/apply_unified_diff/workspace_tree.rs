@@ -1,0 +1,139 @@
+//! The workspace as a patch is planned on it.
+
+use super::parents::Parents;
+use crate::directory::{Directory, PathError};
+use crate::patch::plan::{Entry, Kind, Tree};
+use crate::patch::{FileMode, RelativeName};
+use rustix::buffer::spare_capacity;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+/// Looks files up in the workspace.
+pub(super) struct WorkspaceTree<'d> {
+    root: &'d Directory,
+    parents: Parents<'d>,
+}
+
+/// What a look at a path found.
+enum Look {
+    Nothing,
+    Symlink,
+    Found(Stat),
+}
+
+/// The largest file that is patched.
+const MAX_FILE_BYTES: u64 = 64 << 20;
+
+// === impl WorkspaceTree ===
+
+impl<'d> WorkspaceTree<'d> {
+    pub(super) fn new(root: &'d Directory) -> Self {
+        Self { root, parents: Parents::new(root) }
+    }
+
+    fn look_at(&mut self, path: &RelativeName) -> io::Result<Look> {
+        let (parent, name) = match self.parents.of(path.as_str()) {
+            Ok(found) => found,
+            Err(PathError::Symlink { .. }) => return Ok(Look::Symlink),
+            Err(error) if error.is_absent() || error.is_no_directory() => return Ok(Look::Nothing),
+            Err(error) => return Err(io::Error::other(error)),
+        };
+        match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Look::Found(stat)),
+            Err(Errno::NOENT) => Ok(Look::Nothing),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn read_file(&mut self, path: &RelativeName) -> io::Result<Entry> {
+        let (parent, name) = self.parents.of(path.as_str()).map_err(io::Error::other)?;
+        let (file, stat) = open_file(parent, name)?;
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        if size > MAX_FILE_BYTES {
+            return Err(io::Error::other(format!(
+                "larger than {MAX_FILE_BYTES} bytes, the most that is patched"
+            )));
+        }
+        let bytes = read_whole(&file, size)?;
+        Ok(Entry::File { mode: mode_of(&stat), bytes })
+    }
+}
+
+impl Tree for WorkspaceTree<'_> {
+    fn read(&mut self, path: &RelativeName) -> io::Result<Option<Entry>> {
+        let stat = match self.look_at(path)? {
+            Look::Nothing => return Ok(None),
+            Look::Symlink => return Ok(Some(Entry::Symlink)),
+            Look::Found(stat) => stat,
+        };
+        Ok(Some(match kind_of(&stat) {
+            Kind::File(_) => self.read_file(path)?,
+            Kind::Directory => Entry::Directory,
+            Kind::Symlink => Entry::Symlink,
+            Kind::Special => Entry::Special,
+        }))
+    }
+
+    fn kind(&mut self, path: &RelativeName) -> io::Result<Option<Kind>> {
+        Ok(match self.look_at(path)? {
+            Look::Nothing => None,
+            Look::Symlink => Some(Kind::Symlink),
+            Look::Found(stat) => Some(kind_of(&stat)),
+        })
+    }
+
+    fn children(&mut self, directory: &RelativeName) -> io::Result<Vec<Vec<u8>>> {
+        let opened = self.root.open_directory(Path::new(directory.as_str())).map_err(io::Error::other)?;
+        let mut names = Vec::new();
+        for entry in Dir::new(opened)? {
+            let name = entry?.file_name().to_bytes().to_vec();
+            if !matches!(&name[..], b"." | b"..") {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+}
+
+/// Opens what was a regular file a moment ago; if it no longer is, nothing happens to what it is now.
+pub(super) fn open_file(parent: &OwnedFd, name: &Path) -> io::Result<(OwnedFd, Stat)> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(parent, name, flags, Mode::empty())?;
+    let stat = rustix::fs::fstat(&file)?;
+    match kind_of(&stat) {
+        Kind::File(_) => Ok((file, stat)),
+        _ => Err(io::Error::other("no longer a regular file")),
+    }
+}
+
+fn read_whole(file: &OwnedFd, size: u64) -> io::Result<Vec<u8>> {
+    // One byte of room beyond the size lets the end be seen without growing.
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
+    loop {
+        if bytes.len() == bytes.capacity() {
+            bytes.reserve(bytes.len());
+        }
+        match rustix::io::read(file, spare_capacity(&mut bytes)) {
+            Ok(0) => return Ok(bytes),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn kind_of(stat: &Stat) -> Kind {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Kind::File(mode_of(stat)),
+        FileType::Directory => Kind::Directory,
+        FileType::Symlink => Kind::Symlink,
+        _ => Kind::Special,
+    }
+}
+
+fn mode_of(stat: &Stat) -> FileMode {
+    const OWNER_EXECUTES: u32 = 0o100;
+    if stat.st_mode & OWNER_EXECUTES == 0 { FileMode::Plain } else { FileMode::Executable }
+}

@@ -1,0 +1,1 @@
+//! Cases in which we once differed from git, shrunken.

@@ -1,0 +1,60 @@
+//! Compares our plan with what git does.
+
+use belljar_runner::patch::{ParseError, PlanError, parse, plan};
+
+use super::case::Case;
+use super::oracle::Git;
+use super::policy;
+use super::world::World;
+
+pub(super) enum Verdict {
+    BothAccept,
+    BothRefuse,
+    /// We refuse by policy what git accepts, and the diff's text shows why.
+    PolicyRefuses,
+    Differ(String),
+}
+
+/// Our refusal.
+struct Refused {
+    is_policy: bool,
+    message: String,
+}
+
+pub(super) fn compare(case: &Case, git: &Git) -> Verdict {
+    let theirs = git.apply(&case.before, &case.diff);
+    let ours = apply(&case.before, &case.diff);
+    match (ours, theirs.is_accepted) {
+        (Err(_), false) => Verdict::BothRefuse,
+        (Ok(ours), true) if ours.files == theirs.after.files => Verdict::BothAccept,
+        (Ok(ours), true) => {
+            Verdict::Differ(format!("both accept\nours: {ours:#?}\ngit's: {:#?}", theirs.after))
+        }
+        (Ok(_), false) => Verdict::Differ(format!("only git refuses: {}", theirs.message)),
+        (Err(ours), true)
+            if ours.is_policy && policy::reason_to_refuse(&case.before, &case.diff).is_some() =>
+        {
+            Verdict::PolicyRefuses
+        }
+        (Err(ours), true) => Verdict::Differ(format!("only we refuse: {}", ours.message)),
+    }
+}
+
+fn apply(world: &World, diff: &[u8]) -> Result<World, Refused> {
+    let patch = parse(diff)?;
+    let mut tree = world;
+    let plan = plan(&patch, &mut tree)?;
+    Ok(world.carry_out(&plan))
+}
+
+impl From<ParseError> for Refused {
+    fn from(error: ParseError) -> Self {
+        Self { is_policy: error.is_policy(), message: error.to_string() }
+    }
+}
+
+impl From<PlanError> for Refused {
+    fn from(error: PlanError) -> Self {
+        Self { is_policy: error.is_policy(), message: error.to_string() }
+    }
+}
