@@ -5,7 +5,7 @@
 use crate::json::{Node, quoted};
 use crate::problem::{LISTED_PROBLEMS, Problem, Problems};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// A type that can be read from a node.
 pub(crate) trait Decode: Sized {
@@ -60,15 +60,12 @@ pub(crate) fn decode_document<T: Decode>(node: &Node) -> Result<T, Problems> {
 // === impl Log ===
 
 impl Log {
-    fn finish(mut self) -> Option<Problems> {
-        if self.unlisted > 0 {
-            self.found.push(Problem {
-                path: "$".to_owned(),
-                found: format!("{} more problems", self.unlisted),
-                expected: "none".to_owned(),
-            });
-        }
-        Problems::from_found(self.found)
+    fn is_full(&self) -> bool {
+        self.found.len() >= LISTED_PROBLEMS
+    }
+
+    fn finish(self) -> Option<Problems> {
+        Problems::from_found(self.found, self.unlisted)
     }
 }
 
@@ -77,17 +74,22 @@ impl Log {
 impl At<'_, '_> {
     /// Notes a problem here.
     pub(crate) fn refuse(&mut self, found: impl Into<String>, expected: impl Into<String>) {
-        if self.log.found.len() >= LISTED_PROBLEMS {
+        self.refuse_with(|| (found.into(), expected.into()));
+    }
+
+    /// The same for texts that are costly to make; of a problem that is only counted they are not made.
+    fn refuse_with(&mut self, texts: impl FnOnce() -> (String, String)) {
+        if self.log.is_full() {
             self.log.unlisted += 1;
             return;
         }
-        let problem = Problem { path: self.path.render(), found: found.into(), expected: expected.into() };
-        self.log.found.push(problem);
+        let (found, expected) = texts();
+        self.log.found.push(Problem { path: self.path.render(), found, expected });
     }
 
     /// Notes that the node is not what was expected, and returns nothing.
     pub(crate) fn mistyped<T>(&mut self, node: &Node, expected: impl Into<String>) -> Option<T> {
-        self.refuse(node.describe(), expected);
+        self.refuse_with(|| (node.describe(), expected.into()));
         None
     }
 
@@ -108,11 +110,13 @@ impl At<'_, '_> {
         }
     }
 
-    fn element(&mut self, index: usize) -> At<'_, '_> {
+    /// The place of an element.
+    pub(crate) fn element(&mut self, index: usize) -> At<'_, '_> {
         At { path: Path::Element(&self.path, index), log: self.log }
     }
 
-    fn member<'s>(&'s mut self, name: &'s str) -> At<'s, 's> {
+    /// The place of a member.
+    pub(crate) fn member<'s>(&'s mut self, name: &'s str) -> At<'s, 's> {
         At { path: Path::Member(&self.path, name), log: self.log }
     }
 }
@@ -131,7 +135,10 @@ impl Path<'_> {
 }
 
 fn is_identifier(name: &str) -> bool {
+    // A longer one is cut like any other text, or each problem below it would repeat it in full.
+    const LONGEST: usize = 60;
     !name.is_empty()
+        && name.len() <= LONGEST
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
@@ -148,17 +155,8 @@ impl<'n, 'p> Fields<'n, 'p> {
             at: At { path: at.path, log: &mut *at.log },
             sound: true,
         };
-        fields.refuse_repeated();
+        fields.sound = refuse_repeated_names(fields.members, &mut fields.at);
         Some(fields)
-    }
-
-    fn refuse_repeated(&mut self) {
-        for (name, count) in count_names(self.members) {
-            if count > 1 {
-                self.sound = false;
-                self.at.member(name).refuse(format!("the member {count} times"), "each member once");
-            }
-        }
     }
 
     /// Whether the object has a member of that name.
@@ -194,20 +192,24 @@ impl<'n, 'p> Fields<'n, 'p> {
     /// One thing that has two names: the name used, or `None` for neither; both at once are refused.
     pub(crate) fn one_name(&mut self, names: [&'static str; 2]) -> Option<&'static str> {
         let [first, second] = names;
+        self.accept(names);
         if self.has(first) && self.has(second) {
             self.sound = false;
-            self.accepted.push(first);
             self.at
                 .member(second)
                 .refuse(format!("`{second}` beside `{first}`"), "one of the two: both name the same thing");
         }
-        self.accepted.push(second);
-        [first, second].into_iter().find(|name| self.has(name))
+        names.into_iter().find(|name| self.has(name))
     }
 
     /// Takes these names for known, whether or not they are read.
     pub(crate) fn accept(&mut self, names: impl IntoIterator<Item = &'static str>) {
         self.accepted.extend(names);
+    }
+
+    /// Notes problems that show only when several members are seen together; `check` tells whether it found none.
+    pub(crate) fn check(&mut self, check: impl FnOnce(&mut At<'_, '_>) -> bool) {
+        self.sound &= check(&mut At { path: self.at.path, log: &mut *self.at.log });
     }
 
     /// Notes a problem with the object as a whole.
@@ -221,22 +223,12 @@ impl<'n, 'p> Fields<'n, 'p> {
         for (name, _) in self.members {
             if !self.accepted.contains(&name.as_str()) {
                 self.sound = false;
-                let expected = self.expected_instead_of(name);
-                self.at.member(name).refuse("an unknown member", expected);
+                let accepted = &self.accepted;
+                let texts = || ("an unknown member".to_owned(), expected_instead_of(name, accepted));
+                self.at.member(name).refuse_with(texts);
             }
         }
         self.sound.then_some(())
-    }
-
-    fn expected_instead_of(&self, name: &str) -> String {
-        let mut known = self.accepted.clone();
-        known.sort_unstable();
-        known.dedup();
-        let listed = known.join(", ");
-        match known.iter().find(|candidate| differ_slightly(candidate, name)) {
-            Some(near) => format!("`{near}`, perhaps; known here: {listed}"),
-            None => format!("one of: {listed}"),
-        }
     }
 
     fn take(&mut self, name: &'static str) -> Option<&'n Node> {
@@ -251,16 +243,37 @@ impl<'n, 'p> Fields<'n, 'p> {
     }
 }
 
-fn count_names(members: &[(String, Node)]) -> BTreeMap<&str, usize> {
-    let mut counts = BTreeMap::new();
-    for (name, _) in members {
-        *counts.entry(name.as_str()).or_insert(0) += 1;
+fn expected_instead_of(name: &str, accepted: &[&'static str]) -> String {
+    let mut known = accepted.to_vec();
+    known.sort_unstable();
+    known.dedup();
+    let listed = known.join(", ");
+    match known.iter().find(|candidate| differ_slightly(candidate, name)) {
+        Some(near) => format!("`{near}`, perhaps; known here: {listed}"),
+        None => format!("one of: {listed}"),
     }
-    counts
+}
+
+/// The names that occur more than once and how often, in the order of their first occurrence.
+fn repeated_names(members: &[(String, Node)]) -> Vec<(&str, usize)> {
+    let mut counts: HashMap<&str, usize> = HashMap::with_capacity(members.len());
+    for (name, _) in members {
+        *counts.entry(name).or_insert(0) += 1;
+    }
+    if counts.len() == members.len() {
+        return Vec::new();
+    }
+    // Taken out when first met, so that each is told once.
+    let told_once = members.iter().filter_map(|(name, _)| counts.remove_entry(name.as_str()));
+    told_once.filter(|(_, count)| *count > 1).collect()
 }
 
 /// One slip apart: case, separators, or a single letter more, less or other.
 fn differ_slightly(known: &str, written: &str) -> bool {
+    const LONGEST: usize = 60;
+    if written.len() > LONGEST {
+        return false;
+    }
     let plain = |text: &str| text.to_ascii_lowercase().replace(['-', '_', ' '], "");
     let (known, written) = (plain(known), plain(written));
     if known == written {
@@ -328,7 +341,7 @@ impl<T: Decode> Decode for BTreeMap<String, T> {
 
 fn refuse_repeated_names(members: &[(String, Node)], at: &mut At<'_, '_>) -> bool {
     let mut unique = true;
-    for (name, count) in count_names(members).into_iter().filter(|(_, count)| *count > 1) {
+    for (name, count) in repeated_names(members) {
         unique = false;
         at.member(name).refuse(format!("the member {count} times"), "each member once");
     }
@@ -362,6 +375,13 @@ pub(crate) fn whole_number(
     };
     match number.filter(|number| range.contains(number)) {
         Some(number) => Some(number),
-        None => at.mistyped(node, format!("a whole number from {} to {}", range.start(), range.end())),
+        None => {
+            let expected = format!(
+                "a whole number from {} to {}, without fraction or exponent",
+                range.start(),
+                range.end()
+            );
+            at.mistyped(node, expected)
+        }
     }
 }
