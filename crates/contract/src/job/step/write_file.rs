@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 #[schemars(deny_unknown_fields)]
 pub struct WriteFile {
     /// The file.
+    #[schemars(with = "FilePath")]
     pub path: StepPath,
     /// What it will hold: the text itself, or base64 when `encoding` says so.
     #[schemars(with = "String")]
