@@ -20,7 +20,9 @@ use schemars::JsonSchema;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// A job that has been read whole and found well-formed.
+/// What is to be done in one sandbox, and within which limits.
+///
+/// A value of this type has been read whole and found well-formed.
 #[derive(Debug, Clone, PartialEq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Job {

@@ -1,0 +1,12 @@
+//! The contract from outside: documents go in as bytes, and what comes out is compared.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking, also outside of the test function"
+)]
+
+mod dialects;
+mod documents;
+mod ids_and_versions;
+mod members;
