@@ -376,11 +376,11 @@ pub(crate) fn whole_number(
     match number.filter(|number| range.contains(number)) {
         Some(number) => Some(number),
         None => {
-            let expected = format!(
-                "a whole number from {} to {}, without fraction or exponent",
-                range.start(),
-                range.end()
-            );
+            let plainly = match node {
+                Node::Number(number) if number.is_f64() => ", without fraction or exponent",
+                _ => "",
+            };
+            let expected = format!("a whole number from {} to {}{plainly}", range.start(), range.end());
             at.mistyped(node, expected)
         }
     }

@@ -130,7 +130,8 @@ fn step_names_are_unique(job: &Node, at: &mut At<'_, '_>) -> bool {
             Some(_) => continue,
         };
         let found = format!("the step name {} again", quoted(&name));
-        if let Some(first) = first_places.insert(name, place) {
+        let first = *first_places.entry(name).or_insert(place);
+        if first != place {
             unique = false;
             let expected = format!("another name than that of $.steps[{first}]");
             at.member("steps").element(place).member("id").refuse(found, expected);

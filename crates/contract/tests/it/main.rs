@@ -6,7 +6,10 @@
     reason = "a test fails by panicking, also outside of the test function"
 )]
 
+mod corpus;
 mod dialects;
 mod documents;
+mod hostile;
 mod ids_and_versions;
 mod members;
+mod messages;

@@ -111,7 +111,7 @@ impl Decode for FileMode {
         };
         match node.as_str().and_then(octal) {
             Some(bits) => Some(Self(bits)),
-            None => at.mistyped(node, "three octal digits in a string, such as \"0644\""),
+            None => at.mistyped(node, "octal permission bits in a string, such as \"0644\""),
         }
     }
 }
