@@ -14,8 +14,11 @@ use serde_json::{Value, json};
 /// What is written where the document will stand.
 const HOLE: &str = "\"HOLE\"";
 
+/// A JSON pointer, and a value for there that has the hole in it.
+type Place = (&'static str, fn() -> Value);
+
 /// The places of a full job where any value may stand.
-const PLACES: [(&str, fn() -> Value); 3] = [
+const PLACES: [Place; 3] = [
     ("/context/skills", || json!("HOLE")),
     ("/context/skills", || json!([true, "HOLE"])),
     ("/context/preferences", || json!({ "before": 1, "any": "HOLE", "then": {} })),
@@ -39,7 +42,7 @@ fn shown(document: &[u8]) -> String {
 }
 
 /// A full job with the document in the place of a value.
-fn spliced(document: &[u8], (pointer, value): (&str, fn() -> Value)) -> Vec<u8> {
+fn spliced(document: &[u8], (pointer, value): Place) -> Vec<u8> {
     let job = with(&full_job(), pointer, value()).to_string();
     let (before, after) = job.split_once(HOLE).unwrap();
     [before.as_bytes(), document, after.as_bytes()].concat()

@@ -13,3 +13,5 @@ mod hostile;
 mod ids_and_versions;
 mod members;
 mod messages;
+mod result;
+mod schema;

@@ -326,7 +326,7 @@ pub(super) const DOCUMENTS: &[(&str, &[&[u8]])] = &[
             b"1\x0b",
             b"\x0c1",
             b"[\x0c]",
-            b"\01",
+            b"\x001",
             b"1\0",
             b"[]\0",
             b"\0",
