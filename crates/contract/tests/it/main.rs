@@ -13,5 +13,6 @@ mod hostile;
 mod ids_and_versions;
 mod members;
 mod messages;
+mod reference;
 mod result;
 mod schema;

@@ -87,32 +87,33 @@ fn texts_that_are_no_json() {
     let refusals: String = documents
         .iter()
         .map(|document| {
-            format!("{}\n    {}\n", document.escape_ascii(), Job::parse(document).unwrap_err().problems)
+            format!("<{}>\n    {}\n", document.escape_ascii(), Job::parse(document).unwrap_err().problems)
         })
         .collect();
     insta::assert_snapshot!(refusals, @r#"
+    <>
         $: found an empty document; expected one JSON document (RFC 8259, UTF-8 without a byte order mark)
-     \n 
+    < \n >
         $: found an empty document; expected one JSON document (RFC 8259, UTF-8 without a byte order mark)
-    {\"job_id\": \"x\"
+    <{\"job_id\": \"x\">
         $: found text that ends too early: EOF while parsing an object at line 1 column 14; expected one JSON document (RFC 8259, UTF-8 without a byte order mark)
-    {\'a\': 1}
+    <{\'a\': 1}>
         $: found text that is not JSON: key must be a string at line 1 column 2; expected one JSON document (RFC 8259, UTF-8 without a byte order mark)
-    {\"a\": 1,}
+    <{\"a\": 1,}>
         $: found text that is not JSON: trailing comma at line 1 column 9; expected one JSON document (RFC 8259, UTF-8 without a byte order mark)
-    \xef\xbb\xbf{}
+    <\xef\xbb\xbf{}>
         $: found a byte order mark; expected one JSON document (RFC 8259, UTF-8 without a byte order mark)
-    \xff\xfe{\x00}\x00
+    <\xff\xfe{\x00}\x00>
         $: found UTF-16 or UTF-32; expected one JSON document (RFC 8259, UTF-8 without a byte order mark)
-    {\"a\": \"\xe9\"}
+    <{\"a\": \"\xe9\"}>
         $: found text that is not JSON: invalid unicode code point at line 1 column 8; expected one JSON document (RFC 8259, UTF-8 without a byte order mark)
-    {\"a\": \"\\ud800\"}
+    <{\"a\": \"\\ud800\"}>
         $: found text that is not JSON: unexpected end of hex escape at line 1 column 14; expected one JSON document (RFC 8259, UTF-8 without a byte order mark)
-    {\"a\": 1e400}
+    <{\"a\": 1e400}>
         $: found text that is not JSON: number out of range at line 1 column 11; expected one JSON document (RFC 8259, UTF-8 without a byte order mark)
-    {} {}
+    <{} {}>
         $: found text that is not JSON: trailing characters at line 1 column 4; expected one JSON document (RFC 8259, UTF-8 without a byte order mark)
-    {\"a\": \"line\nbreak\"}
+    <{\"a\": \"line\nbreak\"}>
         $: found text that is not JSON: control character (\u0000-\u001F) found while parsing a string at line 2 column 0; expected one JSON document (RFC 8259, UTF-8 without a byte order mark)
     "#);
 }

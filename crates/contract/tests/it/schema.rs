@@ -128,15 +128,14 @@ fn the_two_agree_whatever_stands_in_any_one_place() {
     let texts = TEXTS.iter().map(|text| json!(text));
     let samples: Vec<Value> =
         texts.chain(numbers()).chain([json!(null), json!(true), json!([]), json!({}), json!([""])]).collect();
+    let few = [json!("a"), json!(1), json!(["a"]), json!({}), json!(null)];
     for job in [full_job(), full_job_in_the_older_dialect()] {
         for place in places(&job) {
             for sample in &samples {
                 compare(&with(&job, &place, sample.clone()));
             }
             if job.pointer(&place).unwrap().is_object() {
-                for (name, sample) in
-                    NAMES.into_iter().flat_map(|name| samples.iter().map(move |s| (name, s)))
-                {
+                for (name, sample) in NAMES.into_iter().flat_map(|name| few.iter().map(move |s| (name, s))) {
                     let mut job = job.clone();
                     job.pointer_mut(&place).unwrap()[name] = sample.clone();
                     compare(&job);
