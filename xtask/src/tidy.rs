@@ -24,16 +24,17 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-/// The repository: its text files, and what cargo says about its crates.
+/// The repository: its files, and what cargo says about its crates.
 pub(crate) struct Repository {
     files: Vec<File>,
     metadata: Value,
 }
 
-/// One text file.
+/// One file.
 pub(crate) struct File {
     /// Its path from the root.
     path: String,
+    /// What it holds; empty if that is no text.
     text: String,
 }
 
@@ -94,17 +95,11 @@ impl Repository {
             Command::new(env!("CARGO")).args(["metadata", "--format-version", "1", "--no-deps"]),
             root,
         )?;
-        let listed = output(
-            Command::new("git").args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]),
-            root,
-        )?;
-        let paths = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
         let mut files = Vec::new();
-        for path in paths {
-            let path = String::from_utf8(path.to_vec())?;
-            // Not text, or deleted and not yet committed: nothing to read there.
-            if let Ok(text) = fs::read_to_string(root.join(&path)) {
-                files.push(File { path, text });
+        for path in list(root)? {
+            // Deleted and not yet committed: nothing to read there.
+            if let Ok(bytes) = fs::read(root.join(&path)) {
+                files.push(File { path, text: String::from_utf8(bytes).unwrap_or_default() });
             }
         }
         Ok(Self { files, metadata: serde_json::from_slice(&metadata)? })
@@ -138,6 +133,28 @@ impl Repository {
             files.iter().map(|(path, text)| File { path: (*path).to_owned(), text: (*text).to_owned() });
         Self { files: files.collect(), metadata: Value::Null }
     }
+}
+
+/// The paths of what is in the repository, or would be by the next `git add`; without git, of all but what is built.
+fn list(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
+    // In a checkout that another user owns, as in a container, git asks for this word of consent.
+    let git = ["-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+    if let Ok(listed) = output(Command::new("git").args(git), root) {
+        let paths = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        return Ok(paths.map(|path| String::from_utf8(path.to_vec())).collect::<Result<_, _>>()?);
+    }
+    let (mut paths, mut directories) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory)? {
+            let (path, kind) = entry.map(|entry| (entry.path(), entry.file_type()))?;
+            match kind?.is_dir() {
+                true if path.ends_with("target") || path.ends_with(".git") => {}
+                true => directories.push(path),
+                false => paths.push(path.strip_prefix(root)?.to_string_lossy().into_owned()),
+            }
+        }
+    }
+    Ok(paths)
 }
 
 fn output(command: &mut Command, directory: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
