@@ -45,7 +45,7 @@ pub(crate) fn full_job() -> Value {
             } },
             { "id": "patch", "type": "apply_unified_diff", "args": { "diff": "--- a/x\n+++ b/x\n" } },
             { "id": "list", "type": "list_tree", "args": {
-                "path": "src", "max_depth": 2, "glob": "*.rs", "max_entries": 10,
+                "path": "src", "max_depth": 2, "glob": "*.rs", "max_entries": 10, "sizes": true,
             } },
             { "id": "find", "type": "search_files", "args": {
                 "pattern": "fn", "path": "src", "include": "*.rs", "context_lines": 2, "max_matches": 10,

@@ -77,6 +77,7 @@ const MEMBERS: &[Member] = &[
     ("ListTree", "max_depth", Number, false),
     ("ListTree", "glob", Text, false),
     ("ListTree", "max_entries", Number, false),
+    ("ListTree", "sizes", Bool, false),
     ("SearchFiles", "pattern", Text, true),
     ("SearchFiles", "path", Text, false),
     ("SearchFiles", "include", Text, false),

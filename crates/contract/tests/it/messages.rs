@@ -58,7 +58,7 @@ fn a_job_with_a_mistake_in_nearly_every_place() {
     $.steps[2].args.contents: found an unknown member; expected `content`, perhaps; known here: content, create_parents, encoding, mode, overwrite, path
     $.steps[3].type: found the string "read-file"; expected one of: run_command, write_file, read_file, apply_unified_diff, list_tree, search_files
     $.steps[4].args: found lines 9 to 3; expected a `start_line` that is not after `end_line`
-    $.steps[5].arguments.maxDepth: found an unknown member; expected `max_depth`, perhaps; known here: glob, max_depth, max_entries, path
+    $.steps[5].arguments.maxDepth: found an unknown member; expected `max_depth`, perhaps; known here: glob, max_depth, max_entries, path, sizes
     $.steps[6].args: found nothing; expected this required member
     $.steps[7]: found the string "list_tree"; expected an object
     $.steps[4].id: found the step name "step-1" again; expected another name than that of $.steps[0]

@@ -189,21 +189,30 @@ fn listing() -> impl Strategy<Value = Listing> {
         (any::<String>(), select(kinds), details).prop_map(|(path, kind, (size_bytes, target, encoding))| {
             TreeEntry { path, kind, size_bytes, target, encoding }
         });
-    (any::<String>(), few(entry), any::<bool>()).prop_map(|(path, entries, truncated)| Listing {
-        path,
-        entries,
-        truncated,
-    })
+    (any::<String>(), few(entry), any::<bool>(), any::<u64>()).prop_map(
+        |(path, entries, truncated, unreadable_directories)| Listing {
+            path,
+            entries,
+            truncated,
+            unreadable_directories,
+        },
+    )
 }
 
 fn matches() -> impl Strategy<Value = SearchMatches> {
     let surroundings = (few(any::<String>()), few(any::<String>()));
-    let found = (any::<String>(), any::<u64>(), any::<String>(), surroundings)
-        .prop_map(|(path, line, text, (before, after))| SearchMatch { path, line, text, before, after });
-    (few(found), any::<u64>(), any::<bool>()).prop_map(|(matches, files_searched, truncated)| SearchMatches {
-        matches,
-        files_searched,
-        truncated,
+    let found = (any::<String>(), any::<u64>(), any::<String>(), surroundings, prop::option::of(encoding()))
+        .prop_map(|(path, line, text, (before, after), encoding)| SearchMatch {
+            path,
+            line,
+            text,
+            before,
+            after,
+            encoding,
+        });
+    (few(found), any::<[u64; 3]>(), any::<bool>()).prop_map(|(matches, counts, truncated)| {
+        let [files_searched, files_skipped, unreadable_directories] = counts;
+        SearchMatches { matches, files_searched, files_skipped, unreadable_directories, truncated }
     })
 }
 
