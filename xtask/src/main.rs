@@ -1,2 +1,32 @@
-//! Rules about the repository, kept as checks.
-fn main() {}
+//! Rules about the repository, kept as checks: `cargo xtask tidy`, and `cargo xtask generate` for what is made from code.
+
+#![forbid(unsafe_code)]
+
+mod generate;
+mod rooms;
+mod source;
+mod tidy;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask tidy | generate";
+
+fn main() -> ExitCode {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["tidy"] => tidy::run(root),
+        ["generate"] => generate::write(root),
+        _ => Err(USAGE.into()),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            // Nothing is left to do about an error stream that is closed.
+            let _ = writeln!(std::io::stderr(), "{error}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -31,6 +31,19 @@ pub enum FailureCode {
 // === impl FailureCode ===
 
 impl FailureCode {
+    /// Every code: those of the specification in its order, then ours.
+    pub const ALL: [Self; 9] = [
+        Self::SchemaValidation,
+        Self::ExtNetRequired,
+        Self::StepFailed,
+        Self::Timeout,
+        Self::ConstraintViolation,
+        Self::PolicyViolation,
+        Self::Canceled,
+        Self::NodeFailure,
+        Self::InternalError,
+    ];
+
     /// The code as it is written.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -59,7 +72,7 @@ mod tests {
 
     #[test]
     fn the_code_is_the_same_in_text_and_on_the_wire() {
-        for code in [FailureCode::SchemaValidation, FailureCode::ExtNetRequired, FailureCode::InternalError] {
+        for code in FailureCode::ALL {
             assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
         }
     }

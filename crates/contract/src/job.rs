@@ -12,14 +12,17 @@ use crate::id::{JobId, TaskId};
 use crate::job::constraints::Constraints;
 use crate::job::context::{Context, Inference};
 use crate::job::step::Step;
-use crate::json::{self, Node};
+use crate::json::{self, Node, quoted};
 use crate::path::StepPath;
 use crate::problem::Problems;
 use crate::version::ProtocolVersion;
 use schemars::JsonSchema;
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::HashMap;
 
-/// A job that has been read whole and found well-formed.
+/// What is to be done in one sandbox, and within which limits.
+///
+/// A value of this type has been read whole and found well-formed.
 #[derive(Debug, Clone, PartialEq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Job {
@@ -98,9 +101,7 @@ impl Decode for Job {
         let context = fields.optional("context");
         let steps: Option<Vec<Step>> = fields.required("steps");
         let artifacts = fields.or("artifacts", Vec::new());
-        for repeated in steps.as_deref().map(repeated_ids).unwrap_or_default() {
-            fields.refuse(format!("the step id {repeated:?} more than once"), "each step id once in $.steps");
-        }
+        fields.check(|at| step_names_are_unique(node, at));
         fields.finish()?;
         Some(Self {
             protocol_version: protocol_version?,
@@ -116,7 +117,25 @@ impl Decode for Job {
     }
 }
 
-fn repeated_ids(steps: &[Step]) -> BTreeSet<&str> {
-    let mut seen = BTreeSet::new();
-    steps.iter().filter_map(|step| step.id.as_deref()).filter(|id| !seen.insert(*id)).collect()
+/// Notes every step whose name an earlier one has. A step without an id is named for its place, so an id may also
+/// clash with that. Reads the nodes, so that steps which are wrong otherwise are compared as well.
+fn step_names_are_unique(job: &Node, at: &mut At<'_, '_>) -> bool {
+    let Some(Node::Array(steps)) = job.member("steps") else { return true };
+    let mut first_places = HashMap::new();
+    let mut unique = true;
+    for (place, step) in steps.iter().enumerate() {
+        let name = match step.member("id") {
+            None => Cow::Owned(step::name_by_place(place)),
+            Some(Node::String(id)) => Cow::Borrowed(id.as_str()),
+            Some(_) => continue,
+        };
+        let found = format!("the step name {} again", quoted(&name));
+        let first = *first_places.entry(name).or_insert(place);
+        if first != place {
+            unique = false;
+            let expected = format!("another name than that of $.steps[{first}]");
+            at.member("steps").element(place).member("id").refuse(found, expected);
+        }
+    }
+    unique
 }

@@ -4,7 +4,7 @@
 //! [`Node`] tree for the decoder to report with its path.
 
 use crate::problem::Problem;
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
 use std::fmt;
 
@@ -28,6 +28,12 @@ pub enum Node {
     Object(Vec<(String, Node)>),
 }
 
+/// Levels of nesting read at most; a job needs five, its `preferences` may need more.
+pub const MAX_DEPTH: usize = 100;
+
+/// Values and member names read at most: whatever a document costs after this grows with its text alone.
+pub const MAX_VALUES: usize = 1 << 20;
+
 /// Parses one whole document.
 ///
 /// # Errors
@@ -39,20 +45,34 @@ pub fn parse(document: &[u8]) -> Result<Node, Problem> {
             format!("at most {MAX_DOCUMENT_BYTES} bytes"),
         ));
     }
-    serde_json::from_slice(document).map_err(|error| at_root(found_in_text(&error), EXPECTED.to_owned()))
+    let mut budget = Budget { values: MAX_VALUES, exceeded: None };
+    let mut text = serde_json::Deserializer::from_slice(document);
+    let parsed = NodeSeed { depth: 0, budget: &mut budget }.deserialize(&mut text);
+    let whole = parsed.and_then(|node| text.end().map(|()| node));
+    whole.map_err(|error| at_root(found_in(document, &error), expected_instead(budget.exceeded)))
 }
-
-const EXPECTED: &str = "one JSON document (RFC 8259, UTF-8 without a byte order mark)";
 
 fn at_root(found: String, expected: String) -> Problem {
     Problem { path: "$".to_owned(), found, expected }
 }
 
-fn found_in_text(error: &serde_json::Error) -> String {
-    if error.is_eof() && error.line() <= 1 && error.column() == 0 {
-        return "an empty document".to_owned();
+fn found_in(document: &[u8], error: &serde_json::Error) -> String {
+    match document {
+        [0xef, 0xbb, 0xbf, ..] => "a byte order mark".to_owned(),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "UTF-16 or UTF-32".to_owned(),
+        blank if blank.iter().all(u8::is_ascii_whitespace) => "an empty document".to_owned(),
+        _ if error.is_eof() => format!("text that ends too early: {error}"),
+        _ if error.is_data() => error.to_string(),
+        _ => format!("text that is not JSON: {error}"),
     }
-    format!("text that is not JSON: {error}")
+}
+
+fn expected_instead(exceeded: Option<Limit>) -> String {
+    match exceeded {
+        Some(Limit::Depth) => format!("at most {MAX_DEPTH} levels"),
+        Some(Limit::Values) => format!("at most {MAX_VALUES}"),
+        None => "one JSON document (RFC 8259, UTF-8 without a byte order mark)".to_owned(),
+    }
 }
 
 // === impl Node ===
@@ -65,6 +85,7 @@ impl Node {
             Self::Bool(value) => value.to_string(),
             Self::Number(number) => format!("the number {number}"),
             Self::String(text) => format!("the string {}", quoted(text)),
+            Self::Array(elements) if elements.is_empty() => "an empty array".to_owned(),
             Self::Array(_) => "an array".to_owned(),
             Self::Object(_) => "an object".to_owned(),
         }
@@ -101,25 +122,87 @@ impl Node {
     }
 }
 
-/// The text in JSON quotes, cut after 60 characters.
+/// The text in JSON quotes, cut after 60 characters; what would disturb a terminal is escaped.
 pub(crate) fn quoted(text: &str) -> String {
     const SHOWN: usize = 60;
-    let mut shown: String = text.chars().take(SHOWN).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
+    let mut shown = String::from('"');
+    for (index, character) in text.chars().enumerate() {
+        if index == SHOWN {
+            shown.push('…');
+            break;
+        }
+        match character {
+            '"' | '\\' => shown.extend(['\\', character]),
+            '\n' => shown.push_str("\\n"),
+            c if c.is_control() || is_invisible(c) => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => shown.push(c),
+        }
     }
-    Value::String(shown).to_string()
+    shown.push('"');
+    shown
 }
 
-impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NodeVisitor)
+/// Bidirectional controls and invisible marks: they make a text look like another one.
+pub(crate) fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+// === impl NodeSeed ===
+
+/// What may still be read.
+struct Budget {
+    values: usize,
+    exceeded: Option<Limit>,
+}
+
+#[derive(Clone, Copy)]
+enum Limit {
+    Depth,
+    Values,
+}
+
+struct NodeSeed<'b> {
+    depth: usize,
+    budget: &'b mut Budget,
+}
+
+impl NodeSeed<'_> {
+    /// The seed of a value inside this one.
+    fn below(&mut self) -> NodeSeed<'_> {
+        NodeSeed { depth: self.depth + 1, budget: self.budget }
+    }
+
+    fn spend<E: Error>(&mut self) -> Result<(), E> {
+        match self.budget.values.checked_sub(1) {
+            Some(left) => self.budget.values = left,
+            None => {
+                self.budget.exceeded = Some(Limit::Values);
+                return Err(E::custom("more values and names than are read"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Called where an array or an object opens.
+    fn descend<E: Error>(&mut self) -> Result<(), E> {
+        if self.depth < MAX_DEPTH {
+            return Ok(());
+        }
+        self.budget.exceeded = Some(Limit::Depth);
+        Err(E::custom("deeper nesting than is read"))
     }
 }
 
-struct NodeVisitor;
+impl<'de> DeserializeSeed<'de> for NodeSeed<'_> {
+    type Value = Node;
 
-impl<'de> Visitor<'de> for NodeVisitor {
+    fn deserialize<D: Deserializer<'de>>(mut self, deserializer: D) -> Result<Node, D::Error> {
+        self.spend()?;
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for NodeSeed<'_> {
     type Value = Node;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -142,7 +225,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
         Ok(Node::Number(value.into()))
     }
 
-    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Node, E> {
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Node, E> {
         Number::from_f64(value).map(Node::Number).ok_or_else(|| E::custom("number out of range"))
     }
 
@@ -154,18 +237,21 @@ impl<'de> Visitor<'de> for NodeVisitor {
         Ok(Node::String(text))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<Node, A::Error> {
+        self.descend()?;
         let mut array = Vec::new();
-        while let Some(element) = elements.next_element()? {
+        while let Some(element) = elements.next_element_seed(self.below())? {
             array.push(element);
         }
         Ok(Node::Array(array))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Node, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Node, A::Error> {
+        self.descend()?;
         let mut object = Vec::new();
-        while let Some(member) = members.next_entry()? {
-            object.push(member);
+        while let Some(name) = members.next_key()? {
+            self.spend()?;
+            object.push((name, members.next_value_seed(self.below())?));
         }
         Ok(Node::Object(object))
     }

@@ -5,7 +5,7 @@
 //! policy, not by grammar. Neither looks at a file system: symbolic links are the opener's business.
 
 use crate::decode::{At, Decode};
-use crate::json::Node;
+use crate::json::{Node, is_invisible};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -115,7 +115,7 @@ fn check(text: &str) -> Result<(), ParsePathError> {
     if text.len() > StepPath::MAX_BYTES {
         return Err(ParsePathError::TooLong);
     }
-    if let Some(character) = text.chars().find(|&c| c.is_control() || reorders_text(c)) {
+    if let Some(character) = text.chars().find(|&c| c.is_control() || is_invisible(c)) {
         return Err(ParsePathError::Character { character });
     }
     if text.contains("//") {
@@ -125,11 +125,6 @@ fn check(text: &str) -> Result<(), ParsePathError> {
         true => Err(ParsePathError::ComponentTooLong),
         false => Ok(()),
     }
-}
-
-/// Bidirectional controls and invisible marks: they make a name look like another one.
-fn reorders_text(c: char) -> bool {
-    matches!(c, '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 impl TryFrom<String> for StepPath {
@@ -164,11 +159,15 @@ impl JsonSchema for StepPath {
             "type": "string",
             "minLength": 1,
             "maxLength": Self::MAX_BYTES,
-            "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]*$",
-            "not": { "pattern": "//" },
+            "pattern": format!("^[^{NEVER_IN_A_PATH}]*$"),
+            "not": { "pattern": "//|[^/]{256}" },
         })
     }
 }
+
+/// The characters of [`ParsePathError::Character`], as a class of a regular expression.
+const NEVER_IN_A_PATH: &str =
+    "\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff";
 
 impl Decode for StepPath {
     fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {

@@ -19,38 +19,47 @@ pub struct Problem {
 
 /// Every mistake found in one document, in the order they were found; never empty.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}", Summary(problems))]
+#[error("{}", Summary(self))]
 pub struct Problems {
     problems: Vec<Problem>,
+    unlisted: usize,
 }
 
 /// More problems than this are counted, not listed: a hostile document must not grow without bound in its answer.
 pub const LISTED_PROBLEMS: usize = 200;
 
-struct Summary<'a>(&'a [Problem]);
+struct Summary<'a>(&'a Problems);
 
 // === impl Problems ===
 
 impl Problems {
-    /// Wraps the mistakes found, or nothing when there were none.
-    pub fn from_found(problems: Vec<Problem>) -> Option<Self> {
-        (!problems.is_empty()).then_some(Self { problems })
+    /// Wraps the mistakes found and the number of those that are not listed, or nothing when there were none.
+    pub(crate) fn from_found(problems: Vec<Problem>, unlisted: usize) -> Option<Self> {
+        (!problems.is_empty()).then_some(Self { problems, unlisted })
     }
 
-    /// The mistakes, in the order they were found.
+    /// The mistakes, in the order they were found, at most [`LISTED_PROBLEMS`].
     pub fn as_slice(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// Hands the mistakes over.
+    /// Hands the mistakes over; a last entry tells how many are not listed, if any.
     pub fn into_vec(self) -> Vec<Problem> {
-        self.problems
+        let mut problems = self.problems;
+        if self.unlisted > 0 {
+            problems.push(Problem {
+                path: "$".to_owned(),
+                found: format!("{} more problems", self.unlisted),
+                expected: "none".to_owned(),
+            });
+        }
+        problems
     }
 }
 
 impl From<Problem> for Problems {
     fn from(problem: Problem) -> Self {
-        Self { problems: vec![problem] }
+        Self { problems: vec![problem], unlisted: 0 }
     }
 }
 
@@ -59,11 +68,12 @@ impl From<Problem> for Problems {
 impl fmt::Display for Summary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 10;
-        for (index, problem) in self.0.iter().take(SHOWN).enumerate() {
+        let Problems { problems, unlisted } = self.0;
+        for (index, problem) in problems.iter().take(SHOWN).enumerate() {
             let separator = if index == 0 { "" } else { "\n" };
             write!(f, "{separator}{problem}")?;
         }
-        match self.0.len().saturating_sub(SHOWN) {
+        match problems.len().saturating_sub(SHOWN) + unlisted {
             0 => Ok(()),
             more => write!(f, "\nand {more} more"),
         }

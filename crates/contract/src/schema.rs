@@ -5,19 +5,19 @@ use crate::result::JobResult;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 
-/// The schema of `job.json`.
+/// The schema of `job.json`: what may be written.
 pub fn job() -> Schema {
-    schema_of::<Job>("Belljar job", "urn:belljar:schema:job:1.0")
+    schema_of::<Job>(SchemaSettings::draft2020_12().for_deserialize(), "job")
 }
 
-/// The schema of `result.json`.
+/// The schema of `result.json`: what will be found there.
 pub fn result() -> Schema {
-    schema_of::<JobResult>("Belljar result", "urn:belljar:schema:result:1.0")
+    schema_of::<JobResult>(SchemaSettings::draft2020_12().for_serialize(), "result")
 }
 
-fn schema_of<T: JsonSchema>(title: &str, id: &str) -> Schema {
-    let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
-    schema.insert("$id".to_owned(), id.into());
-    schema.insert("title".to_owned(), title.into());
+fn schema_of<T: JsonSchema>(settings: SchemaSettings, name: &str) -> Schema {
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    schema.insert("$id".to_owned(), format!("urn:belljar:schema:{name}:1.0").into());
+    schema.insert("title".to_owned(), format!("Belljar {name}").into());
     schema
 }

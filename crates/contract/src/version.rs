@@ -36,6 +36,7 @@ pub enum ParseVersionError {
 impl ProtocolVersion {
     /// The one major spoken here.
     pub const MAJOR: u32 = 1;
+    const MOST_DIGITS: usize = 9;
     /// What this build writes.
     pub const OURS: Self = Self { minor: 0 };
 
@@ -55,7 +56,10 @@ impl ProtocolVersion {
 
 fn parse_part(digits: &str) -> Result<u32, ParseVersionError> {
     let canonical = digits == "0" || !digits.starts_with('0');
-    if !canonical || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+    if !canonical
+        || digits.len() > ProtocolVersion::MOST_DIGITS
+        || !digits.bytes().all(|byte| byte.is_ascii_digit())
+    {
         return Err(ParseVersionError::Malformed);
     }
     digits.parse().map_err(|_| ParseVersionError::Malformed)
@@ -90,7 +94,7 @@ impl JsonSchema for ProtocolVersion {
         json_schema!({
             "description": "MAJOR.MINOR; the major must be 1.",
             "type": "string",
-            "pattern": "^1\\.(0|[1-9][0-9]*)$",
+            "pattern": "^1\\.(0|[1-9][0-9]{0,8})$",
         })
     }
 }
@@ -110,7 +114,7 @@ mod tests {
         assert_eq!(ProtocolVersion::parse("1.7").unwrap().to_string(), "1.7");
         assert_eq!(ProtocolVersion::parse("99.0"), Err(ParseVersionError::UnknownMajor { major: 99 }));
         for malformed in
-            ["", "1", "1.", ".0", "01.0", "1.00", "1.0.0", "+1.0", "1.-1", "1.4294967296", "one.two"]
+            ["", "1", "1.", ".0", "01.0", "1.00", "1.0.0", "+1.0", "1.-1", "1.1000000000", "one.two"]
         {
             assert_eq!(ProtocolVersion::parse(malformed), Err(ParseVersionError::Malformed), "{malformed}");
         }

@@ -65,13 +65,23 @@ pub struct Context {
 impl Decode for Inference {
     fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
-        let allowed_models: Option<Vec<String>> = fields.required("allowed_models");
+        let allowed_models = fields.required("allowed_models").map(|Models(models)| models);
         let source = fields.optional("source");
-        if allowed_models.as_ref().is_some_and(Vec::is_empty) {
-            fields.refuse("no allowed model", "at least one model in `allowed_models`");
-        }
         fields.finish()?;
         Some(Self { allowed_models: allowed_models?, source: source? })
+    }
+}
+
+/// At least one model.
+struct Models(Vec<String>);
+
+impl Decode for Models {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let models = Vec::decode(node, at)?;
+        match models.is_empty() {
+            true => at.mistyped(node, "at least one model"),
+            false => Some(Self(models)),
+        }
     }
 }
 
@@ -117,9 +127,12 @@ struct Members(Map<String, Value>);
 
 impl Decode for Members {
     fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
-        match Value::decode(node, at)? {
-            Value::Object(members) => Some(Self(members)),
-            _ => at.mistyped(node, "an object"),
+        match node {
+            Node::Object(_) => match Value::decode(node, at)? {
+                Value::Object(members) => Some(Self(members)),
+                _ => None,
+            },
+            other => at.mistyped(other, "an object"),
         }
     }
 }

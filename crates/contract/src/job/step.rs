@@ -27,7 +27,7 @@ use write_file::WriteFile;
 /// One step of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// The step's own name, unique in the job.
+    /// The step's own name, unique in the job; also different from the `step-N` that stands for a missing one.
     pub id: Option<String>,
     /// What it does.
     pub action: Action,
@@ -73,8 +73,12 @@ pub enum StepType {
 impl Step {
     /// The step's name: its id, or its place counted from one.
     pub fn name(&self, index: usize) -> String {
-        self.id.clone().unwrap_or_else(|| format!("step-{}", index + 1))
+        self.id.clone().unwrap_or_else(|| name_by_place(index))
     }
+}
+
+pub(super) fn name_by_place(index: usize) -> String {
+    format!("step-{}", index + 1)
 }
 
 impl Decode for Step {
@@ -241,6 +245,8 @@ impl Decode for StepType {
 /// A path that must name a file, so not one that only a directory can have.
 struct FilePath(StepPath);
 
+const ENDS_LIKE_A_DIRECTORY: &str = "(^|/)\\.?$";
+
 impl Decode for FilePath {
     fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
         let path = StepPath::decode(node, at)?;
@@ -249,5 +255,17 @@ impl Decode for FilePath {
             return at.mistyped(node, "the path of a file");
         }
         Some(Self(path))
+    }
+}
+
+impl JsonSchema for FilePath {
+    fn schema_name() -> Cow<'static, str> {
+        "FilePath".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "allOf": [generator.subschema_for::<StepPath>(), { "not": { "pattern": ENDS_LIKE_A_DIRECTORY } }],
+        })
     }
 }

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 #[schemars(deny_unknown_fields)]
 pub struct ReadFile {
     /// The file.
+    #[schemars(with = "FilePath")]
     pub path: StepPath,
     /// Bytes to return at most; the rest is left out and flagged. Unset: the job's `max_output_bytes`, and more than
     /// that is a `constraint_violation`.

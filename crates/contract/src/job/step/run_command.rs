@@ -42,20 +42,16 @@ const DIALECTS: [&[&str]; 2] = [&["argv", "cwd"], &["command", "args", "working_
 impl Decode for RunCommand {
     fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
+        fields.accept(DIALECTS.concat());
         let [first, second] =
             DIALECTS.map(|names| names.iter().copied().filter(|name| fields.has(name)).collect::<Vec<_>>());
-        if !first.is_empty() && !second.is_empty() {
-            let found = format!("`{}` beside `{}`", first.join("`, `"), second.join("`, `"));
-            fields.refuse(found, "one dialect: `argv` and `cwd`, or `command`, `args` and `working_dir`");
-            fields.accept(DIALECTS.concat());
-        }
-        let argv = match second.contains(&"command") {
-            true => decode_command_and_args(&mut fields),
-            false => fields.required("argv").map(|Argv(argv)| argv),
-        };
-        let cwd = match fields.one_name(["cwd", "working_dir"]) {
-            Some(name) => fields.optional(name),
-            None => Some(None),
+        let (argv, cwd) = match (first.is_empty(), second.is_empty()) {
+            (_, true) => (fields.required("argv").map(|Argv(argv)| argv), fields.optional("cwd")),
+            (true, false) => (decode_command_and_args(&mut fields), fields.optional("working_dir")),
+            (false, false) => {
+                refuse_mixture(&mut fields, &[first, second].concat());
+                (None, None)
+            }
         };
         let env = fields.or("env", Environment(BTreeMap::new())).map(|Environment(env)| env);
         let timeout = fields
@@ -64,6 +60,17 @@ impl Decode for RunCommand {
         fields.finish()?;
         Some(Self { argv: argv?, cwd: cwd?, env: env?, timeout: timeout? })
     }
+}
+
+/// Notes that two dialects are mixed, and what is wrong with each member by itself.
+fn refuse_mixture(fields: &mut Fields<'_, '_>, names: &[&str]) {
+    let found = format!("`{}` together", names.join("`, `"));
+    fields.refuse(found, "one dialect: `argv` and `cwd`, or `command`, `args` and `working_dir`");
+    fields.optional::<Argv>("argv");
+    fields.optional::<Program>("command");
+    fields.optional::<Vec<Argument>>("args");
+    fields.optional::<StepPath>("cwd");
+    fields.optional::<StepPath>("working_dir");
 }
 
 fn decode_command_and_args(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
@@ -81,21 +88,28 @@ struct Environment(BTreeMap<String, String>);
 
 impl Decode for Argv {
     fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
-        let argv: Vec<String> =
-            Vec::decode(node, at)?.into_iter().map(|Argument(argument)| argument).collect();
-        match argv.first() {
-            Some(program) if !program.is_empty() => Some(Self(argv)),
-            _ => at.mistyped(node, "a non-empty array whose first element names a program"),
+        let Node::Array(elements) = node else { return at.mistyped(node, "an array of strings") };
+        let Some(program) = elements.first() else {
+            return at.mistyped(node, "at least the program");
+        };
+        let program = Program::decode(program, &mut at.element(0));
+        let arguments: Vec<_> = (1..)
+            .zip(&elements[1..])
+            .map(|(index, argument)| Argument::decode(argument, &mut at.element(index)))
+            .collect();
+        let mut argv = vec![program?.0];
+        for argument in arguments {
+            argv.push(argument?.0);
         }
+        Some(Self(argv))
     }
 }
 
 impl Decode for Program {
     fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
-        let Argument(program) = Argument::decode(node, at)?;
-        match program.is_empty() {
-            true => at.mistyped(node, "the name or path of a program"),
-            false => Some(Self(program)),
+        match node.as_str() {
+            Some(text) if !text.is_empty() && !text.contains('\0') => Some(Self(text.to_owned())),
+            _ => at.mistyped(node, "the name or path of a program, without NUL"),
         }
     }
 }
@@ -111,25 +125,26 @@ impl Decode for Argument {
 
 impl Decode for Environment {
     fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
-        let variables: BTreeMap<String, Argument> = BTreeMap::decode(node, at)?;
+        let variables = BTreeMap::decode(node, at);
+        let Node::Object(members) = node else { return None };
         let mut sound = true;
-        for name in variables.keys() {
+        for (name, _) in members {
             if let Some(expected) = why_not_a_variable(name) {
                 sound = false;
-                at.refuse(format!("the variable {name:?}"), expected);
+                at.member(name).refuse("a variable of this name", expected);
             }
         }
-        let variables = variables.into_iter().map(|(name, Argument(value))| (name, value)).collect();
+        let variables = variables?.into_iter().map(|(name, Argument(value))| (name, value)).collect();
         sound.then_some(Self(variables))
     }
 }
 
 fn why_not_a_variable(name: &str) -> Option<&'static str> {
     if RESERVED_VARIABLES.contains(&name) {
-        return Some("no variable that says which job this is: the host sets those");
+        return Some("another name: this one says which job this is, and the host sets it");
     }
     (name.is_empty() || name.contains(['=', '\0']))
-        .then_some("names that are not empty and hold no `=` or NUL")
+        .then_some("a name that is not empty and holds no `=` or NUL")
 }
 
 // === JsonSchema ===

@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 #[schemars(deny_unknown_fields)]
 pub struct WriteFile {
     /// The file.
+    #[schemars(with = "FilePath")]
     pub path: StepPath,
     /// What it will hold: the text itself, or base64 when `encoding` says so.
     #[schemars(with = "String")]
@@ -110,7 +111,7 @@ impl Decode for FileMode {
         };
         match node.as_str().and_then(octal) {
             Some(bits) => Some(Self(bits)),
-            None => at.mistyped(node, "three octal digits in a string, such as \"0644\""),
+            None => at.mistyped(node, "octal permission bits in a string, such as \"0644\""),
         }
     }
 }

@@ -1,0 +1,18 @@
+//! The contract from outside: documents go in as bytes, and what comes out is compared.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking, also outside of the test function"
+)]
+
+mod corpus;
+mod dialects;
+mod documents;
+mod hostile;
+mod ids_and_versions;
+mod members;
+mod messages;
+mod reference;
+mod result;
+mod schema;

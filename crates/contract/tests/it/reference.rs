@@ -1,0 +1,80 @@
+//! The reference for users against the contract: everything that may be written is in it.
+
+use belljar_contract::failure::FailureCode;
+use belljar_contract::job::Job;
+use belljar_contract::job::step::StepType;
+use belljar_contract::result::{Failure, JobResult};
+use belljar_contract::schema;
+use jiff::Timestamp;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const JOB: &str = include_str!("../../../../docs/job.md");
+const RESULT: &str = include_str!("../../../../docs/result.md");
+
+#[test]
+fn every_member_of_the_schemas_is_in_the_reference() {
+    for (schema, reference) in [(schema::job(), JOB), (schema::result(), RESULT)] {
+        let mut names = BTreeSet::new();
+        collect_names(schema.as_value(), &mut names);
+        let missing: Vec<_> = names.iter().filter(|name| !mentions(reference, name)).collect();
+        assert!(missing.is_empty(), "not in the reference: {missing:?}");
+    }
+}
+
+/// Whether the name stands in a code span, perhaps with `?` for optional or after other names.
+fn mentions(reference: &str, name: &str) -> bool {
+    reference.contains(&format!("`{name}`")) || reference.contains(&format!("`{name}?`")) || {
+        let quoted = format!("\"{name}\"");
+        reference.contains(&quoted) || reference.contains(&format!("`{name}:"))
+    }
+}
+
+fn collect_names(schema: &Value, names: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(members) => {
+            for (keyword, below) in members {
+                if let ("properties", Value::Object(properties)) = (keyword.as_str(), below) {
+                    names.extend(properties.keys().cloned());
+                }
+                if let ("const", Value::String(text)) = (keyword.as_str(), below) {
+                    names.insert(text.clone());
+                }
+                collect_names(below, names);
+            }
+        }
+        Value::Array(elements) => elements.iter().for_each(|below| collect_names(below, names)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_step_type_has_its_row_in_both_references() {
+    for step_type in StepType::ALL {
+        for reference in [JOB, RESULT] {
+            assert!(reference.contains(&format!("\n| `{step_type}` | ")), "{step_type}");
+        }
+    }
+}
+
+#[test]
+fn the_table_of_outcomes_is_what_results_say() {
+    let rows: Vec<Vec<&str>> = RESULT
+        .lines()
+        .filter_map(|line| line.strip_prefix("| "))
+        .map(|row| row.trim_end_matches(" |").split(" | ").collect())
+        .collect();
+    let example = JOB.split("```json").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let job = Job::parse(example.as_bytes()).unwrap();
+    for code in FailureCode::ALL {
+        let result = JobResult::begun(&job, Timestamp::UNIX_EPOCH)
+            .failed(Failure::new(code, "so"), Timestamp::UNIX_EPOCH);
+        let status = serde_json::to_value(result.status).unwrap();
+        let expected =
+            [format!("`{}`", status.as_str().unwrap()), format!("`{code}`"), result.exit_code().to_string()];
+        assert!(
+            rows.iter().any(|row| row.len() == 4 && row[1..] == expected),
+            "no row ends with {expected:?}"
+        );
+    }
+}

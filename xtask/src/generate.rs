@@ -1,0 +1,24 @@
+//! Files that are made from code: the published schemas.
+
+use belljar_contract::schema;
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The files, by path, with the text they must have.
+pub(crate) fn files() -> Result<Vec<(&'static str, String)>, serde_json::Error> {
+    let pretty = |schema| serde_json::to_string_pretty(&schema).map(|text| text + "\n");
+    Ok(vec![
+        ("docs/schema/job.schema.json", pretty(schema::job())?),
+        ("docs/schema/result.schema.json", pretty(schema::result())?),
+    ])
+}
+
+/// Writes them.
+pub(crate) fn write(root: &Path) -> Result<ExitCode, Box<dyn Error>> {
+    for (path, text) in files()? {
+        fs::write(root.join(path), text).map_err(|error| format!("{path}: {error}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
