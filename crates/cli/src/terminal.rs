@@ -1,14 +1,17 @@
 //! Joins belljar's own input and output with those of a sandbox.
 //!
-//! A terminal of the host's never goes into a sandbox: whoever holds one can type into it. With a terminal on both
-//! sides the sandbox gets one of its own and belljar relays; a stream that is a terminal alone is relayed through a
-//! pipe; files and pipes are passed as they are.
+//! A terminal of the host's never goes into a sandbox: whoever holds one can type into it. Nor does a file, whose
+//! path would be seen there, nor a socket, which leads outside. With a terminal on both sides the sandbox gets one of
+//! its own and belljar relays; every other stream is relayed through a pipe, unless it is a nameless pipe already.
+
+mod pump;
 
 use crate::error::CliError;
 use belljar_confine::plan::Stdio;
 use belljar_confine::sealed::{Ending, Sealed};
+use pump::Pump;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::stdio::{stderr, stdin, stdout};
@@ -17,15 +20,11 @@ use rustix::termios::{
 };
 use std::time::{Duration, Instant};
 
-/// Streams that belljar must relay while the sandbox runs.
+/// What belljar must relay while the sandbox runs.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
-    /// Written with what is read from standard input.
-    input: Option<OwnedFd>,
-    /// Read, and what comes is written to standard output.
-    output: Option<OwnedFd>,
-    /// Read, and what comes is written to standard error.
-    errors: Option<OwnedFd>,
+    input: Option<Pump>,
+    outputs: Vec<Pump>,
 }
 
 /// How relaying ended.
@@ -45,29 +44,36 @@ pub(crate) fn connect() -> Result<(Stdio, Streams), CliError> {
 }
 
 fn connect_streams() -> Result<(Stdio, Streams), Errno> {
-    if isatty(stdin()) && isatty(stdout()) {
-        return Ok((Stdio::Terminal, Streams::default()));
-    }
     let mut streams = Streams::default();
-    let input = match isatty(stdin()) {
-        true => {
+    if isatty(stdin()) && isatty(stdout()) {
+        return Ok((Stdio::Terminal, streams));
+    }
+    let input = match may_enter(stdin()) {
+        true => duplicate(stdin())?,
+        false => {
             let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
-            streams.input = Some(ours);
+            streams.input = Some(Pump::new(duplicate(stdin())?, ours));
             theirs
         }
-        false => duplicate(stdin())?,
     };
-    let mut outgoing = |stream: BorrowedFd<'static>, ours: fn(&mut Streams) -> &mut Option<OwnedFd>| {
-        if !isatty(stream) {
+    let mut outgoing = |stream: BorrowedFd<'static>| {
+        if may_enter(stream) {
             return duplicate(stream);
         }
-        let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-        *ours(&mut streams) = Some(read);
-        Ok(write)
+        let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
+        streams.outputs.push(Pump::new(ours, duplicate(stream)?));
+        Ok(theirs)
     };
-    let output = outgoing(stdout(), |streams| &mut streams.output)?;
-    let errors = outgoing(stderr(), |streams| &mut streams.errors)?;
+    let output = outgoing(stdout())?;
+    let errors = outgoing(stderr())?;
     Ok((Stdio::Descriptors([input, output, errors]), streams))
+}
+
+/// Whether a stream says and leads nothing beyond itself.
+fn may_enter(stream: BorrowedFd<'_>) -> bool {
+    let path = format!("/proc/self/fd/{}", stream.as_raw_fd());
+    let Ok(names) = rustix::fs::readlink(path, Vec::new()) else { return false };
+    names.to_bytes().starts_with(b"pipe:[") || names.to_bytes() == b"/dev/null"
 }
 
 fn duplicate(stream: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
@@ -77,58 +83,69 @@ fn duplicate(stream: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
 // === impl Streams ===
 
 impl Streams {
-    /// Relays until the sandbox has ended, or kills it when its time is over.
+    /// Relays until the sandbox has ended and all it wrote is passed on, or kills it when its time is over.
     pub(crate) fn until_end(
-        self,
+        mut self,
         sealed: &mut Sealed,
         terminal: Option<OwnedFd>,
         deadline: Option<Instant>,
     ) -> Result<Relay, CliError> {
         let relayed = match terminal {
-            Some(terminal) => RawTerminal::enter(terminal).and_then(|raw| raw.relay(sealed, deadline)),
-            None => self.relay(sealed, deadline),
+            Some(terminal) => RawTerminal::enter(terminal)
+                .and_then(|(mut raw, mut streams)| streams.relay(sealed, deadline, |_| raw.follow_size())),
+            None if self.is_nothing() => self.wait(sealed, deadline),
+            None => self.relay(sealed, deadline, |_| ()),
         };
         relayed.map_err(|source| CliError::Watch { source })
     }
 
-    fn relay(mut self, sealed: &mut Sealed, deadline: Option<Instant>) -> Result<Relay, Errno> {
-        if self.input.is_none() && self.output.is_none() && self.errors.is_none() {
-            return match sealed.wait_until(deadline)? {
-                Some(ending) => Ok(Relay::Ended(ending)),
-                None => end(sealed),
-            };
+    fn is_nothing(&self) -> bool {
+        self.input.is_none() && self.outputs.is_empty()
+    }
+
+    fn wait(&self, sealed: &mut Sealed, deadline: Option<Instant>) -> Result<Relay, Errno> {
+        match sealed.wait_until(deadline)? {
+            Some(ending) => Ok(Relay::Ended(ending)),
+            None => end(sealed),
         }
+    }
+
+    fn relay(
+        &mut self,
+        sealed: &mut Sealed,
+        deadline: Option<Instant>,
+        mut each_time: impl FnMut(&Self),
+    ) -> Result<Relay, Errno> {
         loop {
-            let readable = |wanted: bool| if wanted { PollFlags::IN } else { PollFlags::empty() };
-            let nothing = stderr();
-            let output = self.output.as_ref().map_or(nothing, |fd| fd.as_fd());
-            let errors = self.errors.as_ref().map_or(nothing, |fd| fd.as_fd());
-            let mut ready = [
-                PollFd::from_borrowed_fd(sealed.pidfd(), PollFlags::IN),
-                PollFd::from_borrowed_fd(stdin(), readable(self.input.is_some())),
-                PollFd::from_borrowed_fd(output, readable(self.output.is_some())),
-                PollFd::from_borrowed_fd(errors, readable(self.errors.is_some())),
-            ];
-            wait(&mut ready, deadline)?;
-            let [ended, input, output, errors] =
-                ready.map(|descriptor| descriptor.revents().intersects(PollFlags::IN | PollFlags::HUP));
-            if input && self.input.as_ref().is_some_and(|to| !copy(stdin(), to.as_fd())) {
-                self.input = None;
-            }
-            if output && self.output.as_ref().is_some_and(|from| !copy(from.as_fd(), stdout())) {
-                self.output = None;
-            }
-            if errors && self.errors.as_ref().is_some_and(|from| !copy(from.as_fd(), stderr())) {
-                self.errors = None;
-            }
-            if ended && !output && !errors {
+            each_time(self);
+            let has_ended = self.wait_for_something(sealed, deadline)?;
+            self.input = self.input.take().and_then(Pump::work);
+            self.outputs = std::mem::take(&mut self.outputs).into_iter().filter_map(Pump::work).collect();
+            if has_ended && self.outputs.is_empty() {
                 return sealed.wait().map(Relay::Ended);
             }
-            if is_over(deadline) {
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return end(sealed);
             }
         }
     }
+
+    /// Waits for anything to do, a tick at most; says whether the sandbox has ended.
+    fn wait_for_something(&self, sealed: &Sealed, deadline: Option<Instant>) -> Result<bool, Errno> {
+        let left =
+            deadline.map_or(TICK, |deadline| deadline.saturating_duration_since(Instant::now()).min(TICK));
+        let left = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
+        let mut ready = vec![PollFd::from_borrowed_fd(sealed.pidfd(), PollFlags::IN)];
+        ready.extend(self.input.iter().chain(&self.outputs).map(Pump::interest));
+        rustix::io::retry_on_intr(|| poll(&mut ready, Some(&left)))?;
+        Ok(ready[0].revents().contains(PollFlags::IN))
+    }
+}
+
+fn end(sealed: &mut Sealed) -> Result<Relay, Errno> {
+    sealed.kill();
+    sealed.wait()?;
+    Ok(Relay::OutOfTime)
 }
 
 /// The host's terminal in raw mode, put back when dropped.
@@ -141,38 +158,17 @@ struct RawTerminal {
 // === impl RawTerminal ===
 
 impl RawTerminal {
-    fn enter(theirs: OwnedFd) -> Result<Self, Errno> {
+    fn enter(theirs: OwnedFd) -> Result<(Self, Streams), Errno> {
+        let streams = Streams {
+            input: Some(Pump::new(duplicate(stdin())?, duplicate(theirs.as_fd())?)),
+            outputs: vec![Pump::new(duplicate(theirs.as_fd())?, duplicate(stdout())?)],
+        };
         let before = tcgetattr(stdin())?;
         let mut raw = before.clone();
         raw.make_raw();
         let terminal = Self { before, theirs, size: None };
         tcsetattr(stdin(), OptionalActions::Now, &raw)?;
-        Ok(terminal)
-    }
-
-    fn relay(mut self, sealed: &mut Sealed, deadline: Option<Instant>) -> Result<Relay, Errno> {
-        let mut reads_input = true;
-        loop {
-            self.follow_size();
-            let input = if reads_input { PollFlags::IN } else { PollFlags::empty() };
-            let mut ready = [
-                PollFd::from_borrowed_fd(sealed.pidfd(), PollFlags::IN),
-                PollFd::from_borrowed_fd(stdin(), input),
-                PollFd::new(&self.theirs, PollFlags::IN),
-            ];
-            wait(&mut ready, deadline)?;
-            let [ended, input, output] = ready.map(|descriptor| descriptor.revents());
-            if input.intersects(PollFlags::IN | PollFlags::HUP) && !copy(stdin(), self.theirs.as_fd()) {
-                reads_input = false;
-            }
-            let more = output.contains(PollFlags::IN) && copy(self.theirs.as_fd(), stdout());
-            if ended.contains(PollFlags::IN) && !more {
-                return sealed.wait().map(Relay::Ended);
-            }
-            if is_over(deadline) {
-                return end(sealed);
-            }
-        }
+        Ok((terminal, streams))
     }
 
     /// A window that was resized is noticed here, several times a second, instead of by a signal.
@@ -188,39 +184,4 @@ impl Drop for RawTerminal {
     fn drop(&mut self) {
         let _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);
     }
-}
-
-fn wait(ready: &mut [PollFd<'_>], deadline: Option<Instant>) -> Result<(), Errno> {
-    let left = deadline.map_or(TICK, |deadline| deadline.saturating_duration_since(Instant::now()).min(TICK));
-    let left = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
-    rustix::io::retry_on_intr(|| poll(ready, Some(&left))).map(drop)
-}
-
-fn is_over(deadline: Option<Instant>) -> bool {
-    deadline.is_some_and(|deadline| Instant::now() >= deadline)
-}
-
-fn end(sealed: &mut Sealed) -> Result<Relay, Errno> {
-    sealed.kill();
-    sealed.wait()?;
-    Ok(Relay::OutOfTime)
-}
-
-/// Copies what is there; `false` when there will be no more, or nobody to take it.
-fn copy(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> bool {
-    let mut buffer = [0; 16 << 10];
-    let read = match rustix::io::retry_on_intr(|| rustix::io::read(from, &mut buffer)) {
-        Ok(0) => return false,
-        Ok(read) => read,
-        Err(Errno::AGAIN) => return true,
-        Err(_) => return false,
-    };
-    let mut left = &buffer[..read];
-    while !left.is_empty() {
-        match rustix::io::retry_on_intr(|| rustix::io::write(to, left)) {
-            Ok(written) => left = &left[written..],
-            Err(_) => return false,
-        }
-    }
-    true
 }

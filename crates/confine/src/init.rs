@@ -10,7 +10,7 @@ use crate::plan::{Plan, Stdio};
 use crate::report::Report;
 use crate::seccomp::program::Instruction;
 use crate::stage::Stage;
-use crate::walls::{About, Fault, devices, identity, landlock, loopback, privileges, root, sources};
+use crate::walls::{About, Fault, devices, identity, landlock, network::Network, privileges, root, sources};
 use payload::Payload;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -72,6 +72,7 @@ fn build(birth: &Birth<'_>, progress: &mut Progress) -> Result<i32, Fault> {
     rustix::thread::set_name(c"belljar-init").about("name")?;
     identity::take(plan.identity)?;
     die_with_host(birth.control)?;
+    let network = Network::begin()?;
     progress.pass(Stage::Sources);
     root::cut_propagation()?;
     let taken = sources::take(&plan.root)?;
@@ -83,8 +84,8 @@ fn build(birth: &Birth<'_>, progress: &mut Progress) -> Result<i32, Fault> {
     devices::put_up(root.as_fd())?;
     progress.pass(Stage::Pivot);
     root::enter(&root)?;
-    progress.pass(Stage::Loopback);
-    loopback::put_up(&plan.hostname)?;
+    progress.pass(Stage::Network);
+    network.enter(&plan.hostname)?;
     progress.pass(Stage::Limits);
     privileges::limit(plan.limits)?;
     progress.pass(Stage::Terminal);

@@ -75,28 +75,96 @@ pub(crate) unsafe fn run_until_exec<T>(
     child: extern "C" fn(&mut T) -> !,
     argument: &mut T,
 ) -> Result<i32, Errno> {
-    struct Start<'a, T> {
-        child: extern "C" fn(&mut T) -> !,
-        argument: &'a mut T,
-    }
     extern "C" fn start<T>(start: *mut libc::c_void) -> libc::c_int {
         // SAFETY: the pointer is the one passed to clone below, valid as long as the caller stands still.
-        let start = unsafe { &mut *start.cast::<Start<'_, T>>() };
-        (start.child)(start.argument)
+        let start = unsafe { &mut *start.cast::<Start<extern "C" fn(&mut T) -> !, T>>() };
+        // SAFETY: the caller's exclusive borrow is lent to the child until then.
+        (start.child)(unsafe { &mut *start.argument })
     }
-    const STACK_BYTES: usize = 64 << 10;
-    // Aligned as the ABI wants stacks; on the caller's own stack, so that nothing has to be freed.
-    #[repr(align(16))]
-    struct Stack([std::mem::MaybeUninit<u8>; STACK_BYTES]);
-    let mut stack = Stack([std::mem::MaybeUninit::uninit(); STACK_BYTES]);
-    let mut start_argument = Start { child, argument };
+    let mut stack = Stack::new();
+    let mut start_argument = Start { child, argument: std::ptr::from_mut(argument) };
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: the stack grows down from its end and outlives the child's use of it (CLONE_VFORK); the function fits.
-    let pid = unsafe {
-        let top = stack.0.as_mut_ptr().add(STACK_BYTES).cast();
-        libc::clone(start::<T>, top, flags, (&raw mut start_argument).cast())
-    };
+    // SAFETY: stack and argument outlive the child's use of them, because the caller stands still (CLONE_VFORK).
+    let pid = unsafe { libc::clone(start::<T>, stack.top(), flags, (&raw mut start_argument).cast()) };
     check(pid.into()).map(|pid| pid as i32)
+}
+
+/// A process that works in this process's memory at the same time.
+pub(crate) struct Beside {
+    pid: i32,
+    done: bool,
+    // Used by the other process until it is gone.
+    _stack: Box<Stack>,
+    _start: Box<dyn std::any::Any>,
+}
+
+/// Runs `work` in a second process that shares memory and descriptors with this one, at the same time.
+///
+/// # Safety
+/// `work` must not allocate, unwind, or use anything of the C library (`errno` is shared, too). It alone may touch
+/// `argument` until it has been waited for, and `argument` must live until then.
+pub(crate) unsafe fn run_beside<T: 'static>(
+    work: extern "C" fn(&mut T),
+    argument: *mut T,
+) -> Result<Beside, Errno> {
+    extern "C" fn start<T>(start: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: the pointer is the one passed to clone below; `Beside` keeps what it points to.
+        let start = unsafe { &mut *start.cast::<Start<extern "C" fn(&mut T), T>>() };
+        // SAFETY: promised by the caller of `run_beside`.
+        (start.child)(unsafe { &mut *start.argument });
+        0
+    }
+    let mut stack = Box::new(Stack::new());
+    let mut start_argument = Box::new(Start { child: work, argument });
+    let flags = libc::CLONE_VM | libc::CLONE_FILES | libc::SIGCHLD;
+    // SAFETY: stack and argument are on the heap and stay there until `Beside` has waited for the process.
+    let pid = unsafe { libc::clone(start::<T>, stack.top(), flags, (&raw mut *start_argument).cast()) };
+    let pid = check(pid.into())? as i32;
+    Ok(Beside { pid, done: false, _stack: stack, _start: start_argument })
+}
+
+struct Start<F, T> {
+    child: F,
+    argument: *mut T,
+}
+
+/// A stack for a process that shares memory. Aligned as the ABI wants it.
+#[repr(align(16))]
+struct Stack([std::mem::MaybeUninit<u8>; Self::BYTES]);
+
+impl Stack {
+    const BYTES: usize = 32 << 10;
+
+    fn new() -> Self {
+        Self([std::mem::MaybeUninit::uninit(); Self::BYTES])
+    }
+
+    /// Stacks grow down.
+    fn top(&mut self) -> *mut libc::c_void {
+        self.0.as_mut_ptr_range().end.cast()
+    }
+}
+
+// === impl Beside ===
+
+impl Beside {
+    /// Waits until the process is gone.
+    pub(crate) fn wait(&mut self) -> Result<(), Errno> {
+        use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+        let pid = Pid::from_raw(self.pid).ok_or(Errno::CHILD)?;
+        if !self.done {
+            rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED))?;
+            self.done = true;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // Its memory must not go before it does.
+        let _ = self.wait();
+    }
 }
 
 /// Replaces this process's program. Returns only to say why not.
@@ -211,8 +279,9 @@ pub fn landlock_abi() -> u32 {
     u32::try_from(version).unwrap_or(0)
 }
 
-/// Brings the loopback interface of this network namespace up.
+/// Brings the loopback interface of this network namespace up. Uses nothing of the C library.
 pub(crate) fn bring_loopback_up() -> Result<(), Errno> {
+    use rustix::ioctl::{Setter, ioctl};
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     // SAFETY: all-zero is a valid ifreq: an empty name and no flags.
@@ -222,7 +291,7 @@ pub(crate) fn bring_loopback_up() -> Result<(), Errno> {
     }
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
     // SAFETY: SIOCSIFFLAGS reads an ifreq, which this is.
-    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw mut request) }.into()).map(drop)
+    unsafe { ioctl(&socket, Setter::<{ libc::SIOCSIFFLAGS as rustix::ioctl::Opcode }, _>::new(request)) }
 }
 
 /// Waits for any child.

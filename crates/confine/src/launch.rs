@@ -69,10 +69,10 @@ pub enum LaunchError {
     },
 }
 
+/// All but the network namespace, which is made meanwhile ([`crate::walls::network`]).
 const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
-    | libc::CLONE_NEWNET
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP;

@@ -21,8 +21,8 @@ pub enum Stage {
     Devices,
     /// The old root left and gone.
     Pivot,
-    /// The host name and the loopback interface.
-    Loopback,
+    /// The network namespace, made meanwhile, entered.
+    Network,
     /// Resource limits.
     Limits,
     /// A terminal of its own, if one is wanted.
@@ -53,7 +53,7 @@ impl Stage {
         Self::Proc,
         Self::Devices,
         Self::Pivot,
-        Self::Loopback,
+        Self::Network,
         Self::Limits,
         Self::Terminal,
         Self::Landlock,
@@ -72,7 +72,7 @@ impl Stage {
             Self::Proc => "proc",
             Self::Devices => "devices",
             Self::Pivot => "pivot",
-            Self::Loopback => "loopback",
+            Self::Network => "network",
             Self::Limits => "limits",
             Self::Terminal => "terminal",
             Self::Landlock => "landlock",

@@ -3,7 +3,7 @@
 pub(crate) mod devices;
 pub(crate) mod identity;
 pub(crate) mod landlock;
-pub(crate) mod loopback;
+pub(crate) mod network;
 pub(crate) mod privileges;
 pub(crate) mod root;
 pub(crate) mod sources;

@@ -78,6 +78,35 @@ impl Directory {
         }
     }
 
+    /// As [`Self::open`], for a tree that is the host's own: if its permissions are in the way, they are changed.
+    ///
+    /// # Errors
+    /// [`DirectoryError`], also for a path that leads through a link.
+    pub fn open_own(&self, path: &Path) -> Result<Self, DirectoryError> {
+        self.opening_up(path, Mode::RWXU, |directory| directory.open(path))
+    }
+
+    /// As [`Self::open_file`], for a tree that is the host's own: if its permissions are in the way, they are changed.
+    ///
+    /// # Errors
+    /// [`DirectoryError`], also for anything that is no regular file.
+    pub fn open_own_file(&self, path: &Path) -> Result<File, DirectoryError> {
+        self.opening_up(path, Mode::RUSR.union(Mode::WUSR), |directory| directory.open_file(path))
+    }
+
+    fn opening_up<T>(
+        &self,
+        path: &Path,
+        mode: Mode,
+        open: impl Fn(&Self) -> Result<T, DirectoryError>,
+    ) -> Result<T, DirectoryError> {
+        let opened = open(self);
+        let Err(DirectoryError { source: Errno::ACCESS, .. }) = opened else { return opened };
+        let (parent, name) = self.parent_of(path)?;
+        rustix::fs::chmodat(&parent, name, mode, AtFlags::empty()).map_err(at(path))?;
+        open(self)
+    }
+
     /// What `path` is, itself; `None` when there is nothing.
     ///
     /// # Errors
@@ -156,7 +185,8 @@ impl Directory {
         }
     }
 
-    /// Removes everything in it, however deep it goes and whatever permissions it has.
+    /// Removes everything in it, however deep it goes and whatever permissions it has. For when nobody else is at
+    /// work in it any more.
     ///
     /// # Errors
     /// [`DirectoryError`] for the first thing that can't be removed.
@@ -167,7 +197,7 @@ impl Directory {
         let mut next = 0;
         while next < moved {
             let name = grave(next);
-            let directory = self.open_to_clear(&name)?;
+            let directory = self.open_own(&name)?;
             self.clear_one(&directory, &mut moved)?;
             rustix::fs::unlinkat(self, &name, AtFlags::REMOVEDIR).map_err(at(&name))?;
             next += 1;
@@ -180,25 +210,16 @@ impl Directory {
             let path = Path::new(OsStr::from_bytes(name.as_bytes()));
             match kind {
                 FileType::Directory => {
-                    rustix::fs::renameat(directory, &name, self, grave(*moved)).map_err(at(path))?;
+                    let bury = || rustix::fs::renameat(directory, &name, self, grave(*moved));
+                    // A directory that may not be written can't be moved either; it is ours, so it can be opened up.
+                    let open_up = || rustix::fs::chmodat(directory, &name, Mode::RWXU, AtFlags::empty());
+                    bury().or_else(|_| open_up().and_then(|()| bury())).map_err(at(path))?;
                     *moved += 1;
                 }
                 _ => rustix::fs::unlinkat(directory, &name, AtFlags::empty()).map_err(at(path))?,
             }
         }
         Ok(())
-    }
-
-    fn open_to_clear(&self, name: &Path) -> Result<Self, DirectoryError> {
-        let opened = self.open(name);
-        let Err(DirectoryError { source: Errno::ACCESS, .. }) = opened else { return opened };
-        // Its own permissions keep us out; they are ours to change.
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let closed = openat2(self, name, flags, Mode::empty(), NEVER_OUTSIDE).map_err(at(name))?;
-        rustix::fs::chmodat(&closed, c".", Mode::RWXU, AtFlags::empty())
-            .or_else(|_| rustix::fs::chmodat(self, name, Mode::RWXU, AtFlags::empty()))
-            .map_err(at(name))?;
-        self.open(name)
     }
 
     /// Gives it these permission bits.

@@ -1,5 +1,9 @@
 //! What tests share. Never shipped: only tests import it.
 
 #![forbid(unsafe_code)]
+#![expect(clippy::expect_used, reason = "only tests use this, and a test that can't go on has failed")]
 
+pub mod job;
 pub mod skip;
+pub mod wait;
+pub mod world;

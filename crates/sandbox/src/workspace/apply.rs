@@ -127,7 +127,7 @@ fn put(
             replace(&parent, name, |temporary| Ok(symlinkat(&says, &parent, temporary)?))
         }
         FileType::RegularFile => {
-            let mut from = copy.open_file(path).map_err(|error| error.source)?;
+            let mut from = copy.open_own_file(path).map_err(|error| error.source)?;
             replace(&parent, name, |temporary| {
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
                 let mut to = File::from(openat(&parent, temporary, flags, Mode::from_raw_mode(0o600))?);

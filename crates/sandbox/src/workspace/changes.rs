@@ -1,7 +1,8 @@
 //! Reads a change set out of an overlay's upper layer.
 //!
 //! The layer holds what the job wrote: new and changed files, a character device 0/0 for a name that is gone, and
-//! directories, some marked opaque: what was below them is gone too.
+//! directories, some marked opaque: what was below them is gone too. The layer is the host's own by now: permissions
+//! that a job has left in the way are noted first and then changed.
 
 use crate::directory::{Directory, DirectoryError, Name};
 use belljar_contract::result::Change;
@@ -82,7 +83,10 @@ impl ChangeSet {
 
 impl Reading<'_> {
     fn read_directory(&mut self, below: &Path, opaque: bool) -> Result<(), DirectoryError> {
-        let names = open_or_clone(self.upper, below)?.names()?;
+        let names = match below.as_os_str().is_empty() {
+            true => self.upper.names()?,
+            false => self.upper.open_own(below)?.names()?,
+        };
         if opaque {
             self.note_vanished(below, &names)?;
         }
@@ -160,11 +164,28 @@ impl Reading<'_> {
 // === impl Changed ===
 
 impl Changed {
+    /// The change as a diff shows it: one that turns a file into something else is a removal and a creation.
+    pub fn as_shown(self) -> Vec<Self> {
+        let is_directory = |state: &State| state.kind == FileType::Directory;
+        let without = |state: Option<State>| state.filter(|state| !is_directory(state));
+        let (before, after) = (without(self.before), without(self.after));
+        match (before, after) {
+            (None, None) => Vec::new(),
+            (Some(old), Some(new)) if old.kind != new.kind => {
+                vec![Self { after: None, ..self }, Self { before: None, ..self }]
+            }
+            _ => vec![Self { before, after, ..self }],
+        }
+    }
+
     /// What happened, as results name it.
     pub fn change(&self) -> Change {
         match (self.before, self.after) {
             (None, _) => Change::Created,
             (_, None) => Change::Deleted,
+            // A directory is what is in it: that is listed by itself.
+            (Some(State { kind: FileType::Directory, .. }), _) => Change::Created,
+            (_, Some(State { kind: FileType::Directory, .. })) => Change::Deleted,
             _ if self.same_content => Change::ModeChanged,
             _ => Change::Modified,
         }
@@ -187,7 +208,7 @@ fn is_whiteout(stat: &Stat) -> bool {
 }
 
 fn is_opaque(upper: &Directory, path: &Path) -> Result<bool, DirectoryError> {
-    let directory = upper.open(path)?;
+    let directory = upper.open_own(path)?;
     let mut value = [0; 8];
     let read = rustix::fs::fgetxattr(&directory, c"user.overlay.opaque", &mut value[..]);
     Ok(read.is_ok_and(|length| value.get(..length) == Some(b"y")))
@@ -209,7 +230,7 @@ fn same_content(
 ) -> Result<bool, DirectoryError> {
     match kind {
         FileType::RegularFile => {
-            let (mut before, mut after) = (source.open_file(path)?, upper.open_file(path)?);
+            let (mut before, mut after) = (source.open_file(path)?, upper.open_own_file(path)?);
             Ok(same_bytes(&mut before, &mut after).unwrap_or(false))
         }
         FileType::Symlink => Ok(source.read_link(path)? == upper.read_link(path)?),

@@ -9,6 +9,7 @@ use belljar_contract::result::{Change, ChangedFile, WorkspaceChanges};
 use rustix::fs::FileType;
 use similar::TextDiff;
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -31,22 +32,18 @@ pub fn render(
     copy: &Directory,
 ) -> Result<WorkspaceChanges, DirectoryError> {
     let mut rendered = WorkspaceChanges { files: Vec::new(), diff: String::new(), truncated: false };
-    for (path, changed) in set.iter().filter(|(_, changed)| is_shown(changed)) {
+    // Directories come and go with what is in them, as in git.
+    for (path, changed) in set.iter().filter(|(_, changed)| !changed.as_shown().is_empty()) {
         if rendered.files.len() >= MOST_FILES || rendered.diff.len() >= LONGEST_DIFF_BYTES {
             rendered.truncated = true;
             break;
         }
-        let file = ChangedFile { path: path.display().to_string(), change: changed.change() };
-        rendered.diff.push_str(&section(path, changed, source, copy)?);
-        rendered.files.push(file);
+        for shown in changed.as_shown() {
+            rendered.diff.push_str(&section(path, &shown, source, copy)?);
+        }
+        rendered.files.push(ChangedFile { path: path.display().to_string(), change: changed.change() });
     }
     Ok(rendered)
-}
-
-/// Directories come and go with what is in them, as in git; only an empty new one would be lost from sight.
-fn is_shown(changed: &Changed) -> bool {
-    let is_directory = |state: Option<State>| state.is_none_or(|state| state.kind == FileType::Directory);
-    !(is_directory(changed.before) && is_directory(changed.after))
 }
 
 fn section(
@@ -69,8 +66,8 @@ fn section(
     if changed.change() == Change::ModeChanged {
         return Ok(text);
     }
-    let old = content(source, path, changed.before)?;
-    let new = content(copy, path, changed.after)?;
+    let old = content(source, path, changed.before, Directory::open_file)?;
+    let new = content(copy, path, changed.after, Directory::open_own_file)?;
     let old_name = changed.before.map_or("/dev/null".to_owned(), |_| name.with("a/"));
     let new_name = changed.after.map_or("/dev/null".to_owned(), |_| name.with("b/"));
     match (old, new) {
@@ -93,13 +90,14 @@ fn content(
     directory: &Directory,
     path: &Path,
     state: Option<State>,
+    open: fn(&Directory, &Path) -> Result<File, DirectoryError>,
 ) -> Result<Option<String>, DirectoryError> {
     let Some(state) = state else { return Ok(Some(String::new())) };
     match state.kind {
         FileType::Symlink => Ok(directory.read_link(path)?.into_string().ok()),
         FileType::RegularFile if state.size <= LARGEST_SHOWN_BYTES => {
             let mut bytes = Vec::new();
-            let mut file = directory.open_file(path)?.take(LARGEST_SHOWN_BYTES);
+            let mut file = open(directory, path)?.take(LARGEST_SHOWN_BYTES);
             let read = file.read_to_end(&mut bytes);
             let is_text = read.is_ok() && !bytes.contains(&0);
             Ok(is_text.then(|| String::from_utf8(bytes).ok()).flatten())

@@ -1,0 +1,62 @@
+//! Moves bytes from one descriptor to another, without ever holding up the others.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+
+/// One direction. When it is over, both its ends are closed, which tells the reader on the other side.
+#[derive(Debug)]
+pub(super) struct Pump {
+    from: OwnedFd,
+    to: OwnedFd,
+    /// Read, but not yet written.
+    pending: Vec<u8>,
+}
+
+/// As much as a pipe takes without waiting, once it takes anything.
+const PORTION: usize = 4096;
+
+// === impl Pump ===
+
+impl Pump {
+    pub(super) fn new(from: OwnedFd, to: OwnedFd) -> Self {
+        Self { from, to, pending: Vec::new() }
+    }
+
+    /// What it waits for: something to read, or room to write what was read.
+    pub(super) fn interest(&self) -> PollFd<'_> {
+        match self.pending.is_empty() {
+            true => PollFd::new(&self.from, PollFlags::IN),
+            false => PollFd::new(&self.to, PollFlags::OUT),
+        }
+    }
+
+    /// Does what can be done at once. `None` when there is nothing more to come, or nobody to take it.
+    pub(super) fn work(mut self) -> Option<Self> {
+        if self.pending.is_empty() && is_ready(self.from.as_fd(), PollFlags::IN) {
+            let mut buffer = [0; PORTION];
+            match rustix::io::retry_on_intr(|| rustix::io::read(&self.from, &mut buffer)) {
+                Ok(0) => return None,
+                Ok(read) => self.pending.extend_from_slice(&buffer[..read]),
+                Err(Errno::AGAIN) => {}
+                // A terminal whose other side is gone says so by an error.
+                Err(_) => return None,
+            }
+        }
+        if !self.pending.is_empty() && is_ready(self.to.as_fd(), PollFlags::OUT) {
+            match rustix::io::retry_on_intr(|| rustix::io::write(&self.to, &self.pending)) {
+                Ok(written) => drop(self.pending.drain(..written)),
+                Err(Errno::AGAIN) => {}
+                Err(_) => return None,
+            }
+        }
+        Some(self)
+    }
+}
+
+/// Whether a call would not wait; also when it would fail at once, which is then the call's to say.
+fn is_ready(descriptor: BorrowedFd<'_>, wanted: PollFlags) -> bool {
+    let mut ready = [PollFd::from_borrowed_fd(descriptor, wanted)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut ready, Some(&now)).is_ok_and(|count| count > 0)
+}

@@ -1,0 +1,14 @@
+//! The `belljar` command, driven as a user drives it.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+mod doctor;
+mod exec;
+mod failures;
+mod run;
+mod sealed;
+mod validate;
+mod workspace_copy;
+
+/// The program under test.
+const BELLJAR: &str = env!("CARGO_BIN_EXE_belljar");

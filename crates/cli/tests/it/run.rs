@@ -1,0 +1,105 @@
+//! `belljar run`, when all goes well.
+
+use crate::BELLJAR;
+use belljar_testkit::job::{job, shell};
+use belljar_testkit::world::World;
+use serde_json::json;
+use std::io::Write;
+use std::process::Stdio;
+
+#[test]
+fn a_job_works_in_place_on_a_workspace_that_it_is_given() {
+    World::as_everyone(BELLJAR, |world| {
+        world.write("workspace/in", "hello");
+        world.write("job.json", job(&json!([shell("tr a-z A-Z < in > out; id -u")])).to_string());
+        let workspace = world.path().join("workspace").display().to_string();
+        let result = world.run(&["run", "--json", "--workspace", &workspace, "job.json"]).succeeded().json();
+        assert_eq!(result["status"], "success");
+        assert_eq!(result["steps"][0]["result"]["stdout"], "1000\n");
+        assert_eq!(world.read("workspace/out"), "HELLO");
+    });
+}
+
+#[test]
+fn without_a_workspace_there_is_an_empty_one_that_goes_with_the_run() {
+    World::as_everyone(BELLJAR, |world| {
+        world.write("job.json", job(&json!([shell("pwd; ls -A; touch left")])).to_string());
+        let result = world.run(&["run", "--json", "job.json"]).succeeded().json();
+        assert_eq!(result["steps"][0]["result"]["stdout"], "/workspace\n");
+        assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn artifacts_are_kept_by_what_is_in_them() {
+    World::as_everyone(BELLJAR, |world| {
+        let mut document = job(&json!([shell("echo one > $CYNODE_ARTIFACTS_DIR/one; echo two > two")]));
+        document["artifacts"] = json!(["two"]);
+        world.write("job.json", document.to_string());
+        let result = world.run(&["run", "--json", "job.json"]).succeeded().json();
+        let artifacts = result["artifacts"].as_array().unwrap();
+        assert_eq!(artifacts.len(), 2, "{result:#}");
+        for (artifact, (path, content)) in
+            artifacts.iter().zip([("/job/artifacts/one", "one\n"), ("/workspace/two", "two\n")])
+        {
+            assert_eq!((artifact["path"].as_str(), artifact["size_bytes"].as_u64()), (Some(path), Some(4)));
+            let sha256 = artifact["sha256"].as_str().unwrap();
+            assert_eq!(world.read(&format!("state/artifacts/{}/{sha256}", &sha256[..2])), content);
+        }
+    });
+}
+
+#[test]
+fn the_result_states_every_layer_of_isolation() {
+    World::as_everyone(BELLJAR, |world| {
+        world.write("job.json", job(&json!([])).to_string());
+        let result = world.run(&["run", "--json", "job.json"]).succeeded().json();
+        let layers = result["isolation"]["layers"].as_array().unwrap();
+        for name in
+            ["user_namespace", "mount_namespace", "network_namespace", "landlock", "seccomp", "capabilities"]
+        {
+            let layer = layers.iter().find(|layer| layer["name"] == name);
+            assert_eq!(layer.map(|layer| &layer["in_force"]), Some(&json!(true)), "{name}");
+        }
+        // What is not there is said, too.
+        assert!(layers.iter().any(|layer| layer["name"] == "memory_limit" && layer["in_force"] == false));
+    });
+}
+
+#[test]
+fn a_job_comes_from_standard_input_too() {
+    let world = World::new(BELLJAR);
+    let mut command = world.command(&["run", "--json", "-"]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(job(&json!([])).to_string().as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["status"], "success");
+}
+
+#[test]
+fn progress_goes_to_standard_error_and_the_summary_to_standard_output() {
+    let world = World::new(BELLJAR);
+    world.write("job.json", job(&json!([shell("true"), shell("echo why >&2; false")])).to_string());
+    let ran = world.run(&["run", "job.json"]);
+    assert_eq!(ran.code, 1);
+    assert!(
+        ran.stderr.contains("✓ 1/2  run_command") && ran.stderr.contains("✗ 2/2  run_command"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stdout.starts_with("failure in "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("step_failed") && ran.stdout.contains("| why"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_job_is_told_whose_it_is_and_can_not_be_told_otherwise() {
+    let world = World::new(BELLJAR);
+    world.write("job.json", job(&json!([shell("echo $CYNODE_JOB_ID $CYNODE_WORKSPACE_DIR")])).to_string());
+    let ran = world.run(&["run", "--json", "--env", "CYNODE_JOB_ID=forged", "job.json"]).succeeded();
+    assert_eq!(
+        ran.json()["steps"][0]["result"]["stdout"],
+        "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e /workspace\n"
+    );
+}

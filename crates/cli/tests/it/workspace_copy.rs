@@ -1,0 +1,156 @@
+//! A workspace that is a copy: the source stays as it was; the changes are shown, kept, applied or thrown away.
+
+use crate::BELLJAR;
+use belljar_testkit::job::{job, shell};
+use belljar_testkit::world::World;
+use serde_json::json;
+use std::process::Command;
+
+const CHANGES: &str = "echo more >> kept; rm gone; chmod +x mode; mkdir new; echo n > 'new/a b'; \
+                       rm -r folder; echo now a file > folder; ln -s kept link; echo same > same; \
+                       rm -r replaced; mkdir replaced; echo r > replaced/inner; printf 'a\\0b' > binary";
+
+fn lay_out(world: &World) -> String {
+    for (name, content) in [
+        ("kept", "line\n"),
+        ("gone", "soon\n"),
+        ("mode", "m\n"),
+        ("same", "same\n"),
+        ("folder/below", "f\n"),
+        ("replaced/old", "o\n"),
+        ("untouched/deep/file", "u\n"),
+    ] {
+        world.write(&format!("source/{name}"), content);
+    }
+    world.path().join("source").display().to_string()
+}
+
+#[test]
+fn the_source_is_never_changed_not_even_in_its_times() {
+    World::as_everyone(BELLJAR, |world| {
+        let source = lay_out(world);
+        let before = world.picture("source");
+        let ran = world.run(&["exec", "--workspace-copy", &source, "--", "sh", "-ec", CHANGES]).succeeded();
+        assert!(ran.stderr.contains("thrown away"), "{}", ran.stderr);
+        assert_eq!(world.picture("source"), before);
+        assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn every_change_is_named_and_only_changes_are() {
+    World::as_everyone(BELLJAR, |world| {
+        let source = lay_out(world);
+        world.write("job.json", job(&json!([shell(CHANGES)])).to_string());
+        let ran = world.run(&["run", "--json", "--workspace-copy", &source, "job.json"]).succeeded();
+        let changes = ran.json()["changes"].clone();
+        let files: Vec<String> = changes["files"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|file| format!("{} {}", file["change"].as_str().unwrap(), file["path"].as_str().unwrap()))
+            .collect();
+        assert_eq!(
+            files,
+            [
+                "created binary",
+                "created folder",
+                "deleted folder/below",
+                "deleted gone",
+                "modified kept",
+                "created link",
+                "mode_changed mode",
+                "created new/a b",
+                "created replaced/inner",
+                "deleted replaced/old",
+            ]
+        );
+    });
+}
+
+#[test]
+fn applied_the_source_is_what_the_copy_was() {
+    World::as_everyone(BELLJAR, |world| {
+        let source = lay_out(world);
+        world.run(&["exec", "--apply", "--workspace-copy", &source, "--", "sh", "-ec", CHANGES]).succeeded();
+        // The same, done by hand on the same files.
+        let expected = World::new(BELLJAR);
+        let by_hand = lay_out(&expected);
+        assert!(Command::new("sh").args(["-ec", CHANGES]).current_dir(&by_hand).status().unwrap().success());
+        let differ = Command::new("diff").args(["-r", &source, &by_hand]).output().unwrap();
+        assert!(differ.status.success(), "{}", String::from_utf8_lossy(&differ.stdout));
+        let modes = |folder: &str| {
+            let find = Command::new("find").args([folder, "-printf", "%P %y %m %l\\n"]).output().unwrap();
+            let mut lines: Vec<String> =
+                String::from_utf8(find.stdout).unwrap().lines().map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        assert_eq!(modes(&source), modes(&by_hand));
+    });
+}
+
+#[test]
+fn the_diff_is_one_that_git_applies_to_the_same_end() {
+    let world = World::new(BELLJAR);
+    let source = lay_out(&world);
+    let text_only = CHANGES.replace("printf 'a\\0b' > binary", "printf 'no newline' > tail");
+    world.write("job.json", job(&json!([shell(&text_only)])).to_string());
+    let ran = world.run(&["run", "--json", "--workspace-copy", &source, "job.json"]).succeeded();
+    world.write("changes.diff", ran.json()["changes"]["diff"].as_str().unwrap());
+    let git = Command::new("git").args(["apply", "../changes.diff"]).current_dir(&source).output().unwrap();
+    assert!(git.status.success(), "{git:?}");
+    let by_hand = World::new(BELLJAR);
+    let expected = lay_out(&by_hand);
+    assert!(Command::new("sh").args(["-ec", &text_only]).current_dir(&expected).status().unwrap().success());
+    let differ = Command::new("diff").args(["-r", &source, &expected]).output().unwrap();
+    assert!(differ.status.success(), "{}", String::from_utf8_lossy(&differ.stdout));
+}
+
+#[test]
+fn kept_changes_lie_in_the_runs_folder() {
+    let world = World::new(BELLJAR);
+    let source = lay_out(&world);
+    world.write("job.json", job(&json!([shell("echo more >> kept")])).to_string());
+    let ran = world.run(&["run", "--keep", "--workspace-copy", &source, "job.json"]).succeeded();
+    let folder = ran.stderr.lines().find_map(|line| line.strip_prefix("The run is kept in ")).unwrap();
+    assert_eq!(std::fs::read_to_string(format!("{folder}/upper/kept")).unwrap(), "line\nmore\n");
+    assert!(std::fs::metadata(format!("{folder}/job/result.json")).unwrap().is_file());
+}
+
+#[test]
+fn what_changed_in_the_meantime_is_not_overwritten() {
+    let world = World::new(BELLJAR);
+    let source = lay_out(&world);
+    let before = world.picture("source");
+    let mut command = world.command(&["exec", "--apply", "--workspace-copy", &source, "--", "sh", "-c"]);
+    // The command waits until it has been overtaken.
+    let child = command.arg("echo theirs > kept; cat; echo done").stdin(std::process::Stdio::piped()).spawn();
+    let mut child = child.unwrap();
+    let runs = world.path().join("state/runs");
+    belljar_testkit::wait::until(|| std::fs::read_dir(&runs).is_ok_and(|mut runs| runs.next().is_some()));
+    world.write("source/kept", "mine\n");
+    drop(child.stdin.take());
+    assert_eq!(child.wait().unwrap().code(), Some(125));
+    assert_eq!(world.read("source/kept"), "mine\n");
+    assert_eq!(world.picture("source").len(), before.len());
+}
+
+#[test]
+fn directories_closed_to_everybody_are_removed_with_the_run() {
+    World::as_everyone(BELLJAR, |world| {
+        let source = lay_out(world);
+        let script = "mkdir -p a/b/c; touch a/b/c/d; chmod 0 a/b/c a/b a";
+        world.run(&["exec", "--workspace-copy", &source, "--", "sh", "-ec", script]).succeeded();
+        assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn a_tree_ten_thousand_levels_deep_is_removed_with_the_run() {
+    let world = World::new(BELLJAR);
+    let source = lay_out(&world);
+    let script = "import os\nfor _ in range(10_000):\n    os.mkdir('d'); os.chdir('d')\n";
+    let ran = world.run(&["exec", "--workspace-copy", &source, "--", "python3", "-c", script]);
+    assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0, "{}", ran.stderr);
+}

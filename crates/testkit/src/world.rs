@@ -1,0 +1,194 @@
+//! A hermetic world for one test: a folder of its own, an environment made from nothing, and a user.
+//!
+//! Sandboxes are built differently by root and by an ordinary user, so a test that builds one runs as both where it
+//! can ([`World::as_everyone`]).
+
+use serde_json::Value;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// A world.
+#[derive(Debug)]
+pub struct World {
+    folder: TempDir,
+    program: PathBuf,
+    user: User,
+}
+
+/// Who acts in a world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum User {
+    /// Whoever runs the tests.
+    Own,
+    /// An ordinary user that a test run by root becomes.
+    Ordinary,
+}
+
+/// What a program did.
+#[derive(Debug)]
+pub struct Ran {
+    /// Its exit code.
+    pub code: i32,
+    /// What it wrote to standard output.
+    pub stdout: String,
+    /// What it wrote to standard error.
+    pub stderr: String,
+}
+
+/// An ordinary user that exists on every system.
+const NOBODY: u32 = 65_534;
+
+// === impl World ===
+
+impl World {
+    /// A world in which `program` is run by whoever runs the tests.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self::of(program.into(), User::Own)
+    }
+
+    /// Runs a test as whoever runs the tests and, if that is root, also as an ordinary user.
+    pub fn as_everyone(program: &str, test: impl Fn(&World)) {
+        test(&Self::of(program.into(), User::Own));
+        if rustix::process::geteuid().is_root() {
+            test(&Self::of(reachable_by_everyone(Path::new(program)), User::Ordinary));
+        }
+    }
+
+    fn of(program: PathBuf, user: User) -> Self {
+        let folder = tempfile::Builder::new().prefix("belljar-test-").tempdir().expect("a temporary folder");
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).expect("an open folder");
+        let world = Self { folder, program, user };
+        world.give(world.path());
+        world
+    }
+
+    /// Who acts here.
+    pub fn user(&self) -> User {
+        self.user
+    }
+
+    /// The world's folder.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A file with this content, below the folder; its parents are made.
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path().join(name);
+        let parent = path.parent().expect("a parent");
+        std::fs::create_dir_all(parent).expect("parents");
+        for made in parent.ancestors().take_while(|ancestor| ancestor.starts_with(self.path())) {
+            self.give(made);
+        }
+        std::fs::write(&path, content).expect("a file");
+        self.give(&path);
+        path
+    }
+
+    /// The content of a file below the folder.
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// The program with these arguments, its environment made from nothing.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(arguments)
+            .current_dir(self.path())
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("HOME", self.path())
+            .env("BELLJAR_STATE_DIR", self.path().join("state"))
+            .stdin(Stdio::null());
+        if self.user == User::Ordinary {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        command
+    }
+
+    /// Runs the program to its end.
+    #[must_use = "assert on the exit code or on the output"]
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::from(self.command(arguments).output().expect("a program that starts"))
+    }
+
+    /// Every path below the folder that is not below `state`, with what it holds: a picture to compare.
+    pub fn picture(&self, below: &str) -> Vec<(PathBuf, String)> {
+        let mut picture = Vec::new();
+        let mut pending = vec![self.path().join(below)];
+        while let Some(path) = pending.pop() {
+            let metadata = std::fs::symlink_metadata(&path).expect("metadata");
+            let content = match metadata.file_type() {
+                kind if kind.is_dir() => {
+                    pending.extend(
+                        std::fs::read_dir(&path)
+                            .expect("a directory")
+                            .map(|entry| entry.expect("an entry").path()),
+                    );
+                    String::new()
+                }
+                kind if kind.is_symlink() => std::fs::read_link(&path).expect("a link").display().to_string(),
+                _ => format!("{:?}", std::fs::read(&path).expect("a file")),
+            };
+            let stamp = (metadata.mode(), metadata.mtime(), metadata.mtime_nsec(), metadata.ino());
+            picture.push((path, format!("{stamp:?} {content}")));
+        }
+        picture.sort();
+        picture
+    }
+
+    fn give(&self, path: &Path) {
+        if self.user == User::Ordinary {
+            std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).expect("root may give files away");
+        }
+    }
+}
+
+/// A folder that only root may enter hides the program from everybody else; then a copy is used.
+fn reachable_by_everyone(program: &Path) -> PathBuf {
+    let open = |path: &Path| path.metadata().is_ok_and(|metadata| metadata.mode() & 0o001 != 0);
+    if program.ancestors().all(open) {
+        return program.to_owned();
+    }
+    let name = program.file_name().expect("a program has a name");
+    let stamp = program.metadata().expect("the program").mtime_nsec();
+    let copy = std::env::temp_dir().join(format!("{}-{stamp}", name.display()));
+    if !copy.exists() {
+        let partial = copy.with_extension(std::process::id().to_string());
+        std::fs::copy(program, &partial).expect("a copy");
+        std::fs::rename(&partial, &copy).expect("a copy in place");
+    }
+    copy
+}
+
+// === impl Ran ===
+
+impl Ran {
+    /// Standard output as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error} in {:?}; stderr: {}", self.stdout, self.stderr))
+    }
+
+    /// The same, once it is certain that the program ended well.
+    #[track_caller]
+    pub fn succeeded(self) -> Self {
+        assert_eq!(self.code, 0, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
+        self
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
+}
