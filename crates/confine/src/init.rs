@@ -34,6 +34,8 @@ struct Progress {
 
 /// Is the child. Never returns: what follows in the copied program is the parent's business.
 pub(crate) fn run(birth: &Birth<'_>) -> ! {
+    // A launcher lets the kernel collect its children; PID 1 must see its own end.
+    kernel::reset_signals();
     let mut progress = Progress { stage: Stage::Clone, marks: Vec::with_capacity(Stage::ALL.len()) };
     progress.pass(Stage::Identity);
     let code = match build(birth, &mut progress) {

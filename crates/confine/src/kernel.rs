@@ -195,6 +195,12 @@ pub(crate) fn reset_signals() {
     }
 }
 
+/// Has the kernel collect children of this process as soon as they end.
+pub(crate) fn ignore_ended_children() {
+    // SAFETY: SIG_IGN is no function of ours.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+}
+
 /// Closes every descriptor from `first` on.
 pub(crate) fn close_from(first: libc::c_uint) {
     // SAFETY: only called where no owned descriptor above `first` is used again: before exec, and in init.

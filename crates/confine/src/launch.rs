@@ -2,7 +2,7 @@
 
 use crate::init::{self, Birth, now_in_nanoseconds};
 use crate::kernel::{self, Cloned};
-use crate::plan::Plan;
+use crate::plan::{Plan, wire};
 use crate::report::{MAX_BYTES, Report};
 use crate::sealed::Sealed;
 use crate::seccomp::policy::rules;
@@ -11,6 +11,7 @@ use crate::stage::{Stage, Timings};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
+use serde::{Deserialize, Serialize};
 use std::io::IoSliceMut;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -31,7 +32,7 @@ pub struct Launched {
 }
 
 /// Why there is no sandbox. Nothing of it is left.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 pub enum LaunchError {
     /// Only a process with one thread may be copied safely.
     #[error("this process has {count} threads; sandboxes start from a process with one")]
@@ -44,6 +45,7 @@ pub enum LaunchError {
     Clone {
         /// Why.
         #[source]
+        #[serde(with = "wire::errno")]
         source: Errno,
     },
     /// A wall could not be put up, or the program not be started.
@@ -55,6 +57,7 @@ pub enum LaunchError {
         subject: String,
         /// Why.
         #[source]
+        #[serde(with = "wire::errno")]
         source: Errno,
     },
     /// PID 1 ended without a word.
@@ -65,6 +68,7 @@ pub enum LaunchError {
     Control {
         /// Why.
         #[source]
+        #[serde(with = "wire::errno")]
         source: Errno,
     },
 }
@@ -101,7 +105,7 @@ pub fn launch(plan: &Plan) -> Result<Launched, LaunchError> {
     };
     drop(became);
     drop(theirs);
-    let sealed = Sealed::new(pid, pidfd, ours);
+    let sealed = Sealed::child(pid, pidfd, ours);
     match receive(&sealed) {
         Ok((Some(Report::Started { marks, landlock_abi }), descriptors)) => {
             let mut descriptors = descriptors.into_iter();

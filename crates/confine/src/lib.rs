@@ -12,6 +12,7 @@
 //! ```
 
 pub mod launch;
+pub mod launcher;
 pub mod lend;
 pub mod plan;
 pub mod sealed;

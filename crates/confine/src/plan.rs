@@ -3,12 +3,16 @@
 //! A plan holds no host secret and nothing that is decided inside. Paths named `inside` are relative to the sandbox's
 //! root and have no leading slash.
 
+pub(crate) mod wire;
+
 use rustix::fd::OwnedFd;
-use std::ffi::CString;
-use std::path::PathBuf;
+use serde::{Deserialize, Serialize};
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 
 /// A whole sandbox.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Plan {
     /// Who the sandboxed processes are.
     pub identity: Identity,
@@ -32,7 +36,7 @@ pub struct Plan {
 }
 
 /// Who the sandboxed processes are, inside and outside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The user inside; never 0.
     pub inside_uid: u32,
@@ -45,7 +49,7 @@ pub struct Identity {
 }
 
 /// One thing in the sandbox's root.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub enum Entry {
     /// A symbolic link.
     Symlink {
@@ -89,13 +93,14 @@ pub enum Entry {
 }
 
 /// Something of the host.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub enum Source {
     /// A path, opened again inside the new mount namespace and compared with what the host meant.
     Path(HostPath),
     /// A detached mount that a privileged host has prepared, with its attributes set.
     Mount {
         /// The mount.
+        #[serde(with = "wire::descriptor")]
         mount: OwnedFd,
         /// Whether it is a directory.
         is_directory: bool,
@@ -106,22 +111,22 @@ pub enum Source {
 ///
 /// The namespaces of a sandbox are new, so a descriptor of the host's can't be mounted there; the path has to be
 /// walked again. If it then leads somewhere else, the launch fails.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HostPath {
-    path: PathBuf,
+    path: CString,
     inode: Inode,
     is_directory: bool,
 }
 
 /// Which file it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Inode {
     device: (u32, u32),
     number: u64,
 }
 
 /// Whether a bind may be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Access {
     /// It may not.
     ReadOnly,
@@ -130,7 +135,7 @@ pub enum Access {
 }
 
 /// A program to run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Command {
     /// The program and its arguments; never empty. Without a slash the program is looked up in `PATH` of `env`.
     pub argv: Vec<CString>,
@@ -141,16 +146,16 @@ pub struct Command {
 }
 
 /// Where input and output go.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub enum Stdio {
     /// To these descriptors, none of which is a terminal.
-    Descriptors([OwnedFd; 3]),
+    Descriptors(#[serde(with = "wire::descriptors")] [OwnedFd; 3]),
     /// To a terminal of the sandbox's own; its other end comes back with the launch.
     Terminal,
 }
 
 /// Limits of every process (`setrlimit`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Open files of one process.
     pub open_files: u64,
@@ -190,6 +195,8 @@ impl HostPath {
         match found {
             Ok((path, stat)) => {
                 let is_directory = u32::from(stat.stx_mode) & libc::S_IFMT == libc::S_IFDIR;
+                // The kernel has just found it, so there is no NUL in it.
+                let path = CString::new(path.into_os_string().into_vec()).unwrap_or_default();
                 Ok(Self { path, inode: Inode::of(&stat), is_directory })
             }
             Err(source) => Err(HostPathError { path, source }),
@@ -197,8 +204,8 @@ impl HostPath {
     }
 
     /// The path, absolute.
-    pub fn as_path(&self) -> &std::path::Path {
-        &self.path
+    pub fn as_path(&self) -> &Path {
+        Path::new(OsStr::from_bytes(self.path.as_bytes()))
     }
 
     /// Whether it is a directory.

@@ -6,7 +6,7 @@ use crate::report::Report;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use std::time::{Duration, Instant};
 
 /// A running sandbox. Dropping it kills it.
@@ -15,6 +15,8 @@ pub struct Sealed {
     pid: i32,
     pidfd: OwnedFd,
     control: OwnedFd,
+    /// Whether it is a child of this process, which then has to collect it.
+    is_child: bool,
     ended: bool,
 }
 
@@ -41,8 +43,24 @@ pub enum Outcome {
 // === impl Sealed ===
 
 impl Sealed {
-    pub(crate) fn new(pid: i32, pidfd: OwnedFd, control: OwnedFd) -> Self {
-        Self { pid, pidfd, control, ended: false }
+    /// One that this process has launched.
+    pub(crate) fn child(pid: i32, pidfd: OwnedFd, control: OwnedFd) -> Self {
+        Self { pid, pidfd, control, is_child: true, ended: false }
+    }
+
+    /// One that a launcher has launched, which also collects it.
+    pub(crate) fn of_launcher(pid: i32, pidfd: OwnedFd, control: OwnedFd) -> Self {
+        Self { pid, pidfd, control, is_child: false, ended: false }
+    }
+
+    /// Gives up its descriptors without ending it.
+    pub(crate) fn into_parts(mut self) -> Result<(i32, OwnedFd, OwnedFd), Errno> {
+        self.ended = true;
+        Ok((
+            self.pid,
+            rustix::io::fcntl_dupfd_cloexec(&self.pidfd, 0)?,
+            rustix::io::fcntl_dupfd_cloexec(&self.control, 0)?,
+        ))
     }
 
     pub(crate) fn control(&self) -> BorrowedFd<'_> {
@@ -94,7 +112,9 @@ impl Sealed {
     }
 
     fn reap(&mut self) -> Result<Ending, Errno> {
-        rustix::io::retry_on_intr(|| waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED))?;
+        if self.is_child {
+            rustix::io::retry_on_intr(|| waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED))?;
+        }
         self.ended = true;
         // PID 1 has spoken its last word before it ended; without one it was killed.
         match receive(self)? {
@@ -115,9 +135,7 @@ impl Drop for Sealed {
     fn drop(&mut self) {
         if !self.ended {
             self.kill();
-            if let Some(pid) = Pid::from_raw(self.pid) {
-                let _ = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED));
-            }
+            let _ = self.wait();
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The stages of a launch, for error messages and for `--timings`.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
 /// One stage, in the order in which they are passed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Stage {
     /// `clone3`, until the first instruction of the child.
@@ -38,7 +39,7 @@ pub enum Stage {
 }
 
 /// How long each stage took, in the order passed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timings(Vec<(Stage, Duration)>);
 
 // === impl Stage ===

@@ -7,6 +7,7 @@ mod view;
 
 use crate::spec::{Program, SandboxSpec, Workspace};
 use belljar_confine::launch::{LaunchError, Launched, launch};
+use belljar_confine::launcher::Launcher;
 use belljar_confine::lend::{LendError, prepare};
 use belljar_confine::plan::{Access, Command, Entry, HostPath, Identity, Limits, Plan, Source, Stdio};
 use belljar_contract::isolation::Isolation;
@@ -42,11 +43,33 @@ pub enum StartError {
 /// How much `/tmp`, the home directory, shared memory and an empty workspace may hold together.
 const SCRATCH_BYTES: u64 = 1 << 30;
 
-/// Builds a sandbox and starts a program in it.
+/// Builds a sandbox and starts a program in it, from this very process, which must have a single thread.
 ///
 /// # Errors
 /// [`StartError`]; nothing of the sandbox is left then.
 pub fn start(spec: &SandboxSpec, program: &Program, stdio: Stdio) -> Result<Running, StartError> {
+    start_by(launch, spec, program, stdio)
+}
+
+/// The same, through a launcher that was started while this process was small.
+///
+/// # Errors
+/// [`StartError`]; nothing of the sandbox is left then.
+pub fn start_through(
+    launcher: &Launcher,
+    spec: &SandboxSpec,
+    program: &Program,
+    stdio: Stdio,
+) -> Result<Running, StartError> {
+    start_by(|plan| launcher.launch(plan), spec, program, stdio)
+}
+
+fn start_by(
+    launch: impl FnOnce(&Plan) -> Result<Launched, LaunchError>,
+    spec: &SandboxSpec,
+    program: &Program,
+    stdio: Stdio,
+) -> Result<Running, StartError> {
     let has_terminal = matches!(stdio, Stdio::Terminal);
     let identity = identity::choose();
     let plan = Plan {

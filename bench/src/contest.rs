@@ -1,0 +1,90 @@
+//! Several contestants taking turns, and what came of it.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// One contestant: what is timed, and what is done before each turn off the clock.
+pub(crate) struct Contestant<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) prepare: Box<dyn FnMut() + 'a>,
+    pub(crate) turn: Box<dyn FnMut() + 'a>,
+}
+
+/// The times of one contestant, sorted.
+pub(crate) struct Times {
+    pub(crate) name: String,
+    pub(crate) sorted: Vec<Duration>,
+}
+
+// === impl Contestant ===
+
+impl<'a> Contestant<'a> {
+    /// A command, started and waited for; its output is thrown away.
+    pub(crate) fn command(name: &'a str, make: impl Fn() -> Command + 'a) -> Self {
+        let turn = move || {
+            let status = make().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+            assert!(status.expect("a program that starts").success(), "{name} failed");
+        };
+        Self { name, prepare: Box::new(|| ()), turn: Box::new(turn) }
+    }
+
+    /// The same contestant with something to be done before each turn.
+    pub(crate) fn prepared(mut self, prepare: impl FnMut() + 'a) -> Self {
+        self.prepare = Box::new(prepare);
+        self
+    }
+}
+
+// === impl Times ===
+
+impl Times {
+    pub(crate) fn median(&self) -> Duration {
+        self.sorted[self.sorted.len() / 2]
+    }
+
+    fn at(&self, per_cent: usize) -> Duration {
+        self.sorted[(self.sorted.len() - 1) * per_cent / 100]
+    }
+}
+
+/// Lets the contestants take turns, after a few that don't count, and prints their times.
+pub(crate) fn hold(title: &str, turns: usize, mut contestants: Vec<Contestant<'_>>) -> Vec<Times> {
+    const WARM_UP: usize = 3;
+    let mut times: Vec<Times> =
+        contestants.iter().map(|one| Times { name: one.name.to_owned(), sorted: Vec::new() }).collect();
+    for turn in 0..turns + WARM_UP {
+        for place in 0..contestants.len() {
+            // Whoever comes first in a round comes later in the next.
+            let who = (place + turn) % contestants.len();
+            let contestant = &mut contestants[who];
+            (contestant.prepare)();
+            let begun = Instant::now();
+            (contestant.turn)();
+            let took = begun.elapsed();
+            if turn >= WARM_UP {
+                times[who].sorted.push(took);
+            }
+        }
+    }
+    println!("\n## {title}\n\n| | median ms | p90 ms | min ms |\n| --- | --- | --- | --- |");
+    let ms = |duration: Duration| duration.as_secs_f64() * 1e3;
+    for one in &mut times {
+        one.sorted.sort_unstable();
+        println!("| {} | {:.2} | {:.2} | {:.2} |", one.name, ms(one.median()), ms(one.at(90)), ms(one.at(0)));
+    }
+    times
+}
+
+/// Prints the ratio of the first to the second and whether it meets the goal.
+pub(crate) fn judge(ours: &Times, theirs: &Times, goal: f64) -> bool {
+    let ratio = ours.median().as_secs_f64() / theirs.median().as_secs_f64();
+    let verdict = if ratio <= goal { "met" } else { "MISSED" };
+    println!("\n{} / {} = **{ratio:.2}** (goal: at most {goal}): {verdict}", ours.name, theirs.name);
+    ratio <= goal
+}
+
+/// Says that a peer is not here.
+pub(crate) fn missing(peer: &str) -> bool {
+    println!("\n{peer} is not installed: nothing to compare with");
+    false
+}

@@ -1,0 +1,55 @@
+//! Measures belljar side by side with its peers and prints ratios: `cargo run --release -p belljar-bench [CASE …]`.
+//!
+//! The contestants of a case take turns in one run, so that a machine that slows down slows all of them. Figures are
+//! medians; the goals are those of `bench/README.md`. A missing peer is said, not skipped in silence.
+
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "printing figures is what this program does")]
+#![expect(clippy::expect_used, reason = "a measurement that can't be made has no other way on")]
+
+mod contest;
+mod diff;
+mod exec;
+mod fork;
+mod tree;
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+/// The programs under measurement, built in the same profile as this one.
+pub(crate) struct Programs {
+    pub(crate) belljar: PathBuf,
+    pub(crate) runner: PathBuf,
+}
+
+type Case = (&'static str, fn(&Programs) -> bool);
+
+const CASES: [Case; 4] = [("exec", exec::run), ("diff", diff::run), ("tree", tree::run), ("fork", fork::run)];
+
+fn main() -> ExitCode {
+    let own = std::env::current_exe().expect("a program knows where it is");
+    let folder = own.parent().expect("a program is in a folder");
+    let programs = Programs { belljar: folder.join("belljar"), runner: folder.join("cynode-sba") };
+    for program in [&programs.belljar, &programs.runner] {
+        assert!(
+            program.exists(),
+            "build it first: cargo build --release --workspace ({})",
+            program.display()
+        );
+    }
+    let asked: Vec<String> = std::env::args().skip(1).collect();
+    let mut met = true;
+    for (name, run) in CASES {
+        if asked.is_empty() || asked.iter().any(|case| case == name) {
+            met &= run(&programs);
+        }
+    }
+    ExitCode::from(u8::from(!met))
+}
+
+/// The program's path, if it is installed.
+pub(crate) fn installed(names: &[&str]) -> Option<PathBuf> {
+    let found =
+        |name: &&&str| Command::new("which").arg(name).output().is_ok_and(|output| output.status.success());
+    names.iter().find(found).map(PathBuf::from)
+}

@@ -1,0 +1,161 @@
+//! A small process that launches for a large one.
+//!
+//! Copying a process costs time in proportion to its memory: milliseconds for a daemon of a gigabyte, and a copy of a
+//! process with threads may not even allocate. So a program that will grow starts a launcher first thing; every
+//! sandbox is then copied from that, which stays as small as it was.
+//!
+//! The launcher ends when its owner does, and the kernel ends its sandboxes with it.
+
+use crate::kernel::{self, Cloned};
+use crate::launch::{LaunchError, Launched, launch};
+use crate::plan::{Plan, wire};
+use crate::sealed::Sealed;
+use crate::stage::Timings;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+use serde::{Deserialize, Serialize};
+use std::io::{IoSlice, IoSliceMut};
+use std::sync::Mutex;
+
+/// A launcher process.
+#[derive(Debug)]
+pub struct Launcher {
+    /// One request and its answer at a time.
+    socket: Mutex<OwnedFd>,
+}
+
+/// What a launcher answers; the descriptors come beside it: pidfd, control, and what the plan asked for.
+#[derive(Debug, Serialize, Deserialize)]
+struct Answer {
+    pid: i32,
+    landlock_abi: u32,
+    has_terminal: bool,
+    timings: Timings,
+}
+
+/// More than a plan takes; a larger one is refused by the socket.
+const LARGEST_MESSAGE: usize = 128 << 10;
+const MOST_DESCRIPTORS: usize = 64;
+
+// === impl Launcher ===
+
+impl Launcher {
+    /// Starts the launcher. To be called before the process has a second thread or much memory.
+    ///
+    /// # Errors
+    /// [`LaunchError::Threads`] when it is too late, or whatever the kernel says.
+    pub fn start() -> Result<Self, LaunchError> {
+        let control = |source| LaunchError::Control { source };
+        let count = kernel::thread_count().map_err(control)?;
+        if count > 1 {
+            return Err(LaunchError::Threads { count });
+        }
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .map_err(control)?;
+        // SAFETY: this is the only thread, as counted above.
+        match unsafe { kernel::clone_into(0) }.map_err(|source| LaunchError::Clone { source })? {
+            Cloned::Child => {
+                drop(ours);
+                serve(&theirs)
+            }
+            Cloned::Parent { .. } => Ok(Self { socket: Mutex::new(ours) }),
+        }
+    }
+
+    /// Launches a sandbox. Any thread may.
+    ///
+    /// # Errors
+    /// [`LaunchError`], as from [`launch`].
+    pub fn launch(&self, plan: &Plan) -> Result<Launched, LaunchError> {
+        let control = |source| LaunchError::Control { source };
+        let (bytes, descriptors) = wire::encode(plan).map_err(control)?;
+        // A thread that panicked here has left at worst an answer behind that nobody took; then nothing fits any more.
+        let socket = self.socket.lock().map_err(|_| control(Errno::PROTO))?;
+        send(socket.as_fd(), &bytes, &descriptors).map_err(control)?;
+        let (bytes, descriptors) = receive(socket.as_fd()).map_err(control)?;
+        let answer: Result<Answer, LaunchError> =
+            postcard::from_bytes(&bytes).map_err(|_| control(Errno::BADMSG))?;
+        let answer = answer?;
+        let mut descriptors = descriptors.into_iter();
+        let (Some(pidfd), Some(channel)) = (descriptors.next(), descriptors.next()) else {
+            return Err(control(Errno::BADMSG));
+        };
+        let exported = plan.exported.as_ref().and_then(|_| descriptors.next());
+        Ok(Launched {
+            sealed: Sealed::of_launcher(answer.pid, pidfd, channel),
+            terminal: descriptors.next().filter(|_| answer.has_terminal),
+            exported,
+            landlock_abi: answer.landlock_abi,
+            timings: answer.timings,
+        })
+    }
+}
+
+/// Is the launcher.
+fn serve(socket: &OwnedFd) -> ! {
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    // Sandboxes that end are nobody's to collect: whoever holds their descriptor sees it.
+    kernel::ignore_ended_children();
+    let _ = rustix::thread::set_name(c"belljar-launch");
+    loop {
+        let Ok((bytes, descriptors)) = receive(socket.as_fd()) else { kernel::exit_now(0) };
+        if bytes.is_empty() {
+            // The owner is gone.
+            kernel::exit_now(0);
+        }
+        let launched = wire::decode(&bytes, descriptors)
+            .map_err(|source| LaunchError::Control { source })
+            .and_then(|plan| launch(&plan));
+        if answer(socket.as_fd(), launched).is_err() {
+            kernel::exit_now(1);
+        }
+    }
+}
+
+fn answer(socket: BorrowedFd<'_>, launched: Result<Launched, LaunchError>) -> Result<(), Errno> {
+    let mut descriptors = Vec::new();
+    let answer = match launched {
+        Err(error) => Err(error),
+        Ok(launched) => {
+            let (pid, pidfd, control) = launched.sealed.into_parts()?;
+            let has_terminal = launched.terminal.is_some();
+            descriptors.extend([pidfd, control]);
+            descriptors.extend(launched.exported.into_iter().chain(launched.terminal));
+            Ok(Answer { pid, landlock_abi: launched.landlock_abi, has_terminal, timings: launched.timings })
+        }
+    };
+    let bytes = postcard::to_stdvec(&answer).map_err(|_| Errno::BADMSG)?;
+    send(socket, &bytes, &descriptors)
+}
+
+fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[OwnedFd]) -> Result<(), Errno> {
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let descriptors: Vec<BorrowedFd<'_>> = descriptors.iter().map(AsFd::as_fd).collect();
+    if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+        return Err(Errno::TOOBIG);
+    }
+    rustix::io::retry_on_intr(|| sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL))
+        .map(drop)
+}
+
+/// The next message with its descriptors; an empty one when the other end is gone.
+fn receive(socket: BorrowedFd<'_>) -> Result<(Vec<u8>, Vec<OwnedFd>), Errno> {
+    let mut bytes = vec![0; LARGEST_MESSAGE];
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let received = rustix::io::retry_on_intr(|| {
+        recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)
+    })?;
+    bytes.truncate(received.bytes);
+    let descriptors = ancillary.drain().flat_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(descriptors) => descriptors.collect(),
+        _ => Vec::new(),
+    });
+    Ok((bytes, descriptors.collect()))
+}
