@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod commands;
 #[cfg(test)]
+mod files;
+#[cfg(test)]
 mod nothing_is_left_running;
 #[cfg(test)]
 mod patch_against_git;
