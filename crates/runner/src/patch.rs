@@ -15,6 +15,7 @@ pub mod name;
 pub mod parse;
 pub mod plan;
 mod refusal;
+mod work;
 
 pub use limits::Limits;
 pub use mode::FileMode;
@@ -22,3 +23,4 @@ pub use name::RelativeName;
 pub use parse::{ParseError, Patch, parse};
 pub use plan::{Plan, PlanError, Tree, plan};
 pub use refusal::{Excerpt, Refusal};
+pub use work::WorkBudget;

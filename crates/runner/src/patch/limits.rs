@@ -11,8 +11,9 @@ pub struct Limits {
     pub hunks: usize,
     /// Bytes of new content a plan may hold at one time, in all files together. Default 64 MiB.
     pub result_bytes: usize,
-    /// Places looked at for hunks that aren't where they should be, each costing 10 to 20 ns. Default 2^26.
-    pub search_steps: u64,
+    /// Steps of work while planning, each about 10 ns: a line looked at for a hunk that isn't where it should be,
+    /// 64 bytes compared or copied. Default 2^26, which also bounds all files together to 4 GiB.
+    pub work_steps: u64,
 }
 
 // === impl Limits ===
@@ -24,7 +25,7 @@ impl Default for Limits {
             files: 100_000,
             hunks: 500_000,
             result_bytes: 64 << 20,
-            search_steps: 1 << 26,
+            work_steps: 1 << 26,
         }
     }
 }

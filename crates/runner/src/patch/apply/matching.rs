@@ -16,8 +16,8 @@ pub(super) struct Match {
 /// A hunk's old side is something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mismatch {
-    /// How many bytes were equal before the first line that isn't: what the comparison cost.
-    pub(super) equal_len: usize,
+    /// How many bytes were looked at, at most: what the comparison cost.
+    pub(super) compared_len: usize,
 }
 
 /// Compares the old side of `hunk` with what `text` starts with; lines past its end must not be matched.
@@ -30,7 +30,7 @@ fn compare_whole_lines(hunk: &Hunk<'_>, text: &[u8]) -> Result<Match, Mismatch> 
     let mut len = 0;
     for old in hunk.old_texts() {
         if text.get(len..len + old.len()) != Some(old) {
-            return Err(Mismatch { equal_len: len });
+            return Err(Mismatch { compared_len: len + old.len() });
         }
         len += old.len();
     }
@@ -49,7 +49,7 @@ fn compare_open_lines(hunk: &Hunk<'_>, text: &[u8]) -> Result<Match, Mismatch> {
             && text.get(old_len..).is_some_and(|bytes| bytes.starts_with(old))
             && without_space(line).eq(without_space(old));
         if !is_equal {
-            return Err(Mismatch { equal_len: lines_len });
+            return Err(Mismatch { compared_len: lines_len + old.len() + line.len() });
         }
         old_len += old.len();
         lines_len += line.len();

@@ -158,7 +158,7 @@ impl<'p> Outcome<'p> {
 // === impl Content ===
 
 impl Content {
-    fn held_bytes(&self) -> usize {
+    pub(super) fn held_bytes(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.capacity(),
             Self::Before(_) => 0,
