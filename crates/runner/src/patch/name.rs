@@ -4,15 +4,16 @@ mod git_directory;
 pub(super) mod quoted;
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::refusal::{Excerpt, Refusal};
 
 /// A path below the workspace root, proven harmless by its text: relative, UTF-8, no empty, `.` or `..`
 /// component, no control character, nothing that any file system takes for `.git`.
 ///
-/// What it can't promise is that no component is a symlink: that is for the [`Tree`](super::Tree) to find out.
+/// Cloning is free. What a name can't promise is that no component is a symlink: that is for the [`Tree`](super::Tree) to find out.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RelativeName(Box<str>);
+pub struct RelativeName(Arc<str>);
 
 // === impl RelativeName ===
 

@@ -25,9 +25,9 @@ impl WorkBudget {
         self.steps = self.steps.checked_sub(steps as u64).ok_or(UsedUp)?;
         Ok(())
     }
+}
 
-    /// Takes off what going over so many bytes costs.
-    pub(super) fn spend_on_bytes(&mut self, bytes: usize) -> Result<(), UsedUp> {
-        self.spend(bytes / 64)
-    }
+/// What going over so many bytes costs.
+pub(super) fn steps_for_bytes(bytes: usize) -> usize {
+    bytes / 64
 }

@@ -97,10 +97,7 @@ impl<'t> Image<'t> {
             let Some(place) = (if goes_forward { forward } else { backward }) else { return Ok(None) };
             match self.fit(hunk, count, place) {
                 Ok(fit) => return Ok(Some(fit)),
-                Err(Mismatch { compared_len }) => {
-                    budget.spend(1)?;
-                    budget.spend_on_bytes(compared_len)?;
-                }
+                Err(Mismatch { steps }) => budget.spend(steps)?,
             }
             if goes_forward {
                 forward = self.next(place);
@@ -159,13 +156,13 @@ impl<'t> Image<'t> {
     fn fit(&self, hunk: &Hunk<'_>, count: usize, place: Place) -> Result<Fit, Mismatch> {
         let gap = self.gap(place.gap);
         if gap.end_line - place.old_line < count {
-            return Err(Mismatch { compared_len: 0 });
+            return Err(Mismatch { steps: 1 });
         }
         let text = &self.index.text()[place.byte..gap.end_byte];
         let Match { old_len, lines_len } = compare(hunk, text)?;
         // Line numbers can't tell at the end: an open old line also matches one that has its newline.
         if hunk.is_anchored_at_end() && old_len != text.len() {
-            return Err(Mismatch { compared_len: old_len });
+            return Err(Mismatch { steps: 1 });
         }
         Ok(Fit { place, lines_len, current_line: self.current_line(place) })
     }

@@ -10,7 +10,7 @@ use crate::patch::mode::FileMode;
 use crate::patch::name::RelativeName;
 use crate::patch::parse::{Claim, FileDiff};
 use crate::patch::refusal::Refusal;
-use crate::patch::work::UsedUp;
+use crate::patch::work::{UsedUp, steps_for_bytes};
 
 /// The file that a section starts from.
 pub(super) struct Source {
@@ -138,7 +138,7 @@ impl<'p, T: Tree> Planner<'p, T> {
             Origin::Result(number) => match &self.results[*number].after.content {
                 content if !self.needs_bytes(file) => {
                     let content = content.clone();
-                    self.spend(file, content.held_bytes() / 64)?;
+                    self.spend(file, steps_for_bytes(content.held_bytes()))?;
                     return Ok((content, Vec::new()));
                 }
                 Content::Bytes(bytes) => Cow::Borrowed(&bytes[..]),
@@ -152,7 +152,7 @@ impl<'p, T: Tree> Planner<'p, T> {
             },
         };
         let too_much = |UsedUp| PlanError::TooMuchWork { line: file.line };
-        self.budget.spend_on_bytes(before.len()).map_err(too_much)?;
+        self.budget.spend(steps_for_bytes(before.len())).map_err(too_much)?;
         match apply(&before, self.patch.hunks(file), &mut self.budget) {
             Ok(applied) => Ok((Content::Bytes(applied.bytes), applied.places)),
             Err(ApplyError::TooMuchWork { diff_line }) => Err(PlanError::TooMuchWork { line: diff_line }),

@@ -70,6 +70,18 @@ const CASES: &[(&str, Expected, Tree, &str)] = &[
         "diff --git junk\ntext\n--- a/x\n+++ b/x\n@@ -1,2 +1 @@\n a\n-b\n",
     ),
     (
+        "a quote in the part to strip is no quoted name",
+        Accepted,
+        &[],
+        "diff --git b\"/x b/x\nnew file mode 100755\n",
+    ),
+    (
+        "what follows a broken binary patch is not skipped",
+        RefusedByPolicy,
+        &[("d", ""), ("e", "")],
+        "diff --git a/d b/d\nold mode 100644\nnew mode 100755\ndiff --git a/e b/e\nindex 1..2\nGIT binary patch\n",
+    ),
+    (
         "git moves a file to dev/null unless told that it's deleted",
         RefusedByPolicy,
         AB,
