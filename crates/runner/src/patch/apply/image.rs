@@ -139,8 +139,9 @@ impl<'t> Image<'t> {
     /// The whole file as it is now.
     pub(super) fn into_bytes(self, hunks: Hunks<'_>) -> Vec<u8> {
         let text = self.index.text();
-        let growth: usize = self.edits.iter().map(|edit| hunks.get(edit.hunk as usize).max_growth()).sum();
-        let mut bytes = Vec::with_capacity(text.len() + growth);
+        // What is reserved in excess is never touched, so it costs no memory.
+        let added: usize = self.edits.iter().map(|edit| hunks.get(edit.hunk as usize).max_new_bytes()).sum();
+        let mut bytes = Vec::with_capacity(text.len() + added);
         let mut copied = 0;
         for edit in &self.edits {
             bytes.extend_from_slice(&text[copied..edit.byte as usize]);

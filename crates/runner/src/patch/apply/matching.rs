@@ -1,4 +1,7 @@
 //! Whether a hunk's old side is what a piece of the file holds.
+//!
+//! One quirk of git's is not imitated: where a file without a newline at its end got white space appended by a hunk,
+//! an old line that ends in that white space matches across the seam. We find no match then.
 
 use crate::patch::hunk::Hunk;
 use crate::patch::parse::is_space;

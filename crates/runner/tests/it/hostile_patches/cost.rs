@@ -77,6 +77,10 @@ const INPUTS: &[(&str, MakeInput)] = &[
         let section = |at: usize| format!("--- a/x\n+++ b/x\n@@ -{at},2 +{at},2 @@\n-a\n+b\n a\n");
         ((1..100_000).map(section).collect::<String>().into_bytes(), b"a\n".repeat(8 * MIB))
     }),
+    ("sections about one small file", || {
+        let section = |at: usize| format!("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-{at}\n+{}\n", at + 1);
+        ((1..100_000).map(section).collect::<String>().into_bytes(), b"1\n".to_vec())
+    }),
     ("copies of a large file", || {
         let section = |at: usize| {
             format!(
