@@ -139,7 +139,7 @@ impl<'t> Image<'t> {
     /// The whole file as it is now.
     pub(super) fn into_bytes(self, hunks: Hunks<'_>) -> Vec<u8> {
         let text = self.index.text();
-        // What is reserved in excess is never touched, so it costs no memory.
+        // More than enough, which is cheaper than counting: the excess is given back below, untouched.
         let added: usize = self.edits.iter().map(|edit| hunks.get(edit.hunk as usize).max_new_bytes()).sum();
         let mut bytes = Vec::with_capacity(text.len() + added);
         let mut copied = 0;
@@ -151,6 +151,7 @@ impl<'t> Image<'t> {
             copied = edit.end_byte();
         }
         bytes.extend_from_slice(&text[copied..]);
+        bytes.shrink_to_fit();
         bytes
     }
 
