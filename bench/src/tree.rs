@@ -40,9 +40,10 @@ pub(crate) fn run(programs: &Programs) -> bool {
         Contestant::command("find", find),
     ];
     if let Some(fd) = &fd {
+        let tree = &tree;
         let list = move || {
             let mut command = Command::new(fd);
-            command.args(["--unrestricted", "."]).arg(&tree);
+            command.args(["--unrestricted", "."]).arg(tree);
             command
         };
         contestants.push(Contestant::command("fd -u", list));

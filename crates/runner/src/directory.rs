@@ -290,4 +290,6 @@ impl Fault for PathError {
 }
 
 #[cfg(test)]
+mod race_tests;
+#[cfg(test)]
 mod tests;

@@ -4,8 +4,18 @@
 //! `git apply` (default flags, outside a repository) accepts, the plan holds the same bytes and modes; where
 //! it refuses, so do we. Beyond git we refuse only what endangers the workspace, see [`Refusal`].
 //!
-//! Absent on purpose: file access (the caller brings a [`Tree`](plan::Tree) and carries the plan out), clocks,
-//! fuzz, `-R`, `--3way`, whitespace repair, binary patches.
+//! What we refuse though git accepts it, all for safety:
+//! - names that are absolute or have a `..` before stripping, that hold control characters, aren't UTF-8, have an
+//!   unclosed quote, or are a spelling of `.git` on any file system;
+//! - modes other than a plain file's, and special bits, which git drops in silence;
+//! - symlinks and special files in the tree, and directories as files, which git takes for submodules;
+//! - binary patches in every form, also where git skips a note about one, or stops at a broken one and applies
+//!   what came before;
+//! - `/dev/null` in a git header that doesn't create or delete, which git takes for a file of that name;
+//! - whatever exceeds [`Limits`].
+//!
+//! Absent on purpose: file access (the caller brings a [`Tree`] and carries the plan out), clocks, fuzz, `-R`,
+//! `--3way`, whitespace repair, binary patches.
 
 pub mod apply;
 pub mod hunk;
@@ -15,6 +25,7 @@ pub mod name;
 pub mod parse;
 pub mod plan;
 mod refusal;
+mod work;
 
 pub use limits::Limits;
 pub use mode::FileMode;
@@ -22,3 +33,4 @@ pub use name::RelativeName;
 pub use parse::{ParseError, Patch, parse};
 pub use plan::{Plan, PlanError, Tree, plan};
 pub use refusal::{Excerpt, Refusal};
+pub use work::WorkBudget;

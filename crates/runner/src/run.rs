@@ -180,3 +180,20 @@ fn collect(
     result.artifacts = collected.artifacts;
     folder.and(named).map_err(|error| error.failure())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_failure_with_an_incident_that_the_log_explains() {
+        let (reader, writer) = io::pipe().unwrap();
+        let log = Log::to(writer.as_fd());
+        let failure = guarded(&log, || panic!("a bug")).unwrap_err();
+        drop(writer);
+        let line = io::read_to_string(reader).unwrap();
+        assert_eq!(failure.code, FailureCode::InternalError);
+        let incident = failure.message.split("incident ").nth(1).unwrap().get(..36).unwrap();
+        assert!(line.contains(incident), "{line}");
+    }
+}

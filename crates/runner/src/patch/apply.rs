@@ -16,7 +16,8 @@ mod line_index;
 mod matching;
 
 use super::hunk::Hunks;
-use image::{Image, Search};
+use super::work::{UsedUp, WorkBudget};
+use image::Image;
 
 /// What applying made of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,43 +56,34 @@ pub enum ApplyError {
         /// The limit.
         max_bytes: usize,
     },
-    /// The hunk would have to be looked for in too many places.
-    #[error("the hunk at line {diff_line} of the diff is too far from its place: search given up")]
-    SearchTooLong {
+    /// It takes more work than the budget allows.
+    #[error(
+        "too much work: the hunk at line {diff_line} of the diff is too far from its place, or the patch too large"
+    )]
+    TooMuchWork {
         /// 1-based line of the hunk's header in the diff.
         diff_line: u32,
     },
 }
 
-/// How many places may still be looked at. Shared by all files of a patch, since many short searches take as
-/// long as a long one.
-#[derive(Debug, Clone, Copy)]
-pub struct SearchBudget {
-    steps: u64,
-}
-
 /// Applies `hunks` to `before`.
-pub fn apply(before: &[u8], hunks: Hunks<'_>, budget: &mut SearchBudget) -> Result<Applied, ApplyError> {
+pub fn apply(before: &[u8], hunks: Hunks<'_>, budget: &mut WorkBudget) -> Result<Applied, ApplyError> {
     if before.len() > Image::MAX_BYTES {
         return Err(ApplyError::FileTooLarge { max_bytes: Image::MAX_BYTES });
     }
     let mut image = Image::new(before, hunks.len());
     let mut places = Vec::with_capacity(hunks.len());
     for (number, hunk) in hunks.iter().enumerate() {
-        let (diff_line, old_start) = (hunk.diff_line(), hunk.old_start());
-        let fit = match image.find(&hunk, budget) {
-            Search::Found(fit) => fit,
-            Search::Nowhere => return Err(ApplyError::NoMatch { diff_line, old_start }),
-            Search::GivenUp => return Err(ApplyError::SearchTooLong { diff_line }),
-        };
+        let diff_line = hunk.diff_line();
+        let too_much = |UsedUp| ApplyError::TooMuchWork { diff_line };
+        let fit = image.find(&hunk, budget).map_err(too_much)?;
+        let fit = fit.ok_or(ApplyError::NoMatch { diff_line, old_start: hunk.old_start() })?;
         places.push(HunkPlace {
             diff_line,
             expected_line: hunk.expected().map_or(u32::MAX, |line| line as u32 + 1),
             line: fit.current_line as u32 + 1,
         });
-        if !image.replace(fit, number, &hunk, budget) {
-            return Err(ApplyError::SearchTooLong { diff_line });
-        }
+        image.replace(fit, number, &hunk, budget).map_err(too_much)?;
     }
     Ok(Applied { bytes: image.into_bytes(hunks), places })
 }
@@ -102,26 +94,6 @@ impl HunkPlace {
     /// How many lines further down than expected the hunk fits.
     pub fn offset(&self) -> i64 {
         i64::from(self.line) - i64::from(self.expected_line)
-    }
-}
-
-// === impl SearchBudget ===
-
-impl SearchBudget {
-    /// A budget of `steps` places.
-    pub fn new(steps: u64) -> Self {
-        Self { steps }
-    }
-
-    /// Takes `steps` off; false if there aren't as many.
-    fn spend(&mut self, steps: usize) -> bool {
-        match self.steps.checked_sub(steps as u64) {
-            Some(left) => {
-                self.steps = left;
-                true
-            }
-            None => false,
-        }
     }
 }
 

@@ -141,9 +141,9 @@ impl<'a> Hunk<'a> {
         })
     }
 
-    /// Upper bound for the bytes the file gains.
-    pub(super) fn max_growth(&self) -> usize {
-        self.lines().filter(|line| line.side == Side::New).map(|line| line.text.len()).sum()
+    /// Upper bound for the bytes of the new side.
+    pub(super) fn max_new_bytes(&self) -> usize {
+        self.body.len()
     }
 
     /// The lines in order.

@@ -9,10 +9,12 @@ pub struct Limits {
     pub files: usize,
     /// Hunks in the diff, over all files. Default 500,000, each holding some 70 bytes of memory.
     pub hunks: usize,
-    /// Bytes of new content a plan may hold at one time, in all files together. Default 64 MiB.
+    /// Bytes of new content a plan may hold at one time, in all files together. Default 40 MiB: with one file's
+    /// old and new content, and the largest patch, that stays near 64 MiB.
     pub result_bytes: usize,
-    /// Places looked at for hunks that aren't where they should be, each costing 10 to 20 ns. Default 2^26.
-    pub search_steps: u64,
+    /// Steps of work while planning, each about 10 ns: a line looked at for a hunk that isn't where it should be,
+    /// 64 bytes compared or copied. Default 2^25, which also bounds all files together to 2 GiB.
+    pub work_steps: u64,
 }
 
 // === impl Limits ===
@@ -23,8 +25,8 @@ impl Default for Limits {
             diff_bytes: 64 << 20,
             files: 100_000,
             hunks: 500_000,
-            result_bytes: 64 << 20,
-            search_steps: 1 << 26,
+            result_bytes: 40 << 20,
+            work_steps: 1 << 25,
         }
     }
 }

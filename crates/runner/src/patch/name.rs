@@ -4,15 +4,16 @@ mod git_directory;
 pub(super) mod quoted;
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::refusal::{Excerpt, Refusal};
 
 /// A path below the workspace root, proven harmless by its text: relative, UTF-8, no empty, `.` or `..`
 /// component, no control character, nothing that any file system takes for `.git`.
 ///
-/// What it can't promise is that no component is a symlink: that is for the [`Tree`](super::Tree) to find out.
+/// Cloning is free. What a name can't promise is that no component is a symlink: that is for the [`Tree`](super::Tree) to find out.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RelativeName(Box<str>);
+pub struct RelativeName(Arc<str>);
 
 // === impl RelativeName ===
 
@@ -41,9 +42,10 @@ impl RelativeName {
         &self.0
     }
 
-    /// The directories above, from the outermost in: `a`, `a/b` for `a/b/c`.
-    pub fn ancestors(&self) -> impl Iterator<Item = Self> + '_ {
-        self.0.match_indices('/').map(|(end, _)| Self(self.0[..end].into()))
+    /// The directory that holds it; `None` for what is in the root.
+    pub fn parent(&self) -> Option<Self> {
+        let end = self.0.rfind('/')?;
+        Some(Self(self.0[..end].into()))
     }
 
     /// The entry `child` in this directory, or `None` if `child` isn't a safe component.
@@ -138,9 +140,10 @@ mod tests {
     }
 
     #[test]
-    fn ancestors_go_from_the_outermost_in() {
+    fn parents_end_at_the_root() {
         let name = RelativeName::new(b"a/b/c").unwrap();
-        let above: Vec<String> = name.ancestors().map(|ancestor| ancestor.to_string()).collect();
-        assert_eq!(above, ["a", "a/b"]);
+        let parent = name.parent().unwrap();
+        assert_eq!(parent.as_str(), "a/b");
+        assert_eq!(parent.parent().unwrap().parent(), None);
     }
 }

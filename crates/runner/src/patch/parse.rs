@@ -242,7 +242,7 @@ impl Parser<'_> {
                     return Ok(Some(header));
                 }
             }
-            self.cursor.advance();
+            self.cursor.step_over(line);
         }
         Ok(None)
     }

@@ -18,12 +18,13 @@ mod tree;
 use std::collections::HashMap;
 use std::io;
 
-use super::apply::{ApplyError, HunkPlace, SearchBudget};
+use super::apply::{ApplyError, HunkPlace};
 use super::limits::Limits;
 use super::mode::FileMode;
 use super::name::RelativeName;
 use super::parse::Patch;
 use super::refusal::Refusal;
+use super::work::WorkBudget;
 use outcome::Removal;
 pub use tree::{Entry, Kind, Tree};
 
@@ -126,6 +127,12 @@ pub enum PlanError {
         /// The limit.
         max: usize,
     },
+    /// It takes more work than the limits allow.
+    #[error("line {line}: too much work")]
+    TooMuchWork {
+        /// 1-based line of the file section in the diff.
+        line: u32,
+    },
     /// A file can't be read.
     #[error("can't read {path}")]
     Io {
@@ -179,7 +186,7 @@ pub fn plan_within(patch: &Patch<'_>, tree: &mut impl Tree, limits: &Limits) -> 
         paths: HashMap::with_capacity(patch.files().len()),
         results: Vec::with_capacity(patch.files().len()),
         removals: HashMap::new(),
-        budget: SearchBudget::new(limits.search_steps),
+        budget: WorkBudget::new(limits.work_steps),
         result_bytes: 0,
         max_result_bytes: limits.result_bytes,
     };
@@ -200,7 +207,7 @@ struct Planner<'p, T> {
     results: Vec<outcome::Outcome<'p>>,
     /// Files that sections remove, keyed by name; they may be written all the same.
     removals: HashMap<&'p RelativeName, Removal>,
-    budget: SearchBudget,
+    budget: WorkBudget,
     result_bytes: usize,
     max_result_bytes: usize,
 }

@@ -1,7 +1,15 @@
 //! What `cynode-sba` promises, tried on the real binary; and what the patch engine promises, against the real git.
 
 #[cfg(test)]
+mod artifacts;
+#[cfg(test)]
 mod commands;
+#[cfg(test)]
+mod files;
+#[cfg(test)]
+mod hostile_patches;
+#[cfg(test)]
+mod malformed_jobs;
 #[cfg(test)]
 mod nothing_is_left_running;
 #[cfg(test)]

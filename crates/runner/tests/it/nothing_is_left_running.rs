@@ -127,12 +127,12 @@ fn whatever_a_program_waits_for_its_limit_holds() {
 }
 
 #[test]
-fn a_flood_is_cut_at_the_cap_and_ended() {
+fn a_flood_is_cut_at_the_cap_and_ended_in_little_memory() {
     let scene = Scene::new();
     let constraints = json!({ "max_runtime_seconds": 60, "max_output_bytes": 100_000 });
     for flood in ["exec cat /dev/zero", "yes", "yes >&2", "cat /dev/zero & yes >&2", "head -c 10G /dev/zero"]
     {
-        let ran = scene.run(&job_within(constraints.clone(), vec![bash(flood)]));
+        let ran = scene.run_in_little_memory(&job_within(constraints.clone(), vec![bash(flood)]));
         assert_eq!(ran.outcome(), "constraint_violation", "{flood}");
         let output = &ran.step(0)["result"];
         let kept = output["stdout"].as_str().unwrap().len().max(output["stderr"].as_str().unwrap().len());

@@ -1,6 +1,6 @@
 //! A result is complete JSON whatever happened, and the exit code says the same.
 
-use crate::scene::{JOB_ID, Scene, TASK_ID, job, run_on_stdin, sh, step};
+use crate::scene::{JOB_ID, Scene, TASK_ID, job, run_on_stdin, sh, step, wait_until};
 use serde_json::{Value, json};
 
 #[test]
@@ -44,4 +44,133 @@ fn the_first_step_that_fails_ends_the_job() {
     assert_eq!(ran.step(0)["result"]["exit_code"], 3);
     assert_eq!(ran.step(0)["result"]["stdout"], "before\n");
     assert!(!scene.inside("never").exists());
+}
+
+#[test]
+fn a_host_out_of_reach_is_named_and_one_of_this_machine_is_no_matter_of_the_network() {
+    let scene = Scene::new();
+    let ran = scene.run(&job(vec![sh("echo 'curl: (6) Could not resolve host: example.com' >&2; exit 6")]));
+    assert_eq!(ran.outcome(), "ext_net_required");
+    assert!(ran.result["failure_message"].as_str().unwrap().contains("example.com"));
+    assert_eq!(ran.step(0)["result"]["exit_code"], 6);
+    let local = "echo 'curl: (7) Failed to connect to localhost port 1 after 0 ms: refused' >&2; exit 7";
+    assert_eq!(scene.run(&job(vec![sh(local)])).outcome(), "step_failed");
+    let harmless = "echo 'curl: (6) Could not resolve host: example.com' >&2; exit 0";
+    assert_eq!(scene.run(&job(vec![sh(harmless)])).outcome(), "success");
+}
+
+#[test]
+fn arguments_that_are_not_understood_run_nothing_and_are_no_malformed_job() {
+    let scene = Scene::new();
+    std::fs::write(scene.beside("job.json"), job(vec![sh("touch ran")]).to_string()).unwrap();
+    let output = scene.command().arg("--frobnicate").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("--frobnicate"));
+    assert!(!scene.inside("ran").exists() && !scene.beside("result.json").exists());
+}
+
+#[test]
+fn a_job_that_cannot_be_read_ends_in_an_internal_error_with_an_incident() {
+    let scene = Scene::new();
+    let output = scene.command().output().unwrap();
+    let result: Value = serde_json::from_slice(&std::fs::read(scene.beside("result.json")).unwrap()).unwrap();
+    assert_eq!((output.status.code(), &result["failure_code"]), (Some(1), &json!("internal_error")));
+    let message = result["failure_message"].as_str().unwrap();
+    let incident = message.split("incident ").nth(1).unwrap().get(..36).unwrap();
+    assert!(String::from_utf8(output.stdout).unwrap().contains(incident), "the log has it too");
+    // A pipe in its place is not waited for.
+    rustix::fs::mkfifoat(rustix::fs::CWD, scene.beside("job.json"), rustix::fs::Mode::RWXU).unwrap();
+    assert_eq!(scene.command().output().unwrap().status.code(), Some(1));
+}
+
+#[test]
+fn a_result_that_cannot_be_put_in_its_place_goes_into_the_log() {
+    let scene = Scene::new();
+    std::fs::write(scene.beside("job.json"), job(vec![sh("touch ran")]).to_string()).unwrap();
+    let mut command = scene.command();
+    let output = command.arg("--result=/proc/result.json").output().unwrap();
+    // Said twice, so not understood; the place is given anew.
+    assert_eq!(output.status.code(), Some(1));
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_cynode-sba"))
+        .arg("--job")
+        .arg(scene.beside("job.json"))
+        .arg("--workspace")
+        .arg(scene.beside("workspace"))
+        .arg("--result=/proc/result.json")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let log = String::from_utf8(output.stdout).unwrap();
+    let line: Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
+    assert_eq!(line["result"]["failure_code"], "internal_error", "{log}");
+    assert!(!scene.inside("ran").exists(), "a job whose result would be lost doesn't run");
+}
+
+#[test]
+fn a_step_can_neither_forge_nor_prevent_the_result() {
+    let forge = r#"{"status":"success","forged":true}"#;
+    for attack in [
+        format!("echo '{forge}' >../result.json"),
+        format!("for f in ../.belljar-*; do rm $f; echo '{forge}' >$f; done"),
+        "rm -f ../.belljar-*".to_owned(),
+        "mkdir -p ../result.json/full".to_owned(),
+        "ln -s /etc/passwd ../result.json".to_owned(),
+        "mkfifo ../result.json".to_owned(),
+    ] {
+        let scene = Scene::new();
+        let ran = scene.run(&job(vec![sh(&format!("{attack}; exit 7"))]));
+        assert_eq!((ran.exit_code, ran.outcome()), (Some(1), "step_failed"), "{attack}: {ran:#?}");
+        assert_eq!(ran.step(0)["result"]["exit_code"], 7, "{attack}");
+        assert!(std::fs::symlink_metadata(scene.beside("result.json")).unwrap().is_file());
+    }
+}
+
+#[test]
+fn a_result_of_an_earlier_run_is_not_left_in_place_of_this_ones() {
+    let scene = Scene::new();
+    std::fs::write(scene.beside("result.json"), "earlier").unwrap();
+    let child = scene.start(&job(vec![sh("touch here; sleep 1000")]));
+    wait_until("the step is at work", || scene.inside("here").exists());
+    assert!(!scene.beside("result.json").exists());
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM)
+        .unwrap();
+    assert_eq!(scene.finish(child).outcome(), "canceled");
+}
+
+#[test]
+fn on_a_full_disk_the_outcome_is_still_written() {
+    let scene = Scene::new();
+    let small = scene.beside("small");
+    std::fs::create_dir(&small).unwrap();
+    let mount = ["-t", "tmpfs", "-o", "size=512k", "tmpfs"];
+    if !std::process::Command::new("mount")
+        .args(mount)
+        .arg(&small)
+        .status()
+        .is_ok_and(|status| status.success())
+    {
+        eprintln!("needs the right to mount; not tried");
+        return;
+    }
+    let fill =
+        format!("head -c 200000 /dev/zero | tr '\\0' x; cat /dev/zero >{}/fill; exit 3", small.display());
+    std::fs::write(scene.beside("job.json"), job(vec![sh(&fill)]).to_string()).unwrap();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_cynode-sba"))
+        .arg("--job")
+        .arg(scene.beside("job.json"))
+        .arg("--workspace")
+        .arg(scene.beside("workspace"))
+        .arg("--artifacts")
+        .arg(scene.beside("artifacts"))
+        .arg("--result")
+        .arg(small.join("result.json"))
+        .output()
+        .unwrap();
+    let result = std::fs::read(small.join("result.json"));
+    assert!(std::process::Command::new("umount").arg(&small).status().unwrap().success());
+    let result: Value = serde_json::from_slice(&result.unwrap()).unwrap();
+    assert_eq!((output.status.code(), &result["failure_code"]), (Some(1), &json!("step_failed")));
+    assert_eq!(result["steps"][0]["result"], Value::Null);
+    assert_eq!(result["steps"][0]["error"]["type"], "step_failed");
+    assert!(result["failure_message"].as_str().unwrap().contains("disk is full"), "{result}");
 }

@@ -78,6 +78,16 @@ impl Scene {
         self.ran(&output)
     }
 
+    /// The same with 64 MiB of address space for the runner, its program text and its stacks included.
+    pub(crate) fn run_in_little_memory(&self, job: &Value) -> Ran {
+        std::fs::write(self.beside("job.json"), serde_json::to_vec(job).unwrap()).unwrap();
+        let ordinary = self.command();
+        let mut limited = Command::new("sh");
+        limited.args(["-c", "ulimit -v 65536; exec \"$@\"", "sh"]).arg(ordinary.get_program());
+        let output = limited.args(ordinary.get_args()).stdin(Stdio::null()).output().unwrap();
+        self.ran(&output)
+    }
+
     /// Runs one step and returns its entry, which must be the only one.
     pub(crate) fn run_step(&self, step: Value) -> Value {
         let ran = self.run(&job(vec![step]));

@@ -3,10 +3,10 @@
 //! Nothing is copied until the end, and no table of lines is made. Lines have two numbers: their *old* one, and
 //! the *current* one that counts what hunks above have added and removed.
 
-use super::SearchBudget;
 use super::line_index::LineIndex;
 use super::matching::{Match, Mismatch, compare};
 use crate::patch::hunk::{Hunk, Hunks, Side};
+use crate::patch::work::{UsedUp, WorkBudget};
 
 /// The file.
 #[derive(Debug)]
@@ -59,14 +59,6 @@ pub(super) struct Fit {
     pub(super) current_line: usize,
 }
 
-/// How a search ended.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Search {
-    Found(Fit),
-    Nowhere,
-    GivenUp,
-}
-
 // === impl Image ===
 
 impl<'t> Image<'t> {
@@ -79,37 +71,33 @@ impl<'t> Image<'t> {
         Self { index, edits: Vec::with_capacity(hunks), lines }
     }
 
-    /// Looks for the place where the hunk fits.
-    pub(super) fn find(&self, hunk: &Hunk<'_>, budget: &mut SearchBudget) -> Search {
+    /// The place where the hunk fits, if there is one.
+    pub(super) fn find(&self, hunk: &Hunk<'_>, budget: &mut WorkBudget) -> Result<Option<Fit>, UsedUp> {
         let count = hunk.line_counts().0;
-        let Some(last_start) = self.lines.checked_sub(count) else { return Search::Nowhere };
+        let Some(last_start) = self.lines.checked_sub(count) else { return Ok(None) };
         let (at_start, at_end) = (hunk.is_anchored_at_start(), hunk.is_anchored_at_end());
         if !at_start && !at_end {
             return self.search(hunk, count, budget);
         }
         if at_start && at_end && last_start > 0 {
-            return Search::Nowhere;
+            return Ok(None);
         }
         let place = self.place_of(if at_start { 0 } else { last_start });
-        match place.map(|place| self.fit(hunk, count, place)) {
-            Some(Ok(fit)) => Search::Found(fit),
-            _ => Search::Nowhere,
-        }
+        Ok(place.and_then(|place| self.fit(hunk, count, place).ok()))
     }
 
     /// The nearest fit to the expected line; of two equally near ones the later.
-    fn search(&self, hunk: &Hunk<'_>, count: usize, budget: &mut SearchBudget) -> Search {
+    fn search(&self, hunk: &Hunk<'_>, count: usize, budget: &mut WorkBudget) -> Result<Option<Fit>, UsedUp> {
         let expected = hunk.expected().unwrap_or(self.lines).min(self.lines);
         let (mut forward, mut backward) = self.around(expected);
         loop {
             let ahead = forward.map_or(usize::MAX, |place| self.current_line(place) - expected);
             let behind = backward.map_or(usize::MAX, |place| expected - self.current_line(place));
             let goes_forward = ahead <= behind;
-            let Some(place) = (if goes_forward { forward } else { backward }) else { return Search::Nowhere };
+            let Some(place) = (if goes_forward { forward } else { backward }) else { return Ok(None) };
             match self.fit(hunk, count, place) {
-                Ok(fit) => return Search::Found(fit),
-                Err(Mismatch { equal_len }) if budget.spend(1 + equal_len / 64) => {}
-                Err(_) => return Search::GivenUp,
+                Ok(fit) => return Ok(Some(fit)),
+                Err(Mismatch { steps }) => budget.spend(steps)?,
             }
             if goes_forward {
                 forward = self.next(place);
@@ -119,20 +107,18 @@ impl<'t> Image<'t> {
         }
     }
 
-    /// Replaces the old side of a hunk where it fits. False if the budget ran out.
+    /// Replaces the old side of a hunk where it fits.
     pub(super) fn replace(
         &mut self,
         fit: Fit,
         number: usize,
         hunk: &Hunk<'_>,
-        budget: &mut SearchBudget,
-    ) -> bool {
+        budget: &mut WorkBudget,
+    ) -> Result<(), UsedUp> {
         let (removed, added) = hunk.line_counts();
         // In the order of the file there's nothing below; out of order, each hunk pays for the edits it shifts.
         let below = &mut self.edits[fit.place.gap..];
-        if !budget.spend(below.len() / 4) {
-            return false;
-        }
+        budget.spend(below.len() / 4)?;
         for edit in below {
             edit.current_line = edit.current_line + added as u32 - removed as u32;
         }
@@ -147,14 +133,15 @@ impl<'t> Image<'t> {
             hunk: number as u32,
         };
         self.edits.insert(fit.place.gap, edit);
-        true
+        Ok(())
     }
 
     /// The whole file as it is now.
     pub(super) fn into_bytes(self, hunks: Hunks<'_>) -> Vec<u8> {
         let text = self.index.text();
-        let growth: usize = self.edits.iter().map(|edit| hunks.get(edit.hunk as usize).max_growth()).sum();
-        let mut bytes = Vec::with_capacity(text.len() + growth);
+        // More than enough, which is cheaper than counting: the excess is given back below, untouched.
+        let added: usize = self.edits.iter().map(|edit| hunks.get(edit.hunk as usize).max_new_bytes()).sum();
+        let mut bytes = Vec::with_capacity(text.len() + added);
         let mut copied = 0;
         for edit in &self.edits {
             bytes.extend_from_slice(&text[copied..edit.byte as usize]);
@@ -164,19 +151,20 @@ impl<'t> Image<'t> {
             copied = edit.end_byte();
         }
         bytes.extend_from_slice(&text[copied..]);
+        bytes.shrink_to_fit();
         bytes
     }
 
     fn fit(&self, hunk: &Hunk<'_>, count: usize, place: Place) -> Result<Fit, Mismatch> {
         let gap = self.gap(place.gap);
         if gap.end_line - place.old_line < count {
-            return Err(Mismatch { equal_len: 0 });
+            return Err(Mismatch { steps: 1 });
         }
         let text = &self.index.text()[place.byte..gap.end_byte];
         let Match { old_len, lines_len } = compare(hunk, text)?;
         // Line numbers can't tell at the end: an open old line also matches one that has its newline.
         if hunk.is_anchored_at_end() && old_len != text.len() {
-            return Err(Mismatch { equal_len: old_len });
+            return Err(Mismatch { steps: 1 });
         }
         Ok(Fit { place, lines_len, current_line: self.current_line(place) })
     }

@@ -12,7 +12,7 @@ pub(super) struct LineIndex<'a> {
 // === impl LineIndex ===
 
 impl<'a> LineIndex<'a> {
-    const BLOCK_BYTES: usize = 2048;
+    const BLOCK_BYTES: usize = 512;
 
     pub(super) fn new(text: &'a [u8]) -> Self {
         let mut newlines = 0;

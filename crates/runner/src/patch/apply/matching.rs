@@ -1,7 +1,11 @@
 //! Whether a hunk's old side is what a piece of the file holds.
+//!
+//! One quirk of git's is not imitated: where a file without a newline at its end got white space appended by a hunk,
+//! an old line that ends in that white space matches across the seam. We find no match then.
 
 use crate::patch::hunk::Hunk;
 use crate::patch::parse::is_space;
+use crate::patch::work::steps_for_bytes;
 
 /// A hunk's old side was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,8 +20,8 @@ pub(super) struct Match {
 /// A hunk's old side is something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mismatch {
-    /// How many bytes were equal before the first line that isn't: what the comparison cost.
-    pub(super) equal_len: usize,
+    /// Steps that the comparison cost.
+    pub(super) steps: usize,
 }
 
 /// Compares the old side of `hunk` with what `text` starts with; lines past its end must not be matched.
@@ -28,9 +32,9 @@ pub(super) fn compare(hunk: &Hunk<'_>, text: &[u8]) -> Result<Match, Mismatch> {
 /// Where every old line ends in a newline, equal bytes are equal lines.
 fn compare_whole_lines(hunk: &Hunk<'_>, text: &[u8]) -> Result<Match, Mismatch> {
     let mut len = 0;
-    for old in hunk.old_texts() {
+    for (line, old) in hunk.old_texts().enumerate() {
         if text.get(len..len + old.len()) != Some(old) {
-            return Err(Mismatch { equal_len: len });
+            return Err(Mismatch { steps: 1 + line + steps_for_bytes(len + old.len()) });
         }
         len += old.len();
     }
@@ -42,14 +46,14 @@ fn compare_whole_lines(hunk: &Hunk<'_>, text: &[u8]) -> Result<Match, Mismatch> 
 /// to be the file's last line may be an inner one, whose newline gets lost. Strange, but it's what git does.
 fn compare_open_lines(hunk: &Hunk<'_>, text: &[u8]) -> Result<Match, Mismatch> {
     let (mut old_len, mut lines_len) = (0, 0);
-    for old in hunk.old_texts() {
+    for (number, old) in hunk.old_texts().enumerate() {
         let rest = &text[lines_len..];
         let line = &rest[..memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1)];
         let is_equal = !line.is_empty()
             && text.get(old_len..).is_some_and(|bytes| bytes.starts_with(old))
             && without_space(line).eq(without_space(old));
         if !is_equal {
-            return Err(Mismatch { equal_len: lines_len });
+            return Err(Mismatch { steps: 1 + number + steps_for_bytes(lines_len + line.len() + old.len()) });
         }
         old_len += old.len();
         lines_len += line.len();

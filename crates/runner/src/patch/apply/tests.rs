@@ -5,7 +5,7 @@ use crate::patch::parse::parse;
 fn patched(before: &str, hunks: &str) -> Result<(String, Vec<u32>), ApplyError> {
     let diff = format!("--- a/x\n+++ b/x\n{hunks}");
     let patch = parse(diff.as_bytes()).unwrap();
-    let applied = apply(before.as_bytes(), patch.hunks(&patch.files()[0]), &mut SearchBudget::new(1_000))?;
+    let applied = apply(before.as_bytes(), patch.hunks(&patch.files()[0]), &mut WorkBudget::new(1_000))?;
     let lines = applied.places.iter().map(|place| place.line).collect();
     Ok((String::from_utf8(applied.bytes).unwrap(), lines))
 }
@@ -41,8 +41,7 @@ fn the_nearest_place_is_taken_before_a_later_one() {
 fn an_offset_is_reported() {
     let diff = b"--- a/x\n+++ b/x\n@@ -2,2 +2,2 @@\n-a\n+b\n c\n";
     let patch = parse(diff).unwrap();
-    let applied =
-        apply(b"1\n2\n3\na\nc\n", patch.hunks(&patch.files()[0]), &mut SearchBudget::new(9)).unwrap();
+    let applied = apply(b"1\n2\n3\na\nc\n", patch.hunks(&patch.files()[0]), &mut WorkBudget::new(9)).unwrap();
     assert_eq!(applied.places, [HunkPlace { diff_line: 3, expected_line: 2, line: 4 }]);
     assert_eq!(applied.places[0].offset(), 2);
 }
@@ -138,10 +137,10 @@ fn carriage_returns_are_part_of_a_line() {
 }
 
 #[test]
-fn a_search_ends_with_its_budget() {
+fn a_search_ends_with_the_budget() {
     let before = "x\n".repeat(2_000);
     let refused = patched(&before, "@@ -9,2 +9,2 @@\n-a\n+b\n c\n").unwrap_err();
-    assert_eq!(refused, ApplyError::SearchTooLong { diff_line: 3 });
+    assert_eq!(refused, ApplyError::TooMuchWork { diff_line: 3 });
 }
 
 #[test]

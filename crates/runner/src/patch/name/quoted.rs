@@ -5,9 +5,12 @@
 pub(crate) enum NotQuoted {
     /// There is no quote, or an escape that C doesn't know.
     Malformed,
-    /// The closing quote is missing.
+    /// The closing quote is missing, at least in the first 64 KiB.
     Open,
 }
+
+/// Far more than any name may have, but not so much that copying it would matter.
+const MAX_QUOTED_BYTES: usize = 64 << 10;
 
 /// Reads a quoted name at the start of `text`; returns it and what follows the closing quote.
 pub(crate) fn unquote(text: &[u8]) -> Result<(Vec<u8>, &[u8]), NotQuoted> {
@@ -15,6 +18,9 @@ pub(crate) fn unquote(text: &[u8]) -> Result<(Vec<u8>, &[u8]), NotQuoted> {
     let mut name = Vec::new();
     loop {
         let plain = memchr::memchr2(b'"', b'\\', rest).ok_or(NotQuoted::Open)?;
+        if name.len() + plain > MAX_QUOTED_BYTES {
+            return Err(NotQuoted::Open);
+        }
         name.extend_from_slice(&rest[..plain]);
         let special = rest[plain];
         rest = &rest[plain + 1..];

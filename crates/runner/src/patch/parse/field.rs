@@ -9,6 +9,9 @@ use crate::patch::refusal::{Excerpt, Refusal};
 /// A name as it would be looked up, not yet checked; borrowed unless quotes or slashes had to be taken out.
 pub(super) type RawName<'a> = Cow<'a, [u8]>;
 
+/// Far more than any name may have, stripped components included, but not so much that a copy would matter.
+const MAX_BYTES: usize = 64 << 10;
+
 /// Where an unquoted name ends. A carriage return always ends it, so that a diff with CRLF headers works.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum End {
@@ -46,6 +49,9 @@ pub(super) fn name<'a>(
     }
     let whole = unquoted(text, end);
     refuse_hostile(whole)?;
+    if whole.len() > MAX_BYTES {
+        return Err(Refusal::UnsafeName { name: Excerpt::of(whole), defect: "is far too long" });
+    }
     let stripped = strip_components(whole, strip).filter(|name| !name.is_empty());
     Ok(match (stripped, shorter) {
         (Some(name), Some(shorter)) if name.len() > shorter.len() && name.starts_with(shorter) => {

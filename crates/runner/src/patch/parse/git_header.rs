@@ -173,7 +173,10 @@ impl<'a> Fields<'a> {
             Some(Ok(name)) => Ok(Some(name)),
             Some(Err(reason)) => Err(ParseError::Refused { line, reason }),
         };
-        let names = match (claim, checked(old)?, checked(new)?) {
+        let is_same = old == new;
+        let old = checked(old)?;
+        let new = if is_same { old.clone() } else { checked(new)? };
+        let names = match (claim, old, new) {
             // Git aborts on a created file with an old name.
             (Claim::Create, None, Some(new)) => Names::New(new),
             (Claim::Delete, Some(old), None) => Names::Old(old),

@@ -39,7 +39,7 @@ impl<'p, T: Tree> Planner<'p, T> {
         }
         let mut directories = HashSet::new();
         for (file, new, there) in destinations {
-            self.check_above(file, new, there, &mut directories)?;
+            self.check_above(file, new, &mut directories)?;
             if there == Some(Kind::Directory) && !self.makes_room(new)? {
                 return Err(unfit(file, new, Unfit::Directory));
             }
@@ -52,26 +52,25 @@ impl<'p, T: Tree> Planner<'p, T> {
         &mut self,
         file: &FileDiff,
         new: &RelativeName,
-        there: Option<Kind>,
         directories: &mut HashSet<RelativeName>,
     ) -> Result<(), PlanError> {
-        for above in new.ancestors() {
+        // From the inside out: above a directory that was looked at, all have been.
+        let mut below = new.clone();
+        while let Some(above) = below.parent() {
             if directories.contains(&above) {
-                continue;
+                break;
             }
             if self.paths.get(&above).is_some_and(|path| path.written.is_some()) {
                 return Err(unfit(file, new, Unfit::FileAbove { file: above }));
             }
-            // What is in the tree has directories above it.
-            if there.is_none() {
-                match self.tree.kind(&above).map_err(|source| unreadable(&above, source))? {
-                    None | Some(Kind::Directory) => {}
-                    Some(Kind::File(_)) if self.final_removal(&above).is_some() => {}
-                    Some(Kind::File(_)) => return Err(unfit(file, new, Unfit::FileAbove { file: above })),
-                    Some(kind) => return Err(not_a_file(file, &above, kind)),
-                }
+            match self.look_up(file, &above)? {
+                None | Some(Kind::Directory) => {}
+                Some(Kind::File(_)) if self.final_removal(&above).is_some() => {}
+                Some(Kind::File(_)) => return Err(unfit(file, new, Unfit::FileAbove { file: above })),
+                Some(kind) => return Err(not_a_file(file, &above, kind)),
             }
-            directories.insert(above);
+            directories.insert(above.clone());
+            below = above;
         }
         Ok(())
     }

@@ -146,7 +146,8 @@ impl<'p> Outcome<'p> {
     /// Makes this the sum of an earlier section and this one, both about the same file.
     fn continue_from(&mut self, earlier: &mut Self) {
         let changes_text = !self.places.is_empty();
-        self.places.splice(0..0, mem::take(&mut earlier.places));
+        let later = mem::replace(&mut self.places, mem::take(&mut earlier.places));
+        self.places.extend(later);
         self.what = match &earlier.what {
             What::ModeChanged if changes_text => What::Modified,
             What::Deleted => What::Modified,
@@ -158,9 +159,9 @@ impl<'p> Outcome<'p> {
 // === impl Content ===
 
 impl Content {
-    fn held_bytes(&self) -> usize {
+    pub(super) fn held_bytes(&self) -> usize {
         match self {
-            Self::Bytes(bytes) => bytes.capacity(),
+            Self::Bytes(bytes) => bytes.len(),
             Self::Before(_) => 0,
         }
     }

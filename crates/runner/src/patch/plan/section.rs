@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use super::outcome::Outcome;
 use super::tree::{Entry, Kind, Tree};
 use super::{After, Content, PlanError, Planner, SeenAs, Unfit};
-use crate::patch::apply::{HunkPlace, apply};
+use crate::patch::apply::{ApplyError, HunkPlace, apply};
 use crate::patch::mode::FileMode;
 use crate::patch::name::RelativeName;
 use crate::patch::parse::{Claim, FileDiff};
 use crate::patch::refusal::Refusal;
+use crate::patch::work::{UsedUp, steps_for_bytes};
 
 /// The file that a section starts from.
 pub(super) struct Source {
@@ -93,12 +94,12 @@ impl<'p, T: Tree> Planner<'p, T> {
 
     /// What is below a file isn't merely missing, even if the patch removes that file.
     fn check_absence(&mut self, file: &FileDiff, old: &RelativeName) -> Result<(), PlanError> {
-        for above in old.ancestors() {
-            if let Some(Kind::File(_)) =
-                self.tree.kind(&above).map_err(|source| unreadable(&above, source))?
-            {
+        let mut below = old.clone();
+        while let Some(above) = below.parent() {
+            if let Some(Kind::File(_)) = self.look_up(file, &above)? {
                 return Err(unfit(file, old, Unfit::FileAbove { file: above }));
             }
+            below = above;
         }
         Ok(())
     }
@@ -135,7 +136,11 @@ impl<'p, T: Tree> Planner<'p, T> {
             Origin::Tree(Some(bytes)) => Cow::Borrowed(&bytes[..]),
             Origin::Tree(None) => return Ok((Content::Before(file.names.first().clone()), Vec::new())),
             Origin::Result(number) => match &self.results[*number].after.content {
-                content if !self.needs_bytes(file) => return Ok((content.clone(), Vec::new())),
+                content if !self.needs_bytes(file) => {
+                    let content = content.clone();
+                    self.spend(file, steps_for_bytes(content.held_bytes()))?;
+                    return Ok((content, Vec::new()));
+                }
                 Content::Bytes(bytes) => Cow::Borrowed(&bytes[..]),
                 Content::Before(name) => {
                     match self.tree.read(name).map_err(|source| unreadable(name, source))? {
@@ -146,9 +151,29 @@ impl<'p, T: Tree> Planner<'p, T> {
                 }
             },
         };
-        let applied = apply(&before, self.patch.hunks(file), &mut self.budget)
-            .map_err(|reason| unfit(file, file.names.first(), Unfit::Hunk(reason)))?;
-        Ok((Content::Bytes(applied.bytes), applied.places))
+        let too_much = |UsedUp| PlanError::TooMuchWork { line: file.line };
+        self.budget.spend(steps_for_bytes(before.len())).map_err(too_much)?;
+        match apply(&before, self.patch.hunks(file), &mut self.budget) {
+            Ok(applied) => Ok((Content::Bytes(applied.bytes), applied.places)),
+            Err(ApplyError::TooMuchWork { diff_line }) => Err(PlanError::TooMuchWork { line: diff_line }),
+            Err(reason) => Err(unfit(file, file.names.first(), Unfit::Hunk(reason))),
+        }
+    }
+
+    /// What is at a directory above some file. Costly, lest a few very deep names cost very many look-ups.
+    pub(super) fn look_up(
+        &mut self,
+        file: &FileDiff,
+        above: &RelativeName,
+    ) -> Result<Option<Kind>, PlanError> {
+        const STEPS_PER_CALL: usize = 128;
+        const STEPS_PER_BYTE: usize = 4;
+        self.spend(file, STEPS_PER_CALL + STEPS_PER_BYTE * above.as_str().len())?;
+        self.tree.kind(above).map_err(|source| unreadable(above, source))
+    }
+
+    fn spend(&mut self, file: &FileDiff, steps: usize) -> Result<(), PlanError> {
+        self.budget.spend(steps).map_err(|UsedUp| PlanError::TooMuchWork { line: file.line })
     }
 
     /// Hunks need the source's bytes, and a deletion needs to know that none are left.

@@ -10,7 +10,7 @@ use super::workspace_tree::open_file;
 use crate::directory::{Directory, PathError};
 use crate::fault::{Fault, code_of_io};
 use crate::patch::RelativeName;
-use crate::patch::plan::{After, Content};
+use crate::patch::plan::Content;
 use belljar_contract::failure::FailureCode;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -27,6 +27,8 @@ pub(super) struct Transaction<'d> {
     /// What all names that are ours begin with.
     prefix: String,
     named: usize,
+    /// The permission bits that new files don't get by themselves.
+    umask: u32,
     drafts: Vec<Draft>,
     done: Vec<Done>,
 }
@@ -67,29 +69,43 @@ enum Done {
     MadeDirectory { path: String },
 }
 
-const MODE_OF_NEW_FILES: u32 = 0o644;
-const EXECUTE_BITS: u32 = 0o111;
-
 // === impl Transaction ===
 
 impl<'d> Transaction<'d> {
     pub(super) fn new(root: &'d Directory) -> Self {
         let prefix = format!(".belljar-{}-", uuid::Uuid::new_v4().simple());
-        Self { parents: Parents::new(root), prefix, named: 0, drafts: Vec::new(), done: Vec::new() }
+        // It can only be read by setting it. No other thread is there to see that.
+        let umask = rustix::process::umask(Mode::empty());
+        rustix::process::umask(umask);
+        Self {
+            parents: Parents::new(root),
+            prefix,
+            named: 0,
+            umask: umask.bits(),
+            drafts: Vec::new(),
+            done: Vec::new(),
+        }
     }
 
     /// Writes what is to be the file at `target`.
-    pub(super) fn stage(&mut self, target: &RelativeName, after: &After) -> Result<(), TransactionError> {
+    pub(super) fn stage(
+        &mut self,
+        target: &RelativeName,
+        content: &Content,
+        mode: u32,
+    ) -> Result<(), TransactionError> {
         let target = target.as_str();
-        let mode = self.mode_of(target, after)?;
         let path = self.draft_path(target)?;
-        let mut draft = File::from(self.create(&path)?);
+        let mut draft = File::from(self.create(&path, mode)?);
         self.drafts.push(Draft { path, target: target.to_owned() });
-        let written = match &after.content {
+        let written = match content {
             Content::Bytes(bytes) => draft.write_all(bytes),
             Content::Before(source) => self.copy_into(&mut draft, source.as_str()),
         };
-        let finished = written.and_then(|()| Ok(rustix::fs::fchmod(&draft, Mode::from_raw_mode(mode))?));
+        let finished = written.and_then(|()| match mode & self.umask {
+            0 => Ok(()),
+            _ => Ok(rustix::fs::fchmod(&draft, Mode::from_raw_mode(mode))?),
+        });
         finished.map_err(|source| io_error("write", target, source))
     }
 
@@ -100,22 +116,6 @@ impl<'d> Transaction<'d> {
         }
         self.sweep(removed);
         Ok(())
-    }
-
-    /// The permission bits of the file that will be replaced, with the execute bits that it is to have.
-    fn mode_of(&mut self, target: &str, after: &After) -> Result<u32, TransactionError> {
-        let existing = match self.parents.of(target) {
-            Ok((parent, name)) => rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).ok(),
-            Err(error) if error.is_absent() || error.is_no_directory() => None,
-            Err(error) => return Err(error.into()),
-        };
-        let existing = existing.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
-        let mode = existing.map_or(MODE_OF_NEW_FILES, |stat| stat.st_mode & 0o777);
-        Ok(match (after.mode.is_executable(), mode & 0o100 != 0) {
-            (true, false) => mode | (mode >> 2 & EXECUTE_BITS),
-            (false, true) => mode & !EXECUTE_BITS,
-            _ => mode,
-        })
     }
 
     /// A fresh name in the directory of `target`, or in the nearest one above it that is there.
@@ -140,10 +140,10 @@ impl<'d> Transaction<'d> {
         format!("{directory}{separator}{}{}", self.prefix, self.named)
     }
 
-    fn create(&mut self, path: &str) -> Result<OwnedFd, TransactionError> {
+    fn create(&mut self, path: &str, mode: u32) -> Result<OwnedFd, TransactionError> {
         let (parent, name) = self.parents.of(path)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        rustix::fs::openat(parent, name, flags, Mode::from_raw_mode(0o600))
+        rustix::fs::openat(parent, name, flags, Mode::from_raw_mode(mode))
             .map_err(|error| io_error("create a file beside", path, error.into()))
     }
 

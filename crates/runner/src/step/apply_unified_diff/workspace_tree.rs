@@ -7,6 +7,7 @@ use crate::patch::{FileMode, RelativeName};
 use rustix::buffer::spare_capacity;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -15,6 +16,8 @@ use std::path::Path;
 pub(super) struct WorkspaceTree<'d> {
     root: &'d Directory,
     parents: Parents<'d>,
+    /// The permission bits of the files that were looked at.
+    permissions: HashMap<RelativeName, u32>,
 }
 
 /// What a look at a path found.
@@ -31,7 +34,12 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 
 impl<'d> WorkspaceTree<'d> {
     pub(super) fn new(root: &'d Directory) -> Self {
-        Self { root, parents: Parents::new(root) }
+        Self { root, parents: Parents::new(root), permissions: HashMap::new() }
+    }
+
+    /// The permission bits of the file at that path, if it was looked at and is one.
+    pub(super) fn permissions(&self, path: &RelativeName) -> Option<u32> {
+        self.permissions.get(path).copied()
     }
 
     fn look_at(&mut self, path: &RelativeName) -> io::Result<Look> {
@@ -42,7 +50,12 @@ impl<'d> WorkspaceTree<'d> {
             Err(error) => return Err(io::Error::other(error)),
         };
         match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => Ok(Look::Found(stat)),
+            Ok(stat) => {
+                if let Kind::File(_) = kind_of(&stat) {
+                    self.permissions.insert(path.clone(), stat.st_mode & 0o777);
+                }
+                Ok(Look::Found(stat))
+            }
             Err(Errno::NOENT) => Ok(Look::Nothing),
             Err(error) => Err(error.into()),
         }
@@ -109,19 +122,18 @@ pub(super) fn open_file(parent: &OwnedFd, name: &Path) -> io::Result<(OwnedFd, S
     }
 }
 
+/// The first `size` bytes: the file as it was when its size was asked for.
 fn read_whole(file: &OwnedFd, size: u64) -> io::Result<Vec<u8>> {
-    // One byte of room beyond the size lets the end be seen without growing.
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
-    loop {
-        if bytes.len() == bytes.capacity() {
-            bytes.reserve(bytes.len());
-        }
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    let mut bytes = Vec::with_capacity(size);
+    while bytes.len() < size {
         match rustix::io::read(file, spare_capacity(&mut bytes)) {
-            Ok(0) => return Ok(bytes),
+            Ok(0) => break,
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     }
+    Ok(bytes)
 }
 
 fn kind_of(stat: &Stat) -> Kind {

@@ -155,7 +155,7 @@ fn change_byte(random: &mut Random, line: &mut Vec<u8>) {
         ),
         _ => {
             line[at] =
-                *random.pick(&[&b' ', &b'b', &b'/', &b'"', &b'\\', &b'\t', &b'0', &b'\0', &b'~', &0xff])
+                *random.pick(&[&b' ', &b'b', &b'/', &b'"', &b'\\', &b'\t', &b'0', &b'\0', &b'~', &0xff]);
         }
     }
 }

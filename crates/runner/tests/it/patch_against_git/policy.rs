@@ -19,6 +19,9 @@ const NAMING: [&[u8]; 11] = [
 ];
 const MODES: [&[u8]; 5] = [b"old mode ", b"new mode ", b"deleted file mode ", b"new file mode ", b"index "];
 
+/// The reason that a diff gives for being binary, in parts or as a whole.
+pub(super) const BINARY: &str = "binary patch";
+
 /// The reason to refuse the diff on this tree, if there is any.
 pub(super) fn reason_to_refuse(world: &World, diff: &[u8]) -> Option<&'static str> {
     let mut lines = diff.split(|&byte| byte == b'\n');
@@ -28,7 +31,7 @@ pub(super) fn reason_to_refuse(world: &World, diff: &[u8]) -> Option<&'static st
             return Some("a file called dev/null");
         }
         if line == b"GIT binary patch" || line.starts_with(b"Binary files ") {
-            return Some("binary patch");
+            return Some(BINARY);
         }
         if let Some(keyword) = MODES.iter().find(|keyword| line.starts_with(keyword)) {
             return has_odd_mode(&line[keyword.len()..]).then_some("odd mode");
@@ -84,6 +87,9 @@ fn unsafe_name(text: &[u8]) -> Option<&'static str> {
         || lower.contains(" /")
         || lower.contains("\"/")
         || lower.contains("\t/");
+    if lower.trim_end_matches(['"', '\r', '\t', ' ']).ends_with('/') {
+        return Some("directory");
+    }
     if starts_absolute && !lower.starts_with("/dev/null") {
         return Some("absolute");
     }
@@ -92,7 +98,7 @@ fn unsafe_name(text: &[u8]) -> Option<&'static str> {
 
 /// Whether some word of the text is this path, perhaps below a directory to strip.
 fn names(text: &[u8], path: &str) -> bool {
-    let text = String::from_utf8_lossy(text);
+    let text = String::from_utf8_lossy(text).replace("\\\\", "\\").replace("\\\"", "\"");
     let is_path =
         |text: &str| text.strip_suffix(path).is_some_and(|above| above.is_empty() || above.ends_with('/'));
     let ends = text.match_indices(['\t', '"', ' ']).map(|(end, _)| end).chain([text.trim_end().len()]);

@@ -31,12 +31,17 @@ pub(super) fn compare(case: &Case, git: &Git) -> Verdict {
             Verdict::Differ(format!("both accept\nours: {ours:#?}\ngit's: {:#?}", theirs.after))
         }
         (Ok(_), false) => Verdict::Differ(format!("only git refuses: {}", theirs.message)),
-        (Err(ours), true)
-            if ours.is_policy && policy::reason_to_refuse(&case.before, &case.diff).is_some() =>
-        {
-            Verdict::PolicyRefuses
-        }
+        (Err(ours), true) if may_refuse(case, &ours) => Verdict::PolicyRefuses,
         (Err(ours), true) => Verdict::Differ(format!("only we refuse: {}", ours.message)),
+    }
+}
+
+fn may_refuse(case: &Case, ours: &Refused) -> bool {
+    match policy::reason_to_refuse(&case.before, &case.diff) {
+        // Git stops reading at a broken binary patch, and applies what came before it.
+        Some(policy::BINARY) => true,
+        Some(_) => ours.is_policy,
+        None => false,
     }
 }
 

@@ -14,9 +14,12 @@ pub(super) fn shared(line: &[u8], strip: usize) -> Result<Option<RawName<'_>>, R
     if line.first() == Some(&b'"') {
         return first_quoted(line, strip);
     }
-    match memchr::memchr(b'"', line) {
-        Some(quote) => second_quoted(line, quote, strip),
-        None => unquoted(line, strip),
+    let line_end = line.strip_suffix(b"\n").unwrap_or(line);
+    let Some(first) = relative(line_end, strip) else { return Ok(None) };
+    // A quote in the stripped components doesn't count.
+    match memchr::memchr(b'"', first) {
+        Some(quote) => second_quoted(line_end, first, quote, strip),
+        None => unquoted(line_end, first, strip),
     }
 }
 
@@ -32,23 +35,25 @@ fn first_quoted(line: &[u8], strip: usize) -> Result<Option<RawName<'_>>, Refusa
     Ok(name.filter(|_| agrees).map(|name| Cow::Owned(name.to_vec())))
 }
 
-fn second_quoted(line: &[u8], quote: usize, strip: usize) -> Result<Option<RawName<'_>>, Refusal> {
-    let Some(first) = relative(line, strip) else { return Ok(None) };
-    let Ok((second, _)) = unquote(&line[quote..]) else { return Ok(None) };
+/// `first` is the stripped rest of the line, in which the second name's quote was found.
+fn second_quoted<'a>(
+    line: &'a [u8],
+    first: &'a [u8],
+    quote: usize,
+    strip: usize,
+) -> Result<Option<RawName<'a>>, Refusal> {
+    let Ok((second, _)) = unquote(&first[quote..]) else { return Ok(None) };
     refuse_hostile(&second)?;
     let Some(name) = relative(&second, strip) else { return Ok(None) };
-    let before_quote = first.len().saturating_sub(line.len() - quote);
-    let agrees = name.len() < before_quote && first.starts_with(name) && is_space(first[name.len()]);
+    let agrees = name.len() < quote && first.starts_with(name) && is_space(first[name.len()]);
     if agrees {
         refuse_hostile(&line[..line.len() - first.len() + name.len()])?;
     }
     Ok(agrees.then(|| Cow::Owned(name.to_vec())))
 }
 
-/// Looks for a blank that divides the line into two names which agree once stripped.
-fn unquoted(line: &[u8], strip: usize) -> Result<Option<RawName<'_>>, Refusal> {
-    let line = line.strip_suffix(b"\n").unwrap_or(line);
-    let Some(rest) = relative(line, strip) else { return Ok(None) };
+/// Looks for a blank in the stripped rest of the line that divides it into two names which agree once stripped.
+fn unquoted<'a>(line: &'a [u8], rest: &'a [u8], strip: usize) -> Result<Option<RawName<'a>>, Refusal> {
     let mut slash = 0;
     for blank in memchr::memchr2_iter(b' ', b'\t', rest) {
         let mut second_at = blank + 1;
