@@ -12,11 +12,12 @@ pub(crate) struct Room {
 pub(crate) const ROOMS: &[Room] = &[
     Room { name: "contract", may_import: &[] },
     Room { name: "policy", may_import: &["contract"] },
-    Room { name: "confine", may_import: &["contract"] },
+    Room { name: "confine", may_import: &[] },
     Room { name: "sandbox", may_import: &["contract", "policy", "confine"] },
     Room { name: "runner", may_import: &["contract", "policy"] },
     Room { name: "cli", may_import: &["contract", "policy", "confine", "sandbox", "runner"] },
     Room { name: "testkit", may_import: &["contract", "policy", "confine", "sandbox", "runner"] },
+    Room { name: "bench", may_import: &["confine", "sandbox"] },
     Room { name: "xtask", may_import: &["contract"] },
 ];
 

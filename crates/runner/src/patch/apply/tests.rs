@@ -1,3 +1,5 @@
+//! Each rule of how hunks meet a file.
+
 use super::*;
 use crate::patch::parse::parse;
 

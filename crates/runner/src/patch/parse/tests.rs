@@ -1,3 +1,5 @@
+//! Each rule of how a diff is read.
+
 use super::*;
 
 fn parsed(diff: &str) -> Patch<'_> {

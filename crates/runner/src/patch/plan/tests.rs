@@ -1,3 +1,5 @@
+//! Each rule of how a whole patch becomes a plan.
+
 use std::collections::BTreeMap;
 
 use super::*;
