@@ -9,7 +9,7 @@ use super::descendants::{self, Member};
 use belljar_contract::result::ResourceUsage;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions};
 use std::collections::HashSet;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -23,6 +23,7 @@ pub(super) struct Tree {
     leader: u32,
     descriptor: Option<OwnedFd>,
     leader_status: Option<ExitStatus>,
+    is_ended: bool,
     usage: Usage,
 }
 
@@ -52,7 +53,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// Ends every descendant of this process, whoever started it.
 pub(crate) fn end_all() -> Result<(), Survivors> {
-    Tree { leader: 0, descriptor: None, leader_status: None, usage: Usage::default() }.end_descendants()
+    Tree { leader: 0, descriptor: None, leader_status: None, is_ended: false, usage: Usage::default() }
+        .end_descendants()
 }
 
 // === impl Tree ===
@@ -61,7 +63,7 @@ impl Tree {
     pub(super) fn of(leader: u32) -> Self {
         let pid = i32::try_from(leader).ok().and_then(Pid::from_raw);
         let descriptor = pid.and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
-        Self { leader, descriptor, leader_status: None, usage: Usage::default() }
+        Self { leader, descriptor, leader_status: None, is_ended: false, usage: Usage::default() }
     }
 
     /// What becomes readable when the program ends, if the kernel has such a thing.
@@ -69,12 +71,15 @@ impl Tree {
         self.descriptor.as_ref()
     }
 
-    /// Whether the program itself has ended.
-    pub(super) fn leader_has_ended(&mut self) -> bool {
-        if self.leader_status.is_none() {
-            self.reap(self.leader);
+    /// Whether the program itself has ended. It is not waited for yet, so that its pid stays its own.
+    pub(super) fn leader_has_ended(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        match self.leader_pid().map(|pid| rustix::process::waitid(WaitId::Pid(pid), options)) {
+            Some(Ok(status)) => status.is_some(),
+            Some(Err(Errno::INTR)) => false,
+            // There is no such child: then there is nothing to wait for.
+            Some(Err(_)) | None => true,
         }
-        self.leader_status.is_some()
     }
 
     /// The program's exit code or signal.
@@ -93,33 +98,37 @@ impl Tree {
 
     /// Ends the program and whatever came of it.
     pub(super) fn end(&mut self) -> Result<(), Survivors> {
-        // As long as the program hasn't been waited for, its pid is its group's and nobody else's.
-        if self.leader_status.is_none()
-            && let Some(group) = i32::try_from(self.leader).ok().and_then(Pid::from_raw)
-        {
+        self.is_ended = true;
+        // All at once, and none of them can be another's: the program, not waited for yet, still holds the number.
+        if let Some(group) = self.leader_pid() {
             let _ = rustix::process::kill_process_group(group, Signal::KILL);
         }
         self.end_descendants()
     }
 
+    fn leader_pid(&self) -> Option<Pid> {
+        i32::try_from(self.leader).ok().and_then(Pid::from_raw).filter(|_| self.leader_status.is_none())
+    }
+
     fn end_descendants(&mut self) -> Result<(), Survivors> {
-        if self.nobody_is_left() {
+        let is_init = rustix::process::getpid() == Pid::INIT;
+        self.reap(self.leader);
+        if nobody_is_left() {
             return Ok(());
         }
-        let is_init = rustix::process::getpid() == Pid::INIT;
         if !is_init {
             freeze();
         }
-        let give_up_at = Instant::now() + PATIENCE;
+        let started = Instant::now();
         loop {
             let listed = descendants::of_this_process();
-            for dead in listed.iter().flatten().filter(|member| member.is_zombie && member.is_child()) {
-                self.reap(dead.pid.as_raw_pid().unsigned_abs());
-            }
-            if self.nobody_is_left() {
+            self.reap_dead(listed.as_deref());
+            if nobody_is_left() {
                 return Ok(());
             }
-            if Instant::now() >= give_up_at {
+            // Those who can't be looked up can't be ended either; there is only the group that is dying already.
+            let is_hopeless = listed.is_none() && !is_init && started.elapsed() >= FREEZE;
+            if is_hopeless || started.elapsed() >= PATIENCE {
                 return Err(survivors(listed));
             }
             match is_init {
@@ -127,6 +136,22 @@ impl Tree {
                 false => listed.iter().flatten().filter(|member| !member.is_zombie).for_each(kill),
             }
             thread::sleep(PAUSE);
+        }
+    }
+
+    fn reap_dead(&mut self, listed: Option<&[Member]>) {
+        match listed {
+            Some(listed) => {
+                for dead in listed.iter().filter(|member| member.is_zombie && member.is_child()) {
+                    self.reap(dead.pid.as_raw_pid().unsigned_abs());
+                }
+            }
+            // Nobody says who they are, and so not what they used.
+            None => {
+                while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+                    self.note_end(pid.as_raw_pid().unsigned_abs(), ExitStatus::from_raw(status.as_raw()));
+                }
+            }
         }
     }
 
@@ -144,31 +169,20 @@ impl Tree {
             self.leader_status = Some(status);
         }
     }
-
-    /// Whether there is no child any more. The program's own end is waited for with what it used; what is found dead
-    /// here without having been listed is only buried.
-    fn nobody_is_left(&mut self) -> bool {
-        if self.leader_status.is_none() && self.leader != 0 {
-            self.reap(self.leader);
-        }
-        loop {
-            match rustix::process::wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) => {
-                    let pid = pid.as_raw_pid().unsigned_abs();
-                    self.note_end(pid, ExitStatus::from_raw(status.as_raw()));
-                }
-                Ok(None) => return false,
-                Err(Errno::INTR) => {}
-                Err(_no_child) => return true,
-            }
-        }
-    }
 }
 
 impl Drop for Tree {
     fn drop(&mut self) {
-        let _ = self.end();
+        if !self.is_ended {
+            let _ = self.end();
+        }
     }
+}
+
+/// Whether there is no child, dead or alive. Orphans of descendants are children, so then there is no descendant.
+fn nobody_is_left() -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    rustix::process::waitid(WaitId::All, options).is_err_and(|error| error == Errno::CHILD)
 }
 
 /// Stops everybody, until a look finds nobody new.

@@ -120,10 +120,17 @@ fn stdout_and_stderr_are_kept_apart_and_what_is_no_text_is_kept_too() {
 fn what_a_program_and_its_orphans_used_is_counted() {
     let scene = Scene::new();
     let spin = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
-    let entry = scene.run_step(sh(spin));
-    let alone = entry["result"]["resource_usage"]["cpu_time_ms"].as_u64().unwrap();
-    assert!(alone > 0, "{entry}");
-    assert!(entry["result"]["resource_usage"]["max_rss_bytes"].as_u64().unwrap() > 100_000, "{entry}");
+    let cpu_time = |script: String| {
+        let entry = scene.run_step(sh(&script));
+        assert!(entry["result"]["resource_usage"]["max_rss_bytes"].as_u64().unwrap() > 100_000, "{entry}");
+        entry["result"]["resource_usage"]["cpu_time_ms"].as_u64().unwrap()
+    };
+    let idle = cpu_time("true".to_owned());
+    assert!(cpu_time(spin.to_owned()) > idle + 20);
+    // Its parent is gone before it begins, and it is still there when the step ends.
+    let orphan =
+        format!("(setsid sh -c '{spin}; touch done; sleep 1000' &); until [ -e done ]; do sleep 0.01; done");
+    assert!(cpu_time(orphan) > idle + 20);
 }
 
 #[test]

@@ -57,6 +57,28 @@ fn a_disk_that_is_full_leaves_the_old_content_and_no_draft() {
     assert_eq!(names.len(), 2, "{names:?}");
 }
 
+#[test]
+fn a_runner_killed_while_it_writes_leaves_the_old_content_or_the_new() {
+    let scene = Scene::new();
+    let contents = ["a".repeat(300_000), "b".repeat(300_000)];
+    let writes = (0..100).map(|at| step("write_file", json!({ "path": "f", "content": contents[at % 2] })));
+    let job = job(writes.collect());
+    for kill_after in 0..20 {
+        let mut child = scene.start(&job);
+        let mut log = std::io::BufReader::new(child.stdout.take().unwrap());
+        for _ in 0..=kill_after {
+            std::io::BufRead::read_line(&mut log, &mut String::new()).unwrap();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if let Ok(content) = std::fs::read_to_string(scene.inside("f")) {
+            assert!(contents.contains(&content), "a mixture of {} bytes", content.len());
+        }
+        let result = std::fs::read(scene.beside("result.json")).unwrap_or_else(|_| b"{}".to_vec());
+        assert!(serde_json::from_slice::<Value>(&result).is_ok(), "half a result");
+    }
+}
+
 // === read_file ===
 
 #[test]

@@ -5,6 +5,9 @@
 //! directories, each of which can be undone: what a file replaces is swapped with its draft, what is removed moves
 //! aside. If one of them fails, those before it are undone in reverse.
 
+mod placing;
+mod undoing;
+
 use super::parents::Parents;
 use super::workspace_tree::open_file;
 use crate::directory::{Directory, PathError};
@@ -12,14 +15,10 @@ use crate::fault::{Fault, code_of_io};
 use crate::patch::RelativeName;
 use crate::patch::plan::Content;
 use belljar_contract::failure::FailureCode;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
-use rustix::io::Errno;
-use std::ffi::OsStr;
+use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 /// A set of changes that is made whole or not at all.
 pub(super) struct Transaction<'d> {
@@ -152,137 +151,6 @@ impl<'d> Transaction<'d> {
         let (file, _) = open_file(parent, name)?;
         io::copy(&mut File::from(file), draft).map(drop)
     }
-
-    fn make_changes(&mut self, removed: &[RelativeName]) -> Result<(), TransactionError> {
-        for path in removed {
-            self.move_aside(path.as_str())?;
-        }
-        for number in 0..self.drafts.len() {
-            let (draft, target) = (self.drafts[number].path.clone(), self.drafts[number].target.clone());
-            self.put(draft, target)?;
-        }
-        Ok(())
-    }
-
-    /// Puts a draft in its place. What is there, an emptied directory perhaps, gets the draft's name.
-    fn put(&mut self, draft: String, target: String) -> Result<(), TransactionError> {
-        match self.rename(&draft, &target, RenameFlags::EXCHANGE) {
-            Ok(()) => {
-                self.done.push(Done::Swapped { draft, target });
-                return Ok(());
-            }
-            Err(Errno::NOENT | Errno::NOTDIR) => self.make_parents(&target)?,
-            // The file system can't swap.
-            Err(Errno::INVAL) => match self.move_aside(&target) {
-                Err(TransactionError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                    self.make_parents(&target)?;
-                }
-                other => other?,
-            },
-            Err(error) => return Err(io_error("replace", &target, error.into())),
-        }
-        self.rename(&draft, &target, RenameFlags::empty())
-            .map_err(|error| io_error("create", &target, error.into()))?;
-        self.done.push(Done::Moved { from: draft, to: target });
-        Ok(())
-    }
-
-    fn move_aside(&mut self, path: &str) -> Result<(), TransactionError> {
-        let aside = self.fresh_name_beside(path);
-        self.rename(path, &aside, RenameFlags::empty())
-            .map_err(|error| io_error("remove", path, error.into()))?;
-        self.done.push(Done::Moved { from: path.to_owned(), to: aside });
-        Ok(())
-    }
-
-    fn make_parents(&mut self, target: &str) -> Result<(), TransactionError> {
-        for (end, _) in target.match_indices('/') {
-            let path = &target[..end];
-            let (parent, name) = self.parents.of(path)?;
-            match rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o777)) {
-                Ok(()) => self.done.push(Done::MadeDirectory { path: path.to_owned() }),
-                Err(Errno::EXIST) => {}
-                Err(error) => return Err(io_error("make directory", path, error.into())),
-            }
-        }
-        Ok(())
-    }
-
-    fn rename(&mut self, from: &str, to: &str, flags: RenameFlags) -> Result<(), Errno> {
-        let as_errno = |error: PathError| error.errno().unwrap_or(Errno::IO);
-        if directory_of(from) == directory_of(to) {
-            let (parent, from) = self.parents.of(from).map_err(as_errno)?;
-            return rustix::fs::renameat_with(parent, from, parent, name_of(to), flags);
-        }
-        let target = self.parents.open_parent(to).map_err(as_errno)?;
-        let (source, from) = self.parents.of(from).map_err(as_errno)?;
-        rustix::fs::renameat_with(source, from, target, name_of(to), flags)
-    }
-
-    /// Undoes everything, the last first, and returns why.
-    fn undo(&mut self, cause: TransactionError) -> TransactionError {
-        let mut not_undone = None;
-        self.parents.forget();
-        while let Some(done) = self.done.pop() {
-            let undone = match &done {
-                Done::Moved { from, to } => self.rename(to, from, RenameFlags::empty()),
-                Done::Swapped { draft, target } => self.rename(draft, target, RenameFlags::EXCHANGE),
-                Done::MadeDirectory { path } => self.remove_directory(path),
-            };
-            if let Err(error) = undone {
-                not_undone = not_undone.or(Some((done.into_path(), error)));
-            }
-            self.parents.forget();
-        }
-        match not_undone {
-            None => cause,
-            Some((path, error)) => {
-                TransactionError::NotUndone { path, cause: Box::new(cause), source: error.into() }
-            }
-        }
-    }
-
-    /// Removes what was replaced or moved aside, and the directories that are empty by that. The changes are made:
-    /// what can't be removed stays, and does no harm.
-    fn sweep(&mut self, removed: &[RelativeName]) {
-        self.parents.forget();
-        self.drafts.clear();
-        for done in std::mem::take(&mut self.done) {
-            match done {
-                Done::Swapped { draft: path, .. } => self.remove(&path),
-                Done::Moved { to: path, .. } if self.is_ours(&path) => self.remove(&path),
-                Done::Moved { .. } | Done::MadeDirectory { .. } => {}
-            }
-        }
-        for path in removed {
-            let above: Vec<&str> =
-                path.as_str().match_indices('/').map(|(end, _)| &path.as_str()[..end]).collect();
-            for directory in above.into_iter().rev() {
-                if self.remove_directory(directory).is_err() {
-                    break;
-                }
-                self.parents.forget();
-            }
-        }
-    }
-
-    fn is_ours(&self, path: &str) -> bool {
-        name_of(path).starts_with(&self.prefix)
-    }
-
-    fn remove(&mut self, path: &str) {
-        let prefix = self.prefix.clone();
-        if let Ok((parent, name)) = self.parents.of(path)
-            && rustix::fs::unlinkat(parent, name, AtFlags::empty()) == Err(Errno::ISDIR)
-        {
-            let _ = remove_emptied(parent, name, &prefix);
-        }
-    }
-
-    fn remove_directory(&mut self, path: &str) -> Result<(), Errno> {
-        let (parent, name) = self.parents.of(path).map_err(|error| error.errno().unwrap_or(Errno::IO))?;
-        rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
-    }
 }
 
 impl Drop for Transaction<'_> {
@@ -291,23 +159,6 @@ impl Drop for Transaction<'_> {
             self.remove(&draft.path);
         }
     }
-}
-
-/// Removes a directory in which there is nothing but what was moved aside, and other such directories. Anything else
-/// stays, and with it the directory.
-fn remove_emptied(parent: &OwnedFd, name: &Path, prefix: &str) -> Result<(), Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = rustix::fs::openat(parent, name, flags, Mode::empty())?;
-    for entry in Dir::read_from(&directory)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if name.to_bytes().starts_with(prefix.as_bytes()) {
-            rustix::fs::unlinkat(&directory, name, AtFlags::empty())?;
-        } else if !matches!(name.to_bytes(), b"." | b"..") && entry.file_type() == FileType::Directory {
-            remove_emptied(&directory, Path::new(OsStr::from_bytes(name.to_bytes())), prefix)?;
-        }
-    }
-    rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
 }
 
 fn directory_of(path: &str) -> &str {
