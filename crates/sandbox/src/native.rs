@@ -77,7 +77,8 @@ fn start_by(
         root: root(spec, &identity)?,
         scratch_bytes: SCRATCH_BYTES,
         writable: writable(spec),
-        exported: Some("workspace".to_owned()),
+        // For the artifacts that a job names in its workspace.
+        exported: spec.job.as_ref().map(|_| "workspace".to_owned()),
         hostname: "belljar".to_owned(),
         limits: Limits::default(),
         command: command(spec, program, has_terminal)?,

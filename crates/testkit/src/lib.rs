@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::expect_used, reason = "only tests use this, and a test that can't go on has failed")]
 
+pub mod foreign_root;
 pub mod job;
 pub mod skip;
 pub mod wait;

@@ -1,8 +1,8 @@
 //! `/dev`: a fixed set. The six harmless devices of the host, terminals of the sandbox's own, and shared memory.
 
-use super::root::{Kind, attach, scratch, symlink};
+use super::root::{Kind, attach, directory, scratch, symlink};
 use super::{About, Fault};
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::CWD;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, OpenTreeFlags, fsconfig_create, fsconfig_set_string, fsmount,
@@ -13,26 +13,28 @@ use rustix::mount::{
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
 const LINKS: [(&str, &str); 5] = [
-    ("dev/fd", "/proc/self/fd"),
-    ("dev/stdin", "/proc/self/fd/0"),
-    ("dev/stdout", "/proc/self/fd/1"),
-    ("dev/stderr", "/proc/self/fd/2"),
-    ("dev/ptmx", "pts/ptmx"),
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+    ("ptmx", "pts/ptmx"),
 ];
 
 /// Puts `/dev` up.
 pub(crate) fn put_up(root: BorrowedFd<'_>) -> Result<(), Fault> {
+    let devices = directory(root, "dev").about("dev")?;
+    let devices = devices.as_fd();
     for name in DEVICES {
         let host = format!("/dev/{name}");
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
         let mount = open_tree(CWD, &host, flags).about(&host)?;
-        attach(&mount, root, &host[1..], Kind::File)?;
+        attach(&mount, devices, name, Kind::File)?;
     }
     for (link, target) in LINKS {
-        symlink(root, link, target)?;
+        symlink(devices, link, target)?;
     }
-    attach(&terminals()?, root, "dev/pts", Kind::Directory)?;
-    scratch(root, "dev/shm")
+    attach(&terminals()?, devices, "pts", Kind::Directory)?;
+    scratch(devices, "shm")
 }
 
 /// Pseudo-terminals that no other sandbox sees.

@@ -84,19 +84,31 @@ pub(crate) enum Kind {
 
 /// Puts a mount at `inside`, which is made if it isn't there.
 pub(crate) fn attach(mount: &OwnedFd, root: BorrowedFd<'_>, inside: &str, kind: Kind) -> Result<(), Fault> {
-    let place = place(root, inside, kind).about(inside)?;
-    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    move_mount(mount, c"", &place, c"", flags).about(inside)
+    let (parent, name) = parent(root, inside).about(inside)?;
+    match make_place(parent.as_fd(), name, kind) {
+        Ok(()) => put(mount, parent.as_fd(), name),
+        Err(Errno::EXIST) => open_place(parent.as_fd(), name).and_then(|place| {
+            let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+            move_mount(mount, c"", &place, c"", flags)
+        }),
+        Err(errno) => Err(errno),
+    }
+    .about(inside)
 }
 
 /// Puts a writable directory at `inside`, over the root that will be read-only.
 pub(crate) fn scratch(root: BorrowedFd<'_>, inside: &str) -> Result<(), Fault> {
-    let place = place(root, inside, Kind::OpenDirectory).about(inside)?;
-    let flags =
-        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
-    let mount = open_tree(&place, c"", flags).about(inside)?;
-    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    move_mount(&mount, c"", &place, c"", flags).about(inside)
+    let (parent, name) = parent(root, inside).about(inside)?;
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    make_place(parent.as_fd(), name, Kind::OpenDirectory)
+        .and_then(|()| open_tree(parent.as_fd(), name, flags))
+        .and_then(|mount| put(&mount, parent.as_fd(), name))
+        .about(inside)
+}
+
+/// Puts a mount on something that was made just now: only then is its name sure to mean it.
+fn put(mount: &OwnedFd, parent: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
+    move_mount(mount, c"", parent, name, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
 }
 
 /// A symbolic link at `inside`.
@@ -105,14 +117,18 @@ pub(crate) fn symlink(root: BorrowedFd<'_>, inside: &str, target: &str) -> Resul
     symlinkat(target, parent.as_fd(), name).about(inside)
 }
 
-fn place(root: BorrowedFd<'_>, inside: &str, kind: Kind) -> Result<OwnedFd, Errno> {
+fn make_place(parent: BorrowedFd<'_>, name: &str, kind: Kind) -> Result<(), Errno> {
+    match kind {
+        Kind::Directory => mkdirat(parent, name, Mode::from_raw_mode(0o755)),
+        Kind::OpenDirectory => mkdirat(parent, name, Mode::from_raw_mode(0o1777)),
+        Kind::File => mknodat(parent, name, FileType::RegularFile, Mode::from_raw_mode(0o644), 0),
+    }
+}
+
+/// The directory at `inside`, made with its parents where missing.
+pub(crate) fn directory(root: BorrowedFd<'_>, inside: &str) -> Result<OwnedFd, Errno> {
     let (parent, name) = parent(root, inside)?;
-    let made = match kind {
-        Kind::Directory => mkdirat(parent.as_fd(), name, Mode::from_raw_mode(0o755)),
-        Kind::OpenDirectory => mkdirat(parent.as_fd(), name, Mode::from_raw_mode(0o1777)),
-        Kind::File => mknodat(parent.as_fd(), name, FileType::RegularFile, Mode::from_raw_mode(0o644), 0),
-    };
-    match made {
+    match make_place(parent.as_fd(), name, Kind::Directory) {
         Ok(()) | Err(Errno::EXIST) => open_place(parent.as_fd(), name),
         Err(errno) => Err(errno),
     }
@@ -123,7 +139,7 @@ fn parent<'r, 'i>(root: BorrowedFd<'r>, inside: &'i str) -> Result<(Parent<'r>, 
     let Some((above, name)) = inside.rsplit_once('/') else { return Ok((Parent::Root(root), inside)) };
     match open_place(root, above) {
         Ok(directory) => Ok((Parent::Below(directory), name)),
-        Err(Errno::NOENT) => place(root, above, Kind::Directory).map(|made| (Parent::Below(made), name)),
+        Err(Errno::NOENT) => directory(root, above).map(|made| (Parent::Below(made), name)),
         Err(errno) => Err(errno),
     }
 }
