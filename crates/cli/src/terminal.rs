@@ -135,10 +135,10 @@ impl Streams {
         let left =
             deadline.map_or(TICK, |deadline| deadline.saturating_duration_since(Instant::now()).min(TICK));
         let left = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
-        let mut ready = vec![PollFd::from_borrowed_fd(sealed.pidfd(), PollFlags::IN)];
+        let mut ready = vec![PollFd::from_borrowed_fd(sealed.ending(), PollFlags::IN)];
         ready.extend(self.input.iter().chain(&self.outputs).map(Pump::interest));
         rustix::io::retry_on_intr(|| poll(&mut ready, Some(&left)))?;
-        Ok(ready[0].revents().contains(PollFlags::IN))
+        Ok(ready[0].revents().intersects(PollFlags::IN | PollFlags::HUP))
     }
 }
 

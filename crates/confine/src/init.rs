@@ -145,19 +145,23 @@ fn export(inside: &str) -> Result<OwnedFd, Fault> {
     openat(CWD, format!("/{inside}"), flags, Mode::empty()).about(inside)
 }
 
-/// Waits for whatever ends, until the program has; then says so.
+/// Waits for whatever ends, until the program has. Then ends everything else, and only then says so: who hears it
+/// knows that nothing of the sandbox runs any more.
 fn reap_until_end(control: BorrowedFd<'_>, program: i32) -> i32 {
+    let mut ended = None;
     loop {
         match kernel::wait_any() {
             Ok(reaped) if reaped.pid == program => {
-                let usage = kernel::usage_of_children();
-                send(control, &Report::Ended { status: reaped.status, usage }, &[]);
-                return 0;
+                ended = Some(reaped.status);
+                kernel::kill_all_others();
             }
             Ok(_) | Err(Errno::INTR) => {}
-            Err(_) => return 1,
+            Err(_) => break,
         }
     }
+    let Some(status) = ended else { return 1 };
+    send(control, &Report::Ended { status, usage: kernel::usage_of_children() }, &[]);
+    0
 }
 
 fn send(control: BorrowedFd<'_>, report: &Report, descriptors: &[BorrowedFd<'_>]) {

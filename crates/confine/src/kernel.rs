@@ -195,6 +195,14 @@ pub(crate) fn reset_signals() {
     }
 }
 
+/// Kills every other process of a PID namespace that this one is the first of. Anywhere else it would be a disaster.
+pub(crate) fn kill_all_others() {
+    if rustix::process::getpid().is_init() {
+        // SAFETY: takes numbers only.
+        unsafe { libc::kill(-1, libc::SIGKILL) };
+    }
+}
+
 /// Has the kernel collect children of this process as soon as they end.
 pub(crate) fn ignore_ended_children() {
     // SAFETY: SIG_IGN is no function of ours.

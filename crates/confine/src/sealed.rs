@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use std::time::{Duration, Instant};
 
-/// A running sandbox. Dropping it kills it.
+/// A running sandbox. Dropping it kills it and waits until nothing of it is left.
 #[derive(Debug)]
 pub struct Sealed {
     pid: i32,
@@ -17,7 +17,8 @@ pub struct Sealed {
     control: OwnedFd,
     /// Whether it is a child of this process, which then has to collect it.
     is_child: bool,
-    ended: bool,
+    ended: Option<Ending>,
+    collected: bool,
 }
 
 /// How a sandbox ended.
@@ -45,22 +46,29 @@ pub enum Outcome {
 impl Sealed {
     /// One that this process has launched.
     pub(crate) fn child(pid: i32, pidfd: OwnedFd, control: OwnedFd) -> Self {
-        Self { pid, pidfd, control, is_child: true, ended: false }
+        Self { pid, pidfd, control, is_child: true, ended: None, collected: false }
     }
 
     /// One that a launcher has launched, which also collects it.
     pub(crate) fn of_launcher(pid: i32, pidfd: OwnedFd, control: OwnedFd) -> Self {
-        Self { pid, pidfd, control, is_child: false, ended: false }
+        Self { pid, pidfd, control, is_child: false, ended: None, collected: true }
     }
 
     /// Gives up its descriptors without ending it.
-    pub(crate) fn into_parts(mut self) -> Result<(i32, OwnedFd, OwnedFd), Errno> {
-        self.ended = true;
-        Ok((
+    pub(crate) fn into_parts(self) -> Result<(i32, OwnedFd, OwnedFd), Errno> {
+        let parts = (
             self.pid,
             rustix::io::fcntl_dupfd_cloexec(&self.pidfd, 0)?,
             rustix::io::fcntl_dupfd_cloexec(&self.control, 0)?,
-        ))
+        );
+        self.leave();
+        Ok(parts)
+    }
+
+    /// Lets go of it without ending or collecting it: whoever inherits this process's children does the latter.
+    pub fn leave(mut self) {
+        self.collected = true;
+        self.ended.get_or_insert(Ending { outcome: Outcome::Killed, usage: Usage::default() });
     }
 
     pub(crate) fn control(&self) -> BorrowedFd<'_> {
@@ -73,8 +81,8 @@ impl Sealed {
     }
 
     /// Becomes readable when the sandbox has ended.
-    pub fn pidfd(&self) -> BorrowedFd<'_> {
-        self.pidfd.as_fd()
+    pub fn ending(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
     }
 
     /// Kills everything in the sandbox at once. Harmless when it has ended.
@@ -82,24 +90,25 @@ impl Sealed {
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
     }
 
-    /// Waits until the sandbox has ended, or until `deadline`; nothing then, and the sandbox lives on.
+    /// Waits until nothing in the sandbox runs any more, or until `deadline`; nothing then, and the sandbox lives on.
     ///
     /// # Errors
     /// Whatever `poll` or `waitid` say; the sandbox may live on.
     pub fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<Ending>, Errno> {
-        loop {
+        while self.ended.is_none() {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let mut ended = [PollFd::new(&self.pidfd, PollFlags::IN)];
-            match poll(&mut ended, left.map(timespec).as_ref()) {
+            let mut spoken = [PollFd::new(&self.control, PollFlags::IN)];
+            match poll(&mut spoken, left.map(timespec).as_ref()) {
                 Ok(0) if left.is_some_and(|left| left.is_zero()) => return Ok(None),
                 Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) => return self.reap().map(Some),
+                Ok(_) => self.ended = Some(self.last_word()?),
                 Err(errno) => return Err(errno),
             }
         }
+        Ok(self.ended)
     }
 
-    /// Waits until the sandbox has ended.
+    /// Waits until nothing in the sandbox runs any more.
     ///
     /// # Errors
     /// As [`Self::wait_until`].
@@ -111,16 +120,25 @@ impl Sealed {
         }
     }
 
-    fn reap(&mut self) -> Result<Ending, Errno> {
-        if self.is_child {
-            rustix::io::retry_on_intr(|| waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED))?;
-        }
-        self.ended = true;
-        // PID 1 has spoken its last word before it ended; without one it was killed.
+    /// PID 1 speaks once more before it ends; one that doesn't was killed, and all others with it.
+    fn last_word(&mut self) -> Result<Ending, Errno> {
         match receive(self)? {
             (Some(Report::Ended { status, usage }), _) => Ok(Ending { outcome: Outcome::of(status), usage }),
-            _ => Ok(Ending { outcome: Outcome::Killed, usage: Usage::default() }),
+            _ => {
+                self.collect()?;
+                Ok(Ending { outcome: Outcome::Killed, usage: Usage::default() })
+            }
         }
+    }
+
+    /// Waits until PID 1 is gone, and with it the mounts and namespaces that were its.
+    fn collect(&mut self) -> Result<(), Errno> {
+        if self.is_child && !self.collected {
+            rustix::io::retry_on_intr(|| waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED))?;
+            self.collected = true;
+        }
+        let mut gone = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        rustix::io::retry_on_intr(|| poll(&mut gone, None)).map(drop)
     }
 }
 
@@ -133,9 +151,11 @@ fn timespec(duration: Duration) -> Timespec {
 
 impl Drop for Sealed {
     fn drop(&mut self) {
-        if !self.ended {
+        if self.ended.is_none() {
             self.kill();
-            let _ = self.wait();
+        }
+        if !self.collected || self.ended.is_none() {
+            let _ = self.collect();
         }
     }
 }

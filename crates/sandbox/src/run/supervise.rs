@@ -71,11 +71,11 @@ pub(super) fn until_end(
         let mut ready = [
             PollFd::new(&log.output, PollFlags::IN),
             PollFd::new(&log.errors, PollFlags::IN),
-            PollFd::from_borrowed_fd(sealed.pidfd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(sealed.ending(), PollFlags::IN),
         ];
         let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
         rustix::io::retry_on_intr(|| poll(&mut ready, Some(&tick)))?;
-        let ended = ready[2].revents().contains(PollFlags::IN);
+        let ended = ready[2].revents().intersects(PollFlags::IN | PollFlags::HUP);
         read_available(&log.output, |bytes| output.take(bytes, watch));
         read_available(&log.errors, |bytes| keep_tail(&mut errors, bytes));
         watch.tick();
