@@ -137,7 +137,10 @@ impl Streams {
         let left = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
         let mut ready = vec![PollFd::from_borrowed_fd(sealed.ending(), PollFlags::IN)];
         ready.extend(self.input.iter().chain(&self.outputs).map(Pump::interest));
-        rustix::io::retry_on_intr(|| poll(&mut ready, Some(&left)))?;
+        match poll(&mut ready, Some(&left)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
         Ok(ready[0].revents().intersects(PollFlags::IN | PollFlags::HUP))
     }
 }

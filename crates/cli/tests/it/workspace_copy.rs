@@ -4,6 +4,7 @@ use crate::BELLJAR;
 use belljar_testkit::job::{job, shell};
 use belljar_testkit::world::World;
 use serde_json::json;
+use std::io::Read;
 use std::process::Command;
 
 const CHANGES: &str = "echo more >> kept; rm gone; chmod +x mode; mkdir new; echo n > 'new/a b'; \
@@ -124,11 +125,12 @@ fn what_changed_in_the_meantime_is_not_overwritten() {
     let source = lay_out(&world);
     let before = world.picture("source");
     let mut command = world.command(&["exec", "--apply", "--workspace-copy", &source, "--", "sh", "-c"]);
-    // The command waits until it has been overtaken.
-    let child = command.arg("echo theirs > kept; cat; echo done").stdin(std::process::Stdio::piped()).spawn();
-    let mut child = child.unwrap();
-    let runs = world.path().join("state/runs");
-    belljar_testkit::wait::until(|| std::fs::read_dir(&runs).is_ok_and(|mut runs| runs.next().is_some()));
+    // The command says when it has written, and waits until it has been overtaken.
+    let command = command.arg("echo theirs > kept; echo written; cat");
+    let mut child =
+        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut said = [0; 8];
+    child.stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
     world.write("source/kept", "mine\n");
     drop(child.stdin.take());
     assert_eq!(child.wait().unwrap().code(), Some(125));

@@ -7,6 +7,8 @@ mod commands;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
+mod foreign_roots;
+#[cfg(test)]
 mod hostile_patches;
 #[cfg(test)]
 mod malformed_jobs;

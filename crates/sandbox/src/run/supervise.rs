@@ -74,7 +74,11 @@ pub(super) fn until_end(
             PollFd::from_borrowed_fd(sealed.ending(), PollFlags::IN),
         ];
         let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
-        rustix::io::retry_on_intr(|| poll(&mut ready, Some(&tick)))?;
+        match poll(&mut ready, Some(&tick)) {
+            // A signal may be why somebody wants the job to stop: not waited on, however many come.
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
         let ended = ready[2].revents().intersects(PollFlags::IN | PollFlags::HUP);
         read_available(&log.output, |bytes| output.take(bytes, watch));
         read_available(&log.errors, |bytes| keep_tail(&mut errors, bytes));
