@@ -61,6 +61,10 @@ fn has_odd_mode(text: &[u8]) -> bool {
 
 fn unsafe_name(text: &[u8]) -> Option<&'static str> {
     let is_quoted = text.contains(&b'"');
+    // A carriage return ends a plain name, but belongs to a quoted one.
+    if is_quoted && text.contains(&b'\r') {
+        return Some("carriage return in quotes");
+    }
     if text.iter().any(|byte| byte.is_ascii_control() && !b"\t\r".contains(byte))
         || std::str::from_utf8(text).is_err()
     {
