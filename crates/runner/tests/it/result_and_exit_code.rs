@@ -143,6 +143,7 @@ fn a_runner_that_is_asked_to_stop_while_it_waits_for_its_job_says_so() {
         .args(["--stdin", "--workspace", "/"])
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();
     let pid = rustix::process::Pid::from_child(&child);
