@@ -6,11 +6,13 @@
 
 mod capture;
 mod descendants;
+mod fence;
 mod program;
 mod spawn;
 mod tree;
 
 pub(crate) use capture::Captured;
+pub(crate) use fence::Fence;
 pub(crate) use spawn::{Order, SpawnError};
 pub(crate) use tree::{Survivors, end_all};
 
@@ -38,8 +40,8 @@ pub(crate) struct Outcome {
     pub(crate) usage: ResourceUsage,
     /// How long it ran.
     pub(crate) duration: Duration,
-    /// Whether it was kept from signalling the runner.
-    pub(crate) fenced: bool,
+    /// What kept it from harming the runner.
+    pub(crate) fence: Fence,
     /// Processes that would not die.
     pub(crate) survivors: Option<Survivors>,
 }
@@ -86,7 +88,7 @@ pub(crate) fn run(
         stderr,
         usage: tree.usage(),
         duration: started.elapsed(),
-        fenced: spawned.fenced,
+        fence: spawned.fence,
         survivors,
     })
 }

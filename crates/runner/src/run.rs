@@ -131,7 +131,7 @@ fn carry_out(
         artifacts_path: &artifacts_path,
         log,
         progress: options.progress,
-        fence_is_missing: Cell::new(false),
+        weak_fence_is_told: Cell::new(false),
     };
     // For the steps' convenience; what they don't find they can make.
     let _ = std::fs::create_dir_all(&artifacts_path);

@@ -34,8 +34,8 @@ pub(crate) struct Surroundings<'r> {
     pub(crate) log: &'r Log<'r>,
     /// Whether to report what a running program prints.
     pub(crate) progress: bool,
-    /// Whether it was said that programs can't be kept from signalling the runner.
-    pub(crate) fence_is_missing: Cell<bool>,
+    /// Whether it was said that not all is in force that keeps programs from harming the runner.
+    pub(crate) weak_fence_is_told: Cell<bool>,
 }
 
 /// What came of a step.

@@ -1,18 +1,17 @@
 //! Starting a program, fenced off from the runner.
 //!
-//! A thread of its own starts each program: it first enters a Landlock domain whose members may signal and trace
-//! each other and nobody else. The program inherits that, the runner stays outside. The thread ends as soon as the
-//! program has started, so that no thread of the runner remains within the program's reach.
+//! A thread of its own starts each program: it fences itself off first, the program inherits that, and the runner's
+//! other threads stay outside. The thread ends as soon as the program has started.
 //!
 //! The program gets the environment of the runner with the step's variables, no stdin, its outputs as pipes, a
 //! process group of its own, no other descriptor, default signal dispositions and no blocked signal (the standard
 //! library sees to the last two). Its directory is entered by descriptor. There is no shell: a text file without
 //! `#!` doesn't run.
 
+use super::fence::{self, Fence};
 use super::program::{self, ProgramError};
 use crate::fault::{Fault, code_of_io};
 use belljar_contract::failure::FailureCode;
-use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetStatus, Scope};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::File;
@@ -38,8 +37,8 @@ pub(crate) struct Order<'o> {
 /// A program that has started.
 pub(super) struct Spawned {
     pub(super) leader: u32,
-    /// Whether it is kept from signalling the runner.
-    pub(super) fenced: bool,
+    /// What keeps it from harming the runner.
+    pub(super) fence: Fence,
     /// The ends of its stdout and stderr that are read.
     pub(super) outputs: [OwnedFd; 2],
 }
@@ -72,17 +71,17 @@ pub(super) fn spawn(order: &Order<'_>) -> Result<Spawned, SpawnError> {
             Err(error) => Err(start_error(order, error)),
         }
     });
-    let (mut child, fenced) = started?;
+    let (mut child, fence) = started?;
     match (child.stdout.take(), child.stderr.take()) {
         (Some(stdout), Some(stderr)) => {
-            Ok(Spawned { leader: child.id(), fenced, outputs: [stdout.into(), stderr.into()] })
+            Ok(Spawned { leader: child.id(), fence, outputs: [stdout.into(), stderr.into()] })
         }
         _ => Err(start_error(order, io::Error::other("its outputs are not connected"))),
     }
 }
 
-fn start(order: &Order<'_>) -> Result<(Child, bool), SpawnError> {
-    let fenced = fence_this_thread();
+fn start(order: &Order<'_>) -> Result<(Child, Fence), SpawnError> {
+    let fence = fence::enter();
     let failed = |error: io::Error| start_error(order, error);
     rustix::process::fchdir(order.directory).map_err(|error| failed(error.into()))?;
     let path = order.variables.iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
@@ -98,19 +97,7 @@ fn start(order: &Order<'_>) -> Result<(Child, bool), SpawnError> {
         .process_group(0)
         .spawn()
         .map_err(failed)?;
-    Ok((child, fenced))
-}
-
-/// Puts the calling thread into a domain of its own, if the kernel can (Landlock ABI 6).
-fn fence_this_thread() -> bool {
-    let fence = || {
-        Ruleset::default()
-            .set_compatibility(CompatLevel::HardRequirement)
-            .scope(Scope::Signal)?
-            .create()?
-            .restrict_self()
-    };
-    fence().is_ok_and(|status| status.ruleset == RulesetStatus::FullyEnforced)
+    Ok((child, fence))
 }
 
 fn no_input() -> io::Result<Stdio> {

@@ -5,6 +5,7 @@
 //! patch changes.
 
 mod parents;
+mod staging;
 mod transaction;
 mod workspace_tree;
 
@@ -13,7 +14,7 @@ use crate::deadline::{Deadline, Interrupted};
 use crate::directory::PathError;
 use crate::fault::{Fault, code_of_io};
 use crate::patch::plan::{self, Change as Planned, What};
-use crate::patch::{self, FileMode, ParseError, Patch, PlanError, RelativeName};
+use crate::patch::{self, ParseError, Patch, PlanError, RelativeName};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::step::apply_unified_diff::ApplyUnifiedDiff;
 use belljar_contract::path::{ParsePathError, StepPath};
@@ -47,9 +48,6 @@ pub(super) enum ApplyUnifiedDiffError {
     Interrupted(#[from] Interrupted),
 }
 
-/// Often enough to be stopped in time, seldom enough to cost nothing.
-const CHANGES_BETWEEN_CHECKS: usize = 64;
-
 pub(super) fn carry_out(
     apply: &ApplyUnifiedDiff,
     surroundings: &Surroundings<'_>,
@@ -61,30 +59,9 @@ pub(super) fn carry_out(
     let mut tree = WorkspaceTree::new(&root);
     let plan = plan::plan(&patch, &mut tree)?;
     let mut transaction = Transaction::new(&root);
-    for changes in plan.changes.chunks(CHANGES_BETWEEN_CHECKS) {
-        deadline.check()?;
-        for change in changes {
-            if let Some(after) = &change.after {
-                let mode = permissions(tree.permissions(&change.path), after.mode);
-                transaction.stage(&change.path, &after.content, mode)?;
-            }
-        }
-    }
+    staging::stage(&plan.changes, &tree, &mut transaction, deadline)?;
     transaction.commit(&plan.removed)?;
     Ok(StepOutput::ApplyUnifiedDiff(AppliedDiff { files: plan.changes.iter().map(patched_file).collect() }))
-}
-
-/// The permission bits of the file that will be replaced, with the execute bits that it is to have.
-fn permissions(before: Option<u32>, after: FileMode) -> u32 {
-    const EXECUTE_BITS: u32 = 0o111;
-    const OWNER_EXECUTES: u32 = 0o100;
-    let kept = before.unwrap_or(0o644);
-    match (after.is_executable(), kept & OWNER_EXECUTES != 0) {
-        // Whoever may read it may then run it, as with git.
-        (true, false) => kept | (kept >> 2 & EXECUTE_BITS),
-        (false, true) => kept & !EXECUTE_BITS,
-        _ => kept,
-    }
 }
 
 /// Holds every path of the patch, read or written, against the rules for paths and the job's own.

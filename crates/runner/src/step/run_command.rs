@@ -8,7 +8,7 @@ use crate::directory::PathError;
 use crate::fault::Fault;
 use crate::log::Progress;
 use crate::network_need::{self, Unreached};
-use crate::process::{self, Ending, Order, Outcome, SpawnError};
+use crate::process::{self, Ending, Fence, Order, Outcome, SpawnError};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::step::run_command::RunCommand;
 use belljar_contract::path::WorkspacePath;
@@ -106,10 +106,15 @@ fn conclude(outcome: Outcome, surroundings: &Surroundings<'_>) -> Ended {
 }
 
 fn report(outcome: &Outcome, surroundings: &Surroundings<'_>) {
-    if !outcome.fenced && !surroundings.fence_is_missing.replace(true) {
-        surroundings.log.warn(
-            "steps can signal the runner: the kernel has no Landlock scopes (ABI 6) to keep them from it",
-        );
+    let Fence { domain, filter } = outcome.fence;
+    let is_whole = domain && filter;
+    if !is_whole && !surroundings.weak_fence_is_told.replace(true) {
+        let have = |layer: bool| if layer { "in force" } else { "missing" };
+        surroundings.log.warn(format!(
+            "steps may be able to harm the runner: Landlock signal scope {}, seccomp filter {}",
+            have(domain),
+            have(filter)
+        ));
     }
     if let Some(survivors) = &outcome.survivors {
         surroundings.log.warn(survivors.to_string());

@@ -173,6 +173,25 @@ fn a_step_can_neither_stop_nor_kill_nor_trace_the_runner() {
 }
 
 #[test]
+fn a_step_cannot_limit_slow_down_or_pin_the_runner() {
+    let scene = Scene::new();
+    let attack = |whom: &str| {
+        format!(
+            "prlimit --pid {whom} --nofile=3:3; prlimit --pid {whom} --cpu=1:1; renice -n 19 -p {whom}; \
+             ionice -c 3 -p {whom}; taskset -p 1 {whom}; chrt --idle -p 0 {whom}; true"
+        )
+    };
+    let script = format!("{}; setsid sleep 1000 & echo done", attack("$PPID"));
+    let ran = scene.run(&job(vec![bash(&script), sh("echo next")]));
+    assert_eq!(ran.outcome(), "success", "{ran:#?}");
+    let complaints = ran.step(0)["result"]["stderr"].as_str().unwrap();
+    assert_eq!(complaints.matches("Operation not permitted").count(), 6, "{complaints}");
+    // The control: a process may do all that to its children.
+    let control = scene.run_step(bash(&format!("sleep 1000 & {}", attack("$!"))));
+    assert_eq!(control["result"]["stderr"], "");
+}
+
+#[test]
 fn a_runner_that_is_asked_to_stop_ends_the_step_and_says_canceled() {
     for signal in [Signal::TERM, Signal::INT] {
         let scene = Scene::new();

@@ -262,3 +262,51 @@ fn a_change_that_fails_late_is_undone() {
     assert_eq!(error_code(&entry), "step_failed", "{entry}");
     assert_eq!(after, before);
 }
+
+/// A patch that turns `before` into `after` in each of that many files, in ten directories.
+fn large_patch(files: usize, before: &str, after: &str) -> (Vec<String>, String) {
+    let names: Vec<String> = (0..files).map(|at| format!("d{}/f{at:04}", at * 10 / files)).collect();
+    let sections = names
+        .iter()
+        .map(|name| format!("--- a/{name}\n+++ b/{name}\n@@ -1,2 +1,2 @@\n keep\n-{before}\n+{after}\n"));
+    (names.clone(), sections.collect())
+}
+
+#[test]
+fn a_patch_of_many_files_applies_to_all_of_them() {
+    let scene = Scene::new();
+    let (names, diff) = large_patch(300, "old", "new");
+    for name in &names {
+        scene.write(name, "keep\nold\n");
+    }
+    assert_eq!(error_code(&apply(&scene, &diff)), "success");
+    for name in &names {
+        assert_eq!(std::fs::read_to_string(scene.inside(name)).unwrap(), "keep\nnew\n");
+    }
+    assert_eq!(snapshot(&scene.beside("workspace")).len(), 1 + 10 + 300, "and nothing is left beside them");
+}
+
+#[test]
+fn a_large_patch_that_the_disk_has_no_room_for_changes_nothing() {
+    let scene = Scene::new();
+    let workspace = scene.beside("workspace");
+    let mount = ["-t", "tmpfs", "-o", "size=3m", "tmpfs"];
+    if !Command::new("mount").args(mount).arg(&workspace).status().is_ok_and(|status| status.success()) {
+        eprintln!("needs the right to mount; not tried");
+        return;
+    }
+    let long = "x".repeat(9000);
+    let (names, diff) = large_patch(300, "old", &long);
+    let (_, shorter) = large_patch(300, "old", "new");
+    for name in &names {
+        scene.write(name, "keep\nold\n");
+    }
+    let before = snapshot(&workspace);
+    let entry = apply(&scene, &diff);
+    let after = snapshot(&workspace);
+    let control = apply(&scene, &shorter);
+    assert!(Command::new("umount").arg(&workspace).status().unwrap().success());
+    assert_eq!(error_code(&entry), "constraint_violation", "{entry}");
+    assert!(after == before);
+    assert_eq!(error_code(&control), "success");
+}

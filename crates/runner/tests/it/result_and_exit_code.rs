@@ -138,6 +138,31 @@ fn a_result_of_an_earlier_run_is_not_left_in_place_of_this_ones() {
 }
 
 #[test]
+fn a_runner_that_is_asked_to_stop_while_it_waits_for_its_job_says_so() {
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_cynode-sba"))
+        .args(["--stdin", "--workspace", "/"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = rustix::process::Pid::from_child(&child);
+    let stdin = child.stdin.take();
+    let handles_signals = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_pid())).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim().to_owned();
+        u64::from_str_radix(&caught, 16).unwrap() & (1 << 14) != 0
+    };
+    wait_until("it handles SIGTERM", handles_signals);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &result["failure_code"]), (Some(1), &json!("canceled")));
+    assert_eq!(result["job_id"], Value::Null);
+}
+
+#[test]
 fn on_a_full_disk_the_outcome_is_still_written() {
     let scene = Scene::new();
     let small = scene.beside("small");

@@ -17,6 +17,11 @@ impl<'d> Parents<'d> {
         Self { root, last: None }
     }
 
+    /// The same for somebody else.
+    pub(super) fn anew(&self) -> Self {
+        Self::new(self.root)
+    }
+
     /// The directory that holds `path`, and what `path` is called there.
     pub(super) fn of<'p>(&mut self, path: &'p str) -> Result<(&OwnedFd, &'p Path), PathError> {
         let path = Path::new(path);

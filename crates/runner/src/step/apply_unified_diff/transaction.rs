@@ -86,6 +86,25 @@ impl<'d> Transaction<'d> {
         }
     }
 
+    /// One that stages for this one, elsewhere at the same time.
+    pub(super) fn helper(&self) -> Self {
+        // No transaction takes so many names itself.
+        const BEYOND_OWN_NAMES: usize = 1 << 31;
+        Self {
+            parents: self.parents.anew(),
+            prefix: self.prefix.clone(),
+            named: self.named + BEYOND_OWN_NAMES,
+            umask: self.umask,
+            drafts: Vec::new(),
+            done: Vec::new(),
+        }
+    }
+
+    /// Takes over what a helper has staged.
+    pub(super) fn absorb(&mut self, mut helper: Self) {
+        self.drafts.append(&mut helper.drafts);
+    }
+
     /// Writes what is to be the file at `target`.
     pub(super) fn stage(
         &mut self,

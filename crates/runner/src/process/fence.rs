@@ -1,0 +1,97 @@
+//! Keeping a program from harming the runner that started it.
+//!
+//! The two mostly run as the same user, who may signal, trace, starve and limit all of their own processes. So the
+//! thread that starts a program first fences itself, and the program inherits that:
+//! - a Landlock domain (ABI 6) whose members may signal and trace each other and nobody outside;
+//! - a seccomp filter that refuses calls that name the runner as the process to limit, slow down or signal. It knows
+//!   the runner by its pid and the starting thread by its own, since that thread is inside the domain for as long as
+//!   the program takes to start. With the filter comes what every filter does: programs for another architecture
+//!   (32-bit ones) are killed.
+
+use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetStatus, Scope};
+use seccompiler::SeccompCmpArgLen::Dword;
+use seccompiler::SeccompCmpOp::Eq;
+use seccompiler::{BpfProgram, SeccompAction, SeccompCondition, SeccompFilter, SeccompRule, TargetArch};
+use std::collections::BTreeMap;
+
+/// What of the fence stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fence {
+    /// The Landlock domain.
+    pub(crate) domain: bool,
+    /// The seccomp filter.
+    pub(crate) filter: bool,
+}
+
+/// Calls whose first argument is the process or thread that something is done to.
+const DONE_TO_FIRST_ARGUMENT: [i64; 11] = [
+    libc::SYS_prlimit64,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setattr,
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_tgkill,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_pidfd_open,
+];
+
+/// Calls whose first argument says how the second names whom something is done to, and the value that means a
+/// process.
+const DONE_TO_SECOND_ARGUMENT: [(i64, u64); 2] =
+    [(libc::SYS_setpriority, libc::PRIO_PROCESS as u64), (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS)];
+
+const IOPRIO_WHO_PROCESS: u64 = 1;
+
+/// Fences the calling thread, and whatever it starts from now on, as far as the kernel can.
+pub(super) fn enter() -> Fence {
+    Fence { domain: enter_domain().is_ok_and(|is_whole| is_whole), filter: enter_filter().is_ok() }
+}
+
+fn enter_domain() -> Result<bool, landlock::RulesetError> {
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement).scope(Scope::Signal)?;
+    let status = ruleset.create()?.restrict_self()?;
+    Ok(status.ruleset == RulesetStatus::FullyEnforced)
+}
+
+fn enter_filter() -> Result<(), seccompiler::Error> {
+    let runner = rustix::process::getpid().as_raw_pid();
+    let starter = rustix::thread::gettid().as_raw_pid();
+    // A negative number names a group, as `kill` reads it.
+    let groups = [-runner, -rustix::process::getpgrp().as_raw_pid()];
+    let protected: Vec<u64> =
+        [runner, starter].into_iter().chain(groups).map(|id| id.cast_unsigned().into()).collect();
+    let program = compile(&protected)?;
+    seccompiler::apply_filter(&program)
+}
+
+fn compile(protected: &[u64]) -> Result<BpfProgram, seccompiler::Error> {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    for id in protected {
+        for call in DONE_TO_FIRST_ARGUMENT.iter().flat_map(|call| numbers_of(*call)) {
+            rules.entry(call).or_default().push(SeccompRule::new(vec![is(0, *id)?])?);
+        }
+        for (call, process) in DONE_TO_SECOND_ARGUMENT {
+            for call in numbers_of(call) {
+                rules.entry(call).or_default().push(SeccompRule::new(vec![is(0, process)?, is(1, *id)?])?);
+            }
+        }
+    }
+    let refuse = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture)?;
+    Ok(BpfProgram::try_from(filter)?)
+}
+
+/// The call's number, and the one it has for programs with 32-bit pointers on a 64-bit x86.
+fn numbers_of(call: i64) -> impl Iterator<Item = i64> {
+    const X32_BIT: i64 = 0x4000_0000;
+    [call].into_iter().chain(cfg!(target_arch = "x86_64").then_some(call | X32_BIT))
+}
+
+/// The kernel takes ids as 32-bit numbers, whatever stands above those bits.
+fn is(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
+    SeccompCondition::new(argument, Dword, Eq, value)
+}
