@@ -10,14 +10,11 @@ use std::process::Command;
 const FILES: usize = 1_000;
 const HUNKS: usize = 10;
 const LINES: usize = 400;
-const TURNS: usize = 15;
+const TURNS: usize = 41;
 
 pub(crate) fn run(programs: &Programs) -> bool {
     let Some(git) = installed(&["git"]) else { return missing("git") };
-    // Memory, where there is a file system in it: the disk is not what is compared.
-    let shared_memory = Path::new("/dev/shm");
-    let place = if shared_memory.is_dir() { shared_memory.to_owned() } else { std::env::temp_dir() };
-    let folder = tempfile::tempdir_in(place).expect("a temporary folder");
+    let folder = crate::in_memory();
     let (tree, patch, job) =
         (folder.path().join("tree"), folder.path().join("patch"), folder.path().join("job.json"));
     let diff = lay_out(&tree);

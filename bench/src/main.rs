@@ -13,7 +13,7 @@ mod exec;
 mod fork;
 mod tree;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// The programs under measurement, built in the same profile as this one.
@@ -45,6 +45,13 @@ fn main() -> ExitCode {
         }
     }
     ExitCode::from(u8::from(!met))
+}
+
+/// A temporary folder in memory, where there is a file system in it: the disk is not what is compared.
+pub(crate) fn in_memory() -> tempfile::TempDir {
+    let shared_memory = Path::new("/dev/shm");
+    let place = if shared_memory.is_dir() { shared_memory.to_owned() } else { std::env::temp_dir() };
+    tempfile::tempdir_in(place).expect("a temporary folder")
 }
 
 /// The program's path, if it is installed.

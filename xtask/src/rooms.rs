@@ -67,7 +67,7 @@ pub(crate) const OUTSIDERS: &[Outsider] = &[
         why: "the contract and policy do no I/O, the runner and the walls are small and have no runtime",
     },
     Outsider {
-        names: &["libc", "nix", "seccompiler"],
+        names: &["libc", "nix"],
         only_in: &["confine"],
         why: "who calls the kernel by hand needs `unsafe`, and that is in one room",
     },
