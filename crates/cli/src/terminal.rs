@@ -1,8 +1,9 @@
 //! Joins belljar's own input and output with those of a sandbox.
 //!
 //! A terminal of the host's never goes into a sandbox: whoever holds one can type into it. Nor does a file, whose
-//! path would be seen there, nor a socket, which leads outside. With a terminal on both sides the sandbox gets one of
-//! its own and belljar relays; every other stream is relayed through a pipe, unless it is a nameless pipe already.
+//! path would be seen there, nor a socket, which leads outside, nor a pipe, which can be reopened in the other direction.
+//! With a terminal on both sides the sandbox gets one of its own and belljar relays; every other stream but `/dev/null`
+//! is relayed through a pipe.
 
 mod pump;
 
@@ -52,6 +53,8 @@ fn connect_streams() -> Result<(Stdio, Streams), Errno> {
         true => duplicate(stdin())?,
         false => {
             let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
+            // Whoever doesn't read must not hold up the watch over time.
+            rustix::io::ioctl_fionbio(&ours, true)?;
             streams.input = Some(Pump::new(duplicate(stdin())?, ours));
             theirs
         }
@@ -73,7 +76,7 @@ fn connect_streams() -> Result<(Stdio, Streams), Errno> {
 fn may_enter(stream: BorrowedFd<'_>) -> bool {
     let path = format!("/proc/self/fd/{}", stream.as_raw_fd());
     let Ok(names) = rustix::fs::readlink(path, Vec::new()) else { return false };
-    names.to_bytes().starts_with(b"pipe:[") || names.to_bytes() == b"/dev/null"
+    names.to_bytes() == b"/dev/null"
 }
 
 fn duplicate(stream: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
@@ -162,6 +165,7 @@ struct RawTerminal {
 
 impl RawTerminal {
     fn enter(theirs: OwnedFd) -> Result<(Self, Streams), Errno> {
+        rustix::io::ioctl_fionbio(&theirs, true)?;
         let streams = Streams {
             input: Some(Pump::new(duplicate(stdin())?, duplicate(theirs.as_fd())?)),
             outputs: vec![Pump::new(duplicate(theirs.as_fd())?, duplicate(stdout())?)],

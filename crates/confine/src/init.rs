@@ -34,6 +34,8 @@ struct Progress {
 
 /// Is the child. Never returns: what follows in the copied program is the parent's business.
 pub(crate) fn run(birth: &Birth<'_>) -> ! {
+    // A panic must not unwind into the program that this is a copy of.
+    let _never_returns = ExitOnDrop;
     // A launcher lets the kernel collect its children; PID 1 must see its own end.
     kernel::reset_signals();
     let mut progress = Progress { stage: Stage::Clone, marks: Vec::with_capacity(Stage::ALL.len()) };
@@ -50,6 +52,15 @@ pub(crate) fn run(birth: &Birth<'_>) -> ! {
         }
     };
     kernel::exit_now(code)
+}
+
+/// Ends this process rather than let it go back to where it was copied.
+struct ExitOnDrop;
+
+impl Drop for ExitOnDrop {
+    fn drop(&mut self) {
+        kernel::exit_now(1);
+    }
 }
 
 // === impl Progress ===

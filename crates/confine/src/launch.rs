@@ -187,9 +187,13 @@ impl Drop for Became {
     fn drop(&mut self) {
         use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
         let Some((uid, gid, groups)) = self.back.take() else { return };
-        // The real and saved ids were left as they were, so the way back is always open.
-        let _ = set_thread_res_uid(None, uid, None)
+        // The real and saved ids were left as they were, so the way back is open. Going on as somebody else is not an
+        // option.
+        let back = set_thread_res_uid(None, uid, None)
             .and_then(|()| set_thread_res_gid(None, gid, None))
             .and_then(|()| set_thread_groups(&groups));
+        if back.is_err() {
+            std::process::abort();
+        }
     }
 }

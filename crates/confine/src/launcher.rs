@@ -111,6 +111,8 @@ fn serve(socket: &OwnedFd) -> ! {
         let launched = wire::decode(&bytes, descriptors)
             .map_err(|source| LaunchError::Control { source })
             .and_then(|plan| launch(&plan));
+        // Having been somebody else for a moment has cleared it.
+        let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
         if answer(socket.as_fd(), launched).is_err() {
             kernel::exit_now(1);
         }

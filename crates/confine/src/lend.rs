@@ -3,7 +3,7 @@
 //! on the host.
 
 use crate::kernel::{self, Cloned, set_mount_attributes, set_mount_identity};
-use crate::plan::{Access, HostPath, Identity, Source};
+use crate::plan::{Access, HostPath, Identity, Inode, Source};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx};
 use rustix::io::Errno;
@@ -35,8 +35,12 @@ pub fn prepare(path: &HostPath, access: Access, identity: Identity) -> Result<So
     let flags =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
     let mount = open_tree(CWD, path.as_path(), flags).map_err(failed("open_tree"))?;
-    let wanted = StatxFlags::UID | StatxFlags::GID;
+    let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::UID | StatxFlags::GID;
     let stat = statx(&mount, c"", AtFlags::EMPTY_PATH, wanted).map_err(failed("statx"))?;
+    // Somebody may have put something else there since the host looked.
+    if Inode::of(&stat) != path.inode() {
+        return Err(Errno::STALE).map_err(failed("statx"));
+    }
     let owners = Owners { uid: stat.stx_uid, gid: stat.stx_gid };
     let namespace = user_namespace(owners, identity).map_err(failed("user namespace"))?;
     set_mount_identity(mount.as_fd(), namespace.as_fd()).map_err(failed("mount_setattr"))?;
@@ -59,9 +63,10 @@ fn user_namespace(owners: Owners, identity: Identity) -> Result<OwnedFd, Errno> 
     if kernel::thread_count()? > 1 {
         return Err(Errno::AGAIN);
     }
+    let parent = rustix::process::getpid();
     // SAFETY: this is the only thread, as counted above.
     let (pid, pidfd) = match unsafe { kernel::clone_into(libc::CLONE_NEWUSER) }? {
-        Cloned::Child => wait_to_be_killed(),
+        Cloned::Child => wait_to_be_killed(parent),
         Cloned::Parent { pid, pidfd } => (pid, pidfd),
     };
     let maps = write_maps(pid, owners, identity);
@@ -89,8 +94,12 @@ fn write_maps(pid: i32, owners: Owners, identity: Identity) -> Result<(), Errno>
     Ok(())
 }
 
-fn wait_to_be_killed() -> ! {
+fn wait_to_be_killed(parent: Pid) -> ! {
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    // Died before that call, it sends no signal any more.
+    if rustix::process::getppid() != Some(parent) {
+        kernel::exit_now(1);
+    }
     loop {
         rustix::event::pause();
     }

@@ -83,7 +83,21 @@ impl Directory {
     /// # Errors
     /// [`DirectoryError`], also for a path that leads through a link.
     pub fn open_own(&self, path: &Path) -> Result<Self, DirectoryError> {
-        self.opening_up(path, Mode::RWXU, |directory| directory.open(path))
+        let opened = self.opening_up(path, Mode::RWXU, |directory| directory.open(path))?;
+        opened.open_up()?;
+        Ok(opened)
+    }
+
+    /// Lets the owner do everything in this directory.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] when it isn't ours.
+    pub fn open_up(&self) -> Result<(), DirectoryError> {
+        let mode = fstat(self).map_err(at(Path::new(".")))?.st_mode & 0o777;
+        match mode & 0o700 {
+            0o700 => Ok(()),
+            _ => self.set_mode(mode | 0o700),
+        }
     }
 
     /// As [`Self::open_file`], for a tree that is the host's own: if its permissions are in the way, they are changed.
@@ -192,6 +206,7 @@ impl Directory {
     /// [`DirectoryError`] for the first thing that can't be removed.
     pub fn clear(&self) -> Result<(), DirectoryError> {
         // Directories are moved up here before they are emptied, so that depth costs neither stack nor descriptors.
+        self.open_up()?;
         let mut moved = 0_u64;
         self.clear_one(self, &mut moved)?;
         let mut next = 0;

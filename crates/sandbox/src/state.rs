@@ -77,6 +77,10 @@ impl State {
         let id = RunId::from_uuid(uuid::Uuid::now_v7());
         let path = self.path.join("runs").join(id.as_str());
         std::fs::create_dir_all(&path).map_err(|source| StateError::Make { path: path.clone(), source })?;
+        // The sandbox's user must get through to what is its own; nobody gets to look around.
+        for closed in [path.parent().unwrap_or(&path), &path] {
+            Directory::open_host(closed)?.set_mode(0o711)?;
+        }
         let folder = RunFolder { id, path, kept: false };
         folder.make("job", owner)?;
         folder.make("job/artifacts", owner)?;
@@ -114,6 +118,7 @@ impl RunFolder {
     pub fn make(&self, name: &str, owner: Identity) -> Result<HostPath, StateError> {
         let path = self.path.join(name);
         std::fs::create_dir(&path).map_err(|source| StateError::Make { path: path.clone(), source })?;
+        Directory::open_host(&path)?.set_mode(0o700)?;
         let (uid, gid) = (Uid::from_raw(owner.host_uid), Gid::from_raw(owner.host_gid));
         if rustix::process::geteuid().is_root() {
             chownat(rustix::fs::CWD, &path, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)

@@ -298,7 +298,8 @@ mod tests {
             state
         };
         let interesting = interesting_values();
-        let conditional: Vec<u32> = rules()
+        let rules = rules();
+        let conditional: Vec<u32> = rules
             .iter()
             .filter(|rule| matches!(rule.verdict, Verdict::AllowIf { .. }))
             .map(|rule| rule.number)
@@ -311,10 +312,19 @@ mod tests {
                 _ => (next() % 600) as u32,
             };
             let architecture = if next() % 16 == 0 { 0x4000_0003 } else { ARCHITECTURE };
-            let arguments = std::array::from_fn(|_| match next() % 3 {
+            let mut arguments = std::array::from_fn(|_| match next() % 3 {
                 0 => next(),
                 _ => interesting[(next() % interesting.len() as u64) as usize],
             });
+            // Half of the calls with conditions meet those of some group, as far as they say what must be.
+            let groups = rules.iter().find(|rule| rule.number == number).map(|rule| rule.verdict);
+            if let (Some(Verdict::AllowIf { any_of, .. }), 0) = (groups, next() % 2) {
+                for condition in any_of[(next() % any_of.len() as u64) as usize] {
+                    if let Comparison::Is(value) = condition.comparison {
+                        arguments[usize::from(condition.argument)] = value.into();
+                    }
+                }
+            }
             Call { architecture, number, arguments }
         })
     }

@@ -25,7 +25,7 @@ const FIRST_RESERVED: u32 = 0x7000_0000;
 /// Decides for this process.
 pub(super) fn choose() -> Chosen {
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
-    let reserved = FIRST_RESERVED + (getpid().as_raw_nonzero().get().unsigned_abs() & 0xffff);
+    let reserved = FIRST_RESERVED + (getpid().as_raw_nonzero().get().unsigned_abs() & 0x3f_ffff);
     match uid == 0 && has_all_ids() {
         true => Chosen { identity: identity(reserved, reserved), maps_files: true },
         false => Chosen { identity: identity(uid, gid), maps_files: false },

@@ -21,7 +21,10 @@ pub(super) fn report(plan: &Plan, chosen: &Chosen, landlock_abi: u32) -> Isolati
             "a root of its own: the host's programs read-only, nothing else of the host".to_owned(),
         ),
         ("pid_namespace", "sees and signals its own processes only; all die with PID 1".to_owned()),
-        ("network_namespace", "loopback only".to_owned()),
+        (
+            "network_namespace",
+            "loopback only (a Unix socket in a lent directory is still reached)".to_owned(),
+        ),
         ("ipc_namespace", "shared memory and queues of its own".to_owned()),
         ("uts_namespace", format!("host name {}", plan.hostname)),
         ("cgroup_namespace", "the host's control groups have no names here".to_owned()),
@@ -40,6 +43,7 @@ pub(super) fn report(plan: &Plan, chosen: &Chosen, landlock_abi: u32) -> Isolati
         abi => layer("landlock", true, format!("ABI {abi}: writes in {}", plan.writable.join(", "))),
     });
     layers.push(unprivileged(chosen));
+    layers.push(layer("disk_limit", false, "only what is in memory is limited".to_owned()));
     layers.push(layer("memory_limit", false, "no control group is used yet".to_owned()));
     Isolation { backend: "native".to_owned(), layers }
 }

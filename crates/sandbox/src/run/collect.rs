@@ -19,12 +19,13 @@ use std::path::Path;
 use std::time::SystemTime;
 
 /// A larger result is none: nothing that a job may return adds up to this.
-const LARGEST_RESULT_BYTES: u64 = 1 << 30;
+const LARGEST_RESULT_BYTES: u64 = 256 << 20;
 
 /// The runner's result if it can be believed, else one of the host's own.
 pub(super) fn result(folder: &RunFolder, admitted: &Admitted, ended: &Ended) -> Result<JobResult, RunError> {
     let job = admitted.job();
-    let job_folder = Directory::open_host(&folder.path().join("job"))?;
+    let run_folder = Directory::open_host(folder.path())?;
+    let job_folder = run_folder.open_own(Path::new("job"))?;
     let usage = ResourceUsage {
         cpu_time_ms: u64::try_from(ended.ending.usage.cpu.as_millis()).unwrap_or(u64::MAX),
         max_rss_bytes: ended.ending.usage.max_rss_bytes,
@@ -89,7 +90,14 @@ pub(super) fn artifacts(
     workspace: Option<&Directory>,
 ) -> Result<(Vec<Artifact>, Option<ArtifactError>), RunError> {
     let store = state.artifacts()?;
-    let left = Directory::open_host(&folder.path().join("job/artifacts"))?;
+    let job_folder = Directory::open_host(folder.path())?.open_own(Path::new("job"))?;
+    let left = match job_folder.open_own(Path::new("artifacts")) {
+        // A job may remove it: then there are none.
+        Err(error) if error.source == rustix::io::Errno::NOENT => {
+            job_folder.make(Path::new("artifacts"), 0o700)?
+        }
+        opened => opened?,
+    };
     let mut collector = Collector::new(&store, Caps::default());
     let mut failed = collector.take_folder(&left).err();
     for path in admitted.artifacts() {

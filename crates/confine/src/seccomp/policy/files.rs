@@ -124,14 +124,16 @@ pub(super) const RULES: &[Rule] = &[
     allow_if(
         "ioctl",
         libc::SYS_ioctl,
-        &[&[is_not(1, TIOCSTI), is_not(1, TIOCLINUX)]],
+        &[&[is_not(1, TIOCSTI), is_not(1, TIOCLINUX), is_not(1, TIOCSETD), is_not(1, TIOCCONS)]],
         libc::EPERM,
-        "terminals and devices of /dev; never to type into a terminal or paste into the console",
+        "terminals and devices of /dev; never to type into a terminal, paste into the console, or load a line discipline",
     ),
 ];
 
 const TIOCSTI: u32 = libc::TIOCSTI as u32;
 const TIOCLINUX: u32 = 0x541c;
+const TIOCCONS: u32 = 0x541d;
+const TIOCSETD: u32 = 0x5423;
 const IO_PGETEVENTS: libc::c_long = 333;
 const CACHESTAT: libc::c_long = 451;
 const FCHMODAT2: libc::c_long = 452;

@@ -11,14 +11,18 @@ pub(super) const RULES: &[Rule] = &[
         libc::SYS_socket,
         &[
             &[is(0, AF_UNIX)],
-            &[is(0, AF_INET), masked(1, SOCKET_TYPE, SOCK_STREAM)],
-            &[is(0, AF_INET), masked(1, SOCKET_TYPE, SOCK_DGRAM)],
-            &[is(0, AF_INET6), masked(1, SOCKET_TYPE, SOCK_STREAM)],
-            &[is(0, AF_INET6), masked(1, SOCKET_TYPE, SOCK_DGRAM)],
+            &[is(0, AF_INET), masked(1, SOCKET_TYPE, SOCK_STREAM), is(2, 0)],
+            &[is(0, AF_INET), masked(1, SOCKET_TYPE, SOCK_STREAM), is(2, TCP)],
+            &[is(0, AF_INET), masked(1, SOCKET_TYPE, SOCK_DGRAM), is(2, 0)],
+            &[is(0, AF_INET), masked(1, SOCKET_TYPE, SOCK_DGRAM), is(2, UDP)],
+            &[is(0, AF_INET6), masked(1, SOCKET_TYPE, SOCK_STREAM), is(2, 0)],
+            &[is(0, AF_INET6), masked(1, SOCKET_TYPE, SOCK_STREAM), is(2, TCP)],
+            &[is(0, AF_INET6), masked(1, SOCKET_TYPE, SOCK_DGRAM), is(2, 0)],
+            &[is(0, AF_INET6), masked(1, SOCKET_TYPE, SOCK_DGRAM), is(2, UDP)],
             &[is(0, AF_NETLINK), is(2, NETLINK_ROUTE)],
         ],
         libc::EAFNOSUPPORT,
-        "local and IP sockets; route netlink because getifaddrs() reads interfaces there; no raw or other family",
+        "local and IP sockets; route netlink because getifaddrs() reads interfaces there; no raw or other family, no protocol but TCP and UDP: the kernel would load it",
     ),
     allow_if(
         "socketpair",
@@ -49,6 +53,8 @@ const AF_UNIX: u32 = libc::AF_UNIX as u32;
 const AF_INET: u32 = libc::AF_INET as u32;
 const AF_INET6: u32 = libc::AF_INET6 as u32;
 const AF_NETLINK: u32 = libc::AF_NETLINK as u32;
+const TCP: u32 = libc::IPPROTO_TCP as u32;
+const UDP: u32 = libc::IPPROTO_UDP as u32;
 const NETLINK_ROUTE: u32 = libc::NETLINK_ROUTE as u32;
 const SOCK_STREAM: u32 = libc::SOCK_STREAM as u32;
 const SOCK_DGRAM: u32 = libc::SOCK_DGRAM as u32;
