@@ -47,6 +47,13 @@ pub(crate) struct Finding {
     right: String,
 }
 
+impl Finding {
+    /// A document that must be there and isn't.
+    fn missing_document(path: &str) -> Self {
+        Self { path: path.into(), line: 1, found: "nothing".into(), right: "this document".into() }
+    }
+}
+
 type Check = fn(&Repository) -> Vec<Finding>;
 
 const CHECKS: &[(&str, Check)] = &[

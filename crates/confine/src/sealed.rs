@@ -75,11 +75,6 @@ impl Sealed {
         self.control.as_fd()
     }
 
-    /// The host's id of the sandbox's PID 1.
-    pub fn pid(&self) -> i32 {
-        self.pid
-    }
-
     /// Becomes readable when the sandbox has ended.
     pub fn ending(&self) -> BorrowedFd<'_> {
         self.control.as_fd()

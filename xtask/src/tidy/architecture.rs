@@ -8,12 +8,7 @@ const LONGEST: usize = 300;
 
 pub(super) fn check(repository: &Repository) -> Vec<Finding> {
     let Some(file) = repository.file(PATH) else {
-        return vec![Finding {
-            path: PATH.into(),
-            line: 1,
-            found: "nothing".into(),
-            right: "this document".into(),
-        }];
+        return vec![Finding::missing_document(PATH)];
     };
     let mut findings: Vec<Finding> = ROOMS
         .iter()

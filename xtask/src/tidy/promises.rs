@@ -7,12 +7,7 @@ const ROW: &str = "`| P1 | promise | [test_name](path/to/file.rs), … |` or `pe
 
 pub(super) fn check(repository: &Repository) -> Vec<Finding> {
     let Some(file) = repository.file(PATH) else {
-        return vec![Finding {
-            path: PATH.into(),
-            line: 1,
-            found: "nothing".into(),
-            right: "this document".into(),
-        }];
+        return vec![Finding::missing_document(PATH)];
     };
     let mut findings = Vec::new();
     let mut expected = 1;
