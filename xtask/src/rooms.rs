@@ -18,7 +18,7 @@ pub(crate) const ROOMS: &[Room] = &[
     Room { name: "cli", may_import: &["contract", "policy", "confine", "sandbox", "runner"] },
     Room { name: "testkit", may_import: &["contract", "policy", "confine", "sandbox", "runner"] },
     Room { name: "bench", may_import: &["confine", "sandbox"] },
-    Room { name: "xtask", may_import: &["contract"] },
+    Room { name: "xtask", may_import: &["contract", "confine"] },
 ];
 
 /// The room that only tests may import.

@@ -8,29 +8,42 @@ mod run;
 mod validate;
 
 use crate::error::CliError;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::ArgMatches;
 use std::process::ExitCode;
 
-/// Runs AI agents and their jobs sealed and in plain view.
-///
-/// Inside a sandbox there is no network, no secret, and nothing of the host but its programs, read-only.
-#[derive(Debug, Parser)]
-#[command(name = "belljar", version, max_term_width = 100)]
-#[command(after_help = EXIT_CODES)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
+/// One subcommand: its arguments, and what it does with them.
+trait Subcommand: clap::Args {
+    const NAME: &'static str;
+    /// One line for the list of subcommands.
+    const ABOUT: &'static str;
+
+    fn run(&self) -> Result<ExitCode, CliError>;
 }
 
-#[derive(Debug, Subcommand)]
-enum Command {
-    Run(run::RunArguments),
-    Exec(exec::ExecArguments),
-    Doctor(doctor::DoctorArguments),
-    Validate(validate::ValidateArguments),
-    Completions(completions::CompletionsArguments),
-    Man(man::ManArguments),
+/// A subcommand whose arguments are defined only when it is the one that was asked for: defining them all takes
+/// longer than building a wall.
+struct Entry {
+    name: &'static str,
+    about: &'static str,
+    define: fn(clap::Command) -> clap::Command,
+    run: fn(&ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Error>,
 }
+
+const SUBCOMMANDS: [Entry; 6] = [
+    Entry::of::<run::RunArguments>(),
+    Entry::of::<exec::ExecArguments>(),
+    Entry::of::<doctor::DoctorArguments>(),
+    Entry::of::<validate::ValidateArguments>(),
+    Entry::of::<completions::CompletionsArguments>(),
+    Entry::of::<man::ManArguments>(),
+];
+
+const ABOUT: &str = "Runs AI agents and their jobs sealed and in plain view";
+
+const LONG_ABOUT: &str = "\
+Runs AI agents and their jobs sealed and in plain view.
+
+Inside a sandbox there is no network, no secret, and nothing of the host but its programs, read-only.";
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -45,24 +58,51 @@ Exit codes:
 
 /// Parses the command line and does what it says.
 pub(crate) fn run() -> Result<ExitCode, CliError> {
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
+    match definition().try_get_matches().and_then(|matches| dispatch(&matches)) {
+        Ok(outcome) => outcome,
         Err(error) => {
             let is_help = !error.use_stderr();
             let _ = error.print();
-            return Ok(if is_help { ExitCode::SUCCESS } else { ExitCode::from(crate::error::OWN_FAILURE) });
+            Ok(if is_help { ExitCode::SUCCESS } else { ExitCode::from(crate::error::OWN_FAILURE) })
         }
-    };
-    match arguments.command {
-        Command::Run(arguments) => run::run(&arguments),
-        Command::Exec(arguments) => exec::run(&arguments),
-        Command::Doctor(arguments) => doctor::run(&arguments),
-        Command::Validate(arguments) => validate::run(&arguments),
-        Command::Completions(arguments) => completions::run(&arguments),
-        Command::Man(arguments) => man::run(&arguments),
+    }
+}
+
+fn dispatch(matches: &ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Error> {
+    let chosen = matches.subcommand().and_then(|(name, matches)| {
+        let entry = SUBCOMMANDS.into_iter().find(|entry| entry.name == name)?;
+        Some((entry, matches))
+    });
+    match chosen {
+        Some((entry, matches)) => (entry.run)(matches),
+        None => Err(definition().error(clap::error::ErrorKind::MissingSubcommand, "a subcommand is missing")),
     }
 }
 
 fn definition() -> clap::Command {
-    Arguments::command()
+    let subcommands = SUBCOMMANDS
+        .into_iter()
+        .map(|entry| clap::Command::new(entry.name).about(entry.about).defer(entry.define));
+    clap::Command::new("belljar")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(ABOUT)
+        .long_about(LONG_ABOUT)
+        .max_term_width(100)
+        .after_help(EXIT_CODES)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands(subcommands)
+}
+
+// === impl Entry ===
+
+impl Entry {
+    const fn of<S: Subcommand>() -> Self {
+        Self {
+            name: S::NAME,
+            about: S::ABOUT,
+            define: S::augment_args,
+            run: |matches| S::from_arg_matches(matches).map(|arguments| arguments.run()),
+        }
+    }
 }

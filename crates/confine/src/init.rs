@@ -10,7 +10,7 @@ use crate::plan::{Plan, Stdio};
 use crate::report::Report;
 use crate::seccomp::program::Instruction;
 use crate::stage::Stage;
-use crate::walls::{About, Fault, devices, identity, landlock, network::Network, privileges, root, sources};
+use crate::walls::{About, Fault, devices, identity, landlock, privileges, root, sources, worker::Worker};
 use payload::Payload;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -81,11 +81,11 @@ pub(crate) fn now_in_nanoseconds() -> u64 {
 /// Puts everything up and starts the program; returns its process id.
 fn build(birth: &Birth<'_>, progress: &mut Progress) -> Result<i32, Fault> {
     let plan = birth.plan;
+    let mut worker = Worker::begin()?;
     kernel::wipe_arguments_and_environment(c"belljar-init");
     rustix::thread::set_name(c"belljar-init").about("name")?;
     identity::take(plan.identity)?;
     die_with_host(birth.control)?;
-    let network = Network::begin()?;
     progress.pass(Stage::Sources);
     root::cut_propagation()?;
     let taken = sources::take(&plan.root)?;
@@ -98,7 +98,8 @@ fn build(birth: &Birth<'_>, progress: &mut Progress) -> Result<i32, Fault> {
     progress.pass(Stage::Pivot);
     root::enter(&root)?;
     progress.pass(Stage::Network);
-    network.enter(&plan.hostname)?;
+    worker.enter_network(&plan.hostname)?;
+    worker.take_off_old_root()?;
     progress.pass(Stage::Limits);
     privileges::limit(plan.limits)?;
     progress.pass(Stage::Terminal);
@@ -111,6 +112,8 @@ fn build(birth: &Birth<'_>, progress: &mut Progress) -> Result<i32, Fault> {
     privileges::drop_all()?;
     progress.pass(Stage::Seccomp);
     kernel::install_filter(birth.filter).about("filter")?;
+    // No program starts before the last wall stands, and nothing but PID 1 is there when it does.
+    worker.finish()?;
     progress.pass(Stage::Exec);
     let program = payload.start()?;
     progress.pass(Stage::Exec);

@@ -3,6 +3,7 @@
 use crate::seccomp::program::Instruction;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::ffi::CStr;
 use std::time::Duration;
 
@@ -77,7 +78,7 @@ pub(crate) unsafe fn run_until_exec<T>(
 ) -> Result<i32, Errno> {
     extern "C" fn start<T>(start: *mut libc::c_void) -> libc::c_int {
         // SAFETY: the pointer is the one passed to clone below, valid as long as the caller stands still.
-        let start = unsafe { &mut *start.cast::<Start<extern "C" fn(&mut T) -> !, T>>() };
+        let start = unsafe { &mut *start.cast::<Start<extern "C" fn(&mut T) -> !, *mut T>>() };
         // SAFETY: the caller's exclusive borrow is lent to the child until then.
         (start.child)(unsafe { &mut *start.argument })
     }
@@ -98,34 +99,35 @@ pub(crate) struct Beside {
     _start: Box<dyn std::any::Any>,
 }
 
-/// Runs `work` in a second process that shares memory and descriptors with this one, at the same time.
+/// Runs `work` in a second process that shares memory, descriptors, root and working directory with this one, at the
+/// same time.
 ///
 /// # Safety
-/// `work` must not allocate, unwind, or use anything of the C library (`errno` is shared, too). It alone may touch
-/// `argument` until it has been waited for, and `argument` must live until then.
-pub(crate) unsafe fn run_beside<T: 'static>(
-    work: extern "C" fn(&mut T),
-    argument: *mut T,
+/// `work` must not allocate, unwind, or use anything of the C library (`errno` is shared, too). `argument` must live
+/// until it has been waited for.
+pub(crate) unsafe fn run_beside<T: Sync + 'static>(
+    work: extern "C" fn(&T),
+    argument: *const T,
 ) -> Result<Beside, Errno> {
     extern "C" fn start<T>(start: *mut libc::c_void) -> libc::c_int {
         // SAFETY: the pointer is the one passed to clone below; `Beside` keeps what it points to.
-        let start = unsafe { &mut *start.cast::<Start<extern "C" fn(&mut T), T>>() };
+        let start = unsafe { &mut *start.cast::<Start<extern "C" fn(&T), *const T>>() };
         // SAFETY: promised by the caller of `run_beside`.
-        (start.child)(unsafe { &mut *start.argument });
+        (start.child)(unsafe { &*start.argument });
         0
     }
     let mut stack = Box::new(Stack::new());
     let mut start_argument = Box::new(Start { child: work, argument });
-    let flags = libc::CLONE_VM | libc::CLONE_FILES | libc::SIGCHLD;
+    let flags = libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_FS | libc::SIGCHLD;
     // SAFETY: stack and argument are on the heap and stay there until `Beside` has waited for the process.
     let pid = unsafe { libc::clone(start::<T>, stack.top(), flags, (&raw mut *start_argument).cast()) };
     let pid = check(pid.into())? as i32;
     Ok(Beside { pid, done: false, _stack: stack, _start: start_argument })
 }
 
-struct Start<F, T> {
+struct Start<F, P> {
     child: F,
-    argument: *mut T,
+    argument: P,
 }
 
 /// A stack for a process that shares memory. Aligned as the ABI wants it.
@@ -150,11 +152,19 @@ impl Stack {
 impl Beside {
     /// Waits until the process is gone.
     pub(crate) fn wait(&mut self) -> Result<(), Errno> {
-        use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+        self.collect(WaitIdOptions::EXITED)
+    }
+
+    /// Whether the process is gone.
+    pub(crate) fn has_ended(&mut self) -> Result<bool, Errno> {
+        self.collect(WaitIdOptions::EXITED | WaitIdOptions::NOHANG)?;
+        Ok(self.done)
+    }
+
+    fn collect(&mut self, options: WaitIdOptions) -> Result<(), Errno> {
         let pid = Pid::from_raw(self.pid).ok_or(Errno::CHILD)?;
         if !self.done {
-            rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED))?;
-            self.done = true;
+            self.done = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), options))?.is_some();
         }
         Ok(())
     }

@@ -5,15 +5,13 @@ use crate::kernel::{self, Cloned};
 use crate::plan::{Plan, wire};
 use crate::report::{MAX_BYTES, Report};
 use crate::sealed::Sealed;
-use crate::seccomp::policy::rules;
-use crate::seccomp::program::Program;
+use crate::seccomp::compiled::FILTER;
 use crate::stage::{Stage, Timings};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 use serde::{Deserialize, Serialize};
 use std::io::IoSliceMut;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 /// A sandbox that runs.
@@ -73,7 +71,7 @@ pub enum LaunchError {
     },
 }
 
-/// All but the network namespace, which is made meanwhile ([`crate::walls::network`]).
+/// All but the network namespace, which is made meanwhile ([`crate::walls::worker`]).
 const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
@@ -91,14 +89,13 @@ pub fn launch(plan: &Plan) -> Result<Launched, LaunchError> {
         return Err(LaunchError::Threads { count });
     }
     let (ours, theirs) = control_sockets().map_err(|source| LaunchError::Control { source })?;
-    let filter = filter();
     let begun = now_in_nanoseconds();
     let became = Became::user_of(plan).map_err(|source| LaunchError::Clone { source })?;
     // SAFETY: this is the only thread, as counted above.
     let cloned = unsafe { kernel::clone_into(NAMESPACES) };
     let (pid, pidfd) = match cloned {
         Ok(Cloned::Child) => {
-            init::run(&Birth { plan, filter: filter.instructions(), control: theirs.as_fd() });
+            init::run(&Birth { plan, filter: &FILTER, control: theirs.as_fd() });
         }
         Ok(Cloned::Parent { pid, pidfd }) => (pid, pidfd),
         Err(source) => return Err(LaunchError::Clone { source }),
@@ -119,11 +116,6 @@ pub fn launch(plan: &Plan) -> Result<Launched, LaunchError> {
         Ok(_) => Err(LaunchError::Vanished),
         Err(source) => Err(LaunchError::Control { source }),
     }
-}
-
-fn filter() -> &'static Program {
-    static FILTER: OnceLock<Program> = OnceLock::new();
-    FILTER.get_or_init(|| Program::compile(&rules()))
 }
 
 fn control_sockets() -> Result<(OwnedFd, OwnedFd), Errno> {

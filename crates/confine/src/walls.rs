@@ -3,10 +3,10 @@
 pub(crate) mod devices;
 pub(crate) mod identity;
 pub(crate) mod landlock;
-pub(crate) mod network;
 pub(crate) mod privileges;
 pub(crate) mod root;
 pub(crate) mod sources;
+pub(crate) mod worker;
 
 use rustix::io::Errno;
 

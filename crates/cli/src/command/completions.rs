@@ -1,16 +1,22 @@
 //! `belljar completions`
 
+use super::Subcommand;
 use crate::error::CliError;
 use std::process::ExitCode;
 
-/// Print a script that completes belljar's command line in a shell
 #[derive(Debug, clap::Args)]
+#[command(about = Self::ABOUT)]
 pub(crate) struct CompletionsArguments {
     /// The shell
     shell: clap_complete::Shell,
 }
 
-pub(crate) fn run(arguments: &CompletionsArguments) -> Result<ExitCode, CliError> {
-    clap_complete::generate(arguments.shell, &mut super::definition(), "belljar", &mut std::io::stdout());
-    Ok(ExitCode::SUCCESS)
+impl Subcommand for CompletionsArguments {
+    const NAME: &'static str = "completions";
+    const ABOUT: &'static str = "Print a script that completes belljar's command line in a shell";
+
+    fn run(&self) -> Result<ExitCode, CliError> {
+        clap_complete::generate(self.shell, &mut super::definition(), "belljar", &mut std::io::stdout());
+        Ok(ExitCode::SUCCESS)
+    }
 }

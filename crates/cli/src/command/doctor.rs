@@ -1,5 +1,6 @@
 //! `belljar doctor`
 
+use super::Subcommand;
 use crate::error::CliError;
 use crate::state;
 use anstyle::{AnsiColor, Style};
@@ -9,11 +10,14 @@ use serde::Serialize;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Check this host: what a sandbox needs, what is missing and how to get it
-///
-/// Ends with a sandbox that tries to break each of its own walls. Exit code 0 if sandboxes can be made and every wall
-/// held, 1 if not.
+const LONG_ABOUT: &str = "\
+Check this host: what a sandbox needs, what is missing and how to get it
+
+Ends with a sandbox that tries to break each of its own walls. Exit code 0 if sandboxes can be made and every wall
+held, 1 if not.";
+
 #[derive(Debug, clap::Args)]
+#[command(about = Self::ABOUT, long_about = LONG_ABOUT)]
 pub(crate) struct DoctorArguments {
     /// Print the findings as JSON
     #[arg(long)]
@@ -31,13 +35,18 @@ struct Findings {
     error: Option<String>,
 }
 
-pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode, CliError> {
-    let findings = examine()?;
-    match arguments.json {
-        true => print_json(&findings)?,
-        false => print(&findings),
+impl Subcommand for DoctorArguments {
+    const NAME: &'static str = "doctor";
+    const ABOUT: &'static str = "Check this host: what a sandbox needs, what is missing and how to get it";
+
+    fn run(&self) -> Result<ExitCode, CliError> {
+        let findings = examine()?;
+        match self.json {
+            true => print_json(&findings)?,
+            false => print(&findings),
+        }
+        Ok(ExitCode::from(u8::from(!findings.healthy)))
     }
-    Ok(ExitCode::from(u8::from(!findings.healthy)))
 }
 
 fn examine() -> Result<Findings, CliError> {

@@ -1,5 +1,6 @@
 //! `belljar exec`
 
+use super::Subcommand;
 use crate::error::CliError;
 use crate::lending::SandboxArguments;
 use crate::terminal::{self, Relay};
@@ -18,8 +19,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
-/// Run a command in a fresh sandbox, with the terminal attached if there is one
 #[derive(Debug, clap::Args)]
+#[command(about = Self::ABOUT)]
 pub(crate) struct ExecArguments {
     #[command(flatten)]
     sandbox: SandboxArguments,
@@ -40,50 +41,56 @@ pub(crate) struct ExecArguments {
     command: Vec<OsString>,
 }
 
-pub(crate) fn run(arguments: &ExecArguments) -> Result<ExitCode, CliError> {
-    let since = SystemTime::now();
-    let (workspace, folder) = prepare(&arguments.sandbox.workspace()?)?;
-    let spec = SandboxSpec {
-        workspace,
-        job: None,
-        lent: arguments.sandbox.lent()?,
-        unlisted_scratch: None,
-        env: arguments.sandbox.env(),
-    };
-    let program = Program { argv: arguments.command.clone(), directory: "/workspace".to_owned() };
-    let (stdio, relay) = terminal::connect()?;
-    let running = native::start(&spec, &program, stdio);
-    let mut running = match running {
-        Ok(running) => running,
-        Err(error) => return not_started(error, &program),
-    };
-    if arguments.isolation {
-        anstream::eprintln!("{}", serde_json::to_string_pretty(&running.isolation).unwrap_or_default());
-    }
-    let deadline = arguments.sandbox.timeout().map(|timeout| Instant::now() + timeout);
-    let terminal = running.launched.terminal.take();
-    let outcome = relay.until_end(&mut running.launched.sealed, terminal, deadline)?;
-    if arguments.timings {
-        summary::print_timings(&running.launched.timings);
-    }
-    let code = match outcome {
-        Relay::Ended(ending) => ending.outcome.exit_code(),
-        Relay::OutOfTime => {
-            anstream::eprintln!("belljar: out of time");
-            crate::error::OUT_OF_TIME
+impl Subcommand for ExecArguments {
+    const NAME: &'static str = "exec";
+    const ABOUT: &'static str =
+        "Run a command in a fresh sandbox, with the terminal attached if there is one";
+
+    fn run(&self) -> Result<ExitCode, CliError> {
+        let since = SystemTime::now();
+        let (workspace, folder) = prepare(&self.sandbox.workspace()?)?;
+        let spec = SandboxSpec {
+            workspace,
+            job: None,
+            lent: self.sandbox.lent()?,
+            unlisted_scratch: None,
+            env: self.sandbox.env(),
+        };
+        let program = Program { argv: self.command.clone(), directory: "/workspace".to_owned() };
+        let (stdio, relay) = terminal::connect()?;
+        let running = native::start(&spec, &program, stdio);
+        let mut running = match running {
+            Ok(running) => running,
+            Err(error) => return not_started(error, &program),
+        };
+        if self.isolation {
+            anstream::eprintln!("{}", serde_json::to_string_pretty(&running.isolation).unwrap_or_default());
         }
-    };
-    // Nothing in it runs any more. What the kernel still clears away then needs no waiting for, unless it holds the
-    // layers of a copy.
-    if folder.is_none() {
-        running.launched.sealed.leave();
+        let deadline = self.sandbox.timeout().map(|timeout| Instant::now() + timeout);
+        let terminal = running.launched.terminal.take();
+        let outcome = relay.until_end(&mut running.launched.sealed, terminal, deadline)?;
+        if self.timings {
+            summary::print_timings(&running.launched.timings);
+        }
+        let code = match outcome {
+            Relay::Ended(ending) => ending.outcome.exit_code(),
+            Relay::OutOfTime => {
+                anstream::eprintln!("belljar: out of time");
+                crate::error::OUT_OF_TIME
+            }
+        };
+        // Nothing in it runs any more. What the kernel still clears away then needs no waiting for, unless it holds the
+        // layers of a copy.
+        if folder.is_none() {
+            running.launched.sealed.leave();
+        }
+        if let (Some(folder), Workspace::Copy { source, upper, .. }) = (folder, &spec.workspace) {
+            let source = Directory::open_host(source.as_path())?;
+            let upper = Directory::open_host(upper.as_path())?;
+            settle(self, folder, (&source, &upper), (code == 0, since))?;
+        }
+        Ok(ExitCode::from(code))
     }
-    if let (Some(folder), Workspace::Copy { source, upper, .. }) = (folder, &spec.workspace) {
-        let source = Directory::open_host(source.as_path())?;
-        let upper = Directory::open_host(upper.as_path())?;
-        settle(arguments, folder, (&source, &upper), (code == 0, since))?;
-    }
-    Ok(ExitCode::from(code))
 }
 
 fn prepare(choice: &WorkspaceChoice) -> Result<(Workspace, Option<RunFolder>), CliError> {

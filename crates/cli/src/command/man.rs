@@ -1,28 +1,34 @@
 //! `belljar man`
 
+use super::Subcommand;
 use crate::error::CliError;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Print the manual page, in roff
 #[derive(Debug, clap::Args)]
+#[command(about = Self::ABOUT)]
 pub(crate) struct ManArguments {
     /// The page of a subcommand instead
     subcommand: Option<String>,
 }
 
-pub(crate) fn run(arguments: &ManArguments) -> Result<ExitCode, CliError> {
-    let mut definition = super::definition();
-    definition.build();
-    let page = match &arguments.subcommand {
-        None => definition,
-        Some(name) => match definition.find_subcommand(name) {
-            Some(found) => found.clone(),
-            None => return Err(CliError::usage(format!("there is no subcommand `{name}`"))),
-        },
-    };
-    let mut roff = Vec::new();
-    let written = clap_mangen::Man::new(page).render(&mut roff);
-    written.and_then(|()| std::io::stdout().write_all(&roff)).map_err(CliError::output)?;
-    Ok(ExitCode::SUCCESS)
+impl Subcommand for ManArguments {
+    const NAME: &'static str = "man";
+    const ABOUT: &'static str = "Print the manual page, in roff";
+
+    fn run(&self) -> Result<ExitCode, CliError> {
+        let mut definition = super::definition();
+        definition.build();
+        let page = match &self.subcommand {
+            None => definition,
+            Some(name) => match definition.find_subcommand(name) {
+                Some(found) => found.clone(),
+                None => return Err(CliError::usage(format!("there is no subcommand `{name}`"))),
+            },
+        };
+        let mut roff = Vec::new();
+        let written = clap_mangen::Man::new(page).render(&mut roff);
+        written.and_then(|()| std::io::stdout().write_all(&roff)).map_err(CliError::output)?;
+        Ok(ExitCode::SUCCESS)
+    }
 }

@@ -1,5 +1,6 @@
 //! `belljar run`
 
+use super::Subcommand;
 use crate::error::CliError;
 use crate::lending::SandboxArguments;
 use crate::progress::Progress;
@@ -15,8 +16,8 @@ use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Run a job in a sandbox of its own
 #[derive(Debug, clap::Args)]
+#[command(about = Self::ABOUT)]
 pub(crate) struct RunArguments {
     /// The job's JSON file; `-` reads standard input
     job: PathBuf,
@@ -39,29 +40,34 @@ pub(crate) struct RunArguments {
 /// The largest job that is read, in bytes.
 const LARGEST_JOB_BYTES: u64 = 64 << 20;
 
-pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, CliError> {
-    let document = read_document(&arguments.job)?;
-    let job = match Job::parse(&document) {
-        Ok(job) => job,
-        Err(invalid) => {
-            let result = JobResult::of_invalid_job(invalid, jiff::Timestamp::now());
-            match arguments.json {
-                true => summary::print_json(&result)?,
-                false => summary::print_refusal(&arguments.job.display().to_string(), &result),
+impl Subcommand for RunArguments {
+    const NAME: &'static str = "run";
+    const ABOUT: &'static str = "Run a job in a sandbox of its own";
+
+    fn run(&self) -> Result<ExitCode, CliError> {
+        let document = read_document(&self.job)?;
+        let job = match Job::parse(&document) {
+            Ok(job) => job,
+            Err(invalid) => {
+                let result = JobResult::of_invalid_job(invalid, jiff::Timestamp::now());
+                match self.json {
+                    true => summary::print_json(&result)?,
+                    false => summary::print_refusal(&self.job.display().to_string(), &result),
+                }
+                return Ok(ExitCode::from(result.exit_code()));
             }
-            return Ok(ExitCode::from(result.exit_code()));
+        };
+        let ids = (Some(job.job_id.to_string()), Some(job.task_id.to_string()));
+        match run_job(self, document, job) {
+            Ok(code) => Ok(code),
+            Err(error) if self.json => {
+                // Whoever reads the result gets one, whatever went wrong.
+                let failure = Failure::new(FailureCode::InternalError, error.chain());
+                summary::print_json(&JobResult::of_failure(ids, failure, jiff::Timestamp::now()))?;
+                Err(error)
+            }
+            Err(error) => Err(error),
         }
-    };
-    let ids = (Some(job.job_id.to_string()), Some(job.task_id.to_string()));
-    match run_job(arguments, document, job) {
-        Ok(code) => Ok(code),
-        Err(error) if arguments.json => {
-            // Whoever reads the result gets one, whatever went wrong.
-            let failure = Failure::new(FailureCode::InternalError, error.chain());
-            summary::print_json(&JobResult::of_failure(ids, failure, jiff::Timestamp::now()))?;
-            Err(error)
-        }
-        Err(error) => Err(error),
     }
 }
 

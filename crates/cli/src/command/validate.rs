@@ -1,5 +1,6 @@
 //! `belljar validate`
 
+use super::Subcommand;
 use crate::error::CliError;
 use belljar_contract::job::Job;
 use belljar_contract::path::WORKSPACE;
@@ -8,8 +9,8 @@ use belljar_policy::admission::admit;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Check a job without running it: its form, and whether it would be admitted
 #[derive(Debug, clap::Args)]
+#[command(about = Self::ABOUT)]
 pub(crate) struct ValidateArguments {
     /// The job's JSON file; `-` reads standard input
     job: PathBuf,
@@ -18,27 +19,32 @@ pub(crate) struct ValidateArguments {
     json: bool,
 }
 
-pub(crate) fn run(arguments: &ValidateArguments) -> Result<ExitCode, CliError> {
-    let document = super::run::read_document(&arguments.job)?;
-    let now = jiff::Timestamp::now();
-    let refused = match Job::parse(&document) {
-        Err(invalid) => Some(JobResult::of_invalid_job(invalid, now)),
-        Ok(job) => {
-            let steps = job.steps.len();
-            match admit(job.clone(), WORKSPACE) {
-                Ok(_) => {
-                    let steps = if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") };
-                    anstream::println!("{}: valid, {steps}", arguments.job.display());
-                    None
+impl Subcommand for ValidateArguments {
+    const NAME: &'static str = "validate";
+    const ABOUT: &'static str = "Check a job without running it: its form, and whether it would be admitted";
+
+    fn run(&self) -> Result<ExitCode, CliError> {
+        let document = super::run::read_document(&self.job)?;
+        let now = jiff::Timestamp::now();
+        let refused = match Job::parse(&document) {
+            Err(invalid) => Some(JobResult::of_invalid_job(invalid, now)),
+            Ok(job) => {
+                let steps = job.steps.len();
+                match admit(job.clone(), WORKSPACE) {
+                    Ok(_) => {
+                        let steps = if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") };
+                        anstream::println!("{}: valid, {steps}", self.job.display());
+                        None
+                    }
+                    Err(refused) => Some(belljar_sandbox::run::refusal(&job, &refused)),
                 }
-                Err(refused) => Some(belljar_sandbox::run::refusal(&job, &refused)),
             }
+        };
+        let Some(result) = refused else { return Ok(ExitCode::SUCCESS) };
+        match self.json {
+            true => crate::summary::print_json(&result)?,
+            false => crate::summary::print_refusal(&self.job.display().to_string(), &result),
         }
-    };
-    let Some(result) = refused else { return Ok(ExitCode::SUCCESS) };
-    match arguments.json {
-        true => crate::summary::print_json(&result)?,
-        false => crate::summary::print_refusal(&arguments.job.display().to_string(), &result),
+        Ok(ExitCode::from(result.exit_code()))
     }
-    Ok(ExitCode::from(result.exit_code()))
 }

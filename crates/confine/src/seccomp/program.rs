@@ -3,10 +3,11 @@
 //! ```text
 //! architecture is ours?  no → kill the process (i386 calls have other numbers, and socketcall hides its arguments)
 //! x32 bit set?           yes → kill the process
-//! number >= middle?      … down to a leaf: allow, refuse, or look at arguments
+//! number >= middle?      … down to a leaf, which neighbours share: allow, refuse, or look at arguments
 //! ```
 
 use super::policy::{Comparison, Condition, Rule, UNLISTED, Verdict};
+use std::fmt;
 
 /// One instruction, in the kernel's layout (`struct sock_filter`).
 #[repr(C)]
@@ -21,6 +22,10 @@ pub struct Instruction {
 /// A compiled filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program(Vec<Instruction>);
+
+/// The source text of a constant that holds a program: what [`super::compiled`] is.
+#[derive(Debug)]
+pub struct Source<'a>(pub &'a Program);
 
 /// What a filter answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,6 +133,37 @@ impl Program {
     }
 }
 
+// === impl Instruction ===
+
+impl Instruction {
+    pub(super) const fn new(code: u16, jump_true: u8, jump_false: u8, operand: u32) -> Self {
+        Self { code, jump_true, jump_false, operand }
+    }
+}
+
+// === impl Source ===
+
+impl fmt::Display for Source<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "//! The policy's filter, compiled beforehand: made by `cargo xtask generate`, and kept here because a"
+        )?;
+        writeln!(f, "//! change in it is a change in what a sandbox may do.\n")?;
+        writeln!(f, "use super::program::Instruction;\n")?;
+        writeln!(f, "/// The filter.")?;
+        writeln!(f, "pub const FILTER: [Instruction; {}] = [", self.0.0.len())?;
+        for Instruction { code, jump_true, jump_false, operand } in &self.0.0 {
+            let (high, low) = (operand >> 16, operand & 0xffff);
+            writeln!(
+                f,
+                "    Instruction::new({code:#04x}, {jump_true}, {jump_false}, 0x{high:04x}_{low:04x}),"
+            )?;
+        }
+        writeln!(f, "];")
+    }
+}
+
 /// Neighbouring numbers with one verdict become one range; gaps are ranges of [`UNLISTED`].
 fn ranges(rules: &[Rule]) -> Vec<Range> {
     let mut ranges: Vec<Range> = vec![Range { first: 0, verdict: UNLISTED }];
@@ -147,23 +183,84 @@ fn ranges(rules: &[Rule]) -> Vec<Range> {
 }
 
 fn search(ranges: &[Range]) -> Vec<Instruction> {
-    let [below @ .., _] = ranges else { return decide(UNLISTED) };
-    if below.is_empty() {
-        return decide(ranges[0].verdict);
-    }
-    let (lower, upper) = ranges.split_at(ranges.len() / 2);
-    let (lower_code, upper_code) = (search(lower), search(upper));
-    let mut code = match u8::try_from(lower_code.len()) {
-        Ok(distance) => vec![jump_if(JUMP_IF_AT_LEAST, upper[0].first, distance, 0)],
-        // A conditional jump reaches 255 instructions; further needs an unconditional one.
-        Err(_) => vec![
+    block(ranges).unwrap_or_else(|| {
+        // Too long for conditional jumps, which reach 255 instructions: two blocks, and a jump that reaches any.
+        let (lower, upper) = ranges.split_at(ranges.len() / 2);
+        let lower_code = search(lower);
+        let mut code = vec![
             jump_if(JUMP_IF_AT_LEAST, upper[0].first, 0, 1),
             Instruction { code: JUMP, jump_true: 0, jump_false: 0, operand: length(&lower_code) },
-        ],
+        ];
+        code.extend(lower_code);
+        code.extend(search(upper));
+        code
+    })
+}
+
+/// A whole search whose leaves share their code: comparisons first, then each verdict once. `None` if a jump would be
+/// too far.
+fn block(ranges: &[Range]) -> Option<Vec<Instruction>> {
+    let mut tree = Tree::default();
+    tree.plant(ranges);
+    let mut leaves_at = Vec::with_capacity(tree.leaves.len());
+    let mut code = Vec::new();
+    for verdict in &tree.leaves {
+        leaves_at.push(tree.nodes.len() + code.len());
+        code.extend(decide(*verdict));
+    }
+    let place = |target: Target| match target {
+        Target::Node(node) => Some(node),
+        Target::Leaf(leaf) => leaves_at.get(leaf).copied(),
     };
-    code.extend(lower_code);
-    code.extend(upper_code);
-    code
+    let distance = |from: usize, to: Target| u8::try_from(place(to)?.checked_sub(from + 1)?).ok();
+    let nodes = tree.nodes.iter().enumerate().map(|(index, node)| {
+        let (yes, no) = (distance(index, node.at_least)?, distance(index, node.below)?);
+        Some(jump_if(JUMP_IF_AT_LEAST, node.number, yes, no))
+    });
+    let mut whole = nodes.collect::<Option<Vec<_>>>()?;
+    whole.extend(code);
+    Some(whole)
+}
+
+/// A binary search, before its jumps are laid out. A node comes before those that it leads to.
+#[derive(Default)]
+struct Tree {
+    nodes: Vec<Node>,
+    leaves: Vec<Verdict>,
+}
+
+struct Node {
+    number: u32,
+    at_least: Target,
+    below: Target,
+}
+
+#[derive(Clone, Copy)]
+enum Target {
+    Node(usize),
+    Leaf(usize),
+}
+
+impl Tree {
+    fn plant(&mut self, ranges: &[Range]) -> Target {
+        if let [] | [_] = ranges {
+            return self.leaf(ranges.first().map_or(UNLISTED, |range| range.verdict));
+        }
+        let (lower, upper) = ranges.split_at(ranges.len() / 2);
+        let node = self.nodes.len();
+        self.nodes.push(Node { number: upper[0].first, at_least: Target::Leaf(0), below: Target::Leaf(0) });
+        self.nodes[node].below = self.plant(lower);
+        self.nodes[node].at_least = self.plant(upper);
+        Target::Node(node)
+    }
+
+    fn leaf(&mut self, verdict: Verdict) -> Target {
+        let known = self.leaves.iter().position(|leaf| *leaf == verdict);
+        Target::Leaf(known.unwrap_or_else(|| {
+            self.leaves.push(verdict);
+            self.leaves.len() - 1
+        }))
+    }
 }
 
 fn decide(verdict: Verdict) -> Vec<Instruction> {
@@ -244,119 +341,4 @@ impl Call {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::seccomp::policy::rules;
-
-    fn call(number: u32, arguments: [u64; 6]) -> Call {
-        Call { architecture: ARCHITECTURE, number, arguments }
-    }
-
-    fn reference(rules: &[Rule], call: &Call) -> Answer {
-        if call.architecture != ARCHITECTURE || call.number >= X32_BIT {
-            return Answer::KillProcess;
-        }
-        let verdict =
-            rules.iter().find(|rule| rule.number == call.number).map_or(UNLISTED, |rule| rule.verdict);
-        let holds = |condition: &Condition| {
-            let masked = call.arguments[usize::from(condition.argument)] as u32 & condition.mask;
-            match condition.comparison {
-                Comparison::Is(value) => masked == value,
-                Comparison::IsNot(value) => masked != value,
-            }
-        };
-        match verdict {
-            Verdict::Allow => Answer::Allow,
-            Verdict::Refuse(errno) => Answer::Errno(errno),
-            Verdict::AllowIf { any_of, .. } if any_of.iter().any(|group| group.iter().all(holds)) => {
-                Answer::Allow
-            }
-            Verdict::AllowIf { otherwise, .. } => Answer::Errno(otherwise),
-        }
-    }
-
-    /// Every value that some condition compares with, and its neighbours.
-    fn interesting_values() -> Vec<u64> {
-        let mut values = vec![0, u64::MAX, 0x1_0000_5412];
-        for rule in rules() {
-            let Verdict::AllowIf { any_of, .. } = rule.verdict else { continue };
-            for condition in any_of.concat() {
-                let (Comparison::Is(value) | Comparison::IsNot(value)) = condition.comparison;
-                values.extend([value.into(), u64::from(value) + 1, u64::from(condition.mask & 0x1000_0000)]);
-            }
-        }
-        values
-    }
-
-    /// A small deterministic generator: the same cases on every machine.
-    fn random_calls(count: usize) -> impl Iterator<Item = Call> {
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut next = move || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state
-        };
-        let interesting = interesting_values();
-        let rules = rules();
-        let conditional: Vec<u32> = rules
-            .iter()
-            .filter(|rule| matches!(rule.verdict, Verdict::AllowIf { .. }))
-            .map(|rule| rule.number)
-            .collect();
-        (0..count).map(move |_| {
-            let number = match next() % 8 {
-                0 => next() as u32,
-                1 => X32_BIT | (next() % 600) as u32,
-                2 | 3 => conditional[(next() % conditional.len() as u64) as usize],
-                _ => (next() % 600) as u32,
-            };
-            let architecture = if next() % 16 == 0 { 0x4000_0003 } else { ARCHITECTURE };
-            let mut arguments = std::array::from_fn(|_| match next() % 3 {
-                0 => next(),
-                _ => interesting[(next() % interesting.len() as u64) as usize],
-            });
-            // Half of the calls with conditions meet those of some group, as far as they say what must be.
-            let groups = rules.iter().find(|rule| rule.number == number).map(|rule| rule.verdict);
-            if let (Some(Verdict::AllowIf { any_of, .. }), 0) = (groups, next() % 2) {
-                for condition in any_of[(next() % any_of.len() as u64) as usize] {
-                    if let Comparison::Is(value) = condition.comparison {
-                        arguments[usize::from(condition.argument)] = value.into();
-                    }
-                }
-            }
-            Call { architecture, number, arguments }
-        })
-    }
-
-    #[test]
-    fn the_tree_answers_like_the_list_for_a_million_calls() {
-        let rules = rules();
-        let program = Program::compile(&rules);
-        for call in random_calls(1_000_000) {
-            assert_eq!(program.evaluate(&call), Some(reference(&rules, &call)), "{call:?}");
-        }
-    }
-
-    #[test]
-    fn every_instruction_is_reached_by_some_call() {
-        // An unreachable instruction would be a rule that does not hold.
-        let program = Program::compile(&rules());
-        let mut reached = vec![false; program.0.len()];
-        for call in random_calls(1_000_000) {
-            program.walk(&call, |index| reached[index] = true);
-        }
-        assert_eq!(reached.iter().position(|reached| !reached), None);
-    }
-
-    #[test]
-    fn terminal_input_is_refused_with_high_bits_set_too() {
-        let program = Program::compile(&rules());
-        let ioctl = u32::try_from(libc::SYS_ioctl).unwrap();
-        for request in [0x5412, 0x541c, 0x1_0000_5412, 0xffff_ffff_0000_541c] {
-            let answer = program.evaluate(&call(ioctl, [0, request, 0, 0, 0, 0]));
-            assert_eq!(answer, Some(Answer::Errno(libc::EPERM as u16)), "{request:#x}");
-        }
-        assert_eq!(program.evaluate(&call(ioctl, [0, 0x5401, 0, 0, 0, 0])), Some(Answer::Allow));
-    }
-}
+mod tests;

@@ -45,11 +45,9 @@ pub(crate) fn build(plan: &Plan, taken: Vec<Taken>) -> Result<OwnedFd, Fault> {
     Ok(root)
 }
 
-/// Makes `root` the root, and the old one unreachable.
+/// Makes `root` the root. The old one then lies on top of it, for the worker to take off.
 pub(crate) fn enter(root: &OwnedFd) -> Result<(), Fault> {
-    // Both names the same: the old root is stacked over the new one, and taken off from there.
     rustix::process::pivot_root(".", ".").about("pivot_root")?;
-    unmount(".", UnmountFlags::DETACH).about("old root")?;
     rustix::process::chdir("/").about("/")?;
     let attributes = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
     set_mount_attributes(root.as_fd(), attributes, false).about("new root")

@@ -1,0 +1,120 @@
+//! The compiled tree against the list that it comes from.
+
+use super::*;
+use crate::seccomp::policy::rules;
+
+fn call(number: u32, arguments: [u64; 6]) -> Call {
+    Call { architecture: ARCHITECTURE, number, arguments }
+}
+
+fn reference(rules: &[Rule], call: &Call) -> Answer {
+    if call.architecture != ARCHITECTURE || call.number >= X32_BIT {
+        return Answer::KillProcess;
+    }
+    let verdict = rules.iter().find(|rule| rule.number == call.number).map_or(UNLISTED, |rule| rule.verdict);
+    let holds = |condition: &Condition| {
+        let masked = call.arguments[usize::from(condition.argument)] as u32 & condition.mask;
+        match condition.comparison {
+            Comparison::Is(value) => masked == value,
+            Comparison::IsNot(value) => masked != value,
+        }
+    };
+    match verdict {
+        Verdict::Allow => Answer::Allow,
+        Verdict::Refuse(errno) => Answer::Errno(errno),
+        Verdict::AllowIf { any_of, .. } if any_of.iter().any(|group| group.iter().all(holds)) => {
+            Answer::Allow
+        }
+        Verdict::AllowIf { otherwise, .. } => Answer::Errno(otherwise),
+    }
+}
+
+/// Every value that some condition compares with, and its neighbours.
+fn interesting_values() -> Vec<u64> {
+    let mut values = vec![0, u64::MAX, 0x1_0000_5412];
+    for rule in rules() {
+        let Verdict::AllowIf { any_of, .. } = rule.verdict else { continue };
+        for condition in any_of.concat() {
+            let (Comparison::Is(value) | Comparison::IsNot(value)) = condition.comparison;
+            values.extend([value.into(), u64::from(value) + 1, u64::from(condition.mask & 0x1000_0000)]);
+        }
+    }
+    values
+}
+
+/// A small deterministic generator: the same cases on every machine.
+fn random_calls(count: usize) -> impl Iterator<Item = Call> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let interesting = interesting_values();
+    let rules = rules();
+    let conditional: Vec<u32> = rules
+        .iter()
+        .filter(|rule| matches!(rule.verdict, Verdict::AllowIf { .. }))
+        .map(|rule| rule.number)
+        .collect();
+    (0..count).map(move |_| {
+        let number = match next() % 8 {
+            0 => next() as u32,
+            1 => X32_BIT | (next() % 600) as u32,
+            2 | 3 => conditional[(next() % conditional.len() as u64) as usize],
+            _ => (next() % 600) as u32,
+        };
+        let architecture = if next() % 16 == 0 { 0x4000_0003 } else { ARCHITECTURE };
+        let mut arguments = std::array::from_fn(|_| match next() % 3 {
+            0 => next(),
+            _ => interesting[(next() % interesting.len() as u64) as usize],
+        });
+        // Half of the calls with conditions meet those of some group, as far as they say what must be.
+        let groups = rules.iter().find(|rule| rule.number == number).map(|rule| rule.verdict);
+        if let (Some(Verdict::AllowIf { any_of, .. }), 0) = (groups, next() % 2) {
+            for condition in any_of[(next() % any_of.len() as u64) as usize] {
+                if let Comparison::Is(value) = condition.comparison {
+                    arguments[usize::from(condition.argument)] = value.into();
+                }
+            }
+        }
+        Call { architecture, number, arguments }
+    })
+}
+
+#[test]
+fn the_tree_answers_like_the_list_for_a_million_calls() {
+    let rules = rules();
+    let program = Program::compile(&rules);
+    for call in random_calls(1_000_000) {
+        assert_eq!(program.evaluate(&call), Some(reference(&rules, &call)), "{call:?}");
+    }
+}
+
+#[test]
+fn what_was_compiled_beforehand_is_this_policy() {
+    assert_eq!(Program::compile(&rules()).instructions(), crate::seccomp::compiled::FILTER);
+}
+
+#[test]
+fn every_instruction_is_reached_by_some_call() {
+    // An unreachable instruction would be a rule that does not hold.
+    let program = Program::compile(&rules());
+    let mut reached = vec![false; program.0.len()];
+    for call in random_calls(1_000_000) {
+        program.walk(&call, |index| reached[index] = true);
+    }
+    assert_eq!(reached.iter().position(|reached| !reached), None);
+}
+
+#[test]
+fn terminal_input_is_refused_with_high_bits_set_too() {
+    let program = Program::compile(&rules());
+    let ioctl = u32::try_from(libc::SYS_ioctl).unwrap();
+    for request in [0x5412, 0x541c, 0x1_0000_5412, 0xffff_ffff_0000_541c] {
+        let answer = program.evaluate(&call(ioctl, [0, request, 0, 0, 0, 0]));
+        assert_eq!(answer, Some(Answer::Errno(libc::EPERM as u16)), "{request:#x}");
+    }
+    assert_eq!(program.evaluate(&call(ioctl, [0, 0x5401, 0, 0, 0, 0])), Some(Answer::Allow));
+}

@@ -1,0 +1,154 @@
+//! What a second process does while PID 1 goes on: the two things in a launch for which the kernel makes one wait.
+//!
+//! Making a network namespace, in which there is loopback and nothing else, is the dearest of all; taking the old root
+//! off waits for every processor to have noticed. Nothing else needs either before the program starts.
+
+use super::{About, Fault};
+use crate::kernel::{self, Beside};
+use rustix::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+use rustix::mount::{UnmountFlags, unmount};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, futex, move_into_link_name_space};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+
+/// The second process, at work.
+pub(crate) struct Worker {
+    process: Beside,
+    shared: Box<Shared>,
+}
+
+/// What the two processes tell each other.
+#[derive(Default)]
+struct Shared {
+    phase: AtomicU32,
+    /// The network namespace, once it is made.
+    network: AtomicI32,
+    /// What went wrong, if something did: which of [`SUBJECTS`], and the errno.
+    subject: AtomicU32,
+    errno: AtomicI32,
+}
+
+/// The network namespace is being made.
+const MAKING: u32 = 0;
+/// It is there; PID 1 has not changed its root yet.
+const MADE: u32 = 1;
+/// PID 1 has changed its root, and the old one is on top of the new.
+const PIVOTED: u32 = 2;
+/// Nothing more will come.
+const FAILED: u32 = 3;
+
+/// What can go wrong with what.
+const SUBJECTS: [&str; 4] = ["unshare", "lo", "ns/net", "old root"];
+
+// === impl Worker ===
+
+impl Worker {
+    /// Has it begin with the network. It shares the root and the working directory with this process from now on.
+    pub(crate) fn begin() -> Result<Self, Fault> {
+        let shared = Box::<Shared>::default();
+        // SAFETY: `work` calls the kernel directly and touches no memory but `shared`, which is made of atomics and
+        // lives on the heap until the process is gone, whatever becomes of `self`.
+        let process = unsafe { kernel::run_beside(work, &raw const *shared) }.about("worker")?;
+        Ok(Self { process, shared })
+    }
+
+    /// Waits for the network and moves into it.
+    pub(crate) fn enter_network(&mut self, hostname: &str) -> Result<(), Fault> {
+        /// How often it is looked whether the other process is still there.
+        const PATIENCE: futex::Timespec = futex::Timespec { tv_sec: 1, tv_nsec: 0 };
+        while self.shared.phase.load(Ordering::Acquire) == MAKING {
+            match futex::wait(&self.shared.phase, futex::Flags::PRIVATE, MAKING, Some(&PATIENCE)) {
+                Err(Errno::TIMEDOUT) if self.process.has_ended().about("worker")? => {
+                    return Err(Errno::CANCELED).about("worker");
+                }
+                _ => {}
+            }
+        }
+        self.shared.verdict()?;
+        // SAFETY: the worker opened it in the table that it shares with this process, and closes it nowhere.
+        let namespace = unsafe { OwnedFd::from_raw_fd(self.shared.network.load(Ordering::Acquire)) };
+        move_into_link_name_space(std::os::fd::AsFd::as_fd(&namespace), Some(LinkNameSpaceType::Network))
+            .about("network namespace")?;
+        rustix::system::sethostname(hostname.as_bytes()).about("host name")
+    }
+
+    /// Has it take the old root off, which lies on the new one.
+    pub(crate) fn take_off_old_root(&self) -> Result<(), Fault> {
+        match self.shared.phase.compare_exchange(MADE, PIVOTED, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => futex::wake(&self.shared.phase, futex::Flags::PRIVATE, 1).about("worker").map(drop),
+            Err(_) => self.shared.verdict(),
+        }
+    }
+
+    /// Waits until it is done and gone.
+    pub(crate) fn finish(mut self) -> Result<(), Fault> {
+        self.process.wait().about("worker")?;
+        match self.shared.phase.load(Ordering::Acquire) {
+            PIVOTED => self.shared.verdict(),
+            _ => Err(Errno::CANCELED).about("worker"),
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // It must not wait for a pivot that never comes.
+        self.shared.phase.store(FAILED, Ordering::Release);
+        let _ = futex::wake(&self.shared.phase, futex::Flags::PRIVATE, 1);
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    fn fail(&self, subject: u32, errno: Errno) {
+        self.subject.store(subject, Ordering::Relaxed);
+        self.errno.store(errno.raw_os_error(), Ordering::Release);
+    }
+
+    fn verdict(&self) -> Result<(), Fault> {
+        match self.errno.load(Ordering::Acquire) {
+            0 => Ok(()),
+            errno => {
+                let subject = usize::try_from(self.subject.load(Ordering::Relaxed)).unwrap_or_default();
+                Err(Errno::from_raw_os_error(errno)).about(SUBJECTS.get(subject).unwrap_or(&"worker"))
+            }
+        }
+    }
+}
+
+/// Is the second process.
+extern "C" fn work(shared: &Shared) {
+    let made = make_network();
+    let phase = match made {
+        Ok(network) => {
+            shared.network.store(network, Ordering::Release);
+            MADE
+        }
+        Err((subject, errno)) => {
+            shared.fail(subject, errno);
+            FAILED
+        }
+    };
+    // PID 1 may have given up meanwhile.
+    let _ = shared.phase.compare_exchange(MAKING, phase, Ordering::AcqRel, Ordering::Acquire);
+    let _ = futex::wake(&shared.phase, futex::Flags::PRIVATE, 1);
+    while shared.phase.load(Ordering::Acquire) == MADE {
+        let _ = futex::wait(&shared.phase, futex::Flags::PRIVATE, MADE, None);
+    }
+    if shared.phase.load(Ordering::Acquire) == PIVOTED
+        && let Err(errno) = unmount(c"/", UnmountFlags::DETACH)
+    {
+        shared.fail(3, errno);
+    }
+}
+
+fn make_network() -> Result<RawFd, (u32, Errno)> {
+    // SAFETY: leaves this process's shared descriptors as they are; only the network changes.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }.map_err(|errno| (0, errno))?;
+    kernel::bring_loopback_up().map_err(|errno| (1, errno))?;
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let namespace = openat(CWD, c"/proc/self/ns/net", flags, Mode::empty()).map_err(|errno| (2, errno))?;
+    Ok(namespace.into_raw_fd())
+}
