@@ -1,7 +1,7 @@
 //! Files that are made from code: the published schemas, and the compiled system call filter.
 
-use belljar_confine::seccomp::policy::rules;
-use belljar_confine::seccomp::program::{Program, Source};
+use belljar_confine::seccomp::program::Source;
+use belljar_confine::seccomp::programs;
 use belljar_contract::schema;
 use std::error::Error;
 use std::fs;
@@ -13,7 +13,7 @@ pub(crate) fn files() -> Result<Vec<(&'static str, String)>, serde_json::Error> 
     let pretty = |schema| serde_json::to_string_pretty(&schema).map(|text| text + "\n");
     Ok(vec![
         ("docs/schema/job.schema.json", pretty(schema::job())?),
-        ("crates/confine/src/seccomp/compiled.rs", Source(&Program::compile(&rules())).to_string()),
+        ("crates/confine/src/seccomp/compiled.rs", Source(&programs()).to_string()),
         ("docs/schema/result.schema.json", pretty(schema::result())?),
     ])
 }

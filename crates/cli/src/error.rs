@@ -8,6 +8,7 @@ use belljar_sandbox::native::StartError;
 use belljar_sandbox::run::RunError;
 use belljar_sandbox::state::StateError;
 use belljar_sandbox::workspace::apply::ApplyError;
+use belljar_sandbox::workspace::changes::ChangesError;
 use rustix::io::Errno;
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -53,6 +54,9 @@ pub(crate) enum CliError {
     HostPath(#[from] HostPathError),
     #[error(transparent)]
     Directory(#[from] DirectoryError),
+    /// The changes of a command can't be told.
+    #[error(transparent)]
+    Changes(#[from] ChangesError),
     #[error(transparent)]
     Apply(#[from] ApplyError),
 }

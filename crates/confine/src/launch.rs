@@ -5,7 +5,7 @@ use crate::kernel::{self, Cloned};
 use crate::plan::{Plan, wire};
 use crate::report::{MAX_BYTES, Report};
 use crate::sealed::Sealed;
-use crate::seccomp::compiled::FILTER;
+use crate::seccomp::filter;
 use crate::stage::{Stage, Timings};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -95,7 +95,7 @@ pub fn launch(plan: &Plan) -> Result<Launched, LaunchError> {
     let cloned = unsafe { kernel::clone_into(NAMESPACES) };
     let (pid, pidfd) = match cloned {
         Ok(Cloned::Child) => {
-            init::run(&Birth { plan, filter: &FILTER, control: theirs.as_fd() });
+            init::run(&Birth { plan, filter: filter(plan.audience), control: theirs.as_fd() });
         }
         Ok(Cloned::Parent { pid, pidfd }) => (pid, pidfd),
         Err(source) => return Err(LaunchError::Clone { source }),

@@ -5,7 +5,8 @@
 
 pub(crate) mod wire;
 
-use rustix::fd::OwnedFd;
+use crate::seccomp::policy::Audience;
+use rustix::fd::{AsFd, OwnedFd};
 use serde::{Deserialize, Serialize};
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -29,6 +30,8 @@ pub struct Plan {
     pub hostname: String,
     /// Resource limits of every process.
     pub limits: Limits,
+    /// Which system calls may be made.
+    pub audience: Audience,
     /// What runs.
     pub command: Command,
     /// Where its input and output go.
@@ -211,6 +214,16 @@ impl HostPath {
     /// Whether it is a directory.
     pub fn is_directory(&self) -> bool {
         self.is_directory
+    }
+
+    /// Whether this is what an open descriptor leads to.
+    ///
+    /// # Errors
+    /// The kernel's, when the descriptor can't be looked at.
+    pub fn is(&self, opened: impl AsFd) -> Result<bool, rustix::io::Errno> {
+        use rustix::fs::{AtFlags, StatxFlags, statx};
+        let stat = statx(opened, c"", AtFlags::EMPTY_PATH, StatxFlags::TYPE | StatxFlags::INO)?;
+        Ok(Inode::of(&stat) == self.inode)
     }
 
     pub(crate) fn inode(&self) -> Inode {

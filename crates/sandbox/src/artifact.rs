@@ -66,8 +66,13 @@ pub struct Collector<'a> {
     store: &'a Directory,
     caps: Caps,
     bytes_left: u64,
+    /// How many more names are looked at, of whatever kind.
+    names_left: usize,
     kept: Vec<Artifact>,
 }
+
+/// As many names are looked at for each file that may be kept: a folder may also hold directories and links.
+const NAMES_PER_FILE: usize = 10;
 
 /// Where the job puts files to be kept, as the job sees it.
 pub const ARTIFACTS: &str = "/job/artifacts";
@@ -85,7 +90,8 @@ impl Default for Caps {
 impl<'a> Collector<'a> {
     /// Collects into `store`.
     pub fn new(store: &'a Directory, caps: Caps) -> Self {
-        Self { store, caps, bytes_left: caps.bytes, kept: Vec::new() }
+        let names_left = caps.files.saturating_mul(NAMES_PER_FILE);
+        Self { store, caps, bytes_left: caps.bytes, names_left, kept: Vec::new() }
     }
 
     /// What was kept, in the order taken.
@@ -111,7 +117,12 @@ impl<'a> Collector<'a> {
             true => folder.try_clone().map_err(open)?,
             false => folder.open(below).map_err(open)?,
         };
-        for entry in directory.names().map_err(open)? {
+        let names = directory.names(self.names_left).map_err(|error| match error.source {
+            rustix::io::Errno::OVERFLOW => ArtifactError::TooMuch { caps: self.caps },
+            _ => open(error),
+        })?;
+        self.names_left -= names.len();
+        for entry in names {
             let path = below.join(OsStr::from_bytes(entry.name.as_bytes()));
             match entry.kind {
                 FileType::Directory => self.take_below(folder, &path, depth + 1)?,

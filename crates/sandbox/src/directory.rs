@@ -3,6 +3,7 @@
 //! Names come from inside sandboxes. No symbolic link is followed, no mount point of `/proc` is passed, nothing but
 //! regular files is opened, and opening never waits: a FIFO has no way to hold the host up.
 
+use belljar_confine::plan::HostPath;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, fchmod, fstat, mkdirat, openat, openat2,
@@ -53,6 +54,18 @@ impl Directory {
     pub fn open_host(path: &Path) -> Result<Self, DirectoryError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         openat(CWD, path, flags, Mode::empty()).map(Self::from).map_err(at(path))
+    }
+
+    /// Opens the directory of the host that was meant, and no other that has come to its place.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] when it isn't there any more.
+    pub fn open_meant(path: &HostPath) -> Result<Self, DirectoryError> {
+        let opened = Self::open_host(path.as_path())?;
+        match path.is(&opened).map_err(at(path.as_path()))? {
+            true => Ok(opened),
+            false => Err(Errno::STALE).map_err(at(path.as_path())),
+        }
     }
 
     /// Opens a directory below this one.
@@ -162,15 +175,27 @@ impl Directory {
         }
     }
 
-    /// The names in it, sorted by their bytes.
+    /// The names in it, sorted by their bytes, if there are at most so many.
     ///
     /// # Errors
-    /// [`DirectoryError`] when it can't be read.
-    pub fn names(&self) -> Result<Vec<Name>, DirectoryError> {
+    /// [`DirectoryError`] when it can't be read; `EOVERFLOW` when there are more.
+    pub fn names(&self, most: usize) -> Result<Vec<Name>, DirectoryError> {
+        let mut names = self.some_names(most.saturating_add(1))?;
+        if names.len() > most {
+            return Err(Errno::OVERFLOW).map_err(at(Path::new(".")));
+        }
+        names.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Ok(names)
+    }
+
+    /// Names in it, in no order: so many, or all if there are fewer.
+    fn some_names(&self, most: usize) -> Result<Vec<Name>, DirectoryError> {
+        rustix::fs::seek(self, rustix::fs::SeekFrom::Start(0)).map_err(at(Path::new(".")))?;
         let mut buffer = [MaybeUninit::uninit(); 32 << 10];
         let mut entries = RawDir::new(self, &mut buffer);
         let mut names = Vec::new();
-        while let Some(entry) = entries.next() {
+        while names.len() < most {
+            let Some(entry) = entries.next() else { break };
             let entry = entry.map_err(at(Path::new(".")))?;
             let name = entry.file_name();
             if name == c"." || name == c".." {
@@ -184,7 +209,6 @@ impl Directory {
             };
             names.push(Name { name: name.to_owned(), kind });
         }
-        names.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(names)
     }
 
@@ -205,36 +229,8 @@ impl Directory {
     /// # Errors
     /// [`DirectoryError`] for the first thing that can't be removed.
     pub fn clear(&self) -> Result<(), DirectoryError> {
-        // Directories are moved up here before they are emptied, so that depth costs neither stack nor descriptors.
         self.open_up()?;
-        let mut moved = 0_u64;
-        self.clear_one(self, &mut moved)?;
-        let mut next = 0;
-        while next < moved {
-            let name = grave(next);
-            let directory = self.open_own(&name)?;
-            self.clear_one(&directory, &mut moved)?;
-            rustix::fs::unlinkat(self, &name, AtFlags::REMOVEDIR).map_err(at(&name))?;
-            next += 1;
-        }
-        Ok(())
-    }
-
-    fn clear_one(&self, directory: &Self, moved: &mut u64) -> Result<(), DirectoryError> {
-        for Name { name, kind } in directory.names()? {
-            let path = Path::new(OsStr::from_bytes(name.as_bytes()));
-            match kind {
-                FileType::Directory => {
-                    let bury = || rustix::fs::renameat(directory, &name, self, grave(*moved));
-                    // A directory that may not be written can't be moved either; it is ours, so it can be opened up.
-                    let open_up = || rustix::fs::chmodat(directory, &name, Mode::RWXU, AtFlags::empty());
-                    bury().or_else(|_| open_up().and_then(|()| bury())).map_err(at(path))?;
-                    *moved += 1;
-                }
-                _ => rustix::fs::unlinkat(directory, &name, AtFlags::empty()).map_err(at(path))?,
-            }
-        }
-        Ok(())
+        Clearing::begin(self)?.finish()
     }
 
     /// Gives it these permission bits.
@@ -254,9 +250,63 @@ impl Directory {
     }
 }
 
-/// No name that a job can have made: those were all moved or removed before the first one is used.
-fn grave(number: u64) -> PathBuf {
-    PathBuf::from(format!(".belljar-removed-{number}"))
+/// The emptying of a directory. Directories are moved up into one before they are emptied, so that depth costs
+/// neither stack nor descriptors; and names are read in portions, because a job may have left millions in one place.
+struct Clearing<'a> {
+    top: &'a Directory,
+    /// Where the moved ones are. No job can have guessed its name.
+    graves: Directory,
+    graves_name: CString,
+    moved: u64,
+}
+
+impl<'a> Clearing<'a> {
+    fn begin(top: &'a Directory) -> Result<Self, DirectoryError> {
+        let name = format!(".belljar-removed-{}", uuid::Uuid::new_v4());
+        let graves = top.make(Path::new(&name), 0o700)?;
+        let graves_name = CString::new(name).map_err(|_| Errno::INVAL).map_err(at(Path::new(".")))?;
+        Ok(Self { top, graves, graves_name, moved: 0 })
+    }
+
+    fn finish(mut self) -> Result<(), DirectoryError> {
+        self.empty(self.top)?;
+        let mut next = 0;
+        while next < self.moved {
+            let name = PathBuf::from(next.to_string());
+            let directory = self.graves.open_own(&name)?;
+            self.empty(&directory)?;
+            rustix::fs::unlinkat(&self.graves, &name, AtFlags::REMOVEDIR).map_err(at(&name))?;
+            next += 1;
+        }
+        rustix::fs::unlinkat(self.top, &self.graves_name, AtFlags::REMOVEDIR).map_err(at(Path::new(".")))
+    }
+
+    fn empty(&mut self, directory: &Directory) -> Result<(), DirectoryError> {
+        const PORTION: usize = 4096;
+        loop {
+            let mut names = directory.some_names(PORTION)?;
+            names.retain(|name| name.name != self.graves_name);
+            if names.is_empty() {
+                return Ok(());
+            }
+            for name in names {
+                self.remove(directory, &name)?;
+            }
+        }
+    }
+
+    fn remove(&mut self, directory: &Directory, Name { name, kind }: &Name) -> Result<(), DirectoryError> {
+        let path = Path::new(OsStr::from_bytes(name.as_bytes()));
+        if *kind != FileType::Directory {
+            return rustix::fs::unlinkat(directory, name, AtFlags::empty()).map_err(at(path));
+        }
+        let bury = || rustix::fs::renameat(directory, name, &self.graves, self.moved.to_string());
+        // A directory that may not be written can't be moved either; it is ours, so it can be opened up.
+        let open_up = || rustix::fs::chmodat(directory, name, Mode::RWXU, AtFlags::empty());
+        bury().or_else(|_| open_up().and_then(|()| bury())).map_err(at(path))?;
+        self.moved += 1;
+        Ok(())
+    }
 }
 
 fn at(path: &Path) -> impl FnOnce(Errno) -> DirectoryError {

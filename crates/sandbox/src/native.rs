@@ -10,6 +10,7 @@ use belljar_confine::launch::{LaunchError, Launched, launch};
 use belljar_confine::launcher::Launcher;
 use belljar_confine::lend::{LendError, prepare};
 use belljar_confine::plan::{Access, Command, Entry, HostPath, Identity, Limits, Plan, Source, Stdio};
+use belljar_confine::seccomp::policy::Audience;
 use belljar_contract::isolation::Isolation;
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStringExt;
@@ -81,6 +82,8 @@ fn start_by(
         exported: spec.job.as_ref().map(|_| "workspace".to_owned()),
         hostname: "belljar".to_owned(),
         limits: Limits::default(),
+        // What runs a job is the runner, and nothing else is.
+        audience: if spec.job.is_some() { Audience::Runner } else { Audience::Everyone },
         command: command(spec, program, has_terminal)?,
         stdio,
     };

@@ -163,19 +163,18 @@ pub fn carry_out(request: Request, state: &State, watch: &mut dyn Watch) -> Resu
         argv: [format!("/{RUNNER_INSIDE}").into(), "--progress".into()].into(),
         directory: WORKSPACE.to_owned(),
     };
+    let copy = collect::Copy::open(&spec.workspace, since)?;
     let (stdio, log) = supervise::streams().map_err(|source| RunError::Watch { source })?;
     let mut running = native::start(&spec, &program, stdio)?;
     let limit =
         timeout.map_or(job.constraints.max_runtime(), |timeout| timeout.min(job.constraints.max_runtime()));
     let ended = supervise::until_end(&mut running.launched.sealed, &log, limit, watch)
         .map_err(|source| RunError::Watch { source })?;
-    let mut result = collect::result(&folder, &admitted, &ended)?;
-    collect_artifacts(&mut result, state, &folder, &admitted, running.launched.exported)?;
+    // From here on there is a result, whatever can't be collected.
+    let mut result = collect::result(&folder, &admitted, &ended);
+    collect_artifacts(&mut result, state, &folder, &admitted, running.launched.exported);
     result.isolation = Some(running.isolation);
-    let changes = match &spec.workspace {
-        Workspace::Copy { source, upper, .. } => Some(collect::changes(&mut result, source, upper, since)?),
-        _ => None,
-    };
+    let changes = copy.and_then(|copy| copy.changes(&mut result));
     Ok(Finished { result, changes, folder: Some(folder), timings: running.launched.timings })
 }
 
@@ -206,20 +205,17 @@ fn collect_artifacts(
     folder: &RunFolder,
     admitted: &Admitted,
     workspace: Option<rustix::fd::OwnedFd>,
-) -> Result<(), RunError> {
+) {
     let workspace = workspace.map(Directory::from);
-    match collect::artifacts(state, folder, admitted, workspace.as_ref())? {
-        (kept, None) => result.artifacts = kept,
-        (kept, Some(error)) => {
+    match collect::artifacts(state, folder, admitted, workspace.as_ref()) {
+        Ok((kept, failed)) => {
             result.artifacts = kept;
-            // A job that failed before has its own reason.
-            if result.failure_code.is_none() {
-                let failure = Failure::new(collect::code_of(&error), error.to_string());
-                *result = result.clone().failed(failure, Timestamp::now());
+            if let Some(error) = failed {
+                collect::fail(result, collect::code_of(&error), &error);
             }
         }
+        Err(error) => collect::fail(result, FailureCode::InternalError, &error),
     }
-    Ok(())
 }
 
 /// The result of a job that may not start.

@@ -56,6 +56,13 @@ impl Subcommand for ExecArguments {
             unlisted_scratch: None,
             env: self.sandbox.env(),
         };
+        // Held from before the start: what is read afterwards is what was copied, whatever has come to its name.
+        let layers = match &spec.workspace {
+            Workspace::Copy { source, upper, .. } => {
+                Some((Directory::open_meant(source)?, Directory::open_meant(upper)?))
+            }
+            _ => None,
+        };
         let program = Program { argv: self.command.clone(), directory: "/workspace".to_owned() };
         let (stdio, relay) = terminal::connect()?;
         let running = native::start(&spec, &program, stdio);
@@ -84,9 +91,7 @@ impl Subcommand for ExecArguments {
         if folder.is_none() {
             running.launched.sealed.leave();
         }
-        if let (Some(folder), Workspace::Copy { source, upper, .. }) = (folder, &spec.workspace) {
-            let source = Directory::open_host(source.as_path())?;
-            let upper = Directory::open_host(upper.as_path())?;
+        if let (Some(folder), Some((source, upper))) = (folder, layers) {
             settle(self, folder, (&source, &upper), (code == 0, since))?;
         }
         Ok(ExitCode::from(code))

@@ -1,8 +1,11 @@
 //! What a sandbox can't do, each with the same attempt made where nothing forbids it.
 
 use crate::BELLJAR;
+use belljar_testkit::job::job;
 use belljar_testkit::world::World;
+use serde_json::json;
 use std::net::TcpListener;
+use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
 /// Runs the script outside, where it must succeed, and inside, where it must not.
@@ -55,6 +58,55 @@ fn address_families_that_ignore_namespaces_are_refused() {
     only_outside(&world, script);
     let script = "python3 -c \"import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 15)\"";
     only_outside(&world, script);
+}
+
+/// Prints, for each way to a set-id file, the errno that it met; 0 for none. 437 is openat2.
+const SET_ID_ATTEMPTS: &str = r"
+import ctypes, os, stat, struct, sys
+os.umask(0)
+def errno_of(attempt):
+    try: attempt()
+    except OSError as error: return error.errno
+    return 0
+def openat2(name, mode):
+    how = struct.pack('QQQ', os.O_CREAT | os.O_WRONLY, mode, 0)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(437, -100, name, how, len(how)) < 0: raise OSError(ctypes.get_errno(), 'openat2')
+os.close(os.open('plain', os.O_CREAT | os.O_WRONLY, 0o755))
+descriptor = os.open('plain', os.O_RDONLY)
+print(*[errno_of(attempt) for attempt in [
+    lambda: os.chmod('plain', 0o4755),
+    lambda: os.chmod('plain', 0o2755),
+    lambda: os.fchmod(descriptor, 0o4755),
+    lambda: os.open('opened', os.O_CREAT | os.O_WRONLY, 0o4755),
+    lambda: os.open('.', os.O_TMPFILE | os.O_WRONLY, 0o6755),
+    lambda: os.mknod('made', stat.S_IFREG | 0o4755),
+    lambda: openat2(b'opened2', 0o4755),
+    lambda: os.chmod('plain', 0o1700),
+]])
+";
+
+#[test]
+fn no_file_is_left_that_lends_its_owners_rights_to_others() {
+    World::as_everyone(BELLJAR, |world| {
+        world.write("workspace/attempts.py", SET_ID_ATTEMPTS);
+        let made = || {
+            let listing = std::fs::read_dir(world.path().join("workspace")).unwrap();
+            listing.filter(|entry| entry.as_ref().unwrap().metadata().unwrap().mode() & 0o6000 != 0).count()
+        };
+        let inside = &["exec", "--workspace", "workspace", "--", "python3", "attempts.py"];
+        assert_eq!(world.run(inside).succeeded().stdout, "1 1 1 1 1 1 38 0\n");
+        let step = json!({ "type": "run_command", "args": { "argv": ["python3", "attempts.py"] } });
+        world.write("job.json", job(&json!([step])).to_string());
+        let ran = world.run(&["run", "--json", "--workspace", "workspace", "job.json"]).succeeded();
+        assert_eq!(ran.json()["steps"][0]["result"]["stdout"], "1 1 1 1 1 1 38 0\n");
+        assert_eq!(made(), 0);
+        // The control: the same where nothing forbids it.
+        let mut outside = Command::new("python3");
+        outside.arg("attempts.py").current_dir(world.path().join("workspace"));
+        assert_eq!(String::from_utf8(outside.output().unwrap().stdout).unwrap(), "0 0 0 0 0 0 0 0\n");
+        assert!(made() > 0);
+    });
 }
 
 #[test]

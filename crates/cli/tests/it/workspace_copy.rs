@@ -2,10 +2,12 @@
 
 use crate::BELLJAR;
 use belljar_testkit::job::{job, shell};
-use belljar_testkit::world::World;
+use belljar_testkit::wait;
+use belljar_testkit::world::{Ran, World};
 use serde_json::json;
-use std::io::Read;
-use std::process::Command;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::process::{Command, Stdio};
 
 const CHANGES: &str = "echo more >> kept; rm gone; chmod +x mode; mkdir new; echo n > 'new/a b'; \
                        rm -r folder; echo now a file > folder; ln -s kept link; echo same > same; \
@@ -127,8 +129,7 @@ fn what_changed_in_the_meantime_is_not_overwritten() {
     let mut command = world.command(&["exec", "--apply", "--workspace-copy", &source, "--", "sh", "-c"]);
     // The command says when it has written, and waits until it has been overtaken.
     let command = command.arg("echo theirs > kept; echo written; cat");
-    let mut child =
-        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut said = [0; 8];
     child.stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
     world.write("source/kept", "mine\n");
@@ -155,4 +156,73 @@ fn a_tree_ten_thousand_levels_deep_is_removed_with_the_run() {
     let script = "import os\nfor _ in range(10_000):\n    os.mkdir('d'); os.chdir('d')\n";
     let ran = world.run(&["exec", "--workspace-copy", &source, "--", "python3", "-c", script]);
     assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0, "{}", ran.stderr);
+}
+
+/// Makes a path of 5,000 bytes, one step at a time, as it could not be made at once.
+const DEEP: &str = "import os\nfor _ in range(500):\n    os.mkdir('long-name'); os.chdir('long-name')\n";
+
+#[test]
+fn what_can_not_be_told_fails_the_job_and_not_the_host() {
+    World::as_everyone(BELLJAR, |world| {
+        let source = lay_out(world);
+        let before = world.picture("source");
+        world.write(
+            "job.json",
+            job(&json!([{ "type": "run_command", "args": { "argv": ["python3", "-c", DEEP] } }])).to_string(),
+        );
+        let ran = world.run(&["run", "--json", "--workspace-copy", &source, "job.json"]);
+        assert_eq!((ran.code, &ran.json()["failure_code"]), (1, &json!("constraint_violation")), "{ran:?}");
+        let error = ran.json()["failure_message"].to_string();
+        assert!(error.contains("longer than a path may be"), "{error}");
+        let ran = world.run(&["exec", "--workspace-copy", &source, "--", "python3", "-c", DEEP]);
+        assert_eq!(ran.code, 125, "{ran:?}");
+        assert_eq!(world.picture("source"), before);
+        // Even that is cleared away.
+        assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn the_copy_is_of_the_directory_that_was_meant_whatever_comes_to_its_name() {
+    World::as_everyone(BELLJAR, |world| {
+        let source = lay_out(world);
+        world.write("other/kept", "another\n");
+        world.write(
+            "job.json",
+            job(&json!([shell("touch /job/artifacts/here; sleep 1; echo more >> kept")])).to_string(),
+        );
+        let child = world
+            .command(&["run", "--json", "--workspace-copy", &source, "job.json"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let runs = world.path().join("state/runs");
+        wait::until(|| {
+            let mut runs = std::fs::read_dir(&runs).into_iter().flatten().flatten();
+            runs.any(|run| run.path().join("job/artifacts/here").exists())
+        });
+        std::fs::rename(&source, world.path().join("moved")).unwrap();
+        std::fs::rename(world.path().join("other"), &source).unwrap();
+        let ran = Ran::from(child.wait_with_output().unwrap()).succeeded();
+        let diff = ran.json()["changes"]["diff"].as_str().unwrap().to_owned();
+        assert!(diff.contains(" line\n+more\n"), "{diff}");
+    });
+}
+
+#[test]
+fn a_file_of_holes_is_applied_as_one() {
+    World::as_everyone(BELLJAR, |world| {
+        let source = lay_out(world);
+        let script =
+            "truncate -s 1T holes; printf end | dd of=holes bs=1 seek=1000000000000 conv=notrunc 2>/dev/null";
+        world.run(&["exec", "--apply", "--workspace-copy", &source, "--", "sh", "-c", script]).succeeded();
+        let metadata = world.path().join("source/holes").metadata().unwrap();
+        assert_eq!(metadata.len(), 1 << 40);
+        assert!(metadata.blocks() < 1000, "{}", metadata.blocks());
+        let mut file = std::fs::File::open(world.path().join("source/holes")).unwrap();
+        file.seek(SeekFrom::Start(1_000_000_000_000)).unwrap();
+        let mut end = [0; 4];
+        file.read_exact(&mut end).unwrap();
+        assert_eq!(&end, b"end\0");
+    });
 }

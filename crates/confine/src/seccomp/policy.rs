@@ -12,6 +12,7 @@ mod signals;
 mod system;
 mod time;
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What becomes of one system call, and why.
@@ -66,9 +67,24 @@ pub enum Comparison {
 /// What happens to calls that no rule names.
 pub const UNLISTED: Verdict = Verdict::Refuse(libc::ENOSYS as u16);
 
+/// Whom a policy is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Audience {
+    /// Any program.
+    Everyone,
+    /// The runner, which needs `openat2` to open paths that lead nowhere else. A filter can't see the mode that goes
+    /// with that call, so the runner keeps it from what it starts.
+    Runner,
+}
+
 /// Every rule, sorted by number.
-pub fn rules() -> Vec<Rule> {
+pub fn rules(audience: Audience) -> Vec<Rule> {
+    let openat2: &[Rule] = match audience {
+        Audience::Everyone => denied::OPENAT2,
+        Audience::Runner => files::OPENAT2,
+    };
     let groups = [
+        openat2,
         files::RULES,
         memory::RULES,
         network::RULES,
@@ -119,6 +135,11 @@ const fn is_not(argument: u8, value: u32) -> Condition {
     Condition { argument, mask: u32::MAX, comparison: Comparison::IsNot(value) }
 }
 
+/// None of these bits.
+const fn without(argument: u8, bits: u32) -> Condition {
+    masked(argument, bits, 0)
+}
+
 const fn masked(argument: u8, mask: u32, value: u32) -> Condition {
     Condition { argument, mask, comparison: Comparison::Is(value) }
 }
@@ -129,11 +150,16 @@ mod tests {
 
     #[test]
     fn every_call_has_one_rule_and_a_reason() {
-        let rules = rules();
+        for rules in [Audience::Everyone, Audience::Runner].map(rules) {
+            every_call_has_one(&rules);
+        }
+    }
+
+    fn every_call_has_one(rules: &[Rule]) {
         for pair in rules.windows(2) {
             assert_ne!(pair[0].number, pair[1].number, "{} and {}", pair[0].name, pair[1].name);
         }
-        for rule in &rules {
+        for rule in rules {
             assert!(rule.why.len() >= 5, "{}: {:?}", rule.name, rule.why);
         }
     }

@@ -23,9 +23,9 @@ pub struct Instruction {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program(Vec<Instruction>);
 
-/// The source text of a constant that holds a program: what [`super::compiled`] is.
+/// The source text of constants that hold programs, by name: what [`super::compiled`] is.
 #[derive(Debug)]
-pub struct Source<'a>(pub &'a Program);
+pub struct Source<'a>(pub &'a [(&'a str, Program)]);
 
 /// What a filter answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,20 +147,22 @@ impl fmt::Display for Source<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "//! The policy's filter, compiled beforehand: made by `cargo xtask generate`, and kept here because a"
+            "//! The policy's filters, compiled beforehand: made by `cargo xtask generate`, and kept here because a"
         )?;
-        writeln!(f, "//! change in it is a change in what a sandbox may do.\n")?;
-        writeln!(f, "use super::program::Instruction;\n")?;
-        writeln!(f, "/// The filter.")?;
-        writeln!(f, "pub const FILTER: [Instruction; {}] = [", self.0.0.len())?;
-        for Instruction { code, jump_true, jump_false, operand } in &self.0.0 {
-            let (high, low) = (operand >> 16, operand & 0xffff);
-            writeln!(
-                f,
-                "    Instruction::new({code:#04x}, {jump_true}, {jump_false}, 0x{high:04x}_{low:04x}),"
-            )?;
+        writeln!(f, "//! change in them is a change in what a sandbox may do.\n")?;
+        writeln!(f, "use super::program::Instruction;")?;
+        for (name, Program(instructions)) in self.0 {
+            writeln!(f, "\npub(super) const {name}: [Instruction; {}] = [", instructions.len())?;
+            for Instruction { code, jump_true, jump_false, operand } in instructions {
+                let (high, low) = (operand >> 16, operand & 0xffff);
+                writeln!(
+                    f,
+                    "    Instruction::new({code:#04x}, {jump_true}, {jump_false}, 0x{high:04x}_{low:04x}),"
+                )?;
+            }
+            writeln!(f, "];")?;
         }
-        writeln!(f, "];")
+        Ok(())
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::{About, Fault};
 use crate::kernel::set_mount_attributes;
-use crate::plan::{Access, Entry, HostPath, Inode, Source};
+use crate::plan::{Access, Entry, HostPath, Source};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx};
+use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::mount::{OpenTreeFlags, open_tree};
 
@@ -66,9 +66,7 @@ fn open(path: &HostPath) -> Result<OwnedFd, Fault> {
 
 /// Somebody may have put something else there since the host looked.
 fn same_inode(found: &OwnedFd, meant: &HostPath) -> Result<(), Fault> {
-    let flags = StatxFlags::TYPE | StatxFlags::INO;
-    let stat = statx(found, c"", AtFlags::EMPTY_PATH, flags).about(&name(meant))?;
-    match Inode::of(&stat) == meant.inode() {
+    match meant.is(found).about(&name(meant))? {
         true => Ok(()),
         false => Err(Errno::STALE).about(&name(meant)),
     }

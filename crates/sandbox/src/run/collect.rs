@@ -3,17 +3,18 @@
 use super::supervise::{Ended, Reason};
 use super::{Changes, RunError};
 use crate::artifact::{ArtifactError, Caps, Collector};
-use crate::directory::Directory;
+use crate::directory::{Directory, DirectoryError};
+use crate::spec::Workspace;
 use crate::state::{RunFolder, State};
-use crate::workspace::changes::ChangeSet;
+use crate::workspace::changes::{ChangeSet, ChangesError};
 use crate::workspace::diff;
-use belljar_confine::plan::HostPath;
 use belljar_confine::sealed::Outcome;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::Job;
 use belljar_contract::result::{Artifact, Failure, JobResult, ResourceUsage};
 use belljar_policy::admission::Admitted;
 use jiff::Timestamp;
+use std::error::Error;
 use std::io::Read;
 use std::path::Path;
 use std::time::SystemTime;
@@ -22,27 +23,28 @@ use std::time::SystemTime;
 const LARGEST_RESULT_BYTES: u64 = 256 << 20;
 
 /// The runner's result if it can be believed, else one of the host's own.
-pub(super) fn result(folder: &RunFolder, admitted: &Admitted, ended: &Ended) -> Result<JobResult, RunError> {
+pub(super) fn result(folder: &RunFolder, admitted: &Admitted, ended: &Ended) -> JobResult {
     let job = admitted.job();
-    let run_folder = Directory::open_host(folder.path())?;
-    let job_folder = run_folder.open_own(Path::new("job"))?;
     let usage = ResourceUsage {
         cpu_time_ms: u64::try_from(ended.ending.usage.cpu.as_millis()).unwrap_or(u64::MAX),
         max_rss_bytes: ended.ending.usage.max_rss_bytes,
     };
-    let failure = match read(&job_folder) {
+    let failure = match read(folder) {
         Ok(result) => match why_not_believed(&result, job, ended) {
-            None => return Ok(result),
+            None => return result,
             Some(why) => unbelievable(ended, &why),
         },
         Err(why) => unbelievable(ended, &why),
     };
     let mut result = JobResult::begun(job, Timestamp::now()).failed(failure, Timestamp::now());
     result.resource_usage = usage;
-    Ok(result)
+    result
 }
 
-fn read(job_folder: &Directory) -> Result<JobResult, String> {
+fn read(folder: &RunFolder) -> Result<JobResult, String> {
+    let job_folder = Directory::open_host(folder.path())
+        .and_then(|folder| folder.open_own(Path::new("job")))
+        .map_err(|error| format!("the run's folder can't be read: {}", error.source))?;
     let file = job_folder.open_file(Path::new("result.json")).map_err(|error| match error.source {
         rustix::io::Errno::NOENT => "there is no result.json".to_owned(),
         errno => format!("result.json can't be read: {errno}"),
@@ -118,16 +120,56 @@ pub(super) fn code_of(error: &ArtifactError) -> FailureCode {
     }
 }
 
-/// The changes of a workspace that is a copy; also into the result.
-pub(super) fn changes(
-    result: &mut JobResult,
-    source: &HostPath,
-    upper: &HostPath,
+/// The directories of a workspace that is a copy, held while the job runs: what is read afterwards is what was copied,
+/// whatever has come to its name.
+pub(super) struct Copy {
+    source: Directory,
+    upper: Directory,
     since: SystemTime,
-) -> Result<Changes, RunError> {
-    let source = Directory::open_host(source.as_path())?;
-    let upper = Directory::open_host(upper.as_path())?;
-    let set = ChangeSet::read(&source, &upper)?;
-    result.changes = Some(diff::render(&set, &source, &upper)?);
-    Ok(Changes { set, source, upper, since })
+}
+
+// === impl Copy ===
+
+impl Copy {
+    /// Opens them; nothing for a workspace that is no copy.
+    pub(super) fn open(workspace: &Workspace, since: SystemTime) -> Result<Option<Self>, DirectoryError> {
+        let Workspace::Copy { source, upper, .. } = workspace else { return Ok(None) };
+        let (source, upper) = (Directory::open_meant(source)?, Directory::open_meant(upper)?);
+        Ok(Some(Self { source, upper, since }))
+    }
+
+    /// The changes; also into the result. A job that leaves more than can be told has failed.
+    pub(super) fn changes(self, result: &mut JobResult) -> Option<Changes> {
+        let Self { source, upper, since } = self;
+        let read = ChangeSet::read(&source, &upper).and_then(|set| {
+            diff::render(&set, &source, &upper).map(|shown| (set, shown)).map_err(Into::into)
+        });
+        match read {
+            Ok((set, shown)) => {
+                result.changes = Some(shown);
+                Some(Changes { set, source, upper, since })
+            }
+            Err(error) => {
+                let code = match error {
+                    ChangesError::TooMany | ChangesError::TooLong => FailureCode::ConstraintViolation,
+                    ChangesError::Directory(_) => FailureCode::InternalError,
+                };
+                fail(result, code, &error);
+                None
+            }
+        }
+    }
+}
+
+/// Makes the result a failed one, unless it is that already: then it has its own reason.
+pub(super) fn fail(result: &mut JobResult, code: FailureCode, why: &dyn Error) {
+    if result.failure_code.is_none() {
+        let mut message = why.to_string();
+        let mut cause = why.source();
+        while let Some(error) = cause {
+            message = format!("{message}: {error}");
+            cause = error.source();
+        }
+        *result = result.clone().failed(Failure::new(code, message), Timestamp::now());
+    }
 }

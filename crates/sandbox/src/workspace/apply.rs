@@ -5,10 +5,11 @@
 
 use super::changes::{ChangeSet, Changed, State};
 use crate::directory::{Directory, DirectoryError};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, renameat, symlinkat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, openat, renameat, seek, symlinkat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -131,13 +132,32 @@ fn put(
             replace(&parent, name, |temporary| {
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
                 let mut to = File::from(openat(&parent, temporary, flags, Mode::from_raw_mode(0o600))?);
-                std::io::copy(&mut from, &mut to)?;
+                copy_data(&mut from, &mut to)?;
                 rustix::fs::fchmod(&to, Mode::from_raw_mode(after.mode))?;
                 Ok(())
             })
         }
         // Pipes, sockets and devices are no part of a workspace.
         _ => Ok(()),
+    }
+}
+
+/// Copies what is really there: a job may leave a file of which a disk's worth is holes.
+fn copy_data(from: &mut File, to: &mut File) -> std::io::Result<()> {
+    let size = from.metadata()?.len();
+    let mut at = 0;
+    loop {
+        let data = match seek(&*from, SeekFrom::Data(at)) {
+            Ok(data) => data,
+            // Nothing but a hole is left.
+            Err(Errno::NXIO) => return to.set_len(size),
+            Err(errno) => return Err(errno.into()),
+        };
+        let hole = seek(&*from, SeekFrom::Hole(data))?;
+        seek(&*from, SeekFrom::Start(data))?;
+        seek(&*to, SeekFrom::Start(data))?;
+        std::io::copy(&mut from.take(hole - data), to)?;
+        at = hole;
     }
 }
 

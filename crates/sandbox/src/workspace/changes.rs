@@ -7,6 +7,7 @@
 use crate::directory::{Directory, DirectoryError, Name};
 use belljar_contract::result::Change;
 use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::Read;
@@ -30,6 +31,22 @@ pub struct Changed {
     pub same_content: bool,
 }
 
+/// Why the changes of a job can't be told.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangesError {
+    /// There are too many to hold.
+    #[error(
+        "the job changed more than {MOST_PATHS} paths, or their names are longer than {MOST_PATH_BYTES} bytes together"
+    )]
+    TooMany,
+    /// It left a path that the kernel takes in pieces only.
+    #[error("the job left a path longer than a path may be")]
+    TooLong,
+    /// Something can't be read.
+    #[error("can't read the changes of the job")]
+    Directory(#[source] DirectoryError),
+}
+
 /// What a path is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
@@ -46,9 +63,17 @@ struct Reading<'a> {
     source: &'a Directory,
     upper: &'a Directory,
     changes: BTreeMap<PathBuf, Changed>,
+    /// How many bytes of names may still be held.
+    path_bytes_left: usize,
     /// Directories of the layer still to be read, and whether they hide what the source has there.
     pending: Vec<(PathBuf, bool)>,
 }
+
+/// More changed paths than this are not told. Far more than a build leaves; a million take about 200 MB here.
+const MOST_PATHS: usize = 1_000_000;
+
+/// All names together. Deep directories name all that they are in, each of them again.
+const MOST_PATH_BYTES: usize = 256 << 20;
 
 // === impl ChangeSet ===
 
@@ -56,10 +81,15 @@ impl ChangeSet {
     /// Compares the layer with the source that it lies on.
     ///
     /// # Errors
-    /// [`DirectoryError`] for whatever can't be read.
-    pub fn read(source: &Directory, upper: &Directory) -> Result<Self, DirectoryError> {
-        let pending = vec![(PathBuf::new(), false)];
-        let mut reading = Reading { source, upper, changes: BTreeMap::new(), pending };
+    /// [`ChangesError`] for whatever can't be read, and for more than can be held.
+    pub fn read(source: &Directory, upper: &Directory) -> Result<Self, ChangesError> {
+        let mut reading = Reading {
+            source,
+            upper,
+            changes: BTreeMap::new(),
+            path_bytes_left: MOST_PATH_BYTES,
+            pending: vec![(PathBuf::new(), false)],
+        };
         while let Some((below, opaque)) = reading.pending.pop() {
             reading.read_directory(&below, opaque)?;
         }
@@ -82,10 +112,22 @@ impl ChangeSet {
 // === impl Reading ===
 
 impl Reading<'_> {
-    fn read_directory(&mut self, below: &Path, opaque: bool) -> Result<(), DirectoryError> {
+    /// How many names one directory may still have.
+    fn room(&self) -> usize {
+        MOST_PATHS.saturating_sub(self.changes.len())
+    }
+
+    fn insert(&mut self, path: PathBuf, changed: Changed) -> Result<(), ChangesError> {
+        let bytes = path.as_os_str().len();
+        self.path_bytes_left = self.path_bytes_left.checked_sub(bytes).ok_or(ChangesError::TooMany)?;
+        self.changes.insert(path, changed);
+        if self.changes.len() > MOST_PATHS { Err(ChangesError::TooMany) } else { Ok(()) }
+    }
+
+    fn read_directory(&mut self, below: &Path, opaque: bool) -> Result<(), ChangesError> {
         let names = match below.as_os_str().is_empty() {
-            true => self.upper.names()?,
-            false => self.upper.open_own(below)?.names()?,
+            true => self.upper.names(self.room())?,
+            false => self.upper.open_own(below)?.names(self.room())?,
         };
         if opaque {
             self.note_vanished(below, &names)?;
@@ -96,7 +138,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn note(&mut self, path: PathBuf, opaque: bool) -> Result<(), DirectoryError> {
+    fn note(&mut self, path: PathBuf, opaque: bool) -> Result<(), ChangesError> {
         let Some(stat) = self.upper.stat(&path)? else { return Ok(()) };
         let before = self.source.stat(&path)?.map(|stat| State::of(&stat));
         if is_whiteout(&stat) {
@@ -110,14 +152,13 @@ impl Reading<'_> {
         } else if before.is_some_and(|before| before.kind == FileType::Directory) {
             self.note_gone(&path, before)?;
         }
-        self.changes.insert(path, Changed { before, after: Some(after), same_content: false });
-        Ok(())
+        self.insert(path, Changed { before, after: Some(after), same_content: false })
     }
 
-    fn note_gone(&mut self, path: &Path, before: Option<State>) -> Result<(), DirectoryError> {
+    fn note_gone(&mut self, path: &Path, before: Option<State>) -> Result<(), ChangesError> {
         let Some(before) = before else { return Ok(()) };
         let gone = Changed { before: Some(before), after: None, same_content: false };
-        self.changes.insert(path.to_owned(), gone);
+        self.insert(path.to_owned(), gone)?;
         match before.kind {
             FileType::Directory => self.note_vanished(path, &[]),
             _ => Ok(()),
@@ -125,20 +166,20 @@ impl Reading<'_> {
     }
 
     /// Everything that the source has below `below`, except what the layer names there itself.
-    fn note_vanished(&mut self, top: &Path, named: &[Name]) -> Result<(), DirectoryError> {
+    fn note_vanished(&mut self, top: &Path, named: &[Name]) -> Result<(), ChangesError> {
         let mut vanished = vec![top.to_owned()];
         while let Some(below) = vanished.pop() {
             let Some(stat) = stat_or_self(self.source, &below)? else { continue };
             if State::of(&stat).kind != FileType::Directory {
                 continue;
             }
-            for Name { name, kind } in open_or_clone(self.source, &below)?.names()? {
+            for Name { name, kind } in open_or_clone(self.source, &below)?.names(self.room())? {
                 let path = below.join(OsStr::from_bytes(name.as_bytes()));
                 if below == top && named.iter().any(|known| known.name == name) {
                     continue;
                 }
                 let before = self.source.stat(&path)?.map(|stat| State::of(&stat));
-                self.changes.insert(path.clone(), Changed { before, after: None, same_content: false });
+                self.insert(path.clone(), Changed { before, after: None, same_content: false })?;
                 if kind == FileType::Directory {
                     vanished.push(path);
                 }
@@ -148,7 +189,7 @@ impl Reading<'_> {
     }
 
     /// What was opened for writing is in the layer even if it is still the same; so is every directory on the way.
-    fn compare_content(&mut self) -> Result<(), DirectoryError> {
+    fn compare_content(&mut self) -> Result<(), ChangesError> {
         for (path, changed) in &mut self.changes {
             changed.same_content = match (changed.before, changed.after) {
                 (Some(before), Some(after)) if before.kind == after.kind && before.size == after.size => {
@@ -158,6 +199,18 @@ impl Reading<'_> {
             };
         }
         Ok(())
+    }
+}
+
+// === impl ChangesError ===
+
+impl From<DirectoryError> for ChangesError {
+    fn from(error: DirectoryError) -> Self {
+        match error.source {
+            Errno::OVERFLOW => Self::TooMany,
+            Errno::NAMETOOLONG => Self::TooLong,
+            _ => Self::Directory(error),
+        }
     }
 }
 

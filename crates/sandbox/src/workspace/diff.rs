@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Files larger than this are named, not compared.
 const LARGEST_SHOWN_BYTES: u64 = 8 << 20;
@@ -22,6 +23,10 @@ const LONGEST_DIFF_BYTES: usize = 16 << 20;
 /// As many files are listed at most.
 const MOST_FILES: usize = 100_000;
 
+/// Files that have next to nothing in common take long to compare. When this is over, what is left is compared
+/// roughly: still a right diff, not the shortest.
+const LONGEST_COMPARISON: Duration = Duration::from_secs(10);
+
 /// Renders a change set.
 ///
 /// # Errors
@@ -31,6 +36,7 @@ pub fn render(
     source: &Directory,
     copy: &Directory,
 ) -> Result<WorkspaceChanges, DirectoryError> {
+    let deadline = Instant::now() + LONGEST_COMPARISON;
     let mut rendered = WorkspaceChanges { files: Vec::new(), diff: String::new(), truncated: false };
     // Directories come and go with what is in them, as in git.
     for (path, changed) in set.iter().filter(|(_, changed)| !changed.as_shown().is_empty()) {
@@ -39,7 +45,7 @@ pub fn render(
             break;
         }
         for shown in changed.as_shown() {
-            rendered.diff.push_str(&section(path, &shown, source, copy)?);
+            rendered.diff.push_str(&section(path, &shown, (source, copy), deadline)?);
         }
         rendered.files.push(ChangedFile { path: path.display().to_string(), change: changed.change() });
     }
@@ -49,8 +55,8 @@ pub fn render(
 fn section(
     path: &Path,
     changed: &Changed,
-    source: &Directory,
-    copy: &Directory,
+    (source, copy): (&Directory, &Directory),
+    deadline: Instant,
 ) -> Result<String, DirectoryError> {
     let name = quoted(path);
     let mut text = format!("diff --git {} {}\n", name.with("a/"), name.with("b/"));
@@ -75,7 +81,8 @@ fn section(
             // Split here and not by the library, which takes a lone CR for the end of a line.
             let (old, new): (Vec<&str>, Vec<&str>) =
                 (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
-            let diff = TextDiff::configure().newline_terminated(true).diff_slices(&old, &new);
+            let mut comparison = TextDiff::configure();
+            let diff = comparison.newline_terminated(true).deadline(deadline).diff_slices(&old, &new);
             text.push_str(&diff.unified_diff().context_radius(3).header(&old_name, &new_name).to_string());
         }
         _ => {

@@ -2,6 +2,13 @@
 
 use super::{Rule, refuse};
 
+pub(super) const OPENAT2: &[Rule] = &[refuse(
+    "openat2",
+    libc::SYS_openat2,
+    libc::ENOSYS,
+    "its mode lies in memory, where no filter sees a set-id bit; programs fall back to openat",
+)];
+
 pub(super) const RULES: &[Rule] = &[
     eperm("mount", libc::SYS_mount, "changes what the file system shows"),
     eperm("umount2", libc::SYS_umount2, "uncovers what a mount hides"),

@@ -1,11 +1,18 @@
-//! Files and directories. Where they lie is the business of the mounts and of Landlock.
+//! Files and directories. Where they lie is the business of the mounts and of Landlock; that none is made that
+//! lends its owner's rights to whoever runs it is a matter of the arguments.
 
-use super::{Rule, allow, allow_if, is_not};
+use super::{Rule, allow, allow_if, is_not, without};
 
 pub(super) const RULES: &[Rule] = &[
     allow("read", libc::SYS_read, "reads a descriptor"),
     allow("write", libc::SYS_write, "writes a descriptor"),
-    allow("open", libc::SYS_open, "opens a path; older programs"),
+    allow_if(
+        "open",
+        libc::SYS_open,
+        &[&[without(1, CREATING)], &[without(2, SET_ID)]],
+        libc::EPERM,
+        "opens a path; older programs; no set-id file is made",
+    ),
     allow("close", libc::SYS_close, "closes a descriptor"),
     allow("stat", libc::SYS_stat, "looks at a path; older programs"),
     allow("fstat", libc::SYS_fstat, "looks at a descriptor"),
@@ -60,7 +67,13 @@ pub(super) const RULES: &[Rule] = &[
     allow("mkdir", libc::SYS_mkdir, "makes a directory; older programs"),
     allow("mkdirat", libc::SYS_mkdirat, "makes a directory"),
     allow("rmdir", libc::SYS_rmdir, "removes a directory"),
-    allow("creat", libc::SYS_creat, "makes a file; older programs"),
+    allow_if(
+        "creat",
+        libc::SYS_creat,
+        &[&[without(1, SET_ID)]],
+        libc::EPERM,
+        "makes a file; older programs; none that is set-id",
+    ),
     allow("link", libc::SYS_link, "makes a hard link; older programs"),
     allow("linkat", libc::SYS_linkat, "makes a hard link"),
     allow("unlink", libc::SYS_unlink, "removes a name; older programs"),
@@ -69,10 +82,34 @@ pub(super) const RULES: &[Rule] = &[
     allow("symlinkat", libc::SYS_symlinkat, "makes a symbolic link"),
     allow("readlink", libc::SYS_readlink, "reads a symbolic link; older programs"),
     allow("readlinkat", libc::SYS_readlinkat, "reads a symbolic link"),
-    allow("chmod", libc::SYS_chmod, "sets permission bits; older programs"),
-    allow("fchmod", libc::SYS_fchmod, "sets permission bits by descriptor"),
-    allow("fchmodat", libc::SYS_fchmodat, "sets permission bits"),
-    allow("fchmodat2", FCHMODAT2, "sets permission bits, with flags"),
+    allow_if(
+        "chmod",
+        libc::SYS_chmod,
+        &[&[without(1, SET_ID)]],
+        libc::EPERM,
+        "sets permission bits; older programs; not the set-id bits",
+    ),
+    allow_if(
+        "fchmod",
+        libc::SYS_fchmod,
+        &[&[without(1, SET_ID)]],
+        libc::EPERM,
+        "sets permission bits by descriptor; not the set-id bits",
+    ),
+    allow_if(
+        "fchmodat",
+        libc::SYS_fchmodat,
+        &[&[without(2, SET_ID)]],
+        libc::EPERM,
+        "sets permission bits; not the set-id bits",
+    ),
+    allow_if(
+        "fchmodat2",
+        FCHMODAT2,
+        &[&[without(2, SET_ID)]],
+        libc::EPERM,
+        "sets permission bits, with flags; not the set-id bits",
+    ),
     allow("chown", libc::SYS_chown, "to oneself, as cp -p and tar do; there is no other owner here"),
     allow("fchown", libc::SYS_fchown, "the same by descriptor"),
     allow("lchown", libc::SYS_lchown, "the same for a link"),
@@ -82,12 +119,29 @@ pub(super) const RULES: &[Rule] = &[
     allow("utimes", libc::SYS_utimes, "sets file times; older programs"),
     allow("futimesat", libc::SYS_futimesat, "sets file times; older programs"),
     allow("utimensat", libc::SYS_utimensat, "sets file times"),
-    allow("mknod", libc::SYS_mknod, "makes FIFOs; devices need a capability that nobody here has"),
-    allow("mknodat", libc::SYS_mknodat, "the same below a directory"),
+    allow_if(
+        "mknod",
+        libc::SYS_mknod,
+        &[&[without(1, SET_ID)]],
+        libc::EPERM,
+        "makes FIFOs, none set-id; devices need a capability that nobody here has",
+    ),
+    allow_if(
+        "mknodat",
+        libc::SYS_mknodat,
+        &[&[without(2, SET_ID)]],
+        libc::EPERM,
+        "the same below a directory",
+    ),
     allow("statfs", libc::SYS_statfs, "asks how full a file system is"),
     allow("fstatfs", libc::SYS_fstatfs, "the same by descriptor"),
-    allow("openat", libc::SYS_openat, "opens a path below a directory"),
-    allow("openat2", libc::SYS_openat2, "opens a path with rules for its resolution; our runner needs it"),
+    allow_if(
+        "openat",
+        libc::SYS_openat,
+        &[&[without(2, CREATING)], &[without(3, SET_ID)]],
+        libc::EPERM,
+        "opens a path below a directory; no set-id file is made",
+    ),
     allow("newfstatat", libc::SYS_newfstatat, "looks at a path"),
     allow("statx", libc::SYS_statx, "looks at a path in detail"),
     allow("sendfile", libc::SYS_sendfile, "copies between descriptors"),
@@ -130,6 +184,14 @@ pub(super) const RULES: &[Rule] = &[
     ),
 ];
 
+pub(super) const OPENAT2: &[Rule] =
+    &[allow("openat2", libc::SYS_openat2, "opens a path that must not lead out of a directory")];
+
+/// Set-user-id and set-group-id. They do nothing inside, and in a directory that was given to the sandbox they would be
+/// there for others to use, when the sandbox is long gone: the files are its owner's.
+const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
+/// The flags with which opening makes a file (`__O_TMPFILE` without the bit that means a directory).
+const CREATING: u32 = libc::O_CREAT as u32 | (libc::O_TMPFILE & !libc::O_DIRECTORY) as u32;
 const TIOCSTI: u32 = libc::TIOCSTI as u32;
 const TIOCLINUX: u32 = 0x541c;
 const TIOCCONS: u32 = 0x541d;

@@ -1,7 +1,7 @@
 //! The compiled tree against the list that it comes from.
 
 use super::*;
-use crate::seccomp::policy::rules;
+use crate::seccomp::policy::{Audience, rules};
 
 fn call(number: u32, arguments: [u64; 6]) -> Call {
     Call { architecture: ARCHITECTURE, number, arguments }
@@ -32,7 +32,7 @@ fn reference(rules: &[Rule], call: &Call) -> Answer {
 /// Every value that some condition compares with, and its neighbours.
 fn interesting_values() -> Vec<u64> {
     let mut values = vec![0, u64::MAX, 0x1_0000_5412];
-    for rule in rules() {
+    for rule in rules(Audience::Everyone) {
         let Verdict::AllowIf { any_of, .. } = rule.verdict else { continue };
         for condition in any_of.concat() {
             let (Comparison::Is(value) | Comparison::IsNot(value)) = condition.comparison;
@@ -52,7 +52,7 @@ fn random_calls(count: usize) -> impl Iterator<Item = Call> {
         state
     };
     let interesting = interesting_values();
-    let rules = rules();
+    let rules = rules(Audience::Everyone);
     let conditional: Vec<u32> = rules
         .iter()
         .filter(|rule| matches!(rule.verdict, Verdict::AllowIf { .. }))
@@ -85,7 +85,7 @@ fn random_calls(count: usize) -> impl Iterator<Item = Call> {
 
 #[test]
 fn the_tree_answers_like_the_list_for_a_million_calls() {
-    let rules = rules();
+    let rules = rules(Audience::Everyone);
     let program = Program::compile(&rules);
     for call in random_calls(1_000_000) {
         assert_eq!(program.evaluate(&call), Some(reference(&rules, &call)), "{call:?}");
@@ -94,13 +94,15 @@ fn the_tree_answers_like_the_list_for_a_million_calls() {
 
 #[test]
 fn what_was_compiled_beforehand_is_this_policy() {
-    assert_eq!(Program::compile(&rules()).instructions(), crate::seccomp::compiled::FILTER);
+    for audience in [Audience::Everyone, Audience::Runner] {
+        assert_eq!(Program::compile(&rules(audience)).instructions(), crate::seccomp::filter(audience));
+    }
 }
 
 #[test]
 fn every_instruction_is_reached_by_some_call() {
     // An unreachable instruction would be a rule that does not hold.
-    let program = Program::compile(&rules());
+    let program = Program::compile(&rules(Audience::Everyone));
     let mut reached = vec![false; program.0.len()];
     for call in random_calls(1_000_000) {
         program.walk(&call, |index| reached[index] = true);
@@ -110,7 +112,7 @@ fn every_instruction_is_reached_by_some_call() {
 
 #[test]
 fn terminal_input_is_refused_with_high_bits_set_too() {
-    let program = Program::compile(&rules());
+    let program = Program::compile(&rules(Audience::Everyone));
     let ioctl = u32::try_from(libc::SYS_ioctl).unwrap();
     for request in [0x5412, 0x541c, 0x1_0000_5412, 0xffff_ffff_0000_541c] {
         let answer = program.evaluate(&call(ioctl, [0, request, 0, 0, 0, 0]));
