@@ -3,14 +3,16 @@
 //! It is a copy of the launching process, so it never returns into what that process was doing. When it ends, the
 //! kernel kills every process of its PID namespace; when the host ends, the kernel kills it.
 
+mod connector;
 mod payload;
 
 use crate::kernel;
 use crate::plan::{Plan, Stdio};
 use crate::report::Report;
-use crate::seccomp::program::Instruction;
+use crate::seccomp::Filters;
 use crate::stage::Stage;
 use crate::walls::{About, Fault, devices, identity, landlock, privileges, root, sources, worker::Worker};
+use connector::Connector;
 use payload::Payload;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -20,8 +22,8 @@ use std::io::IoSlice;
 /// What the child needs of its parent.
 pub(crate) struct Birth<'a> {
     pub(crate) plan: &'a Plan,
-    /// The compiled system call filter.
-    pub(crate) filter: &'a [Instruction],
+    /// The compiled system call filters.
+    pub(crate) filters: &'a Filters,
     /// The socket to the host.
     pub(crate) control: BorrowedFd<'a>,
 }
@@ -41,10 +43,13 @@ pub(crate) fn run(birth: &Birth<'_>) -> ! {
     let mut progress = Progress { stage: Stage::Clone, marks: Vec::with_capacity(Stage::ALL.len()) };
     progress.pass(Stage::Identity);
     let code = match build(birth, &mut progress) {
-        Ok(program) => {
-            // Everything that was open for building is closed by now; only the control socket stays.
-            kernel::close_all_but(birth.control);
-            reap_until_end(birth.control, program)
+        Ok(started) => {
+            // Everything that was open for building is closed by now; only these stay.
+            let mut kept = vec![birth.control, started.children.as_fd()];
+            kept.extend(started.connector.as_ref().map(Connector::listener));
+            kept.extend(started.hidden.as_ref().map(AsFd::as_fd));
+            kernel::close_all_but(&mut kept);
+            watch_until_end(birth.control, &started)
         }
         Err(Fault { subject, errno }) => {
             send(birth.control, &Report::Failed { stage: progress.stage, errno, subject }, &[]);
@@ -78,8 +83,18 @@ pub(crate) fn now_in_nanoseconds() -> u64 {
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
-/// Puts everything up and starts the program; returns its process id.
-fn build(birth: &Birth<'_>, progress: &mut Progress) -> Result<i32, Fault> {
+/// A program that runs, and what PID 1 needs to look after it.
+struct Started {
+    program: i32,
+    /// Readable when a child has ended.
+    children: OwnedFd,
+    connector: Option<Connector>,
+    /// The mount namespace that holds the root, if PID 1 has left it.
+    hidden: Option<OwnedFd>,
+}
+
+/// Puts everything up and starts the program.
+fn build(birth: &Birth<'_>, progress: &mut Progress) -> Result<Started, Fault> {
     let plan = birth.plan;
     let mut worker = Worker::begin()?;
     kernel::wipe_arguments_and_environment(c"belljar-init");
@@ -100,6 +115,11 @@ fn build(birth: &Birth<'_>, progress: &mut Progress) -> Result<i32, Fault> {
     progress.pass(Stage::Network);
     worker.enter_network(&plan.hostname)?;
     worker.take_off_old_root()?;
+    // Only now, or the copied namespace would hold the old root for ever.
+    let (mut worker, hidden) = match plan.hides_mounts {
+        true => worker.finish().and_then(|()| root::hide_mounts()).map(|hidden| (None, Some(hidden)))?,
+        false => (Some(worker), None),
+    };
     progress.pass(Stage::Limits);
     privileges::limit(plan.limits)?;
     progress.pass(Stage::Terminal);
@@ -108,19 +128,25 @@ fn build(birth: &Birth<'_>, progress: &mut Progress) -> Result<i32, Fault> {
     progress.pass(Stage::Landlock);
     let (rules, landlock_abi) = landlock::rules(&plan.writable)?;
     let mut payload = Payload::new(&plan.command, stdio, rules, terminal.is_some());
+    let answering =
+        birth.filters.guard.as_ref().map(|guard| payload.guard(guard.instructions())).transpose()?;
     progress.pass(Stage::Privileges);
     privileges::drop_all()?;
     progress.pass(Stage::Seccomp);
-    kernel::install_filter(birth.filter).about("filter")?;
+    kernel::install_filter(&birth.filters.policy).about("filter")?;
     // No program starts before the last wall stands, and nothing but PID 1 is there when it does.
-    worker.finish()?;
+    worker.take().map_or(Ok(()), Worker::finish)?;
     progress.pass(Stage::Exec);
+    // The program's children are not PID 1's to hear of, but its own end is, and must not be missed.
+    let children = kernel::children_descriptor().about("signals")?;
     let program = payload.start()?;
+    let connector = answering.map(|socket| payload::receive_guard(&socket).and_then(Connector::new));
+    let connector = connector.transpose().about("guard")?;
     progress.pass(Stage::Exec);
     let marks = std::mem::take(&mut progress.marks);
     let descriptors: Vec<BorrowedFd<'_>> = exported.iter().chain(&terminal).map(AsFd::as_fd).collect();
     send(birth.control, &Report::Started { marks, landlock_abi }, &descriptors);
-    Ok(program)
+    Ok(Started { program, children, connector, hidden })
 }
 
 fn die_with_host(control: BorrowedFd<'_>) -> Result<(), Fault> {
@@ -159,23 +185,41 @@ fn export(inside: &str) -> Result<OwnedFd, Fault> {
     openat(CWD, format!("/{inside}"), flags, Mode::empty()).about(inside)
 }
 
-/// Waits for whatever ends, until the program has. Then ends everything else, and only then says so: who hears it
-/// knows that nothing of the sandbox runs any more.
-fn reap_until_end(control: BorrowedFd<'_>, program: i32) -> i32 {
+/// Looks after the sandbox until the program has ended. Then ends everything else, and only then says so: who hears
+/// it knows that nothing of the sandbox runs any more.
+fn watch_until_end(control: BorrowedFd<'_>, started: &Started) -> i32 {
     let mut ended = None;
     loop {
-        match kernel::wait_any() {
-            Ok(reaped) if reaped.pid == program => {
+        match kernel::reap() {
+            Ok(Some(reaped)) if reaped.pid == started.program => {
                 ended = Some(reaped.status);
                 kernel::kill_all_others();
             }
-            Ok(_) | Err(Errno::INTR) => {}
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => wait_for_something(started),
             Err(_) => break,
         }
     }
     let Some(status) = ended else { return 1 };
     send(control, &Report::Ended { status, usage: kernel::usage_of_children() }, &[]);
     0
+}
+
+/// Waits for a child to end, or for a question, which is answered.
+fn wait_for_something(Started { children, connector, .. }: &Started) {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let mut watched = vec![PollFd::new(children, PollFlags::IN)];
+    watched.extend(connector.as_ref().map(|one| PollFd::from_borrowed_fd(one.listener(), PollFlags::IN)));
+    if poll(&mut watched, None).is_err() {
+        return;
+    }
+    let is_asked = watched.get(1).is_some_and(|listener| listener.revents().contains(PollFlags::IN));
+    // What it says about who ended is of no interest: `reap` asks for that.
+    let mut signals = [0; 1024];
+    let _ = rustix::io::read(children, &mut signals);
+    if let (Some(connector), true) = (connector, is_asked) {
+        connector.answer_one();
+    }
 }
 
 fn send(control: BorrowedFd<'_>, report: &Report, descriptors: &[BorrowedFd<'_>]) {

@@ -225,14 +225,18 @@ pub(crate) fn close_from(first: libc::c_uint) {
     unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) };
 }
 
-/// Closes every descriptor but one.
-pub(crate) fn close_all_but(kept: BorrowedFd<'_>) {
-    let kept = kept.as_raw_fd().cast_unsigned();
-    if kept > 0 {
-        // SAFETY: as in `close_from`; init forgets all descriptors but the one it keeps.
-        unsafe { libc::syscall(libc::SYS_close_range, 0, kept - 1, 0) };
+/// Closes every descriptor but these.
+pub(crate) fn close_all_but(kept: &mut [BorrowedFd<'_>]) {
+    kept.sort_unstable_by_key(AsRawFd::as_raw_fd);
+    let mut first = 0;
+    for kept in kept.iter().map(|kept| kept.as_raw_fd().cast_unsigned()) {
+        if first < kept {
+            // SAFETY: as in `close_from`; init forgets all descriptors but those that it keeps.
+            unsafe { libc::syscall(libc::SYS_close_range, first, kept - 1, 0) };
+        }
+        first = kept + 1;
     }
-    close_from(kept + 1);
+    close_from(first);
 }
 
 /// Sets attributes of a mount and of all below it.
@@ -274,12 +278,121 @@ fn mount_setattr(mount: BorrowedFd<'_>, request: &libc::mount_attr, recursive: b
 
 /// Puts the system call filter up for this thread and all that come from it.
 pub(crate) fn install_filter(program: &[Instruction]) -> Result<(), Errno> {
+    set_filter(program, 0).map(drop)
+}
+
+fn set_filter(program: &[Instruction], flags: libc::c_ulong) -> Result<libc::c_long, Errno> {
     const SET_MODE_FILTER: libc::c_uint = 1;
     let length = u16::try_from(program.len()).map_err(|_| Errno::TOOBIG)?;
     let filter =
         libc::sock_fprog { len: length, filter: program.as_ptr().cast::<libc::sock_filter>().cast_mut() };
     // SAFETY: `Instruction` has the layout of sock_filter; the kernel only reads, and copies before it returns.
-    check(unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, 0, &raw const filter) }).map(drop)
+    check(unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, flags, &raw const filter) })
+}
+
+/// Puts a filter up whose questions come to the descriptor that this returns.
+pub(crate) fn install_guard(program: &[Instruction]) -> Result<OwnedFd, Errno> {
+    let listening = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    // A caller that waits for its answer is not called away by signals, so no question is asked twice. Older kernels
+    // than 5.19 don't know that.
+    match set_filter(program, listening | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV) {
+        Err(Errno::INVAL) => set_filter(program, listening),
+        set => set,
+    }
+    // SAFETY: the kernel has just made this descriptor, and nobody else has it.
+    .map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
+}
+
+/// A question of a guarded process.
+pub(crate) struct Question {
+    pub(crate) id: u64,
+    /// The thread that asks.
+    pub(crate) thread: i32,
+    pub(crate) arguments: [u64; 6],
+}
+
+/// Takes the next question.
+pub(crate) fn take_question(listener: BorrowedFd<'_>) -> Result<Question, Errno> {
+    // SAFETY: all-zero is a valid seccomp_notif, and what the kernel wants before it fills it.
+    let mut request: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+    // SAFETY: the request is what this call fills, and lives until it returns.
+    let taken =
+        unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut request) };
+    check(taken.into())?;
+    Ok(Question { id: request.id, thread: request.pid.cast_signed(), arguments: request.data.args })
+}
+
+/// Whether whoever asked still waits, so that its thread id has not become another's.
+pub(crate) fn is_still_asked(listener: BorrowedFd<'_>, id: u64) -> bool {
+    // SAFETY: the id is what this call reads, and lives until it returns.
+    let valid =
+        unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id) };
+    valid == 0
+}
+
+/// Gives the answer: what the call returns to whoever made it.
+pub(crate) fn answer_question(listener: BorrowedFd<'_>, id: u64, answer: Result<(), Errno>) {
+    let error = answer.err().map_or(0, |errno| -errno.raw_os_error());
+    let response = libc::seccomp_notif_resp { id, val: 0, error, flags: 0 };
+    // SAFETY: the response is what this call reads, and lives until it returns. If whoever asked is gone, nothing is
+    // left to be done.
+    unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const response) };
+}
+
+/// Takes a copy of a descriptor of the thread's process.
+pub(crate) fn take_descriptor(thread: i32, descriptor: i32) -> Result<OwnedFd, Errno> {
+    const PIDFD_THREAD: libc::c_uint = libc::O_EXCL as libc::c_uint;
+    // SAFETY: takes numbers only.
+    let open = |flags: libc::c_uint| check(unsafe { libc::syscall(libc::SYS_pidfd_open, thread, flags) });
+    // Kernels before 6.9 have descriptors for the first thread of a process only.
+    let pidfd = match open(PIDFD_THREAD) {
+        Err(Errno::INVAL) => open(0),
+        opened => opened,
+    }?;
+    // SAFETY: the kernel has just made this descriptor, and nobody else has it.
+    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd as i32) };
+    // SAFETY: takes numbers only.
+    let taken = unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), descriptor, 0) };
+    // SAFETY: as above.
+    check(taken).map(|taken| unsafe { OwnedFd::from_raw_fd(taken as i32) })
+}
+
+/// Connects a socket to an address given as bytes.
+pub(crate) fn connect(socket: BorrowedFd<'_>, address: &[u8]) -> Result<(), Errno> {
+    let length = libc::socklen_t::try_from(address.len()).map_err(|_| Errno::INVAL)?;
+    // SAFETY: the kernel reads `length` bytes, which are there.
+    let connected = unsafe { libc::connect(socket.as_raw_fd(), address.as_ptr().cast(), length) };
+    check(connected.into()).map(drop)
+}
+
+/// Forks. Returns the child's id, or nothing in the child.
+///
+/// # Safety
+/// As for [`clone_into`].
+pub(crate) unsafe fn fork() -> Result<Option<i32>, Errno> {
+    // SAFETY: as promised.
+    let pid = check(unsafe { libc::fork() }.into())?;
+    Ok((pid != 0).then_some(pid as i32))
+}
+
+/// Moves this process to a copy of its mount namespace.
+pub(crate) fn leave_mount_namespace() -> Result<(), Errno> {
+    // SAFETY: leaves descriptors as they are; only namespaces change.
+    unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS) }
+}
+
+/// Has ended children make a descriptor readable instead of interrupting.
+pub(crate) fn children_descriptor() -> Result<OwnedFd, Errno> {
+    // SAFETY: the set lives until the calls return; nothing but this process's own mask is changed.
+    let descriptor = unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+        libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
+    };
+    // SAFETY: the kernel has just made this descriptor, and nobody else has it.
+    check(descriptor.into()).map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
 }
 
 /// Enters a Landlock domain.
@@ -318,12 +431,13 @@ pub(crate) fn bring_loopback_up() -> Result<(), Errno> {
     unsafe { ioctl(&socket, Setter::<{ libc::SIOCSIFFLAGS as rustix::ioctl::Opcode }, _>::new(request)) }
 }
 
-/// Waits for any child.
-pub(crate) fn wait_any() -> Result<Reaped, Errno> {
+/// Takes a child that has ended; nothing if none has.
+pub(crate) fn reap() -> Result<Option<Reaped>, Errno> {
     let mut status = 0;
     // SAFETY: the status is a plain integer that outlives the call; no usage is asked for.
-    let pid = unsafe { libc::wait4(-1, &raw mut status, 0, std::ptr::null_mut()) };
-    check(pid.into()).map(|pid| Reaped { pid: pid as i32, status })
+    let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, std::ptr::null_mut()) };
+    let pid = check(pid.into())?;
+    Ok((pid != 0).then_some(Reaped { pid: pid as i32, status }))
 }
 
 /// What all children waited for have used, and theirs.

@@ -5,7 +5,7 @@ use crate::kernel::{self, Cloned};
 use crate::plan::{Plan, wire};
 use crate::report::{MAX_BYTES, Report};
 use crate::sealed::Sealed;
-use crate::seccomp::filter;
+use crate::seccomp::Filters;
 use crate::stage::{Stage, Timings};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -89,13 +89,14 @@ pub fn launch(plan: &Plan) -> Result<Launched, LaunchError> {
         return Err(LaunchError::Threads { count });
     }
     let (ours, theirs) = control_sockets().map_err(|source| LaunchError::Control { source })?;
+    let filters = Filters::new(plan.audience, plan.is_guarded);
     let begun = now_in_nanoseconds();
     let became = Became::user_of(plan).map_err(|source| LaunchError::Clone { source })?;
     // SAFETY: this is the only thread, as counted above.
     let cloned = unsafe { kernel::clone_into(NAMESPACES) };
     let (pid, pidfd) = match cloned {
         Ok(Cloned::Child) => {
-            init::run(&Birth { plan, filter: filter(plan.audience), control: theirs.as_fd() });
+            init::run(&Birth { plan, filters: &filters, control: theirs.as_fd() });
         }
         Ok(Cloned::Parent { pid, pidfd }) => (pid, pidfd),
         Err(source) => return Err(LaunchError::Clone { source }),

@@ -32,6 +32,11 @@ pub struct Plan {
     pub limits: Limits,
     /// Which system calls may be made.
     pub audience: Audience,
+    /// Whether connecting a local socket goes through PID 1: for a sandbox into which a directory is bound that others
+    /// also use.
+    pub is_guarded: bool,
+    /// Whether `/proc/self/mountinfo` is kept from telling what is bound from where: it then tells of no mount at all.
+    pub hides_mounts: bool,
     /// What runs.
     pub command: Command,
     /// Where its input and output go.
@@ -76,6 +81,14 @@ pub enum Entry {
         source: Source,
         /// How.
         access: Access,
+    },
+    /// A directory of the host to look at: files, directories and links can be read; what else is in it (sockets in
+    /// which somebody listens, pipes, devices) is a name without anything behind it.
+    View {
+        /// Where.
+        inside: String,
+        /// The directory.
+        source: Source,
     },
     /// A directory of the host whose changes go elsewhere.
     Overlay {

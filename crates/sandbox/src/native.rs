@@ -82,6 +82,8 @@ fn start_by(
         exported: spec.job.as_ref().map(|_| "workspace".to_owned()),
         hostname: "belljar".to_owned(),
         limits: Limits::default(),
+        is_guarded: matches!(spec.workspace, Workspace::Direct(_)),
+        hides_mounts: names_host_paths(spec),
         // What runs a job is the runner, and nothing else is.
         audience: if spec.job.is_some() { Audience::Runner } else { Audience::Everyone },
         command: command(spec, program, has_terminal)?,
@@ -114,7 +116,7 @@ fn root(spec: &SandboxSpec, identity: &identity::Chosen) -> Result<Vec<Entry>, S
     }
     root.extend(spec.unlisted_scratch.as_deref().map(scratch));
     for lent in &spec.lent {
-        root.push(bind(&lent.inside, &lent.path, Access::ReadOnly, identity)?);
+        root.push(view(&lent.inside, &lent.path, identity)?);
     }
     Ok(root)
 }
@@ -128,11 +130,27 @@ fn bind(
     Ok(Entry::Bind { inside: inside.to_owned(), source: lend(path, access, identity)?, access })
 }
 
+/// What is lent is looked at through an overlay, so that no service that listens in it is reached. A file has no such
+/// thing in it.
+fn view(inside: &str, path: &HostPath, identity: &identity::Chosen) -> Result<Entry, StartError> {
+    if !path.is_directory() {
+        return bind(inside, path, Access::ReadOnly, identity);
+    }
+    Ok(Entry::View { inside: inside.to_owned(), source: lend(path, Access::ReadOnly, identity)? })
+}
+
 fn lend(path: &HostPath, access: Access, chosen: &identity::Chosen) -> Result<Source, StartError> {
     match chosen.maps_files {
         true => Ok(prepare(path, access, chosen.identity)?),
         false => Ok(Source::Path(path.clone())),
     }
+}
+
+/// Whether something is bound whose path on the host is nobody's business inside. Programs and libraries are where they
+/// are on the host anyway, and overlays name no paths.
+fn names_host_paths(spec: &SandboxSpec) -> bool {
+    let is_direct = matches!(spec.workspace, Workspace::Direct(_));
+    is_direct || spec.job.is_some() || spec.lent.iter().any(|lent| !lent.path.is_directory())
 }
 
 fn writable(spec: &SandboxSpec) -> Vec<String> {

@@ -1,11 +1,14 @@
 //! What a sandbox can't do, each with the same attempt made where nothing forbids it.
 
 use crate::BELLJAR;
-use belljar_testkit::job::job;
+use belljar_testkit::job::{job, shell};
 use belljar_testkit::world::World;
 use serde_json::json;
+use std::fs::Permissions;
 use std::net::TcpListener;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::process::Command;
 
 /// Runs the script outside, where it must succeed, and inside, where it must not.
@@ -58,6 +61,107 @@ fn address_families_that_ignore_namespaces_are_refused() {
     only_outside(&world, script);
     let script = "python3 -c \"import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 15)\"";
     only_outside(&world, script);
+}
+
+/// Somebody on the host who listens on a local socket at that path, for everybody to connect to.
+fn listen_on_host(path: &Path) -> UnixListener {
+    let listener = UnixListener::bind(path).unwrap();
+    std::fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    listener
+}
+
+/// Tries every way to name the socket `listening` of the working directory, and prints how many got through.
+const CONNECT_ATTEMPTS: &str = r"
+import os, socket
+through = 0
+os.symlink(os.path.join(os.getcwd(), 'listening'), '/tmp/link-%d' % os.getpid())
+for kind in socket.SOCK_STREAM, socket.SOCK_SEQPACKET:
+    for name in ['listening', './listening', os.path.abspath('listening'), '/proc/self/cwd/listening',
+                 '/proc/self/root' + os.path.abspath('listening'), '/tmp/link-%d' % os.getpid()]:
+        try:
+            socket.socket(socket.AF_UNIX, kind).connect(name)
+            through += 1
+        except OSError:
+            pass
+os.unlink('/tmp/link-%d' % os.getpid())
+print(through)
+";
+
+#[test]
+fn no_local_socket_leads_out_of_what_is_lent_or_given() {
+    World::as_everyone(BELLJAR, |world| {
+        let script = world.write("given/attempts.py", CONNECT_ATTEMPTS);
+        let listener = listen_on_host(&world.path().join("given/listening"));
+        let arrived = || std::iter::from_fn(|| listener.accept().ok()).count();
+        let given = world.path().join("given").display().to_string();
+        for way in [&["--workspace", &given], &["--workspace-copy", &given]] {
+            let ran = world.run(&["exec", way[0], way[1], "--", "python3", "attempts.py"]).succeeded();
+            assert_eq!((ran.stdout.as_str(), arrived()), ("0\n", 0), "{way:?}");
+        }
+        let lent = format!("{given}:/lent");
+        let ran = world.run(&["exec", "--ro", &lent, "--", "sh", "-c", "cd /lent && python3 attempts.py"]);
+        assert_eq!((ran.succeeded().stdout.as_str(), arrived()), ("0\n", 0));
+        // The control: the same where nothing forbids it.
+        let outside = Command::new("python3").arg(script).current_dir(&given).output().unwrap();
+        assert_eq!((outside.stdout.as_slice(), arrived()), (&b"6\n"[..], 6));
+    });
+}
+
+/// Connects in every way that a program does to what it listens on itself, and prints what came through.
+const OWN_SOCKETS: &str = r"
+import multiprocessing, os, socket, threading
+os.chdir('/tmp')
+def through(address, family=socket.AF_UNIX):
+    server = socket.socket(family); server.bind(address); server.listen()
+    client = socket.socket(family); client.settimeout(10); client.connect(server.getsockname())
+    accepted, _ = server.accept(); accepted.send(b'x')
+    return client.recv(1).decode()
+came = [through('/tmp/own'), through('relative'), through('\0abstract'), through(('127.0.0.1', 0), socket.AF_INET)]
+in_thread = threading.Thread(target=lambda: came.append(through('/dev/shm/own'))); in_thread.start(); in_thread.join()
+with multiprocessing.Manager() as manager: came.append(manager.list('x')[0])
+try: socket.create_connection(('127.0.0.1', 1))
+except ConnectionRefusedError: came.append('x')
+print(*came)
+";
+
+#[test]
+fn what_a_sandbox_listens_on_itself_it_reaches() {
+    World::as_everyone(BELLJAR, |world| {
+        world.write("given/own.py", OWN_SOCKETS);
+        for way in ["--workspace", "--workspace-copy"] {
+            let ran = world.run(&["exec", way, "given", "--", "python3", "own.py"]).succeeded();
+            assert_eq!(ran.stdout, "x x x x x x x\n", "{way}");
+        }
+    });
+}
+
+#[test]
+fn nothing_inside_names_a_directory_of_the_host() {
+    World::as_everyone(BELLJAR, |world| {
+        let secret = format!("secret-{}", std::process::id());
+        world.write(&format!("{secret}/file"), "f");
+        let place = world.path().join(&secret).display().to_string();
+        let (lent, file) = (format!("{place}:/lent"), format!("{place}/file:/file"));
+        let script = "cat /proc/self/mountinfo /proc/self/mounts /proc/self/mountstats /proc/1/mountinfo /proc/1/maps \
+                      /proc/self/maps /proc/self/environ; readlink /proc/self/cwd /proc/self/root /proc/self/exe; true";
+        let host = std::fs::canonicalize(world.path()).unwrap().display().to_string();
+        for way in ["--workspace", "--workspace-copy"] {
+            let options = [way, &place, "--ro", &lent, "--ro", &file];
+            let ran = world.run(&[&["exec"], &options[..], &["--", "sh", "-c", script]].concat()).succeeded();
+            assert!(!ran.stdout.contains(&host) && !ran.stdout.contains(&secret), "{way}: {}", ran.stdout);
+            world.write("job.json", job(&json!([shell(script)])).to_string());
+            let ran = world.run(&[&["run", "--json"], &options[..], &["job.json"]].concat()).succeeded();
+            let stdout = ran.json()["steps"][0]["result"]["stdout"].to_string();
+            assert!(!stdout.contains(&host) && !stdout.contains("/runs/"), "{way}: {stdout}");
+        }
+        // The control: a bind mount is named where its namespace is one's own.
+        let control = format!("mount --bind {place} /mnt && cat /proc/self/mountinfo");
+        let mut outside = Command::new("unshare");
+        outside.args(["--user", "--map-root-user", "--mount", "sh", "-c", &control]);
+        let output = String::from_utf8(outside.output().unwrap().stdout).unwrap();
+        assert!(output.contains(&secret), "{output}");
+    });
 }
 
 /// Prints, for each way to a set-id file, the errno that it met; 0 for none. 437 is openat2.

@@ -3,11 +3,18 @@
 
 use crate::kernel;
 use crate::plan::Command;
+use crate::seccomp::program::Instruction;
 use crate::walls::{About, Fault};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::Mode;
 use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
 use std::ffi::{CStr, CString};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 
 /// A program ready to start: whatever needs memory has been made.
@@ -19,8 +26,15 @@ pub(super) struct Payload<'a> {
     stdio: [OwnedFd; 3],
     rules: Option<OwnedFd>,
     has_terminal: bool,
+    guard: Option<Guard<'a>>,
     /// Written by the child, in memory shared with it, when it can't become the program.
     failure: Option<(&'static str, Errno)>,
+}
+
+/// A filter that asks, and where its questions are to go.
+struct Guard<'a> {
+    filter: &'a [Instruction],
+    to_init: OwnedFd,
 }
 
 /// Looked up in when the environment names no `PATH`.
@@ -43,8 +57,18 @@ impl<'a> Payload<'a> {
             stdio,
             rules,
             has_terminal,
+            guard: None,
             failure: None,
         }
+    }
+
+    /// Has the program guarded. Once it has started, what comes out of the socket is where the guard asks.
+    pub(super) fn guard(&mut self, filter: &'a [Instruction]) -> Result<OwnedFd, Fault> {
+        let kind = SocketType::SEQPACKET;
+        let (ours, to_init) =
+            socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).about("guard")?;
+        self.guard = Some(Guard { filter, to_init });
+        Ok(ours)
     }
 
     /// Starts the program; returns its process id.
@@ -78,6 +102,9 @@ impl<'a> Payload<'a> {
         if let Some(rules) = &self.rules {
             kernel::enter_landlock(rules.as_fd()).map_err(step("landlock"))?;
         }
+        if let Some(guard) = &self.guard {
+            guard.put_up().map_err(step("guard"))?;
+        }
         kernel::close_from(3);
         Ok(())
     }
@@ -94,6 +121,34 @@ impl<'a> Payload<'a> {
         }
         answer
     }
+}
+
+// === impl Guard ===
+
+impl Guard<'_> {
+    /// Allocates nothing: the child that calls it shares memory with PID 1.
+    fn put_up(&self) -> Result<(), Errno> {
+        let listener = kernel::install_guard(self.filter)?;
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [listener.as_fd()];
+        ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+        sendmsg(&self.to_init, &[IoSlice::new(b"!")], &mut ancillary, SendFlags::NOSIGNAL).map(drop)
+    }
+}
+
+/// Where the guard of a program that has started asks its questions.
+pub(super) fn receive_guard(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, flags)?;
+    let listener = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    });
+    listener.ok_or(Errno::BADF)
 }
 
 extern "C" fn become_program(payload: &mut Payload<'_>) -> ! {

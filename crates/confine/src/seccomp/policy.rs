@@ -5,6 +5,7 @@
 
 mod denied;
 mod files;
+pub mod guard;
 mod memory;
 mod network;
 mod processes;
@@ -35,6 +36,8 @@ pub enum Verdict {
     Allow,
     /// It fails with that errno.
     Refuse(u16),
+    /// PID 1 makes it in the caller's place, or refuses.
+    Ask,
     /// It reaches the kernel if all conditions of any one group hold; otherwise it fails with `otherwise`.
     AllowIf {
         /// The groups.
@@ -64,7 +67,7 @@ pub enum Comparison {
     IsNot(u32),
 }
 
-/// What happens to calls that no rule names.
+/// What happens to calls that no rule of the policy names.
 pub const UNLISTED: Verdict = Verdict::Refuse(libc::ENOSYS as u16);
 
 /// Whom a policy is for.
@@ -99,11 +102,23 @@ pub fn rules(audience: Audience) -> Vec<Rule> {
     rules
 }
 
+/// The same for a sandbox with a [`guard`]: PID 1 needs one call more, which the guard keeps from all others.
+pub fn rules_under_guard(audience: Audience) -> Vec<Rule> {
+    let mut rules = rules(audience);
+    for rule in &mut rules {
+        if let Some(allowed) = guard::ONLY_PID_1.iter().find(|allowed| allowed.number == rule.number) {
+            *rule = *allowed;
+        }
+    }
+    rules
+}
+
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Allow => f.write_str("allow"),
             Self::Refuse(errno) => write!(f, "errno {errno}"),
+            Self::Ask => f.write_str("ask PID 1"),
             Self::AllowIf { otherwise, .. } => write!(f, "allow on conditions, else errno {otherwise}"),
         }
     }

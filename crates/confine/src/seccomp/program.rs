@@ -6,7 +6,7 @@
 //! number >= middle?      … down to a leaf, which neighbours share: allow, refuse, or look at arguments
 //! ```
 
-use super::policy::{Comparison, Condition, Rule, UNLISTED, Verdict};
+use super::policy::{Comparison, Condition, Rule, Verdict};
 use std::fmt;
 
 /// One instruction, in the kernel's layout (`struct sock_filter`).
@@ -34,6 +34,8 @@ pub enum Answer {
     Allow,
     /// It fails with that errno.
     Errno(u16),
+    /// Another process is asked.
+    Ask,
     /// The whole process is killed.
     KillProcess,
 }
@@ -71,6 +73,7 @@ const OFFSET_ARGUMENTS: u32 = 16;
 
 const RETURN_ALLOW: u32 = 0x7fff_0000;
 const RETURN_ERRNO: u32 = 0x0005_0000;
+const RETURN_ASK: u32 = libc::SECCOMP_RET_USER_NOTIF;
 const RETURN_KILL_PROCESS: u32 = 0x8000_0000;
 
 /// A run of call numbers, from `first` to the next range, with one verdict.
@@ -83,9 +86,9 @@ struct Range {
 // === impl Program ===
 
 impl Program {
-    /// Compiles rules, which must be sorted by number.
-    pub fn compile(rules: &[Rule]) -> Self {
-        let ranges = ranges(rules);
+    /// Compiles rules, which must be sorted by number; `unlisted` is for calls that none of them names.
+    pub fn compile(rules: &[Rule], unlisted: Verdict) -> Self {
+        let ranges = ranges(rules, unlisted);
         let mut program = vec![
             load(OFFSET_ARCHITECTURE),
             jump_if(JUMP_IF_EQUAL, ARCHITECTURE, 1, 0),
@@ -101,6 +104,11 @@ impl Program {
     /// The instructions.
     pub fn instructions(&self) -> &[Instruction] {
         &self.0
+    }
+
+    /// The instructions, for good.
+    pub(super) fn into_instructions(self) -> Vec<Instruction> {
+        self.0
     }
 
     /// What the kernel would answer, worked out by a small interpreter of our own. `None` for a program that the
@@ -166,9 +174,9 @@ impl fmt::Display for Source<'_> {
     }
 }
 
-/// Neighbouring numbers with one verdict become one range; gaps are ranges of [`UNLISTED`].
-fn ranges(rules: &[Rule]) -> Vec<Range> {
-    let mut ranges: Vec<Range> = vec![Range { first: 0, verdict: UNLISTED }];
+/// Neighbouring numbers with one verdict become one range; gaps are ranges of `unlisted`.
+fn ranges(rules: &[Rule], unlisted: Verdict) -> Vec<Range> {
+    let mut ranges: Vec<Range> = vec![Range { first: 0, verdict: unlisted }];
     let mut push = |first: u32, verdict: Verdict| match ranges.last_mut() {
         Some(last) if last.verdict == verdict => {}
         Some(last) if last.first == first => last.verdict = verdict,
@@ -178,7 +186,7 @@ fn ranges(rules: &[Rule]) -> Vec<Range> {
         push(rule.number, rule.verdict);
         let next = rules.get(index + 1).map(|next| next.number);
         if next != Some(rule.number + 1) {
-            push(rule.number + 1, UNLISTED);
+            push(rule.number + 1, unlisted);
         }
     }
     ranges
@@ -245,8 +253,8 @@ enum Target {
 
 impl Tree {
     fn plant(&mut self, ranges: &[Range]) -> Target {
-        if let [] | [_] = ranges {
-            return self.leaf(ranges.first().map_or(UNLISTED, |range| range.verdict));
+        if let [range] = ranges {
+            return self.leaf(range.verdict);
         }
         let (lower, upper) = ranges.split_at(ranges.len() / 2);
         let node = self.nodes.len();
@@ -269,6 +277,7 @@ fn decide(verdict: Verdict) -> Vec<Instruction> {
     match verdict {
         Verdict::Allow => vec![give(RETURN_ALLOW)],
         Verdict::Refuse(errno) => vec![give(RETURN_ERRNO | u32::from(errno))],
+        Verdict::Ask => vec![give(RETURN_ASK)],
         Verdict::AllowIf { any_of, otherwise } => {
             let mut code: Vec<Instruction> = any_of.iter().flat_map(|group| allow_if_all(group)).collect();
             code.push(give(RETURN_ERRNO | u32::from(otherwise)));
@@ -319,6 +328,7 @@ impl Answer {
     fn from_return(value: u32) -> Option<Self> {
         match value & 0xffff_0000 {
             RETURN_ALLOW => Some(Self::Allow),
+            RETURN_ASK => Some(Self::Ask),
             RETURN_ERRNO => Some(Self::Errno((value & 0xffff) as u16)),
             RETURN_KILL_PROCESS => Some(Self::KillProcess),
             _ => None,

@@ -1,9 +1,9 @@
 //! The new root: a small file system in memory that holds what the plan says, read-only in the end, and the old root
 //! gone from sight.
 
-use super::sources::Taken;
+use super::sources::{Changes, Taken};
 use super::{About, Fault};
-use crate::kernel::set_mount_attributes;
+use crate::kernel::{self, set_mount_attributes};
 use crate::plan::{Entry, Plan, Source};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
@@ -19,6 +19,9 @@ use rustix::mount::{
 
 /// Where the new root is put for a moment: directories that every host has, in order of preference.
 const FOOTHOLDS: [&str; 3] = ["/tmp", "/run", "/proc"];
+
+/// An empty directory in the root, for overlays that change nothing.
+const NOTHING: &str = "run/belljar/nothing";
 
 /// Stops mounts from spreading: what happens here from now on is not seen by the host.
 pub(crate) fn cut_propagation() -> Result<(), Fault> {
@@ -51,6 +54,21 @@ pub(crate) fn enter(root: &OwnedFd) -> Result<(), Fault> {
     rustix::process::chdir("/").about("/")?;
     let attributes = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
     set_mount_attributes(root.as_fd(), attributes, false).about("new root")
+}
+
+/// Moves this process to another mount namespace and leaves its root where it was. `/proc/self/mountinfo` tells of the
+/// mounts in one's namespace that lie below one's root: now there are none, and it names no directory of the host that
+/// was bound. The namespace with the root lives as long as what comes back.
+pub(crate) fn hide_mounts() -> Result<OwnedFd, Fault> {
+    let subject = "mount namespace";
+    let place =
+        openat(CWD, c"/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).about("/")?;
+    let namespace = openat(CWD, c"/proc/self/ns/mnt", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    let namespace = namespace.about(subject)?;
+    kernel::leave_mount_namespace().about(subject)?;
+    rustix::process::fchdir(&place).about("/")?;
+    rustix::process::chroot(".").about("/")?;
+    Ok(namespace)
 }
 
 /// Puts `/proc` up: of this PID namespace, and read-only as a whole, so that no setting of the kernel can be written.
@@ -178,43 +196,61 @@ fn make(root: BorrowedFd<'_>, entry: &Entry, taken: Taken) -> Result<(), Fault> 
             let kind = if source.is_directory() { Kind::Directory } else { Kind::File };
             attach(&mount, root, inside, kind)
         }
-        (Entry::Overlay { inside, lower: source, .. }, Taken::Overlay { lower, upper, work }) => {
+        (
+            Entry::View { inside, source } | Entry::Overlay { inside, lower: source, .. },
+            Taken::Overlay { lower, changes },
+        ) => {
             let overlay = match source {
-                Source::Path(_) => overlay(&lower, &upper, &work).about(inside)?,
-                Source::Mount { .. } => overlay_on_mount(root, &lower, &upper, &work).about(inside)?,
+                Source::Path(_) => overlay(root, &lower, changes.as_ref()).about(inside)?,
+                Source::Mount { .. } => overlay_on_mount(root, &lower, changes.as_ref()).about(inside)?,
             };
             attach(&overlay, root, inside, Kind::Directory)
         }
-        (Entry::Bind { inside, .. } | Entry::Overlay { inside, .. }, _) => Err(Errno::INVAL).about(inside),
+        (Entry::Bind { inside, .. } | Entry::View { inside, .. } | Entry::Overlay { inside, .. }, _) => {
+            Err(Errno::INVAL).about(inside)
+        }
     }
 }
 
 /// The layers are given by descriptor, so that neither a race nor `/proc/self/mountinfo` has a path of the host's.
-fn overlay(lower: &OwnedFd, upper: &OwnedFd, work: &OwnedFd) -> Result<OwnedFd, Errno> {
+fn overlay(root: BorrowedFd<'_>, lower: &OwnedFd, changes: Option<&Changes>) -> Result<OwnedFd, Errno> {
     let path = |directory: &OwnedFd| format!("/proc/self/fd/{}", directory.as_raw_fd());
     let context = fsopen(c"overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&context, c"source", c"belljar")?;
-    fsconfig_set_string(&context, c"lowerdir", path(lower))?;
-    fsconfig_set_string(&context, c"upperdir", path(upper))?;
-    fsconfig_set_string(&context, c"workdir", path(work))?;
+    let mut attributes = restrictive();
+    // Kept open until the overlay is made.
+    let _nothing = match changes {
+        Some(Changes { upper, work }) => {
+            fsconfig_set_string(&context, c"lowerdir", path(lower))?;
+            fsconfig_set_string(&context, c"upperdir", path(upper))?;
+            fsconfig_set_string(&context, c"workdir", path(work))?;
+            None
+        }
+        None => {
+            // An overlay without changes needs two layers; the second is a directory with nothing in it.
+            let nothing = directory(root, NOTHING)?;
+            fsconfig_set_string(&context, c"lowerdir", format!("{}:{}", path(lower), path(&nothing)))?;
+            attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+            Some(nothing)
+        }
+    };
     // Without privileges on the host, the overlay keeps its notes in attributes that a user may write.
     fsconfig_set_flag(&context, c"userxattr")?;
     fsconfig_create(&context)?;
-    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, restrictive())
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
 /// A prepared mount must be part of this mount namespace while the overlay takes its own copy of it.
 fn overlay_on_mount(
     root: BorrowedFd<'_>,
     lower: &OwnedFd,
-    upper: &OwnedFd,
-    work: &OwnedFd,
+    changes: Option<&Changes>,
 ) -> Result<OwnedFd, Errno> {
     // `build` has made the root the working directory.
     const STAGING: &str = ".lower";
     mkdirat(root, STAGING, Mode::RWXU)?;
     move_mount(lower, c"", root, STAGING, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
-    let overlay = overlay(lower, upper, work);
+    let overlay = overlay(root, lower, changes);
     unmount(STAGING, UnmountFlags::DETACH)?;
     unlinkat(root, STAGING, AtFlags::REMOVEDIR)?;
     overlay

@@ -14,8 +14,14 @@ pub(crate) enum Taken {
     Nothing,
     /// A mount, not yet anywhere.
     Mount(OwnedFd),
-    /// The directories of an overlay; `lower` as a mount if it was prepared by the host.
-    Overlay { lower: OwnedFd, upper: OwnedFd, work: OwnedFd },
+    /// The directories of an overlay; the lower one as a mount if it was prepared by the host.
+    Overlay { lower: OwnedFd, changes: Option<Changes> },
+}
+
+/// Where the changes to an overlay go.
+pub(crate) struct Changes {
+    pub(crate) upper: OwnedFd,
+    pub(crate) work: OwnedFd,
 }
 
 /// Takes what the entries need, in their order. Must happen before the new root covers anything of the old one.
@@ -33,15 +39,19 @@ fn take_one(entry: &Entry) -> Result<Taken, Fault> {
             Ok(Taken::Mount(mount))
         }
         Entry::Bind { source: Source::Mount { mount, .. }, .. } => copy(mount).map(Taken::Mount),
-        Entry::Overlay { lower, upper, work, .. } => Ok(Taken::Overlay {
-            lower: match lower {
-                Source::Path(path) => open(path)?,
-                Source::Mount { mount, .. } => copy(mount)?,
-            },
-            upper: open(upper)?,
-            work: open(work)?,
-        }),
+        Entry::View { source, .. } => Ok(Taken::Overlay { lower: layer(source)?, changes: None }),
+        Entry::Overlay { lower, upper, work, .. } => {
+            let changes = Changes { upper: open(upper)?, work: open(work)? };
+            Ok(Taken::Overlay { lower: layer(lower)?, changes: Some(changes) })
+        }
         Entry::Symlink { .. } | Entry::File { .. } | Entry::Scratch { .. } => Ok(Taken::Nothing),
+    }
+}
+
+fn layer(source: &Source) -> Result<OwnedFd, Fault> {
+    match source {
+        Source::Path(path) => open(path),
+        Source::Mount { mount, .. } => copy(mount),
     }
 }
 

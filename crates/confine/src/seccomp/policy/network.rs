@@ -49,14 +49,14 @@ pub(super) const RULES: &[Rule] = &[
     allow("recvmmsg", libc::SYS_recvmmsg, "receives several"),
 ];
 
-const AF_UNIX: u32 = libc::AF_UNIX as u32;
+pub(super) const AF_UNIX: u32 = libc::AF_UNIX as u32;
 const AF_INET: u32 = libc::AF_INET as u32;
 const AF_INET6: u32 = libc::AF_INET6 as u32;
 const AF_NETLINK: u32 = libc::AF_NETLINK as u32;
 const TCP: u32 = libc::IPPROTO_TCP as u32;
 const UDP: u32 = libc::IPPROTO_UDP as u32;
 const NETLINK_ROUTE: u32 = libc::NETLINK_ROUTE as u32;
-const SOCK_STREAM: u32 = libc::SOCK_STREAM as u32;
+pub(super) const SOCK_STREAM: u32 = libc::SOCK_STREAM as u32;
 const SOCK_DGRAM: u32 = libc::SOCK_DGRAM as u32;
 /// The type is the low four bits; above them stand flags such as `SOCK_CLOEXEC`.
-const SOCKET_TYPE: u32 = 0xf;
+pub(super) const SOCKET_TYPE: u32 = 0xf;

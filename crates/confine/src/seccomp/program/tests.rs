@@ -1,7 +1,7 @@
 //! The compiled tree against the list that it comes from.
 
 use super::*;
-use crate::seccomp::policy::{Audience, rules};
+use crate::seccomp::policy::{Audience, UNLISTED, guard, rules, rules_under_guard};
 
 fn call(number: u32, arguments: [u64; 6]) -> Call {
     Call { architecture: ARCHITECTURE, number, arguments }
@@ -22,6 +22,7 @@ fn reference(rules: &[Rule], call: &Call) -> Answer {
     match verdict {
         Verdict::Allow => Answer::Allow,
         Verdict::Refuse(errno) => Answer::Errno(errno),
+        Verdict::Ask => Answer::Ask,
         Verdict::AllowIf { any_of, .. } if any_of.iter().any(|group| group.iter().all(holds)) => {
             Answer::Allow
         }
@@ -86,7 +87,7 @@ fn random_calls(count: usize) -> impl Iterator<Item = Call> {
 #[test]
 fn the_tree_answers_like_the_list_for_a_million_calls() {
     let rules = rules(Audience::Everyone);
-    let program = Program::compile(&rules);
+    let program = Program::compile(&rules, UNLISTED);
     for call in random_calls(1_000_000) {
         assert_eq!(program.evaluate(&call), Some(reference(&rules, &call)), "{call:?}");
     }
@@ -95,14 +96,17 @@ fn the_tree_answers_like_the_list_for_a_million_calls() {
 #[test]
 fn what_was_compiled_beforehand_is_this_policy() {
     for audience in [Audience::Everyone, Audience::Runner] {
-        assert_eq!(Program::compile(&rules(audience)).instructions(), crate::seccomp::filter(audience));
+        assert_eq!(
+            Program::compile(&rules(audience), UNLISTED).instructions(),
+            crate::seccomp::compiled(audience)
+        );
     }
 }
 
 #[test]
 fn every_instruction_is_reached_by_some_call() {
     // An unreachable instruction would be a rule that does not hold.
-    let program = Program::compile(&rules(Audience::Everyone));
+    let program = Program::compile(&rules(Audience::Everyone), UNLISTED);
     let mut reached = vec![false; program.0.len()];
     for call in random_calls(1_000_000) {
         program.walk(&call, |index| reached[index] = true);
@@ -112,11 +116,34 @@ fn every_instruction_is_reached_by_some_call() {
 
 #[test]
 fn terminal_input_is_refused_with_high_bits_set_too() {
-    let program = Program::compile(&rules(Audience::Everyone));
+    let program = Program::compile(&rules(Audience::Everyone), UNLISTED);
     let ioctl = u32::try_from(libc::SYS_ioctl).unwrap();
     for request in [0x5412, 0x541c, 0x1_0000_5412, 0xffff_ffff_0000_541c] {
         let answer = program.evaluate(&call(ioctl, [0, request, 0, 0, 0, 0]));
         assert_eq!(answer, Some(Answer::Errno(libc::EPERM as u16)), "{request:#x}");
     }
     assert_eq!(program.evaluate(&call(ioctl, [0, 0x5401, 0, 0, 0, 0])), Some(Answer::Allow));
+}
+
+#[test]
+fn the_guard_asks_for_every_connect_and_takes_back_what_pid_1_was_given() {
+    let policy = Program::compile(&rules_under_guard(Audience::Everyone), UNLISTED);
+    let guard = Program::compile(guard::RULES, Verdict::Allow);
+    let number = |call: libc::c_long| u32::try_from(call).unwrap();
+    let answers = |call: Call| (policy.evaluate(&call).unwrap(), guard.evaluate(&call).unwrap());
+    let eperm = Answer::Errno(libc::EPERM as u16);
+    assert_eq!(answers(call(number(libc::SYS_connect), [3, 0, 16, 0, 0, 0])), (Answer::Allow, Answer::Ask));
+    assert_eq!(answers(call(number(libc::SYS_pidfd_getfd), [0; 6])), (Answer::Allow, eperm));
+    assert_eq!(answers(call(number(libc::SYS_read), [0; 6])), (Answer::Allow, Answer::Allow));
+    let kinds = [libc::SOCK_STREAM, libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_SEQPACKET];
+    let unsupported = Answer::Errno(libc::EPROTONOSUPPORT as u16);
+    for (kind, expected) in kinds.into_iter().zip([Answer::Allow, unsupported, unsupported, Answer::Allow]) {
+        for pair in [libc::SYS_socket, libc::SYS_socketpair] {
+            let kind = (kind | libc::SOCK_CLOEXEC) as u64;
+            let unix = call(number(pair), [libc::AF_UNIX as u64, kind, 0, 0, 0, 0]);
+            assert_eq!(guard.evaluate(&unix), Some(expected));
+        }
+    }
+    let inet = call(number(libc::SYS_socket), [libc::AF_INET as u64, libc::SOCK_DGRAM as u64, 0, 0, 0, 0]);
+    assert_eq!(guard.evaluate(&inet), Some(Answer::Allow));
 }

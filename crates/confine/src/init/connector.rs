@@ -1,0 +1,126 @@
+//! Connects sockets in the place of guarded processes ([`crate::seccomp::policy::guard`]).
+//!
+//! Everything that the caller could change while it waits is taken once, before anything is decided: the socket
+//! itself, the address, the directory that a relative path begins in. A path is opened, and what was opened is
+//! connected to, so that no name leads anywhere else in between.
+//!
+//! Local sockets are connected to if they lie in the sandbox's own memory. In a directory of the host a socket may be
+//! anybody's, and no path tells whose.
+
+use crate::kernel::{self, Question};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
+use rustix::io::Errno;
+use rustix::net::AddressFamily;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Answers the questions of one sandbox.
+pub(super) struct Connector {
+    listener: OwnedFd,
+    /// The device of the sandbox's own memory.
+    own_memory: u64,
+}
+
+/// What one `connect` is about.
+struct Connection {
+    socket: OwnedFd,
+    address: Vec<u8>,
+    /// Where a relative path begins.
+    directory: OwnedFd,
+}
+
+/// The longest address that any family has (`sockaddr_storage`).
+const LONGEST_ADDRESS: u64 = 128;
+
+/// How long the family at the beginning of an address is, and where a path begins.
+const FAMILY_BYTES: usize = 2;
+
+// === impl Connector ===
+
+impl Connector {
+    pub(super) fn new(listener: OwnedFd) -> Result<Self, Errno> {
+        let root = openat(CWD, c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Self { listener, own_memory: fstat(&root)?.st_dev })
+    }
+
+    /// Where questions come in.
+    pub(super) fn listener(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+
+    /// Answers one question, in a process of its own: connecting may take its time.
+    pub(super) fn answer_one(&self) {
+        // Whoever asked may be gone already.
+        let Ok(question) = kernel::take_question(self.listener()) else { return };
+        let taken = Connection::take(&question);
+        if !kernel::is_still_asked(self.listener(), question.id) {
+            return;
+        }
+        let answer = match taken {
+            // SAFETY: PID 1 has a single thread.
+            Ok(connection) => match unsafe { kernel::fork() } {
+                Ok(Some(_worker)) => return,
+                Ok(None) => {
+                    kernel::answer_question(self.listener(), question.id, self.connect(&connection));
+                    kernel::exit_now(0)
+                }
+                Err(_) => Err(Errno::AGAIN),
+            },
+            Err(errno) => Err(errno),
+        };
+        kernel::answer_question(self.listener(), question.id, answer);
+    }
+
+    fn connect(&self, connection: &Connection) -> Result<(), Errno> {
+        let Connection { socket, address, directory } = connection;
+        let path = match rustix::net::sockopt::socket_domain(socket)? {
+            AddressFamily::UNIX => address.get(FAMILY_BYTES..).unwrap_or_default(),
+            _ => &[],
+        };
+        // Another family, no name at all, or an abstract name: that belongs to the network namespace.
+        if path.first().is_none_or(|first| *first == 0) {
+            return kernel::connect(socket.as_fd(), address);
+        }
+        let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
+        let path = Path::new(OsStr::from_bytes(path));
+        let found = openat(directory, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let stat = fstat(&found)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
+            return Err(Errno::CONNREFUSED);
+        }
+        if stat.st_dev != self.own_memory {
+            return Err(Errno::ACCESS);
+        }
+        let mut exactly_that = address[..FAMILY_BYTES].to_vec();
+        exactly_that.extend_from_slice(format!("/proc/self/fd/{}\0", found.as_raw_fd()).as_bytes());
+        kernel::connect(socket.as_fd(), &exactly_that)
+    }
+}
+
+// === impl Connection ===
+
+impl Connection {
+    fn take(question: &Question) -> Result<Self, Errno> {
+        let [socket, pointer, length, ..] = question.arguments;
+        // The kernel looks at the low 32 bits of both, too.
+        let (socket, length) = (socket as u32, length as u32);
+        if u64::from(length) > LONGEST_ADDRESS {
+            return Err(Errno::INVAL);
+        }
+        let socket = kernel::take_descriptor(question.thread, socket.cast_signed())?;
+        let memory = open(question.thread, "mem", OFlags::RDONLY)?;
+        let mut address = vec![0; usize::try_from(length).map_err(|_| Errno::INVAL)?];
+        let read = rustix::io::pread(&memory, &mut address[..], pointer).map_err(|_| Errno::FAULT)?;
+        if read != address.len() {
+            return Err(Errno::FAULT);
+        }
+        let directory = open(question.thread, "cwd", OFlags::PATH | OFlags::DIRECTORY)?;
+        Ok(Self { socket, address, directory })
+    }
+}
+
+fn open(thread: i32, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    openat(CWD, format!("/proc/{thread}/{name}"), flags | OFlags::CLOEXEC, Mode::empty())
+}
