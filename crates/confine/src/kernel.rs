@@ -1,19 +1,15 @@
 //! System calls that no safe library offers, each behind a safe function, and the few that can't be made safe.
 
+pub(crate) mod ask;
+mod clone;
+
+pub(crate) use clone::{Beside, Cloned, clone_into, fork, run_beside, run_until_exec};
+
 use crate::seccomp::program::Instruction;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::ffi::CStr;
 use std::time::Duration;
-
-/// What `clone3` returned.
-pub(crate) enum Cloned {
-    /// In the parent: the child's id and a descriptor for it.
-    Parent { pid: i32, pidfd: OwnedFd },
-    /// In the child.
-    Child,
-}
 
 /// A child that has ended.
 pub(crate) struct Reaped {
@@ -41,140 +37,6 @@ fn check(result: libc::c_long) -> Result<libc::c_long, Errno> {
 fn last_errno() -> Errno {
     let error = std::io::Error::last_os_error();
     Errno::from_io_error(&error).unwrap_or(Errno::INVAL)
-}
-
-/// Forks into new namespaces.
-///
-/// # Safety
-/// The process must have one thread only: the child is a copy of that one, and locks held by others would stay held
-/// in it for ever.
-pub(crate) unsafe fn clone_into(namespaces: libc::c_int) -> Result<Cloned, Errno> {
-    let mut pidfd: libc::c_int = -1;
-    // SAFETY: all-zero is a valid clone_args: every field is an integer, zero meaning "not used".
-    let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
-    arguments.flags = u64::from(namespaces.cast_unsigned() | libc::CLONE_PIDFD.cast_unsigned());
-    arguments.pidfd = (&raw mut pidfd).addr() as u64;
-    arguments.exit_signal = libc::SIGCHLD.cast_unsigned().into();
-    // SAFETY: the arguments live until the call returns; without CLONE_VM the child has its own copy of memory.
-    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<libc::clone_args>()) };
-    match check(pid)? {
-        0 => Ok(Cloned::Child),
-        pid => {
-            // SAFETY: the kernel has just stored a new descriptor there, and nobody else has it.
-            let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-            Ok(Cloned::Parent { pid: pid as i32, pidfd })
-        }
-    }
-}
-
-/// Runs `child` on a stack of its own in this process's memory, and returns when it has called `execve` or ended.
-///
-/// # Safety
-/// `child` shares all memory with the caller, who stands still meanwhile: it must not allocate, unwind, or leave
-/// anything behind that the caller doesn't expect.
-pub(crate) unsafe fn run_until_exec<T>(
-    child: extern "C" fn(&mut T) -> !,
-    argument: &mut T,
-) -> Result<i32, Errno> {
-    extern "C" fn start<T>(start: *mut libc::c_void) -> libc::c_int {
-        // SAFETY: the pointer is the one passed to clone below, valid as long as the caller stands still.
-        let start = unsafe { &mut *start.cast::<Start<extern "C" fn(&mut T) -> !, *mut T>>() };
-        // SAFETY: the caller's exclusive borrow is lent to the child until then.
-        (start.child)(unsafe { &mut *start.argument })
-    }
-    let mut stack = Stack::new();
-    let mut start_argument = Start { child, argument: std::ptr::from_mut(argument) };
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: stack and argument outlive the child's use of them, because the caller stands still (CLONE_VFORK).
-    let pid = unsafe { libc::clone(start::<T>, stack.top(), flags, (&raw mut start_argument).cast()) };
-    check(pid.into()).map(|pid| pid as i32)
-}
-
-/// A process that works in this process's memory at the same time.
-pub(crate) struct Beside {
-    pid: i32,
-    done: bool,
-    // Used by the other process until it is gone.
-    _stack: Box<Stack>,
-    _start: Box<dyn std::any::Any>,
-}
-
-/// Runs `work` in a second process that shares memory, descriptors, root and working directory with this one, at the
-/// same time.
-///
-/// # Safety
-/// `work` must not allocate, unwind, or use anything of the C library (`errno` is shared, too). `argument` must live
-/// until it has been waited for.
-pub(crate) unsafe fn run_beside<T: Sync + 'static>(
-    work: extern "C" fn(&T),
-    argument: *const T,
-) -> Result<Beside, Errno> {
-    extern "C" fn start<T>(start: *mut libc::c_void) -> libc::c_int {
-        // SAFETY: the pointer is the one passed to clone below; `Beside` keeps what it points to.
-        let start = unsafe { &mut *start.cast::<Start<extern "C" fn(&T), *const T>>() };
-        // SAFETY: promised by the caller of `run_beside`.
-        (start.child)(unsafe { &*start.argument });
-        0
-    }
-    let mut stack = Box::new(Stack::new());
-    let mut start_argument = Box::new(Start { child: work, argument });
-    let flags = libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_FS | libc::SIGCHLD;
-    // SAFETY: stack and argument are on the heap and stay there until `Beside` has waited for the process.
-    let pid = unsafe { libc::clone(start::<T>, stack.top(), flags, (&raw mut *start_argument).cast()) };
-    let pid = check(pid.into())? as i32;
-    Ok(Beside { pid, done: false, _stack: stack, _start: start_argument })
-}
-
-struct Start<F, P> {
-    child: F,
-    argument: P,
-}
-
-/// A stack for a process that shares memory. Aligned as the ABI wants it.
-#[repr(align(16))]
-struct Stack([std::mem::MaybeUninit<u8>; Self::BYTES]);
-
-impl Stack {
-    const BYTES: usize = 32 << 10;
-
-    fn new() -> Self {
-        Self([std::mem::MaybeUninit::uninit(); Self::BYTES])
-    }
-
-    /// Stacks grow down.
-    fn top(&mut self) -> *mut libc::c_void {
-        self.0.as_mut_ptr_range().end.cast()
-    }
-}
-
-// === impl Beside ===
-
-impl Beside {
-    /// Waits until the process is gone.
-    pub(crate) fn wait(&mut self) -> Result<(), Errno> {
-        self.collect(WaitIdOptions::EXITED)
-    }
-
-    /// Whether the process is gone.
-    pub(crate) fn has_ended(&mut self) -> Result<bool, Errno> {
-        self.collect(WaitIdOptions::EXITED | WaitIdOptions::NOHANG)?;
-        Ok(self.done)
-    }
-
-    fn collect(&mut self, options: WaitIdOptions) -> Result<(), Errno> {
-        let pid = Pid::from_raw(self.pid).ok_or(Errno::CHILD)?;
-        if !self.done {
-            self.done = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), options))?.is_some();
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        // Its memory must not go before it does.
-        let _ = self.wait();
-    }
 }
 
 /// Replaces this process's program. Returns only to say why not.
@@ -290,89 +152,12 @@ fn set_filter(program: &[Instruction], flags: libc::c_ulong) -> Result<libc::c_l
     check(unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, flags, &raw const filter) })
 }
 
-/// Puts a filter up whose questions come to the descriptor that this returns.
-pub(crate) fn install_guard(program: &[Instruction]) -> Result<OwnedFd, Errno> {
-    let listening = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
-    // A caller that waits for its answer is not called away by signals, so no question is asked twice. Older kernels
-    // than 5.19 don't know that.
-    match set_filter(program, listening | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV) {
-        Err(Errno::INVAL) => set_filter(program, listening),
-        set => set,
-    }
-    // SAFETY: the kernel has just made this descriptor, and nobody else has it.
-    .map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
-}
-
-/// A question of a guarded process.
-pub(crate) struct Question {
-    pub(crate) id: u64,
-    /// The thread that asks.
-    pub(crate) thread: i32,
-    pub(crate) arguments: [u64; 6],
-}
-
-/// Takes the next question.
-pub(crate) fn take_question(listener: BorrowedFd<'_>) -> Result<Question, Errno> {
-    // SAFETY: all-zero is a valid seccomp_notif, and what the kernel wants before it fills it.
-    let mut request: libc::seccomp_notif = unsafe { std::mem::zeroed() };
-    // SAFETY: the request is what this call fills, and lives until it returns.
-    let taken =
-        unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut request) };
-    check(taken.into())?;
-    Ok(Question { id: request.id, thread: request.pid.cast_signed(), arguments: request.data.args })
-}
-
-/// Whether whoever asked still waits, so that its thread id has not become another's.
-pub(crate) fn is_still_asked(listener: BorrowedFd<'_>, id: u64) -> bool {
-    // SAFETY: the id is what this call reads, and lives until it returns.
-    let valid =
-        unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id) };
-    valid == 0
-}
-
-/// Gives the answer: what the call returns to whoever made it.
-pub(crate) fn answer_question(listener: BorrowedFd<'_>, id: u64, answer: Result<(), Errno>) {
-    let error = answer.err().map_or(0, |errno| -errno.raw_os_error());
-    let response = libc::seccomp_notif_resp { id, val: 0, error, flags: 0 };
-    // SAFETY: the response is what this call reads, and lives until it returns. If whoever asked is gone, nothing is
-    // left to be done.
-    unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const response) };
-}
-
-/// Takes a copy of a descriptor of the thread's process.
-pub(crate) fn take_descriptor(thread: i32, descriptor: i32) -> Result<OwnedFd, Errno> {
-    const PIDFD_THREAD: libc::c_uint = libc::O_EXCL as libc::c_uint;
-    // SAFETY: takes numbers only.
-    let open = |flags: libc::c_uint| check(unsafe { libc::syscall(libc::SYS_pidfd_open, thread, flags) });
-    // Kernels before 6.9 have descriptors for the first thread of a process only.
-    let pidfd = match open(PIDFD_THREAD) {
-        Err(Errno::INVAL) => open(0),
-        opened => opened,
-    }?;
-    // SAFETY: the kernel has just made this descriptor, and nobody else has it.
-    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd as i32) };
-    // SAFETY: takes numbers only.
-    let taken = unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), descriptor, 0) };
-    // SAFETY: as above.
-    check(taken).map(|taken| unsafe { OwnedFd::from_raw_fd(taken as i32) })
-}
-
 /// Connects a socket to an address given as bytes.
 pub(crate) fn connect(socket: BorrowedFd<'_>, address: &[u8]) -> Result<(), Errno> {
     let length = libc::socklen_t::try_from(address.len()).map_err(|_| Errno::INVAL)?;
     // SAFETY: the kernel reads `length` bytes, which are there.
     let connected = unsafe { libc::connect(socket.as_raw_fd(), address.as_ptr().cast(), length) };
     check(connected.into()).map(drop)
-}
-
-/// Forks. Returns the child's id, or nothing in the child.
-///
-/// # Safety
-/// As for [`clone_into`].
-pub(crate) unsafe fn fork() -> Result<Option<i32>, Errno> {
-    // SAFETY: as promised.
-    let pid = check(unsafe { libc::fork() }.into())?;
-    Ok((pid != 0).then_some(pid as i32))
 }
 
 /// Moves this process to a copy of its mount namespace.

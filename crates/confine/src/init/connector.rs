@@ -7,7 +7,8 @@
 //! Local sockets are connected to if they lie in the sandbox's own memory. In a directory of the host a socket may be
 //! anybody's, and no path tells whose.
 
-use crate::kernel::{self, Question};
+use crate::kernel;
+use crate::kernel::ask::{self, Question};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
@@ -53,9 +54,9 @@ impl Connector {
     /// Answers one question, in a process of its own: connecting may take its time.
     pub(super) fn answer_one(&self) {
         // Whoever asked may be gone already.
-        let Ok(question) = kernel::take_question(self.listener()) else { return };
+        let Ok(question) = ask::take_question(self.listener()) else { return };
         let taken = Connection::take(&question);
-        if !kernel::is_still_asked(self.listener(), question.id) {
+        if !ask::is_still_asked(self.listener(), question.id) {
             return;
         }
         let answer = match taken {
@@ -63,14 +64,14 @@ impl Connector {
             Ok(connection) => match unsafe { kernel::fork() } {
                 Ok(Some(_worker)) => return,
                 Ok(None) => {
-                    kernel::answer_question(self.listener(), question.id, self.connect(&connection));
+                    ask::answer_question(self.listener(), question.id, self.connect(&connection));
                     kernel::exit_now(0)
                 }
                 Err(_) => Err(Errno::AGAIN),
             },
             Err(errno) => Err(errno),
         };
-        kernel::answer_question(self.listener(), question.id, answer);
+        ask::answer_question(self.listener(), question.id, answer);
     }
 
     fn connect(&self, connection: &Connection) -> Result<(), Errno> {
@@ -109,7 +110,7 @@ impl Connection {
         if u64::from(length) > LONGEST_ADDRESS {
             return Err(Errno::INVAL);
         }
-        let socket = kernel::take_descriptor(question.thread, socket.cast_signed())?;
+        let socket = ask::take_descriptor(question.thread, socket.cast_signed())?;
         let memory = open(question.thread, "mem", OFlags::RDONLY)?;
         let mut address = vec![0; usize::try_from(length).map_err(|_| Errno::INVAL)?];
         let read = rustix::io::pread(&memory, &mut address[..], pointer).map_err(|_| Errno::FAULT)?;

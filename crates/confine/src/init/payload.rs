@@ -128,7 +128,7 @@ impl<'a> Payload<'a> {
 impl Guard<'_> {
     /// Allocates nothing: the child that calls it shares memory with PID 1.
     fn put_up(&self) -> Result<(), Errno> {
-        let listener = kernel::install_guard(self.filter)?;
+        let listener = kernel::ask::install_guard(self.filter)?;
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         let descriptors = [listener.as_fd()];

@@ -1,0 +1,159 @@
+//! New processes, in the three ways that a launch needs: a copy in new namespaces, one that becomes a program at once,
+//! and one that works in the same memory.
+
+use super::check;
+use rustix::fd::{FromRawFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
+/// What `clone3` returned.
+pub(crate) enum Cloned {
+    /// In the parent: the child's id and a descriptor for it.
+    Parent { pid: i32, pidfd: OwnedFd },
+    /// In the child.
+    Child,
+}
+
+/// Forks into new namespaces.
+///
+/// # Safety
+/// The process must have one thread only: the child is a copy of that one, and locks held by others would stay held
+/// in it for ever.
+pub(crate) unsafe fn clone_into(namespaces: libc::c_int) -> Result<Cloned, Errno> {
+    let mut pidfd: libc::c_int = -1;
+    // SAFETY: all-zero is a valid clone_args: every field is an integer, zero meaning "not used".
+    let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
+    arguments.flags = u64::from(namespaces.cast_unsigned() | libc::CLONE_PIDFD.cast_unsigned());
+    arguments.pidfd = (&raw mut pidfd).addr() as u64;
+    arguments.exit_signal = libc::SIGCHLD.cast_unsigned().into();
+    // SAFETY: the arguments live until the call returns; without CLONE_VM the child has its own copy of memory.
+    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<libc::clone_args>()) };
+    match check(pid)? {
+        0 => Ok(Cloned::Child),
+        pid => {
+            // SAFETY: the kernel has just stored a new descriptor there, and nobody else has it.
+            let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+            Ok(Cloned::Parent { pid: pid as i32, pidfd })
+        }
+    }
+}
+
+/// Runs `child` on a stack of its own in this process's memory, and returns when it has called `execve` or ended.
+///
+/// # Safety
+/// `child` shares all memory with the caller, who stands still meanwhile: it must not allocate, unwind, or leave
+/// anything behind that the caller doesn't expect.
+pub(crate) unsafe fn run_until_exec<T>(
+    child: extern "C" fn(&mut T) -> !,
+    argument: &mut T,
+) -> Result<i32, Errno> {
+    extern "C" fn start<T>(start: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: the pointer is the one passed to clone below, valid as long as the caller stands still.
+        let start = unsafe { &mut *start.cast::<Start<extern "C" fn(&mut T) -> !, *mut T>>() };
+        // SAFETY: the caller's exclusive borrow is lent to the child until then.
+        (start.child)(unsafe { &mut *start.argument })
+    }
+    let mut stack = Stack::new();
+    let mut start_argument = Start { child, argument: std::ptr::from_mut(argument) };
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: stack and argument outlive the child's use of them, because the caller stands still (CLONE_VFORK).
+    let pid = unsafe { libc::clone(start::<T>, stack.top(), flags, (&raw mut start_argument).cast()) };
+    check(pid.into()).map(|pid| pid as i32)
+}
+
+/// A process that works in this process's memory at the same time.
+pub(crate) struct Beside {
+    pid: i32,
+    done: bool,
+    // Used by the other process until it is gone.
+    _stack: Box<Stack>,
+    _start: Box<dyn std::any::Any>,
+}
+
+/// Runs `work` in a second process that shares memory, descriptors, root and working directory with this one, at the
+/// same time.
+///
+/// # Safety
+/// `work` must not allocate, unwind, or use anything of the C library (`errno` is shared, too). `argument` must live
+/// until it has been waited for.
+pub(crate) unsafe fn run_beside<T: Sync + 'static>(
+    work: extern "C" fn(&T),
+    argument: *const T,
+) -> Result<Beside, Errno> {
+    extern "C" fn start<T>(start: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: the pointer is the one passed to clone below; `Beside` keeps what it points to.
+        let start = unsafe { &mut *start.cast::<Start<extern "C" fn(&T), *const T>>() };
+        // SAFETY: promised by the caller of `run_beside`.
+        (start.child)(unsafe { &*start.argument });
+        0
+    }
+    let mut stack = Box::new(Stack::new());
+    let mut start_argument = Box::new(Start { child: work, argument });
+    let flags = libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_FS | libc::SIGCHLD;
+    // SAFETY: stack and argument are on the heap and stay there until `Beside` has waited for the process.
+    let pid = unsafe { libc::clone(start::<T>, stack.top(), flags, (&raw mut *start_argument).cast()) };
+    let pid = check(pid.into())? as i32;
+    Ok(Beside { pid, done: false, _stack: stack, _start: start_argument })
+}
+
+struct Start<F, P> {
+    child: F,
+    argument: P,
+}
+
+/// A stack for a process that shares memory. Aligned as the ABI wants it.
+#[repr(align(16))]
+struct Stack([std::mem::MaybeUninit<u8>; Self::BYTES]);
+
+impl Stack {
+    const BYTES: usize = 32 << 10;
+
+    fn new() -> Self {
+        Self([std::mem::MaybeUninit::uninit(); Self::BYTES])
+    }
+
+    /// Stacks grow down.
+    fn top(&mut self) -> *mut libc::c_void {
+        self.0.as_mut_ptr_range().end.cast()
+    }
+}
+
+// === impl Beside ===
+
+impl Beside {
+    /// Waits until the process is gone.
+    pub(crate) fn wait(&mut self) -> Result<(), Errno> {
+        self.collect(WaitIdOptions::EXITED)
+    }
+
+    /// Whether the process is gone.
+    pub(crate) fn has_ended(&mut self) -> Result<bool, Errno> {
+        self.collect(WaitIdOptions::EXITED | WaitIdOptions::NOHANG)?;
+        Ok(self.done)
+    }
+
+    fn collect(&mut self, options: WaitIdOptions) -> Result<(), Errno> {
+        let pid = Pid::from_raw(self.pid).ok_or(Errno::CHILD)?;
+        if !self.done {
+            self.done = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), options))?.is_some();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // Its memory must not go before it does.
+        let _ = self.wait();
+    }
+}
+
+/// Forks. Returns the child's id, or nothing in the child.
+///
+/// # Safety
+/// As for [`clone_into`].
+pub(crate) unsafe fn fork() -> Result<Option<i32>, Errno> {
+    // SAFETY: as promised.
+    let pid = check(unsafe { libc::fork() }.into())?;
+    Ok((pid != 0).then_some(pid as i32))
+}
