@@ -1,23 +1,27 @@
-//! PID 1 of a sandbox: puts up the walls, starts the program, reaps, and ends with it.
+//! PID 1 of a sandbox: puts up the walls, starts programs, looks after them, and ends with them.
 //!
 //! It is a copy of the launching process, so it never returns into what that process was doing. When it ends, the
 //! kernel kills every process of its PID namespace; when the host ends, the kernel kills it.
 
 mod connector;
 mod payload;
+mod streams;
+mod watch;
 
 use crate::kernel;
-use crate::plan::{Plan, Stdio};
+use crate::message;
+use crate::plan::Plan;
 use crate::report::Report;
 use crate::seccomp::Filters;
+use crate::seccomp::program::Program;
 use crate::stage::Stage;
 use crate::walls::{About, Fault, devices, identity, landlock, privileges, root, sources, worker::Worker};
-use connector::Connector;
-use payload::Payload;
+use payload::Fittings;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::Signal;
-use std::io::IoSlice;
+use streams::Streams;
+use watch::Watch;
 
 /// What the child needs of its parent.
 pub(crate) struct Birth<'a> {
@@ -43,14 +47,7 @@ pub(crate) fn run(birth: &Birth<'_>) -> ! {
     let mut progress = Progress { stage: Stage::Clone, marks: Vec::with_capacity(Stage::ALL.len()) };
     progress.pass(Stage::Identity);
     let code = match build(birth, &mut progress) {
-        Ok(started) => {
-            // Everything that was open for building is closed by now; only these stay.
-            let mut kept = vec![birth.control, started.children.as_fd()];
-            kept.extend(started.connector.as_ref().map(Connector::listener));
-            kept.extend(started.hidden.as_ref().map(AsFd::as_fd));
-            kernel::close_all_but(&mut kept);
-            watch_until_end(birth.control, &started)
-        }
+        Ok(watch) => watch.until_end(),
         Err(Fault { subject, errno }) => {
             send(birth.control, &Report::Failed { stage: progress.stage, errno, subject }, &[]);
             1
@@ -83,18 +80,8 @@ pub(crate) fn now_in_nanoseconds() -> u64 {
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
-/// A program that runs, and what PID 1 needs to look after it.
-struct Started {
-    program: i32,
-    /// Readable when a child has ended.
-    children: OwnedFd,
-    connector: Option<Connector>,
-    /// The mount namespace that holds the root, if PID 1 has left it.
-    hidden: Option<OwnedFd>,
-}
-
-/// Puts everything up and starts the program.
-fn build(birth: &Birth<'_>, progress: &mut Progress) -> Result<Started, Fault> {
+/// Puts everything up and starts the program, if there is one.
+fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fault> {
     let plan = birth.plan;
     let mut worker = Worker::begin()?;
     kernel::wipe_arguments_and_environment(c"belljar-init");
@@ -123,13 +110,10 @@ fn build(birth: &Birth<'_>, progress: &mut Progress) -> Result<Started, Fault> {
     progress.pass(Stage::Limits);
     privileges::limit(plan.limits)?;
     progress.pass(Stage::Terminal);
-    let (stdio, terminal) = connect(&plan.stdio)?;
+    let mut streams = plan.program.as_ref().map(|program| Streams::connect(&program.stdio)).transpose()?;
     let exported = plan.exported.as_deref().map(export).transpose()?;
     progress.pass(Stage::Landlock);
     let (rules, landlock_abi) = landlock::rules(&plan.writable)?;
-    let mut payload = Payload::new(&plan.command, stdio, rules, terminal.is_some());
-    let answering =
-        birth.filters.guard.as_ref().map(|guard| payload.guard(guard.instructions())).transpose()?;
     progress.pass(Stage::Privileges);
     privileges::drop_all()?;
     progress.pass(Stage::Seccomp);
@@ -137,16 +121,20 @@ fn build(birth: &Birth<'_>, progress: &mut Progress) -> Result<Started, Fault> {
     // No program starts before the last wall stands, and nothing but PID 1 is there when it does.
     worker.take().map_or(Ok(()), Worker::finish)?;
     progress.pass(Stage::Exec);
-    // The program's children are not PID 1's to hear of, but its own end is, and must not be missed.
-    let children = kernel::children_descriptor().about("signals")?;
-    let program = payload.start()?;
-    let connector = answering.map(|socket| payload::receive_guard(&socket).and_then(Connector::new));
-    let connector = connector.transpose().about("guard")?;
+    let guard = birth.filters.guard.as_ref().map(Program::instructions);
+    let mut watch = Watch::begin(birth.control, Fittings { rules, guard }, hidden)?;
+    let terminal = streams.as_mut().and_then(|streams| streams.host_end.take());
+    if let (Some(program), Some(streams)) = (&plan.program, streams) {
+        watch.start_program(&program.command, streams)?;
+    }
     progress.pass(Stage::Exec);
     let marks = std::mem::take(&mut progress.marks);
     let descriptors: Vec<BorrowedFd<'_>> = exported.iter().chain(&terminal).map(AsFd::as_fd).collect();
     send(birth.control, &Report::Started { marks, landlock_abi }, &descriptors);
-    Ok(Started { program, children, connector, hidden })
+    // Everything that was open for building is closed with this; only what the watch needs stays.
+    drop((terminal, exported, root));
+    watch.close_all_others();
+    Ok(watch)
 }
 
 fn die_with_host(control: BorrowedFd<'_>) -> Result<(), Fault> {
@@ -161,75 +149,13 @@ fn die_with_host(control: BorrowedFd<'_>) -> Result<(), Fault> {
     }
 }
 
-/// The program's input and output, and the host's end of its terminal if it has one.
-fn connect(stdio: &Stdio) -> Result<([OwnedFd; 3], Option<OwnedFd>), Fault> {
-    let copy = |from: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(from, 3).about("standard stream");
-    match stdio {
-        Stdio::Descriptors([input, output, errors]) => {
-            Ok(([copy(input)?, copy(output)?, copy(errors)?], None))
-        }
-        Stdio::Terminal => {
-            use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
-            let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-            let host_end = openpt(flags).about("terminal")?;
-            unlockpt(&host_end).about("terminal")?;
-            let ours = ioctl_tiocgptpeer(&host_end, flags).about("terminal")?;
-            Ok(([copy(&ours)?, copy(&ours)?, copy(&ours)?], Some(host_end)))
-        }
-    }
-}
-
 fn export(inside: &str) -> Result<OwnedFd, Fault> {
     use rustix::fs::{CWD, Mode, OFlags, openat};
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(CWD, format!("/{inside}"), flags, Mode::empty()).about(inside)
 }
 
-/// Looks after the sandbox until the program has ended. Then ends everything else, and only then says so: who hears
-/// it knows that nothing of the sandbox runs any more.
-fn watch_until_end(control: BorrowedFd<'_>, started: &Started) -> i32 {
-    let mut ended = None;
-    loop {
-        match kernel::reap() {
-            Ok(Some(reaped)) if reaped.pid == started.program => {
-                ended = Some(reaped.status);
-                kernel::kill_all_others();
-            }
-            Ok(Some(_)) | Err(Errno::INTR) => {}
-            Ok(None) => wait_for_something(started),
-            Err(_) => break,
-        }
-    }
-    let Some(status) = ended else { return 1 };
-    send(control, &Report::Ended { status, usage: kernel::usage_of_children() }, &[]);
-    0
-}
-
-/// Waits for a child to end, or for a question, which is answered.
-fn wait_for_something(Started { children, connector, .. }: &Started) {
-    use rustix::event::{PollFd, PollFlags, poll};
-    let mut watched = vec![PollFd::new(children, PollFlags::IN)];
-    watched.extend(connector.as_ref().map(|one| PollFd::from_borrowed_fd(one.listener(), PollFlags::IN)));
-    if poll(&mut watched, None).is_err() {
-        return;
-    }
-    let is_asked = watched.get(1).is_some_and(|listener| listener.revents().contains(PollFlags::IN));
-    // What it says about who ended is of no interest: `reap` asks for that.
-    let mut signals = [0; 1024];
-    let _ = rustix::io::read(children, &mut signals);
-    if let (Some(connector), true) = (connector, is_asked) {
-        connector.answer_one();
-    }
-}
-
 fn send(control: BorrowedFd<'_>, report: &Report, descriptors: &[BorrowedFd<'_>]) {
-    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    if !descriptors.is_empty() {
-        ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
-    }
-    let bytes = report.encode();
     // If the host is gone, nobody is left to be told.
-    let _ = sendmsg(control, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL);
+    let _ = message::send(control, &report.encode(), descriptors);
 }

@@ -2,12 +2,15 @@
 
 pub(crate) mod ask;
 mod clone;
+mod session;
 
 pub(crate) use clone::{Beside, Cloned, clone_into, fork, run_beside, run_until_exec};
+pub(crate) use session::kill_session;
 
 use crate::seccomp::program::Instruction;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
 use std::time::Duration;
 
@@ -16,10 +19,11 @@ pub(crate) struct Reaped {
     pub(crate) pid: i32,
     /// As `wait4` gives it.
     pub(crate) status: i32,
+    pub(crate) usage: Usage,
 }
 
 /// What processes have used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Processor time, user and system.
     pub cpu: Duration,
@@ -218,27 +222,53 @@ pub(crate) fn bring_loopback_up() -> Result<(), Errno> {
 
 /// Takes a child that has ended; nothing if none has.
 pub(crate) fn reap() -> Result<Option<Reaped>, Errno> {
+    wait(libc::WNOHANG)
+}
+
+/// Waits for a child to end, and takes it. An error means that there is none.
+pub(crate) fn wait_for_child() -> Result<(), Errno> {
+    rustix::io::retry_on_intr(|| wait(0)).map(drop)
+}
+
+fn wait(options: libc::c_int) -> Result<Option<Reaped>, Errno> {
     let mut status = 0;
-    // SAFETY: the status is a plain integer that outlives the call; no usage is asked for.
-    let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, std::ptr::null_mut()) };
-    let pid = check(pid.into())?;
-    Ok((pid != 0).then_some(Reaped { pid: pid as i32, status }))
+    // SAFETY: all-zero is a valid rusage.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: status and usage outlive the call, which fills them.
+    let pid = unsafe { libc::wait4(-1, &raw mut status, options, &raw mut usage) };
+    let pid = check(pid.into())? as i32;
+    Ok((pid != 0).then(|| Reaped { pid, status, usage: Usage::from(usage) }))
+}
+
+/// Sends a signal to a process group.
+pub(crate) fn signal_group(group: i32, signal: i32) {
+    // Numbers with a meaning of their own would reach everybody.
+    if group > 1 {
+        // SAFETY: takes numbers only.
+        unsafe { libc::kill(-group, signal) };
+    }
 }
 
 /// What all children waited for have used, and theirs.
 pub(crate) fn usage_of_children() -> Usage {
     // SAFETY: all-zero is a valid rusage, and the call fills it.
-    let usage = unsafe {
+    Usage::from(unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
         usage
-    };
-    let duration = |time: libc::timeval| {
-        Duration::from_secs(time.tv_sec.unsigned_abs()) + Duration::from_micros(time.tv_usec.unsigned_abs())
-    };
-    Usage {
-        cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
-        max_rss_bytes: usage.ru_maxrss.unsigned_abs() * 1024,
+    })
+}
+
+impl From<libc::rusage> for Usage {
+    fn from(usage: libc::rusage) -> Self {
+        let duration = |time: libc::timeval| {
+            Duration::from_secs(time.tv_sec.unsigned_abs())
+                + Duration::from_micros(time.tv_usec.unsigned_abs())
+        };
+        Self {
+            cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
+            max_rss_bytes: usage.ru_maxrss.unsigned_abs() * 1024,
+        }
     }
 }
 

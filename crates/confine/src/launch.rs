@@ -2,8 +2,9 @@
 
 use crate::init::{self, Birth, now_in_nanoseconds};
 use crate::kernel::{self, Cloned};
+use crate::message;
 use crate::plan::{Plan, wire};
-use crate::report::{MAX_BYTES, Report};
+use crate::report::Report;
 use crate::sealed::Sealed;
 use crate::seccomp::Filters;
 use crate::stage::{Stage, Timings};
@@ -11,7 +12,6 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 use serde::{Deserialize, Serialize};
-use std::io::IoSliceMut;
 use std::time::Duration;
 
 /// A sandbox that runs.
@@ -88,7 +88,7 @@ pub fn launch(plan: &Plan) -> Result<Launched, LaunchError> {
     if count > 1 {
         return Err(LaunchError::Threads { count });
     }
-    let (ours, theirs) = control_sockets().map_err(|source| LaunchError::Control { source })?;
+    let (ours, theirs) = message::pair().map_err(|source| LaunchError::Control { source })?;
     let filters = Filters::new(plan.audience, plan.is_guarded);
     let begun = now_in_nanoseconds();
     let became = Became::user_of(plan).map_err(|source| LaunchError::Clone { source })?;
@@ -119,25 +119,10 @@ pub fn launch(plan: &Plan) -> Result<Launched, LaunchError> {
     }
 }
 
-fn control_sockets() -> Result<(OwnedFd, OwnedFd), Errno> {
-    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-    socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-}
-
 /// The next message and what came with it; no message when the other end is gone.
 pub(crate) fn receive(sealed: &Sealed) -> Result<(Option<Report>, Vec<OwnedFd>), Errno> {
-    use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-    let mut bytes = [0; MAX_BYTES];
-    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let received = rustix::io::retry_on_intr(|| {
-        recvmsg(sealed.control(), &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)
-    })?;
-    let descriptors = ancillary.drain().flat_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(descriptors) => descriptors.collect(),
-        _ => Vec::new(),
-    });
-    Ok((Report::decode(&bytes[..received.bytes]), descriptors.collect()))
+    let (bytes, descriptors) = message::receive(sealed.control())?.unwrap_or_default();
+    Ok((Report::decode(&bytes), descriptors))
 }
 
 fn timings(begun: u64, marks: &[(Stage, u64)]) -> Timings {

@@ -8,17 +8,13 @@
 
 use crate::kernel::{self, Cloned};
 use crate::launch::{LaunchError, Launched, launch};
+use crate::message;
 use crate::plan::{Plan, wire};
 use crate::sealed::Sealed;
 use crate::stage::Timings;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
-};
 use serde::{Deserialize, Serialize};
-use std::io::{IoSlice, IoSliceMut};
 use std::sync::Mutex;
 
 /// A launcher process.
@@ -37,10 +33,6 @@ struct Answer {
     timings: Timings,
 }
 
-/// More than a plan takes; a larger one is refused by the socket.
-const LARGEST_MESSAGE: usize = 128 << 10;
-const MOST_DESCRIPTORS: usize = 64;
-
 // === impl Launcher ===
 
 impl Launcher {
@@ -54,9 +46,7 @@ impl Launcher {
         if count > 1 {
             return Err(LaunchError::Threads { count });
         }
-        let (ours, theirs) =
-            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-                .map_err(control)?;
+        let (ours, theirs) = message::pair().map_err(control)?;
         // SAFETY: this is the only thread, as counted above.
         match unsafe { kernel::clone_into(0) }.map_err(|source| LaunchError::Clone { source })? {
             Cloned::Child => {
@@ -76,8 +66,9 @@ impl Launcher {
         let (bytes, descriptors) = wire::encode(plan).map_err(control)?;
         // A thread that panicked here has left at worst an answer behind that nobody took; then nothing fits any more.
         let socket = self.socket.lock().map_err(|_| control(Errno::PROTO))?;
-        send(socket.as_fd(), &bytes, &descriptors).map_err(control)?;
-        let (bytes, descriptors) = receive(socket.as_fd()).map_err(control)?;
+        message::send(socket.as_fd(), &bytes, &message::borrowed(&descriptors)).map_err(control)?;
+        let received = message::receive(socket.as_fd()).map_err(control)?;
+        let (bytes, descriptors) = received.ok_or(Errno::PIPE).map_err(control)?;
         let answer: Result<Answer, LaunchError> =
             postcard::from_bytes(&bytes).map_err(|_| control(Errno::BADMSG))?;
         let answer = answer?;
@@ -103,11 +94,8 @@ fn serve(socket: &OwnedFd) -> ! {
     kernel::ignore_ended_children();
     let _ = rustix::thread::set_name(c"belljar-launch");
     loop {
-        let Ok((bytes, descriptors)) = receive(socket.as_fd()) else { kernel::exit_now(0) };
-        if bytes.is_empty() {
-            // The owner is gone.
-            kernel::exit_now(0);
-        }
+        // Without an owner there is nothing left to do.
+        let Ok(Some((bytes, descriptors))) = message::receive(socket.as_fd()) else { kernel::exit_now(0) };
         let launched = wire::decode(&bytes, descriptors)
             .map_err(|source| LaunchError::Control { source })
             .and_then(|plan| launch(&plan));
@@ -132,32 +120,5 @@ fn answer(socket: BorrowedFd<'_>, launched: Result<Launched, LaunchError>) -> Re
         }
     };
     let bytes = postcard::to_stdvec(&answer).map_err(|_| Errno::BADMSG)?;
-    send(socket, &bytes, &descriptors)
-}
-
-fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[OwnedFd]) -> Result<(), Errno> {
-    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    let descriptors: Vec<BorrowedFd<'_>> = descriptors.iter().map(AsFd::as_fd).collect();
-    if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
-        return Err(Errno::TOOBIG);
-    }
-    rustix::io::retry_on_intr(|| sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL))
-        .map(drop)
-}
-
-/// The next message with its descriptors; an empty one when the other end is gone.
-fn receive(socket: BorrowedFd<'_>) -> Result<(Vec<u8>, Vec<OwnedFd>), Errno> {
-    let mut bytes = vec![0; LARGEST_MESSAGE];
-    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let received = rustix::io::retry_on_intr(|| {
-        recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)
-    })?;
-    bytes.truncate(received.bytes);
-    let descriptors = ancillary.drain().flat_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(descriptors) => descriptors.collect(),
-        _ => Vec::new(),
-    });
-    Ok((bytes, descriptors.collect()))
+    message::send(socket, &bytes, &message::borrowed(&descriptors))
 }

@@ -11,6 +11,7 @@
 //!    │ ◄── Ended: status, usage ─────────┤      ends; the kernel kills what is left
 //! ```
 
+pub mod execution;
 pub mod launch;
 pub mod launcher;
 pub mod lend;
@@ -21,6 +22,7 @@ pub mod stage;
 
 mod init;
 mod kernel;
+mod message;
 mod report;
 mod walls;
 

@@ -37,6 +37,13 @@ pub struct Plan {
     pub is_guarded: bool,
     /// Whether `/proc/self/mountinfo` is kept from telling what is bound from where: it then tells of no mount at all.
     pub hides_mounts: bool,
+    /// What runs. The sandbox ends with it; one without a program ends when the host says so.
+    pub program: Option<Program>,
+}
+
+/// A program, and where its input and output go.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Program {
     /// What runs.
     pub command: Command,
     /// Where its input and output go.

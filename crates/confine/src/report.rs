@@ -29,8 +29,8 @@ pub(crate) enum Report {
     },
 }
 
-/// More than any message needs.
-pub(crate) const MAX_BYTES: usize = 4096;
+/// A subject longer than this is cut.
+const LONGEST_SUBJECT: usize = 2048;
 
 const FAILED: u8 = 1;
 const STARTED: u8 = 2;
@@ -44,7 +44,7 @@ impl Report {
             Self::Failed { stage, errno, subject } => {
                 let mut bytes = vec![FAILED, *stage as u8];
                 bytes.extend(errno.raw_os_error().to_le_bytes());
-                bytes.extend(subject.bytes().take(MAX_BYTES / 2));
+                bytes.extend(subject.bytes().take(LONGEST_SUBJECT));
                 bytes
             }
             Self::Started { marks, landlock_abi } => {

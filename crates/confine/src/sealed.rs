@@ -115,6 +115,12 @@ impl Sealed {
         }
     }
 
+    /// Waits until nothing of it is left.
+    pub(crate) fn wait_until_gone(mut self) {
+        let _ = self.collect();
+        self.ended.get_or_insert(Ending { outcome: Outcome::Killed, usage: Usage::default() });
+    }
+
     /// PID 1 speaks once more before it ends; one that doesn't was killed, and all others with it.
     fn last_word(&mut self) -> Result<Ending, Errno> {
         match receive(self)? {
@@ -137,7 +143,7 @@ impl Sealed {
     }
 }
 
-fn timespec(duration: Duration) -> Timespec {
+pub(crate) fn timespec(duration: Duration) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: duration.subsec_nanos().into(),
@@ -158,7 +164,7 @@ impl Drop for Sealed {
 // === impl Outcome ===
 
 impl Outcome {
-    fn of(status: i32) -> Self {
+    pub(crate) fn of(status: i32) -> Self {
         match libc::WIFEXITED(status) {
             true => Self::Exited(libc::WEXITSTATUS(status)),
             false => Self::Signaled(libc::WTERMSIG(status)),

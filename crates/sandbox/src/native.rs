@@ -9,7 +9,7 @@ use crate::spec::{Program, SandboxSpec, Workspace};
 use belljar_confine::launch::{LaunchError, Launched, launch};
 use belljar_confine::launcher::Launcher;
 use belljar_confine::lend::{LendError, prepare};
-use belljar_confine::plan::{Access, Command, Entry, HostPath, Identity, Limits, Plan, Source, Stdio};
+use belljar_confine::plan::{self, Access, Command, Entry, HostPath, Identity, Limits, Plan, Source, Stdio};
 use belljar_confine::seccomp::policy::Audience;
 use belljar_contract::isolation::Isolation;
 use std::ffi::{CString, OsString};
@@ -86,8 +86,7 @@ fn start_by(
         hides_mounts: names_host_paths(spec),
         // What runs a job is the runner, and nothing else is.
         audience: if spec.job.is_some() { Audience::Runner } else { Audience::Everyone },
-        command: command(spec, program, has_terminal)?,
-        stdio,
+        program: Some(plan::Program { command: command(spec, program, has_terminal)?, stdio }),
     };
     let launched = launch(&plan)?;
     let isolation = isolation::report(&plan, &identity, launched.landlock_abi);

@@ -1,11 +1,12 @@
-//! The program that the sandbox is for, started by PID 1 with everything that must not be PID 1's own: its terminal,
-//! its Landlock domain, its standard streams.
+//! A program, started by PID 1 with everything that must not be PID 1's own: its terminal, its Landlock domain, its
+//! standard streams.
 
+use super::streams::Streams;
 use crate::kernel;
 use crate::plan::Command;
 use crate::seccomp::program::Instruction;
 use crate::walls::{About, Fault};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::net::{
@@ -17,15 +18,29 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 
+/// What every program of a sandbox is fitted with when it starts.
+pub(super) struct Fittings<'a> {
+    /// The rules of its Landlock domain.
+    pub(super) rules: Option<OwnedFd>,
+    /// The filter that asks PID 1, where there is one.
+    pub(super) guard: Option<&'a [Instruction]>,
+}
+
+/// A program that runs.
+pub(super) struct Started {
+    pub(super) pid: i32,
+    /// Where its guard asks, if it has one.
+    pub(super) listener: Option<OwnedFd>,
+}
+
 /// A program ready to start: whatever needs memory has been made.
-pub(super) struct Payload<'a> {
+struct Payload<'a> {
     command: &'a Command,
     candidates: Vec<CString>,
     argv: Vec<*const libc::c_char>,
     env: Vec<*const libc::c_char>,
-    stdio: [OwnedFd; 3],
-    rules: Option<OwnedFd>,
-    has_terminal: bool,
+    streams: Streams,
+    rules: Option<BorrowedFd<'a>>,
     guard: Option<Guard<'a>>,
     /// Written by the child, in memory shared with it, when it can't become the program.
     failure: Option<(&'static str, Errno)>,
@@ -40,39 +55,37 @@ struct Guard<'a> {
 /// Looked up in when the environment names no `PATH`.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 
+/// Starts a program.
+pub(super) fn start(command: &Command, streams: Streams, fittings: &Fittings<'_>) -> Result<Started, Fault> {
+    let (answering, guard) = match fittings.guard {
+        Some(filter) => {
+            let kind = SocketType::SEQPACKET;
+            let (ours, to_init) =
+                socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).about("guard")?;
+            (Some(ours), Some(Guard { filter, to_init }))
+        }
+        None => (None, None),
+    };
+    let mut payload = Payload {
+        command,
+        candidates: candidates(command),
+        argv: null_terminated(&command.argv),
+        env: null_terminated(&command.env),
+        streams,
+        rules: fittings.rules.as_ref().map(AsFd::as_fd),
+        guard,
+        failure: None,
+    };
+    let pid = payload.start()?;
+    let listener = answering.map(|socket| receive_guard(&socket)).transpose().about("guard")?;
+    Ok(Started { pid, listener })
+}
+
 // === impl Payload ===
 
-impl<'a> Payload<'a> {
-    pub(super) fn new(
-        command: &'a Command,
-        stdio: [OwnedFd; 3],
-        rules: Option<OwnedFd>,
-        has_terminal: bool,
-    ) -> Self {
-        Self {
-            command,
-            candidates: candidates(command),
-            argv: null_terminated(&command.argv),
-            env: null_terminated(&command.env),
-            stdio,
-            rules,
-            has_terminal,
-            guard: None,
-            failure: None,
-        }
-    }
-
-    /// Has the program guarded. Once it has started, what comes out of the socket is where the guard asks.
-    pub(super) fn guard(&mut self, filter: &'a [Instruction]) -> Result<OwnedFd, Fault> {
-        let kind = SocketType::SEQPACKET;
-        let (ours, to_init) =
-            socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).about("guard")?;
-        self.guard = Some(Guard { filter, to_init });
-        Ok(ours)
-    }
-
+impl Payload<'_> {
     /// Starts the program; returns its process id.
-    pub(super) fn start(&mut self) -> Result<i32, Fault> {
+    fn start(&mut self) -> Result<i32, Fault> {
         // SAFETY: `become_program` neither allocates nor unwinds, and leaves nothing behind but `failure`.
         let pid = unsafe { kernel::run_until_exec(become_program, self) }.about("clone")?;
         match self.failure {
@@ -89,10 +102,10 @@ impl<'a> Payload<'a> {
     fn prepare(&self) -> Result<(), (&'static str, Errno)> {
         let step = |what: &'static str| move |errno: Errno| (what, errno);
         rustix::process::setsid().map_err(step("session"))?;
-        if self.has_terminal {
-            kernel::take_terminal(self.stdio[0].as_fd()).map_err(step("terminal"))?;
+        if self.streams.has_terminal {
+            kernel::take_terminal(self.streams.standard[0].as_fd()).map_err(step("terminal"))?;
         }
-        let [input, output, errors] = &self.stdio;
+        let [input, output, errors] = &self.streams.standard;
         rustix::stdio::dup2_stdin(input).map_err(step("stdin"))?;
         rustix::stdio::dup2_stdout(output).map_err(step("stdout"))?;
         rustix::stdio::dup2_stderr(errors).map_err(step("stderr"))?;
@@ -100,7 +113,7 @@ impl<'a> Payload<'a> {
         rustix::process::umask(Mode::from_raw_mode(0o022));
         kernel::reset_signals();
         if let Some(rules) = &self.rules {
-            kernel::enter_landlock(rules.as_fd()).map_err(step("landlock"))?;
+            kernel::enter_landlock(*rules).map_err(step("landlock"))?;
         }
         if let Some(guard) = &self.guard {
             guard.put_up().map_err(step("guard"))?;
@@ -138,7 +151,7 @@ impl Guard<'_> {
 }
 
 /// Where the guard of a program that has started asks its questions.
-pub(super) fn receive_guard(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
+fn receive_guard(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];

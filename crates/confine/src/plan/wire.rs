@@ -1,10 +1,10 @@
-//! Plans on their way to a launcher process: bytes, with the descriptors beside them.
+//! Plans and requests on their way to another process: bytes, with the descriptors beside them.
 //!
 //! A descriptor is written as its place in a list that travels with the bytes as `SCM_RIGHTS`.
 
-use super::Plan;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cell::RefCell;
 
@@ -13,20 +13,20 @@ thread_local! {
     static DESCRIPTORS: RefCell<Vec<Option<OwnedFd>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Writes a plan down.
-pub(crate) fn encode(plan: &Plan) -> Result<(Vec<u8>, Vec<OwnedFd>), Errno> {
+/// Writes a value down.
+pub(crate) fn encode(value: &impl Serialize) -> Result<(Vec<u8>, Vec<OwnedFd>), Errno> {
     DESCRIPTORS.take();
-    let bytes = postcard::to_stdvec(plan).map_err(|_| Errno::BADMSG);
+    let bytes = postcard::to_stdvec(value).map_err(|_| Errno::BADMSG);
     let descriptors = DESCRIPTORS.take().into_iter().flatten().collect();
     Ok((bytes?, descriptors))
 }
 
-/// Reads a plan.
-pub(crate) fn decode(bytes: &[u8], descriptors: Vec<OwnedFd>) -> Result<Plan, Errno> {
+/// Reads a value.
+pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8], descriptors: Vec<OwnedFd>) -> Result<T, Errno> {
     DESCRIPTORS.replace(descriptors.into_iter().map(Some).collect());
-    let plan = postcard::from_bytes(bytes).map_err(|_| Errno::BADMSG);
+    let value = postcard::from_bytes(bytes).map_err(|_| Errno::BADMSG);
     DESCRIPTORS.take();
-    plan
+    value
 }
 
 fn put(descriptor: &OwnedFd) -> Option<usize> {

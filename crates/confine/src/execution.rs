@@ -1,0 +1,246 @@
+//! Programs started in a sandbox that lives on.
+//!
+//! ```text
+//! host                                      PID 1
+//! Resident::start ── Start, channel ──────► starts it, in the same walls as any other
+//! Execution       ◄── Started, terminal ──┤
+//!                 ── Signal, Kill ────────►
+//!                 ◄── Ended: status ──────┤
+//! ```
+//! Each execution has a channel of its own, so nothing has to be told apart. One whose channel the host closes is
+//! killed.
+
+use crate::kernel::Usage;
+use crate::message;
+use crate::plan::{Command, Program, Stdio, wire};
+use crate::sealed::{Ending, Outcome, Sealed, timespec};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+
+/// A sandbox that has no program of its own. It lives until it is dropped, killed, or told to end.
+#[derive(Debug)]
+pub struct Resident {
+    sealed: Sealed,
+}
+
+/// A program in such a sandbox. Dropping it kills the program.
+#[derive(Debug)]
+pub struct Execution {
+    channel: OwnedFd,
+    terminal: Option<OwnedFd>,
+    ended: Option<Ending>,
+}
+
+/// Why a program was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecutionError {
+    /// It can't be run, or a wall could not be put around it.
+    #[error("can't start {subject}")]
+    NotStarted {
+        /// The program, or the wall.
+        subject: String,
+        /// Why.
+        #[source]
+        source: Errno,
+    },
+    /// The sandbox is over.
+    #[error("the sandbox has ended")]
+    Gone,
+    /// It could not be asked for.
+    #[error("can't talk to the sandbox")]
+    Channel {
+        /// Why.
+        #[source]
+        source: Errno,
+    },
+}
+
+/// What the host asks of PID 1.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Request {
+    /// Start a program, and speak of it there.
+    Start {
+        program: Program,
+        #[serde(with = "wire::descriptor")]
+        channel: OwnedFd,
+    },
+    /// End everything.
+    End,
+}
+
+/// What the host wants done to a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// Send a signal to its process group.
+    Signal(i32),
+    /// Kill it and what it has started.
+    Kill,
+}
+
+/// What PID 1 tells of a program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Told {
+    Started,
+    NotStarted {
+        #[serde(with = "wire::errno")]
+        errno: Errno,
+        /// What it was about.
+        subject: String,
+    },
+    Ended {
+        /// As `wait4` gives it.
+        status: i32,
+        usage: Usage,
+    },
+}
+
+// === impl Resident ===
+
+impl Resident {
+    /// Takes a sandbox that was launched without a program.
+    pub fn new(sealed: Sealed) -> Self {
+        Self { sealed }
+    }
+
+    /// Starts a program. Any number of threads may, at once.
+    ///
+    /// # Errors
+    /// [`ExecutionError`]; nothing of the program is left then.
+    pub fn start(&self, command: Command, stdio: Stdio) -> Result<Execution, ExecutionError> {
+        let failed = |source| ExecutionError::Channel { source };
+        let (ours, theirs) = message::pair().map_err(failed)?;
+        let program = Program { command, stdio };
+        Request::Start { program, channel: theirs }.send(self.sealed.control()).map_err(
+            |source| match source {
+                Errno::PIPE | Errno::CONNRESET => ExecutionError::Gone,
+                source => failed(source),
+            },
+        )?;
+        match Told::receive(ours.as_fd()).map_err(failed)? {
+            Some((Told::Started, terminal)) => Ok(Execution { channel: ours, terminal, ended: None }),
+            Some((Told::NotStarted { errno, subject }, _)) => {
+                Err(ExecutionError::NotStarted { subject, source: errno })
+            }
+            Some((Told::Ended { .. }, _)) => Err(failed(Errno::PROTO)),
+            None => Err(ExecutionError::Gone),
+        }
+    }
+
+    /// Has PID 1 end everything, and waits until nothing of the sandbox is left.
+    pub fn end(self) {
+        // If it can't be told it is gone already, or will be killed.
+        let told = Request::End.send(self.sealed.control());
+        if told.is_err() {
+            self.sealed.kill();
+        }
+        self.sealed.wait_until_gone();
+    }
+
+    /// The sandbox.
+    pub fn sealed(&self) -> &Sealed {
+        &self.sealed
+    }
+}
+
+// === impl Execution ===
+
+impl Execution {
+    /// Takes the host's end of its terminal, if it has one.
+    pub fn take_terminal(&mut self) -> Option<OwnedFd> {
+        self.terminal.take()
+    }
+
+    /// Becomes readable when the program has ended.
+    pub fn ending(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+
+    /// Sends a signal to the program's process group. Harmless when it has ended.
+    pub fn signal(&self, signal: i32) {
+        let _ = Order::Signal(signal).send(self.channel.as_fd());
+    }
+
+    /// Kills the program and what it has started, as far as that has not left its session and lost its parent.
+    pub fn kill(&self) {
+        let _ = Order::Kill.send(self.channel.as_fd());
+    }
+
+    /// Waits until the program has ended, or until `deadline`; nothing then.
+    ///
+    /// # Errors
+    /// Whatever `poll` says; the program may live on.
+    pub fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<Ending>, Errno> {
+        while self.ended.is_none() {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let mut spoken = [PollFd::new(&self.channel, PollFlags::IN)];
+            match poll(&mut spoken, left.map(timespec).as_ref()) {
+                Ok(0) if left.is_some_and(|left| left.is_zero()) => return Ok(None),
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => self.ended = Some(self.last_word()?),
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(self.ended)
+    }
+
+    fn last_word(&self) -> Result<Ending, Errno> {
+        Ok(match Told::receive(self.channel.as_fd())? {
+            Some((Told::Ended { status, usage }, _)) => Ending { outcome: Outcome::of(status), usage },
+            // With the whole sandbox.
+            _ => Ending { outcome: Outcome::Killed, usage: Usage::default() },
+        })
+    }
+}
+
+// === impl Request ===
+
+impl Request {
+    fn send(&self, control: BorrowedFd<'_>) -> Result<(), Errno> {
+        let (bytes, descriptors) = wire::encode(self)?;
+        message::send(control, &bytes, &message::borrowed(&descriptors))
+    }
+
+    /// The next request; nothing when the host is gone.
+    pub(crate) fn receive(control: BorrowedFd<'_>) -> Result<Option<Self>, Errno> {
+        let Some((bytes, descriptors)) = message::receive_now(control)? else { return Ok(None) };
+        wire::decode(&bytes, descriptors).map(Some)
+    }
+}
+
+// === impl Order ===
+
+impl Order {
+    fn send(self, channel: BorrowedFd<'_>) -> Result<(), Errno> {
+        let (bytes, _) = wire::encode(&self)?;
+        message::send(channel, &bytes, &[])
+    }
+
+    /// The next order; nothing when the host has closed the channel.
+    pub(crate) fn receive(channel: BorrowedFd<'_>) -> Result<Option<Self>, Errno> {
+        let Some((bytes, _)) = message::receive_now(channel)? else { return Ok(None) };
+        wire::decode(&bytes, Vec::new()).map(Some)
+    }
+}
+
+// === impl Told ===
+
+impl Told {
+    pub(crate) fn send(
+        &self,
+        channel: BorrowedFd<'_>,
+        terminal: Option<BorrowedFd<'_>>,
+    ) -> Result<(), Errno> {
+        let (bytes, _) = wire::encode(self)?;
+        message::send(channel, &bytes, terminal.as_slice())
+    }
+
+    /// The next word, with a terminal if one was asked for; nothing when PID 1 is gone.
+    fn receive(channel: BorrowedFd<'_>) -> Result<Option<(Self, Option<OwnedFd>)>, Errno> {
+        let Some((bytes, descriptors)) = message::receive(channel)? else { return Ok(None) };
+        let told = wire::decode(&bytes, Vec::new())?;
+        Ok(Some((told, descriptors.into_iter().next())))
+    }
+}

@@ -1,0 +1,44 @@
+//! A program's input and output.
+
+use crate::plan::Stdio;
+use crate::walls::{About, Fault};
+use rustix::fd::OwnedFd;
+use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
+
+/// What a program is connected to.
+pub(super) struct Streams {
+    /// Standard input, output and error.
+    pub(super) standard: [OwnedFd; 3],
+    /// Whether that is a terminal.
+    pub(super) has_terminal: bool,
+    /// The host's end of the terminal.
+    pub(super) host_end: Option<OwnedFd>,
+}
+
+// === impl Streams ===
+
+impl Streams {
+    /// Copies the descriptors, or makes a terminal of the sandbox's own.
+    pub(super) fn connect(stdio: &Stdio) -> Result<Self, Fault> {
+        match stdio {
+            Stdio::Descriptors([input, output, errors]) => Ok(Self {
+                standard: [copy(input)?, copy(output)?, copy(errors)?],
+                has_terminal: false,
+                host_end: None,
+            }),
+            Stdio::Terminal => {
+                let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+                let host_end = openpt(flags).about("terminal")?;
+                unlockpt(&host_end).about("terminal")?;
+                let ours = ioctl_tiocgptpeer(&host_end, flags).about("terminal")?;
+                let standard = [copy(&ours)?, copy(&ours)?, copy(&ours)?];
+                Ok(Self { standard, has_terminal: true, host_end: Some(host_end) })
+            }
+        }
+    }
+}
+
+/// Above the numbers that the program will have them at.
+fn copy(from: &OwnedFd) -> Result<OwnedFd, Fault> {
+    rustix::io::fcntl_dupfd_cloexec(from, 3).about("standard stream")
+}

@@ -1,0 +1,217 @@
+//! How PID 1 spends its life: it starts the programs that the host asks for, collects what ends, answers questions, and
+//! ends when the program that the sandbox is for has, or when the host says so.
+
+use super::connector::Connector;
+use super::payload::{self, Fittings};
+use super::send;
+use super::streams::Streams;
+use crate::execution::{Order, Request, Told};
+use crate::kernel::{self, Reaped, Usage};
+use crate::plan::{Command, Program};
+use crate::report::Report;
+use crate::walls::{About, Fault};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+
+/// Everything that PID 1 looks after.
+pub(super) struct Watch<'a> {
+    control: BorrowedFd<'a>,
+    fittings: Fittings<'a>,
+    /// The mount namespace that holds the root, if PID 1 has left it.
+    hidden: Option<OwnedFd>,
+    /// Readable when a child has ended.
+    children: OwnedFd,
+    /// The program that the sandbox is for.
+    program: Option<i32>,
+    /// Others that the host has had started.
+    executions: Vec<Execution>,
+    connectors: Vec<Connector>,
+}
+
+/// A program that the host has had started.
+struct Execution {
+    pid: i32,
+    /// Where the host hears of it and speaks to it.
+    channel: OwnedFd,
+}
+
+/// Why a sandbox is over.
+enum Over {
+    /// The program that it was for has ended.
+    Program { status: i32 },
+    /// The host wants it so, or is gone.
+    Host,
+}
+
+// === impl Watch ===
+
+impl<'a> Watch<'a> {
+    pub(super) fn begin(
+        control: BorrowedFd<'a>,
+        fittings: Fittings<'a>,
+        hidden: Option<OwnedFd>,
+    ) -> Result<Self, Fault> {
+        // Before the first program starts: no end of one may be missed.
+        let children = kernel::children_descriptor().about("signals")?;
+        let (executions, connectors) = (Vec::new(), Vec::new());
+        Ok(Self { control, fittings, hidden, children, program: None, executions, connectors })
+    }
+
+    /// Starts the program that the sandbox is for.
+    pub(super) fn start_program(&mut self, command: &Command, streams: Streams) -> Result<(), Fault> {
+        self.program = Some(self.start(command, streams)?);
+        Ok(())
+    }
+
+    fn start(&mut self, command: &Command, streams: Streams) -> Result<i32, Fault> {
+        let started = payload::start(command, streams, &self.fittings)?;
+        if let Some(listener) = started.listener {
+            self.connectors.push(Connector::new(listener).about("guard")?);
+        }
+        Ok(started.pid)
+    }
+
+    /// Closes every descriptor that is not for the watch.
+    pub(super) fn close_all_others(&self) {
+        let mut kept = vec![self.control, self.children.as_fd()];
+        kept.extend(self.fittings.rules.iter().chain(&self.hidden).map(AsFd::as_fd));
+        kept.extend(self.connectors.iter().map(Connector::listener));
+        kernel::close_all_but(&mut kept);
+    }
+
+    /// Looks after the sandbox until it is over. Then ends everything in it, and only then says so: who hears it knows
+    /// that nothing of the sandbox runs any more. Returns PID 1's exit code.
+    pub(super) fn until_end(mut self) -> i32 {
+        let over = loop {
+            if let Some(over) = self.collect().or_else(|| self.wait_for_something()) {
+                break over;
+            }
+        };
+        kernel::kill_all_others();
+        while kernel::wait_for_child().is_ok() {}
+        if let Over::Program { status } = over {
+            send(self.control, &Report::Ended { status, usage: kernel::usage_of_children() }, &[]);
+        }
+        0
+    }
+
+    /// Takes every child that has ended.
+    fn collect(&mut self) -> Option<Over> {
+        while let Ok(Some(Reaped { pid, status, usage })) = kernel::reap() {
+            if self.program == Some(pid) {
+                return Some(Over::Program { status });
+            }
+            if let Some(at) = self.executions.iter().position(|execution| execution.pid == pid) {
+                self.executions.swap_remove(at).tell_end(status, usage);
+            }
+        }
+        None
+    }
+
+    /// Waits for a child to end, a word of the host's or a question, and sees to it.
+    fn wait_for_something(&mut self) -> Option<Over> {
+        let channels = self.executions.iter().map(|execution| execution.channel.as_fd());
+        let listeners = self.connectors.iter().map(Connector::listener);
+        let all = [self.children.as_fd(), self.control].into_iter().chain(channels).chain(listeners);
+        let mut watched: Vec<_> = all.map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN)).collect();
+        if poll(&mut watched, None).is_err() {
+            return None;
+        }
+        let events: Vec<PollFlags> = watched.iter().map(PollFd::revents).collect();
+        let (of_self, rest) = events.split_at_checked(2)?;
+        let (of_channels, of_listeners) = rest.split_at_checked(self.executions.len())?;
+        self.answer(of_listeners);
+        self.obey(of_channels);
+        // What it says about who ended is of no interest: `reap` asks for that.
+        let mut signals = [0; 1024];
+        let _ = rustix::io::read(&self.children, &mut signals);
+        if of_self[1].is_empty() { None } else { self.serve() }
+    }
+
+    /// Answers a question of each guard that has one. A guard that is hung up guards nobody any more.
+    fn answer(&mut self, events: &[PollFlags]) {
+        let mut events = events.iter();
+        self.connectors.retain(|connector| {
+            let event = events.next().copied().unwrap_or(PollFlags::empty());
+            if event.contains(PollFlags::IN) {
+                connector.answer_one();
+            }
+            !event.intersects(PollFlags::HUP | PollFlags::ERR)
+        });
+    }
+
+    /// Does what the host wants done to a program. One whose channel it has closed is nobody's any more, and is ended.
+    fn obey(&mut self, events: &[PollFlags]) {
+        let mut events = events.iter();
+        self.executions.retain(|execution| match events.next() {
+            Some(event) if !event.is_empty() => execution.obey(),
+            _ => true,
+        });
+    }
+
+    /// Does what the host asks of PID 1.
+    fn serve(&mut self) -> Option<Over> {
+        match Request::receive(self.control) {
+            Ok(Some(Request::Start { program, channel })) => {
+                self.start_execution(&program, channel);
+                None
+            }
+            Ok(Some(Request::End)) | Ok(None) => Some(Over::Host),
+            // Not understood, and so not done; whoever waits for the answer hears that its channel is closed.
+            Err(_) => None,
+        }
+    }
+
+    fn start_execution(&mut self, Program { command, stdio }: &Program, channel: OwnedFd) {
+        let started = Streams::connect(stdio).and_then(|mut streams| {
+            let terminal = streams.host_end.take();
+            self.start(command, streams).map(|pid| (pid, terminal))
+        });
+        match started {
+            Ok((pid, terminal)) => {
+                let told = Told::Started.send(channel.as_fd(), terminal.as_ref().map(AsFd::as_fd));
+                let execution = Execution { pid, channel };
+                match told {
+                    Ok(()) => self.executions.push(execution),
+                    Err(_) => execution.end(),
+                }
+            }
+            Err(Fault { subject, errno }) => {
+                let _ = Told::NotStarted { errno, subject }.send(channel.as_fd(), None);
+            }
+        }
+    }
+}
+
+// === impl Execution ===
+
+impl Execution {
+    /// Whether it goes on being looked after.
+    fn obey(&self) -> bool {
+        match Order::receive(self.channel.as_fd()) {
+            Ok(Some(Order::Signal(signal))) => {
+                kernel::signal_group(self.pid, signal);
+                true
+            }
+            Ok(Some(Order::Kill)) => {
+                self.end();
+                true
+            }
+            Ok(None) => {
+                self.end();
+                false
+            }
+            Err(errno) => matches!(errno, Errno::AGAIN | Errno::INTR | Errno::BADMSG),
+        }
+    }
+
+    /// Kills it, and what it has started as far as that is still known to be its own.
+    fn end(&self) {
+        kernel::kill_session(self.pid);
+    }
+
+    fn tell_end(&self, status: i32, usage: Usage) {
+        let _ = Told::Ended { status, usage }.send(self.channel.as_fd(), None);
+    }
+}
