@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A sandbox that has no program of its own. It lives until it is dropped, killed, or told to end.
 #[derive(Debug)]
@@ -67,6 +67,13 @@ pub(crate) enum Request {
         #[serde(with = "wire::descriptor")]
         channel: OwnedFd,
     },
+    /// Tell what runs and what it uses.
+    Count {
+        #[serde(with = "wire::descriptor")]
+        channel: OwnedFd,
+    },
+    /// Send a signal to every process.
+    SignalAll(i32),
     /// End everything.
     End,
 }
@@ -95,6 +102,20 @@ pub(crate) enum Told {
         status: i32,
         usage: Usage,
     },
+    Counted(Load),
+}
+
+/// What runs in a sandbox now, PID 1 not counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Load {
+    /// Processes.
+    pub processes: u64,
+    /// Their threads.
+    pub threads: u64,
+    /// What they hold in memory, shared pages counted for each of them.
+    pub resident_bytes: u64,
+    /// The processor time of those that run and of those that have ended.
+    pub cpu: Duration,
 }
 
 // === impl Resident ===
@@ -124,9 +145,34 @@ impl Resident {
             Some((Told::NotStarted { errno, subject }, _)) => {
                 Err(ExecutionError::NotStarted { subject, source: errno })
             }
-            Some((Told::Ended { .. }, _)) => Err(failed(Errno::PROTO)),
+            Some((Told::Ended { .. } | Told::Counted(_), _)) => Err(failed(Errno::PROTO)),
             None => Err(ExecutionError::Gone),
         }
+    }
+
+    /// What runs in it now.
+    ///
+    /// # Errors
+    /// [`ExecutionError`] when PID 1 doesn't answer.
+    pub fn load(&self) -> Result<Load, ExecutionError> {
+        let failed = |source| ExecutionError::Channel { source };
+        let (ours, theirs) = message::pair().map_err(failed)?;
+        Request::Count { channel: theirs }.send(self.sealed.control()).map_err(failed)?;
+        match Told::receive(ours.as_fd()).map_err(failed)? {
+            Some((Told::Counted(load), _)) => Ok(load),
+            Some(_) => Err(failed(Errno::PROTO)),
+            None => Err(ExecutionError::Gone),
+        }
+    }
+
+    /// Stops every process, or lets them go on. PID 1 itself goes on.
+    ///
+    /// # Errors
+    /// [`ExecutionError`] when PID 1 can't be told.
+    pub fn stop_all(&self, stop: bool) -> Result<(), ExecutionError> {
+        let signal = if stop { libc::SIGSTOP } else { libc::SIGCONT };
+        let sent = Request::SignalAll(signal).send(self.sealed.control());
+        sent.map_err(|source| ExecutionError::Channel { source })
     }
 
     /// Has PID 1 end everything, and waits until nothing of the sandbox is left.

@@ -16,7 +16,6 @@ use crate::seccomp::Filters;
 use crate::seccomp::program::Program;
 use crate::stage::Stage;
 use crate::walls::{About, Fault, devices, identity, landlock, privileges, root, sources, worker::Worker};
-use payload::Fittings;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -116,13 +115,15 @@ fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fa
     let (rules, landlock_abi) = landlock::rules(&plan.writable)?;
     progress.pass(Stage::Privileges);
     privileges::drop_all()?;
+    // PID 1 enters the domain, and so every program is in the same: they may signal each other.
+    rules.map_or(Ok(()), |rules| kernel::enter_landlock(rules.as_fd())).about("landlock")?;
     progress.pass(Stage::Seccomp);
     kernel::install_filter(&birth.filters.policy).about("filter")?;
     // No program starts before the last wall stands, and nothing but PID 1 is there when it does.
     worker.take().map_or(Ok(()), Worker::finish)?;
     progress.pass(Stage::Exec);
     let guard = birth.filters.guard.as_ref().map(Program::instructions);
-    let mut watch = Watch::begin(birth.control, Fittings { rules, guard }, hidden)?;
+    let mut watch = Watch::begin(birth.control, guard, hidden)?;
     let terminal = streams.as_mut().and_then(|streams| streams.host_end.take());
     if let (Some(program), Some(streams)) = (&plan.program, streams) {
         watch.start_program(&program.command, streams)?;

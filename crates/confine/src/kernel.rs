@@ -2,10 +2,10 @@
 
 pub(crate) mod ask;
 mod clone;
-mod session;
+mod processes;
 
 pub(crate) use clone::{Beside, Cloned, clone_into, fork, run_beside, run_until_exec};
-pub(crate) use session::kill_session;
+pub(crate) use processes::{kill_session, load};
 
 use crate::seccomp::program::Instruction;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -71,11 +71,12 @@ pub(crate) fn reset_signals() {
     }
 }
 
-/// Kills every other process of a PID namespace that this one is the first of. Anywhere else it would be a disaster.
-pub(crate) fn kill_all_others() {
+/// Sends a signal to every other process of a PID namespace that this one is the first of. Anywhere else it would be a
+/// disaster.
+pub(crate) fn signal_all_others(signal: i32) {
     if rustix::process::getpid().is_init() {
         // SAFETY: takes numbers only.
-        unsafe { libc::kill(-1, libc::SIGKILL) };
+        unsafe { libc::kill(-1, signal) };
     }
 }
 

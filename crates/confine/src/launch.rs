@@ -1,5 +1,6 @@
 //! From a plan to a running sandbox.
 
+use crate::as_user::AsUser;
 use crate::init::{self, Birth, now_in_nanoseconds};
 use crate::kernel::{self, Cloned};
 use crate::message;
@@ -10,7 +11,6 @@ use crate::seccomp::Filters;
 use crate::stage::{Stage, Timings};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::process::{Gid, Uid};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -91,7 +91,10 @@ pub fn launch(plan: &Plan) -> Result<Launched, LaunchError> {
     let (ours, theirs) = message::pair().map_err(|source| LaunchError::Control { source })?;
     let filters = Filters::new(plan.audience, plan.is_guarded);
     let begun = now_in_nanoseconds();
-    let became = Became::user_of(plan).map_err(|source| LaunchError::Clone { source })?;
+    // For the moment of cloning, this thread is the user that the sandbox shall be: the user namespace is then owned by
+    // that user and may be mapped to it from inside, without a privileged process having to write the maps.
+    let (uid, gid) = (plan.identity.host_uid, plan.identity.host_gid);
+    let became = AsUser::become_user(uid, gid).map_err(|source| LaunchError::Clone { source })?;
     // SAFETY: this is the only thread, as counted above.
     let cloned = unsafe { kernel::clone_into(NAMESPACES) };
     let (pid, pidfd) = match cloned {
@@ -133,45 +136,4 @@ fn timings(begun: u64, marks: &[(Stage, u64)]) -> Timings {
         before = *at;
     }
     timings
-}
-
-/// For the moment of cloning, this thread is the user that the sandbox shall be: the user namespace is then owned by
-/// that user and may be mapped to it from inside, without a privileged process having to write the maps.
-struct Became {
-    back: Option<(Uid, Gid, Vec<Gid>)>,
-}
-
-// === impl Became ===
-
-impl Became {
-    fn user_of(plan: &Plan) -> Result<Self, Errno> {
-        use rustix::process::{getegid, geteuid, getgroups};
-        use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
-        let (uid, gid) = (Uid::from_raw(plan.identity.host_uid), Gid::from_raw(plan.identity.host_gid));
-        let (own_uid, own_gid) = (geteuid(), getegid());
-        if (uid, gid) == (own_uid, own_gid) {
-            return Ok(Self { back: None });
-        }
-        let groups = getgroups()?;
-        set_thread_groups(&[])?;
-        let became = Self { back: Some((own_uid, own_gid, groups)) };
-        set_thread_res_gid(None, gid, None)?;
-        set_thread_res_uid(None, uid, None)?;
-        Ok(became)
-    }
-}
-
-impl Drop for Became {
-    fn drop(&mut self) {
-        use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
-        let Some((uid, gid, groups)) = self.back.take() else { return };
-        // The real and saved ids were left as they were, so the way back is open. Going on as somebody else is not an
-        // option.
-        let back = set_thread_res_uid(None, uid, None)
-            .and_then(|()| set_thread_res_gid(None, gid, None))
-            .and_then(|()| set_thread_groups(&groups));
-        if back.is_err() {
-            std::process::abort();
-        }
-    }
 }

@@ -8,6 +8,7 @@
 
 use crate::kernel::{self, Cloned};
 use crate::launch::{LaunchError, Launched, launch};
+use crate::lend::{Maps, user_namespace};
 use crate::message;
 use crate::plan::{Plan, wire};
 use crate::sealed::Sealed;
@@ -22,6 +23,20 @@ use std::sync::Mutex;
 pub struct Launcher {
     /// One request and its answer at a time.
     socket: Mutex<OwnedFd>,
+}
+
+/// What a launcher is asked for.
+#[derive(Debug, Deserialize)]
+enum Order {
+    Launch(Box<Plan>),
+    Map(Maps),
+}
+
+/// The same, as it is written.
+#[derive(Debug, Serialize)]
+enum OrderRef<'a> {
+    Launch(&'a Plan),
+    Map(Maps),
 }
 
 /// What a launcher answers; the descriptors come beside it: pidfd, control, and what the plan asked for.
@@ -57,18 +72,30 @@ impl Launcher {
         }
     }
 
+    /// A user namespace with those maps. Any thread may ask.
+    pub(crate) fn user_namespace(&self, maps: Maps) -> Result<OwnedFd, Errno> {
+        let bytes = postcard::to_stdvec(&OrderRef::Map(maps)).map_err(|_| Errno::BADMSG)?;
+        let (bytes, descriptors) = self.ask(&bytes, &[])?;
+        let answer: Result<(), i32> = postcard::from_bytes(&bytes).map_err(|_| Errno::BADMSG)?;
+        answer.map_err(Errno::from_raw_os_error)?;
+        descriptors.into_iter().next().ok_or(Errno::BADMSG)
+    }
+
+    fn ask(&self, bytes: &[u8], descriptors: &[OwnedFd]) -> Result<(Vec<u8>, Vec<OwnedFd>), Errno> {
+        // A thread that panicked here has left at worst an answer behind that nobody took; then nothing fits any more.
+        let socket = self.socket.lock().map_err(|_| Errno::PROTO)?;
+        message::send(socket.as_fd(), bytes, &message::borrowed(descriptors))?;
+        message::receive(socket.as_fd())?.ok_or(Errno::PIPE)
+    }
+
     /// Launches a sandbox. Any thread may.
     ///
     /// # Errors
     /// [`LaunchError`], as from [`launch`].
     pub fn launch(&self, plan: &Plan) -> Result<Launched, LaunchError> {
         let control = |source| LaunchError::Control { source };
-        let (bytes, descriptors) = wire::encode(plan).map_err(control)?;
-        // A thread that panicked here has left at worst an answer behind that nobody took; then nothing fits any more.
-        let socket = self.socket.lock().map_err(|_| control(Errno::PROTO))?;
-        message::send(socket.as_fd(), &bytes, &message::borrowed(&descriptors)).map_err(control)?;
-        let received = message::receive(socket.as_fd()).map_err(control)?;
-        let (bytes, descriptors) = received.ok_or(Errno::PIPE).map_err(control)?;
+        let (bytes, descriptors) = wire::encode(&OrderRef::Launch(plan)).map_err(control)?;
+        let (bytes, descriptors) = self.ask(&bytes, &descriptors).map_err(control)?;
         let answer: Result<Answer, LaunchError> =
             postcard::from_bytes(&bytes).map_err(|_| control(Errno::BADMSG))?;
         let answer = answer?;
@@ -96,15 +123,23 @@ fn serve(socket: &OwnedFd) -> ! {
     loop {
         // Without an owner there is nothing left to do.
         let Ok(Some((bytes, descriptors))) = message::receive(socket.as_fd()) else { kernel::exit_now(0) };
-        let launched = wire::decode(&bytes, descriptors)
-            .map_err(|source| LaunchError::Control { source })
-            .and_then(|plan| launch(&plan));
+        let answered = match wire::decode(&bytes, descriptors) {
+            Ok(Order::Launch(plan)) => answer(socket.as_fd(), launch(&plan)),
+            Ok(Order::Map(maps)) => answer_map(socket.as_fd(), &user_namespace(maps)),
+            Err(source) => answer(socket.as_fd(), Err(LaunchError::Control { source })),
+        };
         // Having been somebody else for a moment has cleared it.
         let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
-        if answer(socket.as_fd(), launched).is_err() {
+        if answered.is_err() {
             kernel::exit_now(1);
         }
     }
+}
+
+fn answer_map(socket: BorrowedFd<'_>, namespace: &Result<OwnedFd, Errno>) -> Result<(), Errno> {
+    let answer = namespace.as_ref().map(drop).map_err(|errno| errno.raw_os_error());
+    let bytes = postcard::to_stdvec(&answer).map_err(|_| Errno::BADMSG)?;
+    message::send(socket, &bytes, &namespace.iter().map(AsFd::as_fd).collect::<Vec<_>>())
 }
 
 fn answer(socket: BorrowedFd<'_>, launched: Result<Launched, LaunchError>) -> Result<(), Errno> {

@@ -3,12 +3,14 @@
 //! on the host.
 
 use crate::kernel::{self, Cloned, set_mount_attributes, set_mount_identity};
+use crate::launcher::Launcher;
 use crate::plan::{Access, HostPath, Identity, Inode, Source};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx};
 use rustix::io::Errno;
 use rustix::mount::{OpenTreeFlags, open_tree};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use serde::{Deserialize, Serialize};
 
 /// Why a mount could not be prepared.
 #[derive(Debug, thiserror::Error)]
@@ -25,12 +27,18 @@ pub struct LendError {
 
 /// Prepares `path` for a sandbox of that identity: whoever owns it on disk is the sandbox's user inside.
 ///
-/// Needs the host's root, and a file system that supports identity-mapped mounts. As with
-/// [`crate::launch::launch`], the process must have a single thread.
+/// Needs the host's root, and a file system that supports identity-mapped mounts. The user namespace that says who is
+/// whom is made by the launcher; without one by this process, which then must have a single thread, as with
+/// [`crate::launch::launch`].
 ///
 /// # Errors
 /// [`LendError`] with the step that failed.
-pub fn prepare(path: &HostPath, access: Access, identity: Identity) -> Result<Source, LendError> {
+pub fn prepare(
+    path: &HostPath,
+    access: Access,
+    identity: Identity,
+    launcher: Option<&Launcher>,
+) -> Result<Source, LendError> {
     let failed = |step| move |source| LendError { path: path.clone(), step, source };
     let flags =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
@@ -41,8 +49,12 @@ pub fn prepare(path: &HostPath, access: Access, identity: Identity) -> Result<So
     if Inode::of(&stat) != path.inode() {
         return Err(Errno::STALE).map_err(failed("statx"));
     }
-    let owners = Owners { uid: stat.stx_uid, gid: stat.stx_gid };
-    let namespace = user_namespace(owners, identity).map_err(failed("user namespace"))?;
+    let maps = Maps { owners: (stat.stx_uid, stat.stx_gid), users: (identity.host_uid, identity.host_gid) };
+    let namespace = match launcher {
+        Some(launcher) => launcher.user_namespace(maps),
+        None => user_namespace(maps),
+    };
+    let namespace = namespace.map_err(failed("user namespace"))?;
     set_mount_identity(mount.as_fd(), namespace.as_fd()).map_err(failed("mount_setattr"))?;
     let read_only = if access == Access::ReadOnly { libc::MOUNT_ATTR_RDONLY } else { 0 };
     let attributes = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | read_only;
@@ -50,16 +62,18 @@ pub fn prepare(path: &HostPath, access: Access, identity: Identity) -> Result<So
     Ok(Source::Mount { mount, is_directory: path.is_directory() })
 }
 
-/// Who owns something on disk.
-#[derive(Clone, Copy)]
-struct Owners {
-    uid: u32,
-    gid: u32,
+/// Who is whom: user and group each.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Maps {
+    /// Who owns something on disk.
+    owners: (u32, u32),
+    /// Who they are for the sandbox.
+    users: (u32, u32),
 }
 
 /// A user namespace that says: the owners on disk are, here, the sandbox's user and group. Only its maps are wanted,
 /// so the process it was made with ends at once.
-fn user_namespace(owners: Owners, identity: Identity) -> Result<OwnedFd, Errno> {
+pub(crate) fn user_namespace(maps: Maps) -> Result<OwnedFd, Errno> {
     if kernel::thread_count()? > 1 {
         return Err(Errno::AGAIN);
     }
@@ -69,24 +83,27 @@ fn user_namespace(owners: Owners, identity: Identity) -> Result<OwnedFd, Errno> 
         Cloned::Child => wait_to_be_killed(parent),
         Cloned::Parent { pid, pidfd } => (pid, pidfd),
     };
-    let maps = write_maps(pid, owners, identity);
-    let namespace = maps.and_then(|()| {
+    let namespace = write_maps(pid, maps).and_then(|()| {
         let path = format!("/proc/{pid}/ns/user");
         openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
     });
     pidfd_send_signal(&pidfd, Signal::KILL)?;
     if let Some(pid) = Pid::from_raw(pid) {
-        rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED))?;
+        match rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED)) {
+            // A launcher has the kernel collect its children.
+            Ok(_) | Err(Errno::CHILD) => {}
+            Err(errno) => return Err(errno),
+        }
     }
     namespace
 }
 
-fn write_maps(pid: i32, owners: Owners, identity: Identity) -> Result<(), Errno> {
-    let maps = [
-        ("uid_map", format!("{} {} 1", owners.uid, identity.host_uid)),
-        ("gid_map", format!("{} {} 1", owners.gid, identity.host_gid)),
+fn write_maps(pid: i32, Maps { owners, users }: Maps) -> Result<(), Errno> {
+    let files = [
+        ("uid_map", format!("{} {} 1", owners.0, users.0)),
+        ("gid_map", format!("{} {} 1", owners.1, users.1)),
     ];
-    for (file, map) in maps {
+    for (file, map) in files {
         let path = format!("/proc/{pid}/{file}");
         let file = openat(CWD, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
         rustix::io::write(&file, map.as_bytes())?;

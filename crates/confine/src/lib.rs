@@ -6,11 +6,12 @@
 //! ```text
 //! host                                   │ new user, mount, pid, net, ipc, uts, cgroup namespaces
 //! launch ── clone3 ──────────────────────┼─► init (PID 1): walls, one after the other
-//!    │                                   │      └─ clone(VM|VFORK) ─► exec: the program, in its Landlock domain
+//!    │                                   │      └─ clone(VM|VFORK) ─► exec: the program
 //!    │ ◄── Started (or Failed: stage) ───┤      reaps everything
 //!    │ ◄── Ended: status, usage ─────────┤      ends; the kernel kills what is left
 //! ```
 
+pub mod as_user;
 pub mod execution;
 pub mod launch;
 pub mod launcher;

@@ -314,6 +314,12 @@ fn at(path: &Path) -> impl FnOnce(Errno) -> DirectoryError {
     move |source| DirectoryError { path, source }
 }
 
+impl From<DirectoryError> for std::io::Error {
+    fn from(error: DirectoryError) -> Self {
+        error.source.into()
+    }
+}
+
 impl From<OwnedFd> for Directory {
     fn from(descriptor: OwnedFd) -> Self {
         Self { descriptor }

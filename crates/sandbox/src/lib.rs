@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod artifact;
+pub mod backend;
 pub mod canary;
 pub mod directory;
 pub mod host;

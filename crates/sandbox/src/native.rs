@@ -1,9 +1,15 @@
 //! The native backend: namespaces, Landlock and seccomp of this kernel; nothing to install, nothing to run before.
 
+mod backend;
 mod environment;
+mod execution;
+mod files;
 mod identity;
 mod isolation;
+mod sandbox;
 mod view;
+
+pub use backend::NativeBackend;
 
 use crate::spec::{Program, SandboxSpec, Workspace};
 use belljar_confine::launch::{LaunchError, Launched, launch};
@@ -49,7 +55,7 @@ const SCRATCH_BYTES: u64 = 1 << 30;
 /// # Errors
 /// [`StartError`]; nothing of the sandbox is left then.
 pub fn start(spec: &SandboxSpec, program: &Program, stdio: Stdio) -> Result<Running, StartError> {
-    start_by(launch, spec, program, stdio)
+    start_by(launch, (spec, None), program, stdio)
 }
 
 /// The same, through a launcher that was started while this process was small.
@@ -62,48 +68,67 @@ pub fn start_through(
     program: &Program,
     stdio: Stdio,
 ) -> Result<Running, StartError> {
-    start_by(|plan| launcher.launch(plan), spec, program, stdio)
+    start_by(|plan| launcher.launch(plan), (spec, Some(launcher)), program, stdio)
+}
+
+/// Builds a sandbox in which nothing runs yet. Its root directory comes back with it.
+fn resident(launcher: &Launcher, spec: &SandboxSpec) -> Result<Running, StartError> {
+    build(|plan| launcher.launch(plan), (spec, Some(launcher)), None)
 }
 
 fn start_by(
     launch: impl FnOnce(&Plan) -> Result<Launched, LaunchError>,
-    spec: &SandboxSpec,
+    (spec, launcher): (&SandboxSpec, Option<&Launcher>),
     program: &Program,
     stdio: Stdio,
 ) -> Result<Running, StartError> {
     let has_terminal = matches!(stdio, Stdio::Terminal);
+    let program = plan::Program { command: command(spec, program, has_terminal)?, stdio };
+    build(launch, (spec, launcher), Some(program))
+}
+
+fn build(
+    launch: impl FnOnce(&Plan) -> Result<Launched, LaunchError>,
+    (spec, launcher): (&SandboxSpec, Option<&Launcher>),
+    program: Option<plan::Program>,
+) -> Result<Running, StartError> {
     let identity = identity::choose();
+    // A job names artifacts in its workspace; into a sandbox that lives on, files are copied wherever they are to be.
+    let exported = match (&program, &spec.job) {
+        (None, _) => Some(String::new()),
+        (Some(_), Some(_)) => Some("workspace".to_owned()),
+        (Some(_), None) => None,
+    };
     let plan = Plan {
         identity: identity.identity,
-        root: root(spec, &identity)?,
+        root: root(spec, &Lending { chosen: identity, launcher })?,
         scratch_bytes: SCRATCH_BYTES,
         writable: writable(spec),
-        // For the artifacts that a job names in its workspace.
-        exported: spec.job.as_ref().map(|_| "workspace".to_owned()),
+        exported,
         hostname: "belljar".to_owned(),
         limits: Limits::default(),
         is_guarded: matches!(spec.workspace, Workspace::Direct(_)),
         hides_mounts: names_host_paths(spec),
         // What runs a job is the runner, and nothing else is.
         audience: if spec.job.is_some() { Audience::Runner } else { Audience::Everyone },
-        program: Some(plan::Program { command: command(spec, program, has_terminal)?, stdio }),
+        program,
     };
     let launched = launch(&plan)?;
     let isolation = isolation::report(&plan, &identity, launched.landlock_abi);
     Ok(Running { launched, isolation })
 }
 
-fn root(spec: &SandboxSpec, identity: &identity::Chosen) -> Result<Vec<Entry>, StartError> {
+fn root(spec: &SandboxSpec, lending: &Lending<'_>) -> Result<Vec<Entry>, StartError> {
     let scratch = |inside: &str| Entry::Scratch { inside: inside.to_owned() };
-    let mut root = view::of_host(identity.identity);
+    let mut root = view::of_host(lending.chosen.identity);
     root.push(scratch("tmp"));
     root.push(scratch(environment::HOME_INSIDE));
     root.push(match &spec.workspace {
         Workspace::Empty => scratch("workspace"),
-        Workspace::Direct(path) => bind("workspace", path, Access::ReadWrite, identity)?,
+        Workspace::Direct(path) => lending.bind("workspace", path, Access::ReadWrite)?,
         Workspace::Copy { source, upper, work } => Entry::Overlay {
             inside: "workspace".to_owned(),
-            lower: lend(source, Access::ReadOnly, identity)?,
+            lower: lending.lend(source, Access::ReadOnly)?,
             upper: upper.clone(),
             work: work.clone(),
         },
@@ -115,33 +140,37 @@ fn root(spec: &SandboxSpec, identity: &identity::Chosen) -> Result<Vec<Entry>, S
     }
     root.extend(spec.unlisted_scratch.as_deref().map(scratch));
     for lent in &spec.lent {
-        root.push(view(&lent.inside, &lent.path, identity)?);
+        root.push(lending.view(&lent.inside, &lent.path)?);
     }
     Ok(root)
 }
 
-fn bind(
-    inside: &str,
-    path: &HostPath,
-    access: Access,
-    identity: &identity::Chosen,
-) -> Result<Entry, StartError> {
-    Ok(Entry::Bind { inside: inside.to_owned(), source: lend(path, access, identity)?, access })
+/// How directories of the host are lent.
+struct Lending<'a> {
+    chosen: identity::Chosen,
+    /// Asked for what takes a process of one thread; this process is one if there is none.
+    launcher: Option<&'a Launcher>,
 }
 
-/// What is lent is looked at through an overlay, so that no service that listens in it is reached. A file has no such
-/// thing in it.
-fn view(inside: &str, path: &HostPath, identity: &identity::Chosen) -> Result<Entry, StartError> {
-    if !path.is_directory() {
-        return bind(inside, path, Access::ReadOnly, identity);
+impl Lending<'_> {
+    fn bind(&self, inside: &str, path: &HostPath, access: Access) -> Result<Entry, StartError> {
+        Ok(Entry::Bind { inside: inside.to_owned(), source: self.lend(path, access)?, access })
     }
-    Ok(Entry::View { inside: inside.to_owned(), source: lend(path, Access::ReadOnly, identity)? })
-}
 
-fn lend(path: &HostPath, access: Access, chosen: &identity::Chosen) -> Result<Source, StartError> {
-    match chosen.maps_files {
-        true => Ok(prepare(path, access, chosen.identity)?),
-        false => Ok(Source::Path(path.clone())),
+    /// What is lent is looked at through an overlay, so that no service that listens in it is reached. A file has no
+    /// such thing in it.
+    fn view(&self, inside: &str, path: &HostPath) -> Result<Entry, StartError> {
+        if !path.is_directory() {
+            return self.bind(inside, path, Access::ReadOnly);
+        }
+        Ok(Entry::View { inside: inside.to_owned(), source: self.lend(path, Access::ReadOnly)? })
+    }
+
+    fn lend(&self, path: &HostPath, access: Access) -> Result<Source, StartError> {
+        match self.chosen.maps_files {
+            true => Ok(prepare(path, access, self.chosen.identity, self.launcher)?),
+            false => Ok(Source::Path(path.clone())),
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 //! ```text
 //! <state>/runs/<run id>/job/          what the sandbox has as /job
 //!                      /upper, /work  the changes to a workspace that is a copy
+//!                      /lock          held as long as the run's owner lives
+//!                      /kept          there if the folder is to stay
 //!         artifacts/ab/abcdef…        kept files, by SHA-256
 //! ```
 
@@ -11,7 +13,9 @@ use belljar_confine::plan::{HostPath, HostPathError, Identity};
 use belljar_contract::id::RunId;
 use rustix::fs::{AtFlags, chownat};
 use rustix::process::{Gid, Uid};
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The state directory.
 #[derive(Debug, Clone)]
@@ -25,7 +29,13 @@ pub struct RunFolder {
     id: RunId,
     path: PathBuf,
     kept: bool,
+    /// Locked. The kernel lets go of the lock when this process is gone, however it ended.
+    _lock: File,
 }
+
+/// What keeps a folder from being cleared away as a leftover: a lock while its owner lives, a mark afterwards.
+const LOCK: &str = "lock";
+const KEPT: &str = "kept";
 
 /// Why there is no place for a run.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +66,26 @@ pub enum StateError {
     Directory(#[from] DirectoryError),
 }
 
+/// A lock that is there only when it is held.
+fn make_lock(folder: &Path) -> std::io::Result<File> {
+    let unheld = folder.join(".lock");
+    let lock = File::create(&unheld)?;
+    lock.try_lock()?;
+    std::fs::rename(unheld, folder.join(LOCK))?;
+    Ok(lock)
+}
+
+fn is_young(folder: &std::fs::DirEntry) -> bool {
+    const YOUNG: Duration = Duration::from_secs(60);
+    let age = folder.metadata().and_then(|metadata| metadata.modified()).map(|made| made.elapsed());
+    age.is_ok_and(|age| age.is_ok_and(|age| age < YOUNG))
+}
+
+fn lost(path: &Path, error: &std::io::Error) -> DirectoryError {
+    let source = rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO);
+    DirectoryError { path: path.to_owned(), source }
+}
+
 // === impl State ===
 
 impl State {
@@ -74,6 +104,9 @@ impl State {
     /// # Errors
     /// [`StateError`] with the directory that can't be made.
     pub fn begin_run(&self, owner: Identity) -> Result<RunFolder, StateError> {
+        // What others left is cleared away when there is something to do anyway. If it can't be, that is no reason not
+        // to begin.
+        let _ = self.reconcile();
         let id = RunId::from_uuid(uuid::Uuid::now_v7());
         let path = self.path.join("runs").join(id.as_str());
         std::fs::create_dir_all(&path).map_err(|source| StateError::Make { path: path.clone(), source })?;
@@ -81,10 +114,37 @@ impl State {
         for closed in [path.parent().unwrap_or(&path), &path] {
             Directory::open_host(closed)?.set_mode(0o711)?;
         }
-        let folder = RunFolder { id, path, kept: false };
+        let lock = make_lock(&path).map_err(|source| StateError::Make { path: path.join(LOCK), source })?;
+        let folder = RunFolder { id, path, kept: false, _lock: lock };
         folder.make("job", owner)?;
         folder.make("job/artifacts", owner)?;
         Ok(folder)
+    }
+
+    /// Removes the folders of runs whose owner is gone, and says whose they were. What somebody has kept stays.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] for the first folder that can't be removed.
+    pub fn reconcile(&self) -> Result<Vec<RunId>, DirectoryError> {
+        let Ok(runs) = std::fs::read_dir(self.path.join("runs")) else { return Ok(Vec::new()) };
+        let mut removed = Vec::new();
+        for run in runs.flatten() {
+            let name = run.file_name();
+            let Some(id) = name.to_str().and_then(|name| RunId::parse(name).ok()) else { continue };
+            let lock = match File::open(run.path().join(LOCK)) {
+                Ok(lock) if lock.try_lock().is_ok() => lock,
+                // Its owner lives.
+                Ok(_) => continue,
+                // Being made, unless whoever made it is long gone.
+                Err(_) if is_young(&run) => continue,
+                Err(_) => make_lock(&run.path()).map_err(|error| lost(&run.path(), &error))?,
+            };
+            if !run.path().join(KEPT).exists() {
+                RunFolder { id: id.clone(), path: run.path(), kept: true, _lock: lock }.remove()?;
+                removed.push(id);
+            }
+        }
+        Ok(removed)
     }
 
     /// The directory of the artifact store, made if missing.
@@ -133,8 +193,14 @@ impl RunFolder {
     }
 
     /// Keeps the folder when the run is over.
-    pub fn keep(&mut self) {
+    ///
+    /// # Errors
+    /// [`StateError`] when it can't be marked as kept.
+    pub fn keep(&mut self) -> Result<(), StateError> {
+        let path = self.path.join(KEPT);
+        File::create(&path).map_err(|source| StateError::Make { path, source })?;
         self.kept = true;
+        Ok(())
     }
 
     /// Removes the folder and everything in it.
@@ -148,10 +214,7 @@ impl RunFolder {
 
     fn remove_now(&self) -> Result<(), DirectoryError> {
         Directory::open_host(&self.path)?.clear()?;
-        std::fs::remove_dir(&self.path).map_err(|error| DirectoryError {
-            path: self.path.clone(),
-            source: rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO),
-        })
+        std::fs::remove_dir(&self.path).map_err(|error| lost(&self.path, &error))
     }
 }
 

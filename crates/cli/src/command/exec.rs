@@ -140,7 +140,7 @@ fn settle(
             apply(&set, upper, source, since)?;
             anstream::eprintln!("The changes are applied.");
         } else if arguments.keep {
-            folder.keep();
+            folder.keep()?;
             anstream::eprintln!("The changes are kept in {}", folder.path().display());
             return Ok(());
         } else {

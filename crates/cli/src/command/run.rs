@@ -113,14 +113,14 @@ fn settle(arguments: &RunArguments, mut finished: Finished) -> Result<(), CliErr
                 apply(&changes.set, &changes.upper, &changes.source, changes.since)?;
                 anstream::eprintln!("The changes are applied.");
             }
-            Choice::Keep => keep(finished.folder.as_mut()),
+            Choice::Keep => keep(finished.folder.as_mut())?,
             Choice::Discard => {
                 anstream::eprintln!("The changes are thrown away; --keep keeps them, --apply applies them.");
             }
         }
     }
     if arguments.keep {
-        keep(finished.folder.as_mut());
+        keep(finished.folder.as_mut())?;
     }
     match finished.folder {
         Some(folder) if folder.is_kept() => {
@@ -132,10 +132,8 @@ fn settle(arguments: &RunArguments, mut finished: Finished) -> Result<(), CliErr
     }
 }
 
-fn keep(folder: Option<&mut RunFolder>) {
-    if let Some(folder) = folder {
-        folder.keep();
-    }
+fn keep(folder: Option<&mut RunFolder>) -> Result<(), CliError> {
+    Ok(folder.map_or(Ok(()), RunFolder::keep)?)
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -1,12 +1,12 @@
-//! A program, started by PID 1 with everything that must not be PID 1's own: its terminal, its Landlock domain, its
-//! standard streams.
+//! A program, started by PID 1 with everything that must not be PID 1's own: its terminal, its standard streams, its
+//! guard.
 
 use super::streams::Streams;
 use crate::kernel;
 use crate::plan::Command;
 use crate::seccomp::program::Instruction;
 use crate::walls::{About, Fault};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::net::{
@@ -17,14 +17,6 @@ use std::ffi::{CStr, CString};
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
-
-/// What every program of a sandbox is fitted with when it starts.
-pub(super) struct Fittings<'a> {
-    /// The rules of its Landlock domain.
-    pub(super) rules: Option<OwnedFd>,
-    /// The filter that asks PID 1, where there is one.
-    pub(super) guard: Option<&'a [Instruction]>,
-}
 
 /// A program that runs.
 pub(super) struct Started {
@@ -40,7 +32,6 @@ struct Payload<'a> {
     argv: Vec<*const libc::c_char>,
     env: Vec<*const libc::c_char>,
     streams: Streams,
-    rules: Option<BorrowedFd<'a>>,
     guard: Option<Guard<'a>>,
     /// Written by the child, in memory shared with it, when it can't become the program.
     failure: Option<(&'static str, Errno)>,
@@ -55,9 +46,13 @@ struct Guard<'a> {
 /// Looked up in when the environment names no `PATH`.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 
-/// Starts a program.
-pub(super) fn start(command: &Command, streams: Streams, fittings: &Fittings<'_>) -> Result<Started, Fault> {
-    let (answering, guard) = match fittings.guard {
+/// Starts a program, with the guard on top of the filter that PID 1 has.
+pub(super) fn start(
+    command: &Command,
+    streams: Streams,
+    guard: Option<&[Instruction]>,
+) -> Result<Started, Fault> {
+    let (answering, guard) = match guard {
         Some(filter) => {
             let kind = SocketType::SEQPACKET;
             let (ours, to_init) =
@@ -72,7 +67,6 @@ pub(super) fn start(command: &Command, streams: Streams, fittings: &Fittings<'_>
         argv: null_terminated(&command.argv),
         env: null_terminated(&command.env),
         streams,
-        rules: fittings.rules.as_ref().map(AsFd::as_fd),
         guard,
         failure: None,
     };
@@ -112,9 +106,6 @@ impl Payload<'_> {
         rustix::process::chdir(self.command.directory.as_c_str()).map_err(step("working directory"))?;
         rustix::process::umask(Mode::from_raw_mode(0o022));
         kernel::reset_signals();
-        if let Some(rules) = &self.rules {
-            kernel::enter_landlock(*rules).map_err(step("landlock"))?;
-        }
         if let Some(guard) = &self.guard {
             guard.put_up().map_err(step("guard"))?;
         }

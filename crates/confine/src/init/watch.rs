@@ -2,13 +2,14 @@
 //! ends when the program that the sandbox is for has, or when the host says so.
 
 use super::connector::Connector;
-use super::payload::{self, Fittings};
+use super::payload;
 use super::send;
 use super::streams::Streams;
 use crate::execution::{Order, Request, Told};
 use crate::kernel::{self, Reaped, Usage};
 use crate::plan::{Command, Program};
 use crate::report::Report;
+use crate::seccomp::program::Instruction;
 use crate::walls::{About, Fault};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,7 +18,8 @@ use rustix::io::Errno;
 /// Everything that PID 1 looks after.
 pub(super) struct Watch<'a> {
     control: BorrowedFd<'a>,
-    fittings: Fittings<'a>,
+    /// The filter that every program gets on top, where there is one.
+    guard: Option<&'a [Instruction]>,
     /// The mount namespace that holds the root, if PID 1 has left it.
     hidden: Option<OwnedFd>,
     /// Readable when a child has ended.
@@ -49,13 +51,13 @@ enum Over {
 impl<'a> Watch<'a> {
     pub(super) fn begin(
         control: BorrowedFd<'a>,
-        fittings: Fittings<'a>,
+        guard: Option<&'a [Instruction]>,
         hidden: Option<OwnedFd>,
     ) -> Result<Self, Fault> {
         // Before the first program starts: no end of one may be missed.
         let children = kernel::children_descriptor().about("signals")?;
         let (executions, connectors) = (Vec::new(), Vec::new());
-        Ok(Self { control, fittings, hidden, children, program: None, executions, connectors })
+        Ok(Self { control, guard, hidden, children, program: None, executions, connectors })
     }
 
     /// Starts the program that the sandbox is for.
@@ -65,7 +67,7 @@ impl<'a> Watch<'a> {
     }
 
     fn start(&mut self, command: &Command, streams: Streams) -> Result<i32, Fault> {
-        let started = payload::start(command, streams, &self.fittings)?;
+        let started = payload::start(command, streams, self.guard)?;
         if let Some(listener) = started.listener {
             self.connectors.push(Connector::new(listener).about("guard")?);
         }
@@ -75,7 +77,7 @@ impl<'a> Watch<'a> {
     /// Closes every descriptor that is not for the watch.
     pub(super) fn close_all_others(&self) {
         let mut kept = vec![self.control, self.children.as_fd()];
-        kept.extend(self.fittings.rules.iter().chain(&self.hidden).map(AsFd::as_fd));
+        kept.extend(self.hidden.as_ref().map(AsFd::as_fd));
         kept.extend(self.connectors.iter().map(Connector::listener));
         kernel::close_all_but(&mut kept);
     }
@@ -88,7 +90,7 @@ impl<'a> Watch<'a> {
                 break over;
             }
         };
-        kernel::kill_all_others();
+        kernel::signal_all_others(libc::SIGKILL);
         while kernel::wait_for_child().is_ok() {}
         if let Over::Program { status } = over {
             send(self.control, &Report::Ended { status, usage: kernel::usage_of_children() }, &[]);
@@ -157,7 +159,15 @@ impl<'a> Watch<'a> {
                 self.start_execution(&program, channel);
                 None
             }
-            Ok(Some(Request::End)) | Ok(None) => Some(Over::Host),
+            Ok(Some(Request::Count { channel })) => {
+                let _ = Told::Counted(kernel::load()).send(channel.as_fd(), None);
+                None
+            }
+            Ok(Some(Request::SignalAll(signal))) => {
+                kernel::signal_all_others(signal);
+                None
+            }
+            Ok(Some(Request::End) | None) => Some(Over::Host),
             // Not understood, and so not done; whoever waits for the answer hears that its channel is closed.
             Err(_) => None,
         }

@@ -3,6 +3,7 @@
 use super::supervise::{Ended, Reason};
 use super::{Changes, RunError};
 use crate::artifact::{ArtifactError, Caps, Collector};
+use crate::backend::with_causes;
 use crate::directory::{Directory, DirectoryError};
 use crate::spec::Workspace;
 use crate::state::{RunFolder, State};
@@ -164,12 +165,7 @@ impl Copy {
 /// Makes the result a failed one, unless it is that already: then it has its own reason.
 pub(super) fn fail(result: &mut JobResult, code: FailureCode, why: &dyn Error) {
     if result.failure_code.is_none() {
-        let mut message = why.to_string();
-        let mut cause = why.source();
-        while let Some(error) = cause {
-            message = format!("{message}: {error}");
-            cause = error.source();
-        }
+        let message = with_causes(why);
         *result = result.clone().failed(Failure::new(code, message), Timestamp::now());
     }
 }

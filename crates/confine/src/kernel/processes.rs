@@ -1,7 +1,23 @@
-//! Who belongs to a session of processes, and their end.
+//! Which processes there are, as `/proc` shows them to PID 1.
 
+use super::usage_of_children;
+use crate::execution::Load;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashSet;
+use std::time::Duration;
+
+/// What runs now besides this process, and what it uses.
+pub(crate) fn load() -> Load {
+    let own = rustix::process::getpid().as_raw_pid();
+    let mut load = Load { cpu: usage_of_children().cpu, ..Load::default() };
+    for process in all().into_iter().filter(|process| process.pid != own && process.is_alive) {
+        load.processes += 1;
+        load.threads += process.threads;
+        load.resident_bytes += process.resident_pages * rustix::param::page_size() as u64;
+        load.cpu += process.cpu;
+    }
+    load
+}
 
 /// Kills a session, and whoever descends from one of its processes. What has left the session and lost its parent is
 /// not known to belong to it any more.
@@ -22,12 +38,7 @@ pub(crate) fn kill_session(leader: i32) {
 }
 
 fn members(leader: i32) -> Vec<i32> {
-    let processes: Vec<Process> = std::fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| Process::read(entry.file_name().to_str()?.parse().ok()?))
-        .collect();
+    let processes = all();
     let own = |process: &Process| process.pid == leader || process.session == leader;
     let mut members: HashSet<i32> = processes.iter().filter(|one| own(one)).map(|one| one.pid).collect();
     loop {
@@ -43,11 +54,23 @@ fn members(leader: i32) -> Vec<i32> {
     members.into_iter().filter(is_alive).collect()
 }
 
+fn all() -> Vec<Process> {
+    std::fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| Process::read(entry.file_name().to_str()?.parse().ok()?))
+        .collect()
+}
+
 struct Process {
     pid: i32,
     parent: i32,
     session: i32,
     is_alive: bool,
+    cpu: Duration,
+    threads: u64,
+    resident_pages: u64,
 }
 
 impl Process {
@@ -56,10 +79,19 @@ impl Process {
         let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
         let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
         let text = std::str::from_utf8(stat.get(after_name..)?).ok()?;
-        let mut fields = text.split_whitespace();
-        let state = fields.next()?;
-        let parent = fields.next()?.parse().ok()?;
-        let session = fields.nth(1)?.parse().ok()?;
-        Some(Self { pid, parent, session, is_alive: !matches!(state, "Z" | "X") })
+        // The third field of the file, as its manual counts them, is the first here.
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3).copied();
+        let number = |at: usize| field(at)?.parse::<u64>().ok();
+        let ticks = number(14)? + number(15)?;
+        Some(Self {
+            pid,
+            parent: field(4)?.parse().ok()?,
+            session: field(6)?.parse().ok()?,
+            is_alive: !matches!(field(3)?, "Z" | "X"),
+            cpu: Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second().max(1)),
+            threads: number(20)?,
+            resident_pages: number(24)?,
+        })
     }
 }

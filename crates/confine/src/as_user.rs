@@ -1,0 +1,48 @@
+//! Being somebody else for a moment.
+
+use rustix::io::Errno;
+use rustix::process::{Gid, Uid, getegid, geteuid, getgroups};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+
+/// As long as it lives, the calling thread, and it alone, is another user: what it makes is that user's. Only root can
+/// be somebody else; for others it must be themselves.
+#[derive(Debug)]
+pub struct AsUser {
+    back: Option<(Uid, Gid, Vec<Gid>)>,
+}
+
+// === impl AsUser ===
+
+impl AsUser {
+    /// Becomes that user.
+    ///
+    /// # Errors
+    /// The kernel's; the thread is then who it was.
+    pub fn become_user(uid: u32, gid: u32) -> Result<Self, Errno> {
+        let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+        let (own_uid, own_gid) = (geteuid(), getegid());
+        if (uid, gid) == (own_uid, own_gid) {
+            return Ok(Self { back: None });
+        }
+        let groups = getgroups()?;
+        set_thread_groups(&[])?;
+        let became = Self { back: Some((own_uid, own_gid, groups)) };
+        set_thread_res_gid(None, gid, None)?;
+        set_thread_res_uid(None, uid, None)?;
+        Ok(became)
+    }
+}
+
+impl Drop for AsUser {
+    fn drop(&mut self) {
+        let Some((uid, gid, groups)) = self.back.take() else { return };
+        // The real and saved ids were left as they were, so the way back is open. Going on as somebody else is not an
+        // option.
+        let back = set_thread_res_uid(None, uid, None)
+            .and_then(|()| set_thread_res_gid(None, gid, None))
+            .and_then(|()| set_thread_groups(&groups));
+        if back.is_err() {
+            std::process::abort();
+        }
+    }
+}

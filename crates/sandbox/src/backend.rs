@@ -1,0 +1,220 @@
+//! What every backend can do: one set of traits, one conformance suite (`tests/conformance.rs`).
+//!
+//! ```text
+//! Backend ── create ──► Sandbox ── exec ──► Execution
+//!   health                copy in, copy out    signal, kill
+//!   reconcile             stats                its terminal
+//!                         pause, resume        wait
+//!                         destroy
+//! ```
+//! Everything is blocking and may be called from any thread; a program that wants to wait for many things at once
+//! waits on their descriptors.
+
+use crate::run::WorkspaceChoice;
+use crate::spec::{Lent, Program};
+use belljar_confine::plan::Stdio;
+use belljar_confine::sealed::Ending;
+use belljar_contract::id::RunId;
+use belljar_contract::isolation::Isolation;
+use rustix::fd::{BorrowedFd, OwnedFd};
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt::Debug;
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+/// Makes sandboxes of one kind.
+pub trait Backend: Debug + Send + Sync {
+    /// The name that configurations and reports use.
+    fn name(&self) -> &'static str;
+
+    /// Whether sandboxes can be made here, by making use of everything that making one needs.
+    ///
+    /// # Errors
+    /// [`BackendError::Unavailable`] with what is missing.
+    fn health(&self) -> Result<(), BackendError>;
+
+    /// Makes a sandbox in which nothing runs yet.
+    ///
+    /// # Errors
+    /// [`BackendError`]; nothing of the sandbox is left then.
+    fn create(&self, wanted: Wanted) -> Result<Box<dyn Sandbox>, BackendError>;
+
+    /// Clears away what sandboxes of this deployment left whose owner is gone, and says whose they were. What belongs
+    /// to another deployment, or to an owner that lives, is not touched.
+    ///
+    /// # Errors
+    /// [`BackendError`] for the first leftover that can't be cleared away.
+    fn reconcile(&self) -> Result<Vec<RunId>, BackendError>;
+}
+
+/// A sandbox. Dropping it destroys it.
+pub trait Sandbox: Debug + Send + Sync {
+    /// The id that its host gave it.
+    fn id(&self) -> &RunId;
+
+    /// Every layer, in force or not.
+    fn isolation(&self) -> &Isolation;
+
+    /// Starts a program. Several may run at once; what they leave in the background runs on.
+    ///
+    /// # Errors
+    /// [`BackendError::NotStarted`] when the program can't be run, others when the sandbox can't be reached.
+    fn exec(&self, program: &Program, stdio: Stdio) -> Result<Box<dyn Execution>, BackendError>;
+
+    /// Unpacks a tar archive below a directory of the sandbox: files, directories and links. Nothing in the archive and
+    /// nothing in the sandbox leads elsewhere.
+    ///
+    /// # Errors
+    /// [`BackendError::Copy`] with the path; what came before it stays.
+    fn copy_in(&self, inside: &str, archive: &mut dyn Read) -> Result<(), BackendError>;
+
+    /// Packs what is at a path of the sandbox into a tar archive: files, directories and links, under the path's last
+    /// name.
+    ///
+    /// # Errors
+    /// [`BackendError::Copy`] with the path.
+    fn copy_out(&self, inside: &str, archive: &mut dyn Write) -> Result<(), BackendError>;
+
+    /// What runs in it and what that uses.
+    ///
+    /// # Errors
+    /// [`BackendError`] when it can't be asked.
+    fn stats(&self) -> Result<Stats, BackendError>;
+
+    /// Stops everything in it where it is.
+    ///
+    /// # Errors
+    /// [`BackendError`] when it can't be reached.
+    fn pause(&self) -> Result<(), BackendError>;
+
+    /// Lets everything in it go on.
+    ///
+    /// # Errors
+    /// [`BackendError`] when it can't be reached.
+    fn resume(&self) -> Result<(), BackendError>;
+
+    /// Ends everything in it and clears it away; back when nothing of it is left.
+    ///
+    /// # Errors
+    /// [`BackendError`] for what can't be cleared away. Nothing of it runs, even then.
+    fn destroy(self: Box<Self>) -> Result<(), BackendError>;
+}
+
+/// A program in a sandbox. Dropping it kills the program.
+pub trait Execution: Debug + Send {
+    /// Takes the host's end of its terminal, if it has one: what is written there is typed, what it prints is read.
+    fn take_terminal(&mut self) -> Option<OwnedFd>;
+
+    /// Tells the program how large its terminal is.
+    ///
+    /// # Errors
+    /// [`BackendError`] when it has none.
+    fn resize(&self, size: TerminalSize) -> Result<(), BackendError>;
+
+    /// Sends a signal to the program's process group. Harmless when it has ended.
+    ///
+    /// # Errors
+    /// [`BackendError`] when the sandbox can't be reached.
+    fn signal(&self, signal: i32) -> Result<(), BackendError>;
+
+    /// Kills the program and what it has started.
+    ///
+    /// # Errors
+    /// [`BackendError`] when the sandbox can't be reached.
+    fn kill(&self) -> Result<(), BackendError>;
+
+    /// Becomes readable when the program has ended.
+    fn ending(&self) -> BorrowedFd<'_>;
+
+    /// Waits until the program has ended, or until `deadline`; nothing then.
+    ///
+    /// # Errors
+    /// [`BackendError`] when it can't be waited for; the program may live on.
+    fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<Ending>, BackendError>;
+}
+
+/// What a sandbox shall be.
+#[derive(Debug)]
+pub struct Wanted {
+    /// What is at `/workspace`.
+    pub workspace: WorkspaceChoice,
+    /// What is lent besides, read-only.
+    pub lent: Vec<Lent>,
+    /// Variables for every program in it.
+    pub env: BTreeMap<String, String>,
+}
+
+/// How large a terminal is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TerminalSize {
+    /// Lines.
+    pub rows: u16,
+    /// Characters in a line.
+    pub columns: u16,
+}
+
+/// What a sandbox uses now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Processes that run.
+    pub processes: u64,
+    /// Memory that they hold, in bytes.
+    pub memory_bytes: u64,
+    /// Processor time used since it was made.
+    pub cpu: Duration,
+}
+
+/// Why a backend could not do something.
+#[derive(Debug, thiserror::Error)]
+pub enum BackendError {
+    /// Sandboxes of this kind can't be made here.
+    #[error("the {backend} backend is not available: {why}")]
+    Unavailable {
+        /// The backend's name.
+        backend: &'static str,
+        /// What is missing, and how to get it if that is known.
+        why: String,
+    },
+    /// A sandbox can't be made.
+    #[error("can't make a sandbox")]
+    Create(#[source] Box<dyn Error + Send + Sync>),
+    /// A program can't be run.
+    #[error("can't run {program}")]
+    NotStarted {
+        /// The program.
+        program: String,
+        /// Why.
+        #[source]
+        source: rustix::io::Errno,
+    },
+    /// The sandbox is over.
+    #[error("the sandbox has ended")]
+    Gone,
+    /// The sandbox can't be reached, or doesn't do what it is told.
+    #[error("can't reach the sandbox")]
+    Reach(#[source] Box<dyn Error + Send + Sync>),
+    /// Something can't be copied.
+    #[error("can't copy {path}")]
+    Copy {
+        /// The path inside.
+        path: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// What a sandbox left can't be cleared away.
+    #[error("can't clear away what a sandbox left")]
+    Clear(#[source] Box<dyn Error + Send + Sync>),
+}
+
+/// An error with what caused it, in one line.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

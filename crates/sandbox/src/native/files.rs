@@ -1,0 +1,154 @@
+//! Files into a sandbox and out of it, through its root directory as the sandbox itself sees it.
+//!
+//! Somebody inside may swap names meanwhile. Every path is resolved by the kernel beneath the root and through no link,
+//! so nothing that is swapped leads anywhere else.
+
+use crate::backend::BackendError;
+use crate::directory::Directory;
+use belljar_confine::as_user::AsUser;
+use belljar_confine::plan::Identity;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, symlinkat, unlinkat};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+use tar::{Archive, Builder, EntryType, Header};
+
+/// As many names are packed from one directory.
+const MOST_NAMES: usize = 1_000_000;
+
+/// Unpacks an archive below `inside`. What is made belongs to the sandbox's user.
+pub(super) fn unpack(
+    root: &Directory,
+    inside: &str,
+    archive: &mut dyn Read,
+    owner: Identity,
+) -> Result<(), BackendError> {
+    let base = open(root, inside)?;
+    // Nobody else can make anything here: the sandbox's file systems know no other user.
+    let _user =
+        AsUser::become_user(owner.host_uid, owner.host_gid).map_err(|errno| failed(inside)(errno.into()))?;
+    let mut archive = Archive::new(archive);
+    for entry in archive.entries().map_err(failed(inside))? {
+        let mut entry = entry.map_err(failed(inside))?;
+        let path = entry.path().map_err(failed(inside))?.into_owned();
+        let shown = path.display().to_string();
+        let relative = relative(&path).ok_or_else(|| failed(&shown)(Errno::XDEV.into()))?;
+        if !relative.as_os_str().is_empty() {
+            put(&base, &relative, &mut entry).map_err(failed(&shown))?;
+        }
+    }
+    Ok(())
+}
+
+fn put<R: Read>(base: &Directory, path: &Path, entry: &mut tar::Entry<'_, R>) -> io::Result<()> {
+    let (parent, name) = base.parent_of(path)?;
+    let mode = Mode::from_raw_mode(entry.header().mode()? & 0o777);
+    match entry.header().entry_type() {
+        EntryType::Directory => match rustix::fs::mkdirat(&parent, name, mode) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        },
+        EntryType::Symlink => {
+            let target = entry.link_name()?.ok_or(Errno::INVAL)?.into_owned();
+            remove(&parent, name)?;
+            Ok(symlinkat(&target, &parent, name)?)
+        }
+        EntryType::Regular | EntryType::Continuous => {
+            remove(&parent, name)?;
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let mut file = File::from(openat(&parent, name, flags, mode)?);
+            io::copy(entry, &mut file).map(drop)
+        }
+        // Archives carry notes of their own, too; devices and pipes have no place in a sandbox.
+        EntryType::XGlobalHeader => Ok(()),
+        _ => Err(Errno::OPNOTSUPP.into()),
+    }
+}
+
+fn remove(parent: &Directory, name: &OsStr) -> io::Result<()> {
+    match unlinkat(parent, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Packs what is at `inside`, under its last name.
+pub(super) fn pack(root: &Directory, inside: &str, archive: &mut dyn Write) -> Result<(), BackendError> {
+    let path = relative(Path::new(inside)).ok_or_else(|| failed(inside)(Errno::XDEV.into()))?;
+    let name = PathBuf::from(path.file_name().unwrap_or(OsStr::new(".")));
+    let mut builder = Builder::new(archive);
+    let mut pending = vec![(path, name)];
+    while let Some((path, name)) = pending.pop() {
+        let below = take(root, &path, &name, &mut builder).map_err(failed(&path.display().to_string()))?;
+        let below = below.into_iter().map(|child| (path.join(&child), name.join(&child)));
+        pending.extend(below);
+    }
+    builder.finish().map_err(failed(inside))
+}
+
+/// Packs one thing, and says what is in it if it is a directory.
+fn take(
+    root: &Directory,
+    path: &Path,
+    name: &Path,
+    builder: &mut Builder<&mut dyn Write>,
+) -> io::Result<Vec<PathBuf>> {
+    let found = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let stat = root.stat(found)?.ok_or(Errno::NOENT)?;
+    let mut header = Header::new_gnu();
+    header.set_mode(stat.st_mode & 0o777);
+    header.set_mtime(stat.st_mtime.unsigned_abs());
+    header.set_size(0);
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => {
+            header.set_entry_type(EntryType::Directory);
+            builder.append_data(&mut header, name, io::empty())?;
+            let names = root.open(found).and_then(|directory| directory.names(MOST_NAMES))?;
+            return Ok(names
+                .iter()
+                .map(|one| PathBuf::from(OsStr::from_bytes(one.name.as_bytes())))
+                .collect());
+        }
+        FileType::Symlink => {
+            header.set_entry_type(EntryType::Symlink);
+            let target = root.read_link(path)?;
+            builder.append_link(&mut header, name, OsStr::from_bytes(target.as_bytes()))?;
+        }
+        FileType::RegularFile => {
+            let file = root.open_file(path)?;
+            let size = file.metadata()?.len();
+            header.set_entry_type(EntryType::Regular);
+            header.set_size(size);
+            // One that shrinks meanwhile is filled up: the archive has promised a size.
+            builder.append_data(&mut header, name, file.take(size).chain(io::repeat(0)).take(size))?;
+        }
+        // Nothing that an archive could carry.
+        _ => {}
+    }
+    Ok(Vec::new())
+}
+
+fn open(root: &Directory, inside: &str) -> Result<Directory, BackendError> {
+    let path = relative(Path::new(inside)).ok_or_else(|| failed(inside)(Errno::XDEV.into()))?;
+    let path = if path.as_os_str().is_empty() { PathBuf::from(".") } else { path };
+    root.open(&path).map_err(|error| failed(inside)(error.into()))
+}
+
+/// The path without its root; nothing for one that leads up.
+fn relative(path: &Path) -> Option<PathBuf> {
+    path.components()
+        .filter(|component| !matches!(component, Component::RootDir | Component::CurDir))
+        .map(|component| match component {
+            Component::Normal(name) => Some(name),
+            _ => None,
+        })
+        .collect()
+}
+
+fn failed(path: &str) -> impl Fn(io::Error) -> BackendError {
+    let path = path.to_owned();
+    move |source| BackendError::Copy { path: path.clone(), source }
+}

@@ -1,0 +1,116 @@
+//! Files into a sandbox and out of it.
+
+use crate::Case;
+use crate::house::{House, run};
+use belljar_confine::plan::HostPath;
+use belljar_confine::sealed::Outcome;
+use belljar_sandbox::backend::BackendError;
+use belljar_sandbox::run::WorkspaceChoice;
+use std::io::Read;
+use tar::{Archive, Builder, EntryType, Header};
+
+pub(crate) const CASES: &[Case] = &[
+    ("what_goes_in_comes_out_again", what_goes_in_comes_out_again),
+    ("an_archive_leads_nowhere_else", an_archive_leads_nowhere_else),
+    ("a_link_of_the_sandboxs_leads_nowhere_else", a_link_of_the_sandboxs_leads_nowhere_else),
+    ("a_workspace_persists_from_one_program_to_the_next", a_workspace_persists_from_one_program_to_the_next),
+    ("a_copy_leaves_its_source_alone", a_copy_leaves_its_source_alone),
+];
+
+/// An archive of one entry.
+fn archive(path: &str, kind: EntryType, content: &str) -> Vec<u8> {
+    let mut header = Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_mode(0o640);
+    let is_link = kind == EntryType::Symlink;
+    header.set_size(if is_link { 0 } else { content.len() as u64 });
+    if is_link {
+        header.set_link_name_literal(content).unwrap();
+    }
+    // As somebody hostile would write it: the library's own way refuses such paths.
+    header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
+    header.set_cksum();
+    let mut builder = Builder::new(Vec::new());
+    builder.append(&header, if is_link { &b""[..] } else { content.as_bytes() }).unwrap();
+    builder.into_inner().unwrap()
+}
+
+fn what_goes_in_comes_out_again(house: &House) {
+    let sandbox = house.sandbox();
+    let mut builder = Builder::new(Vec::new());
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("below")).unwrap();
+    std::fs::write(folder.path().join("below/file"), "content").unwrap();
+    std::os::unix::fs::symlink("below/file", folder.path().join("link")).unwrap();
+    builder.follow_symlinks(false);
+    builder.append_dir_all("in", folder.path()).unwrap();
+    sandbox.copy_in("/workspace", &mut builder.into_inner().unwrap().as_slice()).unwrap();
+    let ran = run(&*sandbox, "cat in/below/file && readlink in/link && echo more >> in/below/file");
+    assert_eq!(
+        (ran.outcome, ran.stdout.as_str()),
+        (Outcome::Exited(0), "contentbelow/file\n"),
+        "{}",
+        ran.stderr
+    );
+    let mut out = Vec::new();
+    sandbox.copy_out("/workspace/in", &mut out).unwrap();
+    let mut found = Vec::new();
+    for entry in Archive::new(out.as_slice()).entries().unwrap() {
+        let mut entry = entry.unwrap();
+        let mut content = String::new();
+        entry.read_to_string(&mut content).unwrap();
+        found.push((entry.path().unwrap().display().to_string(), content));
+    }
+    found.sort();
+    let expected = [("in", ""), ("in/below", ""), ("in/below/file", "contentmore\n"), ("in/link", "")];
+    assert_eq!(found, expected.map(|(path, content)| (path.to_owned(), content.to_owned())));
+}
+
+fn an_archive_leads_nowhere_else(house: &House) {
+    let sandbox = house.sandbox();
+    for path in ["../outside", "below/../../../outside"] {
+        let error = sandbox.copy_in("/workspace", &mut archive(path, EntryType::Regular, "x").as_slice());
+        assert!(matches!(error, Err(BackendError::Copy { .. })), "{path}: {error:?}");
+    }
+    // Through a link that the archive itself has brought.
+    sandbox.copy_in("/workspace", &mut archive("way", EntryType::Symlink, "/tmp").as_slice()).unwrap();
+    let error = sandbox.copy_in("/workspace", &mut archive("way/file", EntryType::Regular, "x").as_slice());
+    assert!(matches!(error, Err(BackendError::Copy { .. })), "{error:?}");
+    assert_eq!(run(&*sandbox, "test -e /tmp/file").outcome, Outcome::Exited(1));
+    let error = sandbox.copy_in("/workspace", &mut archive("device", EntryType::Char, "").as_slice());
+    assert!(matches!(error, Err(BackendError::Copy { .. })), "{error:?}");
+}
+
+fn a_link_of_the_sandboxs_leads_nowhere_else(house: &House) {
+    let sandbox = house.sandbox();
+    let secret = house.state.path().join("secret");
+    std::fs::write(&secret, "a secret of the host").unwrap();
+    let script = format!("ln -s {} file; ln -s / root; mkfifo pipe", secret.display());
+    assert_eq!(run(&*sandbox, &script).outcome, Outcome::Exited(0));
+    for path in ["/workspace/root/etc/passwd", "/workspace/root", "/workspace/file", "/workspace/pipe"] {
+        let mut out = Vec::new();
+        // A link comes out as a link, a pipe not at all; nothing behind either.
+        let _ = sandbox.copy_out(path, &mut out);
+        assert!(!String::from_utf8_lossy(&out).contains("a secret of the host"), "{path}");
+        assert!(!String::from_utf8_lossy(&out).contains("root:x"), "{path}");
+    }
+}
+
+fn a_workspace_persists_from_one_program_to_the_next(house: &House) {
+    let sandbox = house.sandbox();
+    assert_eq!(run(&*sandbox, "echo kept > file; echo also > /tmp/file").outcome, Outcome::Exited(0));
+    assert_eq!(run(&*sandbox, "cat file /tmp/file").stdout, "kept\nalso\n");
+    // And is another sandbox's no more than its processes are.
+    assert_eq!(run(&*house.sandbox(), "ls /workspace /tmp").stdout, "/tmp:\n\n/workspace:\n");
+}
+
+fn a_copy_leaves_its_source_alone(house: &House) {
+    let source = house.state.path().join("source");
+    std::fs::create_dir(&source).unwrap();
+    std::fs::write(source.join("file"), "before").unwrap();
+    let sandbox = house.sandbox_on(WorkspaceChoice::Copy(HostPath::resolve(&source).unwrap()));
+    let ran = run(&*sandbox, "cat file; echo after > file; touch new; cat file");
+    assert_eq!(ran.stdout, "beforeafter\n");
+    assert_eq!(std::fs::read_to_string(source.join("file")).unwrap(), "before");
+    assert_eq!(std::fs::read_dir(&source).unwrap().count(), 1);
+}

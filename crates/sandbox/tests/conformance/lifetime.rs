@@ -1,0 +1,106 @@
+//! How sandboxes begin, stand still and end.
+
+use crate::Case;
+use crate::house::{House, run, start, wait};
+use belljar_confine::sealed::Outcome;
+use belljar_testkit::wait::until;
+use std::time::{Duration, Instant};
+
+pub(crate) const CASES: &[Case] = &[
+    ("a_healthy_backend_says_so", a_healthy_backend_says_so),
+    ("two_sandboxes_know_nothing_of_each_other", two_sandboxes_know_nothing_of_each_other),
+    ("paused_nothing_goes_on_and_resumed_it_does", paused_nothing_goes_on_and_resumed_it_does),
+    ("stats_count_what_runs", stats_count_what_runs),
+    ("destroyed_nothing_is_left", destroyed_nothing_is_left),
+    ("dropped_nothing_is_left", dropped_nothing_is_left),
+    ("its_first_process_can_not_be_ended_from_inside", its_first_process_can_not_be_ended_from_inside),
+    ("what_lives_is_no_leftover", what_lives_is_no_leftover),
+];
+
+fn a_healthy_backend_says_so(house: &House) {
+    house.backend.health().unwrap();
+    let sandbox = house.sandbox();
+    assert_eq!(sandbox.isolation().backend, house.backend.name());
+}
+
+fn two_sandboxes_know_nothing_of_each_other(house: &House) {
+    let (one, other) = (house.sandbox(), house.sandbox());
+    assert_ne!(one.id(), other.id());
+    let _sleeping = start(&*one, "exec sleep 4321");
+    until(|| one.stats().unwrap().processes == 1);
+    let ran = run(&*other, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '");
+    assert!(!ran.stdout.contains("4321"), "{}", ran.stdout);
+}
+
+fn paused_nothing_goes_on_and_resumed_it_does(house: &House) {
+    let sandbox = house.sandbox();
+    let mut counting = start(&*sandbox, "while true; do echo x >> count; sleep 0.01; done");
+    let count = || {
+        let mut out = Vec::new();
+        sandbox
+            .copy_out("/workspace/count", &mut out)
+            .map_or(0, |()| out.iter().filter(|byte| **byte == b'x').count())
+    };
+    until(|| count() > 2);
+    sandbox.pause().unwrap();
+    // What was under way when everything stopped may still have been written.
+    std::thread::sleep(Duration::from_millis(50));
+    let stopped_at = count();
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(count(), stopped_at);
+    sandbox.resume().unwrap();
+    until(|| count() > stopped_at + 2);
+    counting.kill().unwrap();
+    assert_eq!(wait(counting.as_mut()), Outcome::Signaled(9));
+}
+
+fn stats_count_what_runs(house: &House) {
+    let sandbox = house.sandbox();
+    assert_eq!(sandbox.stats().unwrap().processes, 0);
+    let mut spinning = start(&*sandbox, "sleep 600 & sleep 600 & while true; do :; done");
+    until(|| sandbox.stats().unwrap().processes == 3);
+    until(|| sandbox.stats().unwrap().cpu > Duration::from_millis(50));
+    assert!(sandbox.stats().unwrap().memory_bytes > 100_000);
+    spinning.kill().unwrap();
+    wait(spinning.as_mut());
+    // What has ended has been used all the same.
+    until(|| sandbox.stats().unwrap().processes == 0);
+    assert!(sandbox.stats().unwrap().cpu > Duration::from_millis(50));
+}
+
+fn destroyed_nothing_is_left(house: &House) {
+    let sandbox = house.sandbox();
+    let mut running = start(&*sandbox, "trap '' TERM HUP; setsid sleep 600 & sleep 600");
+    until(|| sandbox.stats().unwrap().processes >= 2);
+    let begun = Instant::now();
+    sandbox.destroy().unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    assert_eq!(wait(running.as_mut()), Outcome::Killed);
+    nothing_is_left(house);
+}
+
+fn dropped_nothing_is_left(house: &House) {
+    let sandbox = house.sandbox();
+    let mut running = start(&*sandbox, "sleep 600");
+    drop(sandbox);
+    assert_eq!(wait(running.as_mut()), Outcome::Killed);
+    nothing_is_left(house);
+}
+
+fn nothing_is_left(house: &House) {
+    let runs = house.state.path().join("runs");
+    assert_eq!(std::fs::read_dir(runs).map_or(0, Iterator::count), 0);
+    assert!(house.backend.reconcile().unwrap().is_empty());
+}
+
+fn its_first_process_can_not_be_ended_from_inside(house: &House) {
+    let sandbox = house.sandbox();
+    run(&*sandbox, "kill -KILL 1; kill -STOP 1; kill -TERM 1");
+    assert_eq!(run(&*sandbox, "true").outcome, Outcome::Exited(0));
+}
+
+fn what_lives_is_no_leftover(house: &House) {
+    let sandbox = house.sandbox();
+    assert!(house.backend.reconcile().unwrap().is_empty());
+    assert_eq!(run(&*sandbox, "true").outcome, Outcome::Exited(0));
+}

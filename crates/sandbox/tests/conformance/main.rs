@@ -1,0 +1,32 @@
+//! What every backend must do, tried on each that there is.
+
+#![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
+
+mod execution;
+mod files;
+mod house;
+mod lifetime;
+
+use belljar_confine::launcher::Launcher;
+use house::House;
+use libtest_mimic::{Arguments, Trial};
+use std::sync::Arc;
+
+/// One thing that a backend must do.
+type Case = (&'static str, fn(&House));
+
+fn main() -> std::process::ExitCode {
+    // Before the first thread.
+    let launcher = Arc::new(Launcher::start().unwrap());
+    let cases = [execution::CASES, files::CASES, lifetime::CASES].concat();
+    let mut trials = Vec::new();
+    for (name, case) in cases {
+        let launcher = Arc::clone(&launcher);
+        trials.push(Trial::test(format!("native::{name}"), move || {
+            case(&House::native(&launcher));
+            Ok(())
+        }));
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
