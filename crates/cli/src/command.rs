@@ -5,6 +5,7 @@ mod doctor;
 mod exec;
 mod man;
 mod run;
+pub(crate) mod session;
 mod validate;
 
 use crate::error::CliError;
@@ -29,9 +30,10 @@ struct Entry {
     run: fn(&ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Error>,
 }
 
-const SUBCOMMANDS: [Entry; 6] = [
+const SUBCOMMANDS: [Entry; 7] = [
     Entry::of::<run::RunArguments>(),
     Entry::of::<exec::ExecArguments>(),
+    Entry::of::<session::SessionArguments>(),
     Entry::of::<doctor::DoctorArguments>(),
     Entry::of::<validate::ValidateArguments>(),
     Entry::of::<completions::CompletionsArguments>(),

@@ -6,6 +6,7 @@ use belljar_confine::stage::Stage;
 use belljar_sandbox::directory::DirectoryError;
 use belljar_sandbox::native::StartError;
 use belljar_sandbox::run::RunError;
+use belljar_sandbox::session::SessionError;
 use belljar_sandbox::state::StateError;
 use belljar_sandbox::workspace::apply::ApplyError;
 use belljar_sandbox::workspace::changes::ChangesError;
@@ -54,6 +55,15 @@ pub(crate) enum CliError {
     HostPath(#[from] HostPathError),
     #[error(transparent)]
     Directory(#[from] DirectoryError),
+    /// A session can't be used.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// There is no session.
+    #[error("can't begin a session: {why}")]
+    NoSession {
+        /// What its keeper said.
+        why: String,
+    },
     /// The changes of a command can't be told.
     #[error(transparent)]
     Changes(#[from] ChangesError),

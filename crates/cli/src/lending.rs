@@ -77,6 +77,12 @@ fn lent(argument: &OsString) -> Result<Lent, CliError> {
     let absolute =
         std::path::absolute(outside).map_err(|source| CliError::read(Path::new(outside), source))?;
     let inside = inside.map_or(absolute, PathBuf::from);
+    let kind = real.metadata().map_err(|source| CliError::read(Path::new(outside), source))?.file_type();
+    if !kind.is_file() && !kind.is_dir() {
+        return Err(CliError::usage(format!(
+            "{outside} is neither a file nor a directory: it can't be lent"
+        )));
+    }
     Ok(Lent { path: HostPath::resolve(real)?, inside: inside_root(&inside)? })
 }
 
@@ -111,7 +117,7 @@ fn parse_variable(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn parse_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let expected = || format!("expected a positive number of seconds, or one with s, m or h, not {text:?}");
     let (digits, unit) = match text.char_indices().find(|(_, c)| !c.is_ascii_digit() && *c != '.') {
         Some((at, _)) => text.split_at(at),

@@ -19,6 +19,7 @@ fn main() -> ExitCode {
     let arguments = std::env::args_os().skip(1);
     match Path::new(&started_as).file_name().and_then(|name| name.to_str()) {
         Some("cynode-sba") => return belljar_runner::main_with(arguments),
+        Some(belljar_sandbox::session::KEEPER) => return command::session::keep(),
         Some(belljar_sandbox::canary::PROGRAM) => return belljar_sandbox::canary::main_inside(arguments),
         _ => {}
     }

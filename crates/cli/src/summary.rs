@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 use belljar_confine::stage::Timings;
 use belljar_contract::result::{Change, JobResult, JobStatus, WorkspaceChanges};
 use belljar_sandbox::artifact::path_in;
+use belljar_sandbox::session::Description;
 use belljar_sandbox::state::State;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -33,6 +34,31 @@ pub(crate) fn print_refusal(name: &str, result: &JobResult) {
         anstream::println!("    found     {}", harmless(&problem.found));
         anstream::println!("    expected  {}", harmless(&problem.expected));
     }
+}
+
+/// A table of sessions.
+pub(crate) fn sessions(sessions: &[Description]) -> String {
+    if sessions.is_empty() {
+        return "No sessions.\n".to_owned();
+    }
+    let head = Style::new().bold();
+    let mut text = format!(
+        "{head}{:36}  {:12}  {:>9}  {:>7}  {:>9}  WORKSPACE{head:#}\n",
+        "ID", "NAME", "AGE", "RUNNING", "MEMORY"
+    );
+    for Description { session, running, load, .. } in sessions {
+        let age = jiff::Timestamp::now().duration_since(session.created_at);
+        let _ = writeln!(
+            text,
+            "{:36}  {:12}  {:>8}s  {running:>7}  {:>9}  {}",
+            session.id,
+            harmless(session.name.as_deref().unwrap_or("-")),
+            age.as_secs(),
+            size(load.memory_bytes),
+            harmless(&session.workspace)
+        );
+    }
+    text
 }
 
 /// Prints the summary of a job that ran.

@@ -9,7 +9,8 @@ mod pump;
 
 use crate::error::CliError;
 use belljar_confine::plan::Stdio;
-use belljar_confine::sealed::{Ending, Sealed};
+use belljar_confine::sealed::Sealed;
+use belljar_sandbox::session::{Execution, Outcome};
 use pump::Pump;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -31,10 +32,19 @@ pub(crate) struct Streams {
 /// How relaying ended.
 #[derive(Debug)]
 pub(crate) enum Relay {
-    /// The sandbox ended.
-    Ended(Ending),
+    /// The program ended, with the exit code that a shell would give.
+    Ended(u8),
     /// Its time was over; it was killed.
     OutOfTime,
+}
+
+/// Something that runs while its streams are relayed.
+pub(crate) trait Watched {
+    /// Becomes readable when it has ended.
+    fn ending(&self) -> BorrowedFd<'_>;
+    /// Waits until it has ended, or until `deadline`; nothing then. Its exit code.
+    fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<u8>, CliError>;
+    fn kill(&self);
 }
 
 const TICK: Duration = Duration::from_millis(250);
@@ -86,59 +96,62 @@ fn duplicate(stream: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
 // === impl Streams ===
 
 impl Streams {
-    /// Relays until the sandbox has ended and all it wrote is passed on, or kills it when its time is over.
+    /// Relays until the program has ended and all it wrote is passed on, or kills it when its time is over.
     pub(crate) fn until_end(
         mut self,
-        sealed: &mut Sealed,
+        watched: &mut dyn Watched,
         terminal: Option<OwnedFd>,
         deadline: Option<Instant>,
     ) -> Result<Relay, CliError> {
-        let relayed = match terminal {
-            Some(terminal) => RawTerminal::enter(terminal)
-                .and_then(|(mut raw, mut streams)| streams.relay(sealed, deadline, |_| raw.follow_size())),
-            None if self.is_nothing() => self.wait(sealed, deadline),
-            None => self.relay(sealed, deadline, |_| ()),
-        };
-        relayed.map_err(|source| CliError::Watch { source })
+        match terminal {
+            Some(terminal) => {
+                let (mut raw, mut streams) =
+                    RawTerminal::enter(terminal).map_err(|source| CliError::Watch { source })?;
+                streams.relay(watched, deadline, |_| raw.follow_size())
+            }
+            None if self.is_nothing() => match watched.wait_until(deadline)? {
+                Some(code) => Ok(Relay::Ended(code)),
+                None => end(watched),
+            },
+            None => self.relay(watched, deadline, |_| ()),
+        }
     }
 
     fn is_nothing(&self) -> bool {
         self.input.is_none() && self.outputs.is_empty()
     }
 
-    fn wait(&self, sealed: &mut Sealed, deadline: Option<Instant>) -> Result<Relay, Errno> {
-        match sealed.wait_until(deadline)? {
-            Some(ending) => Ok(Relay::Ended(ending)),
-            None => end(sealed),
-        }
-    }
-
     fn relay(
         &mut self,
-        sealed: &mut Sealed,
+        watched: &mut dyn Watched,
         deadline: Option<Instant>,
         mut each_time: impl FnMut(&Self),
-    ) -> Result<Relay, Errno> {
+    ) -> Result<Relay, CliError> {
         loop {
             each_time(self);
-            let has_ended = self.wait_for_something(sealed, deadline)?;
+            let has_ended =
+                self.wait_for_something(watched, deadline).map_err(|source| CliError::Watch { source })?;
             self.input = self.input.take().and_then(Pump::work);
             self.outputs = std::mem::take(&mut self.outputs).into_iter().filter_map(Pump::work).collect();
-            if has_ended && self.outputs.is_empty() {
-                return sealed.wait().map(Relay::Ended);
+            // What the program wrote is there by now. What it left in the background may hold the streams for ever.
+            if has_ended
+                && self.outputs.iter().all(Pump::is_idle)
+                && let Some(code) = watched.wait_until(None)?
+            {
+                return Ok(Relay::Ended(code));
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return end(sealed);
+                return end(watched);
             }
         }
     }
 
     /// Waits for anything to do, a tick at most; says whether the sandbox has ended.
-    fn wait_for_something(&self, sealed: &Sealed, deadline: Option<Instant>) -> Result<bool, Errno> {
+    fn wait_for_something(&self, watched: &dyn Watched, deadline: Option<Instant>) -> Result<bool, Errno> {
         let left =
             deadline.map_or(TICK, |deadline| deadline.saturating_duration_since(Instant::now()).min(TICK));
         let left = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
-        let mut ready = vec![PollFd::from_borrowed_fd(sealed.ending(), PollFlags::IN)];
+        let mut ready = vec![PollFd::from_borrowed_fd(watched.ending(), PollFlags::IN)];
         ready.extend(self.input.iter().chain(&self.outputs).map(Pump::interest));
         match poll(&mut ready, Some(&left)) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -148,10 +161,39 @@ impl Streams {
     }
 }
 
-fn end(sealed: &mut Sealed) -> Result<Relay, Errno> {
-    sealed.kill();
-    sealed.wait()?;
+fn end(watched: &mut dyn Watched) -> Result<Relay, CliError> {
+    watched.kill();
+    watched.wait_until(None)?;
     Ok(Relay::OutOfTime)
+}
+
+impl Watched for Sealed {
+    fn ending(&self) -> BorrowedFd<'_> {
+        self.ending()
+    }
+
+    fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<u8>, CliError> {
+        let ending = self.wait_until(deadline).map_err(|source| CliError::Watch { source })?;
+        Ok(ending.map(|ending| ending.outcome.exit_code()))
+    }
+
+    fn kill(&self) {
+        self.kill();
+    }
+}
+
+impl Watched for Execution {
+    fn ending(&self) -> BorrowedFd<'_> {
+        self.ending()
+    }
+
+    fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<u8>, CliError> {
+        Ok(Self::wait_until(self, deadline)?.map(Outcome::exit_code))
+    }
+
+    fn kill(&self) {
+        self.kill();
+    }
 }
 
 /// The host's terminal in raw mode, put back when dropped.

@@ -10,10 +10,9 @@ mod watch;
 
 use crate::kernel;
 use crate::message;
-use crate::plan::Plan;
+use crate::plan::{Entry, Plan};
 use crate::report::Report;
-use crate::seccomp::Filters;
-use crate::seccomp::program::Program;
+use crate::seccomp;
 use crate::stage::Stage;
 use crate::walls::{About, Fault, devices, identity, landlock, privileges, root, sources, worker::Worker};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -25,8 +24,6 @@ use watch::Watch;
 /// What the child needs of its parent.
 pub(crate) struct Birth<'a> {
     pub(crate) plan: &'a Plan,
-    /// The compiled system call filters.
-    pub(crate) filters: &'a Filters,
     /// The socket to the host.
     pub(crate) control: BorrowedFd<'a>,
 }
@@ -118,12 +115,11 @@ fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fa
     // PID 1 enters the domain, and so every program is in the same: they may signal each other.
     rules.map_or(Ok(()), |rules| kernel::enter_landlock(rules.as_fd())).about("landlock")?;
     progress.pass(Stage::Seccomp);
-    kernel::install_filter(&birth.filters.policy).about("filter")?;
+    kernel::install_filter(seccomp::policy(plan.audience)).about("filter")?;
     // No program starts before the last wall stands, and nothing but PID 1 is there when it does.
     worker.take().map_or(Ok(()), Worker::finish)?;
     progress.pass(Stage::Exec);
-    let guard = birth.filters.guard.as_ref().map(Program::instructions);
-    let mut watch = Watch::begin(birth.control, guard, hidden)?;
+    let mut watch = Watch::begin(birth.control, own_devices(plan)?, hidden)?;
     let terminal = streams.as_mut().and_then(|streams| streams.host_end.take());
     if let (Some(program), Some(streams)) = (&plan.program, streams) {
         watch.start_program(&program.command, streams)?;
@@ -148,6 +144,17 @@ fn die_with_host(control: BorrowedFd<'_>) -> Result<(), Fault> {
         true => Err(Errno::CONNRESET).about("host"),
         false => Ok(()),
     }
+}
+
+/// The devices on which a socket is the sandbox's own: its memory, and its overlays, behind whose names nothing of the
+/// host listens.
+fn own_devices(plan: &Plan) -> Result<Vec<u64>, Fault> {
+    let overlays = plan.root.iter().filter_map(|entry| match entry {
+        Entry::Overlay { inside, .. } => Some(inside.as_str()),
+        _ => None,
+    });
+    let device = |inside: &str| rustix::fs::stat(format!("/{inside}")).map(|stat| stat.st_dev).about(inside);
+    [""].into_iter().chain(overlays).map(device).collect()
 }
 
 fn export(inside: &str) -> Result<OwnedFd, Fault> {

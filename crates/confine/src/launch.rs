@@ -7,7 +7,6 @@ use crate::message;
 use crate::plan::{Plan, wire};
 use crate::report::Report;
 use crate::sealed::Sealed;
-use crate::seccomp::Filters;
 use crate::stage::{Stage, Timings};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -89,7 +88,6 @@ pub fn launch(plan: &Plan) -> Result<Launched, LaunchError> {
         return Err(LaunchError::Threads { count });
     }
     let (ours, theirs) = message::pair().map_err(|source| LaunchError::Control { source })?;
-    let filters = Filters::new(plan.audience, plan.is_guarded);
     let begun = now_in_nanoseconds();
     // For the moment of cloning, this thread is the user that the sandbox shall be: the user namespace is then owned by
     // that user and may be mapped to it from inside, without a privileged process having to write the maps.
@@ -99,7 +97,7 @@ pub fn launch(plan: &Plan) -> Result<Launched, LaunchError> {
     let cloned = unsafe { kernel::clone_into(NAMESPACES) };
     let (pid, pidfd) = match cloned {
         Ok(Cloned::Child) => {
-            init::run(&Birth { plan, filters: &filters, control: theirs.as_fd() });
+            init::run(&Birth { plan, control: theirs.as_fd() });
         }
         Ok(Cloned::Parent { pid, pidfd }) => (pid, pidfd),
         Err(source) => return Err(LaunchError::Clone { source }),

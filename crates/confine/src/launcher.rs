@@ -14,6 +14,7 @@ use crate::plan::{Plan, wire};
 use crate::sealed::Sealed;
 use crate::stage::Timings;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::sync::Mutex;
@@ -120,6 +121,12 @@ fn serve(socket: &OwnedFd) -> ! {
     // Sandboxes that end are nobody's to collect: whoever holds their descriptor sees it.
     kernel::ignore_ended_children();
     let _ = rustix::thread::set_name(c"belljar-launch");
+    // Whoever waits for its owner's output to end must not wait for the launcher.
+    if let Ok(nowhere) = openat(CWD, c"/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+        let _ = rustix::stdio::dup2_stdin(&nowhere);
+        let _ = rustix::stdio::dup2_stdout(&nowhere);
+        let _ = rustix::stdio::dup2_stderr(&nowhere);
+    }
     loop {
         // Without an owner there is nothing left to do.
         let Ok(Some((bytes, descriptors))) = message::receive(socket.as_fd()) else { kernel::exit_now(0) };

@@ -23,7 +23,7 @@ pub mod stage;
 
 mod init;
 mod kernel;
-mod message;
+pub mod message;
 mod report;
 mod walls;
 

@@ -13,18 +13,21 @@ const LARGEST: usize = 128 << 10;
 const MOST_DESCRIPTORS: usize = 64;
 
 /// Bytes, and the descriptors that came with them; nothing when the other end is gone.
-type Received = Option<(Vec<u8>, Vec<OwnedFd>)>;
+pub type Received = Option<(Vec<u8>, Vec<OwnedFd>)>;
 
 /// Two ends.
-pub(crate) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+///
+/// # Errors
+/// The kernel's, when there are no descriptors left.
+pub fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
     socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
 }
 
-pub(crate) fn send(
-    socket: BorrowedFd<'_>,
-    bytes: &[u8],
-    descriptors: &[BorrowedFd<'_>],
-) -> Result<(), Errno> {
+/// Sends bytes, of which there must be some, and descriptors.
+///
+/// # Errors
+/// The kernel's; `EPIPE` when the other end is gone.
+pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
@@ -35,12 +38,18 @@ pub(crate) fn send(
 }
 
 /// The next message with its descriptors; nothing when the other end is gone.
-pub(crate) fn receive(socket: BorrowedFd<'_>) -> Result<Received, Errno> {
+///
+/// # Errors
+/// The kernel's.
+pub fn receive(socket: BorrowedFd<'_>) -> Result<Received, Errno> {
     receive_with(socket, RecvFlags::CMSG_CLOEXEC)
 }
 
 /// The same without waiting.
-pub(crate) fn receive_now(socket: BorrowedFd<'_>) -> Result<Received, Errno> {
+///
+/// # Errors
+/// The kernel's; `EAGAIN` when there is no message yet.
+pub fn receive_now(socket: BorrowedFd<'_>) -> Result<Received, Errno> {
     receive_with(socket, RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT)
 }
 
@@ -61,6 +70,6 @@ fn receive_with(socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<Received, Er
 }
 
 /// Borrows a whole list.
-pub(crate) fn borrowed(descriptors: &[OwnedFd]) -> Vec<BorrowedFd<'_>> {
+pub fn borrowed(descriptors: &[OwnedFd]) -> Vec<BorrowedFd<'_>> {
     descriptors.iter().map(AsFd::as_fd).collect()
 }

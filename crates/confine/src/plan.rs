@@ -32,9 +32,6 @@ pub struct Plan {
     pub limits: Limits,
     /// Which system calls may be made.
     pub audience: Audience,
-    /// Whether connecting a local socket goes through PID 1: for a sandbox into which a directory is bound that others
-    /// also use.
-    pub is_guarded: bool,
     /// Whether `/proc/self/mountinfo` is kept from telling what is bound from where: it then tells of no mount at all.
     pub hides_mounts: bool,
     /// What runs. The sandbox ends with it; one without a program ends when the host says so.

@@ -209,7 +209,7 @@ pub enum BackendError {
 }
 
 /// An error with what caused it, in one line.
-pub(crate) fn with_causes(error: &dyn Error) -> String {
+pub fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

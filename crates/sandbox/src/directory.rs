@@ -233,6 +233,21 @@ impl Directory {
         Clearing::begin(self)?.finish()
     }
 
+    /// Unlinks what is no directory, here and a few levels down.
+    fn unlink_files(&self, depth: usize) -> Result<(), DirectoryError> {
+        const DEEPEST: usize = 16;
+        const PORTION: usize = 4096;
+        for Name { name, kind } in self.some_names(PORTION)? {
+            let path = Path::new(OsStr::from_bytes(name.as_bytes()));
+            match kind {
+                FileType::Directory if depth < DEEPEST => self.open_own(path)?.unlink_files(depth + 1)?,
+                FileType::Directory => {}
+                _ => rustix::fs::unlinkat(self, &name, AtFlags::empty()).map_err(at(path))?,
+            }
+        }
+        Ok(())
+    }
+
     /// Gives it these permission bits.
     ///
     /// # Errors
@@ -263,7 +278,14 @@ struct Clearing<'a> {
 impl<'a> Clearing<'a> {
     fn begin(top: &'a Directory) -> Result<Self, DirectoryError> {
         let name = format!(".belljar-removed-{}", uuid::Uuid::new_v4());
-        let graves = top.make(Path::new(&name), 0o700)?;
+        let graves = match top.make(Path::new(&name), 0o700) {
+            // A disk may be so full that there is no room for a directory, until something has gone.
+            Err(DirectoryError { source: Errno::NOSPC | Errno::DQUOT, .. }) => {
+                top.unlink_files(0)?;
+                top.make(Path::new(&name), 0o700)?
+            }
+            made => made?,
+        };
         let graves_name = CString::new(name).map_err(|_| Errno::INVAL).map_err(at(Path::new(".")))?;
         Ok(Self { top, graves, graves_name, moved: 0 })
     }

@@ -12,6 +12,7 @@ pub mod directory;
 pub mod host;
 pub mod native;
 pub mod run;
+pub mod session;
 pub mod spec;
 pub mod state;
 pub mod workspace;

@@ -107,7 +107,6 @@ fn build(
         exported,
         hostname: "belljar".to_owned(),
         limits: Limits::default(),
-        is_guarded: matches!(spec.workspace, Workspace::Direct(_)),
         hides_mounts: names_host_paths(spec),
         // What runs a job is the runner, and nothing else is.
         audience: if spec.job.is_some() { Audience::Runner } else { Audience::Everyone },

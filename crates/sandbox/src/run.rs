@@ -27,6 +27,7 @@ use belljar_contract::path::WORKSPACE;
 use belljar_contract::result::{Failure, JobResult, StepError, StepResult, StepStatus};
 use belljar_policy::admission::{Admitted, Refused, admit};
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
@@ -50,7 +51,7 @@ pub struct Request {
 }
 
 /// What a job works on.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum WorkspaceChoice {
     /// Nothing: an empty directory that goes with the run.
     Empty,

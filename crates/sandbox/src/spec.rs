@@ -1,6 +1,7 @@
 //! What a sandbox is asked to be, whichever backend builds it.
 
 use belljar_confine::plan::HostPath;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
@@ -38,7 +39,7 @@ pub enum Workspace {
 }
 
 /// A file or directory lent read-only.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Lent {
     /// What.
     pub path: HostPath,

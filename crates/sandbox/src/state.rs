@@ -99,6 +99,11 @@ impl State {
         &self.path
     }
 
+    /// Where the folder of a run is, if there is one.
+    pub fn run_folder(&self, id: &RunId) -> PathBuf {
+        self.path.join("runs").join(id.as_str())
+    }
+
     /// Makes the folder of a new run, with `job` in it for the sandbox's user.
     ///
     /// # Errors

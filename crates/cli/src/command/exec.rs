@@ -80,7 +80,7 @@ impl Subcommand for ExecArguments {
             summary::print_timings(&running.launched.timings);
         }
         let code = match outcome {
-            Relay::Ended(ending) => ending.outcome.exit_code(),
+            Relay::Ended(code) => code,
             Relay::OutOfTime => {
                 anstream::eprintln!("belljar: out of time");
                 crate::error::OUT_OF_TIME
@@ -115,16 +115,20 @@ fn prepare(choice: &WorkspaceChoice) -> Result<(Workspace, Option<RunFolder>), C
 }
 
 /// A program that isn't there or may not be run gets the exit code that shells give.
+pub(super) fn cant_run(program: &str, source: rustix::io::Errno) -> ExitCode {
+    anstream::eprintln!("belljar: can't run {program}: {source}");
+    ExitCode::from(match source {
+        rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR => 127,
+        _ => 126,
+    })
+}
+
 fn not_started(error: StartError, program: &Program) -> Result<ExitCode, CliError> {
     let StartError::Launch(LaunchError::Stage { stage: Stage::Exec, source, .. }) = &error else {
         return Err(error.into());
     };
     let name = program.argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    anstream::eprintln!("belljar: can't run {name}: {source}");
-    Ok(ExitCode::from(match *source {
-        rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR => 127,
-        _ => 126,
-    }))
+    Ok(cant_run(&name, *source))
 }
 
 fn settle(

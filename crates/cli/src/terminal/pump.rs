@@ -31,6 +31,11 @@ impl Pump {
         }
     }
 
+    /// Whether there is nothing to do at this moment.
+    pub(super) fn is_idle(&self) -> bool {
+        self.pending.is_empty() && !is_ready(self.from.as_fd(), PollFlags::IN)
+    }
+
     /// Does what can be done at once. `None` when there is nothing more to come, or nobody to take it.
     pub(super) fn work(mut self) -> Option<Self> {
         if self.pending.is_empty() && is_ready(self.from.as_fd(), PollFlags::IN) {

@@ -7,6 +7,7 @@ mod exec;
 mod failures;
 mod run;
 mod sealed;
+mod session;
 mod validate;
 mod workspace_copy;
 

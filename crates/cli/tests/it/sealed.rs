@@ -234,6 +234,37 @@ fn init_can_be_neither_read_nor_traced_nor_killed() {
 }
 
 #[test]
+fn the_first_process_can_be_neither_limited_nor_slowed_down() {
+    let attempts = "
+import os, resource
+def refused(attempt):
+    try: attempt(); return 0
+    except PermissionError: return 1
+for pid in 1, os.getpid():
+    print(refused(lambda: resource.prlimit(pid, resource.RLIMIT_CPU, (1000, 1000))),
+          refused(lambda: os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0))),
+          refused(lambda: os.sched_setaffinity(pid, os.sched_getaffinity(0))),
+          refused(lambda: os.setpriority(os.PRIO_PROCESS, pid, 1)),
+          refused(lambda: os.setpriority(os.PRIO_USER, 1000, 1)))
+";
+    World::as_everyone(BELLJAR, |world| {
+        let ran = world.run(&["exec", "--", "python3", "-c", attempts]).succeeded();
+        assert_eq!(ran.stdout, "1 1 1 1 1\n0 0 0 0 1\n");
+    });
+}
+
+#[test]
+fn only_files_and_directories_are_lent() {
+    World::as_everyone(BELLJAR, |world| {
+        let socket = world.path().join("socket");
+        let _listener = listen_on_host(&socket);
+        let ran = world.run(&["exec", "--ro", &socket.display().to_string(), "--", "true"]);
+        assert_eq!(ran.code, 125, "{ran:?}");
+        assert!(ran.stderr.contains("neither a file nor a directory"), "{}", ran.stderr);
+    });
+}
+
+#[test]
 fn every_process_has_the_same_posture_no_capability_no_way_to_one_and_a_filter() {
     World::as_everyone(BELLJAR, |world| {
         let script = "cat /proc/1/status /proc/self/status; (cat /proc/self/status)";

@@ -226,3 +226,24 @@ fn a_file_of_holes_is_applied_as_one() {
         assert_eq!(&end, b"end\0");
     });
 }
+
+#[test]
+fn a_run_that_has_filled_the_disk_is_removed_all_the_same() {
+    if !rustix::process::geteuid().is_root() {
+        return belljar_testkit::skip::skip("a small file system", "mounting one needs root");
+    }
+    let world = World::new(BELLJAR);
+    let source = lay_out(&world);
+    let state = world.path().join("state").display().to_string();
+    std::fs::create_dir(&state).unwrap();
+    // As many directories and files as there are inodes for, in a mount namespace of the test's own.
+    let fill = "i=0; while mkdir d$i && : > d$i/f; do i=$((i+1)); done 2>/dev/null; test $i -gt 20";
+    let script = format!(
+        "mount -t tmpfs -o size=16m,nr_inodes=200,mode=755 none {state} && \
+         {BELLJAR} exec --workspace-copy {source} -- sh -c '{fill}' && ls {state}/runs"
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-ec", &script]).env("BELLJAR_STATE_DIR", &state);
+    let ran = Ran::from(command.output().unwrap()).succeeded();
+    assert_eq!(ran.stdout, "", "{}", ran.stderr);
+}

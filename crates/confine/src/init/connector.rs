@@ -4,8 +4,8 @@
 //! itself, the address, the directory that a relative path begins in. A path is opened, and what was opened is
 //! connected to, so that no name leads anywhere else in between.
 //!
-//! Local sockets are connected to if they lie in the sandbox's own memory. In a directory of the host a socket may be
-//! anybody's, and no path tells whose.
+//! Local sockets are connected to if they lie in the sandbox's own memory or in an overlay. In a directory of the host a
+//! socket may be anybody's, and no path tells whose.
 
 use crate::kernel;
 use crate::kernel::ask::{self, Question};
@@ -16,12 +16,13 @@ use rustix::net::AddressFamily;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::rc::Rc;
 
 /// Answers the questions of one sandbox.
 pub(super) struct Connector {
     listener: OwnedFd,
-    /// The device of the sandbox's own memory.
-    own_memory: u64,
+    /// The devices on which a socket is the sandbox's own.
+    own_devices: Rc<[u64]>,
 }
 
 /// What one `connect` is about.
@@ -41,9 +42,8 @@ const FAMILY_BYTES: usize = 2;
 // === impl Connector ===
 
 impl Connector {
-    pub(super) fn new(listener: OwnedFd) -> Result<Self, Errno> {
-        let root = openat(CWD, c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(Self { listener, own_memory: fstat(&root)?.st_dev })
+    pub(super) fn new(listener: OwnedFd, own_devices: Rc<[u64]>) -> Self {
+        Self { listener, own_devices }
     }
 
     /// Where questions come in.
@@ -91,7 +91,7 @@ impl Connector {
         if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
             return Err(Errno::CONNREFUSED);
         }
-        if stat.st_dev != self.own_memory {
+        if !self.own_devices.contains(&stat.st_dev) {
             return Err(Errno::ACCESS);
         }
         let mut exactly_that = address[..FAMILY_BYTES].to_vec();

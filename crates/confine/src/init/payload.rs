@@ -3,26 +3,21 @@
 
 use super::streams::Streams;
 use crate::kernel;
+use crate::message;
 use crate::plan::Command;
-use crate::seccomp::program::Instruction;
+use crate::seccomp;
 use crate::walls::{About, Fault};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::Mode;
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
-};
 use std::ffi::{CStr, CString};
-use std::io::{IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 
 /// A program that runs.
 pub(super) struct Started {
     pub(super) pid: i32,
-    /// Where its guard asks, if it has one.
-    pub(super) listener: Option<OwnedFd>,
+    /// Where its guard asks.
+    pub(super) listener: OwnedFd,
 }
 
 /// A program ready to start: whatever needs memory has been made.
@@ -32,47 +27,31 @@ struct Payload<'a> {
     argv: Vec<*const libc::c_char>,
     env: Vec<*const libc::c_char>,
     streams: Streams,
-    guard: Option<Guard<'a>>,
+    /// Where the listener of its guard is sent.
+    to_init: OwnedFd,
     /// Written by the child, in memory shared with it, when it can't become the program.
     failure: Option<(&'static str, Errno)>,
-}
-
-/// A filter that asks, and where its questions are to go.
-struct Guard<'a> {
-    filter: &'a [Instruction],
-    to_init: OwnedFd,
 }
 
 /// Looked up in when the environment names no `PATH`.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 
 /// Starts a program, with the guard on top of the filter that PID 1 has.
-pub(super) fn start(
-    command: &Command,
-    streams: Streams,
-    guard: Option<&[Instruction]>,
-) -> Result<Started, Fault> {
-    let (answering, guard) = match guard {
-        Some(filter) => {
-            let kind = SocketType::SEQPACKET;
-            let (ours, to_init) =
-                socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).about("guard")?;
-            (Some(ours), Some(Guard { filter, to_init }))
-        }
-        None => (None, None),
-    };
+pub(super) fn start(command: &Command, streams: Streams) -> Result<Started, Fault> {
+    let (ours, to_init) = message::pair().about("guard")?;
     let mut payload = Payload {
         command,
         candidates: candidates(command),
         argv: null_terminated(&command.argv),
         env: null_terminated(&command.env),
         streams,
-        guard,
+        to_init,
         failure: None,
     };
     let pid = payload.start()?;
-    let listener = answering.map(|socket| receive_guard(&socket)).transpose().about("guard")?;
-    Ok(Started { pid, listener })
+    let received = message::receive_now(ours.as_fd()).about("guard")?;
+    let listener = received.and_then(|(_, descriptors)| descriptors.into_iter().next());
+    Ok(Started { pid, listener: listener.ok_or(Errno::BADF).about("guard")? })
 }
 
 // === impl Payload ===
@@ -106,11 +85,15 @@ impl Payload<'_> {
         rustix::process::chdir(self.command.directory.as_c_str()).map_err(step("working directory"))?;
         rustix::process::umask(Mode::from_raw_mode(0o022));
         kernel::reset_signals();
-        if let Some(guard) = &self.guard {
-            guard.put_up().map_err(step("guard"))?;
-        }
+        self.put_up_guard().map_err(step("guard"))?;
         kernel::close_from(3);
         Ok(())
+    }
+
+    /// Allocates nothing, as all that the child does: it shares memory with PID 1.
+    fn put_up_guard(&self) -> Result<(), Errno> {
+        let listener = kernel::ask::install_guard(seccomp::GUARD)?;
+        message::send(self.to_init.as_fd(), b"!", &[listener.as_fd()])
     }
 
     /// Tries every candidate as a shell would: a file that may not be run is remembered, one that isn't there is not.
@@ -125,34 +108,6 @@ impl Payload<'_> {
         }
         answer
     }
-}
-
-// === impl Guard ===
-
-impl Guard<'_> {
-    /// Allocates nothing: the child that calls it shares memory with PID 1.
-    fn put_up(&self) -> Result<(), Errno> {
-        let listener = kernel::ask::install_guard(self.filter)?;
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        let descriptors = [listener.as_fd()];
-        ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
-        sendmsg(&self.to_init, &[IoSlice::new(b"!")], &mut ancillary, SendFlags::NOSIGNAL).map(drop)
-    }
-}
-
-/// Where the guard of a program that has started asks its questions.
-fn receive_guard(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let mut byte = [0];
-    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-    recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, flags)?;
-    let listener = ancillary.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
-        _ => None,
-    });
-    listener.ok_or(Errno::BADF)
 }
 
 extern "C" fn become_program(payload: &mut Payload<'_>) -> ! {

@@ -9,17 +9,17 @@ use crate::execution::{Order, Request, Told};
 use crate::kernel::{self, Reaped, Usage};
 use crate::plan::{Command, Program};
 use crate::report::Report;
-use crate::seccomp::program::Instruction;
 use crate::walls::{About, Fault};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
+use std::rc::Rc;
 
 /// Everything that PID 1 looks after.
 pub(super) struct Watch<'a> {
     control: BorrowedFd<'a>,
-    /// The filter that every program gets on top, where there is one.
-    guard: Option<&'a [Instruction]>,
+    /// The devices on which a socket is the sandbox's own.
+    own_devices: Rc<[u64]>,
     /// The mount namespace that holds the root, if PID 1 has left it.
     hidden: Option<OwnedFd>,
     /// Readable when a child has ended.
@@ -51,13 +51,21 @@ enum Over {
 impl<'a> Watch<'a> {
     pub(super) fn begin(
         control: BorrowedFd<'a>,
-        guard: Option<&'a [Instruction]>,
+        own_devices: Vec<u64>,
         hidden: Option<OwnedFd>,
     ) -> Result<Self, Fault> {
         // Before the first program starts: no end of one may be missed.
         let children = kernel::children_descriptor().about("signals")?;
         let (executions, connectors) = (Vec::new(), Vec::new());
-        Ok(Self { control, guard, hidden, children, program: None, executions, connectors })
+        Ok(Self {
+            control,
+            own_devices: own_devices.into(),
+            hidden,
+            children,
+            program: None,
+            executions,
+            connectors,
+        })
     }
 
     /// Starts the program that the sandbox is for.
@@ -67,10 +75,8 @@ impl<'a> Watch<'a> {
     }
 
     fn start(&mut self, command: &Command, streams: Streams) -> Result<i32, Fault> {
-        let started = payload::start(command, streams, self.guard)?;
-        if let Some(listener) = started.listener {
-            self.connectors.push(Connector::new(listener).about("guard")?);
-        }
+        let started = payload::start(command, streams)?;
+        self.connectors.push(Connector::new(started.listener, Rc::clone(&self.own_devices)));
         Ok(started.pid)
     }
 

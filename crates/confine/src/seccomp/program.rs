@@ -106,11 +106,6 @@ impl Program {
         &self.0
     }
 
-    /// The instructions, for good.
-    pub(super) fn into_instructions(self) -> Vec<Instruction> {
-        self.0
-    }
-
     /// What the kernel would answer, worked out by a small interpreter of our own. `None` for a program that the
     /// kernel would not take.
     pub fn evaluate(&self, call: &Call) -> Option<Answer> {

@@ -12,7 +12,9 @@ use rustix::thread::{
 /// Sets the limits that every process of the sandbox inherits.
 pub(crate) fn limit(limits: Limits) -> Result<(), Fault> {
     let resources = [
-        (Resource::Core, 0, "core size"),
+        // No file is as small as one byte; and unlike 0, it also keeps the kernel from starting a program of the host's
+        // that collects cores.
+        (Resource::Core, 1, "core size"),
         (Resource::Nofile, limits.open_files, "open files"),
         (Resource::Nproc, limits.processes, "processes"),
         (Resource::Memlock, limits.locked_memory_bytes, "locked memory"),

@@ -167,7 +167,8 @@ fn write_unlisted(targets: &Targets) -> Result<(), String> {
 
 fn dump_core(_: &Targets) -> Result<(), String> {
     match getrlimit(Resource::Core).maximum {
-        Some(0) => Err("the limit is 0 bytes".to_owned()),
+        // With 1 the kernel writes no file and starts no program either.
+        Some(0 | 1) => Err("the limit is 0 bytes".to_owned()),
         _ => Ok(()),
     }
 }

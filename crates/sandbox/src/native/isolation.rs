@@ -21,7 +21,10 @@ pub(super) fn report(plan: &Plan, chosen: &Chosen, landlock_abi: u32) -> Isolati
             "a root of its own: the host's programs read-only, nothing else of the host".to_owned(),
         ),
         ("pid_namespace", "sees and signals its own processes only; all die with PID 1".to_owned()),
-        ("network_namespace", network(plan)),
+        (
+            "network_namespace",
+            "loopback only; PID 1 connects local sockets, and only to what is the sandbox's own".to_owned(),
+        ),
         ("ipc_namespace", "shared memory and queues of its own".to_owned()),
         ("uts_namespace", format!("host name {}", plan.hostname)),
         ("cgroup_namespace", "the host's control groups have no names here".to_owned()),
@@ -43,14 +46,6 @@ pub(super) fn report(plan: &Plan, chosen: &Chosen, landlock_abi: u32) -> Isolati
     layers.push(layer("disk_limit", false, "only what is in memory is limited".to_owned()));
     layers.push(layer("memory_limit", false, "no control group is used yet".to_owned()));
     Isolation { backend: "native".to_owned(), layers }
-}
-
-fn network(plan: &Plan) -> String {
-    let sockets = match plan.is_guarded {
-        true => "; PID 1 connects local sockets, and only such as lie in memory",
-        false => "; no directory from which a local socket would lead out",
-    };
-    format!("loopback only{sockets}")
 }
 
 fn unprivileged(chosen: &Chosen) -> Layer {

@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 /// Files larger than this are named, not compared.
 const LARGEST_SHOWN_BYTES: u64 = 8 << 20;
 
+/// Files with more lines than this are named, not compared.
+const MOST_LINES: usize = 200_000;
+
 /// The whole text ends about here; what follows is counted in `truncated`.
 const LONGEST_DIFF_BYTES: usize = 16 << 20;
 
@@ -107,7 +110,8 @@ fn content(
             let mut file = open(directory, path)?.take(LARGEST_SHOWN_BYTES);
             let read = file.read_to_end(&mut bytes);
             let is_text = read.is_ok() && !bytes.contains(&0);
-            Ok(is_text.then(|| String::from_utf8(bytes).ok()).flatten())
+            let is_shown = is_text && bytes.iter().filter(|byte| **byte == b'\n').count() <= MOST_LINES;
+            Ok(is_shown.then(|| String::from_utf8(bytes).ok()).flatten())
         }
         _ => Ok(None),
     }

@@ -1,7 +1,7 @@
 //! Files and directories. Where they lie is the business of the mounts and of Landlock; that none is made that
 //! lends its owner's rights to whoever runs it is a matter of the arguments.
 
-use super::{Rule, allow, allow_if, is_not, without};
+use super::{Rule, allow, allow_if, is, is_not, without};
 
 pub(super) const RULES: &[Rule] = &[
     allow("read", libc::SYS_read, "reads a descriptor"),
@@ -63,7 +63,13 @@ pub(super) const RULES: &[Rule] = &[
     allow("fchdir", libc::SYS_fchdir, "changes the working directory by descriptor"),
     allow("rename", libc::SYS_rename, "renames; older programs"),
     allow("renameat", libc::SYS_renameat, "renames below directories"),
-    allow("renameat2", libc::SYS_renameat2, "renames with flags"),
+    allow_if(
+        "renameat2",
+        libc::SYS_renameat2,
+        &[&[without(4, libc::RENAME_WHITEOUT)]],
+        libc::EINVAL,
+        "renames with flags; leaves no whiteout behind, which others would take for a deletion",
+    ),
     allow("mkdir", libc::SYS_mkdir, "makes a directory; older programs"),
     allow("mkdirat", libc::SYS_mkdirat, "makes a directory"),
     allow("rmdir", libc::SYS_rmdir, "removes a directory"),
@@ -174,7 +180,13 @@ pub(super) const RULES: &[Rule] = &[
     allow("io_pgetevents", IO_PGETEVENTS, "waits for them with a signal mask"),
     allow("cachestat", CACHESTAT, "asks what part of a file is cached"),
     allow("ioprio_get", libc::SYS_ioprio_get, "asks for one's own I/O priority"),
-    allow("ioprio_set", libc::SYS_ioprio_set, "lowers it; raising needs a capability"),
+    allow_if(
+        "ioprio_set",
+        libc::SYS_ioprio_set,
+        &[&[is(0, IOPRIO_WHO_PROCESS), is_not(1, 1)]],
+        libc::EPERM,
+        "lowers one's I/O priority; raising needs a capability; not that of PID 1",
+    ),
     allow_if(
         "ioctl",
         libc::SYS_ioctl,
@@ -192,6 +204,7 @@ pub(super) const OPENAT2: &[Rule] =
 const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
 /// The flags with which opening makes a file (`__O_TMPFILE` without the bit that means a directory).
 const CREATING: u32 = libc::O_CREAT as u32 | (libc::O_TMPFILE & !libc::O_DIRECTORY) as u32;
+const IOPRIO_WHO_PROCESS: u32 = 1;
 const TIOCSTI: u32 = libc::TIOCSTI as u32;
 const TIOCLINUX: u32 = 0x541c;
 const TIOCCONS: u32 = 0x541d;

@@ -1,6 +1,6 @@
 //! Processes and threads of the sandbox. Namespaces, once left to a process, can't be made or entered again.
 
-use super::{Rule, allow, allow_if, is, masked, refuse};
+use super::{Condition, Rule, allow, allow_if, is, is_not, masked, refuse};
 
 pub(super) const RULES: &[Rule] = &[
     allow_if(
@@ -67,25 +67,51 @@ pub(super) const RULES: &[Rule] = &[
     allow("futex_requeue", FUTEX_REQUEUE, "the newer form of a lock's hand-over"),
     allow("sched_yield", libc::SYS_sched_yield, "lets others run"),
     allow("sched_getaffinity", libc::SYS_sched_getaffinity, "counts processors"),
-    allow("sched_setaffinity", libc::SYS_sched_setaffinity, "pins threads, within what is allowed"),
+    allow_if(
+        "sched_setaffinity",
+        libc::SYS_sched_setaffinity,
+        NOT_PID_1,
+        libc::EPERM,
+        "pins threads, within what is allowed; not PID 1",
+    ),
     allow("sched_getparam", libc::SYS_sched_getparam, "reads a priority"),
-    allow("sched_setparam", libc::SYS_sched_setparam, "sets it; raising needs a right that nobody has"),
+    allow_if(
+        "sched_setparam",
+        libc::SYS_sched_setparam,
+        NOT_PID_1,
+        libc::EPERM,
+        "sets it; raising needs a right that nobody has; not PID 1",
+    ),
     allow("sched_getscheduler", libc::SYS_sched_getscheduler, "reads the scheduling class"),
-    allow(
+    allow_if(
         "sched_setscheduler",
         libc::SYS_sched_setscheduler,
-        "sets it; real time needs a right that nobody has",
+        NOT_PID_1,
+        libc::EPERM,
+        "sets it; real time needs a right that nobody has; not PID 1",
     ),
     allow("sched_getattr", libc::SYS_sched_getattr, "reads both"),
-    allow("sched_setattr", libc::SYS_sched_setattr, "sets both, likewise"),
+    allow_if("sched_setattr", libc::SYS_sched_setattr, NOT_PID_1, libc::EPERM, "sets both, likewise"),
     allow("sched_get_priority_max", libc::SYS_sched_get_priority_max, "a constant"),
     allow("sched_get_priority_min", libc::SYS_sched_get_priority_min, "a constant"),
     allow("sched_rr_get_interval", libc::SYS_sched_rr_get_interval, "reads the time slice"),
     allow("getpriority", libc::SYS_getpriority, "reads niceness"),
-    allow("setpriority", libc::SYS_setpriority, "makes oneself nicer"),
+    allow_if(
+        "setpriority",
+        libc::SYS_setpriority,
+        &[&[is(0, PRIO_PROCESS), is_not(1, 1)], &[is(0, PRIO_PGRP), is_not(1, 1)]],
+        libc::EPERM,
+        "makes oneself nicer, or one's group; not PID 1, nor everybody",
+    ),
     allow("getrlimit", libc::SYS_getrlimit, "reads limits"),
     allow("setrlimit", libc::SYS_setrlimit, "lowers limits"),
-    allow("prlimit64", libc::SYS_prlimit64, "reads and lowers limits"),
+    allow_if(
+        "prlimit64",
+        libc::SYS_prlimit64,
+        NOT_PID_1,
+        libc::EPERM,
+        "reads and lowers limits; not those of PID 1, which would die of them",
+    ),
     allow("getrusage", libc::SYS_getrusage, "what was used"),
     allow("getcpu", libc::SYS_getcpu, "which processor one is on"),
     allow("pidfd_open", libc::SYS_pidfd_open, "a descriptor for a process; runtimes wait on it"),
@@ -132,3 +158,8 @@ const PER_QUERY: u32 = 0xffff_ffff;
 const FUTEX_WAKE: libc::c_long = 454;
 const FUTEX_WAIT: libc::c_long = 455;
 const FUTEX_REQUEUE: libc::c_long = 456;
+
+/// The process that the call is about is not PID 1. All belong to one user, so the kernel would let them.
+const NOT_PID_1: &[&[Condition]] = &[&[is_not(0, 1)]];
+const PRIO_PROCESS: u32 = libc::PRIO_PROCESS;
+const PRIO_PGRP: u32 = libc::PRIO_PGRP;

@@ -1,0 +1,263 @@
+//! `belljar session`: sandboxes that live on over many commands.
+
+use super::{Subcommand, exec};
+use crate::error::CliError;
+use crate::lending::{SandboxArguments, parse_duration};
+use crate::terminal::{self, Relay};
+use crate::{state, summary};
+use belljar_confine::plan::Stdio;
+use belljar_sandbox::backend::{Wanted, with_causes};
+use belljar_sandbox::run::WorkspaceChoice;
+use belljar_sandbox::session::{self, Client, Description, Keeping, Session, SessionError, Streams};
+use belljar_sandbox::spec::Lent;
+use belljar_sandbox::state::State;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// The path that leads to this very program, whatever has become of its file.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+
+#[derive(Debug, clap::Args)]
+#[command(about = Self::ABOUT)]
+pub(crate) struct SessionArguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Make a sandbox that lives on, and print its id
+    Create(CreateArguments),
+    /// Run a command in a session
+    Exec(ExecArguments),
+    /// Open a shell in a session
+    Attach(AttachArguments),
+    /// List the sessions that live
+    List(ListArguments),
+    /// End sessions, with everything in them
+    End(EndArguments),
+}
+
+#[derive(Debug, clap::Args)]
+struct CreateArguments {
+    #[command(flatten)]
+    sandbox: SandboxArguments,
+    /// A name to call it by, instead of its id
+    #[arg(long)]
+    name: Option<String>,
+    /// End it when nothing has run in it for this long
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "1h")]
+    idle: Duration,
+    /// Print the session as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct ExecArguments {
+    /// The session's name, or the beginning of its id
+    session: String,
+    /// Where the command starts
+    #[arg(long, value_name = "DIR", default_value = "/workspace")]
+    directory: String,
+    /// Kill the command after this long, such as 90, 90s, 5m, 1h
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    timeout: Option<Duration>,
+    /// The command and its arguments
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+#[derive(Debug, clap::Args)]
+struct AttachArguments {
+    /// The session's name, or the beginning of its id
+    session: String,
+}
+
+#[derive(Debug, clap::Args)]
+struct ListArguments {
+    /// Print the sessions as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct EndArguments {
+    /// The sessions' names, or the beginnings of their ids
+    #[arg(required = true)]
+    sessions: Vec<String>,
+}
+
+/// What a keeper is told when it begins.
+#[derive(Debug, Serialize, Deserialize)]
+struct Order {
+    state: PathBuf,
+    workspace: WorkspaceChoice,
+    lent: Vec<Lent>,
+    env: BTreeMap<String, String>,
+    session: Session,
+}
+
+/// What a keeper says when it has begun, or why it has not.
+type Word = Result<Session, String>;
+
+impl Subcommand for SessionArguments {
+    const NAME: &'static str = "session";
+    const ABOUT: &'static str = "Sandboxes that live on over many commands";
+
+    fn run(&self) -> Result<ExitCode, CliError> {
+        match &self.command {
+            Command::Create(arguments) => create(arguments),
+            Command::Exec(arguments) => {
+                let client = session::find(&state::open(), &arguments.session)?;
+                run(&client, &arguments.command, &arguments.directory, arguments.timeout)
+            }
+            Command::Attach(arguments) => {
+                let client = session::find(&state::open(), &arguments.session)?;
+                run(&client, &["/bin/sh".into(), "-i".into()], "/workspace", None)
+            }
+            Command::List(arguments) => list(arguments.json),
+            Command::End(arguments) => {
+                for name in &arguments.sessions {
+                    session::find(&state::open(), name)?.end()?;
+                }
+                Ok(ExitCode::SUCCESS)
+            }
+        }
+    }
+}
+
+/// Has a keeper begin, and waits for its word.
+fn create(arguments: &CreateArguments) -> Result<ExitCode, CliError> {
+    // A session without an end of its own would outlive whoever forgot it.
+    const LONGEST: Duration = Duration::from_secs(24 * 3600);
+    let workspace = arguments.sandbox.workspace()?;
+    if let Some(name) = &arguments.name
+        && session::find(&state::open(), name).is_ok()
+    {
+        return Err(CliError::NoSession { why: format!("there is a session {name} already") });
+    }
+    let order = Order {
+        state: state::open().path().to_owned(),
+        session: Session {
+            id: String::new(),
+            name: arguments.name.clone(),
+            created_at: Timestamp::now(),
+            workspace: shown(&workspace),
+            idle_limit: arguments.idle,
+            lifetime_limit: arguments.sandbox.timeout().unwrap_or(LONGEST),
+        },
+        workspace,
+        lent: arguments.sandbox.lent()?,
+        env: arguments.sandbox.env(),
+    };
+    let mut keeper = std::process::Command::new(OWN_PROGRAM);
+    keeper.arg0(session::KEEPER).current_dir("/").env_clear();
+    keeper.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    keeper.stderr(std::process::Stdio::null());
+    let no_session = |error: &dyn std::error::Error| CliError::NoSession { why: with_causes(error) };
+    let mut keeper = keeper.spawn().map_err(|error| no_session(&error))?;
+    let mut word = String::new();
+    if let (Some(mut to), Some(from)) = (keeper.stdin.take(), keeper.stdout.take()) {
+        let order = serde_json::to_vec(&order).map_err(|error| no_session(&error))?;
+        to.write_all(&order).map_err(|error| no_session(&error))?;
+        drop(to);
+        BufReader::new(from).read_line(&mut word).map_err(|error| no_session(&error))?;
+    }
+    let word: Word = serde_json::from_str(&word)
+        .map_err(|_| CliError::NoSession { why: "its keeper ended".to_owned() })?;
+    let session = word.map_err(|why| CliError::NoSession { why })?;
+    if arguments.json {
+        anstream::println!("{}", serde_json::to_string_pretty(&session).unwrap_or_default());
+    } else {
+        anstream::println!("{}", session.id);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn shown(workspace: &WorkspaceChoice) -> String {
+    match workspace {
+        WorkspaceChoice::Empty => "empty".to_owned(),
+        WorkspaceChoice::Direct(path) => path.as_path().display().to_string(),
+        WorkspaceChoice::Copy(path) => format!("copy of {}", path.as_path().display()),
+    }
+}
+
+/// Is a keeper: takes its order from standard input, and says on standard output when it has begun.
+pub(crate) fn keep() -> ExitCode {
+    // Whoever began the session may log out.
+    let _ = rustix::process::setsid();
+    let word = match take_order() {
+        Ok(keeping) => match session::keep(keeping, |session| say(&Ok(session.clone()))) {
+            Ok(()) => return ExitCode::SUCCESS,
+            Err(error) => Err(with_causes(&error)),
+        },
+        Err(error) => Err(error.to_string()),
+    };
+    say(&word);
+    ExitCode::FAILURE
+}
+
+fn take_order() -> std::io::Result<Keeping> {
+    let mut order = Vec::new();
+    std::io::stdin().read_to_end(&mut order)?;
+    let Order { state, workspace, lent, env, session } = serde_json::from_slice(&order)?;
+    Ok(Keeping { state: State::at(state), wanted: Wanted { workspace, lent, env }, session })
+}
+
+/// The one word; then standard output is closed, for whoever waits to go on.
+fn say(word: &Word) {
+    let word = serde_json::to_string(word).unwrap_or_default();
+    let _ = writeln!(std::io::stdout(), "{word}");
+    if let Ok(nowhere) = std::fs::File::options().write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdout(&nowhere);
+    }
+}
+
+/// Runs a command in a session, joined with this process's own streams or terminal.
+fn run(
+    client: &Client,
+    command: &[OsString],
+    directory: &str,
+    timeout: Option<Duration>,
+) -> Result<ExitCode, CliError> {
+    let deadline = timeout.map(|timeout| Instant::now() + timeout);
+    let (stdio, relay) = terminal::connect()?;
+    let streams = match stdio {
+        Stdio::Descriptors(descriptors) => Streams::Descriptors(descriptors),
+        Stdio::Terminal => Streams::Terminal,
+    };
+    let mut execution = match client.exec(command, directory, streams) {
+        Ok(execution) => execution,
+        Err(SessionError::NotStarted { program, source }) => return Ok(exec::cant_run(&program, source)),
+        Err(error) => return Err(error.into()),
+    };
+    let terminal = execution.terminal.take();
+    Ok(match relay.until_end(&mut execution, terminal, deadline)? {
+        Relay::Ended(code) => ExitCode::from(code),
+        Relay::OutOfTime => {
+            anstream::eprintln!("belljar: out of time");
+            ExitCode::from(crate::error::OUT_OF_TIME)
+        }
+    })
+}
+
+fn list(as_json: bool) -> Result<ExitCode, CliError> {
+    // One that ends at this very moment is none any more.
+    let sessions: Vec<Description> =
+        session::list(&state::open()).iter().filter_map(|client| client.describe().ok()).collect();
+    if as_json {
+        let sessions = serde_json::to_string_pretty(&sessions).unwrap_or_default();
+        anstream::println!("{sessions}");
+    } else {
+        anstream::print!("{}", summary::sessions(&sessions));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,120 @@
+//! Sessions: sandboxes that live on over many commands.
+
+use crate::BELLJAR;
+use belljar_testkit::wait::until;
+use belljar_testkit::world::{Ran, World};
+use std::io::Write;
+use std::process::Stdio;
+
+/// Ends the sessions of a world, also when a test fails.
+struct Sessions<'a>(&'a World);
+
+impl Drop for Sessions<'_> {
+    fn drop(&mut self) {
+        for session in list(self.0) {
+            let _ = self.0.run(&["session", "end", session["id"].as_str().unwrap_or_default()]);
+        }
+    }
+}
+
+fn list(world: &World) -> Vec<serde_json::Value> {
+    world.run(&["session", "list", "--json"]).succeeded().json().as_array().cloned().unwrap_or_default()
+}
+
+fn create(world: &World, options: &[&str]) -> String {
+    world.run(&[&["session", "create"], options].concat()).succeeded().stdout.trim().to_owned()
+}
+
+fn exec(world: &World, session: &str, script: &str) -> Ran {
+    world.run(&["session", "exec", session, "--", "sh", "-c", script])
+}
+
+#[test]
+fn a_session_lives_on_from_command_to_command_and_ends_clean() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        world.write("source/file", "before\n");
+        let id = create(world, &["--workspace-copy", "source", "--name", "mine", "-e", "GIVEN=value"]);
+        let ran = exec(world, "mine", "cat file; echo \"$GIVEN\"; echo after > file; echo err >&2; exit 3");
+        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (3, "before\nvalue\n", "err\n"));
+        assert_eq!(exec(world, &id[..30], "cat file").succeeded().stdout, "after\n");
+        assert_eq!(world.read("source/file"), "before\n");
+        let listed = list(world);
+        assert_eq!(
+            (listed.len(), &listed[0]["id"], &listed[0]["name"]),
+            (1, &id.clone().into(), &"mine".into())
+        );
+        world.run(&["session", "end", "mine"]).succeeded();
+        assert!(list(world).is_empty());
+        assert_eq!(exec(world, "mine", "true").code, 125);
+        assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn input_passes_through_and_what_stays_in_the_background_holds_nobody_up() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        let id = create(world, &[]);
+        let mut child = world
+            .command(&["session", "exec", &id, "--", "cat"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(b"through").unwrap();
+        assert_eq!(Ran::from(child.wait_with_output().unwrap()).succeeded().stdout, "through");
+        let ran = exec(world, &id, "sleep 600 & echo $! | tee pid").succeeded();
+        assert!(!ran.stdout.is_empty());
+        exec(world, &id, "kill -0 $(cat pid)").succeeded();
+    });
+}
+
+#[test]
+fn a_command_out_of_time_or_without_its_caller_is_killed_and_the_session_is_not() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        let id = create(world, &[]);
+        let running = || exec(world, &id, "ls /proc | grep -c '^[0-9]'").stdout;
+        let alone = running();
+        let timed = ["session", "exec", &id, "--timeout", "300ms", "--", "sleep", "600"];
+        assert_eq!(world.run(&timed).code, 124);
+        let mut caller = world.command(&["session", "exec", &id, "--", "sleep", "600"]).spawn().unwrap();
+        until(|| running() != alone);
+        caller.kill().unwrap();
+        caller.wait().unwrap();
+        until(|| running() == alone);
+    });
+}
+
+#[test]
+fn a_session_that_nobody_uses_ends_by_itself_and_so_does_one_whose_keeper_is_killed() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        create(world, &["--idle", "300ms"]);
+        create(world, &["--timeout", "300ms"]);
+        until(|| list(world).is_empty());
+        let id = create(world, &[]);
+        let runs = world.path().join("state/runs");
+        let keeper = keeper_of(&runs.join(&id).display().to_string());
+        rustix::process::kill_process(keeper, rustix::process::Signal::KILL).unwrap();
+        until(|| list(world).is_empty());
+        // What it left is cleared away when the next one begins.
+        let next = create(world, &[]);
+        let left: Vec<_> = std::fs::read_dir(&runs).unwrap().map(|run| run.unwrap().file_name()).collect();
+        assert_eq!(left, [next.as_str()]);
+    });
+}
+
+/// The process that holds the lock of that folder.
+fn keeper_of(folder: &str) -> rustix::process::Pid {
+    let holds = |pid: i32| {
+        let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        let mut links = descriptors.filter_map(|descriptor| std::fs::read_link(descriptor.path()).ok());
+        links.any(|link| link.display().to_string().starts_with(folder))
+    };
+    let pids = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    rustix::process::Pid::from_raw(pids.into_iter().find(|pid| holds(*pid)).unwrap()).unwrap()
+}

@@ -1,0 +1,45 @@
+//! Sessions: sandboxes that live on over many commands, each kept by a process of its own.
+//!
+//! ```text
+//! belljar session exec ── Exec, streams ──► keeper ──► Sandbox::exec
+//!                      ◄── Started, terminal ──┤
+//!                      ◄── Ended: outcome ─────┤
+//! ```
+//! The keeper owns the sandbox: when it ends, whatever ends it, nothing of the sandbox is left. It ends when it is told,
+//! when nothing has run for a while, and when the session's time is over. It listens on a socket in the run's folder
+//! and answers to its own user alone.
+
+mod client;
+mod keeper;
+mod protocol;
+
+pub use client::{Client, Description, Execution, SessionError, find, list};
+pub use keeper::{KEEPER, KeeperError, Keeping, keep};
+pub use protocol::{Load, Outcome, Streams};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What a session is, as it is written in its run's folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Session {
+    /// Its id, which is that of its run.
+    pub id: String,
+    /// What its owner calls it.
+    pub name: Option<String>,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// What it works on, for people.
+    pub workspace: String,
+    /// How long nothing may run before it ends.
+    pub idle_limit: Duration,
+    /// How long it may live.
+    pub lifetime_limit: Duration,
+}
+
+/// The name of a session's socket in its run's folder.
+const SOCKET: &str = "session.sock";
+
+/// The name of its description there.
+const DESCRIPTION: &str = "session.json";

@@ -1,0 +1,244 @@
+//! Reaching a session's keeper.
+
+use super::keeper::address;
+use super::protocol::{Answer, Ask, Load, Outcome, Streams, receive, send};
+use super::{DESCRIPTION, Session};
+use crate::state::State;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// A session, as it can be reached.
+#[derive(Debug, Clone)]
+pub struct Client {
+    session: Session,
+    folder: PathBuf,
+}
+
+/// A program in a session. Dropping it has the program killed.
+#[derive(Debug)]
+pub struct Execution {
+    socket: OwnedFd,
+    /// The host's end of its terminal, if it has one.
+    pub terminal: Option<OwnedFd>,
+}
+
+/// What goes on in a session.
+#[derive(Debug, Clone, Serialize)]
+pub struct Description {
+    /// The session.
+    #[serde(flatten)]
+    pub session: Session,
+    /// How many commands run.
+    pub running: u64,
+    /// For how long none has.
+    pub idle_for: Duration,
+    /// What it uses.
+    pub load: Load,
+}
+
+/// Why a session can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// There is none of that name or id.
+    #[error("there is no session {name}")]
+    NoSuch {
+        /// The name or id.
+        name: String,
+    },
+    /// There are several whose id begins so.
+    #[error("{name} is the beginning of several sessions' ids")]
+    Ambiguous {
+        /// The beginning.
+        name: String,
+    },
+    /// It does not answer.
+    #[error("the session does not answer")]
+    Unreachable {
+        /// Why.
+        #[source]
+        source: Errno,
+    },
+    /// A program can't be run.
+    #[error("can't run {program}")]
+    NotStarted {
+        /// The program.
+        program: String,
+        /// Why.
+        #[source]
+        source: Errno,
+    },
+    /// It could not do what it was asked.
+    #[error("{message}")]
+    Failed {
+        /// Why.
+        message: String,
+    },
+}
+
+/// The sessions that live.
+pub fn list(state: &State) -> Vec<Client> {
+    let folders = std::fs::read_dir(state.path().join("runs")).into_iter().flatten().flatten();
+    let mut sessions: Vec<Client> = folders
+        .filter_map(|folder| {
+            let folder = folder.path();
+            let session = serde_json::from_slice(&std::fs::read(folder.join(DESCRIPTION)).ok()?).ok()?;
+            let client = Client { session, folder };
+            client.call().is_ok().then_some(client)
+        })
+        .collect();
+    sessions.sort_by_key(|client| client.session.created_at);
+    sessions
+}
+
+/// The session of that name, or whose id begins so.
+///
+/// # Errors
+/// [`SessionError`] when there is none, or more than one.
+pub fn find(state: &State, name: &str) -> Result<Client, SessionError> {
+    let sessions = list(state);
+    if let Some(named) = sessions.iter().find(|client| client.session.name.as_deref() == Some(name)) {
+        return Ok(named.clone());
+    }
+    let mut begun_so = sessions.into_iter().filter(|client| client.session.id.starts_with(name));
+    match (begun_so.next(), begun_so.next()) {
+        (Some(client), None) if !name.is_empty() => Ok(client),
+        (Some(_), _) => Err(SessionError::Ambiguous { name: name.to_owned() }),
+        (None, _) => Err(SessionError::NoSuch { name: name.to_owned() }),
+    }
+}
+
+// === impl Client ===
+
+impl Client {
+    /// What the session is.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Runs a program in it.
+    ///
+    /// # Errors
+    /// [`SessionError`]; nothing of the program is left then.
+    pub fn exec(
+        &self,
+        argv: &[OsString],
+        directory: &str,
+        streams: Streams,
+    ) -> Result<Execution, SessionError> {
+        let socket = self.call().map_err(unreachable)?;
+        let argv = argv.iter().map(|argument| argument.clone().into_vec()).collect();
+        let terminal = matches!(streams, Streams::Terminal);
+        let ask = Ask::Exec { argv, directory: directory.to_owned(), terminal };
+        match streams {
+            Streams::Descriptors(descriptors) => send(socket.as_fd(), &ask, &descriptors),
+            Streams::Terminal => send(socket.as_fd(), &ask, &[]),
+        }
+        .map_err(unreachable)?;
+        match receive(&socket).map_err(unreachable)? {
+            Some((Answer::Started, descriptors)) => {
+                Ok(Execution { socket, terminal: descriptors.into_iter().next() })
+            }
+            Some((Answer::NotStarted { program, errno }, _)) => {
+                Err(SessionError::NotStarted { program, source: Errno::from_raw_os_error(errno) })
+            }
+            other => Err(unexpected(other.map(|(answer, _)| answer))),
+        }
+    }
+
+    /// What goes on in it.
+    ///
+    /// # Errors
+    /// [`SessionError`] when it doesn't answer.
+    pub fn describe(&self) -> Result<Description, SessionError> {
+        match self.ask(&Ask::Describe)? {
+            Some(Answer::Description { session, running, idle_for, load }) => {
+                Ok(Description { session, running, idle_for, load })
+            }
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Ends it, with everything in it. Back when nothing of it is left.
+    ///
+    /// # Errors
+    /// [`SessionError`] when it doesn't answer.
+    pub fn end(&self) -> Result<(), SessionError> {
+        match self.ask(&Ask::End)? {
+            Some(Answer::Over) => Ok(()),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    fn ask(&self, ask: &Ask) -> Result<Option<Answer>, SessionError> {
+        let socket = self.call().map_err(unreachable)?;
+        send(socket.as_fd(), ask, &[]).map_err(unreachable)?;
+        Ok(receive(&socket).map_err(unreachable)?.map(|(answer, _)| answer))
+    }
+
+    fn call(&self) -> Result<OwnedFd, Errno> {
+        let folder = File::open(&self.folder).map_err(|_| Errno::NOENT)?;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        connect(&socket, &address(folder.as_fd())?)?;
+        Ok(socket)
+    }
+}
+
+// === impl Execution ===
+
+impl Execution {
+    /// Becomes readable when the program has ended.
+    pub fn ending(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Kills the program.
+    pub fn kill(&self) {
+        let _ = send(self.socket.as_fd(), &Ask::Kill, &[]);
+    }
+
+    /// Waits until the program has ended, or until `deadline`; nothing then.
+    ///
+    /// # Errors
+    /// [`SessionError`] when the session is gone.
+    pub fn wait_until(&self, deadline: Option<Instant>) -> Result<Option<Outcome>, SessionError> {
+        loop {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let wait = left.map(|left| Timespec {
+                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: left.subsec_nanos().into(),
+            });
+            let mut ended = [PollFd::new(&self.socket, PollFlags::IN)];
+            match poll(&mut ended, wait.as_ref()) {
+                Ok(0) if left.is_some_and(|left| left.is_zero()) => return Ok(None),
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => break,
+                Err(errno) => return Err(unreachable(errno)),
+            }
+        }
+        match receive(&self.socket).map_err(unreachable)? {
+            Some((Answer::Ended(outcome), _)) => Ok(Some(outcome)),
+            None | Some((Answer::Over, _)) => Ok(Some(Outcome::Killed)),
+            Some((other, _)) => Err(unexpected(Some(other))),
+        }
+    }
+}
+
+fn unreachable(source: Errno) -> SessionError {
+    SessionError::Unreachable { source }
+}
+
+fn unexpected(answer: Option<Answer>) -> SessionError {
+    match answer {
+        Some(Answer::Failed { message }) => SessionError::Failed { message },
+        Some(_) => unreachable(Errno::PROTO),
+        None => unreachable(Errno::CONNRESET),
+    }
+}
