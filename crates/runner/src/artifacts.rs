@@ -74,7 +74,7 @@ impl Collected {
             other => other.map_err(CollectError::Open)?,
         };
         let mut paths = BTreeSet::new();
-        let route = Route { max_depth: usize::MAX, targets: false, sizes: false };
+        let route = Route { max_depth: usize::MAX, targets: false, sizes: false, read_ahead_after: None };
         let walked = walk::walk(&directory, route, deadline, |met| {
             match met.kind {
                 EntryKind::File => drop(paths.insert(PathBuf::from(OsStr::from_bytes(met.path)))),

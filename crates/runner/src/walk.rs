@@ -1,19 +1,27 @@
 //! Going through a directory tree in a stable order.
 //!
 //! A directory comes before what it holds, siblings in the order of the bytes of their names. Symbolic links are
-//! shown and not followed. Only one directory is open at a time: each is opened from the root of the walk by its
-//! path, so that depth costs no descriptors, and what was swapped meanwhile leads nowhere else.
+//! shown and not followed. Each directory is opened from the root of the walk by its path and closed when it is read,
+//! so that depth costs no descriptors, and what was swapped meanwhile leads nowhere else.
+//!
+//! Of a large tree a second thread may read directories ahead. What is shown doesn't depend on how far it gets: what
+//! it could not read, or not whole, the walk reads itself.
 
 mod level;
+mod read_ahead;
+mod reader;
 
 use crate::deadline::{Deadline, Interrupted};
 use crate::directory::{Directory, PathError};
 use belljar_contract::result::output::EntryKind;
-use level::{Level, Reader};
+use level::Level;
+use read_ahead::ReadAhead;
+use reader::Reader;
 use std::ffi::OsStr;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::thread::{self, Scope};
 
 /// One thing that was met on the way.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +45,8 @@ pub(crate) struct Route {
     pub(crate) targets: bool,
     /// Whether the sizes of files are looked up.
     pub(crate) sizes: bool,
+    /// After how many directories a second thread reads ahead, if one ever does.
+    pub(crate) read_ahead_after: Option<usize>,
 }
 
 /// What a walk could not show.
@@ -64,13 +74,19 @@ const NAMES_BYTES: usize = 24 << 20;
 /// However little is left, a directory gets this much.
 const LEAST_NAMES_BYTES: usize = 64 << 10;
 
-struct Walk<'d> {
-    root: &'d Directory,
-    max_depth: usize,
-    reader: Reader<'d>,
+/// So many directories make a tree worth a second thread.
+pub(crate) const WORTH_A_THREAD: usize = 32;
+
+struct Walk<'scope, 'env> {
+    route: Route,
+    reader: Reader<'env>,
     levels: Vec<Level>,
     path: Vec<u8>,
     missed: Missed,
+    /// How many directories were entered.
+    entered: usize,
+    ahead: &'env ReadAhead,
+    scope: &'scope Scope<'scope, 'env>,
 }
 
 /// Walks through what is beneath `root`, until everything was shown or `visit` has seen enough.
@@ -80,23 +96,29 @@ pub(crate) fn walk(
     deadline: &Deadline<'_>,
     mut visit: impl FnMut(&Met<'_>) -> ControlFlow<()>,
 ) -> Result<Missed, WalkError> {
-    let mut walk = Walk {
-        root,
-        max_depth: route.max_depth,
-        reader: Reader::new(route, deadline),
-        levels: Vec::new(),
-        path: Vec::new(),
-        missed: Missed::default(),
-    };
-    let first = walk.read_directory()?;
-    walk.levels.push(first);
-    walk.run(&mut visit)?;
-    Ok(walk.missed)
+    let ahead = ReadAhead::new(route.max_depth);
+    thread::scope(|scope| {
+        let _ends_with_the_walk = ahead.end_when_dropped();
+        let mut walk = Walk {
+            route,
+            reader: Reader::new(root, route, deadline),
+            levels: Vec::new(),
+            path: Vec::new(),
+            missed: Missed::default(),
+            entered: 0,
+            ahead: &ahead,
+            scope,
+        };
+        let first = walk.read_directory()?;
+        walk.levels.push(first);
+        walk.run(&mut visit)?;
+        Ok(walk.missed)
+    })
 }
 
 // === impl Walk ===
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     fn run(&mut self, visit: &mut impl FnMut(&Met<'_>) -> ControlFlow<()>) -> Result<(), WalkError> {
         while let Some(level) = self.levels.last_mut() {
             self.path.truncate(level.path_length);
@@ -113,7 +135,7 @@ impl Walk<'_> {
             if visit(&met).is_break() {
                 return Ok(());
             }
-            if kind == EntryKind::Directory && self.levels.len() < self.max_depth {
+            if kind == EntryKind::Directory && self.levels.len() < self.route.max_depth {
                 self.enter()?;
             }
         }
@@ -122,6 +144,10 @@ impl Walk<'_> {
 
     /// Goes on in the directory at the current path, or notes that it can't be read.
     fn enter(&mut self) -> Result<(), WalkError> {
+        if self.route.read_ahead_after == Some(self.entered) {
+            self.ahead.start(self.scope, self.reader.another());
+        }
+        self.entered += 1;
         match self.read_directory() {
             Ok(level) => self.levels.push(level),
             Err(WalkError::Path(error)) if error.is_too_long() => self.missed.too_much = true,
@@ -133,12 +159,19 @@ impl Walk<'_> {
 
     fn read_directory(&mut self) -> Result<Level, WalkError> {
         let path = Path::new(OsStr::from_bytes(&self.path));
-        let opened = self.root.open_directory(path)?;
         let held: usize = self.levels.iter().map(Level::bytes).sum();
         let room = NAMES_BYTES.saturating_sub(held).max(LEAST_NAMES_BYTES);
-        let mut level = Level::new(self.path.len(), room);
-        self.reader.read(&opened, path, &mut level)?;
+        if let Some(siblings) = self.levels.last_mut()
+            && let Some(level) = self.ahead.take(path, siblings, &mut self.reader)?
+            && level.bytes() <= room
+        {
+            return Ok(level);
+        }
+        let level = self.reader.read(path, room)?;
         self.missed.too_much |= level.is_cut();
         Ok(level)
     }
 }
+
+#[cfg(test)]
+mod tests;

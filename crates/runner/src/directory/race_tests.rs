@@ -160,9 +160,11 @@ fn no_swap_lets_a_walk_or_a_program_out() {
     let outside = rustix::fs::stat(arena.path("outside")).unwrap();
     let cancellation = Cancellation::new().unwrap();
     let deadline = Deadline::of_job(Duration::from_secs(3600), &cancellation);
-    let route = Route { max_depth: usize::MAX, targets: true, sizes: true };
+    let mut read_ahead_after = None;
     for directory in contenders(&arena) {
         let walk_and_enter = || {
+            read_ahead_after = if read_ahead_after.is_none() { Some(0) } else { None };
+            let route = Route { max_depth: usize::MAX, targets: true, sizes: true, read_ahead_after };
             let root = directory.subdirectory(Path::new("")).unwrap();
             let walked = walk(&root, route, &deadline, |met| {
                 assert!(!met.path.ends_with(b"only-outside"));

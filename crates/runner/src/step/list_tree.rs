@@ -57,8 +57,14 @@ pub(super) fn carry_out(
         entries_left: as_count(list.max_entries).unwrap_or(DEFAULT_MAX_ENTRIES),
         bytes_left: surroundings.max_output(),
     };
-    let route =
-        Route { max_depth: as_count(list.max_depth).unwrap_or(usize::MAX), targets: true, sizes: list.sizes };
+    // Room that is not used costs nothing; a listing that moves while it grows costs as much again.
+    let _ = draft.entries.try_reserve(draft.entries_left.min(DEFAULT_MAX_ENTRIES));
+    let route = Route {
+        max_depth: as_count(list.max_depth).unwrap_or(usize::MAX),
+        targets: true,
+        sizes: list.sizes,
+        read_ahead_after: Some(walk::WORTH_A_THREAD),
+    };
     let mut overfull = false;
     let missed = walk::walk(&root, route, deadline, |met| {
         if glob.as_ref().is_some_and(|glob| !glob.matches(met.path)) {

@@ -122,7 +122,7 @@ impl<'s> Search<'s> {
         include: Option<&Glob>,
     ) -> Result<(), SearchFilesError> {
         let prefix = if path.is_root() { Vec::new() } else { format!("{path}/").into_bytes() };
-        let route = Route { max_depth: usize::MAX, targets: false, sizes: false };
+        let route = Route { max_depth: usize::MAX, targets: false, sizes: false, read_ahead_after: None };
         let mut interrupted = None;
         let missed = walk::walk(root, route, self.deadline, |met| {
             if met.kind != EntryKind::File || include.is_some_and(|glob| !glob.matches(met.path)) {

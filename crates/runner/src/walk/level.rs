@@ -1,16 +1,11 @@
 //! The sorted names of one directory, close together in memory.
 
-use super::{Route, WalkError};
-use crate::deadline::Deadline;
-use crate::directory::PathError;
+use super::Route;
 use belljar_contract::result::output::EntryKind;
-use rustix::fs::{AtFlags, FileType, RawDir};
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, FileType};
 use std::ffi::CString;
-use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 /// What a directory holds, in the order of the bytes of the names.
 pub(super) struct Level {
@@ -19,6 +14,10 @@ pub(super) struct Level {
     text: Vec<u8>,
     names: Vec<Name>,
     next: usize,
+    /// Directories before this place were announced.
+    announced: usize,
+    /// Once the walk is at this place, more are.
+    announce_at: usize,
     room: usize,
     /// Names from this one on are left out: there was no room for them.
     ceiling: Option<Vec<u8>>,
@@ -32,13 +31,6 @@ pub(super) struct Entry<'l> {
     pub(super) size_bytes: Option<u64>,
 }
 
-/// Reads directories.
-pub(super) struct Reader<'d> {
-    buffer: Vec<MaybeUninit<u8>>,
-    route: Route,
-    deadline: &'d Deadline<'d>,
-}
-
 /// Where a name stands in the text, and behind it what else is known: the target of a link, the size of a file in
 /// eight bytes. Neither is ever as long as 64 KiB.
 #[derive(Clone, Copy)]
@@ -49,18 +41,30 @@ struct Name {
     kind: EntryKind,
 }
 
-const BUFFER_BYTES: usize = 64 << 10;
-
 // === impl Level ===
 
 impl Level {
     pub(super) fn new(path_length: usize, room: usize) -> Self {
-        Self { path_length, text: Vec::new(), names: Vec::new(), next: 0, room, ceiling: None }
+        Self {
+            path_length,
+            text: Vec::new(),
+            names: Vec::new(),
+            next: 0,
+            announced: 0,
+            announce_at: 0,
+            room,
+            ceiling: None,
+        }
     }
 
     /// How much memory the names take.
     pub(super) fn bytes(&self) -> usize {
         self.text.len() + self.names.len() * size_of::<Name>()
+    }
+
+    /// Whether the names take more memory than they may.
+    pub(super) fn is_overfull(&self) -> bool {
+        self.bytes() > self.room
     }
 
     /// Whether names were left out.
@@ -82,7 +86,26 @@ impl Level {
         })
     }
 
-    fn add(&mut self, name: &[u8], file_type: FileType, directory: &OwnedFd, route: Route) {
+    /// Announces the next directories to come, some at a time: more of them once half of those are passed.
+    pub(super) fn announce(&mut self, mut announce: impl FnMut(&[u8])) {
+        const AT_A_TIME: usize = 64;
+        if self.next < self.announce_at {
+            return;
+        }
+        self.announce_at = usize::MAX;
+        let start = self.announced.max(self.next);
+        let rest = (start..).zip(&self.names[start..]);
+        let directories = rest.filter(|(_, name)| name.kind == EntryKind::Directory);
+        for (number, (at, name)) in directories.take(AT_A_TIME).enumerate() {
+            announce(&self.text[name.text()]);
+            self.announced = at + 1;
+            if number == AT_A_TIME / 2 {
+                self.announce_at = at + 1;
+            }
+        }
+    }
+
+    pub(super) fn add(&mut self, name: &[u8], file_type: FileType, directory: &OwnedFd, route: Route) {
         if self.ceiling.as_deref().is_some_and(|ceiling| name >= ceiling) {
             return;
         }
@@ -105,13 +128,13 @@ impl Level {
         self.names.push(Name { start, length, extra_length, kind });
     }
 
-    fn sort(&mut self) {
+    pub(super) fn sort(&mut self) {
         let text = &self.text;
         self.names.sort_unstable_by(|a, b| text[a.text()].cmp(&text[b.text()]));
     }
 
     /// Leaves out the latter half of the names, and from now on whatever would come after the first of them.
-    fn cut(&mut self) {
+    pub(super) fn cut(&mut self) {
         self.sort();
         let kept = self.names.len() / 2;
         self.ceiling = self.names.get(kept).map(|name| self.text[name.text()].to_vec());
@@ -160,41 +183,5 @@ impl Name {
     fn extra(self) -> Range<usize> {
         let start = self.text().end;
         start..start + usize::from(self.extra_length)
-    }
-}
-
-// === impl Reader ===
-
-impl<'d> Reader<'d> {
-    pub(super) fn new(route: Route, deadline: &'d Deadline<'d>) -> Self {
-        Self { buffer: vec![MaybeUninit::uninit(); BUFFER_BYTES], route, deadline }
-    }
-
-    /// Fills a level with what a directory holds, sorted.
-    pub(super) fn read(
-        &mut self,
-        directory: &OwnedFd,
-        path: &Path,
-        level: &mut Level,
-    ) -> Result<(), WalkError> {
-        self.deadline.check()?;
-        let mut listed = RawDir::new(directory, &mut self.buffer);
-        while let Some(entry) = listed.next() {
-            let entry = match entry {
-                Ok(entry) => entry,
-                Err(Errno::INTR) => continue,
-                Err(error) => return Err(PathError::io("read directory", path, error).into()),
-            };
-            let name = entry.file_name().to_bytes();
-            if !matches!(name, b"." | b"..") {
-                level.add(name, entry.file_type(), directory, self.route);
-            }
-            if level.bytes() > level.room {
-                self.deadline.check()?;
-                level.cut();
-            }
-        }
-        level.sort();
-        Ok(())
     }
 }

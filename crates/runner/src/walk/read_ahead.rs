@@ -1,0 +1,229 @@
+//! Reading directories before the walk comes to them, in a second thread.
+//!
+//! The walk says which directories it will come to; those it will come to first are read first. If it comes to one
+//! that nobody has begun with, it reads that itself; if the thread is just at it, the walk reads others meanwhile. What
+//! can't be read ahead, for whatever reason, is left to the walk: errors and cut directories are its business alone.
+
+use super::level::Level;
+use super::reader::Reader;
+use crate::deadline::Interrupted;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, Scope};
+
+/// What the two threads share.
+pub(super) struct ReadAhead {
+    max_depth: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// Ends the reading when dropped.
+pub(super) struct End<'a>(&'a ReadAhead);
+
+/// Paths are sorted by component, which is the order of the walk.
+#[derive(Default)]
+struct State {
+    is_running: bool,
+    /// The directories that the walk will come to, as far as they were announced and nobody has begun with them.
+    wanted: BTreeSet<PathBuf>,
+    wanted_bytes: usize,
+    /// The one that the thread is at.
+    being_read: Option<PathBuf>,
+    /// Those that are read.
+    ready: BTreeMap<PathBuf, Level>,
+    ready_bytes: usize,
+    /// Whether one of the two threads waits for a change.
+    is_awaited: bool,
+}
+
+/// Nothing is begun while so much is held that the walk hasn't come to.
+const HELD_BYTES: usize = 4 << 20;
+
+/// The largest directory that is read ahead.
+const DIRECTORY_BYTES: usize = 1 << 20;
+
+/// Room for the paths of directories that nobody has begun with.
+const WANTED_BYTES: usize = 256 << 10;
+
+// === impl ReadAhead ===
+
+impl ReadAhead {
+    pub(super) fn new(max_depth: usize) -> Self {
+        Self { max_depth, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Starts the thread. Where there may be no more threads, the walk goes on alone.
+    pub(super) fn start<'scope, 'env>(&'env self, scope: &'scope Scope<'scope, 'env>, reader: Reader<'env>) {
+        self.lock().is_running = true;
+        let started = Builder::new().name("read-ahead".to_owned()).spawn_scoped(scope, || self.run(reader));
+        if started.is_err() {
+            self.end();
+        }
+    }
+
+    /// What ends the reading when it is dropped, however that comes about.
+    pub(super) fn end_when_dropped(&self) -> End<'_> {
+        End(self)
+    }
+
+    /// The directory at `path`, if it was read ahead. The walk comes to them in order, and `siblings` tells which
+    /// come next.
+    pub(super) fn take(
+        &self,
+        path: &Path,
+        siblings: &mut Level,
+        reader: &mut Reader<'_>,
+    ) -> Result<Option<Level>, Interrupted> {
+        let mut state = self.lock();
+        if !state.is_running {
+            return Ok(None);
+        }
+        reader.check()?;
+        let parent = path.parent().unwrap_or(Path::new(""));
+        siblings.announce(|name| state.want(parent.join(OsStr::from_bytes(name))));
+        let level = state.pass(path);
+        if state.is_awaited && state.is_worth_waking() {
+            self.wake(&mut state);
+        }
+        if level.is_some() || state.being_read.as_deref() != Some(path) {
+            return Ok(level);
+        }
+        self.read_others_until_ready(path, state, reader)
+    }
+
+    fn read_others_until_ready<'s>(
+        &'s self,
+        path: &Path,
+        mut state: MutexGuard<'s, State>,
+        reader: &mut Reader<'_>,
+    ) -> Result<Option<Level>, Interrupted> {
+        while state.being_read.as_deref() == Some(path) {
+            let Some(other) = state.begin() else {
+                state = self.wait(state);
+                continue;
+            };
+            drop(state);
+            let level = reader.read_whole(&other, DIRECTORY_BYTES)?;
+            state = self.lock();
+            state.keep(other, level, self.max_depth);
+        }
+        Ok(state.pass(path))
+    }
+
+    /// What the thread does.
+    fn run(&self, mut reader: Reader<'_>) {
+        let _ends_with_the_thread = self.end_when_dropped();
+        while let Some(path) = self.next_directory() {
+            // The walk asks the same question, and says what the answer means.
+            let Ok(level) = reader.read_whole(&path, DIRECTORY_BYTES) else { return };
+            let mut state = self.lock();
+            state.being_read = None;
+            state.keep(path, level, self.max_depth);
+            if state.is_awaited {
+                self.wake(&mut state);
+            }
+        }
+    }
+
+    fn next_directory(&self) -> Option<PathBuf> {
+        let mut state = self.lock();
+        while state.is_running {
+            if let Some(path) = state.begin() {
+                state.being_read = Some(path.clone());
+                return Some(path);
+            }
+            state = self.wait(state);
+        }
+        None
+    }
+
+    fn end(&self) {
+        let mut state = self.lock();
+        state.is_running = false;
+        state.being_read = None;
+        self.wake(&mut state);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'s>(&self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        state.is_awaited = true;
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self, state: &mut State) {
+        state.is_awaited = false;
+        self.changed.notify_one();
+    }
+}
+
+// === impl End ===
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn want(&mut self, path: PathBuf) {
+        let bytes = path.as_os_str().len();
+        if self.wanted_bytes + bytes <= WANTED_BYTES && self.wanted.insert(path) {
+            self.wanted_bytes += bytes;
+        }
+    }
+
+    /// The directory that the walk will come to first, for somebody who reads it now.
+    fn begin(&mut self) -> Option<PathBuf> {
+        if self.ready_bytes >= HELD_BYTES {
+            return None;
+        }
+        let path = self.wanted.pop_first()?;
+        self.wanted_bytes -= path.as_os_str().len();
+        Some(path)
+    }
+
+    /// Whether there is something for the thread to do, and not only now and then.
+    fn is_worth_waking(&self) -> bool {
+        self.ready_bytes <= HELD_BYTES / 2 && !self.wanted.is_empty()
+    }
+
+    /// Keeps what was read until the walk comes to it, and wants what is in it.
+    fn keep(&mut self, path: PathBuf, level: Option<Level>, max_depth: usize) {
+        let Some(mut level) = level else { return };
+        let depth = 1 + path.components().count();
+        if depth < max_depth {
+            level.announce(|name| self.want(path.join(OsStr::from_bytes(name))));
+        }
+        self.ready_bytes += held_bytes(&path, &level);
+        self.ready.insert(path, level);
+    }
+
+    /// The directory at `path` if it is ready. It and those before it are of no use to the walk any more.
+    fn pass(&mut self, path: &Path) -> Option<Level> {
+        while let Some(first) = self.wanted.first().filter(|first| first.as_path() <= path) {
+            self.wanted_bytes -= first.as_os_str().len();
+            self.wanted.pop_first();
+        }
+        while let Some(first) = self.ready.first_entry().filter(|first| first.key().as_path() <= path) {
+            let (passed, level) = first.remove_entry();
+            self.ready_bytes -= held_bytes(&passed, &level);
+            if passed == path {
+                return Some(level);
+            }
+        }
+        None
+    }
+}
+
+fn held_bytes(path: &Path, level: &Level) -> usize {
+    path.as_os_str().len() + size_of::<Level>() + level.bytes()
+}

@@ -1,0 +1,90 @@
+//! Reading one directory, opened by its path beneath the root of the walk.
+
+use super::level::Level;
+use super::{Route, WalkError};
+use crate::deadline::{Deadline, Interrupted};
+use crate::directory::{Directory, PathError};
+use rustix::fs::RawDir;
+use rustix::io::Errno;
+use std::mem::MaybeUninit;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// Reads directories, one at a time.
+pub(super) struct Reader<'d> {
+    root: &'d Directory,
+    route: Route,
+    deadline: &'d Deadline<'d>,
+    buffer: Vec<MaybeUninit<u8>>,
+}
+
+const BUFFER_BYTES: usize = 64 << 10;
+
+// === impl Reader ===
+
+impl<'d> Reader<'d> {
+    pub(super) fn new(root: &'d Directory, route: Route, deadline: &'d Deadline<'d>) -> Self {
+        Self { root, route, deadline, buffer: vec![MaybeUninit::uninit(); BUFFER_BYTES] }
+    }
+
+    /// The same for another thread.
+    pub(super) fn another(&self) -> Self {
+        Self::new(self.root, self.route, self.deadline)
+    }
+
+    /// Goes on, or says why not.
+    pub(super) fn check(&self) -> Result<(), Interrupted> {
+        self.deadline.check()
+    }
+
+    /// What a directory holds, cut off at the end of its order if that is more than there is room for.
+    pub(super) fn read(&mut self, path: &Path, room: usize) -> Result<Level, WalkError> {
+        let mut level = Level::new(path.as_os_str().len(), room);
+        let cut = |level: &mut Level| {
+            level.cut();
+            ControlFlow::Continue(())
+        };
+        self.fill(&mut level, path, cut).map(|_| level)
+    }
+
+    /// What a directory holds, if it can be read and there is room for all of it.
+    pub(super) fn read_whole(&mut self, path: &Path, room: usize) -> Result<Option<Level>, Interrupted> {
+        let mut level = Level::new(path.as_os_str().len(), room);
+        match self.fill(&mut level, path, |_| ControlFlow::Break(())) {
+            Ok(filled) => Ok(filled.is_continue().then_some(level)),
+            Err(WalkError::Path(_)) => Ok(None),
+            Err(WalkError::Interrupted(interrupted)) => Err(interrupted),
+        }
+    }
+
+    /// Fills a level, sorted; `overfull` says what to do when there is no more room.
+    fn fill(
+        &mut self,
+        level: &mut Level,
+        path: &Path,
+        overfull: impl Fn(&mut Level) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, WalkError> {
+        let directory = self.root.open_directory(path)?;
+        self.deadline.check()?;
+        let mut listed = RawDir::new(&directory, &mut self.buffer);
+        while let Some(entry) = listed.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(PathError::io("read directory", path, error).into()),
+            };
+            let name = entry.file_name().to_bytes();
+            if !matches!(name, b"." | b"..") {
+                level.add(name, entry.file_type(), &directory, self.route);
+            }
+            if level.is_overfull() {
+                self.deadline.check()?;
+                if overfull(level).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+        }
+        level.sort();
+        Ok(ControlFlow::Continue(()))
+    }
+}
