@@ -2,6 +2,7 @@
 
 mod architecture;
 mod errors;
+mod generated;
 mod headers;
 mod imports;
 mod links;
@@ -11,7 +12,6 @@ mod modules;
 mod names;
 mod promises;
 mod purity;
-mod schemas;
 mod sizes;
 mod unsafety;
 mod whitespace;
@@ -68,7 +68,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("names", names::check),
     ("promises", promises::check),
     ("purity", purity::check),
-    ("schemas", schemas::check),
+    ("generated", generated::check),
     ("unsafety", unsafety::check),
     ("whitespace", whitespace::check),
 ];

@@ -1,4 +1,4 @@
-//! The published schemas are those that the types make.
+//! What is made from code is what the code makes: the published schemas, the compiled system call filters.
 
 use super::{Finding, Repository};
 use crate::generate;
@@ -27,11 +27,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_or_outdated_schema_is_found() {
+    fn a_missing_or_outdated_file_is_found() {
         let files = generate::files().unwrap();
         let current: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
         assert_eq!(check(&Repository::of(&current)), []);
-        assert_eq!(check(&Repository::of(&[current[0], (current[1].0, "{}")])).len(), 1);
-        assert_eq!(check(&Repository::of(&[])).len(), 2);
+        let mut outdated = current.clone();
+        outdated[0].1 = "{}";
+        assert_eq!(check(&Repository::of(&outdated)).len(), 1);
+        assert_eq!(check(&Repository::of(&[])).len(), current.len());
     }
 }
