@@ -8,7 +8,7 @@ pub(crate) use clone::{Beside, Cloned, clone_into, fork, run_beside, run_until_e
 pub(crate) use processes::{kill_session, load};
 
 use crate::seccomp::program::Instruction;
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
@@ -90,6 +90,20 @@ pub(crate) fn ignore_ended_children() {
 pub(crate) fn close_from(first: libc::c_uint) {
     // SAFETY: only called where no owned descriptor above `first` is used again: before exec, and in init.
     unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) };
+}
+
+/// Gives this process a table of descriptors of its own, a copy of the one that it shares.
+pub(crate) fn unshare_descriptors() -> Result<(), Errno> {
+    // A range in which there is no descriptor: nothing is closed. (`unshare` itself is refused by the filter.)
+    let (none, flags) = (libc::c_uint::MAX, libc::CLOSE_RANGE_UNSHARE);
+    // SAFETY: takes numbers only, and closes nothing.
+    check(unsafe { libc::syscall(libc::SYS_close_range, none, none, flags) }).map(drop)
+}
+
+/// Takes a descriptor that another process has put into the table that it shared with this one.
+pub(crate) fn take_raw(descriptor: RawFd) -> OwnedFd {
+    // SAFETY: whoever put it there has given it up: it ends, or has a table of its own by now.
+    unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
 /// Closes every descriptor but these.

@@ -54,7 +54,10 @@ pub fn receive_now(socket: BorrowedFd<'_>) -> Result<Received, Errno> {
 }
 
 fn receive_with(socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<Received, Errno> {
-    let mut bytes = vec![0; LARGEST];
+    // Most messages are short, and a buffer for the longest costs a call to get and one to give back.
+    let peek = flags.difference(RecvFlags::CMSG_CLOEXEC) | RecvFlags::PEEK | RecvFlags::TRUNC;
+    let (_, length) = rustix::io::retry_on_intr(|| rustix::net::recv(socket, &mut [0_u8; 1][..], peek))?;
+    let mut bytes = vec![0; length.clamp(1, LARGEST)];
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let received = rustix::io::retry_on_intr(|| {

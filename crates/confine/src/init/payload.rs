@@ -3,11 +3,10 @@
 
 use super::streams::Streams;
 use crate::kernel;
-use crate::message;
 use crate::plan::Command;
 use crate::seccomp;
 use crate::walls::{About, Fault};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, IntoRawFd, OwnedFd, RawFd};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
@@ -27,8 +26,8 @@ struct Payload<'a> {
     argv: Vec<*const libc::c_char>,
     env: Vec<*const libc::c_char>,
     streams: Streams,
-    /// Where the listener of its guard is sent.
-    to_init: OwnedFd,
+    /// Where its guard asks. Written by the child, in memory and in a table of descriptors that it shares with PID 1.
+    listener: Option<RawFd>,
     /// Written by the child, in memory shared with it, when it can't become the program.
     failure: Option<(&'static str, Errno)>,
 }
@@ -38,19 +37,19 @@ const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 
 /// Starts a program, with the guard on top of the filter that PID 1 has.
 pub(super) fn start(command: &Command, streams: Streams) -> Result<Started, Fault> {
-    let (ours, to_init) = message::pair().about("guard")?;
     let mut payload = Payload {
         command,
         candidates: candidates(command),
         argv: null_terminated(&command.argv),
         env: null_terminated(&command.env),
         streams,
-        to_init,
+        listener: None,
         failure: None,
     };
-    let pid = payload.start()?;
-    let received = message::receive_now(ours.as_fd()).about("guard")?;
-    let listener = received.and_then(|(_, descriptors)| descriptors.into_iter().next());
+    let started = payload.start();
+    // The child has put it into the table that was shared then; PID 1 alone has that now.
+    let listener = payload.listener.map(kernel::take_raw);
+    let pid = started?;
     Ok(Started { pid, listener: listener.ok_or(Errno::BADF).about("guard")? })
 }
 
@@ -72,8 +71,12 @@ impl Payload<'_> {
         self.command.argv.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    fn prepare(&self) -> Result<(), (&'static str, Errno)> {
+    fn prepare(&mut self) -> Result<(), (&'static str, Errno)> {
         let step = |what: &'static str| move |errno: Errno| (what, errno);
+        // First, while the table of descriptors is shared: PID 1 finds the listener there.
+        let listener = kernel::ask::install_guard(seccomp::GUARD).map_err(step("guard"))?;
+        self.listener = Some(listener.into_raw_fd());
+        kernel::unshare_descriptors().map_err(step("descriptors"))?;
         rustix::process::setsid().map_err(step("session"))?;
         if self.streams.has_terminal {
             kernel::take_terminal(self.streams.standard[0].as_fd()).map_err(step("terminal"))?;
@@ -85,15 +88,8 @@ impl Payload<'_> {
         rustix::process::chdir(self.command.directory.as_c_str()).map_err(step("working directory"))?;
         rustix::process::umask(Mode::from_raw_mode(0o022));
         kernel::reset_signals();
-        self.put_up_guard().map_err(step("guard"))?;
         kernel::close_from(3);
         Ok(())
-    }
-
-    /// Allocates nothing, as all that the child does: it shares memory with PID 1.
-    fn put_up_guard(&self) -> Result<(), Errno> {
-        let listener = kernel::ask::install_guard(seccomp::GUARD)?;
-        message::send(self.to_init.as_fd(), b"!", &[listener.as_fd()])
     }
 
     /// Tries every candidate as a shell would: a file that may not be run is remembered, one that isn't there is not.

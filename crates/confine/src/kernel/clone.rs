@@ -38,11 +38,12 @@ pub(crate) unsafe fn clone_into(namespaces: libc::c_int) -> Result<Cloned, Errno
     }
 }
 
-/// Runs `child` on a stack of its own in this process's memory, and returns when it has called `execve` or ended.
+/// Runs `child` on a stack of its own in this process's memory and with its descriptors, and returns when it has called
+/// `execve` or ended.
 ///
 /// # Safety
-/// `child` shares all memory with the caller, who stands still meanwhile: it must not allocate, unwind, or leave
-/// anything behind that the caller doesn't expect.
+/// `child` shares all memory and, until it takes a copy, the table of descriptors with the caller, who stands still
+/// meanwhile: it must not allocate, unwind, or leave anything behind that the caller doesn't expect.
 pub(crate) unsafe fn run_until_exec<T>(
     child: extern "C" fn(&mut T) -> !,
     argument: &mut T,
@@ -55,7 +56,7 @@ pub(crate) unsafe fn run_until_exec<T>(
     }
     let mut stack = Stack::new();
     let mut start_argument = Start { child, argument: std::ptr::from_mut(argument) };
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES | libc::SIGCHLD;
     // SAFETY: stack and argument outlive the child's use of them, because the caller stands still (CLONE_VFORK).
     let pid = unsafe { libc::clone(start::<T>, stack.top(), flags, (&raw mut start_argument).cast()) };
     check(pid.into()).map(|pid| pid as i32)
