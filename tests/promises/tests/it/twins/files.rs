@@ -13,6 +13,9 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     vec![
         Case::twin("files, the old way", |script| the_old_way(script, &folder("old"))),
         Case::twin("reading and writing", |script| read_and_write(script, &folder("data"))),
+        Case::twin("writing back", |script| {
+            write_back(script, &place.path(&format!("/tmp/{}-written", scene.mark)));
+        }),
         Case::twin("names", |script| names(script, &folder("names"))),
         Case::twin("metadata", |script| metadata(script, &folder("metadata"))),
         Case::twin("attributes", |script| attributes(script, &folder("attributes"))),
@@ -86,16 +89,22 @@ fn read_and_write(s: &mut Script, path: &str) {
     s.call("fallocate", args![file, 0, 0, 8192]);
     s.call("fadvise64", args![file, 0, 0, 0]);
     s.call("readahead", args![file, 0, 4096]);
-    s.call("fsync", args![file]);
-    s.call("fdatasync", args![file]);
-    s.call("sync_file_range", args![file, 0, 4096, 2]);
-    s.call("syncfs", args![file]);
     s.call("fstat", args![file, room(144)]);
     s.call("fstatfs", args![file, room(120)]);
     let mapped =
         s.call("mmap", args![0, 4096, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, file, 0]);
     s.call("msync", args![mapped, 4096, libc::MS_SYNC]);
     s.call("munmap", args![mapped, 4096]);
+}
+
+/// Where it is memory that is written back: a disk may be busy with what others write.
+fn write_back(s: &mut Script, path: &str) {
+    let file = s.call("openat", args![HERE, path, O_CREAT | O_RDWR, 0o600]);
+    s.call("pwrite64", args![file, "text", 4, 0]);
+    s.call("fsync", args![file]);
+    s.call("fdatasync", args![file]);
+    s.call("sync_file_range", args![file, 0, 4096, 2]);
+    s.call("syncfs", args![file]);
 }
 
 fn names(s: &mut Script, folder: &str) {
