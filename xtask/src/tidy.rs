@@ -185,9 +185,9 @@ impl File {
         self.text.lines().enumerate().map(|(index, line)| (index + 1, line))
     }
 
-    /// The folder below `crates/`, or `xtask`.
+    /// The folder below `crates/` or `tests/`, or `xtask`.
     fn room(&self) -> Option<&str> {
-        match self.path.strip_prefix("crates/") {
+        match self.path.strip_prefix("crates/").or_else(|| self.path.strip_prefix("tests/")) {
             Some(below) => below.split('/').next(),
             None => self.path.starts_with("xtask/").then_some("xtask"),
         }

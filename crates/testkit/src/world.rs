@@ -65,6 +65,11 @@ impl World {
         world
     }
 
+    /// The program under test, where whoever acts here reaches it.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// Who acts here.
     pub fn user(&self) -> User {
         self.user
@@ -95,7 +100,12 @@ impl World {
 
     /// The program with these arguments, its environment made from nothing.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(&self.program);
+        self.command_of(&self.program, arguments)
+    }
+
+    /// Any program, in the same environment and by the same user.
+    pub fn command_of(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(arguments)
             .current_dir(self.path())
@@ -141,7 +151,8 @@ impl World {
         picture
     }
 
-    fn give(&self, path: &Path) {
+    /// Gives a path to whoever acts here.
+    pub fn give(&self, path: &Path) {
         if self.user == User::Ordinary {
             std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).expect("root may give files away");
         }

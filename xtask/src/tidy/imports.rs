@@ -57,7 +57,7 @@ fn check_package(room: &Room, package: &Value, manifest: &str) -> Vec<Finding> {
 
 fn manifest_path(package: &Value) -> String {
     let path = package["manifest_path"].as_str().unwrap_or_default();
-    let from = ["/crates/", "/xtask/", "/bench/"].iter().find_map(|folder| path.rfind(folder));
+    let from = ["/crates/", "/tests/", "/xtask/", "/bench/"].iter().find_map(|folder| path.rfind(folder));
     from.map_or(path, |at| &path[at + 1..]).to_owned()
 }
 

@@ -1,14 +1,16 @@
-//! `unsafe` has one room; every other crate forbids it.
+//! `unsafe` has one room, and exceptions that are named; every other crate forbids it.
 
 use super::{Finding, Repository};
-use crate::rooms::UNSAFE;
+use crate::rooms::{UNSAFE, UNSAFE_EXCEPTIONS};
 use crate::source::{code_only, has_word};
 
 const FORBID: &str = "#![forbid(unsafe_code)]";
 
 pub(super) fn check(repository: &Repository) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for file in repository.rust_files().filter(|file| file.room().is_some_and(|room| room != UNSAFE)) {
+    let mut findings = unneeded_exceptions(repository);
+    let in_other_rooms =
+        repository.rust_files().filter(|file| file.room().is_some_and(|room| room != UNSAFE));
+    for file in in_other_rooms.filter(|file| !is_exception(&file.path)) {
         if file.is_crate_root()
             && file.path.contains("/src/")
             && !file.text.lines().any(|line| line == FORBID)
@@ -24,6 +26,25 @@ pub(super) fn check(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
+fn is_exception(path: &str) -> bool {
+    UNSAFE_EXCEPTIONS.iter().any(|exception| exception.files.contains(&path))
+}
+
+/// Exceptions for files that are gone, or without a reason.
+fn unneeded_exceptions(repository: &Repository) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for exception in UNSAFE_EXCEPTIONS {
+        let gone = exception.files.iter().filter(|path| repository.file(path).is_none());
+        findings.extend(gone.map(|path| Finding {
+            path: "xtask/src/rooms.rs".into(),
+            line: 1,
+            found: format!("an exception for {path}"),
+            right: format!("none for what doesn't exist ({})", exception.why),
+        }));
+    }
+    findings
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,11 +56,19 @@ mod tests {
             ("crates/a/src/bin/b.rs", "fn main() {}\n"),
             ("crates/a/tests/it/main.rs", "fn a() { unsafe { b() } } // unsafe\n"),
             ("crates/confine/src/lib.rs", "unsafe fn a() {}\n"),
+            ("tests/promises/src/main.rs", "//! The probe.\n"),
+            ("tests/promises/src/probe/kernel.rs", "unsafe fn a() {}\n"),
+            ("tests/promises/src/probe/acts.rs", "unsafe fn a() {}\n"),
         ];
         let findings = check(&Repository::of(&files));
         assert_eq!(
             findings.iter().map(|finding| finding.path.as_str()).collect::<Vec<_>>(),
-            ["crates/a/src/bin/b.rs", "crates/a/tests/it/main.rs"]
+            ["crates/a/src/bin/b.rs", "crates/a/tests/it/main.rs", "tests/promises/src/probe/acts.rs"]
         );
+    }
+
+    #[test]
+    fn an_exception_for_a_file_that_is_gone_is_found() {
+        assert_eq!(check(&Repository::of(&[])).len(), 2);
     }
 }

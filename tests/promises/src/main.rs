@@ -1,0 +1,22 @@
+//! The probe: makes the attempts that it is given, and says what came of each. It judges nothing.
+//!
+//! It is one static file and needs nothing of the root that it runs in. Every attempt is made in a process of its own,
+//! so that one that ends its process costs no other.
+
+#![expect(clippy::print_stdout, reason = "what it says is what it is for")]
+
+mod probe;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match probe::run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            println!("probe: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! What the probe can be started as.
+
+mod acts;
+mod batch;
+mod dump;
+mod exhaust;
+mod flood;
+#[expect(unsafe_code, reason = "the calls that must be refused are calls that no safe library makes")]
+mod kernel;
+mod leave;
+mod machine;
+mod namespaces;
+mod posture;
+mod wait;
+
+/// Does what the first argument says; errors are for people.
+pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
+    match arguments {
+        ["run", file] => batch::run(file),
+        ["free", file] => namespaces::enter().and_then(|()| batch::run(file)),
+        ["hold", file] => batch::hold(file),
+        ["identity"] => posture::print_identity(),
+        ["posture"] => posture::print(),
+        ["dump", roots @ ..] => dump::print(roots),
+        ["flood", kind, bytes] => flood::write(kind, bytes),
+        ["wait", kind, path] => wait::forever(kind, path),
+        ["leave", mark] => leave::everyone(mark),
+        [leave::STAY, ..] => leave::stay(arguments),
+        _ => Err(format!("don't know {arguments:?}")),
+    }
+}

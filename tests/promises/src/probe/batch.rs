@@ -1,0 +1,79 @@
+//! Attempts one after the other, each in a process of its own.
+
+use super::kernel;
+use super::machine::carry_out;
+use belljar_promises::attempt::{Answer, Attempt};
+use std::io::{BufRead, BufReader, PipeReader, Read, Write};
+
+/// An attempt that takes longer is ended.
+const LONGEST_SECONDS: u64 = 20;
+
+/// Makes the attempts of a file, and writes one line of JSON for each.
+pub(super) fn run(file: &str) -> Result<(), String> {
+    let attempts = read(file)?;
+    for attempt in attempts {
+        println!("{}", line(&apart(&attempt)?)?);
+    }
+    Ok(())
+}
+
+/// Makes the attempts of a file in this very process, says what came of them, and keeps everything that they opened
+/// until standard input ends.
+pub(super) fn hold(file: &str) -> Result<(), String> {
+    for attempt in read(file)? {
+        println!("{}", line(&carry_out(&attempt))?);
+    }
+    println!("holding");
+    std::io::stdin().read_to_end(&mut Vec::new()).map(drop).map_err(|error| error.to_string())
+}
+
+fn read(file: &str) -> Result<Vec<Attempt>, String> {
+    let text = std::fs::read(file).map_err(|error| format!("{file}: {error}"))?;
+    serde_json::from_slice(&text).map_err(|error| format!("{file}: {error}"))
+}
+
+fn line(answer: &Answer) -> Result<String, String> {
+    serde_json::to_string(answer).map_err(|error| error.to_string())
+}
+
+/// Makes an attempt in a child, whatever becomes of that.
+fn apart(attempt: &Attempt) -> Result<Answer, String> {
+    let (answers, to_parent) = std::io::pipe().map_err(|error| error.to_string())?;
+    // No attempt shall find a descriptor where it expects none.
+    let mut to_parent = std::fs::File::from(kernel::move_up(to_parent.into()));
+    match kernel::fork().map_err(|errno| format!("fork: {errno:?}"))? {
+        None => {
+            drop(answers);
+            let _ = kernel::call_named(libc::SYS_setpgid, [0; 6]);
+            let _ = kernel::call_named(libc::SYS_alarm, [LONGEST_SECONDS, 0, 0, 0, 0, 0]);
+            let answer = line(&carry_out(attempt)).unwrap_or_default() + "\n";
+            // An attempt may have closed every descriptor; then there is no answer, and that is said.
+            let _ = to_parent.write_all(answer.as_bytes());
+            kernel::end(0)
+        }
+        Some(child) => {
+            drop(to_parent);
+            let answer = first_line(answers);
+            let status = kernel::wait_for(child).map_err(|errno| format!("wait: {errno:?}"))?;
+            Ok(serde_json::from_str(&answer).unwrap_or_else(|_| without_answer(attempt, status)))
+        }
+    }
+}
+
+fn first_line(answers: PipeReader) -> String {
+    let mut line = String::new();
+    let _ = BufReader::new(answers).read_line(&mut line);
+    line
+}
+
+fn without_answer(attempt: &Attempt, status: i32) -> Answer {
+    Answer {
+        case: attempt.case.clone(),
+        ret: -1,
+        errno: 0,
+        signal: status & 0x7f,
+        step: 0,
+        ms: 0.0,
+        bytes: String::new(),
+    }
+}

@@ -1,0 +1,131 @@
+//! More and more of something, until something says no. Everything made is given back.
+
+use super::kernel::{self, Errno, call_named};
+use super::machine::Stop;
+use belljar_promises::attempt::Supply;
+use std::sync::Arc;
+use std::thread;
+
+/// Makes up to `most`, and returns how many there were.
+pub(super) fn exhaust(what: Supply, most: u32) -> Result<i64, Stop> {
+    match what {
+        Supply::Processes => processes(most),
+        Supply::Threads => threads(most),
+        Supply::Orphans => orphans(most),
+        Supply::Descriptors => descriptors(most),
+        Supply::LockedMemory => locked_memory(most),
+    }
+}
+
+/// Processes that wait for the end of a pipe. They end with this one, or when it has enough.
+fn processes(most: u32) -> Result<i64, Stop> {
+    let (waiting, ending) = std::io::pipe().map_err(|error| Stop::Said(error.to_string()))?;
+    let mut children = Vec::new();
+    let stopped = loop {
+        if children.len() >= most as usize {
+            break None;
+        }
+        match kernel::fork() {
+            Ok(None) => {
+                drop(ending);
+                let _ = std::io::copy(&mut &waiting, &mut std::io::sink());
+                kernel::end(0);
+            }
+            Ok(Some(child)) => children.push(child),
+            Err(errno) => break Some(errno),
+        }
+    };
+    drop(ending);
+    for child in &children {
+        let _ = kernel::wait_for(*child);
+    }
+    outcome(children.len(), stopped)
+}
+
+fn threads(most: u32) -> Result<i64, Stop> {
+    const STACK_BYTES: usize = 16 << 10;
+    let mut started = Vec::new();
+    let mut stopped = None;
+    let (wait, open) = std::io::pipe().map_err(|error| Stop::Said(error.to_string()))?;
+    let wait = Arc::new(wait);
+    for _ in 0..most {
+        let wait = Arc::clone(&wait);
+        let thread = thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
+            let _ = std::io::copy(&mut &*wait, &mut std::io::sink());
+        });
+        match thread {
+            Ok(thread) => started.push(thread),
+            Err(error) => {
+                stopped = Some(Errno(error.raw_os_error().unwrap_or_default()));
+                break;
+            }
+        }
+    }
+    drop(open);
+    let count = started.len();
+    for thread in started {
+        let _ = thread.join();
+    }
+    outcome(count, stopped)
+}
+
+/// Processes whose parents are gone before they end, so that somebody else has to collect them.
+fn orphans(most: u32) -> Result<i64, Stop> {
+    for made in 0..most {
+        match kernel::fork() {
+            Ok(None) => {
+                // A child that makes the orphan, and is gone.
+                let _ = kernel::fork();
+                kernel::end(0);
+            }
+            Ok(Some(child)) => {
+                let _ = kernel::wait_for(child);
+            }
+            Err(errno) => return outcome(made as usize, Some(errno)),
+        }
+    }
+    outcome(most as usize, None)
+}
+
+fn descriptors(most: u32) -> Result<i64, Stop> {
+    let _ = raise(libc::RLIMIT_NOFILE, u64::from(most) + 1024);
+    let mut open = Vec::new();
+    let stopped = loop {
+        if open.len() >= most as usize {
+            break None;
+        }
+        match call_named(libc::SYS_dup, [0; 6]) {
+            Ok(descriptor) => open.push(descriptor),
+            Err(errno) => break Some(errno),
+        }
+    };
+    for descriptor in &open {
+        let _ = call_named(libc::SYS_close, [descriptor.cast_unsigned(), 0, 0, 0, 0, 0]);
+    }
+    outcome(open.len(), stopped)
+}
+
+fn locked_memory(most: u32) -> Result<i64, Stop> {
+    let length = u64::from(most) << 20;
+    let _ = raise(libc::RLIMIT_MEMLOCK, length * 2);
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+    let mapped = call_named(libc::SYS_mmap, [0, length, protection, flags as u64, u64::MAX, 0])?;
+    call_named(libc::SYS_mlock, [mapped.cast_unsigned(), length, 0, 0, 0, 0])?;
+    call_named(libc::SYS_munmap, [mapped.cast_unsigned(), length, 0, 0, 0, 0])?;
+    Ok(most.into())
+}
+
+/// Sets a limit, soft and hard.
+fn raise(resource: libc::__rlimit_resource_t, to: u64) -> Result<i64, Errno> {
+    let limit = [to, to];
+    let pointer = limit.as_ptr().expose_provenance() as u64;
+    call_named(libc::SYS_prlimit64, [0, resource.into(), pointer, 0, 0, 0])
+}
+
+fn outcome(count: usize, stopped: Option<Errno>) -> Result<i64, Stop> {
+    match stopped {
+        None => Ok(count as i64),
+        Some(errno) => Err(Stop::Errno(errno)),
+    }
+}

@@ -1,0 +1,103 @@
+//! Ways to leave a process behind. Every one that stays has its mark among its arguments, and ends by itself in the end.
+
+use super::kernel::{self, call_named};
+use super::machine::Stop;
+use belljar_promises::attempt::Leave;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The argument of a probe that stays.
+pub(super) const STAY: &str = "stay";
+
+/// Nobody stays longer, whatever happens.
+const LONGEST: Duration = Duration::from_secs(40);
+
+/// Every way, and the name that its processes get.
+const WAYS: [(Leave, &str); 7] = [
+    (Leave::Child, "child"),
+    (Leave::Orphan, "orphan"),
+    (Leave::Session, "session"),
+    (Leave::Deaf, "deaf"),
+    (Leave::Stopped, "stopped"),
+    (Leave::Closed, "closed"),
+    (Leave::Restless, "restless"),
+];
+
+/// Leaves processes behind in every way, says so, and stays itself.
+pub(super) fn everyone(mark: &str) -> Result<(), String> {
+    for (way, _) in WAYS {
+        leave(way, mark).map_err(|stop| format!("{stop:?}"))?;
+    }
+    println!("everyone is there");
+    thread::sleep(LONGEST);
+    Ok(())
+}
+
+/// Leaves a process behind.
+pub(super) fn leave(how: Leave, mark: &str) -> Result<i64, Stop> {
+    let name = WAYS.iter().find(|(way, _)| *way == how).map_or("", |(_, name)| *name);
+    let stay = || command(&[STAY, name, mark]);
+    let started = match how {
+        Leave::Orphan => command(&[STAY, "parent", mark]).status().map(drop),
+        Leave::Closed => stay().stdout(Stdio::null()).stderr(Stdio::null()).spawn().map(drop),
+        _ => stay().spawn().map(drop),
+    };
+    started.map_err(|error| Stop::Said(error.to_string()))?;
+    // Give it time to be what it is.
+    thread::sleep(Duration::from_millis(20));
+    Ok(0)
+}
+
+/// Is a process that stays.
+pub(super) fn stay(arguments: &[&str]) -> Result<(), String> {
+    let [_, how, mark] = arguments else { return Err("stay how, under which mark?".to_owned()) };
+    match *how {
+        "parent" => {
+            // Whoever it starts loses it at once.
+            return command(&[STAY, "orphan", mark]).spawn().map(drop).map_err(|error| error.to_string());
+        }
+        "session" => {
+            let _ = call_named(libc::SYS_setsid, [0; 6]);
+        }
+        "deaf" => (1..=64).for_each(kernel::ignore),
+        "stopped" => return stopped(),
+        "restless" => return restless(),
+        _ => {}
+    }
+    thread::sleep(LONGEST);
+    Ok(())
+}
+
+/// Stops, and again whenever somebody has it go on: the kernel does when the last who might is gone.
+fn stopped() -> Result<(), String> {
+    let (own, end) = (u64::from(std::process::id()), Instant::now() + LONGEST);
+    kernel::ignore(libc::SIGHUP);
+    while Instant::now() < end {
+        let _ = call_named(libc::SYS_kill, [own, libc::SIGSTOP as u64, 0, 0, 0, 0]);
+    }
+    Ok(())
+}
+
+/// Forks itself away again and again: whoever kills what it has seen comes too late.
+fn restless() -> Result<(), String> {
+    let end = Instant::now() + LONGEST;
+    while Instant::now() < end {
+        thread::sleep(Duration::from_millis(60));
+        match kernel::fork() {
+            // The parent goes, the child goes on.
+            Ok(Some(_)) => kernel::end(0),
+            Ok(None) => {}
+            Err(errno) => return Err(format!("fork: {errno:?}")),
+        }
+    }
+    Ok(())
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
+    let mut command = Command::new(own);
+    command.args(arguments).stdin(Stdio::null()).process_group(0);
+    command
+}

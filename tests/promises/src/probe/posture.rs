@@ -1,0 +1,142 @@
+//! What the probe is and has, as it sees it: each thread, the descriptors, limits, namespaces, and process 1.
+
+use super::kernel::call_named;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+/// Says who one is, in one line.
+pub(super) fn print_identity() -> Result<(), String> {
+    let status = status_of("/proc/self/status")?;
+    let of = |key: &str| status.get(key).and_then(Value::as_str).unwrap_or("?").to_owned();
+    println!(
+        "uid {} gid {} permitted {} effective {} new {}",
+        of("Uid"),
+        of("Gid"),
+        of("CapPrm"),
+        of("CapEff"),
+        of("NoNewPrivs")
+    );
+    Ok(())
+}
+
+/// Says everything, as JSON: once with one thread, once with more.
+pub(super) fn print() -> Result<(), String> {
+    let alone = threads()?;
+    let gate = Arc::new(Barrier::new(4));
+    let others: Vec<_> = (0..3)
+        .map(|_| {
+            let gate = Arc::clone(&gate);
+            thread::spawn(move || {
+                gate.wait();
+                gate.wait();
+            })
+        })
+        .collect();
+    gate.wait();
+    let with_others = threads();
+    gate.wait();
+    for other in others {
+        let _ = other.join();
+    }
+    let told = json!({
+        "threads": alone,
+        "more_threads": with_others?,
+        "init": status_of("/proc/1/status")?,
+        "init_dumpable": fs::read_link("/proc/1/exe").is_ok() || fs::read("/proc/1/environ").is_ok(),
+        "processes": processes(),
+        "descriptors": descriptors(),
+        "limits": limits()?,
+        "namespaces": links("/proc/self/ns"),
+        "securebits": number(libc::SYS_prctl, [libc::PR_GET_SECUREBITS as u64, 0, 0, 0, 0, 0]),
+        "dumpable": number(libc::SYS_prctl, [libc::PR_GET_DUMPABLE as u64, 0, 0, 0, 0, 0]),
+        "tsc": number(libc::SYS_prctl, [libc::PR_GET_TIMERSLACK as u64, 0, 0, 0, 0, 0]),
+        "personality": number(libc::SYS_personality, [0xffff_ffff, 0, 0, 0, 0, 0]),
+        "scheduler": number(libc::SYS_sched_getscheduler, [0; 6]),
+        "nice": number(libc::SYS_getpriority, [0; 6]),
+        "environment": std::env::vars().collect::<BTreeMap<_, _>>(),
+        "directory": std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
+        "devices": names("/dev"),
+        "root": names("/"),
+        "oom_score_adj": text("/proc/self/oom_score_adj"),
+        "keys": text("/proc/keys"),
+        "groups": text("/proc/self/cgroup"),
+    });
+    println!("{told}");
+    Ok(())
+}
+
+fn threads() -> Result<Vec<Value>, String> {
+    let listed = fs::read_dir("/proc/self/task").map_err(|error| error.to_string())?;
+    let listed = listed.filter_map(Result::ok);
+    listed.map(|task| status_of(&format!("{}/status", task.path().display()))).collect()
+}
+
+fn status_of(path: &str) -> Result<Value, String> {
+    let status = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+    let fields = status.lines().filter_map(|line| line.split_once(':'));
+    let fields = fields.map(|(key, value)| {
+        (key.to_owned(), Value::from(value.split_whitespace().collect::<Vec<_>>().join(" ")))
+    });
+    Ok(Value::Object(fields.collect::<Map<_, _>>()))
+}
+
+/// The limits as the kernel shows them: name, soft, hard.
+fn limits() -> Result<BTreeMap<String, String>, String> {
+    let text = fs::read_to_string("/proc/self/limits").map_err(|error| error.to_string())?;
+    let rows = text.lines().skip(1).filter(|line| line.len() > 26);
+    Ok(rows
+        .map(|line| {
+            let (name, rest) = line.split_at(26);
+            let values: Vec<&str> = rest.split_whitespace().take(2).collect();
+            (name.trim().to_owned(), values.join(" "))
+        })
+        .collect())
+}
+
+/// What is open, but for the descriptor that lists it.
+fn descriptors() -> BTreeMap<String, String> {
+    let mut open = links("/proc/self/fd");
+    open.retain(|_, target| !target.ends_with("/fd"));
+    open
+}
+
+fn links(directory: &str) -> BTreeMap<String, String> {
+    let listed = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+    listed
+        .map(|entry| {
+            let target = fs::read_link(entry.path()).map(|target| target.display().to_string());
+            (
+                entry.file_name().to_string_lossy().into_owned(),
+                target.unwrap_or_else(|error| error.to_string()),
+            )
+        })
+        .collect()
+}
+
+fn names(directory: &str) -> Vec<String> {
+    let listed = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+    let mut names: Vec<String> =
+        listed.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// The names of all processes that can be seen.
+fn processes() -> Vec<String> {
+    let numbers = names("/proc").into_iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    numbers.map(|pid| text(&format!("/proc/{pid}/comm")).trim().to_owned()).collect()
+}
+
+fn text(path: &str) -> String {
+    let mut text = String::new();
+    let read = fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text));
+    read.map_or_else(|error| error.to_string(), |_| text.trim().to_owned())
+}
+
+fn number(call: libc::c_long, arguments: [u64; 6]) -> i64 {
+    call_named(call, arguments).unwrap_or_else(|errno| -i64::from(errno.0))
+}

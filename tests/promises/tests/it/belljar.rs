@@ -1,0 +1,54 @@
+//! The program under test: `belljar` of the same target folder, built if it is missing or older than its source.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+use std::time::SystemTime;
+
+/// The probe, which only this package builds.
+pub(crate) const PROBE: &str = env!("CARGO_BIN_EXE_belljar-probe");
+
+static BELLJAR: LazyLock<PathBuf> = LazyLock::new(|| {
+    let program = Path::new(PROBE).with_file_name("belljar");
+    let built = fs::metadata(&program).and_then(|metadata| metadata.modified()).ok();
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates");
+    if built.is_none_or(|built| built < newest_source(&crates)) {
+        build(&program);
+    }
+    program
+});
+
+/// Where it is. Whoever runs all tests has it built beforehand; whoever runs these alone has not.
+pub(crate) fn belljar() -> &'static str {
+    BELLJAR.to_str().unwrap()
+}
+
+fn build(program: &Path) {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(["build", "--quiet", "--package", "belljar-cli", "--bin", "belljar"]);
+    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    if program.parent().is_some_and(|folder| folder.ends_with("release")) {
+        command.arg("--release");
+    }
+    assert!(command.status().unwrap().success(), "belljar can't be built");
+}
+
+/// When the newest source of a crate that ships was changed.
+fn newest_source(crates: &Path) -> SystemTime {
+    let mut newest = SystemTime::UNIX_EPOCH;
+    let mut pending: Vec<PathBuf> = ["cli", "sandbox", "confine", "runner", "policy", "contract"]
+        .map(|name| crates.join(name).join("src"))
+        .into();
+    while let Some(directory) = pending.pop() {
+        for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
+            let metadata = entry.metadata().unwrap();
+            match metadata.is_dir() {
+                true => pending.push(entry.path()),
+                false => newest = newest.max(metadata.modified().unwrap()),
+            }
+        }
+    }
+    newest
+}

@@ -1,0 +1,111 @@
+//! FS4: moving files across the boundary, changing what is mounted, and misusing the marks of an overlay.
+
+use super::changing::UNCHANGEABLE;
+use crate::case::{BAD, Case, Control, HERE, Inside, Outside, Script, args, numbers};
+use crate::scene::Scene;
+use crate::way::{Place, Way};
+use libc::{EFAULT, EINVAL, EPERM, EXDEV, O_CREAT, O_RDWR};
+
+pub(crate) fn cases(_: &Scene<'_>, place: &Place) -> Vec<Case> {
+    let mut cases = links_and_renames(place);
+    cases.extend(mounts(place));
+    cases.extend(overlay_marks(place));
+    cases
+}
+
+fn links_and_renames(place: &Place) -> Vec<Case> {
+    let path = |inside: &str| place.path(inside);
+    let case = |what: &str, name: &str, arguments| {
+        Case::call("FS4", what, name, arguments).fails(&[EXDEV, EPERM, libc::EROFS, libc::EACCES])
+    };
+    let (program, lent) = (path("/usr/bin/true"), path("/lent/link/other"));
+    vec![
+        case("a program into the workspace", "link", args![&program, path("/workspace/linked")]),
+        case("a program into /tmp", "linkat", args![HERE, &program, HERE, path("/tmp/linked"), 0]),
+        case("a lent file into the workspace", "link", args![&lent, path("/workspace/lent-linked")]),
+        case("a lent file into /tmp", "linkat", args![HERE, &lent, HERE, path("/tmp/lent-linked"), 0]),
+        case(
+            "by a magic link",
+            "linkat",
+            args![HERE, format!("/proc/self/root{lent}"), HERE, path("/tmp/lent-linked-again"), 0],
+        ),
+        case(
+            "a lent file into the workspace",
+            "rename",
+            args![path("/lent/rename/other"), path("/workspace/renamed")],
+        ),
+        case("own file among what is lent", "rename", args![path("/tmp/file"), path("/lent/rename/over")])
+            .after("creat", args![path("/tmp/file"), 0o600]),
+        case(
+            "swap a folder with a lent one",
+            "renameat2",
+            args![HERE, path("/tmp/swapped"), HERE, path("/lent/replace"), 2],
+        )
+        .after("mkdir", args![path("/tmp/swapped"), 0o700]),
+    ]
+}
+
+/// Calls that would show other files where these are. Where nothing forbids them they are made for good.
+fn mounts(place: &Place) -> Vec<Case> {
+    const BIND: i32 = 0x1000;
+    const REMOUNT: i32 = 0x20;
+    let path = |inside: &str| place.path(inside);
+    let free = |what: &str, name: &str, arguments| Case::call("FS4", what, name, arguments).by(Control::Free);
+    let (tmp, lent) = (path("/tmp"), path("/lent"));
+    vec![
+        free("a bind mount", "mount", args![&lent, &tmp, "none", BIND, 0]),
+        free("writable again", "mount", args!["none", &lent, "none", BIND | REMOUNT, 0])
+            .outside(Outside::Reaches(&[EINVAL])),
+        free("a new file system", "mount", args!["mark", &tmp, "tmpfs", 0, 0]),
+        free("a second /proc", "mount", args!["mark", &tmp, "proc", 0, 0]),
+        free(
+            "an overlay",
+            "mount",
+            args!["mark", &tmp, "overlay", 0, format!("lowerdir={lent}/append:{lent}/write")],
+        ),
+        free("take something off", "umount2", args![&lent, 2]).outside(Outside::Reaches(&[EINVAL])),
+        free("a detached bind", "open_tree", args![HERE, &lent, 1]),
+        free("a detached bind", "open_tree_attr", args![HERE, &lent, 1, 0, 0]).needs("that call"),
+        free("a new file system", "fsopen", args!["tmpfs", 0]),
+        free("an attribute", "mount_setattr", args![HERE, &lent, 0, BAD, 32])
+            .outside(Outside::Reaches(&[EFAULT])),
+        free("another root", "chroot", args![&tmp]),
+        free("another root", "pivot_root", args![BAD, BAD]).outside(Outside::Reaches(&[EFAULT])),
+    ]
+}
+
+/// Attributes and devices by which an overlay knows what is removed and what hides the layer below.
+fn overlay_marks(place: &Place) -> Vec<Case> {
+    let file = place.path("/workspace/kept/file");
+    let mut cases: Vec<Case> = ["trusted.overlay.opaque", "trusted.overlay.redirect", "security.capability"]
+        .map(|name| {
+            let value = numbers(&[0x0200_0000, 0xffff_ffff, 0, 0, 0]);
+            Case::call("FS4", name, "setxattr", args![&file, name, value, 20, 0])
+                .fails(UNCHANGEABLE)
+                .by(Control::Root)
+                .only(Way::GIVEN)
+        })
+        .into();
+    let whiteout = place.path("/workspace/whiteout");
+    cases.push(
+        Case::call("FS4", "a whiteout", "mknod", args![whiteout, libc::S_IFCHR | 0o600, 0])
+            .fails(&[EPERM, libc::EACCES]),
+    );
+    let (from, to) = (place.path("/workspace/renamed-away"), place.path("/workspace/renamed"));
+    cases.push(
+        Case::call("FS4", "a whiteout where something was", "renameat2", args![HERE, &from, HERE, to, 4])
+            .after("creat", args![&from, 0o600])
+            .fails(&[EINVAL]),
+    );
+    // In an overlay that keeps its notes in attributes of users, those of a user are kept apart from them.
+    for name in
+        ["user.overlay.opaque", "user.overlay.redirect", "user.overlay.metacopy", "user.overlay.whiteout"]
+    {
+        let mut script = Script::default();
+        script.call_or("setxattr", args![&file, name, "y", 1, 0], &[EPERM, libc::EOPNOTSUPP]);
+        let opened = script.call("openat", args![HERE, &file, O_RDWR | O_CREAT, 0]);
+        script.call("write", args![opened, "other", 5]);
+        cases.push(Case::denied("FS4", name, script).inside(Inside::Harmless).only(Way::COPIES));
+    }
+    cases
+}

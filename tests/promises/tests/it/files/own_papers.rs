@@ -1,0 +1,54 @@
+//! FS7: what a job is judged by, and what carries it out.
+
+use crate::belljar::belljar;
+use crate::case::{Case, HERE, args};
+use crate::scene::Scene;
+use crate::way::{Place, Way};
+use belljar_testkit::job::{job, shell};
+use belljar_testkit::world::World;
+use libc::{EACCES, EBUSY, EPERM, EROFS, ETXTBSY, EXDEV, O_RDWR, O_TRUNC, O_WRONLY};
+use serde_json::json;
+
+/// Refusals of a change to a program that runs.
+const UNCHANGEABLE_OR_BUSY: &[i32] = &[EROFS, EACCES, EPERM, EXDEV, ETXTBSY, EBUSY];
+
+/// A job that replaces its own description and its result, step by step, and then fails.
+#[test]
+fn a_job_that_rewrites_its_papers_is_judged_as_it_was() {
+    World::as_everyone(belljar(), |world| {
+        let forged = job(&json!([shell("true"), shell("true"), shell("true")]));
+        // The papers are not its own to write, but lie in a directory that is.
+        let write = format!(
+            "cat > /job/forged <<'E'\n{forged}\nE\ncp /job/forged /job/result.json; mv -f /job/forged /job/job.json; \
+             cat /job/job.json"
+        );
+        let document = job(&json!([shell(&write), shell("exit 3"), shell("true")]));
+        world.write("job.json", document.to_string());
+        let ran = world.run(&["run", "--json", "job.json"]);
+        let result = ran.json();
+        let steps = result["steps"].as_array().unwrap();
+        // The control: what is forged did stand there.
+        assert_eq!(steps[0]["result"]["stdout"], format!("{forged}\n"));
+        assert_eq!(
+            (ran.code, &result["status"], &result["failure_code"]),
+            (1, &json!("failure"), &json!("step_failed"))
+        );
+        assert_eq!((steps.len(), &steps[1]["result"]["exit_code"]), (2, &json!(3)));
+        assert_eq!(result["job_id"], document["job_id"]);
+    });
+}
+
+pub(crate) fn cases(_: &Scene<'_>, place: &Place) -> Vec<Case> {
+    let runner = place.path("/run/belljar/cynode-sba");
+    let case = |what: &str, name: &str, arguments| {
+        Case::call("FS7", what, name, arguments).fails(UNCHANGEABLE_OR_BUSY).only(&[Way::Job])
+    };
+    vec![
+        case("the runner, to write", "openat", args![HERE, &runner, O_WRONLY, 0]),
+        case("the runner, emptied", "openat", args![HERE, &runner, O_RDWR | O_TRUNC, 0]),
+        case("the runner, cut off", "truncate", args![&runner, 1]),
+        case("the runner, executable by nobody", "chmod", args![&runner, 0o644]),
+        case("the runner, under another name", "link", args![&runner, place.path("/tmp/runner")]),
+        case("the runner, removed", "unlink", args![&runner]),
+    ]
+}

@@ -1,0 +1,50 @@
+//! A sandbox that holds on to something while others look for it.
+
+use crate::scene::Scene;
+use crate::way::{PROBE, Way};
+use belljar_promises::attempt::{Answer, Attempt};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+/// A probe that has made its attempts and keeps what they opened.
+pub(crate) struct Holding(Child);
+
+// === impl Holding ===
+
+impl Holding {
+    /// In a sandbox, one way.
+    pub(crate) fn inside(scene: &Scene<'_>, way: Way, attempt: &Attempt) -> Self {
+        scene.world.write("lent/held.json", serde_json::to_string(&[attempt]).unwrap());
+        Self::start(way.command(scene, &[PROBE, "hold", "/lent/held.json"]))
+    }
+
+    /// On the host, by whoever starts the sandboxes.
+    pub(crate) fn outside(scene: &Scene<'_>, attempt: &Attempt) -> Self {
+        let file = scene.world.write("outside/held.json", serde_json::to_string(&[attempt]).unwrap());
+        let probe = scene.world.path().join("lent/belljar-probe");
+        Self::start(scene.leaking(&probe, &["hold", file.to_str().unwrap()]))
+    }
+
+    /// The process that was started on the host: belljar, or the probe itself.
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Returns once everything is held.
+    fn start(mut command: Command) -> Self {
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let answer: Answer = serde_json::from_str(&lines.next().unwrap()).unwrap();
+        assert!(answer.succeeded(), "what is to be held can't be made: {answer:?}");
+        assert_eq!(lines.next().unwrap(), "holding");
+        Self(child)
+    }
+}
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,84 @@
+//! What is seen on the host: processes, mounts, files, messages.
+
+use rustix::process::{Pid, Signal, getpgrp, kill_process, kill_process_group};
+use std::fs;
+
+/// Directories of the host in which a name made inside would turn up.
+const LOOKED_AT: [&str; 12] = [
+    "/",
+    "/usr",
+    "/usr/bin",
+    "/etc",
+    "/dev",
+    "/dev/shm",
+    "/dev/mqueue",
+    "/root",
+    "/run",
+    "/tmp",
+    "/var/tmp",
+    "/home",
+];
+
+/// Where a mark of something inside is seen on the host.
+pub(crate) fn traces_of(mark: &str) -> Vec<String> {
+    let mut traces = Vec::new();
+    for directory in LOOKED_AT {
+        let listed = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+        let names = listed.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        // The secrets that the scene itself has planted carry it, too.
+        let made = names.filter(|name| name.contains(mark) && *name != format!("belljar-{mark}"));
+        traces.extend(made.map(|name| format!("{directory}/{name} on the host")));
+    }
+    for file in ["/proc/self/mountinfo", "/proc/sys/kernel/hostname", "/proc/sys/kernel/domainname"] {
+        if fs::read_to_string(file).is_ok_and(|text| text.contains(mark)) {
+            traces.push(format!("the mark in {file}"));
+        }
+    }
+    traces
+}
+
+/// The processes among whose arguments there is a text. A process knows itself by its memory, so a text that no other
+/// has makes them ours.
+pub(crate) fn processes(mark: &str) -> Vec<Pid> {
+    let listed = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+    let pids = listed.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let is_marked = |pid: &i32| {
+        fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|line| String::from_utf8_lossy(&line).contains(mark))
+    };
+    pids.filter(is_marked).filter_map(Pid::from_raw).collect()
+}
+
+/// Whether there is any, also if each is gone soon and another one comes.
+pub(crate) fn is_anybody_there(mark: &str) -> bool {
+    const LOOKS: usize = 6;
+    (0..LOOKS).any(|_| !processes(mark).is_empty())
+}
+
+/// The arguments of those processes.
+pub(crate) fn names_of(pids: &[Pid]) -> Vec<String> {
+    let line = |pid: &Pid| fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+    pids.iter().map(|pid| String::from_utf8_lossy(&line(pid)).replace('\0', " ")).collect()
+}
+
+/// Ends every process that carries the mark of a control, also one that is always another.
+pub(crate) fn end_all(mark: &str) {
+    let mut quiet = 0;
+    while quiet < 3 {
+        let found = processes(mark);
+        quiet = if found.is_empty() { quiet + 1 } else { 0 };
+        for pid in found {
+            // It leads a group, or was made by one that did; nobody else is in that.
+            if let Some(group) = group_of(pid).filter(|group| *group != getpgrp()) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+fn group_of(pid: Pid) -> Option<Pid> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    let fields = stat.rsplit_once(')')?.1;
+    Pid::from_raw(fields.split_whitespace().nth(2)?.parse().ok()?)
+}

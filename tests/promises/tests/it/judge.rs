@@ -1,0 +1,216 @@
+//! What a case proves: the verdict, made outside of the sandbox.
+
+use crate::case::{Case, Control, Inside, Outside};
+use crate::holding::Holding;
+use crate::scene::Scene;
+use crate::tally::{Tally, Verdict};
+use crate::way::{Batch, Place, Way};
+use belljar_promises::attempt::Answer;
+use belljar_testkit::world::World;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// Some cases of a group, for the paths of one place.
+pub(crate) type Cases = fn(&Scene<'_>, &Place) -> Vec<Case>;
+
+/// The controls of one group's cases, made once for all ways.
+struct Controls {
+    batches: Vec<(Control, Option<Batch>, BTreeMap<String, usize>)>,
+}
+
+/// What a group's cases came to inside, one way.
+struct Inner<'b> {
+    way: Way,
+    batch: &'b Batch,
+    arrived: BTreeMap<String, usize>,
+}
+
+/// Somebody who holds something while the attempts of a group are made, outside for the controls and inside for the rest.
+#[derive(Clone, Copy)]
+pub(crate) struct Beside {
+    pub(crate) outside: fn(&Scene<'_>) -> Option<Holding>,
+    pub(crate) inside: fn(&Scene<'_>) -> Option<Holding>,
+}
+
+/// Makes every attempt of a group on every way into a sandbox and where it must succeed, as everybody, and judges.
+pub(crate) fn every_case_holds(group: &str, cases: &[Cases]) {
+    every_case_holds_beside(group, cases, Beside { outside: |_| None, inside: |_| None });
+}
+
+/// The same, with somebody beside.
+pub(crate) fn every_case_holds_beside(group: &str, cases: &[Cases], beside: Beside) {
+    let tally = Tally::new(group);
+    World::as_everyone(crate::belljar::belljar(), |world| {
+        let mut scene = Scene::lay(world);
+        let held = (beside.outside)(&scene);
+        let controls = Controls::make(&scene, cases);
+        drop(held);
+        for way in Way::ALL {
+            let _held = (beside.inside)(&scene);
+            judge_way(&mut scene, *way, cases, (&controls, &tally));
+        }
+    });
+    tally.close();
+}
+
+fn judge_way(scene: &mut Scene<'_>, way: Way, cases: &[Cases], (controls, tally): (&Controls, &Tally)) {
+    let mut cases = all(cases, scene, &Place::inside());
+    cases.retain(|case| case.ways.contains(&way));
+    if cases.is_empty() {
+        return;
+    }
+    let before = untouchable(scene, way);
+    let _ = scene.listeners.arrivals();
+    let batch = way.attempt(scene, &cases.iter().map(Case::attempt).collect::<Vec<_>>());
+    let inner = Inner { way, batch: &batch, arrived: scene.listeners.arrivals() };
+    let place = format!("{way:?} {:?}", scene.world.user());
+    for case in &cases {
+        let answer = batch.answers.get(&case.name());
+        if let (Some(answer), Inside::Fails(_)) = (answer, case.inside) {
+            tally.took(case, answer.ms);
+        }
+        let verdict = judge(scene, case, answer, &inner, controls);
+        tally.count(case.row, &case.name(), &place, verdict);
+    }
+    let seen = seen_by_the_host(scene, &inner, &before);
+    for what in seen {
+        tally.count("host", &what, &place, Verdict::Escaped(what.clone()));
+    }
+}
+
+/// All cases of a group; no two have one name.
+fn all(groups: &[Cases], scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+    let cases: Vec<Case> = groups.iter().flat_map(|cases| cases(scene, place)).collect();
+    let mut names = BTreeSet::new();
+    for case in &cases {
+        assert!(names.insert(case.name()), "two cases are called {}", case.name());
+    }
+    cases
+}
+
+fn judge(
+    scene: &Scene<'_>,
+    case: &Case,
+    answer: Option<&Answer>,
+    inner: &Inner<'_>,
+    controls: &Controls,
+) -> Verdict {
+    let Some(answer) = answer else { return Verdict::Invalid("there is no answer".to_owned()) };
+    if answer.bytes.contains(&scene.canary) {
+        return Verdict::Escaped("it has read the canary".to_owned());
+    }
+    if let Some(witness) = case.witness.as_ref().filter(|witness| inner.arrived.contains_key(*witness)) {
+        return Verdict::Escaped(format!("{witness} on the host saw it come"));
+    }
+    let told =
+        format!("ret {} errno {} signal {}: {:.200}", answer.ret, answer.errno, answer.signal, answer.bytes);
+    let is_tried = answer.step >= case.prepared;
+    let verdict = match case.inside {
+        Inside::Fails(_) | Inside::Killed(_) if answer.succeeded() => Verdict::Escaped(told.clone()),
+        Inside::Fails(errnos) if is_tried && errnos.contains(&answer.errno) => Verdict::Held,
+        Inside::Killed(signal) if answer.signal == signal => Verdict::Held,
+        Inside::Harmless | Inside::Works if answer.succeeded() => Verdict::Held,
+        Inside::Learns(is_harmless) if is_harmless(answer) => Verdict::Held,
+        Inside::Learns(_) => Verdict::Escaped(told.clone()),
+        Inside::Works => Verdict::Blocked(format!("step {}: {told}", answer.step)),
+        _ => Verdict::Invalid(format!("it fails otherwise than it should, at step {}: {told}", answer.step)),
+    };
+    // What got through needs no control; what did not, proves nothing without one.
+    match (verdict, controls.why_invalid(case)) {
+        (Verdict::Held | Verdict::Blocked(_), Some(why)) => match (&why, case.needs) {
+            (Why::NotRoot, _) => Verdict::NotShown("its control needs root".to_owned()),
+            (Why::Failed(_), Some(needs)) => Verdict::NotShown(format!("this machine is without {needs}")),
+            (Why::Failed(why), None) => Verdict::Invalid(format!("its control failed: {why}")),
+        },
+        (verdict, _) => verdict,
+    }
+}
+
+/// What nobody inside may change, as it is now.
+fn untouchable(scene: &Scene<'_>, way: Way) -> Vec<(PathBuf, String)> {
+    let mut picture = crate::scene::CHANGES
+        .iter()
+        .flat_map(|change| scene.world.picture(&format!("lent/{change}")))
+        .collect::<Vec<_>>();
+    if let Some(folder) = way.folder().filter(|_| way != Way::Direct) {
+        picture.extend(scene.world.picture(&format!("{folder}/kept")));
+    }
+    for secret in &scene.secrets {
+        picture.push((secret.clone(), std::fs::read_to_string(secret).unwrap_or_default()));
+    }
+    picture
+}
+
+/// What of a batch is seen on the host and must not be.
+fn seen_by_the_host(scene: &mut Scene<'_>, inner: &Inner<'_>, before: &[(PathBuf, String)]) -> Vec<String> {
+    let mut seen: Vec<String> = inner.arrived.keys().map(|name| format!("{name} was reached")).collect();
+    let after = untouchable(scene, inner.way);
+    seen.extend(
+        before
+            .iter()
+            .filter(|was| !after.contains(was))
+            .map(|(path, _)| format!("{} changed", path.display())),
+    );
+    if inner.batch.output.contains(&scene.canary) {
+        seen.push("the canary came out".to_owned());
+    }
+    seen.extend(crate::host::traces_of(&scene.mark));
+    if !scene.victim_lives() {
+        seen.push("a process of the host was ended".to_owned());
+    }
+    seen
+}
+
+/// Why a control proves nothing.
+enum Why {
+    NotRoot,
+    Failed(String),
+}
+
+// === impl Controls ===
+
+impl Controls {
+    fn make(scene: &Scene<'_>, cases: &[Cases]) -> Self {
+        let cases = all(cases, scene, &scene.outside());
+        let mut batches = Vec::new();
+        for control in [Control::User, Control::Root, Control::Free] {
+            let attempts: Vec<_> =
+                cases.iter().filter(|case| case.control == control).map(Case::attempt).collect();
+            if attempts.is_empty() {
+                continue;
+            }
+            let _ = scene.listeners.arrivals();
+            let batch = control.attempt(scene, &attempts);
+            batches.push((control, batch, scene.listeners.arrivals()));
+        }
+        Self { batches }
+    }
+
+    /// Why a case's control proves nothing; nothing if it does prove that the attempt gets through.
+    fn why_invalid(&self, case: &Case) -> Option<Why> {
+        if case.control == Control::None {
+            return Some(Why::Failed("nobody makes it".to_owned()));
+        }
+        let (_, batch, arrived) = self.batches.iter().find(|(control, ..)| *control == case.control)?;
+        let Some(batch) = batch else { return Some(Why::NotRoot) };
+        let Some(answer) = batch.answers.get(&case.name()) else {
+            return Some(Why::Failed("there is no answer".to_owned()));
+        };
+        let is_tried = answer.step >= case.prepared;
+        let proves = match case.outside {
+            Outside::Works => answer.succeeded(),
+            Outside::Reaches(errnos) => is_tried && (answer.succeeded() || errnos.contains(&answer.errno)),
+            Outside::Survives => answer.signal == 0,
+            Outside::Learns(is_so) => is_so(answer),
+        };
+        let is_seen = case.witness.as_ref().is_none_or(|witness| arrived.contains_key(witness));
+        match (proves, is_seen) {
+            (true, true) => None,
+            (true, false) => Some(Why::Failed("nobody saw it come".to_owned())),
+            (false, _) => Some(Why::Failed(format!(
+                "step {} ret {} errno {} signal {}: {:.200}",
+                answer.step, answer.ret, answer.errno, answer.signal, answer.bytes
+            ))),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! LK2: what would tell one host from another.
+
+use super::{dump_inside, dump_outside};
+use crate::belljar::belljar;
+use crate::scene::Scene;
+use crate::tally::{Tally, Verdict};
+use crate::way::Way;
+use belljar_testkit::world::World;
+use std::fs::read_to_string;
+use std::path::Path;
+
+/// Where a host tells it.
+const SOURCES: [&str; 7] = [
+    "/proc/cmdline",
+    "/proc/sys/kernel",
+    "/proc/self",
+    "/proc/net",
+    "/etc/machine-id",
+    "/etc/passwd",
+    "/sys/devices/virtual/dmi",
+];
+
+#[test]
+fn nothing_inside_tells_which_host_it_is() {
+    let tally = Tally::new("identity");
+    World::as_everyone(belljar(), |world| {
+        let scene = Scene::lay(world);
+        let marks = marks(&scene);
+        let outside = dump_outside(
+            &scene,
+            &SOURCES.map(str::to_owned).into_iter().chain(addresses()).collect::<Vec<_>>(),
+        );
+        for way in Way::ALL {
+            let inside = dump_inside(&scene, *way);
+            for (name, mark) in &marks {
+                // Links that the test itself has put into the workspace say where it lies.
+                let mut lines = inside.lines().filter(|line| !line.starts_with("link /workspace/"));
+                let line = lines.find(|line| line.contains(mark));
+                let verdict = match (line, outside.contains(mark)) {
+                    (Some(line), _) => Verdict::Escaped(line.chars().take(100).collect()),
+                    (None, true) => Verdict::Held,
+                    (None, false) => {
+                        Verdict::NotShown("this host doesn't tell it to whoever runs this test".to_owned())
+                    }
+                };
+                tally.count("LK2", &format!("LK2 {name}"), &format!("{way:?} {:?}", world.user()), verdict);
+            }
+        }
+    });
+    tally.close();
+}
+
+/// The files that hold the addresses of the host's interfaces.
+fn addresses() -> Vec<String> {
+    let interfaces = std::fs::read_dir("/sys/class/net").into_iter().flatten().filter_map(Result::ok);
+    let files = interfaces.filter_map(|interface| interface.path().join("address").canonicalize().ok());
+    files.map(|file| file.display().to_string()).collect()
+}
+
+/// What tells this host from others: a name for it, and a text that is long enough to be found.
+fn marks(scene: &Scene<'_>) -> Vec<(String, String)> {
+    const SHORTEST: usize = 6;
+    let file = |path: &str| read_to_string(path).unwrap_or_default().trim().to_owned();
+    let mut marks = vec![
+        (
+            "host name".to_owned(),
+            format!("uname Linux {} ", rustix::system::uname().nodename().to_string_lossy()),
+        ),
+        ("boot id".to_owned(), file("/proc/sys/kernel/random/boot_id")),
+        ("machine id".to_owned(), file("/etc/machine-id")),
+        ("kernel command line".to_owned(), file("/proc/cmdline")),
+        ("where the test lies".to_owned(), scene.path("").trim_end_matches('/').to_owned()),
+    ];
+    for path in addresses() {
+        let address = file(&path);
+        if !address.starts_with("00:00:00") {
+            marks.push((path, address));
+        }
+    }
+    for (name, address) in scene.listeners.tcp().filter(|(name, _)| name.starts_with("outward")) {
+        marks.push((format!("{name} address"), address.ip().to_string()));
+    }
+    // People, but not the users that every system has.
+    let people = file("/etc/passwd");
+    for user in people.lines().filter(|line| {
+        line.split(':').nth(2).is_some_and(|id| (1000..60_000).contains(&id.parse().unwrap_or(0)))
+    }) {
+        let name = user.split(':').next().unwrap_or_default();
+        marks.push((format!("user {name}"), format!("{name}:x:")));
+    }
+    for serial in ["product_serial", "product_uuid", "board_serial"] {
+        let path = format!("/sys/class/dmi/id/{serial}");
+        if Path::new(&path).exists() {
+            marks.push((serial.to_owned(), file(&path)));
+        }
+    }
+    marks.retain(|(_, mark)| mark.len() >= SHORTEST);
+    marks
+}

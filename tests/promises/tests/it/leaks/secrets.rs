@@ -1,0 +1,97 @@
+//! LK1: secrets in the environment and in the home of whoever starts a sandbox, in every form that they could take.
+
+use super::{dump_inside, dump_outside};
+use crate::belljar::belljar;
+use crate::scene::{Scene, random};
+use crate::tally::{Tally, Verdict};
+use crate::way::Way;
+use belljar_testkit::world::World;
+
+/// Variables that hold secrets.
+const VARIABLES: [&str; 12] = [
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "GITHUB_TOKEN",
+    "DATABASE_URL",
+    "AWS_SECRET_ACCESS_KEY",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "SSH_AUTH_SOCK",
+    "KUBECONFIG",
+    "NPM_TOKEN",
+    "MCP_ADMIN_TOKEN",
+    "BELLJAR_TOKEN",
+    "LD_PRELOAD_SECRET",
+];
+
+/// Files that do.
+const FILES: [&str; 8] = [
+    ".netrc",
+    ".git-credentials",
+    ".ssh/id_rsa",
+    ".aws/credentials",
+    ".config/gh/hosts.yml",
+    ".docker/config.json",
+    ".kube/config",
+    ".bash_history",
+];
+
+#[test]
+fn no_secret_of_the_host_can_be_read_inside() {
+    let tally = Tally::new("secrets");
+    World::as_everyone(belljar(), |world| {
+        let mut scene = Scene::lay(world);
+        let mut secrets: Vec<(String, String)> =
+            VARIABLES.map(|name| (format!("variable {name}"), format!("secret-{}", random(16)))).into();
+        scene.environment = secrets
+            .iter()
+            .map(|(name, secret)| (name.trim_start_matches("variable ").to_owned(), secret.clone()))
+            .collect();
+        for name in FILES {
+            let secret = format!("secret-{}", random(16));
+            world.write(name, &secret);
+            secrets.push((format!("file {name}"), secret));
+        }
+        let outside = dump_outside(&scene, &["/proc/self".to_owned(), scene.path("")]);
+        for way in Way::ALL {
+            let inside = dump_inside(&scene, *way);
+            for (name, secret) in &secrets {
+                let verdict = match (found(&inside, secret), outside.contains(secret)) {
+                    (Some(line), _) => Verdict::Escaped(line),
+                    (None, true) => Verdict::Held,
+                    (None, false) => Verdict::Invalid("it can't be read outside, either".to_owned()),
+                };
+                tally.count("LK1", &format!("LK1 {name}"), &format!("{way:?} {:?}", world.user()), verdict);
+            }
+            let verdict = if inside.contains("file /proc/") {
+                Verdict::Held
+            } else {
+                Verdict::Invalid("an empty dump".to_owned())
+            };
+            tally.count("LK1", "LK1 the dump itself", &format!("{way:?} {:?}", world.user()), verdict);
+        }
+    });
+    tally.close();
+}
+
+/// The beginning of the line that has the secret in it, plain or encoded.
+fn found(dump: &str, secret: &str) -> Option<String> {
+    let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let reversed: String = secret.chars().rev().collect();
+    // Of a secret that is split, the halves are long enough to be nobody else's.
+    let (first, second) = secret.split_at(secret.len() / 2 + 3);
+    let forms = [secret, &hex, &base64(secret), &reversed, first, second];
+    let line = dump.lines().find(|line| forms.iter().any(|form| line.contains(form)))?;
+    Some(line.chars().take(120).collect())
+}
+
+/// Whole groups of three bytes in base64.
+fn base64(text: &str) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    text.as_bytes()
+        .chunks_exact(3)
+        .flat_map(|three| {
+            let number = three.iter().fold(0_usize, |number, byte| number << 8 | usize::from(*byte));
+            [18, 12, 6, 0].map(|shift| char::from(ALPHABET[number >> shift & 63]))
+        })
+        .collect()
+}

@@ -1,0 +1,158 @@
+//! LF1: processes that try to stay. Whether any has is read on the host.
+
+use crate::belljar::belljar;
+use crate::host;
+use crate::scene::{Scene, random};
+use crate::tally::{Tally, Verdict};
+use crate::way::{PROBE, Way, end_session};
+use belljar_promises::attempt::{Act, Attempt, Leave, Step};
+use belljar_testkit::job::job;
+use belljar_testkit::wait;
+use belljar_testkit::world::World;
+use serde_json::json;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const WAYS_TO_STAY: [Leave; 7] = [
+    Leave::Child,
+    Leave::Orphan,
+    Leave::Session,
+    Leave::Deaf,
+    Leave::Stopped,
+    Leave::Closed,
+    Leave::Restless,
+];
+
+/// Whoever is still there after this has stayed.
+const GONE_WITHIN: Duration = Duration::from_secs(1);
+
+#[test]
+fn whoever_tries_to_stay_is_gone_with_the_sandbox() {
+    let tally = Tally::new("remains");
+    World::as_everyone(belljar(), |world| {
+        let scene = Scene::lay(world);
+        let stays = control(&scene);
+        let place = |what: &str| format!("{what} {:?}", world.user());
+        for way in Way::ALL {
+            let (attempts, marks) = attempts();
+            let _answers = way.attempt(&scene, &attempts);
+            for (leave, mark) in WAYS_TO_STAY.iter().zip(&marks) {
+                let verdict = judge(mark, stays.contains(leave));
+                tally.count(
+                    "LF1",
+                    &format!("LF1 {leave:?} after the end"),
+                    &place(&format!("{way:?}")),
+                    verdict,
+                );
+            }
+        }
+        for (what, end) in [
+            ("out of time", out_of_time as fn(&Scene<'_>, &str)),
+            ("a step out of time", step_out_of_time),
+            ("a session's command out of time", command_out_of_time),
+            ("belljar killed", belljar_killed),
+            ("a session's end", session_ended),
+        ] {
+            let mark = format!("mark{}", random(8));
+            end(&scene, &mark);
+            let verdict = judge(&mark, stays.len() == WAYS_TO_STAY.len());
+            tally.count("LF1", &format!("LF1 everyone, {what}"), &place(what), verdict);
+        }
+    });
+    tally.close();
+}
+
+/// One attempt for each way to stay, and the marks of who would.
+fn attempts() -> (Vec<Attempt>, Vec<String>) {
+    let marks: Vec<String> = WAYS_TO_STAY.iter().map(|_| format!("mark{}", random(8))).collect();
+    let attempts = WAYS_TO_STAY.iter().zip(&marks).map(|(how, mark)| Attempt {
+        case: format!("{how:?}"),
+        steps: vec![Step::Act(Act::Leave { how: *how, mark: mark.clone() })],
+    });
+    (attempts.collect(), marks)
+}
+
+/// The ways to stay that work where nobody ends whoever does.
+fn control(scene: &Scene<'_>) -> Vec<Leave> {
+    let (attempts, marks) = attempts();
+    let file = scene.world.write("outside/attempts.json", serde_json::to_string(&attempts).unwrap());
+    let probe = scene.path("lent/belljar-probe");
+    let mut command = scene.leaking(probe.as_ref(), &["run", file.to_str().unwrap()]);
+    assert!(command.stdout(Stdio::null()).status().unwrap().success());
+    let there = |mark: &String| !host::processes(mark).is_empty();
+    let stays =
+        WAYS_TO_STAY.iter().zip(&marks).filter(|(_, mark)| there(mark)).map(|(way, _)| *way).collect();
+    for mark in &marks {
+        host::end_all(mark);
+    }
+    stays
+}
+
+fn judge(mark: &str, stays_outside: bool) -> Verdict {
+    let deadline = Instant::now() + GONE_WITHIN;
+    let mut found = Vec::new();
+    while host::is_anybody_there(mark) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(10));
+        found = host::processes(mark);
+    }
+    let is_gone = !host::is_anybody_there(mark);
+    let names = host::names_of(&found);
+    host::end_all(mark);
+    match (is_gone, stays_outside) {
+        (false, _) => Verdict::Escaped(format!("still there: {names:?}")),
+        (true, true) => Verdict::Held,
+        (true, false) => Verdict::Invalid("nobody stays outside, either".to_owned()),
+    }
+}
+
+/// Runs the command until everybody in it is there.
+fn with_everyone(command: &mut Command, mark: &str) -> std::process::Child {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let is_there = lines.any(|line| line == "everyone is there");
+    assert!(is_there, "{mark}: nobody came");
+    child
+}
+
+fn out_of_time(scene: &Scene<'_>, mark: &str) {
+    let lent = format!("{}:/lent", scene.path("lent"));
+    let ran = scene.world.run(&["exec", "--timeout", "1s", "--ro", &lent, "--", PROBE, "leave", mark]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (124, "everyone is there\n"), "{}", ran.stderr);
+}
+
+fn step_out_of_time(scene: &Scene<'_>, mark: &str) {
+    let step =
+        json!({ "type": "run_command", "args": { "argv": [PROBE, "leave", mark], "timeout_seconds": 1 } });
+    scene.world.write("leave.json", job(&json!([step])).to_string());
+    let lent = format!("{}:/lent", scene.path("lent"));
+    let ran = scene.world.run(&["run", "--json", "--ro", &lent, "leave.json"]);
+    assert_eq!((ran.code, &ran.json()["status"]), (124, &json!("timeout")), "{}", ran.stdout);
+}
+
+fn session(scene: &Scene<'_>) -> String {
+    let lent = format!("{}:/lent", scene.path("lent"));
+    scene.world.run(&["session", "create", "--ro", &lent]).succeeded().stdout.trim().to_owned()
+}
+
+fn command_out_of_time(scene: &Scene<'_>, mark: &str) {
+    let session = session(scene);
+    let ran = scene.world.run(&["session", "exec", "--timeout", "1s", &session, "--", PROBE, "leave", mark]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (124, "everyone is there\n"), "{}", ran.stderr);
+    end_session(scene, &session);
+}
+
+fn session_ended(scene: &Scene<'_>, mark: &str) {
+    let session = session(scene);
+    let mut command = scene.world.command(&["session", "exec", &session, "--", PROBE, "leave", mark]);
+    let mut client = with_everyone(&mut command, mark);
+    end_session(scene, &session);
+    let _ = client.wait();
+}
+
+fn belljar_killed(scene: &Scene<'_>, mark: &str) {
+    let mut belljar = with_everyone(&mut Way::Empty.command(scene, &[PROBE, "leave", mark]), mark);
+    belljar.kill().unwrap();
+    belljar.wait().unwrap();
+    wait::until(|| !host::is_anybody_there(mark));
+}

@@ -1,0 +1,112 @@
+//! LF3: whatever a program waits for, its time is over when it is over.
+
+use crate::belljar::belljar;
+use crate::host;
+use crate::scene::{Scene, random};
+use crate::tally::{Tally, Verdict};
+use crate::way::PROBE;
+use belljar_testkit::job::job;
+use belljar_testkit::world::{Ran, World};
+use serde_json::{Value, json};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const KINDS: [&str; 6] = ["sleep", "spin", "fifo", "lock", "deaf", "stopped"];
+
+/// A limit, and how much later the host may be done at most; how much later it was is told.
+const LIMIT: Duration = Duration::from_secs(1);
+
+#[test]
+fn whatever_a_program_waits_for_its_time_ends() {
+    let tally = Tally::new("timeouts");
+    World::as_everyone(belljar(), |world| {
+        let scene = Scene::lay(world);
+        let mark = format!("mark{}", random(8));
+        let waits = control(&scene, &mark);
+        let lent = format!("{}:/lent", scene.path("lent"));
+        let exec = |kind: &str| {
+            let limit = format!("{}s", LIMIT.as_secs());
+            let workspace = scene.world.write(&format!("{mark}/{kind}/file"), "");
+            let workspace = workspace.parent().unwrap().display().to_string();
+            scene.world.command(&[
+                "exec",
+                "--timeout",
+                &limit,
+                "--workspace",
+                &workspace,
+                "--ro",
+                &lent,
+                "--",
+                PROBE,
+                "wait",
+                kind,
+                "/workspace",
+            ])
+        };
+        let run = |kind: &str| {
+            let argv = [PROBE, "wait", kind, "/workspace"];
+            let mut document = job(&json!([{ "type": "run_command", "args": { "argv": argv } }]));
+            document["constraints"]["max_runtime_seconds"] = json!(LIMIT.as_secs());
+            let name = format!("wait-{kind}.json");
+            scene.world.write(&name, document.to_string());
+            scene.world.command(&["run", "--json", "--ro", &lent, &name])
+        };
+        let executed = all_at_once(&exec);
+        let ran = all_at_once(&run);
+        let executed =
+            executed.into_iter().map(|ran| ("exec", ran.code == 124 && ran.stdout == "waiting\n", ran));
+        let ran = ran.into_iter().map(|ran| {
+            let status = serde_json::from_str::<Value>(&ran.stdout).unwrap_or_default()["status"].clone();
+            ("run", ran.code == 124 && status == "timeout", ran)
+        });
+        for (index, (how, is_timeout, ran)) in executed.chain(ran).enumerate() {
+            let kind = KINDS[index % KINDS.len()];
+            let verdict = match (is_timeout, waits.contains(&kind)) {
+                (true, true) => Verdict::Held,
+                (true, false) => Verdict::Invalid("it doesn't wait outside, either".to_owned()),
+                (false, _) => Verdict::Escaped(format!("{ran:?}")),
+            };
+            tally.count("LF3", &format!("LF3 {kind}, {how}"), &format!("{:?}", world.user()), verdict);
+        }
+    });
+    tally.close();
+}
+
+/// Runs one command a kind, all at the same time.
+fn all_at_once(command: &dyn Fn(&str) -> Command) -> Vec<Ran> {
+    let begun = Instant::now();
+    let start = |kind: &str| {
+        let mut command = command(kind);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let children: Vec<Child> = KINDS.into_iter().map(start).collect();
+    let ran = children.into_iter().map(|child| Ran::from(child.wait_with_output().unwrap())).collect();
+    crate::tally::tell(&format!(
+        "all ended {:?} after a limit of {LIMIT:?}",
+        begun.elapsed().saturating_sub(LIMIT)
+    ));
+    ran
+}
+
+/// The kinds that are still waiting after that time where nobody ends them.
+fn control(scene: &Scene<'_>, mark: &str) -> Vec<&'static str> {
+    let probe = scene.path("lent/belljar-probe");
+    let start = |kind: &'static str| {
+        let folder = scene.world.write(&format!("outside/{mark}/{kind}/file"), "");
+        let folder = folder.parent().unwrap().display().to_string();
+        let mut command = scene.world.command_of(probe.as_ref(), &["wait", kind, &folder]);
+        (kind, folder, command.stdout(Stdio::null()).spawn().unwrap())
+    };
+    let mut children: Vec<_> = KINDS.into_iter().map(start).collect();
+    std::thread::sleep(LIMIT + LIMIT / 10);
+    let waits: Vec<&str> = children
+        .iter()
+        .filter(|(_, folder, _)| !host::processes(folder).is_empty())
+        .map(|(kind, ..)| *kind)
+        .collect();
+    for (_, _, child) in &mut children {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    waits
+}

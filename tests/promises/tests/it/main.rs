@@ -1,0 +1,29 @@
+//! The containment suite: each row of what a sandbox must withstand, attempted inside and, as a control, where nothing
+//! forbids it.
+//!
+//! A case is data. The probe makes the attempt and says what the kernel answered; whether the wall held is decided out
+//! here, by what the host sees: listeners that nobody reached, a canary that didn't come out, files that are as they
+//! were. A case whose control fails proves nothing, and fails the suite as an escape does.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+mod belljar;
+mod case;
+mod files;
+mod holding;
+mod host;
+mod judge;
+mod known_holes;
+mod leaks;
+mod lifetime;
+mod listeners;
+mod neighbours;
+mod network;
+mod policy;
+mod posture;
+mod privileges;
+mod resources;
+mod scene;
+mod tally;
+mod twins;
+mod way;

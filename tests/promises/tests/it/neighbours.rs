@@ -1,0 +1,118 @@
+//! FS8 and LK3: two sandboxes on one host find nothing of each other, neither at the same time nor one after the other.
+
+use crate::case::{Case, HERE, Inside, Outside, Script, args, local, local_length, room};
+use crate::holding::Holding;
+use crate::judge::{Beside, every_case_holds_beside};
+use crate::scene::Scene;
+use crate::way::{Place, Way};
+use belljar_promises::attempt::{Answer, Attempt};
+use libc::{AF_UNIX, ECONNREFUSED, ENOENT, IPC_CREAT, O_APPEND, O_CREAT, O_RDONLY, O_WRONLY, SOCK_STREAM};
+
+#[test]
+fn two_sandboxes_at_once_see_nothing_of_each_other() {
+    every_case_holds_beside(
+        "neighbours",
+        &[at_once],
+        Beside {
+            outside: |scene| Some(Holding::outside(scene, &plant(scene, &scene.outside()))),
+            inside: |scene| Some(Holding::inside(scene, Way::Copy, &plant(scene, &Place::inside()))),
+        },
+    );
+}
+
+#[test]
+fn a_sandbox_finds_nothing_of_the_one_before() {
+    every_case_holds_beside(
+        "successors",
+        &[afterwards],
+        Beside {
+            outside: |scene| {
+                drop(Holding::outside(scene, &plant(scene, &scene.outside())));
+                None
+            },
+            inside: |scene| {
+                drop(Holding::inside(scene, Way::Copy, &plant(scene, &Place::inside())));
+                None
+            },
+        },
+    );
+}
+
+/// Directories that every sandbox may write.
+const WRITABLE: [&str; 4] = ["/tmp", "/dev/shm", "/home/agent", "/workspace"];
+
+/// Leaves the canary wherever that is allowed.
+fn plant(scene: &Scene<'_>, place: &Place) -> Attempt {
+    let mut s = Script::default();
+    for directory in WRITABLE {
+        let path = format!("{}/{}-left", place.path(directory), scene.mark);
+        let file = s.call("openat", args![HERE, path, O_CREAT | O_WRONLY, 0o644]);
+        s.call("write", args![file, &scene.canary, 64]);
+    }
+    let kept = s.call("openat", args![HERE, place.path("/workspace/kept/file"), O_WRONLY | O_APPEND, 0]);
+    s.call("write", args![kept, &scene.canary, 64]);
+    s.call("shmget", args![key(scene), 4096, IPC_CREAT | 0o666]);
+    s.call("semget", args![key(scene), 1, IPC_CREAT | 0o666]);
+    s.call("msgget", args![key(scene), IPC_CREAT | 0o666]);
+    let name = format!("@{}-neighbour", scene.mark);
+    let socket = s.call("socket", args![AF_UNIX, SOCK_STREAM, 0]);
+    s.call("bind", args![socket, local(&name), local_length(&name)]);
+    s.call("listen", args![socket, 8]);
+    Attempt { case: "plant".to_owned(), steps: s.into_steps() }
+}
+
+/// A key for shared memory that nobody else uses.
+fn key(scene: &Scene<'_>) -> u32 {
+    u32::from_str_radix(&scene.mark[4..11], 16).unwrap()
+}
+
+fn at_once(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+    let name = format!("@{}-neighbour", scene.mark);
+    let mut script = Script::one("socket", args![AF_UNIX, SOCK_STREAM, 0]);
+    let socket = script.first();
+    script.call("connect", args![socket, local(&name), local_length(&name)]);
+    let mut cases = look("FS8", scene, place);
+    cases.push(Case::denied("FS8", "an abstract socket", script).fails(&[ECONNREFUSED, libc::EPERM]));
+    cases
+}
+
+fn afterwards(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+    look("LK3", scene, place)
+}
+
+/// Looks for all of it. What the control finds it removes, where nothing else would.
+fn look(row: &'static str, scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+    let mut cases: Vec<Case> = WRITABLE
+        .map(|directory| {
+            let path = format!("{}/{}-left", place.path(directory), scene.mark);
+            let script = crate::files::read(&path);
+            Case::denied(row, format!("what is left in {directory}"), script).fails(&[ENOENT])
+        })
+        .into();
+    let mut kept = Script::one("openat", args![HERE, place.path("/workspace/kept/file"), O_RDONLY, 0]);
+    let file = kept.first();
+    kept.call("read", args![file, room(128), 128]);
+    cases.push(
+        Case::denied(row, "a change to a file that both have a copy of", kept)
+            .inside(Inside::Learns(|answer: &Answer| answer.bytes == "as it was"))
+            .outside(Outside::Learns(|answer: &Answer| answer.bytes.len() > 64))
+            .only(&[Way::Copy]),
+    );
+    for (what, get, control) in [
+        ("shared memory", "shmget", "shmctl"),
+        ("semaphores", "semget", "semctl"),
+        ("messages", "msgget", "msgctl"),
+    ] {
+        let mut script = match get {
+            "msgget" => Script::one(get, args![key(scene), 0]),
+            _ => Script::one(get, args![key(scene), 0, 0]),
+        };
+        let found = script.first();
+        match get {
+            "semget" => script.call(control, args![found, 0, libc::IPC_RMID, 0]),
+            _ => script.call(control, args![found, libc::IPC_RMID, 0]),
+        };
+        cases.push(Case::denied(row, what, script).fails(&[ENOENT]));
+    }
+    cases
+}

@@ -1,0 +1,144 @@
+//! NT5: sockets of families that don't care about namespaces, or that are only there to be attacked.
+
+use crate::case::{Case, Control, Inside, Outside, Script, args, numbers};
+use crate::scene::Scene;
+use crate::way::Place;
+use belljar_promises::attempt::{Act, Answer, Argument, Entry};
+use libc::{
+    AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, EAFNOSUPPORT, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET, SOCK_STREAM,
+};
+
+/// The families that sandboxes may use at all.
+const ALLOWED: [i32; 4] = [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK];
+
+/// Every family that Linux has a number for.
+const FAMILIES: std::ops::RangeInclusive<i32> = 1..=45;
+
+/// Those of which this kernel tells that it has them without being asked to load them, by their names.
+const KNOWN_BY_NAME: [(&str, i32); 6] =
+    [("PACKET", 17), ("AF_VSOCK", 40), ("XDP", 44), ("KEY", 15), ("ALG", 38), ("TIPC", 30)];
+
+/// Netlink protocols, other than that of routes.
+const NETLINK: [(&str, i32); 16] = [
+    ("usersock", 2),
+    ("sock_diag", 4),
+    ("nflog", 5),
+    ("xfrm", 6),
+    ("selinux", 7),
+    ("iscsi", 8),
+    ("audit", 9),
+    ("fib_lookup", 10),
+    ("connector", 11),
+    ("netfilter", 12),
+    ("dnrtmsg", 14),
+    ("kobject_uevent", 15),
+    ("generic", 16),
+    ("scsi", 18),
+    ("ecryptfs", 19),
+    ("crypto", 21),
+];
+
+/// Protocols of IP beside TCP and UDP.
+const PROTOCOLS: [(&str, i32, i32); 9] = [
+    ("ping", SOCK_DGRAM, libc::IPPROTO_ICMP),
+    ("raw ICMP", SOCK_RAW, libc::IPPROTO_ICMP),
+    ("raw TCP", SOCK_RAW, libc::IPPROTO_TCP),
+    ("raw anything", SOCK_RAW, libc::IPPROTO_RAW),
+    ("MPTCP", SOCK_STREAM, 262),
+    ("UDP-Lite", SOCK_DGRAM, libc::IPPROTO_UDPLITE),
+    ("SCTP", SOCK_STREAM, libc::IPPROTO_SCTP),
+    ("SCTP messages", SOCK_SEQPACKET, libc::IPPROTO_SCTP),
+    ("DCCP", 6, libc::IPPROTO_DCCP),
+];
+
+pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for family in FAMILIES.filter(|family| !ALLOWED.contains(family)) {
+        let known = KNOWN_BY_NAME.iter().find(|(name, number)| *number == family && is_known(name));
+        let case = socket(&format!("family {family}"), family, SOCK_RAW, 0);
+        cases.push(match known {
+            // Of the kinds that a family has, one is enough to show that it is there.
+            Some(_) => case.outside(Outside::Reaches(NO_SUCH_KIND)).by(Control::Root),
+            None => not_asked_for(case),
+        });
+    }
+    let vsock = socket("a stream to the machine's host", libc::AF_VSOCK, SOCK_STREAM, 0);
+    cases.push(if is_known("AF_VSOCK") { vsock } else { not_asked_for(vsock) });
+    for (name, protocol) in NETLINK {
+        let case = socket(&format!("netlink {name}"), AF_NETLINK, SOCK_RAW, protocol);
+        cases.push(case.needs("that part of netlink"));
+    }
+    for family in [AF_INET, AF_INET6] {
+        for (name, kind, protocol) in PROTOCOLS {
+            let case = socket(&format!("{name} of family {family}"), family, kind, protocol);
+            cases.push(match name {
+                // Asking for them may have the kernel load them.
+                "SCTP" | "SCTP messages" | "DCCP" => not_asked_for(case),
+                "UDP-Lite" => case.needs("UDP-Lite"),
+                "MPTCP" => case.needs("MPTCP"),
+                "ping" => case.outside(Outside::Reaches(&[libc::EACCES])).needs("that protocol"),
+                _ => case.by(Control::Root).needs("that protocol"),
+            });
+        }
+    }
+    let pair = Case::call(
+        "NT5",
+        "a pair of another family",
+        "socketpair",
+        args![AF_INET, SOCK_STREAM, 0, Argument::Room(8)],
+    );
+    cases.push(pair.fails(&[EAFNOSUPPORT]).outside(Outside::Reaches(&[libc::EOPNOTSUPP])));
+    cases.push(write_routes());
+    cases.push(by_the_old_entry());
+    cases
+}
+
+const NO_SUCH_KIND: &[i32] = &[libc::ESOCKTNOSUPPORT, libc::EPROTONOSUPPORT, libc::EPERM];
+
+fn socket(what: &str, family: i32, kind: i32, protocol: i32) -> Case {
+    Case::call("NT5", what, "socket", args![family, kind, protocol]).fails(&[EAFNOSUPPORT])
+}
+
+/// A control would have the kernel load what it doesn't have, if it could; that is not for a test to do.
+fn not_asked_for(mut case: Case) -> Case {
+    case.control = Control::None;
+    case.needs("that family, as far as it tells, and asking for it might have it loaded")
+}
+
+fn is_known(name: &str) -> bool {
+    std::fs::read_to_string("/proc/net/protocols")
+        .is_ok_and(|known| known.lines().any(|line| line.split_whitespace().next() == Some(name)))
+}
+
+/// Route netlink is there to be read; bringing an interface down takes a capability.
+fn write_routes() -> Case {
+    let mut script = Script::one("socket", args![AF_NETLINK, SOCK_RAW, libc::NETLINK_ROUTE]);
+    let socket = script.first();
+    // nlmsghdr (length, type RTM_NEWLINK, flags REQUEST|ACK, sequence, pid), ifinfomsg (family, index 1, no flags)
+    let message = numbers(&[32, 16 | (5 << 16), 1, 0, 0, 1, 0, 1]);
+    script.call("sendto", args![socket, message, 32, 0, 0, 0]);
+    // nlmsgerr: the errno stands behind the header.
+    script.call("recvfrom", args![socket, Argument::Room(64), 64, 0, 0, 0]);
+    Case::denied("NT5", "bring loopback down", script)
+        .inside(Inside::Learns(|answer| error_of(answer) == -libc::EPERM))
+        .outside(Outside::Learns(|answer| error_of(answer) == 0 && answer.succeeded()))
+        .by(Control::Free)
+}
+
+fn error_of(answer: &Answer) -> i32 {
+    let bytes: Vec<u8> = answer.bytes.chars().map(|character| character as u8).collect();
+    let mut four = [0; 4];
+    for (to, from) in four.iter_mut().zip(bytes.iter().skip(16)) {
+        *to = *from;
+    }
+    i32::from_ne_bytes(four)
+}
+
+/// `socketcall` hides its arguments from every filter; it exists only by the entry for 32-bit programs.
+fn by_the_old_entry() -> Case {
+    let call = Act::Foreign { entry: Entry::I386, number: 102, arguments: [1, 1, 0] };
+    Case::denied("NT5", "socketcall by int 0x80", Script::of(call))
+        .inside(Inside::Killed(libc::SIGSYS))
+        .outside(Outside::Reaches(&[libc::EFAULT]))
+        .needs("the entry for 32-bit programs")
+}

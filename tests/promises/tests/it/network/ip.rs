@@ -1,0 +1,81 @@
+//! NT1: TCP, UDP and ICMP to every kind of address, at every kind of port.
+
+use crate::case::{Case, Control, Inside, Script, args, internet, words};
+use crate::scene::Scene;
+use crate::way::Place;
+use libc::{
+    AF_INET, AF_INET6, EACCES, ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, SOCK_DGRAM, SOCK_RAW, SOCK_STREAM,
+};
+use std::net::{IpAddr, SocketAddr};
+
+/// Refusals of a connection: of what isn't there, or can't be reached.
+pub(super) const UNREACHABLE: &[i32] = &[ECONNREFUSED, ENETUNREACH, EHOSTUNREACH, EACCES];
+
+/// Addresses of others: the documentation's, public ones, private ranges, link-local ones and where clouds keep their
+/// secrets.
+const OTHERS: [&str; 11] = [
+    "198.51.100.1",
+    "8.8.8.8",
+    "1.1.1.1",
+    "10.0.0.1",
+    "172.17.0.1",
+    "192.168.0.1",
+    "100.64.0.1",
+    "169.254.169.254",
+    "224.0.0.251",
+    "2001:4860:4860::8888",
+    "fd00:ec2::254",
+];
+
+pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (name, address) in scene.listeners.tcp() {
+        let case = Case::denied("NT1", format!("TCP to {name}"), connect(address));
+        cases.push(case.fails(UNREACHABLE).seen_by(format!("tcp {name}")));
+    }
+    for (name, address) in scene.listeners.udp() {
+        let mut script = socket(address, SOCK_DGRAM);
+        let socket = script.first();
+        let (to, length) = internet(address);
+        script.call("sendto", args![socket, &scene.mark, 16, 0, to, length]);
+        // Loopback of one's own takes any datagram; what counts is whether the host's listener got it.
+        let own_loopback = address.ip().is_loopback();
+        let case = Case::denied("NT1", format!("UDP to {name}"), script).seen_by(format!("udp {name}"));
+        cases.push(match own_loopback {
+            true => case.inside(Inside::Harmless),
+            false => case.fails(UNREACHABLE),
+        });
+    }
+    for address in OTHERS.map(|address| address.parse::<IpAddr>().unwrap()) {
+        // Connecting a datagram socket sends nothing, and asks whether there is a way.
+        let mut script = socket(SocketAddr::new(address, 9), SOCK_DGRAM);
+        let socket = script.first();
+        let (to, length) = internet(SocketAddr::new(address, 9));
+        script.call("connect", args![socket, to, length]);
+        let case = Case::denied("NT1", format!("a way to {address}"), script).fails(UNREACHABLE);
+        cases.push(case.needs("a way to other networks"));
+    }
+    for (name, family, protocol) in
+        [("ICMP", AF_INET, libc::IPPROTO_ICMP), ("ICMPv6", AF_INET6, libc::IPPROTO_ICMPV6)]
+    {
+        let case = Case::call("NT1", name, "socket", args![family, SOCK_RAW, protocol]);
+        cases.push(case.fails(&[libc::EAFNOSUPPORT]).by(Control::Root));
+    }
+    cases
+}
+
+/// Connects by TCP, and waits no more than two seconds.
+pub(super) fn connect(address: SocketAddr) -> Script {
+    let mut script = socket(address, SOCK_STREAM);
+    let socket = script.first();
+    let patience = words(args![2, 0]);
+    script.call("setsockopt", args![socket, libc::SOL_SOCKET, libc::SO_SNDTIMEO, patience, 16]);
+    let (to, length) = internet(address);
+    script.call("connect", args![socket, to, length]);
+    script
+}
+
+pub(super) fn socket(address: SocketAddr, kind: i32) -> Script {
+    let family = if address.is_ipv4() { AF_INET } else { AF_INET6 };
+    Script::one("socket", args![family, kind, 0])
+}

@@ -1,0 +1,26 @@
+//! NT7: no file and no variable inside decides where anything leads.
+
+use crate::case::{Case, HERE, args};
+use crate::network::ip::{UNREACHABLE, connect};
+use crate::scene::Scene;
+use crate::way::Place;
+use libc::{EACCES, EPERM, EROFS, O_WRONLY};
+
+/// Files by which programs find their way.
+const SETTINGS: [&str; 3] = ["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf"];
+
+/// Ports of the host at which a proxy might listen.
+const PROXIES: [&str; 4] = ["port 8080", "port 80", "port 443", "loopback"];
+
+pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+    let settings = SETTINGS.map(|path| {
+        Case::call("NT7", path, "openat", args![HERE, place.path(path), O_WRONLY, 0])
+            .fails(&[EROFS, EACCES, EPERM])
+    });
+    let proxies = scene.listeners.tcp().filter(|(name, _)| PROXIES.contains(name)).map(|(name, address)| {
+        Case::denied("NT7", format!("past every proxy, to {name}"), connect(address))
+            .fails(UNREACHABLE)
+            .seen_by(format!("tcp {name}"))
+    });
+    settings.into_iter().chain(proxies).collect()
+}

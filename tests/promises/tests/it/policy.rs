@@ -1,0 +1,153 @@
+//! The system call policy, entry by entry: what it refuses is attempted, what it allows on conditions is attempted on
+//! both sides, and what it allows is used by something.
+
+use crate::case::Case;
+use crate::judge::Cases;
+use crate::scene::Scene;
+use crate::way::Place;
+use crate::{files, lifetime, network, privileges, resources, twins};
+use belljar_confine::seccomp::policy::{Audience, Condition, Rule, UNLISTED, Verdict, guard, rules};
+use belljar_confine::seccomp::program::{ARCHITECTURE, Answer, Call, Program};
+use belljar_testkit::world::World;
+use std::collections::BTreeSet;
+
+/// Calls that are allowed and that no case or twin makes with success. The list may only become shorter.
+const USED_BY_NOTHING: &[&str] = &[];
+
+/// Refused or conditional calls of which only what is refused can be shown.
+const ONLY_REFUSED: &[&str] = &[];
+
+/// Every group of cases.
+const GROUPS: [&[Cases]; 6] =
+    [files::CASES, network::CASES, privileges::CASES, resources::CASES, lifetime::CASES, twins::CASES];
+
+type Tried = Vec<(u32, [u64; 6])>;
+
+/// What the cases do, by what they expect of it.
+struct Attempts {
+    /// Calls that must fail inside.
+    denied: Tried,
+    /// Calls that must work inside.
+    used: Tried,
+}
+
+#[test]
+fn every_entry_of_the_policy_is_attempted_on_both_sides() {
+    let world = World::new(crate::belljar::belljar());
+    let scene = Scene::lay(&world);
+    let attempts = Attempts::of(&scene);
+    let mut missing = Vec::new();
+    for audience in [Audience::Everyone, Audience::Runner] {
+        for rule in rules(audience) {
+            // A job's steps are behind a fence that has this one call refused again.
+            let is_the_runners_own = audience == Audience::Runner && rule.name == "openat2";
+            if !is_the_runners_own {
+                missing.extend(attempts.missing_for(&rule, "policy"));
+            }
+        }
+    }
+    for rule in guard::RULES {
+        missing.extend(attempts.missing_for(rule, "guard"));
+    }
+    missing.sort();
+    missing.dedup();
+    assert!(missing.is_empty(), "nothing shows that these hold:\n{}", missing.join("\n"));
+}
+
+#[test]
+fn every_call_that_is_allowed_is_used_by_something() {
+    let world = World::new(crate::belljar::belljar());
+    let scene = Scene::lay(&world);
+    let used: BTreeSet<u32> = Attempts::of(&scene).used.into_iter().map(|(number, _)| number).collect();
+    let allowed = rules(Audience::Everyone);
+    let allowed = allowed.iter().filter(|rule| !matches!(rule.verdict, Verdict::Refuse(_)));
+    let unused: Vec<&str> =
+        allowed.filter(|rule| !used.contains(&rule.number)).map(|rule| rule.name).collect();
+    assert_eq!(unused, USED_BY_NOTHING, "what is allowed and used by nothing");
+}
+
+#[test]
+fn sockets_are_of_four_families_and_of_no_protocol_that_the_kernel_would_load() {
+    let program = Program::compile(&rules(Audience::Everyone), UNLISTED);
+    let (unix, inet, inet6, netlink) = (1, 2, 10, 16);
+    for family in 0..64_u64 {
+        for kind in 0..16_u64 {
+            for protocol in 0..300_u64 {
+                let is_allowed = match (family, kind, protocol) {
+                    (family, ..) if family == unix => true,
+                    (family, _, protocol) if family == netlink => protocol == 0,
+                    (family, 1, 0 | 6) | (family, 2, 0 | 17) => family == inet || family == inet6,
+                    _ => false,
+                };
+                let number = crate::case::number_of("socket");
+                let call = Call {
+                    architecture: ARCHITECTURE,
+                    number,
+                    arguments: [family, kind | 0x8_0000, protocol, 0, 0, 0],
+                };
+                let answer = program.evaluate(&call).unwrap();
+                assert_eq!(answer == Answer::Allow, is_allowed, "{family} {kind} {protocol}: {answer:?}");
+            }
+        }
+    }
+}
+
+// === impl Attempts ===
+
+impl Attempts {
+    fn of(scene: &Scene<'_>) -> Self {
+        let cases: Vec<Case> =
+            GROUPS.concat().iter().flat_map(|cases| cases(scene, &Place::inside())).collect();
+        let (mut denied, mut used) = (Vec::new(), Vec::new());
+        for case in cases {
+            match case.must_fail() {
+                true => denied.extend(case.tried_calls()),
+                false => used.extend(case.calls()),
+            }
+        }
+        Self { denied, used }
+    }
+
+    /// What nothing shows about a rule.
+    fn missing_for(&self, rule: &Rule, which: &str) -> Vec<String> {
+        let denied = |holds: &dyn Fn(&[u64; 6]) -> bool| has(&self.denied, rule.number, holds);
+        let used = |holds: &dyn Fn(&[u64; 6]) -> bool| has(&self.used, rule.number, holds);
+        let named = |what: &str| format!("{which}: {}: {what}", rule.name);
+        match rule.verdict {
+            Verdict::Allow => Vec::new(),
+            Verdict::Refuse(_) if denied(&|_| true) => Vec::new(),
+            Verdict::Refuse(_) => vec![named("refused, and no case tries it")],
+            Verdict::Ask => {
+                let both = [(denied(&|_| true), "never refused"), (used(&|_| true), "never let through")];
+                both.into_iter().filter(|(is_shown, _)| !is_shown).map(|(_, what)| named(what)).collect()
+            }
+            Verdict::AllowIf { any_of, .. } => {
+                let mut missing = Vec::new();
+                let is_allowed = |arguments: &[u64; 6]| any_of.iter().any(|group| holds(group, arguments));
+                if !denied(&|arguments| !is_allowed(arguments)) {
+                    missing.push(named("no case tries what it refuses"));
+                }
+                // The guard lets everything pass that the policy then decides.
+                let groups =
+                    any_of.iter().filter(|_| which == "policy" && !ONLY_REFUSED.contains(&rule.name));
+                for group in groups.filter(|group| !used(&|arguments| holds(group, arguments))) {
+                    missing.push(named(&format!("no twin uses what it allows with {group:?}")));
+                }
+                missing
+            }
+        }
+    }
+}
+
+fn has(tried: &Tried, number: u32, holds: &dyn Fn(&[u64; 6]) -> bool) -> bool {
+    tried.iter().any(|(tried, arguments)| *tried == number && holds(arguments))
+}
+
+/// Whether all conditions of a group hold, worked out by the filter's own interpreter.
+fn holds(group: &'static [Condition], arguments: &[u64; 6]) -> bool {
+    let groups: &'static [&'static [Condition]] = Box::leak(Box::new([group]));
+    let rule =
+        Rule { name: "", number: 0, verdict: Verdict::AllowIf { any_of: groups, otherwise: 1 }, why: "" };
+    let call = Call { architecture: ARCHITECTURE, number: 0, arguments: *arguments };
+    Program::compile(&[rule], UNLISTED).evaluate(&call) == Some(Answer::Allow)
+}

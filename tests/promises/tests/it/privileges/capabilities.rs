@@ -1,0 +1,88 @@
+//! PK1: capabilities and users, by every way back to them.
+
+use crate::case::{Case, Control, Inside, Outside, Script, args, numbers, room};
+use crate::scene::Scene;
+use crate::way::Place;
+use libc::{EINVAL, EPERM};
+
+/// What it takes to be somebody else: nobody else exists in the namespace, or one has no right to be.
+const NOBODY_ELSE: &[i32] = &[EINVAL, EPERM];
+
+/// `_LINUX_CAPABILITY_VERSION_3`, and oneself.
+const HEADER: [u32; 2] = [0x2008_0522, 0];
+
+pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
+    let mut cases = vec![
+        set("every capability", [u32::MAX, u32::MAX, 0]),
+        set("permitted ones", [0, u32::MAX, 0]),
+        set("inheritable ones", [0, 0, u32::MAX]),
+    ];
+    let free = |what: &str, name: &str, arguments| Case::call("PK1", what, name, arguments).by(Control::Free);
+    cases.extend([0_u32, 8, 21, 38].map(ambient));
+    cases.extend([
+        free("drop one of the bounding set", "prctl", args![libc::PR_CAPBSET_DROP, 0, 0, 0, 0]),
+        free("keep them over a change of user", "prctl", args![libc::PR_SET_SECUREBITS, 0x10, 0, 0, 0]),
+        free("user 0", "setuid", args![0]).fails(NOBODY_ELSE),
+        free("group 0", "setgid", args![0]).fails(NOBODY_ELSE),
+        free("user 0", "setreuid", args![0, 0]).fails(NOBODY_ELSE),
+        free("group 0", "setregid", args![0, 0]).fails(NOBODY_ELSE),
+        free("user 0", "setresuid", args![0, 0, 0]).fails(NOBODY_ELSE),
+        free("group 0", "setresgid", args![0, 0, 0]).fails(NOBODY_ELSE),
+        Case::call("PK1", "group 0 besides", "setgroups", args![1, numbers(&[0])]).by(Control::Root),
+        Case::call("PK1", "no group at all", "setgroups", args![0, 0]).by(Control::Root),
+        free("new privileges again", "prctl", args![libc::PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0])
+            .fails(&[EINVAL])
+            .outside(Outside::Reaches(&[EINVAL])),
+    ]);
+    cases.push(
+        Case::call(
+            "PK1",
+            "whether privileges may be gained",
+            "prctl",
+            args![libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0],
+        )
+        .inside(Inside::Learns(|answer| answer.ret == 1))
+        .outside(Outside::Learns(|answer| answer.ret == 0)),
+    );
+    for (name, is_user) in [("setfsuid", true), ("setfsgid", false)] {
+        // It returns who one was, whether or not it has worked; so it is asked again.
+        let mut script = Script::one(name, args![0]);
+        script.call(name, args![u64::from(u32::MAX)]);
+        let what = format!("{name}: {} 0 for files", if is_user { "user" } else { "group" });
+        cases.push(
+            Case::denied("PK1", what, script)
+                .inside(Inside::Learns(|answer| answer.ret == 1000))
+                .outside(Outside::Learns(|answer| answer.ret == 0))
+                .by(Control::Free),
+        );
+    }
+    let mut look = Script::default();
+    look.call("capget", args![numbers(&HEADER), room(24)]);
+    cases.push(
+        Case::denied("PK1", "capget", look)
+            .inside(Inside::Learns(|answer| answer.ret == 0 && answer.bytes.is_empty()))
+            .outside(Outside::Learns(|answer| !answer.bytes.is_empty()))
+            .by(Control::Free),
+    );
+    cases
+}
+
+/// Sets effective, permitted and inheritable capabilities, the lower and the upper half alike.
+fn set(what: &str, sets: [u32; 3]) -> Case {
+    let known = sets.map(|set| if set == 0 { 0 } else { 0x1ff });
+    let data = [sets, known].concat();
+    // Where they are had, setting them changes nothing; the inheritable ones come from what is permitted.
+    Case::call("PK1", what, "capset", args![numbers(&HEADER), numbers(&data)])
+        .by(Control::Free)
+        .inside(Inside::Fails(&[EPERM]))
+}
+
+/// An ambient capability must be inheritable before.
+fn ambient(bit: u32) -> Case {
+    let mut inheritable = [u32::MAX, u32::MAX, 0, 0x1ff, 0x1ff, 0];
+    inheritable[if bit < 32 { 2 } else { 5 }] = 1 << (bit % 32);
+    let mut script = Script::default();
+    script.call_or("capset", args![numbers(&HEADER), numbers(&inheritable)], &[EPERM]);
+    script.call("prctl", args![libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_RAISE, bit, 0, 0]);
+    Case::denied("PK1", format!("ambient {bit}"), script).by(Control::Free)
+}

@@ -1,0 +1,53 @@
+//! PK5: the entries for programs of other architectures, whose calls have other numbers.
+
+use crate::case::{Case, Inside, Outside, Script};
+use crate::scene::Scene;
+use crate::way::Place;
+use belljar_promises::attempt::{Act, Entry};
+
+/// Denied calls and harmless ones, by the numbers that they have on a 32-bit x86.
+const I386: [(&str, u32); 14] = [
+    ("getpid", 20),
+    ("mount", 21),
+    ("ptrace", 26),
+    ("chroot", 61),
+    ("reboot", 88),
+    ("socketcall", 102),
+    ("init_module", 128),
+    ("pivot_root", 217),
+    ("keyctl", 288),
+    ("unshare", 310),
+    ("perf_event_open", 336),
+    ("open_by_handle_at", 342),
+    ("setns", 346),
+    ("bpf", 357),
+];
+
+/// The same with 32-bit pointers, by this architecture's numbers.
+const X32: [(&str, u32); 10] = [
+    ("getpid", 39),
+    ("ptrace", 521),
+    ("mount", 165),
+    ("chroot", 161),
+    ("unshare", 272),
+    ("keyctl", 250),
+    ("setns", 308),
+    ("bpf", 321),
+    ("execveat", 545),
+    ("io_uring_setup", 425),
+];
+
+pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
+    let case = |entry: Entry, name: &str, number: u32| {
+        // Senseless arguments: numbers that are no pointers, and no process.
+        let call = Act::Foreign { entry, number, arguments: [u32::MAX, 1, 1] };
+        Case::denied("PK5", format!("{entry:?} {name}"), Script::of(call))
+            .inside(Inside::Killed(libc::SIGSYS))
+            .outside(Outside::Survives)
+    };
+    let i386 =
+        I386.map(|(name, number)| case(Entry::I386, name, number).needs("the entry for 32-bit programs"));
+    // Also a kernel without this entry answers, instead of killing: that it is answered is what the control shows.
+    let x32 = X32.map(|(name, number)| case(Entry::X32, name, number));
+    i386.into_iter().chain(x32).collect()
+}

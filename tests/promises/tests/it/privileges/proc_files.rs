@@ -1,0 +1,120 @@
+//! PK7: the kernel's files. Settings can't be written, and what could be read says nothing about addresses or others.
+
+use crate::case::{Case, Control, HERE, Inside, Outside, Script, args, room};
+use crate::scene::Scene;
+use crate::way::Place;
+use libc::{EACCES, ENOENT, ENOTDIR, EPERM, EROFS, O_DIRECTORY, O_RDONLY, O_WRONLY};
+
+/// Refusals of a file that is there or isn't.
+const CLOSED: &[i32] = &[EROFS, EACCES, EPERM, ENOENT, ENOTDIR];
+
+/// Files whose writing steers the machine. They are opened, and nothing is written.
+const SETTINGS: [&str; 24] = [
+    "/proc/sysrq-trigger",
+    "/proc/sys/kernel/core_pattern",
+    "/proc/sys/kernel/modprobe",
+    "/proc/sys/kernel/hotplug",
+    "/proc/sys/kernel/poweroff_cmd",
+    "/proc/sys/kernel/hostname",
+    "/proc/sys/kernel/domainname",
+    "/proc/sys/kernel/kptr_restrict",
+    "/proc/sys/kernel/dmesg_restrict",
+    "/proc/sys/kernel/unprivileged_bpf_disabled",
+    "/proc/sys/kernel/randomize_va_space",
+    "/proc/sys/kernel/ns_last_pid",
+    "/proc/sys/kernel/panic",
+    "/proc/sys/vm/overcommit_memory",
+    "/proc/sys/vm/drop_caches",
+    "/proc/sys/fs/protected_symlinks",
+    "/proc/sys/fs/suid_dumpable",
+    "/proc/sys/fs/binfmt_misc/register",
+    "/proc/sys/net/ipv4/ip_forward",
+    "/proc/sys/user/max_user_namespaces",
+    "/proc/irq/default_smp_affinity",
+    "/proc/mtrr",
+    "/sys/kernel/uevent_helper",
+    "/sys/power/state",
+];
+
+/// Files whose reading tells of the kernel's memory or of everybody's processes.
+const SECRETS: [&str; 12] = [
+    "/proc/kcore",
+    "/proc/kmsg",
+    "/proc/kpagecount",
+    "/proc/kpageflags",
+    "/proc/kpagecgroup",
+    "/proc/slabinfo",
+    "/proc/timer_list",
+    "/proc/pagetypeinfo",
+    "/proc/vmallocinfo",
+    "/sys/kernel/debug",
+    "/sys/kernel/tracing",
+    "/sys/kernel/security",
+];
+
+/// Files of one's own process that reach into the machine.
+const OWN: [&str; 3] = ["/proc/self/oom_score_adj", "/proc/self/uid_map", "/proc/self/coredump_filter"];
+
+pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
+    let open = |path: &str, what: String, flags: i32| {
+        Case::denied("PK7", what, Script::one("openat", args![HERE, path, flags, 0])).fails(CLOSED)
+    };
+    let mut cases: Vec<Case> = Vec::new();
+    let there = |path: &&str| std::fs::symlink_metadata(path).is_ok();
+    for path in SETTINGS.into_iter().filter(there) {
+        cases.push(open(path, format!("write {path}"), O_WRONLY).by(Control::Root).needs("that file"));
+    }
+    for path in SECRETS.into_iter().filter(there) {
+        cases.push(open(path, format!("read {path}"), O_RDONLY).by(Control::Root).needs("that file"));
+    }
+    for path in OWN {
+        cases.push(open(path, format!("write {path}"), O_WRONLY));
+    }
+    cases.push(
+        open("/sys/fs/cgroup", "the control groups".to_owned(), O_RDONLY | O_DIRECTORY)
+            .needs("that directory"),
+    );
+    let victim = format!("/proc/{}", scene.victim());
+    cases.push(open(&victim, "a process of the host's".to_owned(), O_RDONLY | O_DIRECTORY));
+    cases.push(addresses());
+    cases.push(own_page_map());
+    cases
+}
+
+/// `/proc/kallsyms` names every function of the kernel; where they lie is what one must not learn.
+fn addresses() -> Case {
+    let mut script = Script::one("openat", args![HERE, "/proc/kallsyms", O_RDONLY, 0]);
+    let file = script.first();
+    script.call("read", args![file, room(4096), 4096]);
+    Case::denied("PK7", "addresses in /proc/kallsyms", script)
+        .inside(Inside::Learns(|answer| has_addresses(&answer.bytes) == 0))
+        .outside(Outside::Learns(|answer| has_addresses(&answer.bytes) > 0))
+        .by(Control::Root)
+        .needs("addresses that root is told")
+}
+
+/// How many lines begin with an address other than zero.
+fn has_addresses(text: &str) -> usize {
+    let nothing = "0".repeat(16);
+    text.lines().filter(|line| line.len() > 16 && !line.starts_with(&nothing)).count()
+}
+
+/// `/proc/self/pagemap` tells where one's own memory really lies; to whom may not know, it says zero.
+fn own_page_map() -> Case {
+    // The page of the probe's own first code.
+    const PAGE: u64 = 0x40_0000 / 4096;
+    let mut script = Script::one("openat", args![HERE, "/proc/self/pagemap", O_RDONLY, 0]);
+    let file = script.first();
+    script.call("pread64", args![file, room(64), 64, PAGE * 8]);
+    Case::denied("PK7", "physical addresses in /proc/self/pagemap", script)
+        .inside(Inside::Learns(|answer| !has_frame(&answer.bytes)))
+        .outside(Outside::Learns(|answer| has_frame(&answer.bytes)))
+        .by(Control::Root)
+        .needs("physical addresses that root is told")
+}
+
+/// Whether the lower 55 bits of an entry of a page map are other than zero.
+fn has_frame(bytes: &str) -> bool {
+    let bytes: Vec<u8> = bytes.chars().map(|character| character as u8).collect();
+    bytes.chunks(8).any(|entry| entry.iter().take(6).any(|byte| *byte != 0))
+}

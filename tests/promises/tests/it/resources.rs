@@ -1,0 +1,14 @@
+//! More than one's share: what is limited, is; limits are not raised; output is cut where it should be.
+
+mod limits;
+mod output;
+
+use crate::judge::{Cases, every_case_holds};
+
+/// All of them.
+pub(crate) const CASES: &[Cases] = &[limits::cases];
+
+#[test]
+fn what_is_limited_stays_limited() {
+    every_case_holds("resources", CASES);
+}

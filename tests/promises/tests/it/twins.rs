@@ -1,0 +1,30 @@
+//! What must go on working: over-blocking is a defect, too. Each twin stands beside a denial and is attempted where that
+//! is; where nothing forbids it, it must work as well.
+
+pub(crate) mod files;
+pub(crate) mod memory;
+pub(crate) mod processes;
+pub(crate) mod programs;
+pub(crate) mod signals;
+pub(crate) mod sockets;
+pub(crate) mod time;
+pub(crate) mod waiting;
+
+use crate::judge::{Cases, every_case_holds};
+
+/// All of them.
+pub(crate) const CASES: &[Cases] = &[
+    files::cases,
+    memory::cases,
+    processes::cases,
+    programs::cases,
+    signals::cases,
+    sockets::cases,
+    time::cases,
+    waiting::cases,
+];
+
+#[test]
+fn what_programs_need_works_inside_as_it_does_outside() {
+    every_case_holds("twins", CASES);
+}

@@ -1,0 +1,44 @@
+//! Whole programs, as a job runs them.
+
+use crate::case::{Case, args};
+use crate::scene::Scene;
+use crate::way::Place;
+use belljar_promises::attempt::Act;
+
+pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+    let folder = place.path(&format!("/workspace/{}-git", scene.mark));
+    let run = |command: &[&str], directory: &str| Act::Run {
+        command: command.iter().map(|word| (*word).to_owned()).collect(),
+        directory: directory.to_owned(),
+    };
+    let git = Case::twin("git", |s| {
+        let git = |arguments: &[&str]| {
+            let named = [
+                "/usr/bin/git",
+                "-c",
+                "user.name=a",
+                "-c",
+                "user.email=a@b",
+                "-c",
+                "init.defaultBranch=main",
+            ];
+            run(&[&named[..], arguments].concat(), &folder)
+        };
+        s.call("mkdir", args![&folder, 0o700]);
+        s.act(git(&["init", "--quiet"]));
+        s.act(git(&["commit", "--quiet", "--allow-empty", "--message", "first"]));
+        s.act(git(&["branch", "other"]));
+        s.act(git(&["worktree", "add", "--quiet", "beside", "other"]));
+        s.act(git(&["diff", "--stat", "main", "other"]));
+        s.act(git(&["gc", "--quiet"]));
+    });
+    vec![
+        git.needs("git"),
+        Case::twin("a shell, and what it starts", |s| {
+            s.act(run(&["/bin/sh", "-c", "(exit 3) || test $(echo a | tr a b) = b"], "/"));
+        }),
+        Case::twin("programs that find themselves", |s| {
+            s.act(run(&["/bin/sh", "-c", "test -e /proc/self/exe && test -r /proc/self/maps"], "/"));
+        }),
+    ]
+}

@@ -1,0 +1,138 @@
+//! Sockets of one's own: local ones, loopback, and the list of interfaces.
+
+use crate::case::{Case, Handle, Script, args, internet, local, local_length, numbers, room, words};
+use crate::scene::Scene;
+use crate::way::Place;
+use belljar_promises::attempt::Argument;
+use libc::{
+    AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, IPPROTO_TCP, IPPROTO_UDP, SO_ERROR, SO_REUSEADDR, SOCK_CLOEXEC,
+    SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET, SOCK_STREAM, SOL_SOCKET,
+};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+    let path = place.path(&format!("/tmp/{}-socket", scene.mark));
+    let hidden = format!("@{}-twin", scene.mark);
+    let streams = |family: i32, kind: i32, protocol: i32| {
+        let any = match family {
+            AF_INET => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0),
+            _ => SocketAddr::new(Ipv6Addr::LOCALHOST.into(), 0),
+        };
+        let what = format!("loopback of family {family}, protocol {protocol}");
+        Case::twin(&what, move |s| on_loopback(s, any, (family, kind, protocol)))
+    };
+    vec![
+        Case::twin("a pair", |s| pair(s, SOCK_STREAM)),
+        Case::twin("a pair that keeps messages apart", |s| pair(s, SOCK_SEQPACKET | SOCK_CLOEXEC)),
+        Case::twin("a local socket at a path", |s| at_path(s, &path, SOCK_STREAM)),
+        Case::twin("a local socket at a path that keeps messages apart", |s| {
+            at_path(s, &(path + "-apart"), SOCK_SEQPACKET);
+        }),
+        Case::twin("a local socket with an abstract name", |s| at_path(s, &hidden, SOCK_STREAM)),
+        streams(AF_INET, SOCK_STREAM, 0),
+        streams(AF_INET, SOCK_STREAM, IPPROTO_TCP),
+        streams(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0),
+        streams(AF_INET6, SOCK_STREAM, IPPROTO_TCP),
+        Case::twin("datagrams on loopback", |s| datagrams(s, AF_INET, 0)),
+        Case::twin("datagrams on loopback, by protocol", |s| datagrams(s, AF_INET, IPPROTO_UDP)),
+        Case::twin("datagrams on loopback 6", |s| datagrams(s, AF_INET6, 0)),
+        Case::twin("datagrams on loopback 6, by protocol", |s| datagrams(s, AF_INET6, IPPROTO_UDP)),
+        Case::twin("the list of interfaces", interfaces),
+        Case::twin("a descriptor passed on", pass_descriptor),
+    ]
+}
+
+fn pair(s: &mut Script, kind: i32) {
+    let pair = s.call("socketpair", args![AF_UNIX, kind, 0, room(8)]);
+    s.call("write", args![pair.stored(3, 0), "text", 4]);
+    s.call("read", args![pair.stored(3, 4), room(4), 4]);
+    s.call("shutdown", args![pair.stored(3, 0), libc::SHUT_WR]);
+}
+
+/// Listens, connects, and says something, all in one process.
+fn at_path(s: &mut Script, path: &str, kind: i32) {
+    let listener = s.call("socket", args![AF_UNIX, kind, 0]);
+    s.call("bind", args![listener, local(path), local_length(path)]);
+    s.call("listen", args![listener, 4]);
+    let client = s.call("socket", args![AF_UNIX, kind, 0]);
+    s.call("connect", args![client, local(path), local_length(path)]);
+    let server = s.call("accept", args![listener, 0, 0]);
+    s.call("getpeername", args![client, room(128), numbers(&[128])]);
+    speak(s, client, server);
+}
+
+fn on_loopback(s: &mut Script, any: SocketAddr, (family, kind, protocol): (i32, i32, i32)) {
+    let listener = s.call("socket", args![family, kind, protocol]);
+    s.call("setsockopt", args![listener, SOL_SOCKET, SO_REUSEADDR, numbers(&[1]), 4]);
+    let (address, length) = internet(any);
+    s.call("bind", args![listener, address, length]);
+    s.call("listen", args![listener, 4]);
+    let bound = s.call("getsockname", args![listener, room(28), numbers(&[28])]);
+    let client = s.call("socket", args![family, kind, protocol]);
+    s.call("connect", args![client, bound.memory(1), length]);
+    s.call("getsockopt", args![client, SOL_SOCKET, SO_ERROR, room(4), numbers(&[4])]);
+    let server = s.call("accept4", args![listener, 0, 0, SOCK_CLOEXEC]);
+    speak(s, client, server);
+}
+
+fn speak(s: &mut Script, client: Handle, server: Handle) {
+    s.call("sendto", args![client, "text", 4, 0, 0, 0]);
+    s.call("recvfrom", args![server, room(4), 4, 0, 0, 0]);
+    s.call("sendmsg", args![server, message("text"), 0]);
+    s.call("recvmsg", args![client, empty_message(), 0]);
+}
+
+fn datagrams(s: &mut Script, family: i32, protocol: i32) {
+    let any = match family {
+        AF_INET => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0),
+        _ => SocketAddr::new(Ipv6Addr::LOCALHOST.into(), 0),
+    };
+    let receiver = s.call("socket", args![family, SOCK_DGRAM, protocol]);
+    let (address, length) = internet(any);
+    s.call("bind", args![receiver, address, length]);
+    let bound = s.call("getsockname", args![receiver, room(28), numbers(&[28])]);
+    let sender = s.call("socket", args![family, SOCK_DGRAM, protocol]);
+    s.call("sendto", args![sender, "text", 4, 0, bound.memory(1), length]);
+    s.call("recvfrom", args![receiver, room(4), 4, 0, 0, 0]);
+    // Several at once, as resolvers do. struct mmsghdr is a message and a length.
+    s.call("connect", args![sender, bound.memory(1), length]);
+    s.call("sendmmsg", args![sender, several(message("text")), 1, 0]);
+    s.call("recvmmsg", args![receiver, several(empty_message()), 1, 0, 0]);
+}
+
+/// struct msghdr: no name, one piece, no further data
+fn message(text: &str) -> Argument {
+    words(vec![0.into(), 0.into(), words(args![text, text.len()]), 1.into(), 0.into(), 0.into(), 0.into()])
+}
+
+fn empty_message() -> Argument {
+    words(vec![0.into(), 0.into(), words(args![room(16), 16]), 1.into(), 0.into(), 0.into(), 0.into()])
+}
+
+fn several(message: Argument) -> Argument {
+    let Argument::Words(mut one) = message else { return message };
+    one.push(0.into());
+    words(one)
+}
+
+/// As `getifaddrs` asks.
+fn interfaces(s: &mut Script) {
+    let socket = s.call("socket", args![AF_NETLINK, SOCK_RAW, libc::NETLINK_ROUTE]);
+    // struct nlmsghdr: length, RTM_GETLINK with REQUEST and DUMP; then any family
+    let question = numbers(&[20, 18 | (0x301 << 16), 1, 0, 0]);
+    s.call("sendto", args![socket, question, 20, 0, 0, 0]);
+    s.call("recvfrom", args![socket, room(4096), 4096, 0, 0, 0]);
+    let socket = s.call("socket", args![AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, libc::NETLINK_ROUTE]);
+    s.call("close", args![socket]);
+}
+
+/// struct cmsghdr: length, SOL_SOCKET, SCM_RIGHTS, one descriptor
+fn pass_descriptor(s: &mut Script) {
+    let pair = s.call("socketpair", args![AF_UNIX, SOCK_STREAM, 0, room(8)]);
+    s.call("dup2", args![0, 100]);
+    let rights = words(args![20, 1 | (1_u64 << 32), 100]);
+    let message =
+        words(vec![0.into(), 0.into(), words(args!["x", 1]), 1.into(), rights, 24.into(), 0.into()]);
+    s.call("sendmsg", args![pair.stored(3, 0), message, 0]);
+    s.call("recvmsg", args![pair.stored(3, 4), empty_message(), 0]);
+}

@@ -1,0 +1,187 @@
+//! The ways into a sandbox, and out of one: where a batch of attempts is made.
+
+use crate::case::Control;
+use crate::scene::Scene;
+use belljar_promises::attempt::{Answer, Attempt};
+use belljar_testkit::job::job;
+use belljar_testkit::wait;
+use belljar_testkit::world::{Ran, User};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A way into a sandbox. Each builds it differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// `belljar exec` with an empty workspace.
+    Empty,
+    /// `belljar exec` on a directory as it is.
+    Direct,
+    /// `belljar exec` on a copy.
+    Copy,
+    /// A step of a job, on a copy: the runner starts it, behind a fence of its own.
+    Job,
+    /// A further program in a sandbox that lives on, on a copy.
+    Session,
+}
+
+/// Where an attempt is made, as far as its paths depend on that.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// What stands before a path that begins in the sandbox's root.
+    root: PathBuf,
+}
+
+/// What a batch came to.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    /// The answers, by case.
+    pub(crate) answers: BTreeMap<String, Answer>,
+    /// Everything that came out.
+    pub(crate) output: String,
+}
+
+/// Where the probe and its attempts are inside.
+pub(crate) const PROBE: &str = "/lent/belljar-probe";
+
+// === impl Way ===
+
+impl Way {
+    pub(crate) const ALL: &'static [Self] =
+        &[Self::Empty, Self::Direct, Self::Copy, Self::Job, Self::Session];
+    /// Where the workspace is a directory of the host's.
+    pub(crate) const GIVEN: &'static [Self] = &[Self::Direct, Self::Copy, Self::Job, Self::Session];
+    /// Where belljar lives as long as the program, and passes on what it reads.
+    pub(crate) const EXEC: &'static [Self] = &[Self::Empty, Self::Direct, Self::Copy];
+    /// Where it is a copy of one.
+    pub(crate) const COPIES: &'static [Self] = &[Self::Copy, Self::Job, Self::Session];
+
+    /// The folder of the world that is given to it.
+    pub(crate) fn folder(self) -> Option<&'static str> {
+        match self {
+            Self::Empty => None,
+            Self::Direct => Some("given/direct"),
+            Self::Copy => Some("given/copy"),
+            Self::Job => Some("given/job"),
+            Self::Session => Some("given/session"),
+        }
+    }
+
+    /// The options that lend it what every sandbox here is lent.
+    fn options(self, scene: &Scene<'_>) -> Vec<String> {
+        let option = match self {
+            Self::Empty => None,
+            Self::Direct => Some("--workspace"),
+            Self::Copy | Self::Job | Self::Session => Some("--workspace-copy"),
+        };
+        let given = option.zip(self.folder()).map(|(option, folder)| [option.to_owned(), scene.path(folder)]);
+        let lent = ["--ro".to_owned(), format!("{}:/lent", scene.path("lent"))];
+        given.into_iter().flatten().chain(lent).collect()
+    }
+
+    /// The arguments of belljar that run a program this way; in a session, those that make it.
+    fn arguments(self, scene: &Scene<'_>, program: &[&str]) -> Vec<String> {
+        let given = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let options = self.options(scene);
+        match self {
+            Self::Job => {
+                let step = json!({ "type": "run_command", "args": { "argv": program } });
+                let mut document = job(&json!([step]));
+                document["constraints"]["max_output_bytes"] = json!(64 << 20);
+                scene.world.write("job.json", document.to_string());
+                [given(&["run", "--json"]), options, given(&["job.json"])].concat()
+            }
+            Self::Session => [given(&["session", "create"]), options].concat(),
+            _ => [given(&["exec"]), options, given(&["--"]), given(program)].concat(),
+        }
+    }
+
+    /// The command that runs a program this way, where one command is enough.
+    pub(crate) fn command(self, scene: &Scene<'_>, program: &[&str]) -> Command {
+        assert_ne!(self, Self::Session, "a session takes more commands than one");
+        let arguments = self.arguments(scene, program);
+        scene.leaking(scene.world.program(), &arguments.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// Runs a program this way, and gives what it wrote.
+    pub(crate) fn run(self, scene: &Scene<'_>, program: &[&str]) -> String {
+        let belljar = |arguments: &[&str]| {
+            let ran = Ran::from(scene.leaking(scene.world.program(), arguments).output().unwrap());
+            assert_eq!(ran.code, 0, "{arguments:?}: {ran:?}");
+            ran
+        };
+        let arguments = self.arguments(scene, program);
+        let ran = belljar(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        match self {
+            Self::Job => ran.json()["steps"][0]["result"]["stdout"].as_str().unwrap().to_owned(),
+            Self::Session => {
+                let session = ran.stdout.trim();
+                let told = belljar(&[&["session", "exec", session, "--"], program].concat());
+                end_session(scene, session);
+                told.stdout
+            }
+            _ => ran.stdout,
+        }
+    }
+
+    /// Makes attempts this way.
+    pub(crate) fn attempt(self, scene: &Scene<'_>, attempts: &[Attempt]) -> Batch {
+        scene.world.write("lent/attempts.json", serde_json::to_string(attempts).unwrap());
+        Batch::read(self.run(scene, &[PROBE, "run", "/lent/attempts.json"]))
+    }
+}
+
+/// Ends a session, and waits until there is none.
+pub(crate) fn end_session(scene: &Scene<'_>, session: &str) {
+    // What it answers is another test's business; here it must be gone.
+    let _ = scene.world.run(&["session", "end", session]);
+    wait::until(|| !scene.world.run(&["session", "list"]).stdout.contains(session));
+}
+
+impl Control {
+    /// Makes attempts where they must succeed; nothing where this test can't be that user.
+    pub(crate) fn attempt(self, scene: &Scene<'_>, attempts: &[Attempt]) -> Option<Batch> {
+        let file = scene.world.write("outside/attempts.json", serde_json::to_string(attempts).unwrap());
+        let probe = scene.world.path().join("lent/belljar-probe");
+        let arguments = [if self == Self::Free { "free" } else { "run" }, file.to_str().unwrap()];
+        let is_root = rustix::process::geteuid().is_root();
+        let mut command = match self {
+            Self::Root if scene.world.user() == User::Ordinary && is_root => {
+                let mut command = Command::new(&probe);
+                command.args(arguments).current_dir("/").env_clear().stdin(Stdio::null());
+                command
+            }
+            Self::Root if !is_root => return None,
+            _ => scene.leaking(&probe, &arguments),
+        };
+        Some(Batch::read(Ran::from(command.output().unwrap()).succeeded().stdout))
+    }
+}
+
+// === impl Place ===
+
+impl Place {
+    pub(crate) fn inside() -> Self {
+        Self { root: PathBuf::new() }
+    }
+
+    /// A directory of the host that has the same places in it, where nothing is forbidden.
+    pub(crate) fn outside(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    /// A path that begins in the sandbox's root.
+    pub(crate) fn path(&self, inside: &str) -> String {
+        format!("{}{inside}", self.root.display())
+    }
+}
+
+// === impl Batch ===
+
+impl Batch {
+    fn read(output: String) -> Self {
+        let answers = output.lines().filter_map(|line| serde_json::from_str::<Answer>(line).ok());
+        Self { answers: answers.map(|answer| (answer.case.clone(), answer)).collect(), output }
+    }
+}
