@@ -3,6 +3,7 @@
 use super::kernel::{self, Errno, call_named};
 use super::machine::Stop;
 use belljar_promises::attempt::Supply;
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::thread;
 
@@ -35,23 +36,27 @@ fn processes(most: u32) -> Result<i64, Stop> {
             Err(errno) => break Some(errno),
         }
     };
-    drop(ending);
+    // One after the other: thousands that wake at once would be felt by everybody on the machine.
     for child in &children {
+        let pid = i64::from(*child).cast_unsigned();
+        let _ = call_named(libc::SYS_kill, [pid, libc::SIGKILL as u64, 0, 0, 0, 0]);
         let _ = kernel::wait_for(*child);
     }
+    drop(ending);
     outcome(children.len(), stopped)
 }
 
+/// Threads that wait for a byte each.
 fn threads(most: u32) -> Result<i64, Stop> {
     const STACK_BYTES: usize = 16 << 10;
+    let (waiting, mut waking) = std::io::pipe().map_err(|error| Stop::Said(error.to_string()))?;
+    let waiting = Arc::new(waiting);
     let mut started = Vec::new();
     let mut stopped = None;
-    let (wait, open) = std::io::pipe().map_err(|error| Stop::Said(error.to_string()))?;
-    let wait = Arc::new(wait);
     for _ in 0..most {
-        let wait = Arc::clone(&wait);
+        let waiting = Arc::clone(&waiting);
         let thread = thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
-            let _ = std::io::copy(&mut &*wait, &mut std::io::sink());
+            let _ = (&*waiting).read_exact(&mut [0]);
         });
         match thread {
             Ok(thread) => started.push(thread),
@@ -61,9 +66,9 @@ fn threads(most: u32) -> Result<i64, Stop> {
             }
         }
     }
-    drop(open);
     let count = started.len();
     for thread in started {
+        let _ = waking.write_all(&[0]);
         let _ = thread.join();
     }
     outcome(count, stopped)

@@ -1,6 +1,6 @@
 //! What is seen on the host: processes, mounts, files, messages.
 
-use rustix::process::{Pid, Signal, getpgrp, kill_process, kill_process_group};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs;
 
 /// Directories of the host in which a name made inside would turn up.
@@ -37,16 +37,18 @@ pub(crate) fn traces_of(mark: &str) -> Vec<String> {
     traces
 }
 
-/// The processes among whose arguments there is a text. A process knows itself by its memory, so a text that no other
-/// has makes them ours.
+/// The processes among whose arguments there is a text. One that no other process has makes them ours.
 pub(crate) fn processes(mark: &str) -> Vec<Pid> {
     let listed = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
-    let pids = listed.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let is_marked = |pid: &i32| {
-        fs::read(format!("/proc/{pid}/cmdline"))
+    let pids = listed.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
+    processes_among(pids, mark).collect()
+}
+
+fn processes_among(pids: impl IntoIterator<Item = Pid>, mark: &str) -> impl Iterator<Item = Pid> {
+    pids.into_iter().filter(move |pid| {
+        fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero()))
             .is_ok_and(|line| String::from_utf8_lossy(&line).contains(mark))
-    };
-    pids.filter(is_marked).filter_map(Pid::from_raw).collect()
+    })
 }
 
 /// Whether there is any, also if each is gone soon and another one comes.
@@ -63,22 +65,20 @@ pub(crate) fn names_of(pids: &[Pid]) -> Vec<String> {
 
 /// Ends every process that carries the mark of a control, also one that is always another.
 pub(crate) fn end_all(mark: &str) {
+    const LOOKS: usize = 4;
     let mut quiet = 0;
-    while quiet < 3 {
+    while quiet < LOOKS {
         let found = processes(mark);
         quiet = if found.is_empty() { quiet + 1 } else { 0 };
-        for pid in found {
-            // It leads a group, or was made by one that did; nobody else is in that.
-            if let Some(group) = group_of(pid).filter(|group| *group != getpgrp()) {
-                let _ = kill_process_group(group, Signal::KILL);
-            }
-            let _ = kill_process(pid, Signal::KILL);
-        }
+        found.into_iter().for_each(|pid| end(pid, mark));
     }
 }
 
-fn group_of(pid: Pid) -> Option<Pid> {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    let fields = stat.rsplit_once(')')?.1;
-    Pid::from_raw(fields.split_whitespace().nth(2)?.parse().ok()?)
+/// Ends that very process, not one that got its number since.
+fn end(pid: Pid, mark: &str) {
+    let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+    // Whoever is held has the mark if the number still means somebody who has.
+    if processes_among([pid], mark).next().is_some() {
+        let _ = pidfd_send_signal(held, Signal::KILL);
+    }
 }

@@ -5,7 +5,7 @@ use crate::holding::Holding;
 use crate::scene::Scene;
 use crate::tally::{Tally, Verdict};
 use crate::way::{Batch, Place, Way};
-use belljar_promises::attempt::Answer;
+use belljar_promises::attempt::{Answer, Step};
 use belljar_testkit::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -66,7 +66,9 @@ fn judge_way(scene: &mut Scene<'_>, way: Way, cases: &[Cases], (controls, tally)
     let place = format!("{way:?} {:?}", scene.world.user());
     for case in &cases {
         let answer = batch.answers.get(&case.name());
-        if let (Some(answer), Inside::Fails(_)) = (answer, case.inside) {
+        if let (Some(answer), Inside::Fails(_), Some(Step::Call(_))) =
+            (answer, case.inside, case.steps.last())
+        {
             tally.took(case, answer.ms);
         }
         let verdict = judge(scene, case, answer, &inner, controls);
