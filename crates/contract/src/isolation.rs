@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// The effective isolation of one sandbox, as the host measured it when it built the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -13,6 +14,41 @@ pub struct Isolation {
     pub layers: Vec<Layer>,
 }
 
+/// The layers that a policy doesn't do without (`required: [...]`).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<String>", into = "Vec<String>")]
+pub struct Required(BTreeSet<String>);
+
+/// A layer that no backend knows.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no layer is named `{name}`; there are {}", LAYERS.join(", "))]
+pub struct UnknownLayer {
+    /// The name.
+    pub name: String,
+}
+
+/// Every layer that a backend may report, by name. A backend that doesn't have one reports it as not in force.
+pub const LAYERS: [&str; 18] = [
+    "user_namespace",
+    "mount_namespace",
+    "pid_namespace",
+    "network_namespace",
+    "ipc_namespace",
+    "uts_namespace",
+    "cgroup_namespace",
+    "host_user",
+    "capabilities",
+    "no_new_privs",
+    "seccomp",
+    "landlock",
+    "resource_limits",
+    "memory_limit",
+    "process_limit",
+    "cpu_limit",
+    "workspace_limit",
+    "scratch_limit",
+];
+
 /// One layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -23,4 +59,55 @@ pub struct Layer {
     pub in_force: bool,
     /// What it does here, or why it is missing.
     pub detail: String,
+}
+
+// === impl Isolation ===
+
+impl Isolation {
+    /// The layers of `required` that are not in force, each with the reason.
+    pub fn missing(&self, required: &Required) -> Vec<Layer> {
+        let reported = |name: &String| self.layers.iter().find(|layer| layer.name == *name);
+        let unknown = |name: &String| Layer {
+            name: name.clone(),
+            in_force: false,
+            detail: format!("the {} backend has no such layer", self.backend),
+        };
+        let layers = required.0.iter().map(|name| reported(name).cloned().unwrap_or_else(|| unknown(name)));
+        layers.filter(|layer| !layer.in_force).collect()
+    }
+}
+
+// === impl Required ===
+
+impl Required {
+    /// Takes the names of layers.
+    ///
+    /// # Errors
+    /// [`UnknownLayer`] for the first name that is none: a layer that is asked for by mistake would never be missed.
+    pub fn parse(names: impl IntoIterator<Item = String>) -> Result<Self, UnknownLayer> {
+        let known = |name: String| match LAYERS.contains(&name.as_str()) {
+            true => Ok(name),
+            false => Err(UnknownLayer { name }),
+        };
+        names.into_iter().map(known).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+}
+
+impl TryFrom<Vec<String>> for Required {
+    type Error = UnknownLayer;
+
+    fn try_from(names: Vec<String>) -> Result<Self, UnknownLayer> {
+        Self::parse(names)
+    }
+}
+
+impl From<Required> for Vec<String> {
+    fn from(required: Required) -> Self {
+        required.0.into_iter().collect()
+    }
 }

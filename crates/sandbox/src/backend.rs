@@ -10,12 +10,13 @@
 //! Everything is blocking and may be called from any thread; a program that wants to wait for many things at once
 //! waits on their descriptors.
 
+use crate::limits::{Limit, Limits};
 use crate::run::WorkspaceChoice;
 use crate::spec::{Lent, Program};
 use belljar_confine::plan::Stdio;
 use belljar_confine::sealed::Ending;
 use belljar_contract::id::RunId;
-use belljar_contract::isolation::Isolation;
+use belljar_contract::isolation::{Isolation, Layer, Required};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -82,6 +83,9 @@ pub trait Sandbox: Debug + Send + Sync {
     /// [`BackendError`] when it can't be asked.
     fn stats(&self) -> Result<Stats, BackendError>;
 
+    /// The limit that has ended it, if one has. Can be asked when everything in it is gone, too.
+    fn ended_by(&self) -> Option<Limit>;
+
     /// Stops everything in it where it is.
     ///
     /// # Errors
@@ -143,6 +147,10 @@ pub struct Wanted {
     pub lent: Vec<Lent>,
     /// Variables for every program in it.
     pub env: BTreeMap<String, String>,
+    /// What it may use.
+    pub limits: Limits,
+    /// The layers without which there shall be no sandbox.
+    pub required: Required,
 }
 
 /// How large a terminal is.
@@ -179,6 +187,14 @@ pub enum BackendError {
     /// A sandbox can't be made.
     #[error("can't make a sandbox")]
     Create(#[source] Box<dyn Error + Send + Sync>),
+    /// A layer that was asked for can't be had. There is no sandbox then.
+    #[error("the {backend} backend can't give {}", in_words(.missing))]
+    Weaker {
+        /// The backend's name.
+        backend: &'static str,
+        /// The layers that are missing, each with the reason.
+        missing: Vec<Layer>,
+    },
     /// A program can't be run.
     #[error("can't run {program}")]
     NotStarted {
@@ -206,6 +222,11 @@ pub enum BackendError {
     /// What a sandbox left can't be cleared away.
     #[error("can't clear away what a sandbox left")]
     Clear(#[source] Box<dyn Error + Send + Sync>),
+}
+
+fn in_words(missing: &[Layer]) -> String {
+    let words: Vec<_> = missing.iter().map(|layer| format!("{} ({})", layer.name, layer.detail)).collect();
+    words.join(", ")
 }
 
 /// An error with what caused it, in one line.

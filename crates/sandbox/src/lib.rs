@@ -10,6 +10,7 @@ pub mod backend;
 pub mod canary;
 pub mod directory;
 pub mod host;
+pub mod limits;
 pub mod native;
 pub mod run;
 pub mod session;

@@ -6,7 +6,9 @@ use crate::lending::{SandboxArguments, parse_duration};
 use crate::terminal::{self, Relay};
 use crate::{state, summary};
 use belljar_confine::plan::Stdio;
+use belljar_contract::isolation::Required;
 use belljar_sandbox::backend::{Wanted, with_causes};
+use belljar_sandbox::limits::Limits;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session::{self, Client, Description, Keeping, Session, SessionError, Streams};
 use belljar_sandbox::spec::Lent;
@@ -102,6 +104,8 @@ struct Order {
     workspace: WorkspaceChoice,
     lent: Vec<Lent>,
     env: BTreeMap<String, String>,
+    limits: Limits,
+    required: Required,
     session: Session,
 }
 
@@ -157,6 +161,8 @@ fn create(arguments: &CreateArguments) -> Result<ExitCode, CliError> {
         workspace,
         lent: arguments.sandbox.lent()?,
         env: arguments.sandbox.env(),
+        limits: Limits::default(),
+        required: Required::default(),
     };
     let mut keeper = std::process::Command::new(OWN_PROGRAM);
     keeper.arg0(session::KEEPER).current_dir("/").env_clear();
@@ -208,8 +214,9 @@ pub(crate) fn keep() -> ExitCode {
 fn take_order() -> std::io::Result<Keeping> {
     let mut order = Vec::new();
     std::io::stdin().read_to_end(&mut order)?;
-    let Order { state, workspace, lent, env, session } = serde_json::from_slice(&order)?;
-    Ok(Keeping { state: State::at(state), wanted: Wanted { workspace, lent, env }, session })
+    let Order { state, workspace, lent, env, limits, required, session } = serde_json::from_slice(&order)?;
+    let wanted = Wanted { workspace, lent, env, limits, required };
+    Ok(Keeping { state: State::at(state), wanted, session })
 }
 
 /// The one word; then standard output is closed, for whoever waits to go on.

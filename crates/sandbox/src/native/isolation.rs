@@ -43,8 +43,8 @@ pub(super) fn report(plan: &Plan, chosen: &Chosen, landlock_abi: u32) -> Isolati
         abi => layer("landlock", true, format!("ABI {abi}: writes in {}", plan.writable.join(", "))),
     });
     layers.push(unprivileged(chosen));
-    layers.push(layer("disk_limit", false, "only what is in memory is limited".to_owned()));
     layers.push(layer("memory_limit", false, "no control group is used yet".to_owned()));
+    layers.push(layer("workspace_limit", false, "only what is in memory is limited".to_owned()));
     Isolation { backend: "native".to_owned(), layers }
 }
 

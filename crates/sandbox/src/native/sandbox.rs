@@ -4,6 +4,7 @@ use super::execution::NativeExecution;
 use super::{command, files};
 use crate::backend::{BackendError, Execution, Sandbox, Stats};
 use crate::directory::Directory;
+use crate::limits::Limit;
 use crate::spec::{Program, SandboxSpec};
 use crate::state::RunFolder;
 use belljar_confine::execution::{ExecutionError, Resident};
@@ -67,6 +68,10 @@ impl Sandbox for NativeSandbox {
     fn stats(&self) -> Result<Stats, BackendError> {
         let load = self.resident.load().map_err(reach)?;
         Ok(Stats { processes: load.processes, memory_bytes: load.resident_bytes, cpu: load.cpu })
+    }
+
+    fn ended_by(&self) -> Option<Limit> {
+        None
     }
 
     fn pause(&self) -> Result<(), BackendError> {

@@ -3,7 +3,9 @@
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::Stdio;
 use belljar_confine::sealed::Outcome;
+use belljar_contract::isolation::Required;
 use belljar_sandbox::backend::{Backend, Execution, Sandbox, Wanted};
+use belljar_sandbox::limits::Limits;
 use belljar_sandbox::native::NativeBackend;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Program;
@@ -52,7 +54,9 @@ impl House {
 
     pub(crate) fn sandbox_on(&self, workspace: WorkspaceChoice) -> Box<dyn Sandbox> {
         let env = BTreeMap::from([("GIVEN".to_owned(), "a value".to_owned())]);
-        self.backend.create(Wanted { workspace, lent: Vec::new(), env }).unwrap()
+        let limits = Limits::default();
+        let required = Required::default();
+        self.backend.create(Wanted { workspace, lent: Vec::new(), env, limits, required }).unwrap()
     }
 }
 

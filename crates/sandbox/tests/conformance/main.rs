@@ -16,17 +16,24 @@ use std::sync::Arc;
 /// One thing that a backend must do.
 type Case = (&'static str, fn(&House));
 
+/// A backend's name, and how to come by one.
+type Maker = (&'static str, fn(&Arc<Launcher>) -> House);
+
+const BACKENDS: [Maker; 1] = [("native", House::native)];
+
 fn main() -> std::process::ExitCode {
     // Before the first thread.
     let launcher = Arc::new(Launcher::start().unwrap());
     let cases = [execution::CASES, files::CASES, lifetime::CASES].concat();
     let mut trials = Vec::new();
-    for (name, case) in cases {
-        let launcher = Arc::clone(&launcher);
-        trials.push(Trial::test(format!("native::{name}"), move || {
-            case(&House::native(&launcher));
-            Ok(())
-        }));
+    for (backend, house) in BACKENDS {
+        for (name, case) in &cases {
+            let (launcher, case) = (Arc::clone(&launcher), *case);
+            trials.push(Trial::test(format!("{backend}::{name}"), move || {
+                case(&house(&launcher));
+                Ok(())
+            }));
+        }
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
