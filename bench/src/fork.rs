@@ -4,11 +4,12 @@ use crate::Programs;
 use crate::contest::{Contestant, hold, judge};
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::Stdio;
-use belljar_sandbox::native::start_through;
-use belljar_sandbox::spec::{Program, SandboxSpec, Workspace};
+use belljar_sandbox::limits::Limits;
+use belljar_sandbox::native::{HostUser, start_through};
+use belljar_sandbox::spec::{Program, SandboxSpec};
+use belljar_sandbox::state::State;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 
 const TURNS: usize = 60;
 const GIGABYTE: usize = 1 << 30;
@@ -43,17 +44,13 @@ fn fill(ballast: &RefCell<Vec<u8>>) {
 }
 
 fn launch(launcher: &Launcher) {
-    let spec = SandboxSpec {
-        workspace: Workspace::Empty,
-        job: None,
-        lent: Vec::new(),
-        unlisted_scratch: None,
-        env: BTreeMap::new(),
-    };
+    let state = State::at(std::env::temp_dir().join("belljar-bench"));
+    let limits = Limits { memory_bytes: None, ..Limits::default() };
+    let spec = SandboxSpec { limits, ..SandboxSpec::new(State::new_id(), HostUser::choose()) };
     let program = Program { argv: vec!["/bin/true".into()], directory: "/".to_owned() };
     let null = || openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).expect("/dev/null");
     let stdio = Stdio::Descriptors([null(), null(), null()]);
-    let mut running = start_through(launcher, &spec, &program, stdio).expect("a sandbox");
+    let mut running = start_through(launcher, &spec, &state, &program, stdio).expect("a sandbox");
     let ending = running.launched.sealed.wait().expect("an ending");
     assert_eq!(ending.outcome.exit_code(), 0);
 }

@@ -1,7 +1,10 @@
 //! The arguments that say what a sandbox is lent; the same for `run` and `exec`.
 
 use crate::error::CliError;
+use crate::limits::LimitArguments;
 use belljar_confine::plan::HostPath;
+use belljar_contract::isolation::Required;
+use belljar_sandbox::limits::Limits;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Lent;
 use std::collections::BTreeMap;
@@ -26,6 +29,8 @@ pub(crate) struct SandboxArguments {
     /// Kill everything in the sandbox after this long, such as 90, 90s, 5m, 1h
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     timeout: Option<Duration>,
+    #[command(flatten)]
+    limits: LimitArguments,
 }
 
 // === impl SandboxArguments ===
@@ -50,7 +55,17 @@ impl SandboxArguments {
         self.env.iter().cloned().collect()
     }
 
-    /// The limit.
+    /// What it may use.
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits.limits(self.workspace.is_some())
+    }
+
+    /// The layers without which there shall be no sandbox.
+    pub(crate) fn required(&self) -> Result<Required, CliError> {
+        self.limits.required()
+    }
+
+    /// How long it may last.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         self.timeout
     }

@@ -6,6 +6,7 @@
 mod command;
 mod error;
 mod lending;
+mod limits;
 mod progress;
 mod state;
 mod summary;

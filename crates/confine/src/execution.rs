@@ -13,7 +13,7 @@
 use crate::kernel::Usage;
 use crate::message;
 use crate::plan::{Command, Program, Stdio, wire};
-use crate::sealed::{Ending, Outcome, Sealed, timespec};
+use crate::sealed::{Ending, Handle, Outcome, Sealed, timespec};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -185,9 +185,17 @@ impl Resident {
         self.sealed.wait_until_gone();
     }
 
-    /// The sandbox.
-    pub fn sealed(&self) -> &Sealed {
-        &self.sealed
+    /// A second way to look after it.
+    ///
+    /// # Errors
+    /// The kernel's, when there is no descriptor left.
+    pub fn handle(&self) -> Result<Handle, Errno> {
+        self.sealed.handle()
+    }
+
+    /// Whether PID 1 has ended it because its memory was used up.
+    pub fn has_run_out_of_memory(&self) -> bool {
+        self.sealed.has_run_out_of_memory()
     }
 }
 

@@ -4,6 +4,7 @@
 //! kernel kills every process of its PID namespace; when the host ends, the kernel kills it.
 
 mod connector;
+mod memory;
 mod payload;
 mod streams;
 mod watch;
@@ -14,7 +15,10 @@ use crate::plan::{Entry, Plan};
 use crate::report::Report;
 use crate::seccomp;
 use crate::stage::Stage;
-use crate::walls::{About, Fault, devices, identity, landlock, privileges, root, sources, worker::Worker};
+use crate::walls::{
+    About, Fault, devices, group, identity, landlock, privileges, root, sources, worker::Worker,
+};
+use memory::Memory;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -80,6 +84,8 @@ pub(crate) fn now_in_nanoseconds() -> u64 {
 fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fault> {
     let plan = birth.plan;
     let mut worker = Worker::begin()?;
+    // Takes its time, as making a network does.
+    group::enter(plan.group.as_ref())?;
     kernel::wipe_arguments_and_environment(c"belljar-init");
     rustix::thread::set_name(c"belljar-init").about("name")?;
     identity::take(plan.identity)?;
@@ -119,7 +125,8 @@ fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fa
     // No program starts before the last wall stands, and nothing but PID 1 is there when it does.
     worker.take().map_or(Ok(()), Worker::finish)?;
     progress.pass(Stage::Exec);
-    let mut watch = Watch::begin(birth.control, own_devices(plan)?, hidden)?;
+    let memory = Memory::watch(plan)?;
+    let mut watch = Watch::begin(birth.control, own_devices(plan)?, hidden, memory)?;
     let terminal = streams.as_mut().and_then(|streams| streams.host_end.take());
     if let (Some(program), Some(streams)) = (&plan.program, streams) {
         watch.start_program(&program.command, streams)?;

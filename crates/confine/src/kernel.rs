@@ -60,13 +60,24 @@ pub(crate) fn exit_now(code: i32) -> ! {
 
 /// Gives all signals their default action and unblocks them.
 pub(crate) fn reset_signals() {
-    // SAFETY: plain calls with valid arguments; SIG_DFL is no function of ours, and an all-zero set is empty.
+    /// The kernel's `struct sigaction`, not the library's, which keeps two signals to itself.
+    #[repr(C)]
+    struct Action {
+        handler: usize,
+        flags: libc::c_ulong,
+        restorer: usize,
+        mask: u64,
+    }
+    const LAST: libc::c_int = 64;
+    let default = Action { handler: libc::SIG_DFL, flags: 0, restorer: 0, mask: 0 };
+    // SAFETY: plain calls with valid arguments; SIG_DFL is no function of ours, and an all-zero set is empty. The two
+    // signals for which it fails have their default action always.
     unsafe {
         let none: libc::sigset_t = std::mem::zeroed();
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
-        for signal in [libc::SIGPIPE, libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGCHLD]
-        {
-            libc::signal(signal, libc::SIG_DFL);
+        for signal in 1..=LAST {
+            let (action, nothing) = (&raw const default, std::ptr::null_mut::<Action>());
+            libc::syscall(libc::SYS_rt_sigaction, signal, action, nothing, size_of::<u64>());
         }
     }
 }

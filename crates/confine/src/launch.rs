@@ -1,6 +1,7 @@
 //! From a plan to a running sandbox.
 
 use crate::as_user::AsUser;
+use crate::group::Entrance;
 use crate::init::{self, Birth, now_in_nanoseconds};
 use crate::kernel::{self, Cloned};
 use crate::message;
@@ -70,13 +71,10 @@ pub enum LaunchError {
     },
 }
 
-/// All but the network namespace, which is made meanwhile ([`crate::walls::worker`]).
-const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
-    | libc::CLONE_NEWNS
-    | libc::CLONE_NEWPID
-    | libc::CLONE_NEWIPC
-    | libc::CLONE_NEWUTS
-    | libc::CLONE_NEWCGROUP;
+/// All but two: the network namespace is made meanwhile ([`crate::walls::worker`]), and that of control groups when PID 1
+/// is in its group ([`crate::walls::group`]).
+const NAMESPACES: libc::c_int =
+    libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
 
 /// Launches a sandbox from this very process.
 ///
@@ -92,9 +90,10 @@ pub fn launch(plan: &Plan) -> Result<Launched, LaunchError> {
     // For the moment of cloning, this thread is the user that the sandbox shall be: the user namespace is then owned by
     // that user and may be mapped to it from inside, without a privileged process having to write the maps.
     let (uid, gid) = (plan.identity.host_uid, plan.identity.host_gid);
+    let group = plan.group.as_ref().and_then(Entrance::birthplace);
     let became = AsUser::become_user(uid, gid).map_err(|source| LaunchError::Clone { source })?;
     // SAFETY: this is the only thread, as counted above.
-    let cloned = unsafe { kernel::clone_into(NAMESPACES) };
+    let cloned = unsafe { kernel::clone_into(NAMESPACES, group) };
     let (pid, pidfd) = match cloned {
         Ok(Cloned::Child) => {
             init::run(&Birth { plan, control: theirs.as_fd() });

@@ -64,7 +64,7 @@ impl Launcher {
         }
         let (ours, theirs) = message::pair().map_err(control)?;
         // SAFETY: this is the only thread, as counted above.
-        match unsafe { kernel::clone_into(0) }.map_err(|source| LaunchError::Clone { source })? {
+        match unsafe { kernel::clone_into(0, None) }.map_err(|source| LaunchError::Clone { source })? {
             Cloned::Child => {
                 drop(ours);
                 serve(&theirs)

@@ -79,7 +79,7 @@ pub(crate) fn user_namespace(maps: Maps) -> Result<OwnedFd, Errno> {
     }
     let parent = rustix::process::getpid();
     // SAFETY: this is the only thread, as counted above.
-    let (pid, pidfd) = match unsafe { kernel::clone_into(libc::CLONE_NEWUSER) }? {
+    let (pid, pidfd) = match unsafe { kernel::clone_into(libc::CLONE_NEWUSER, None) }? {
         Cloned::Child => wait_to_be_killed(parent),
         Cloned::Parent { pid, pidfd } => (pid, pidfd),
     };

@@ -5,6 +5,7 @@
 
 pub(crate) mod wire;
 
+use crate::group::Entrance;
 use crate::seccomp::policy::Audience;
 use rustix::fd::{AsFd, OwnedFd};
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,11 @@ pub struct Plan {
     pub hostname: String,
     /// Resource limits of every process.
     pub limits: Limits,
+    /// The control group that everything in it is part of.
+    pub group: Option<Entrance>,
+    /// Memory that its processes may hold together, where no control group limits it: PID 1 looks now and then, and ends
+    /// everything when there is more.
+    pub watched_memory_bytes: Option<u64>,
     /// Which system calls may be made.
     pub audience: Audience,
     /// Whether `/proc/self/mountinfo` is kept from telling what is bound from where: it then tells of no mount at all.

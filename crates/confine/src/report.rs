@@ -27,6 +27,8 @@ pub(crate) enum Report {
         status: i32,
         usage: Usage,
     },
+    /// Memory has run out, and everything in the sandbox was killed for it.
+    OutOfMemory { usage: Usage },
 }
 
 /// A subject longer than this is cut.
@@ -35,6 +37,7 @@ const LONGEST_SUBJECT: usize = 2048;
 const FAILED: u8 = 1;
 const STARTED: u8 = 2;
 const ENDED: u8 = 3;
+const OUT_OF_MEMORY: u8 = 4;
 
 // === impl Report ===
 
@@ -59,8 +62,12 @@ impl Report {
             Self::Ended { status, usage } => {
                 let mut bytes = vec![ENDED];
                 bytes.extend(status.to_le_bytes());
-                bytes.extend(u64::try_from(usage.cpu.as_micros()).unwrap_or(u64::MAX).to_le_bytes());
-                bytes.extend(usage.max_rss_bytes.to_le_bytes());
+                put_usage(&mut bytes, usage);
+                bytes
+            }
+            Self::OutOfMemory { usage } => {
+                let mut bytes = vec![OUT_OF_MEMORY];
+                put_usage(&mut bytes, usage);
                 bytes
             }
         }
@@ -87,13 +94,22 @@ impl Report {
             }
             ENDED => {
                 let status = i32::from_le_bytes(take(&mut rest)?);
-                let cpu = Duration::from_micros(u64::from_le_bytes(take(&mut rest)?));
-                let max_rss_bytes = u64::from_le_bytes(take(&mut rest)?);
-                Some(Self::Ended { status, usage: Usage { cpu, max_rss_bytes } })
+                Some(Self::Ended { status, usage: take_usage(&mut rest)? })
             }
+            OUT_OF_MEMORY => Some(Self::OutOfMemory { usage: take_usage(&mut rest)? }),
             _ => None,
         }
     }
+}
+
+fn put_usage(bytes: &mut Vec<u8>, usage: &Usage) {
+    bytes.extend(u64::try_from(usage.cpu.as_micros()).unwrap_or(u64::MAX).to_le_bytes());
+    bytes.extend(usage.max_rss_bytes.to_le_bytes());
+}
+
+fn take_usage(bytes: &mut &[u8]) -> Option<Usage> {
+    let cpu = Duration::from_micros(u64::from_le_bytes(take(bytes)?));
+    Some(Usage { cpu, max_rss_bytes: u64::from_le_bytes(take(bytes)?) })
 }
 
 fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
@@ -112,6 +128,7 @@ mod tests {
             Report::Failed { stage: Stage::Root, errno: Errno::NOENT, subject: "usr".to_owned() },
             Report::Started { marks: vec![(Stage::Clone, 1), (Stage::Exec, u64::MAX)], landlock_abi: 7 },
             Report::Ended { status: 9, usage: Usage { cpu: Duration::from_micros(5), max_rss_bytes: 6 } },
+            Report::OutOfMemory { usage: Usage { cpu: Duration::from_micros(7), max_rss_bytes: 8 } },
         ];
         for report in reports {
             assert_eq!(Report::decode(&report.encode()), Some(report));

@@ -6,6 +6,7 @@ use crate::report::Report;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,13 @@ pub struct Sealed {
     is_child: bool,
     ended: Option<Ending>,
     collected: bool,
+}
+
+/// Who a sandbox's PID 1 is on the host, for whoever looks after it besides its owner.
+#[derive(Debug)]
+pub struct Handle {
+    pid: i32,
+    pidfd: OwnedFd,
 }
 
 /// How a sandbox ended.
@@ -37,8 +45,10 @@ pub enum Outcome {
     Exited(i32),
     /// By this signal.
     Signaled(i32),
-    /// With the whole sandbox, which was killed from outside, by its host or by the kernel for want of memory.
+    /// With the whole sandbox, which was killed from outside, by its host or by the kernel.
     Killed,
+    /// With the whole sandbox, whose memory was used up.
+    OutOfMemory,
 }
 
 // === impl Sealed ===
@@ -73,6 +83,14 @@ impl Sealed {
 
     pub(crate) fn control(&self) -> BorrowedFd<'_> {
         self.control.as_fd()
+    }
+
+    /// A second way to look after it.
+    ///
+    /// # Errors
+    /// The kernel's, when there is no descriptor left.
+    pub fn handle(&self) -> Result<Handle, Errno> {
+        Ok(Handle { pid: self.pid, pidfd: rustix::io::fcntl_dupfd_cloexec(&self.pidfd, 3)? })
     }
 
     /// Becomes readable when the sandbox has ended.
@@ -115,6 +133,14 @@ impl Sealed {
         }
     }
 
+    /// Whether PID 1 has said so, and nobody has heard it yet.
+    pub(crate) fn has_run_out_of_memory(&self) -> bool {
+        let mut word = [0; 64];
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let said = recv(&self.control, &mut word, flags).ok().and_then(|(length, _)| word.get(..length));
+        matches!(said.and_then(Report::decode), Some(Report::OutOfMemory { .. }))
+    }
+
     /// Waits until nothing of it is left.
     pub(crate) fn wait_until_gone(mut self) {
         let _ = self.collect();
@@ -125,6 +151,7 @@ impl Sealed {
     fn last_word(&mut self) -> Result<Ending, Errno> {
         match receive(self)? {
             (Some(Report::Ended { status, usage }), _) => Ok(Ending { outcome: Outcome::of(status), usage }),
+            (Some(Report::OutOfMemory { usage }), _) => Ok(Ending { outcome: Outcome::OutOfMemory, usage }),
             _ => {
                 self.collect()?;
                 Ok(Ending { outcome: Outcome::Killed, usage: Usage::default() })
@@ -161,6 +188,27 @@ impl Drop for Sealed {
     }
 }
 
+// === impl Handle ===
+
+impl Handle {
+    /// Its PID 1 as the host sees it. Somebody else's number once [`Self::has_ended`].
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Whether nothing in it runs any more.
+    pub fn has_ended(&self) -> bool {
+        let mut gone = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut gone, Some(&now)).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Kills everything in it at once. Harmless when it has ended.
+    pub fn kill(&self) {
+        let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+    }
+}
+
 // === impl Outcome ===
 
 impl Outcome {
@@ -176,7 +224,7 @@ impl Outcome {
         match self {
             Self::Exited(code) => (code & 0xff) as u8,
             Self::Signaled(signal) => 128_u8.saturating_add((signal & 0x7f) as u8),
-            Self::Killed => 137,
+            Self::Killed | Self::OutOfMemory => 137,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The walls of a sandbox, one a file, put up by [`crate::init`] from inside the new namespaces.
 
 pub(crate) mod devices;
+pub(crate) mod group;
 pub(crate) mod identity;
 pub(crate) mod landlock;
 pub(crate) mod privileges;

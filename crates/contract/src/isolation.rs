@@ -45,7 +45,7 @@ pub const LAYERS: [&str; 18] = [
     "memory_limit",
     "process_limit",
     "cpu_limit",
-    "workspace_limit",
+    "disk_limit",
     "scratch_limit",
 ];
 

@@ -11,6 +11,7 @@ pub mod id;
 pub mod isolation;
 pub mod job;
 pub mod json;
+pub mod limit;
 pub mod path;
 pub mod problem;
 pub mod result;

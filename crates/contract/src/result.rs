@@ -9,6 +9,7 @@ use crate::failure::FailureCode;
 use crate::isolation::Isolation;
 use crate::job::step::StepType;
 use crate::job::{InvalidJob, Job};
+use crate::limit::Limit;
 use crate::problem::Problem;
 use crate::version::ProtocolVersion;
 use jiff::Timestamp;
@@ -36,6 +37,9 @@ pub struct JobResult {
     pub failure_code: Option<FailureCode>,
     /// The same for a person; null on success.
     pub failure_message: Option<String>,
+    /// The limit of the sandbox that ended the job, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exceeded_limit: Option<Limit>,
     /// Every mistake in a job that was refused as malformed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
@@ -214,6 +218,7 @@ impl JobResult {
             artifacts: Vec::new(),
             failure_code: None,
             failure_message: None,
+            exceeded_limit: None,
             problems: Vec::new(),
             started_at: at,
             finished_at: at,

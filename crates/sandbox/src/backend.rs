@@ -224,7 +224,7 @@ pub enum BackendError {
     Clear(#[source] Box<dyn Error + Send + Sync>),
 }
 
-fn in_words(missing: &[Layer]) -> String {
+pub(crate) fn in_words(missing: &[Layer]) -> String {
     let words: Vec<_> = missing.iter().map(|layer| format!("{} ({})", layer.name, layer.detail)).collect();
     words.join(", ")
 }

@@ -6,8 +6,9 @@
 
 mod attempts;
 
-use crate::native::{self, StartError};
-use crate::spec::{Lent, Program, SandboxSpec, Workspace};
+use crate::native::{self, HostUser, StartError};
+use crate::spec::{Lent, Program, SandboxSpec};
+use crate::state::State;
 use attempts::{ATTEMPTS, Targets};
 use belljar_confine::plan::{HostPath, HostPathError, Stdio};
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -89,11 +90,11 @@ struct Bait {
 ///
 /// # Errors
 /// [`CanaryError`] when it can't be let out; what it found otherwise, good or bad, is in the answer.
-pub fn let_out(program: &Path, folder: &Path) -> Result<Vec<Finding>, CanaryError> {
+pub fn let_out(program: &Path, folder: &Path, state: &State) -> Result<Vec<Finding>, CanaryError> {
     let bait = Bait::lay(folder).map_err(|source| CanaryError::Bait { source })?;
     let outside = attempts::all(&bait.targets);
     let (seen_tcp, seen_abstract) = (bait.count_tcp(), bait.count_abstract());
-    let inside = answers_from_inside(program, &bait.targets)?;
+    let inside = answers_from_inside(program, &bait.targets, state)?;
     let reached = [("tcp", bait.count_tcp() > 0), ("abstract_socket", bait.count_abstract() > 0)];
     let seen = [("tcp", seen_tcp > 0), ("abstract_socket", seen_abstract > 0)];
     Ok(ATTEMPTS
@@ -128,14 +129,12 @@ pub fn main_inside(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> E
     }
 }
 
-fn answers_from_inside(program: &Path, targets: &Targets) -> Result<Answers, CanaryError> {
+fn answers_from_inside(program: &Path, targets: &Targets, state: &State) -> Result<Answers, CanaryError> {
     let bait = |source| CanaryError::Bait { source };
     let spec = SandboxSpec {
-        workspace: Workspace::Empty,
-        job: None,
         lent: vec![Lent { path: HostPath::resolve(program)?, inside: PROGRAM_INSIDE.to_owned() }],
         unlisted_scratch: Some(UNLISTED_SCRATCH.to_owned()),
-        env: BTreeMap::new(),
+        ..SandboxSpec::new(State::new_id(), HostUser::choose())
     };
     let targets = targets.as_seen_inside();
     let targets = serde_json::to_string(&targets).map_err(|_| CanaryError::Answer)?;
@@ -148,7 +147,7 @@ fn answers_from_inside(program: &Path, targets: &Targets) -> Result<Answers, Can
     let null = |flags| openat(CWD, "/dev/null", flags | OFlags::CLOEXEC, Mode::empty());
     let input = null(OFlags::RDONLY).map_err(|errno| bait(errno.into()))?;
     let errors = null(OFlags::WRONLY).map_err(|errno| bait(errno.into()))?;
-    let mut running = native::start(&spec, &program, Stdio::Descriptors([input, output, errors]))?;
+    let mut running = native::start(&spec, state, &program, Stdio::Descriptors([input, output, errors]))?;
     let mut text = Vec::new();
     let most = 1 << 20;
     File::from(answers).take(most).read_to_end(&mut text).map_err(bait)?;

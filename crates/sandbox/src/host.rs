@@ -143,7 +143,7 @@ fn control_groups() -> Feature {
 
 fn identity() -> Feature {
     let root = rustix::process::geteuid().is_root();
-    let owner = crate::native::owner();
+    let owner = crate::native::HostUser::choose().identity();
     Feature {
         name: "host_user",
         state: if owner.host_uid == 0 { Presence::Absent } else { Presence::Have },

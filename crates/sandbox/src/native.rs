@@ -4,28 +4,42 @@ mod backend;
 mod environment;
 mod execution;
 mod files;
+pub(crate) mod groups;
 mod identity;
 mod isolation;
 mod sandbox;
 mod view;
+mod warden;
 
 pub use backend::NativeBackend;
+pub use identity::HostUser;
 
+use crate::backend::in_words;
+use crate::directory::DirectoryError;
+use crate::limits::{Limit, Limits};
 use crate::spec::{Program, SandboxSpec, Workspace};
+use crate::state::State;
+use belljar_confine::group::{Group, GroupError};
 use belljar_confine::launch::{LaunchError, Launched, launch};
 use belljar_confine::launcher::Launcher;
 use belljar_confine::lend::{LendError, prepare};
-use belljar_confine::plan::{self, Access, Command, Entry, HostPath, Identity, Limits, Plan, Source, Stdio};
+use belljar_confine::plan::{self, Access, Command, Entry, HostPath, Plan, Source, Stdio};
+use belljar_confine::sealed::Outcome;
 use belljar_confine::seccomp::policy::Audience;
-use belljar_contract::isolation::Isolation;
+use belljar_contract::isolation::{Isolation, Layer};
+use groups::Groups;
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStringExt;
+use warden::{Fate, Warden};
 
 /// A sandbox of this backend, running.
 #[derive(Debug)]
 pub struct Running {
     /// The sandbox, its terminal and its timings.
     pub launched: Launched,
+    /// The control group that it is in. After the sandbox itself: a group can be removed only when it is empty.
+    pub group: Option<Group>,
+    fate: Fate,
     /// Every layer, in force or not.
     pub isolation: Isolation,
 }
@@ -42,20 +56,36 @@ pub enum StartError {
         /// Which.
         what: String,
     },
+    /// What it may write to can't be measured, and so not be limited.
+    #[error("can't measure the workspace")]
+    Measure(#[from] DirectoryError),
+    /// It can't be kept within its limits.
+    #[error("can't limit the sandbox")]
+    Limit(#[from] GroupError),
+    /// A layer that is required can't be had.
+    #[error("this host can't give {}", in_words(.missing))]
+    Weaker {
+        /// The layers that are missing, each with the reason.
+        missing: Vec<Layer>,
+    },
     /// The kernel refused.
     #[error("can't start the sandbox")]
     Launch(#[from] LaunchError),
 }
 
-/// How much `/tmp`, the home directory, shared memory and an empty workspace may hold together.
-const SCRATCH_BYTES: u64 = 1 << 30;
-
-/// Builds a sandbox and starts a program in it, from this very process, which must have a single thread.
+/// Builds a sandbox and starts a program in it, from this very process, which must have a single thread. What outlives
+/// a crash is found through `state`.
 ///
 /// # Errors
 /// [`StartError`]; nothing of the sandbox is left then.
-pub fn start(spec: &SandboxSpec, program: &Program, stdio: Stdio) -> Result<Running, StartError> {
-    start_by(launch, (spec, None), program, stdio)
+pub fn start(
+    spec: &SandboxSpec,
+    state: &State,
+    program: &Program,
+    stdio: Stdio,
+) -> Result<Running, StartError> {
+    let site = Site { launcher: None, groups: &Groups::open(state), warden: &Warden::default() };
+    build(&site, spec, Some(starting(spec, program, stdio)?))
 }
 
 /// The same, through a launcher that was started while this process was small.
@@ -65,61 +95,94 @@ pub fn start(spec: &SandboxSpec, program: &Program, stdio: Stdio) -> Result<Runn
 pub fn start_through(
     launcher: &Launcher,
     spec: &SandboxSpec,
+    state: &State,
     program: &Program,
     stdio: Stdio,
 ) -> Result<Running, StartError> {
-    start_by(|plan| launcher.launch(plan), (spec, Some(launcher)), program, stdio)
+    let site = Site { launcher: Some(launcher), groups: &Groups::open(state), warden: &Warden::default() };
+    build(&site, spec, Some(starting(spec, program, stdio)?))
 }
 
-/// Builds a sandbox in which nothing runs yet. Its root directory comes back with it.
-fn resident(launcher: &Launcher, spec: &SandboxSpec) -> Result<Running, StartError> {
-    build(|plan| launcher.launch(plan), (spec, Some(launcher)), None)
+/// Where sandboxes are built: by whom, and in which control groups.
+struct Site<'a> {
+    /// Asked for what takes a process of one thread; this process is one if there is none.
+    launcher: Option<&'a Launcher>,
+    groups: &'a Groups,
+    warden: &'a Warden,
 }
 
-fn start_by(
-    launch: impl FnOnce(&Plan) -> Result<Launched, LaunchError>,
-    (spec, launcher): (&SandboxSpec, Option<&Launcher>),
-    program: &Program,
-    stdio: Stdio,
-) -> Result<Running, StartError> {
+fn starting(spec: &SandboxSpec, program: &Program, stdio: Stdio) -> Result<plan::Program, StartError> {
     let has_terminal = matches!(stdio, Stdio::Terminal);
-    let program = plan::Program { command: command(spec, program, has_terminal)?, stdio };
-    build(launch, (spec, launcher), Some(program))
+    Ok(plan::Program { command: command(spec, program, has_terminal)?, stdio })
 }
 
-fn build(
-    launch: impl FnOnce(&Plan) -> Result<Launched, LaunchError>,
-    (spec, launcher): (&SandboxSpec, Option<&Launcher>),
-    program: Option<plan::Program>,
-) -> Result<Running, StartError> {
-    let identity = identity::choose();
+/// Builds a sandbox; nothing runs in one without a program, and its root directory comes back with it.
+fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) -> Result<Running, StartError> {
     // A job names artifacts in its workspace; into a sandbox that lives on, files are copied wherever they are to be.
     let exported = match (&program, &spec.job) {
         (None, _) => Some(String::new()),
         (Some(_), Some(_)) => Some("workspace".to_owned()),
         (Some(_), None) => None,
     };
+    let growth = warden::growth(spec)?;
+    let held = site.groups.hold(&spec.id, &spec.limits)?;
     let plan = Plan {
-        identity: identity.identity,
-        root: root(spec, &Lending { chosen: identity, launcher })?,
-        scratch_bytes: SCRATCH_BYTES,
+        identity: spec.user.identity,
+        root: root(spec, site)?,
+        scratch_bytes: spec.limits.scratch_bytes,
         writable: writable(spec),
         exported,
         hostname: "belljar".to_owned(),
-        limits: Limits::default(),
+        limits: rlimits(&spec.limits),
+        group: held.entrance()?,
+        watched_memory_bytes: held.watched_memory_bytes,
         hides_mounts: names_host_paths(spec),
         // What runs a job is the runner, and nothing else is.
         audience: if spec.job.is_some() { Audience::Runner } else { Audience::Everyone },
         program,
     };
-    let launched = launch(&plan)?;
-    let isolation = isolation::report(&plan, &identity, launched.landlock_abi);
-    Ok(Running { launched, isolation })
+    let isolation = isolation::report(&plan, spec, &held);
+    let missing = isolation.missing(&spec.required);
+    if !missing.is_empty() {
+        return Err(StartError::Weaker { missing });
+    }
+    let launched = match site.launcher {
+        Some(launcher) => launcher.launch(&plan)?,
+        None => launch(&plan)?,
+    };
+    // Dropped on failure, and with it the sandbox: without anybody to look after it there shall be none.
+    let mut running = Running { launched, group: held.group, fate: Fate::default(), isolation };
+    if let Some(growth) = growth {
+        let handle = running.launched.sealed.handle();
+        let handle = handle.map_err(|source| LaunchError::Control { source })?;
+        running.fate = site.warden.take(growth, handle);
+    }
+    Ok(running)
 }
 
-fn root(spec: &SandboxSpec, lending: &Lending<'_>) -> Result<Vec<Entry>, StartError> {
+// === impl Running ===
+
+impl Running {
+    /// The limit that has ended it, if one has.
+    pub fn ended_by(&self, outcome: Outcome) -> Option<Limit> {
+        let has_oom_kills = || self.group.as_ref().is_some_and(|group| group.oom_kills() > 0);
+        match outcome {
+            Outcome::OutOfMemory => Some(Limit::Memory),
+            _ if self.fate.has_outgrown() => Some(Limit::Disk),
+            _ if has_oom_kills() => Some(Limit::Memory),
+            _ => None,
+        }
+    }
+}
+
+fn rlimits(limits: &Limits) -> plan::Limits {
+    plan::Limits { open_files: limits.open_files, processes: limits.processes, ..plan::Limits::default() }
+}
+
+fn root(spec: &SandboxSpec, site: &Site<'_>) -> Result<Vec<Entry>, StartError> {
+    let lending = Lending { user: spec.user, launcher: site.launcher };
     let scratch = |inside: &str| Entry::Scratch { inside: inside.to_owned() };
-    let mut root = view::of_host(lending.chosen.identity);
+    let mut root = view::of_host(spec.user.identity);
     root.push(scratch("tmp"));
     root.push(scratch(environment::HOME_INSIDE));
     root.push(match &spec.workspace {
@@ -146,7 +209,7 @@ fn root(spec: &SandboxSpec, lending: &Lending<'_>) -> Result<Vec<Entry>, StartEr
 
 /// How directories of the host are lent.
 struct Lending<'a> {
-    chosen: identity::Chosen,
+    user: HostUser,
     /// Asked for what takes a process of one thread; this process is one if there is none.
     launcher: Option<&'a Launcher>,
 }
@@ -166,8 +229,8 @@ impl Lending<'_> {
     }
 
     fn lend(&self, path: &HostPath, access: Access) -> Result<Source, StartError> {
-        match self.chosen.maps_files {
-            true => Ok(prepare(path, access, self.chosen.identity, self.launcher)?),
+        match self.user.maps_files {
+            true => Ok(prepare(path, access, self.user.identity, self.launcher)?),
             false => Ok(Source::Path(path.clone())),
         }
     }
@@ -198,9 +261,4 @@ fn command(spec: &SandboxSpec, program: &Program, has_terminal: bool) -> Result<
 
 fn c_string(text: OsString, what: &str) -> Result<CString, StartError> {
     CString::new(text.into_vec()).map_err(|_| StartError::Nul { what: what.to_owned() })
-}
-
-/// The user and group that own what the host makes for a sandbox, such as `/job`.
-pub fn owner() -> Identity {
-    identity::choose().identity
 }

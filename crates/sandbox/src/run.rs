@@ -14,7 +14,8 @@ mod supervise;
 
 use crate::artifact::ArtifactError;
 use crate::directory::{Directory, DirectoryError};
-use crate::native::{self, StartError};
+use crate::limits::Limits;
+use crate::native::{self, HostUser, StartError};
 use crate::spec::{Lent, Program, SandboxSpec, Workspace};
 use crate::state::{RunFolder, State, StateError};
 use crate::workspace::changes::ChangeSet;
@@ -22,6 +23,7 @@ use belljar_confine::plan::{HostPath, HostPathError};
 use belljar_confine::stage::Timings;
 use belljar_contract::event::LogLine;
 use belljar_contract::failure::FailureCode;
+use belljar_contract::isolation::Required;
 use belljar_contract::job::Job;
 use belljar_contract::path::WORKSPACE;
 use belljar_contract::result::{Failure, JobResult, StepError, StepResult, StepStatus};
@@ -44,6 +46,10 @@ pub struct Request {
     pub lent: Vec<Lent>,
     /// Variables for its environment.
     pub env: BTreeMap<String, String>,
+    /// What its sandbox may use.
+    pub limits: Limits,
+    /// The layers without which it shall not run.
+    pub required: Required,
     /// A limit besides the job's own.
     pub timeout: Option<Duration>,
     /// The program that is the runner inside.
@@ -139,7 +145,7 @@ const RUNNER_INSIDE: &str = "run/belljar/cynode-sba";
 /// # Errors
 /// [`RunError`] when the host can't do its part; how the job itself ended is in the result.
 pub fn carry_out(request: Request, state: &State, watch: &mut dyn Watch) -> Result<Finished, RunError> {
-    let Request { document, job, workspace, lent, env, timeout, runner } = request;
+    let Request { document, job, workspace, lent, env, limits, required, timeout, runner } = request;
     let admitted = match admit(job.clone(), WORKSPACE) {
         Ok(admitted) => admitted,
         Err(refused) => {
@@ -148,16 +154,18 @@ pub fn carry_out(request: Request, state: &State, watch: &mut dyn Watch) -> Resu
         }
     };
     let since = SystemTime::now();
-    let owner = native::owner();
-    let folder = state.begin_run(owner)?;
+    let user = HostUser::choose();
+    let folder = state.begin_run(user.identity())?;
     let written = std::fs::write(folder.path().join("job/job.json"), document);
     written.map_err(|source| RunError::WriteJob { source })?;
     let mut spec = SandboxSpec {
-        workspace: make_workspace(&workspace, &folder)?,
+        workspace: Workspace::of_run(&workspace, &folder, user)?,
         job: Some(HostPath::resolve(folder.path().join("job"))?),
         lent,
-        unlisted_scratch: None,
         env: with_identity(env, &job),
+        limits,
+        required,
+        ..SandboxSpec::new(folder.id().clone(), user)
     };
     spec.lent.push(Lent { path: runner, inside: RUNNER_INSIDE.to_owned() });
     let program = Program {
@@ -166,29 +174,21 @@ pub fn carry_out(request: Request, state: &State, watch: &mut dyn Watch) -> Resu
     };
     let copy = collect::Copy::open(&spec.workspace, since)?;
     let (stdio, log) = supervise::streams().map_err(|source| RunError::Watch { source })?;
-    let mut running = native::start(&spec, &program, stdio)?;
+    let mut running = native::start(&spec, state, &program, stdio)?;
     let limit =
         timeout.map_or(job.constraints.max_runtime(), |timeout| timeout.min(job.constraints.max_runtime()));
     let ended = supervise::until_end(&mut running.launched.sealed, &log, limit, watch)
         .map_err(|source| RunError::Watch { source })?;
     // From here on there is a result, whatever can't be collected.
+    let exceeded = running.ended_by(ended.ending.outcome);
     let mut result = collect::result(&folder, &admitted, &ended);
+    if let Some(limit) = exceeded {
+        collect::exceeded(&mut result, limit, &spec.limits);
+    }
     collect_artifacts(&mut result, state, &folder, &admitted, running.launched.exported);
     result.isolation = Some(running.isolation);
     let changes = copy.and_then(|copy| copy.changes(&mut result));
     Ok(Finished { result, changes, folder: Some(folder), timings: running.launched.timings })
-}
-
-fn make_workspace(choice: &WorkspaceChoice, folder: &RunFolder) -> Result<Workspace, RunError> {
-    Ok(match choice {
-        WorkspaceChoice::Empty => Workspace::Empty,
-        WorkspaceChoice::Direct(path) => Workspace::Direct(path.clone()),
-        WorkspaceChoice::Copy(source) => Workspace::Copy {
-            source: source.clone(),
-            upper: folder.make("upper", native::owner())?,
-            work: folder.make("work", native::owner())?,
-        },
-    })
 }
 
 /// What every program of the job is told about whose it is; nothing that was asked for overrides it.

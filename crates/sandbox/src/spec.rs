@@ -1,6 +1,12 @@
 //! What a sandbox is asked to be, whichever backend builds it.
 
+use crate::limits::Limits;
+use crate::native::HostUser;
+use crate::run::WorkspaceChoice;
+use crate::state::{RunFolder, StateError};
 use belljar_confine::plan::HostPath;
+use belljar_contract::id::RunId;
+use belljar_contract::isolation::Required;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,6 +14,10 @@ use std::ffi::OsString;
 /// A sandbox, before any backend has looked at it.
 #[derive(Debug)]
 pub struct SandboxSpec {
+    /// Whose sandbox it is.
+    pub id: RunId,
+    /// Who its processes are on the host.
+    pub user: HostUser,
     /// What is at `/workspace`.
     pub workspace: Workspace,
     /// The directory that is `/job`, if a job runs.
@@ -18,6 +28,10 @@ pub struct SandboxSpec {
     pub unlisted_scratch: Option<String>,
     /// Variables added to the sandbox's environment, which is otherwise made from nothing.
     pub env: BTreeMap<String, String>,
+    /// What it may use.
+    pub limits: Limits,
+    /// The layers without which there shall be no sandbox.
+    pub required: Required,
 }
 
 /// What is at `/workspace`.
@@ -54,4 +68,43 @@ pub struct Program {
     pub argv: Vec<OsString>,
     /// Where it starts, absolute, as seen inside.
     pub directory: String,
+}
+
+// === impl SandboxSpec ===
+
+impl SandboxSpec {
+    /// An empty one.
+    pub fn new(id: RunId, user: HostUser) -> Self {
+        Self {
+            id,
+            user,
+            workspace: Workspace::Empty,
+            job: None,
+            lent: Vec::new(),
+            unlisted_scratch: None,
+            env: BTreeMap::new(),
+            limits: Limits::default(),
+            required: Required::default(),
+        }
+    }
+}
+
+// === impl Workspace ===
+
+impl Workspace {
+    /// The workspace of a run, with layers for its changes in the run's folder if it is a copy.
+    ///
+    /// # Errors
+    /// [`StateError`] when the layers can't be made.
+    pub fn of_run(choice: &WorkspaceChoice, folder: &RunFolder, user: HostUser) -> Result<Self, StateError> {
+        Ok(match choice {
+            WorkspaceChoice::Empty => Self::Empty,
+            WorkspaceChoice::Direct(path) => Self::Direct(path.clone()),
+            WorkspaceChoice::Copy(source) => Self::Copy {
+                source: source.clone(),
+                upper: folder.make("upper", user.identity())?,
+                work: folder.make("work", user.identity())?,
+            },
+        })
+    }
 }

@@ -6,6 +6,7 @@
 //!                      /lock          held as long as the run's owner lives
 //!                      /kept          there if the folder is to stay
 //!         artifacts/ab/abcdef…        kept files, by SHA-256
+//!         control-groups              below which directories control groups were made, a line each
 //! ```
 
 use crate::directory::{Directory, DirectoryError};
@@ -13,7 +14,9 @@ use belljar_confine::plan::{HostPath, HostPathError, Identity};
 use belljar_contract::id::RunId;
 use rustix::fs::{AtFlags, chownat};
 use rustix::process::{Gid, Uid};
-use std::fs::File;
+use sha2::{Digest, Sha256};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -36,6 +39,8 @@ pub struct RunFolder {
 /// What keeps a folder from being cleared away as a leftover: a lock while its owner lives, a mark afterwards.
 const LOCK: &str = "lock";
 const KEPT: &str = "kept";
+
+const GROUPS: &str = "control-groups";
 
 /// Why there is no place for a run.
 #[derive(Debug, thiserror::Error)]
@@ -94,9 +99,41 @@ impl State {
         Self { path: path.into() }
     }
 
+    /// An id for a new run.
+    pub fn new_id() -> RunId {
+        RunId::from_uuid(uuid::Uuid::now_v7())
+    }
+
     /// The directory's path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What tells this deployment from others on the same host: twelve hexadecimal digits.
+    pub fn deployment(&self) -> String {
+        let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
+        let path = path.canonicalize().unwrap_or(path);
+        let hash = Sha256::digest(path.as_os_str().as_encoded_bytes());
+        hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The directories below which control groups have been made.
+    pub(crate) fn groups_at(&self) -> Vec<PathBuf> {
+        let remembered = std::fs::read_to_string(self.path.join(GROUPS)).unwrap_or_default();
+        remembered.lines().map(PathBuf::from).collect()
+    }
+
+    /// Remembers below which directories control groups are made from now on.
+    pub(crate) fn remember_groups_at(&self, parents: &[&Path]) -> Result<(), StateError> {
+        let known = self.groups_at();
+        let path = self.path.join(GROUPS);
+        let make = |source| StateError::Make { path: path.clone(), source };
+        for parent in parents.iter().filter(|parent| !known.iter().any(|known| known == *parent)) {
+            std::fs::create_dir_all(&self.path).map_err(make)?;
+            let mut file = OpenOptions::new().create(true).append(true).open(&path).map_err(make)?;
+            file.write_all(&[parent.as_os_str().as_encoded_bytes(), b"\n"].concat()).map_err(make)?;
+        }
+        Ok(())
     }
 
     /// Where the folder of a run is, if there is one.
@@ -112,7 +149,7 @@ impl State {
         // What others left is cleared away when there is something to do anyway. If it can't be, that is no reason not
         // to begin.
         let _ = self.reconcile();
-        let id = RunId::from_uuid(uuid::Uuid::now_v7());
+        let id = Self::new_id();
         let path = self.path.join("runs").join(id.as_str());
         std::fs::create_dir_all(&path).map_err(|source| StateError::Make { path: path.clone(), source })?;
         // The sandbox's user must get through to what is its own; nobody gets to look around.

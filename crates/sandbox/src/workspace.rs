@@ -3,3 +3,4 @@
 pub mod apply;
 pub mod changes;
 pub mod diff;
+pub mod growth;

@@ -52,7 +52,7 @@ impl Subcommand for DoctorArguments {
 fn examine() -> Result<Findings, CliError> {
     let features = features();
     let program = state::own_program()?;
-    let (canary, error) = match canary::let_out(&program, &std::env::temp_dir()) {
+    let (canary, error) = match canary::let_out(&program, &std::env::temp_dir(), &state::open()) {
         Ok(found) => (found, None),
         Err(error) => (Vec::new(), Some(said(error))),
     };

@@ -4,14 +4,14 @@ use super::Subcommand;
 use crate::error::CliError;
 use crate::lending::SandboxArguments;
 use crate::terminal::{self, Relay};
-use crate::{state, summary};
+use crate::{limits, state, summary};
 use belljar_confine::launch::LaunchError;
 use belljar_confine::stage::Stage;
 use belljar_sandbox::directory::Directory;
-use belljar_sandbox::native::{self, StartError};
+use belljar_sandbox::native::{self, HostUser, StartError};
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::{Program, SandboxSpec, Workspace};
-use belljar_sandbox::state::RunFolder;
+use belljar_sandbox::state::{RunFolder, State};
 use belljar_sandbox::workspace::apply::apply;
 use belljar_sandbox::workspace::changes::ChangeSet;
 use belljar_sandbox::workspace::diff;
@@ -48,14 +48,14 @@ impl Subcommand for ExecArguments {
 
     fn run(&self) -> Result<ExitCode, CliError> {
         let since = SystemTime::now();
-        let (workspace, folder) = prepare(&self.sandbox.workspace()?)?;
-        let spec = SandboxSpec {
-            workspace,
-            job: None,
-            lent: self.sandbox.lent()?,
-            unlisted_scratch: None,
-            env: self.sandbox.env(),
+        let state = state::open();
+        let user = HostUser::choose();
+        let choice = self.sandbox.workspace()?;
+        let folder = match &choice {
+            WorkspaceChoice::Copy(_) => Some(state.begin_run(user.identity())?),
+            WorkspaceChoice::Empty | WorkspaceChoice::Direct(_) => None,
         };
+        let spec = self.spec((&choice, folder.as_ref()), user)?;
         // Held from before the start: what is read afterwards is what was copied, whatever has come to its name.
         let layers = match &spec.workspace {
             Workspace::Copy { source, upper, .. } => {
@@ -65,7 +65,7 @@ impl Subcommand for ExecArguments {
         };
         let program = Program { argv: self.command.clone(), directory: "/workspace".to_owned() };
         let (stdio, relay) = terminal::connect()?;
-        let running = native::start(&spec, &program, stdio);
+        let running = native::start(&spec, &state, &program, stdio);
         let mut running = match running {
             Ok(running) => running,
             Err(error) => return not_started(error, &program),
@@ -86,10 +86,15 @@ impl Subcommand for ExecArguments {
                 crate::error::OUT_OF_TIME
             }
         };
+        let ending = running.launched.sealed.wait().map_err(|source| CliError::Watch { source })?;
+        if let Some(limit) = running.ended_by(ending.outcome) {
+            limits::tell(limit);
+        }
         // Nothing in it runs any more. What the kernel still clears away then needs no waiting for, unless it holds the
-        // layers of a copy.
-        if folder.is_none() {
-            running.launched.sealed.leave();
+        // layers of a copy or a control group.
+        match (&folder, running.group) {
+            (None, None) => running.launched.sealed.leave(),
+            (_, group) => drop((running.launched, group)),
         }
         if let (Some(folder), Some((source, upper))) = (folder, layers) {
             settle(self, folder, (&source, &upper), (code == 0, since))?;
@@ -98,20 +103,27 @@ impl Subcommand for ExecArguments {
     }
 }
 
-fn prepare(choice: &WorkspaceChoice) -> Result<(Workspace, Option<RunFolder>), CliError> {
-    Ok(match choice {
-        WorkspaceChoice::Empty => (Workspace::Empty, None),
-        WorkspaceChoice::Direct(path) => (Workspace::Direct(path.clone()), None),
-        WorkspaceChoice::Copy(source) => {
-            let folder = state::open().begin_run(native::owner())?;
-            let workspace = Workspace::Copy {
-                source: source.clone(),
-                upper: folder.make("upper", native::owner())?,
-                work: folder.make("work", native::owner())?,
-            };
-            (workspace, Some(folder))
-        }
-    })
+impl ExecArguments {
+    fn spec(
+        &self,
+        (choice, folder): (&WorkspaceChoice, Option<&RunFolder>),
+        user: HostUser,
+    ) -> Result<SandboxSpec, CliError> {
+        let workspace = match (choice, folder) {
+            (choice, Some(folder)) => Workspace::of_run(choice, folder, user)?,
+            (WorkspaceChoice::Direct(path), None) => Workspace::Direct(path.clone()),
+            (_, None) => Workspace::Empty,
+        };
+        let id = folder.map_or_else(State::new_id, |folder| folder.id().clone());
+        Ok(SandboxSpec {
+            workspace,
+            lent: self.sandbox.lent()?,
+            env: self.sandbox.env(),
+            limits: self.sandbox.limits(),
+            required: self.sandbox.required()?,
+            ..SandboxSpec::new(id, user)
+        })
+    }
 }
 
 /// A program that isn't there or may not be run gets the exit code that shells give.

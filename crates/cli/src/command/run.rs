@@ -77,6 +77,8 @@ fn run_job(arguments: &RunArguments, document: Vec<u8>, job: Job) -> Result<Exit
         workspace: arguments.sandbox.workspace()?,
         lent: arguments.sandbox.lent()?,
         env: arguments.sandbox.env(),
+        limits: arguments.sandbox.limits(),
+        required: arguments.sandbox.required()?,
         timeout: arguments.sandbox.timeout(),
         runner: HostPath::resolve(state::own_program()?)?,
         job,

@@ -4,7 +4,7 @@ use super::{Subcommand, exec};
 use crate::error::CliError;
 use crate::lending::{SandboxArguments, parse_duration};
 use crate::terminal::{self, Relay};
-use crate::{state, summary};
+use crate::{limits, state, summary};
 use belljar_confine::plan::Stdio;
 use belljar_contract::isolation::Required;
 use belljar_sandbox::backend::{Wanted, with_causes};
@@ -161,8 +161,8 @@ fn create(arguments: &CreateArguments) -> Result<ExitCode, CliError> {
         workspace,
         lent: arguments.sandbox.lent()?,
         env: arguments.sandbox.env(),
-        limits: Limits::default(),
-        required: Required::default(),
+        limits: arguments.sandbox.limits(),
+        required: arguments.sandbox.required()?,
     };
     let mut keeper = std::process::Command::new(OWN_PROGRAM);
     keeper.arg0(session::KEEPER).current_dir("/").env_clear();
@@ -247,7 +247,11 @@ fn run(
         Err(error) => return Err(error.into()),
     };
     let terminal = execution.terminal.take();
-    Ok(match relay.until_end(&mut execution, terminal, deadline)? {
+    let relayed = relay.until_end(&mut execution, terminal, deadline)?;
+    if let Some(limit) = execution.ended_by() {
+        limits::tell(limit);
+    }
+    Ok(match relayed {
         Relay::Ended(code) => ExitCode::from(code),
         Relay::OutOfTime => {
             anstream::eprintln!("belljar: out of time");

@@ -62,7 +62,7 @@ fn the_result_states_every_layer_of_isolation() {
             assert_eq!(layer.map(|layer| &layer["in_force"]), Some(&json!(true)), "{name}");
         }
         // What is not there is said, too.
-        assert!(layers.iter().any(|layer| layer["name"] == "memory_limit" && layer["in_force"] == false));
+        assert!(layers.iter().any(|layer| layer["name"] == "cpu_limit" && layer["in_force"] == false));
     });
 }
 

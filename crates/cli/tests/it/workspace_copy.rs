@@ -237,7 +237,7 @@ fn a_run_that_has_filled_the_disk_is_removed_all_the_same() {
     let state = world.path().join("state").display().to_string();
     std::fs::create_dir(&state).unwrap();
     // As many directories and files as there are inodes for, in a mount namespace of the test's own.
-    let fill = "i=0; while mkdir d$i && : > d$i/f; do i=$((i+1)); done 2>/dev/null; test $i -gt 20";
+    let fill = "i=0; while mkdir d$i && touch d$i/f; do i=$((i+1)); done 2>/dev/null; test $i -gt 20";
     let script = format!(
         "mount -t tmpfs -o size=16m,nr_inodes=200,mode=755 none {state} && \
          {BELLJAR} exec --workspace-copy {source} -- sh -c '{fill}' && ls {state}/runs"

@@ -2,6 +2,7 @@
 //! ends when the program that the sandbox is for has, or when the host says so.
 
 use super::connector::Connector;
+use super::memory::Memory;
 use super::payload;
 use super::send;
 use super::streams::Streams;
@@ -9,6 +10,7 @@ use crate::execution::{Order, Request, Told};
 use crate::kernel::{self, Reaped, Usage};
 use crate::plan::{Command, Program};
 use crate::report::Report;
+use crate::sealed::timespec;
 use crate::walls::{About, Fault};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -29,6 +31,7 @@ pub(super) struct Watch<'a> {
     /// Others that the host has had started.
     executions: Vec<Execution>,
     connectors: Vec<Connector>,
+    memory: Memory,
 }
 
 /// A program that the host has had started.
@@ -44,6 +47,8 @@ enum Over {
     Program { status: i32 },
     /// The host wants it so, or is gone.
     Host,
+    /// Its memory is used up.
+    Memory,
 }
 
 // === impl Watch ===
@@ -53,6 +58,7 @@ impl<'a> Watch<'a> {
         control: BorrowedFd<'a>,
         own_devices: Vec<u64>,
         hidden: Option<OwnedFd>,
+        memory: Memory,
     ) -> Result<Self, Fault> {
         // Before the first program starts: no end of one may be missed.
         let children = kernel::children_descriptor().about("signals")?;
@@ -65,6 +71,7 @@ impl<'a> Watch<'a> {
             program: None,
             executions,
             connectors,
+            memory,
         })
     }
 
@@ -84,6 +91,7 @@ impl<'a> Watch<'a> {
     pub(super) fn close_all_others(&self) {
         let mut kept = vec![self.control, self.children.as_fd()];
         kept.extend(self.hidden.as_ref().map(AsFd::as_fd));
+        kept.extend(self.memory.told());
         kept.extend(self.connectors.iter().map(Connector::listener));
         kernel::close_all_but(&mut kept);
     }
@@ -98,8 +106,11 @@ impl<'a> Watch<'a> {
         };
         kernel::signal_all_others(libc::SIGKILL);
         while kernel::wait_for_child().is_ok() {}
-        if let Over::Program { status } = over {
-            send(self.control, &Report::Ended { status, usage: kernel::usage_of_children() }, &[]);
+        let usage = kernel::usage_of_children();
+        match over {
+            Over::Program { status } => send(self.control, &Report::Ended { status, usage }, &[]),
+            Over::Memory => send(self.control, &Report::OutOfMemory { usage }, &[]),
+            Over::Host => {}
         }
         0
     }
@@ -121,14 +132,20 @@ impl<'a> Watch<'a> {
     fn wait_for_something(&mut self) -> Option<Over> {
         let channels = self.executions.iter().map(|execution| execution.channel.as_fd());
         let listeners = self.connectors.iter().map(Connector::listener);
-        let all = [self.children.as_fd(), self.control].into_iter().chain(channels).chain(listeners);
+        let memory = self.memory.told();
+        let own = [self.children.as_fd(), self.control];
+        let all = own.into_iter().chain(channels).chain(listeners).chain(memory);
         let mut watched: Vec<_> = all.map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN)).collect();
-        if poll(&mut watched, None).is_err() {
+        if poll(&mut watched, self.memory.patience().map(timespec).as_ref()).is_err() {
             return None;
         }
         let events: Vec<PollFlags> = watched.iter().map(PollFd::revents).collect();
         let (of_self, rest) = events.split_at_checked(2)?;
-        let (of_channels, of_listeners) = rest.split_at_checked(self.executions.len())?;
+        let (of_channels, rest) = rest.split_at_checked(self.executions.len())?;
+        let (of_listeners, of_memory) = rest.split_at_checked(self.connectors.len())?;
+        if of_memory.iter().any(|event| !event.is_empty()) || self.memory.has_run_out() {
+            return Some(Over::Memory);
+        }
         self.answer(of_listeners);
         self.obey(of_channels);
         // What it says about who ended is of no interest: `reap` asks for that.

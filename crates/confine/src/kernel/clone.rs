@@ -2,9 +2,12 @@
 //! and one that works in the same memory.
 
 use super::check;
-use rustix::fd::{FromRawFd, OwnedFd};
+use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
+/// The library's constant is too narrow for its value.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// What `clone3` returned.
 pub(crate) enum Cloned {
@@ -14,18 +17,25 @@ pub(crate) enum Cloned {
     Child,
 }
 
-/// Forks into new namespaces.
+/// Forks into new namespaces, and into a control group of version 2 if one is given.
 ///
 /// # Safety
 /// The process must have one thread only: the child is a copy of that one, and locks held by others would stay held
 /// in it for ever.
-pub(crate) unsafe fn clone_into(namespaces: libc::c_int) -> Result<Cloned, Errno> {
+pub(crate) unsafe fn clone_into(
+    namespaces: libc::c_int,
+    group: Option<BorrowedFd<'_>>,
+) -> Result<Cloned, Errno> {
     let mut pidfd: libc::c_int = -1;
     // SAFETY: all-zero is a valid clone_args: every field is an integer, zero meaning "not used".
     let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
     arguments.flags = u64::from(namespaces.cast_unsigned() | libc::CLONE_PIDFD.cast_unsigned());
     arguments.pidfd = (&raw mut pidfd).addr() as u64;
     arguments.exit_signal = libc::SIGCHLD.cast_unsigned().into();
+    if let Some(group) = group {
+        arguments.flags |= CLONE_INTO_CGROUP;
+        arguments.cgroup = u64::from(group.as_raw_fd().cast_unsigned());
+    }
     // SAFETY: the arguments live until the call returns; without CLONE_VM the child has its own copy of memory.
     let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<libc::clone_args>()) };
     match check(pid)? {

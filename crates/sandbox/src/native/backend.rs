@@ -1,16 +1,16 @@
 //! The native backend: sandboxes launched by a small process, their folders in a state directory.
 
-use super::sandbox::NativeSandbox;
-use super::{identity, resident};
+use super::groups::Groups;
+use super::sandbox::{Made, NativeSandbox};
+use super::warden::Warden;
+use super::{HostUser, Running, Site, StartError, build};
 use crate::backend::{Backend, BackendError, Sandbox, Wanted};
 use crate::directory::Directory;
-use crate::run::WorkspaceChoice;
 use crate::spec::{SandboxSpec, Workspace};
-use crate::state::{RunFolder, State};
+use crate::state::State;
 use belljar_confine::execution::Resident;
 use belljar_confine::launcher::Launcher;
 use belljar_contract::id::RunId;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Makes native sandboxes.
@@ -18,6 +18,8 @@ use std::sync::Arc;
 pub struct NativeBackend {
     launcher: Arc<Launcher>,
     state: State,
+    groups: Groups,
+    warden: Warden,
 }
 
 // === impl NativeBackend ===
@@ -28,7 +30,17 @@ impl NativeBackend {
 
     /// One that launches through `launcher` and keeps its folders in `state`.
     pub fn new(launcher: Arc<Launcher>, state: State) -> Self {
-        Self { launcher, state }
+        let groups = Groups::open(&state);
+        Self { launcher, state, groups, warden: Warden::default() }
+    }
+
+    /// A sandbox in which nothing runs yet.
+    fn build(&self, spec: &SandboxSpec) -> Result<Running, StartError> {
+        build(
+            &Site { launcher: Some(&self.launcher), groups: &self.groups, warden: &self.warden },
+            spec,
+            None,
+        )
     }
 }
 
@@ -38,53 +50,41 @@ impl Backend for NativeBackend {
     }
 
     fn health(&self) -> Result<(), BackendError> {
-        let spec = SandboxSpec {
-            workspace: Workspace::Empty,
-            job: None,
-            lent: Vec::new(),
-            unlisted_scratch: None,
-            env: BTreeMap::new(),
-        };
-        let made = resident(&self.launcher, &spec).map_err(|error| BackendError::Unavailable {
+        let spec = SandboxSpec::new(State::new_id(), HostUser::choose());
+        let made = self.build(&spec).map_err(|error| BackendError::Unavailable {
             backend: Self::NAME,
             why: format!("{}; `belljar doctor` says more", crate::backend::with_causes(&error)),
         })?;
         Resident::new(made.launched.sealed).end();
+        drop(made.group);
         Ok(())
     }
 
     fn create(&self, wanted: Wanted) -> Result<Box<dyn Sandbox>, BackendError> {
         let create = |error: Box<dyn std::error::Error + Send + Sync>| BackendError::Create(error);
-        let owner = identity::choose().identity;
-        let folder = self.state.begin_run(owner).map_err(|error| create(error.into()))?;
+        let user = HostUser::choose();
+        let folder = self.state.begin_run(user.identity()).map_err(|error| create(error.into()))?;
+        let workspace = Workspace::of_run(&wanted.workspace, &folder, user);
         let spec = SandboxSpec {
-            workspace: layers(&wanted.workspace, &folder).map_err(|error| create(error.into()))?,
-            job: None,
+            workspace: workspace.map_err(|error| create(error.into()))?,
             lent: wanted.lent,
-            unlisted_scratch: None,
             env: wanted.env,
+            limits: wanted.limits,
+            required: wanted.required,
+            ..SandboxSpec::new(folder.id().clone(), user)
         };
-        let running = resident(&self.launcher, &spec).map_err(|error| create(error.into()))?;
+        let running = self.build(&spec).map_err(|error| match error {
+            StartError::Weaker { missing } => BackendError::Weaker { backend: Self::NAME, missing },
+            error => create(error.into()),
+        })?;
         let root = running.launched.exported.map(Directory::from);
         let root = root.ok_or_else(|| create("the sandbox's root did not come back".into()))?;
         let resident = Resident::new(running.launched.sealed);
-        Ok(Box::new(NativeSandbox::new(folder, spec, resident, running.isolation, (root, owner))))
+        let made = Made { resident, group: running.group, fate: running.fate, folder, root };
+        Ok(Box::new(NativeSandbox::new(spec, made, running.isolation)))
     }
 
     fn reconcile(&self) -> Result<Vec<RunId>, BackendError> {
         self.state.reconcile().map_err(|error| BackendError::Clear(error.into()))
     }
-}
-
-/// The workspace, with a folder for its changes if it is a copy.
-fn layers(choice: &WorkspaceChoice, folder: &RunFolder) -> Result<Workspace, crate::state::StateError> {
-    Ok(match choice {
-        WorkspaceChoice::Empty => Workspace::Empty,
-        WorkspaceChoice::Direct(path) => Workspace::Direct(path.clone()),
-        WorkspaceChoice::Copy(source) => Workspace::Copy {
-            source: source.clone(),
-            upper: folder.make("upper", identity::choose().identity)?,
-            work: folder.make("work", identity::choose().identity)?,
-        },
-    })
 }

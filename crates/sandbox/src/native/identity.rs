@@ -1,15 +1,14 @@
 //! Who the sandboxed processes are on the host.
 //!
 //! An ordinary user's sandbox runs as that user, who is the only one it could be. Root's runs as a user that exists
-//! for nothing else, owns nothing, and is another one for each process that launches: should a sandbox ever get out,
-//! it is nobody.
+//! for nothing else, owns nothing, and is another one for each sandbox: should one ever get out, it is nobody.
 
 use belljar_confine::plan::Identity;
-use rustix::process::{getegid, geteuid, getpid};
+use rustix::process::{getegid, geteuid};
 
 /// Who it is, and whether files are to be shown as that user's.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Chosen {
+pub struct HostUser {
     pub(super) identity: Identity,
     /// Whether lent directories need their owners mapped, because the user is not the one who lends them.
     pub(super) maps_files: bool,
@@ -22,15 +21,8 @@ pub(super) const INSIDE: u32 = 1000;
 /// lists this range as unused).
 const FIRST_RESERVED: u32 = 0x7000_0000;
 
-/// Decides for this process.
-pub(super) fn choose() -> Chosen {
-    let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
-    let reserved = FIRST_RESERVED + (getpid().as_raw_nonzero().get().unsigned_abs() & 0x3f_ffff);
-    match uid == 0 && has_all_ids() {
-        true => Chosen { identity: identity(reserved, reserved), maps_files: true },
-        false => Chosen { identity: identity(uid, gid), maps_files: false },
-    }
-}
+/// How many there are: up to the highest that is positive everywhere.
+const RESERVED: u32 = 0x0fff_ffff;
 
 fn identity(host_uid: u32, host_gid: u32) -> Identity {
     Identity { inside_uid: INSIDE, inside_gid: INSIDE, host_uid, host_gid }
@@ -40,4 +32,30 @@ fn identity(host_uid: u32, host_gid: u32) -> Identity {
 fn has_all_ids() -> bool {
     std::fs::read_to_string("/proc/self/uid_map")
         .is_ok_and(|map| map.split_whitespace().eq(["0", "0", "4294967295"]))
+}
+
+/// One of the reserved, at random: of a thousand sandboxes at once, two are the same user once in five hundred times,
+/// and then the other walls still stand between them.
+fn reserved() -> u32 {
+    let random = uuid::Uuid::new_v4().as_u128();
+    FIRST_RESERVED + u32::try_from(random % u128::from(RESERVED)).unwrap_or_default()
+}
+
+// === impl HostUser ===
+
+impl HostUser {
+    /// Decides for one sandbox of this process.
+    pub fn choose() -> Self {
+        let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+        if uid == 0 && has_all_ids() {
+            let reserved = reserved();
+            return Self { identity: identity(reserved, reserved), maps_files: true };
+        }
+        Self { identity: identity(uid, gid), maps_files: false }
+    }
+
+    /// The user and group that own what the host makes for the sandbox, such as `/job`.
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
 }

@@ -3,14 +3,16 @@
 //! A layer is reported as in force only if the launch would have failed without it, or the launch told so; nothing is
 //! taken for granted that some kernel might lack.
 
-use super::identity::Chosen;
+use super::HostUser;
+use super::groups::Held;
+use crate::limits::{Bytes, Limits};
+use crate::spec::{SandboxSpec, Workspace};
 use belljar_confine::plan::Plan;
 use belljar_contract::isolation::{Isolation, Layer};
 
-/// The report for a sandbox that was launched from that plan.
-pub(super) fn report(plan: &Plan, chosen: &Chosen, landlock_abi: u32) -> Isolation {
+/// The report for a sandbox that is launched from that plan, or not at all.
+pub(super) fn report(plan: &Plan, spec: &SandboxSpec, held: &Held) -> Isolation {
     let identity = plan.identity;
-    let limits = plan.limits;
     let in_force = [
         (
             "user_namespace",
@@ -31,24 +33,54 @@ pub(super) fn report(plan: &Plan, chosen: &Chosen, landlock_abi: u32) -> Isolati
         ("capabilities", "none, in any set".to_owned()),
         ("no_new_privs", "set-user-id programs gain nothing".to_owned()),
         ("seccomp", "system calls by allowlist; foreign architectures kill the process".to_owned()),
-        (
-            "resource_limits",
-            format!("{} open files, {} processes, no core dumps", limits.open_files, limits.processes),
-        ),
+        ("resource_limits", format!("{} open files of one process, no core dumps", plan.limits.open_files)),
     ];
     let mut layers: Vec<Layer> =
         in_force.into_iter().map(|(name, detail)| layer(name, true, detail)).collect();
-    layers.push(match landlock_abi {
+    layers.push(match belljar_confine::landlock_abi() {
         0 => layer("landlock", false, "this kernel has no Landlock".to_owned()),
         abi => layer("landlock", true, format!("ABI {abi}: writes in {}", plan.writable.join(", "))),
     });
-    layers.push(unprivileged(chosen));
-    layers.push(layer("memory_limit", false, "no control group is used yet".to_owned()));
-    layers.push(layer("workspace_limit", false, "only what is in memory is limited".to_owned()));
+    layers.push(unprivileged(&spec.user));
+    layers.extend(limits(spec, held));
     Isolation { backend: "native".to_owned(), layers }
 }
 
-fn unprivileged(chosen: &Chosen) -> Layer {
+/// What it may use as a whole, and what sees to it.
+fn limits(spec: &SandboxSpec, held: &Held) -> [Layer; 5] {
+    let Limits { memory_bytes, processes, millicpus, disk_bytes, scratch_bytes, .. } = spec.limits;
+    let memory = match (memory_bytes, &held.version) {
+        (None, _) => layer("memory_limit", false, "not asked for".to_owned()),
+        (Some(most), Ok(version)) => {
+            layer("memory_limit", true, format!("{} by control groups, version {version}", Bytes(most)))
+        }
+        (Some(most), Err(why)) => {
+            let detail = format!("{} by adding up what processes hold, now and then: {why}", Bytes(most));
+            layer("memory_limit", true, detail)
+        }
+    };
+    let cpu = match (millicpus, &held.version) {
+        (None, _) => layer("cpu_limit", false, "not asked for".to_owned()),
+        (Some(most), Ok(version)) => {
+            let processors = f64::from(most) / 1000.0;
+            layer("cpu_limit", true, format!("{processors} processors by control groups, version {version}"))
+        }
+        (Some(_), Err(why)) => layer("cpu_limit", false, why.clone()),
+    };
+    let processes = format!("{processes} processes and threads, of a user that no other sandbox has");
+    let is_on_disk = spec.job.is_some() || !matches!(spec.workspace, Workspace::Empty);
+    let disk = match (is_on_disk, disk_bytes) {
+        (false, _) => layer("disk_limit", true, "nothing on disk may be written".to_owned()),
+        (true, None) => layer("disk_limit", false, "not asked for".to_owned()),
+        (true, Some(most)) => {
+            layer("disk_limit", true, format!("{} by looking how much there is, now and then", Bytes(most)))
+        }
+    };
+    let scratch = format!("{} in memory", Bytes(scratch_bytes));
+    [memory, layer("process_limit", true, processes), cpu, disk, layer("scratch_limit", true, scratch)]
+}
+
+fn unprivileged(chosen: &HostUser) -> Layer {
     let detail = match (chosen.maps_files, chosen.identity.host_uid) {
         (true, _) => "on the host it is a user that exists for nothing else",
         (false, 0) => "on the host it is root, without capabilities: this root has no other ids to give",

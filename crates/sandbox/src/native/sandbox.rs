@@ -1,6 +1,7 @@
 //! A native sandbox that lives on.
 
 use super::execution::NativeExecution;
+use super::warden::Fate;
 use super::{command, files};
 use crate::backend::{BackendError, Execution, Sandbox, Stats};
 use crate::directory::Directory;
@@ -8,7 +9,8 @@ use crate::limits::Limit;
 use crate::spec::{Program, SandboxSpec};
 use crate::state::RunFolder;
 use belljar_confine::execution::{ExecutionError, Resident};
-use belljar_confine::plan::{Identity, Stdio};
+use belljar_confine::group::Group;
+use belljar_confine::plan::Stdio;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Isolation;
 use std::io::{Read, Write};
@@ -16,33 +18,34 @@ use std::io::{Read, Write};
 /// A native sandbox.
 #[derive(Debug)]
 pub(super) struct NativeSandbox {
-    // Before the folder: that can be cleared away only when nobody works in it any more.
-    resident: Resident,
-    folder: RunFolder,
     spec: SandboxSpec,
+    made: Made,
     isolation: Isolation,
+}
+
+/// What there is of a sandbox. The order is that in which it goes: a group and a folder can be cleared away only when
+/// nobody is in them any more.
+#[derive(Debug)]
+pub(super) struct Made {
     /// Its root directory, as it sees it.
-    root: Directory,
-    owner: Identity,
+    pub(super) root: Directory,
+    pub(super) resident: Resident,
+    pub(super) group: Option<Group>,
+    pub(super) fate: Fate,
+    pub(super) folder: RunFolder,
 }
 
 // === impl NativeSandbox ===
 
 impl NativeSandbox {
-    pub(super) fn new(
-        folder: RunFolder,
-        spec: SandboxSpec,
-        resident: Resident,
-        isolation: Isolation,
-        (root, owner): (Directory, Identity),
-    ) -> Self {
-        Self { resident, folder, spec, isolation, root, owner }
+    pub(super) fn new(spec: SandboxSpec, made: Made, isolation: Isolation) -> Self {
+        Self { spec, made, isolation }
     }
 }
 
 impl Sandbox for NativeSandbox {
     fn id(&self) -> &RunId {
-        self.folder.id()
+        self.made.folder.id()
     }
 
     fn isolation(&self) -> &Isolation {
@@ -53,40 +56,48 @@ impl Sandbox for NativeSandbox {
         let has_terminal = matches!(stdio, Stdio::Terminal);
         let command =
             command(&self.spec, program, has_terminal).map_err(|error| BackendError::Reach(error.into()))?;
-        let execution = self.resident.start(command, stdio).map_err(reach)?;
+        let execution = self.made.resident.start(command, stdio).map_err(reach)?;
         Ok(Box::new(NativeExecution::new(execution)))
     }
 
     fn copy_in(&self, inside: &str, archive: &mut dyn Read) -> Result<(), BackendError> {
-        files::unpack(&self.root, inside, archive, self.owner)
+        files::unpack(&self.made.root, inside, archive, self.spec.user.identity())
     }
 
     fn copy_out(&self, inside: &str, archive: &mut dyn Write) -> Result<(), BackendError> {
-        files::pack(&self.root, inside, archive)
+        files::pack(&self.made.root, inside, archive)
     }
 
     fn stats(&self) -> Result<Stats, BackendError> {
-        let load = self.resident.load().map_err(reach)?;
-        Ok(Stats { processes: load.processes, memory_bytes: load.resident_bytes, cpu: load.cpu })
+        let load = self.made.resident.load().map_err(reach)?;
+        // A group counts what belongs to nobody's address space, too: files in memory, what the kernel keeps for it.
+        let memory_bytes = self.made.group.as_ref().and_then(Group::memory_bytes);
+        let memory_bytes = memory_bytes.unwrap_or(load.resident_bytes);
+        Ok(Stats { processes: load.processes, memory_bytes, cpu: load.cpu })
     }
 
     fn ended_by(&self) -> Option<Limit> {
-        None
+        let has_run_out = self.made.group.as_ref().is_some_and(|group| group.oom_kills() > 0);
+        match self.made.fate.has_outgrown() {
+            true => Some(Limit::Disk),
+            false => (has_run_out || self.made.resident.has_run_out_of_memory()).then_some(Limit::Memory),
+        }
     }
 
     fn pause(&self) -> Result<(), BackendError> {
-        self.resident.stop_all(true).map_err(reach)
+        self.made.resident.stop_all(true).map_err(reach)
     }
 
     fn resume(&self) -> Result<(), BackendError> {
-        self.resident.stop_all(false).map_err(reach)
+        self.made.resident.stop_all(false).map_err(reach)
     }
 
     fn destroy(self: Box<Self>) -> Result<(), BackendError> {
-        let Self { resident, folder, root, .. } = *self;
+        let Made { resident, group, folder, root, fate: _ } = self.made;
         drop(root);
         resident.end();
-        folder.remove().map_err(|error| BackendError::Clear(error.into()))
+        let group = group.map_or(Ok(()), Group::remove).map_err(|error| BackendError::Clear(error.into()));
+        folder.remove().map_err(|error| BackendError::Clear(error.into())).and(group)
     }
 }
 

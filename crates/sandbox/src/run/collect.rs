@@ -5,6 +5,7 @@ use super::{Changes, RunError};
 use crate::artifact::{ArtifactError, Caps, Collector};
 use crate::backend::with_causes;
 use crate::directory::{Directory, DirectoryError};
+use crate::limits::{Bytes, Limit, Limits};
 use crate::spec::Workspace;
 use crate::state::{RunFolder, State};
 use crate::workspace::changes::{ChangeSet, ChangesError};
@@ -160,6 +161,20 @@ impl Copy {
             }
         }
     }
+}
+
+/// Makes the result one that failed for want of room, whatever the runner made of it: what it saw of that is a step that
+/// died.
+pub(super) fn exceeded(result: &mut JobResult, limit: Limit, limits: &Limits) {
+    let most = match limit {
+        Limit::Memory => limits.memory_bytes,
+        Limit::Disk => limits.disk_bytes,
+    };
+    let most = most.map_or(String::new(), |most| format!(" ({})", Bytes(most)));
+    let failure =
+        Failure::new(FailureCode::ConstraintViolation, format!("the sandbox was ended: {limit}{most}"));
+    *result = result.clone().failed(failure, Timestamp::now());
+    result.exceeded_limit = Some(limit);
 }
 
 /// Makes the result a failed one, unless it is that already: then it has its own reason.

@@ -3,12 +3,14 @@
 use super::keeper::address;
 use super::protocol::{Answer, Ask, Load, Outcome, Streams, receive, send};
 use super::{DESCRIPTION, Session};
+use crate::limits::Limit;
 use crate::state::State;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 use serde::Serialize;
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
@@ -28,6 +30,8 @@ pub struct Execution {
     socket: OwnedFd,
     /// The host's end of its terminal, if it has one.
     pub terminal: Option<OwnedFd>,
+    /// Once it is known.
+    outcome: Cell<Option<Outcome>>,
 }
 
 /// What goes on in a session.
@@ -144,7 +148,8 @@ impl Client {
         .map_err(unreachable)?;
         match receive(&socket).map_err(unreachable)? {
             Some((Answer::Started, descriptors)) => {
-                Ok(Execution { socket, terminal: descriptors.into_iter().next() })
+                let terminal = descriptors.into_iter().next();
+                Ok(Execution { socket, terminal, outcome: Cell::default() })
             }
             Some((Answer::NotStarted { program, errno }, _)) => {
                 Err(SessionError::NotStarted { program, source: Errno::from_raw_os_error(errno) })
@@ -223,10 +228,20 @@ impl Execution {
                 Err(errno) => return Err(unreachable(errno)),
             }
         }
-        match receive(&self.socket).map_err(unreachable)? {
-            Some((Answer::Ended(outcome), _)) => Ok(Some(outcome)),
-            None | Some((Answer::Over, _)) => Ok(Some(Outcome::Killed)),
-            Some((other, _)) => Err(unexpected(Some(other))),
+        let outcome = match receive(&self.socket).map_err(unreachable)? {
+            Some((Answer::Ended(outcome), _)) => outcome,
+            None | Some((Answer::Over, _)) => Outcome::Killed,
+            Some((other, _)) => return Err(unexpected(Some(other))),
+        };
+        self.outcome.set(Some(outcome));
+        Ok(Some(outcome))
+    }
+
+    /// The limit that has ended the session, if one has and the program is known to have ended with it.
+    pub fn ended_by(&self) -> Option<Limit> {
+        match self.outcome.get() {
+            Some(Outcome::Exceeded(limit)) => Some(limit),
+            _ => None,
         }
     }
 }

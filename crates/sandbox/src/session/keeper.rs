@@ -1,14 +1,16 @@
 //! The process that keeps a session.
 
-use super::protocol::{Answer, Ask, receive, send};
+use super::protocol::{Answer, Ask, Outcome, receive, send};
 use super::{DESCRIPTION, SOCKET, Session};
 use crate::backend::{Backend, BackendError, Execution, Sandbox, Wanted, with_causes};
+use crate::limits::Limit;
 use crate::native::NativeBackend;
 use crate::spec::Program;
 use crate::state::State;
 use belljar_confine::launch::LaunchError;
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::Stdio;
+use belljar_confine::sealed;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -184,7 +186,16 @@ impl Keeper {
         }
         // One whose caller has hung up is still waited for: it was killed.
         let ended = execution.wait_until(None)?;
-        Ok(ended.map_or(Answer::Over, |ending| Answer::Ended(ending.outcome.into())))
+        let Some(ending) = ended else { return Ok(Answer::Over) };
+        Ok(Answer::Ended(match (ending.outcome, self.ended_by()) {
+            (sealed::Outcome::Killed, Some(limit)) => Outcome::Exceeded(limit),
+            (outcome, _) => outcome.into(),
+        }))
+    }
+
+    /// The limit that has ended the sandbox, if one has.
+    fn ended_by(&self) -> Option<Limit> {
+        lock(&self.sandbox).as_ref()?.ended_by()
     }
 
     fn describe(&self) -> Result<Answer, BackendError> {

@@ -2,6 +2,7 @@
 
 use super::Session;
 use crate::backend::Stats;
+use crate::limits::Limit;
 use belljar_confine::message;
 use belljar_confine::sealed;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -77,6 +78,8 @@ pub enum Outcome {
     Signaled(i32),
     /// With the whole session.
     Killed,
+    /// With the whole session, which has used up what it may.
+    Exceeded(Limit),
 }
 
 /// What a program in a session is connected to.
@@ -119,7 +122,7 @@ impl From<Outcome> for sealed::Outcome {
         match outcome {
             Outcome::Exited(code) => Self::Exited(code),
             Outcome::Signaled(signal) => Self::Signaled(signal),
-            Outcome::Killed => Self::Killed,
+            Outcome::Killed | Outcome::Exceeded(_) => Self::Killed,
         }
     }
 }
@@ -130,6 +133,7 @@ impl From<sealed::Outcome> for Outcome {
             sealed::Outcome::Exited(code) => Self::Exited(code),
             sealed::Outcome::Signaled(signal) => Self::Signaled(signal),
             sealed::Outcome::Killed => Self::Killed,
+            sealed::Outcome::OutOfMemory => Self::Exceeded(Limit::Memory),
         }
     }
 }

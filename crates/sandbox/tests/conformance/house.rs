@@ -53,10 +53,19 @@ impl House {
     }
 
     pub(crate) fn sandbox_on(&self, workspace: WorkspaceChoice) -> Box<dyn Sandbox> {
+        self.backend.create(Self::wanted(workspace)).unwrap()
+    }
+
+    pub(crate) fn wanted(workspace: WorkspaceChoice) -> Wanted {
         let env = BTreeMap::from([("GIVEN".to_owned(), "a value".to_owned())]);
-        let limits = Limits::default();
-        let required = Required::default();
-        self.backend.create(Wanted { workspace, lent: Vec::new(), env, limits, required }).unwrap()
+        let (limits, required) = (Limits::default(), Required::default());
+        Wanted { workspace, lent: Vec::new(), env, limits, required }
+    }
+
+    /// Says that a layer can't be tried here, because the backend says itself that it has none.
+    pub(crate) fn skip(&self, layer: &str) {
+        let test = format!("conformance, {layer} of {}", self.backend.name());
+        belljar_testkit::skip::skip(&test, "the backend reports that it has no such layer here");
     }
 }
 

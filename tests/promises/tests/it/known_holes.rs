@@ -14,8 +14,6 @@ pub(crate) const KNOWN_HOLES: &[Hole] = &[
         case: "twins message queues",
         why: "the calls are allowed, but the queues lie in no directory that Landlock has a rule for (EACCES)",
     },
-    ignored_signals("posture threads: SigIgn"),
-    ignored_signals("posture more_threads: SigIgn"),
     Hole {
         case: "LK2 boot id",
         why: "/proc/sys/kernel/random/boot_id is the host's: two sandboxes can tell that they share one",
@@ -25,10 +23,3 @@ pub(crate) const KNOWN_HOLES: &[Hole] = &[
         why: "/proc/cmdline is the host's, with whatever its administrator has written there",
     },
 ];
-
-const fn ignored_signals(case: &'static str) -> Hole {
-    Hole {
-        case,
-        why: "a signal that whoever starts belljar ignores is ignored inside, too: six are reset, not all",
-    }
-}

@@ -9,14 +9,14 @@ use belljar_promises::attempt::{Act, Supply};
 use libc::{EACCES, EAGAIN, EINVAL, EMFILE, ENOMEM, EPERM};
 
 /// A little more than a sandbox may have.
-const PROCESSES: u32 = 4_200;
+const PROCESSES: u32 = 1_100;
 const DESCRIPTORS: u32 = 65_600;
 const LOCKED_MEBIBYTES: u32 = 9;
 
 /// Limits, and a value just above that of a sandbox: where the limit is higher, that takes no right.
 const LIMITS: [(&str, u32, u64); 6] = [
     ("open files", libc::RLIMIT_NOFILE, 65_537),
-    ("processes", libc::RLIMIT_NPROC, 4_097),
+    ("processes", libc::RLIMIT_NPROC, 1_025),
     ("locked memory", libc::RLIMIT_MEMLOCK, (8 << 20) + 1),
     ("core files", libc::RLIMIT_CORE, 2),
     ("real-time priority", libc::RLIMIT_RTPRIO, 1),

@@ -1,0 +1,114 @@
+//! The arguments that say what a sandbox may use, and which layers it must have; the same for every command that makes
+//! one.
+
+use belljar_contract::isolation::Required;
+use belljar_sandbox::limits::{Bytes, Limit, Limits};
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitArguments {
+    /// Memory, that of files in memory included, such as 512m or 2g; everything is killed when it is used up [default: 4g]
+    #[arg(long, value_name = "SIZE|none", value_parser = parse_most)]
+    memory: Option<Most>,
+    /// Processors, such as 1.5 [default: none]
+    #[arg(long, value_name = "NUMBER|none", value_parser = parse_processors)]
+    cpus: Option<Processors>,
+    /// Processes and threads [default: 1024]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pids: Option<u64>,
+    /// Open files of one process [default: 65536]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(16..))]
+    open_files: Option<u64>,
+    /// What may be written to disk [default: 8g, none for a --workspace that is changed in place]
+    #[arg(long, value_name = "SIZE|none", value_parser = parse_most)]
+    disk: Option<Most>,
+    /// What /tmp, the home directory and an empty workspace may hold together, in memory [default: 1g]
+    #[arg(long, value_name = "SIZE")]
+    scratch: Option<Bytes>,
+    /// Fail unless this layer of the isolation is in force, such as landlock or memory_limit
+    #[arg(long, value_name = "LAYER", value_delimiter = ',')]
+    require: Vec<String>,
+}
+
+/// An amount, or no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Most(Option<u64>);
+
+/// Thousandths of a processor, or no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Processors(Option<u32>);
+
+// === impl LimitArguments ===
+
+impl LimitArguments {
+    /// The limits. A directory that is changed in place is its owner's to limit.
+    pub(crate) fn limits(&self, is_changed_in_place: bool) -> Limits {
+        let usual = Limits::default();
+        let usual_disk = usual.disk_bytes.filter(|_| !is_changed_in_place);
+        Limits {
+            memory_bytes: self.memory.map_or(usual.memory_bytes, |most| most.0),
+            processes: self.pids.unwrap_or(usual.processes),
+            millicpus: self.cpus.map_or(usual.millicpus, |processors| processors.0),
+            open_files: self.open_files.unwrap_or(usual.open_files),
+            disk_bytes: self.disk.map_or(usual_disk, |most| most.0),
+            scratch_bytes: self.scratch.map_or(usual.scratch_bytes, |scratch| scratch.0),
+        }
+    }
+
+    /// The layers without which there shall be no sandbox.
+    pub(crate) fn required(&self) -> Result<Required, crate::error::CliError> {
+        Required::parse(self.require.clone())
+            .map_err(|error| crate::error::CliError::usage(format!("--require: {error}")))
+    }
+}
+
+/// Says which limit has ended a sandbox, and how to give it more.
+pub(crate) fn tell(limit: Limit) {
+    let option = match limit {
+        Limit::Memory => "--memory",
+        Limit::Disk => "--disk",
+    };
+    anstream::eprintln!("belljar: the sandbox was ended: {limit}; {option} gives it more");
+}
+
+const NO_LIMIT: &str = "none";
+
+fn parse_most(text: &str) -> Result<Most, String> {
+    match text {
+        NO_LIMIT => Ok(Most(None)),
+        size => size.parse().map(|Bytes(bytes)| Most(Some(bytes))).map_err(|error| error.to_string()),
+    }
+}
+
+fn parse_processors(text: &str) -> Result<Processors, String> {
+    let expected = || format!("expected a number of processors between 0.01 and 4096, or none, not {text:?}");
+    if text == NO_LIMIT {
+        return Ok(Processors(None));
+    }
+    let number: f64 = text.parse().map_err(|_| expected())?;
+    match (0.01..=4096.0).contains(&number) {
+        true => Ok(Processors(Some((number * 1000.0).round() as u32))),
+        false => Err(expected()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_limit_is_said_in_words() {
+        assert_eq!(parse_most("none"), Ok(Most(None)));
+        assert_eq!(parse_most("1.5g"), Ok(Most(Some(3 << 29))));
+        assert!(parse_most("0").is_err() && parse_most("").is_err() && parse_most("unlimited").is_err());
+    }
+
+    #[test]
+    fn processors_are_numbers_within_reason() {
+        assert_eq!(parse_processors("1.5"), Ok(Processors(Some(1500))));
+        assert_eq!(parse_processors("none"), Ok(Processors(None)));
+        for wrong in ["0", "-1", "NaN", "inf", "1e9", "two"] {
+            assert!(parse_processors(wrong).is_err(), "{wrong}");
+        }
+    }
+}

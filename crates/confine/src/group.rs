@@ -1,0 +1,318 @@
+//! Control groups: what a sandbox as a whole may use, and what it has used.
+//!
+//! ```text
+//! Hierarchies::find ─► make ─► Group ── entrance ──► the launch: PID 1 is born in it (version 2) or moves in (version 1)
+//!                                │ ── usage, oom_kills
+//!                                └─ remove: nothing of it is left
+//! ```
+//! Whoever made a group holds a lock on it. The kernel lets go of the lock when that process is gone, so a group that
+//! can be locked is a leftover ([`sweep`]).
+
+mod mounts;
+mod v1;
+mod v2;
+
+use crate::plan::wire;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where groups can be made on this host.
+#[derive(Debug, Clone)]
+pub enum Hierarchies {
+    /// The one tree of version 2.
+    V2(v2::Tree),
+    /// The trees of version 1, one for each kind of resource.
+    V1(v1::Trees),
+}
+
+/// What a group may use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GroupLimits {
+    /// Memory in bytes, without any swap beyond.
+    pub memory_bytes: Option<u64>,
+    /// Processes and threads.
+    pub processes: Option<u64>,
+    /// Thousandths of a processor.
+    pub millicpus: Option<u32>,
+}
+
+/// A group that one sandbox lives in. Dropping it kills whatever is still in it and removes it.
+#[derive(Debug)]
+pub struct Group {
+    directories: Directories,
+    /// Locked.
+    _lock: OwnedFd,
+    removed: bool,
+}
+
+/// Which directories a group has.
+#[derive(Debug)]
+enum Directories {
+    V2(v2::Directory),
+    V1(v1::Directories),
+}
+
+/// How PID 1 comes into its group.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Entrance {
+    /// It is born in this directory.
+    Born(#[serde(with = "wire::descriptor")] OwnedFd),
+    /// It writes itself into these files, and ends everything when the last says that memory ran out.
+    Joins {
+        /// Files that list a group's processes, open for writing.
+        lists: Vec<Door>,
+        /// Readable when the kernel has killed somebody for want of memory.
+        out_of_memory: Option<Door>,
+    },
+}
+
+/// A descriptor on its way into a launch.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Door(#[serde(with = "wire::descriptor")] pub(crate) OwnedFd);
+
+/// Why there is no group.
+#[derive(Debug, thiserror::Error)]
+pub enum GroupError {
+    /// There is no tree in which this process may make one.
+    #[error("{why}")]
+    Unavailable {
+        /// What is missing.
+        why: String,
+    },
+    /// A file or directory of the tree can't be used.
+    #[error("can't use {}", path.display())]
+    Tree {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// How long a group may take to become empty once everything in it was killed.
+const EMPTYING: Duration = Duration::from_secs(2);
+
+pub(crate) fn tree_error(path: &Path, source: impl Into<std::io::Error>) -> GroupError {
+    GroupError::Tree { path: path.to_owned(), source: source.into() }
+}
+
+/// Removes the groups below `parent` whose names begin with `prefix` and whose owner is gone, after killing what is
+/// left in them. Returns how many there were. What belongs to somebody who lives stays.
+///
+/// # Errors
+/// [`GroupError`] for the first that can't be removed.
+pub fn sweep(parent: &Path, prefix: &str) -> Result<usize, GroupError> {
+    let Ok(entries) = fs::read_dir(parent) else { return Ok(0) };
+    let mut removed = 0;
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_ours = name.to_str().is_some_and(|name| name.starts_with(prefix));
+        if is_ours && lock(&entry.path()).is_ok_and(|lock| lock.is_some()) {
+            empty(&entry.path())?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+/// A lock on a group's directory; nothing when somebody else holds it.
+fn lock(directory: &Path) -> Result<Option<OwnedFd>, Errno> {
+    let opened = open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    match flock(&opened, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(opened)),
+        Err(Errno::AGAIN) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Removes a directory of a group, killing what is in it. Nothing to do when it is gone already.
+fn empty(directory: &Path) -> Result<(), GroupError> {
+    let begun = std::time::Instant::now();
+    loop {
+        match fs::remove_dir(directory) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if begun.elapsed() > EMPTYING => return Err(tree_error(directory, error)),
+            Err(_) => kill_all(directory),
+        }
+        // Whoever was killed is listed until the kernel has taken it apart.
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+fn kill_all(directory: &Path) {
+    // All at once, where the kernel can (version 2, Linux 5.14).
+    if fs::write(directory.join("cgroup.kill"), "1").is_ok() {
+        return;
+    }
+    let listed = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
+    for pid in listed.lines().filter_map(|line| rustix::process::Pid::from_raw(line.parse().ok()?)) {
+        // Held, so that it can't be somebody else; and it is somebody who is still listed.
+        let Ok(held) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) else {
+            continue;
+        };
+        let still = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
+        if still.lines().any(|line| line.parse() == Ok(pid.as_raw_nonzero().get())) {
+            let _ = rustix::process::pidfd_send_signal(held, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+/// The number in a file of the kernel's.
+fn number(path: &Path) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// The number after a key, in a file of lines `key number`.
+fn number_after(path: &Path, key: &str) -> Option<u64> {
+    let text = fs::read_to_string(path).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok())
+}
+
+// === impl Entrance ===
+
+impl Entrance {
+    /// The directory in which PID 1 is born, if that is how it comes in.
+    pub(crate) fn birthplace(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Born(directory) => Some(directory.as_fd()),
+            Self::Joins { .. } => None,
+        }
+    }
+
+    /// Readable when memory has run out, where the kernel doesn't end everything by itself.
+    pub(crate) fn out_of_memory(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Born(_) => None,
+            Self::Joins { out_of_memory, .. } => out_of_memory.as_ref().map(|door| door.0.as_fd()),
+        }
+    }
+}
+
+// === impl Hierarchies ===
+
+impl Hierarchies {
+    /// Looks where this process may make groups: version 2 if it limits memory there, version 1 otherwise.
+    ///
+    /// # Errors
+    /// [`GroupError::Unavailable`] with what is missing.
+    pub fn find() -> Result<Self, GroupError> {
+        let v2 = match v2::Tree::find() {
+            Ok(tree) => return Ok(Self::V2(tree)),
+            Err(error) => error,
+        };
+        match v1::Trees::find() {
+            Ok(trees) => Ok(Self::V1(trees)),
+            Err(v1) => Err(GroupError::Unavailable { why: format!("{v2}; {v1}") }),
+        }
+    }
+
+    /// Which version it is.
+    pub fn version(&self) -> u8 {
+        match self {
+            Self::V2(_) => 2,
+            Self::V1(_) => 1,
+        }
+    }
+
+    /// The directories in which groups are made.
+    pub fn parents(&self) -> Vec<&Path> {
+        match self {
+            Self::V2(tree) => vec![tree.parent()],
+            Self::V1(trees) => trees.parents(),
+        }
+    }
+
+    /// Makes a group. Its limits hold before anybody is in it.
+    ///
+    /// # Errors
+    /// [`GroupError`]; nothing of it is left then.
+    pub fn make(&self, name: &str, limits: &GroupLimits) -> Result<Group, GroupError> {
+        let (directories, first) = match self {
+            Self::V2(tree) => {
+                let directory = tree.make(name)?;
+                let path = directory.path().to_owned();
+                (Directories::V2(directory), path)
+            }
+            Self::V1(trees) => {
+                let directories = trees.make(name, limits)?;
+                let path = directories.first()?;
+                (Directories::V1(directories), path)
+            }
+        };
+        let lock = lock(&first).map_err(|errno| tree_error(&first, errno))?;
+        let lock = lock.ok_or_else(|| tree_error(&first, Errno::BUSY))?;
+        let group = Group { directories, _lock: lock, removed: false };
+        group.limit(limits)?;
+        Ok(group)
+    }
+}
+
+// === impl Group ===
+
+impl Group {
+    fn limit(&self, limits: &GroupLimits) -> Result<(), GroupError> {
+        match &self.directories {
+            Directories::V2(directory) => directory.limit(limits),
+            Directories::V1(directories) => directories.limit(limits),
+        }
+    }
+
+    /// What a launch needs for PID 1 to be in it.
+    ///
+    /// # Errors
+    /// [`GroupError`] when its files can't be opened.
+    pub fn entrance(&self) -> Result<Entrance, GroupError> {
+        match &self.directories {
+            Directories::V2(directory) => directory.entrance(),
+            Directories::V1(directories) => directories.entrance(),
+        }
+    }
+
+    /// How many of its processes the kernel has killed for want of memory.
+    pub fn oom_kills(&self) -> u64 {
+        match &self.directories {
+            Directories::V2(directory) => directory.oom_kills(),
+            Directories::V1(directories) => directories.oom_kills(),
+        }
+    }
+
+    /// The memory that it holds now, if that is counted.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        match &self.directories {
+            Directories::V2(directory) => directory.memory_bytes(),
+            Directories::V1(directories) => directories.memory_bytes(),
+        }
+    }
+
+    /// Removes it, after killing what is still in it.
+    ///
+    /// # Errors
+    /// [`GroupError`] when it doesn't become empty.
+    pub fn remove(mut self) -> Result<(), GroupError> {
+        self.removed = true;
+        self.remove_now()
+    }
+
+    fn remove_now(&self) -> Result<(), GroupError> {
+        match &self.directories {
+            Directories::V2(directory) => empty(directory.path()),
+            Directories::V1(directories) => directories.paths().try_for_each(empty),
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if !self.removed {
+            // What can't be removed is a leftover, and found as such.
+            let _ = self.remove_now();
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Version 1: a tree for each kind of resource, and a group with a directory in each.
+
+use super::mounts::{self, Mounted};
+use super::{Door, Entrance, GroupError, GroupLimits, number, number_after, tree_error};
+use rustix::fs::{Access, OFlags, access};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The trees in which groups are made, below the group that this process is in itself.
+#[derive(Debug, Clone)]
+pub struct Trees {
+    memory: PathBuf,
+    /// Not everywhere.
+    cpu: Option<PathBuf>,
+}
+
+/// The directories of one group.
+#[derive(Debug)]
+pub(super) struct Directories {
+    memory: Option<PathBuf>,
+    cpu: Option<PathBuf>,
+}
+
+/// How long a processor's time is shared out at once.
+const PERIOD_MICROSECONDS: u64 = 100_000;
+
+fn write(path: &Path, value: u64) -> Result<(), GroupError> {
+    let opened = fs::OpenOptions::new().write(true).open(path);
+    opened.and_then(|mut file| write!(file, "{value}")).map_err(|error| tree_error(path, error))
+}
+
+// === impl Trees ===
+
+impl Trees {
+    pub(super) fn find() -> Result<Self, GroupError> {
+        let mounted = mounts::of_version(1);
+        let tree = |controller: &str| {
+            let own = mounts::own_path(Some(controller))?;
+            mounted.iter().filter(|tree| tree.has(controller)).find_map(|tree| own_directory(tree, &own))
+        };
+        let unavailable = |why: &str| GroupError::Unavailable { why: why.to_owned() };
+        let memory =
+            tree("memory").ok_or_else(|| unavailable("version 1 limits no memory where this process is"))?;
+        access(&memory, Access::WRITE_OK)
+            .map_err(|_| unavailable("version 1 lets only root make control groups"))?;
+        let cpu = tree("cpu").filter(|cpu| access(cpu, Access::WRITE_OK).is_ok());
+        Ok(Self { memory, cpu })
+    }
+
+    pub(super) fn parents(&self) -> Vec<&Path> {
+        [Some(&self.memory), self.cpu.as_ref()].into_iter().flatten().map(PathBuf::as_path).collect()
+    }
+
+    /// The directories of a new group: one for each resource that is limited.
+    pub(super) fn make(&self, name: &str, limits: &GroupLimits) -> Result<Directories, GroupError> {
+        let mut made = Directories { memory: None, cpu: None };
+        let make = |tree: &Path| {
+            let path = tree.join(name);
+            fs::create_dir(&path).map(|()| path.clone()).map_err(|error| tree_error(&path, error))
+        };
+        if limits.memory_bytes.is_some() {
+            made.memory = Some(make(&self.memory)?);
+        }
+        if limits.millicpus.is_some() {
+            let tree = self.cpu.as_deref().ok_or_else(|| GroupError::Unavailable {
+                why: "version 1 limits no processor time where this process is".to_owned(),
+            });
+            match tree.and_then(make) {
+                Ok(cpu) => made.cpu = Some(cpu),
+                Err(error) => {
+                    made.paths().for_each(|path| drop(fs::remove_dir(path)));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(made)
+    }
+}
+
+fn own_directory(tree: &Mounted, own: &Path) -> Option<PathBuf> {
+    // In a container the path may be that of the host, and the container's group be what is mounted.
+    let meant = tree.directory(own).filter(|directory| directory.is_dir());
+    meant.or_else(|| Some(tree.point().to_owned()).filter(|point| point.join("cgroup.procs").exists()))
+}
+
+// === impl Directories ===
+
+impl Directories {
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
+        [self.memory.as_deref(), self.cpu.as_deref()].into_iter().flatten()
+    }
+
+    /// The one that is locked.
+    pub(super) fn first(&self) -> Result<PathBuf, GroupError> {
+        let none = || GroupError::Unavailable { why: "nothing is to be limited".to_owned() };
+        self.paths().next().map(Path::to_owned).ok_or_else(none)
+    }
+
+    pub(super) fn limit(&self, limits: &GroupLimits) -> Result<(), GroupError> {
+        if let (Some(memory), Some(bytes)) = (&self.memory, limits.memory_bytes) {
+            write(&memory.join("memory.limit_in_bytes"), bytes)?;
+            // Memory and swap together. A kernel that doesn't count swap may still have some.
+            let with_swap = memory.join("memory.memsw.limit_in_bytes");
+            match with_swap.exists() {
+                true => write(&with_swap, bytes)?,
+                false => write(&memory.join("memory.swappiness"), 0)?,
+            }
+        }
+        if let (Some(cpu), Some(millicpus)) = (&self.cpu, limits.millicpus) {
+            write(&cpu.join("cpu.cfs_period_us"), PERIOD_MICROSECONDS)?;
+            write(&cpu.join("cpu.cfs_quota_us"), u64::from(millicpus) * PERIOD_MICROSECONDS / 1000)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn entrance(&self) -> Result<Entrance, GroupError> {
+        let open = |path: PathBuf, flags| {
+            let opened = rustix::fs::open(&path, flags | OFlags::CLOEXEC, rustix::fs::Mode::empty());
+            opened.map_err(|errno| tree_error(&path, errno))
+        };
+        let list = |path: &Path| open(path.join("cgroup.procs"), OFlags::WRONLY).map(Door);
+        let lists = self.paths().map(list).collect::<Result<_, _>>()?;
+        let out_of_memory = self.memory.as_deref().map(out_of_memory).transpose()?;
+        Ok(Entrance::Joins { lists, out_of_memory })
+    }
+
+    pub(super) fn oom_kills(&self) -> u64 {
+        let control = self.memory.as_ref().map(|memory| memory.join("memory.oom_control"));
+        control.and_then(|control| number_after(&control, "oom_kill ")).unwrap_or_default()
+    }
+
+    pub(super) fn memory_bytes(&self) -> Option<u64> {
+        number(&self.memory.as_ref()?.join("memory.usage_in_bytes"))
+    }
+}
+
+/// A descriptor that is readable once the kernel has killed somebody in the group for want of memory.
+fn out_of_memory(memory: &Path) -> Result<Door, GroupError> {
+    use std::os::fd::AsRawFd;
+    let path = memory.join("memory.oom_control");
+    let control = fs::File::open(&path).map_err(|error| tree_error(&path, error))?;
+    let event = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC)
+        .map_err(|errno| tree_error(&path, errno))?;
+    let path = memory.join("cgroup.event_control");
+    let order = format!("{} {}", event.as_raw_fd(), control.as_raw_fd());
+    let opened = fs::OpenOptions::new().write(true).open(&path);
+    opened.and_then(|mut file| file.write_all(order.as_bytes())).map_err(|error| tree_error(&path, error))?;
+    Ok(Door(event))
+}

@@ -1,0 +1,193 @@
+//! Version 2: one tree, and a group is one directory in it.
+
+use super::mounts;
+use super::{Entrance, GroupError, GroupLimits, number, number_after, tree_error};
+use rustix::fs::{Access, Mode, OFlags, access, open};
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Where groups are made.
+#[derive(Debug, Clone)]
+pub struct Tree {
+    parent: PathBuf,
+}
+
+/// The directory of one group.
+#[derive(Debug)]
+pub(super) struct Directory {
+    path: PathBuf,
+}
+
+/// An operator may say below which group belljar makes its own.
+const PARENT_VARIABLE: &str = "BELLJAR_CGROUP";
+
+/// Without this one there is no use in a tree.
+const NEEDED: &str = "memory";
+const WANTED: [&str; 3] = [NEEDED, "pids", "cpu"];
+
+/// Where root makes groups if it can't where it is itself.
+const AT_THE_TOP: &str = "belljar";
+
+/// Where this process goes to make room: a group that gives resources to others may not hold processes itself.
+const ASIDE: &str = "belljar-host";
+
+const PERIOD_MICROSECONDS: u64 = 100_000;
+
+fn write(path: &Path, value: &str) -> Result<(), GroupError> {
+    let opened = fs::OpenOptions::new().write(true).open(path);
+    opened.and_then(|mut file| file.write_all(value.as_bytes())).map_err(|error| tree_error(path, error))
+}
+
+fn words(path: &Path) -> Vec<String> {
+    fs::read_to_string(path).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+}
+
+// === impl Tree ===
+
+impl Tree {
+    pub(super) fn find() -> Result<Self, GroupError> {
+        let unavailable = |why: String| GroupError::Unavailable { why };
+        let mounted = mounts::of_version(2);
+        let tree = mounted.first().ok_or_else(|| unavailable("version 2 is not mounted".to_owned()))?;
+        let top = tree.point();
+        if !words(&top.join("cgroup.controllers")).iter().any(|controller| controller == NEEDED) {
+            return Err(unavailable("version 2 limits no memory here".to_owned()));
+        }
+        if let Some(parent) = std::env::var_os(PARENT_VARIABLE) {
+            return Self::below(top, &parent);
+        }
+        let own = mounts::own_path(None).and_then(|own| tree.directory(&own)).filter(|own| own.is_dir());
+        let own = own.ok_or_else(|| unavailable("this process is in no group of version 2".to_owned()))?;
+        let here = Self::at(&own);
+        if here.is_err() && rustix::process::geteuid().is_root() {
+            let top_one = top.join(AT_THE_TOP);
+            give(top)?;
+            match fs::create_dir(&top_one) {
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                    return Err(tree_error(&top_one, error));
+                }
+                _ => return Self::at(&top_one),
+            }
+        }
+        here.map_err(|error| unavailable(format!("version 2 is not delegated to this process ({error})")))
+    }
+
+    fn below(top: &Path, parent: &OsStr) -> Result<Self, GroupError> {
+        let parent = Path::new(parent);
+        let below = parent.strip_prefix(top).or_else(|_| parent.strip_prefix("/")).unwrap_or(parent);
+        let is_plain =
+            below.components().all(|component| matches!(component, std::path::Component::Normal(_)));
+        match is_plain {
+            true => Self::at(&top.join(below)),
+            false => Err(GroupError::Unavailable {
+                why: format!("{PARENT_VARIABLE} is {}, which is no plain path in the tree", parent.display()),
+            }),
+        }
+    }
+
+    /// Groups below that directory, if they can be given memory.
+    fn at(parent: &Path) -> Result<Self, GroupError> {
+        access(parent, Access::WRITE_OK).map_err(|errno| tree_error(parent, errno))?;
+        access(parent.join("cgroup.procs"), Access::WRITE_OK).map_err(|errno| tree_error(parent, errno))?;
+        give(parent)?;
+        Ok(Self { parent: parent.to_owned() })
+    }
+
+    pub(super) fn parent(&self) -> &Path {
+        &self.parent
+    }
+
+    pub(super) fn make(&self, name: &str) -> Result<Directory, GroupError> {
+        let path = self.parent.join(name);
+        fs::create_dir(&path).map_err(|error| tree_error(&path, error))?;
+        Ok(Directory { path })
+    }
+}
+
+/// Has a group give what it has to those below it.
+fn give(parent: &Path) -> Result<(), GroupError> {
+    let control = parent.join("cgroup.subtree_control");
+    let (given, there) = (words(&control), words(&parent.join("cgroup.controllers")));
+    let missing = WANTED.into_iter().filter(|name| !given.iter().any(|given| given == name));
+    for controller in missing.filter(|name| there.iter().any(|there| there == name)) {
+        let order = format!("+{controller}");
+        let Err(refused) = write(&control, &order) else { continue };
+        // The reason is mostly that there are processes in it. Ours can make room; others are not ours to move.
+        let given = step_aside(parent).and_then(|()| write(&control, &order));
+        match given {
+            Err(_) if controller != NEEDED => {}
+            Err(_) => return Err(refused),
+            Ok(()) => {}
+        }
+    }
+    match words(&control).iter().any(|given| given == NEEDED) {
+        true => Ok(()),
+        false => Err(GroupError::Unavailable { why: "no memory is given to groups below".to_owned() }),
+    }
+}
+
+/// Moves this process and its children out of a group in which nobody else is.
+fn step_aside(parent: &Path) -> Result<(), GroupError> {
+    let aside = parent.join(ASIDE);
+    let there = words(&parent.join("cgroup.procs"));
+    let ours = |pid: &String| {
+        let own = std::process::id();
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+        pid.parse() == Ok(own) || parent == Some(own)
+    };
+    if there.is_empty() || !there.iter().all(ours) {
+        return Err(GroupError::Unavailable { why: "there are processes of others in it".to_owned() });
+    }
+    match fs::create_dir(&aside) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            return Err(tree_error(&aside, error));
+        }
+        _ => {}
+    }
+    there.iter().try_for_each(|pid| write(&aside.join("cgroup.procs"), pid))
+}
+
+// === impl Directory ===
+
+impl Directory {
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn limit(&self, limits: &GroupLimits) -> Result<(), GroupError> {
+        if let Some(bytes) = limits.memory_bytes {
+            write(&self.path.join("memory.max"), &bytes.to_string())?;
+            let swap = self.path.join("memory.swap.max");
+            if swap.exists() {
+                write(&swap, "0")?;
+            }
+            // Whoever takes too much takes all others with it: half a job is of no use to anybody.
+            write(&self.path.join("memory.oom.group"), "1")?;
+        }
+        if let Some(processes) = limits.processes {
+            write(&self.path.join("pids.max"), &processes.to_string())?;
+        }
+        if let Some(millicpus) = limits.millicpus {
+            let quota = u64::from(millicpus) * PERIOD_MICROSECONDS / 1000;
+            write(&self.path.join("cpu.max"), &format!("{quota} {PERIOD_MICROSECONDS}"))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn entrance(&self) -> Result<Entrance, GroupError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = open(&self.path, flags, Mode::empty());
+        directory.map(Entrance::Born).map_err(|errno| tree_error(&self.path, errno))
+    }
+
+    pub(super) fn oom_kills(&self) -> u64 {
+        number_after(&self.path.join("memory.events"), "oom_kill ").unwrap_or_default()
+    }
+
+    pub(super) fn memory_bytes(&self) -> Option<u64> {
+        number(&self.path.join("memory.current"))
+    }
+}

@@ -1,0 +1,17 @@
+//! The control group: PID 1 moves in, and everything that it starts is born there.
+
+use super::{About, Fault};
+use crate::group::{Door, Entrance};
+use rustix::thread::UnshareFlags;
+
+/// Moves in, unless PID 1 was born there, and takes the group for the root of all control groups.
+pub(crate) fn enter(entrance: Option<&Entrance>) -> Result<(), Fault> {
+    if let Some(Entrance::Joins { lists, .. }) = entrance {
+        for Door(list) in lists {
+            // "0" is whoever writes it. Whether that may be done was decided when the host opened the file.
+            rustix::io::write(list, b"0").about("control group")?;
+        }
+    }
+    // SAFETY: leaves memory and descriptors as they are; only what control groups are called changes.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWCGROUP) }.about("control groups")
+}

@@ -1,0 +1,86 @@
+//! Control groups for sandboxes, and what is done where there are none.
+
+use crate::limits::Limits;
+use crate::state::State;
+use belljar_confine::group::{Entrance, Group, GroupError, GroupLimits, Hierarchies, sweep};
+use belljar_contract::id::RunId;
+
+/// Where this deployment's groups are made, or why they can't be.
+#[derive(Debug)]
+pub(super) struct Groups {
+    hierarchies: Result<Hierarchies, String>,
+    /// What the names of this deployment's groups begin with.
+    prefix: String,
+}
+
+/// What keeps one sandbox within its limits.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// The group that everything in it is part of.
+    pub(super) group: Option<Group>,
+    /// The version of control groups that limits it, or why none does.
+    pub(super) version: Result<u8, String>,
+    /// Memory that PID 1 itself looks after.
+    pub(super) watched_memory_bytes: Option<u64>,
+}
+
+/// PID 1, and the process that helps it in the beginning.
+const OWN_PROCESSES: u64 = 2;
+
+// === impl Groups ===
+
+impl Groups {
+    /// Looks for a place, and removes what others of this deployment have left there.
+    pub(super) fn open(state: &State) -> Self {
+        let prefix = prefix(state);
+        let hierarchies = Hierarchies::find().map_err(|error| crate::backend::with_causes(&error));
+        let hierarchies = hierarchies.and_then(|found| {
+            // A place that can't be remembered could not be cleared after a crash.
+            let remembered = state.remember_groups_at(&found.parents());
+            remembered.map(|()| found).map_err(|error| crate::backend::with_causes(&error))
+        });
+        let _ = clear(state);
+        Self { hierarchies, prefix }
+    }
+
+    /// Makes what keeps a sandbox within `limits`.
+    pub(super) fn hold(&self, id: &RunId, limits: &Limits) -> Result<Held, GroupError> {
+        let wanted = GroupLimits {
+            memory_bytes: limits.memory_bytes,
+            processes: Some(limits.processes.saturating_add(OWN_PROCESSES)),
+            millicpus: limits.millicpus,
+        };
+        let needs_group = limits.memory_bytes.is_some() || limits.millicpus.is_some();
+        match &self.hierarchies {
+            Ok(found) if needs_group => {
+                let group = found.make(&format!("{}{id}", self.prefix), &wanted)?;
+                Ok(Held { group: Some(group), version: Ok(found.version()), watched_memory_bytes: None })
+            }
+            Ok(_) => {
+                Ok(Held { group: None, version: Err("not asked for".to_owned()), watched_memory_bytes: None })
+            }
+            Err(why) => {
+                Ok(Held { group: None, version: Err(why.clone()), watched_memory_bytes: limits.memory_bytes })
+            }
+        }
+    }
+}
+
+/// Removes the groups that sandboxes of this deployment have left whose owner is gone.
+pub(crate) fn clear(state: &State) -> Result<usize, GroupError> {
+    let prefix = prefix(state);
+    state.groups_at().iter().map(|parent| sweep(parent, &prefix)).sum()
+}
+
+/// Another deployment's groups begin with something else.
+fn prefix(state: &State) -> String {
+    format!("belljar-{}-", state.deployment())
+}
+
+// === impl Held ===
+
+impl Held {
+    pub(super) fn entrance(&self) -> Result<Option<Entrance>, GroupError> {
+        self.group.as_ref().map(Group::entrance).transpose()
+    }
+}

@@ -1,0 +1,150 @@
+//! What a sandbox may use, and what becomes of one that wants more.
+
+use crate::Case;
+use crate::house::{House, run, start, wait};
+use belljar_confine::sealed::Outcome;
+use belljar_contract::isolation::Required;
+use belljar_sandbox::backend::{BackendError, Sandbox, Wanted};
+use belljar_sandbox::limits::{Limit, Limits};
+use belljar_sandbox::run::WorkspaceChoice;
+use std::time::Duration;
+
+pub(crate) const CASES: &[Case] = &[
+    ("memory_that_is_used_up_ends_the_sandbox", memory_that_is_used_up_ends_the_sandbox),
+    ("memory_within_the_limit_is_given", memory_within_the_limit_is_given),
+    ("processes_beyond_the_limit_are_refused", processes_beyond_the_limit_are_refused),
+    ("processor_time_is_shared_out", processor_time_is_shared_out),
+    ("what_grows_on_disk_beyond_the_limit_ends_the_sandbox", what_grows_on_disk_beyond_the_limit_ends_it),
+    ("scratch_beyond_the_limit_is_refused", scratch_beyond_the_limit_is_refused),
+    ("open_files_beyond_the_limit_are_refused", open_files_beyond_the_limit_are_refused),
+    ("a_required_layer_that_is_missing_makes_no_sandbox", a_required_layer_that_is_missing_makes_none),
+    ("every_limit_is_reported", every_limit_is_reported),
+];
+
+const MEGABYTE: u64 = 1 << 20;
+
+fn limited(house: &House, change: impl FnOnce(&mut Limits)) -> Box<dyn Sandbox> {
+    let mut limits = Limits::default();
+    change(&mut limits);
+    house.backend.create(Wanted { limits, ..House::wanted(WorkspaceChoice::Empty) }).unwrap()
+}
+
+/// Whether a layer is in force; a backend that lacks it says so, and so does the test.
+fn has(sandbox: &dyn Sandbox, layer: &str) -> bool {
+    let layers = &sandbox.isolation().layers;
+    let layer = layers.iter().find(|found| found.name == layer).unwrap();
+    layer.in_force
+}
+
+/// Holds all that it is given in memory, for want of an end of line.
+const TAKES_200_MEGABYTES: &str = "head -c 200m /dev/zero | tail | wc -c";
+
+fn memory_that_is_used_up_ends_the_sandbox(house: &House) {
+    let sandbox = limited(house, |limits| limits.memory_bytes = Some(96 * MEGABYTE));
+    if !has(&*sandbox, "memory_limit") {
+        return house.skip("memory_limit");
+    }
+    let mut other = start(&*sandbox, "sleep 600");
+    let ran = run(&*sandbox, &format!("{TAKES_200_MEGABYTES}; echo went on; sleep 600"));
+    assert_eq!(ran.outcome, Outcome::Killed);
+    assert_eq!(ran.stdout, "");
+    assert_eq!(wait(other.as_mut()), Outcome::Killed);
+    assert_eq!(sandbox.ended_by(), Some(Limit::Memory));
+}
+
+fn memory_within_the_limit_is_given(house: &House) {
+    let sandbox = limited(house, |limits| limits.memory_bytes = Some(800 * MEGABYTE));
+    assert_eq!(run(&*sandbox, TAKES_200_MEGABYTES).stdout.trim(), (200 * MEGABYTE).to_string());
+    assert_eq!(sandbox.ended_by(), None);
+}
+
+const STARTS_FORTY: &str = "for i in $(seq 40); do sleep 600 > /dev/null 2>&1 & done";
+
+fn processes_beyond_the_limit_are_refused(house: &House) {
+    let few = limited(house, |limits| limits.processes = 20);
+    let ran = run(&*few, STARTS_FORTY);
+    assert!(ran.stderr.to_lowercase().contains("fork"), "{ran:?}");
+    let started = few.stats().unwrap().processes;
+    assert!((10..=20).contains(&started), "{started}");
+    let many = limited(house, |limits| limits.processes = 200);
+    run(&*many, STARTS_FORTY);
+    assert_eq!(many.stats().unwrap().processes, 40);
+}
+
+fn processor_time_is_shared_out(house: &House) {
+    let spin = "timeout 1 sh -c 'while :; do :; done' & timeout 1 sh -c 'while :; do :; done'; wait";
+    let limited = limited(house, |limits| limits.millicpus = Some(200));
+    if !has(&*limited, "cpu_limit") {
+        return house.skip("cpu_limit");
+    }
+    run(&*limited, spin);
+    let free = house.sandbox();
+    run(&*free, spin);
+    let (limited, free) = (limited.stats().unwrap().cpu, free.stats().unwrap().cpu);
+    // 0.2 of a second and what is left of a period, against up to two.
+    assert!(limited < Duration::from_millis(500), "{limited:?}");
+    assert!(free > limited, "{free:?} {limited:?}");
+}
+
+fn what_grows_on_disk_beyond_the_limit_ends_it(house: &House) {
+    let source = tempfile::tempdir().unwrap();
+    let path = belljar_confine::plan::HostPath::resolve(source.path()).unwrap();
+    let wanted = |disk| Wanted {
+        limits: Limits { disk_bytes: Some(disk), ..Limits::default() },
+        ..House::wanted(WorkspaceChoice::Copy(path.clone()))
+    };
+    let fill = "head -c 40m /dev/zero > /workspace/large && echo written";
+    let small = house.backend.create(wanted(8 * MEGABYTE)).unwrap();
+    if !has(&*small, "disk_limit") {
+        return house.skip("disk_limit");
+    }
+    let ran = run(&*small, &format!("{fill}; sleep 600"));
+    // A backend with a real quota refuses, others end it.
+    if ran.outcome == Outcome::Killed {
+        assert_eq!(small.ended_by(), Some(Limit::Disk));
+    }
+    let large = house.backend.create(wanted(400 * MEGABYTE)).unwrap();
+    assert_eq!(run(&*large, fill).stdout, "written\n");
+    assert_eq!(large.ended_by(), None);
+}
+
+fn scratch_beyond_the_limit_is_refused(house: &House) {
+    let fill = "head -c 40m /dev/zero > /tmp/large && echo written";
+    let small = limited(house, |limits| limits.scratch_bytes = 8 * MEGABYTE);
+    if !has(&*small, "scratch_limit") {
+        return house.skip("scratch_limit");
+    }
+    let ran = run(&*small, fill);
+    assert!(ran.stderr.contains("No space left"), "{ran:?}");
+    assert_eq!(run(&*house.sandbox(), fill).stdout, "written\n");
+}
+
+fn open_files_beyond_the_limit_are_refused(house: &House) {
+    let few = limited(house, |limits| limits.open_files = 64);
+    assert_eq!(run(&*few, "ulimit -n; ulimit -Hn").stdout, "64\n64\n");
+    let ran = run(&*few, "ulimit -n 65");
+    assert_ne!(ran.outcome, Outcome::Exited(0));
+}
+
+fn a_required_layer_that_is_missing_makes_none(house: &House) {
+    // Not asked for, and so not in force anywhere.
+    let required = Required::parse(["cpu_limit".to_owned()]).unwrap();
+    let wanted = Wanted { required, ..House::wanted(WorkspaceChoice::Empty) };
+    match house.backend.create(wanted) {
+        Err(BackendError::Weaker { missing, .. }) => assert_eq!(missing[0].name, "cpu_limit"),
+        other => panic!("{other:?}"),
+    }
+    let present =
+        house.sandbox().isolation().layers.iter().find(|layer| layer.in_force).unwrap().name.clone();
+    let required = Required::parse([present]).unwrap();
+    house.backend.create(Wanted { required, ..House::wanted(WorkspaceChoice::Empty) }).unwrap();
+}
+
+fn every_limit_is_reported(house: &House) {
+    let sandbox = house.sandbox();
+    let reported: Vec<_> = sandbox.isolation().layers.iter().map(|layer| layer.name.as_str()).collect();
+    for layer in belljar_contract::isolation::LAYERS {
+        assert!(reported.contains(&layer), "{layer} is missing in {reported:?}");
+    }
+    assert_eq!(reported.len(), belljar_contract::isolation::LAYERS.len());
+}
