@@ -2,8 +2,10 @@
 
 mod acts;
 mod batch;
+mod consume;
 mod dump;
 mod exhaust;
+mod fill;
 mod flood;
 #[expect(unsafe_code, reason = "the calls that must be refused are calls that no safe library makes")]
 mod kernel;
@@ -22,6 +24,9 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
         ["identity"] => posture::print_identity(),
         ["posture"] => posture::print(),
         ["dump", roots @ ..] => dump::print(roots),
+        ["consume", "held", mebibytes] => consume::hold(mebibytes),
+        ["consume", kind, mebibytes] => consume::take(kind, mebibytes),
+        ["fill", kind, folder, mebibytes] => fill::take(kind, folder, mebibytes),
         ["flood", kind, bytes] => flood::write(kind, bytes),
         ["wait", kind, path] => wait::forever(kind, path),
         ["leave", mark] => leave::everyone(mark),

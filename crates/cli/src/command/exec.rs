@@ -97,7 +97,12 @@ impl Subcommand for ExecArguments {
             (_, group) => drop((running.launched, group)),
         }
         if let (Some(folder), Some((source, upper))) = (folder, layers) {
-            settle(self, folder, (&source, &upper), (code == 0, since))?;
+            let settled = settle(self, folder, (&source, &upper), (code == 0, since));
+            match settled {
+                // It has failed anyway, and with that code.
+                Err(error) if code != 0 => drop(error.report()),
+                settled => settled?,
+            }
         }
         Ok(ExitCode::from(code))
     }

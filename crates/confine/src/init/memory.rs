@@ -1,7 +1,8 @@
 //! Sees to it that a sandbox that has used up its memory ends as a whole.
 //!
 //! A control group of version 2 does so by itself. In one of version 1 the kernel kills whoever it likes best and tells;
-//! without any, PID 1 adds up what its processes hold.
+//! without any, PID 1 adds up what its processes and files hold. What is in no process and no file (memory without a
+//! name, pipes, sockets) it doesn't see: that has limits of its own.
 
 use crate::group::Entrance;
 use crate::kernel;
@@ -68,10 +69,16 @@ impl Memory {
         if now < *next {
             return false;
         }
-        let held = kernel::load().resident_bytes;
+        let held = kernel::load().resident_bytes.saturating_add(in_files());
         *next = now + pause(most_bytes.saturating_sub(held));
         held > *most_bytes
     }
+}
+
+/// What lies in the sandbox's files in memory: one file system holds them all.
+fn in_files() -> u64 {
+    let of = rustix::fs::statvfs("/");
+    of.map_or(0, |of| of.f_blocks.saturating_sub(of.f_bfree).saturating_mul(of.f_frsize))
 }
 
 /// The sooner, the less is left.

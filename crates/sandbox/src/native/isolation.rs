@@ -55,7 +55,8 @@ fn limits(spec: &SandboxSpec, held: &Held) -> [Layer; 5] {
             layer("memory_limit", true, format!("{} by control groups, version {version}", Bytes(most)))
         }
         (Some(most), Err(why)) => {
-            let detail = format!("{} by adding up what processes hold, now and then: {why}", Bytes(most));
+            let detail =
+                format!("{} by adding up what processes and files hold, now and then: {why}", Bytes(most));
             layer("memory_limit", true, detail)
         }
     };

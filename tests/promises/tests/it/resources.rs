@@ -1,7 +1,10 @@
 //! More than one's share: what is limited, is; limits are not raised; output is cut where it should be.
 
+mod disk;
 mod limits;
+mod memory;
 mod output;
+mod processor;
 
 use crate::judge::{Cases, every_case_holds};
 

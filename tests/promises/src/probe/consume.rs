@@ -1,0 +1,108 @@
+//! Takes memory, of every kind that there is.
+
+use super::kernel::call_named;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::net::UnixStream;
+
+const MEBIBYTE: usize = 1 << 20;
+
+/// Takes so much, says so, and gives it back by ending. Before, it asks to be the last that is killed for want of memory.
+pub(super) fn take(kind: &str, mebibytes: &str) -> Result<(), String> {
+    let count: usize = mebibytes.parse().map_err(|_| format!("{mebibytes} is no number"))?;
+    let said = |error: std::io::Error| error.to_string();
+    let _ = std::fs::write("/proc/self/oom_score_adj", "-1000");
+    let chunk = vec![b'x'; MEBIBYTE];
+    match kind {
+        "anonymous" => done(&(0..count).map(|_| chunk.clone()).collect::<Vec<_>>(), count),
+        "children" => children(count).map_err(said)?,
+        "files" => write(&mut File::create("/tmp/consumed").map_err(said)?, &chunk, count)?,
+        "shared" => write(&mut File::create("/dev/shm/consumed").map_err(said)?, &chunk, count)?,
+        "unnamed" => {
+            let name = c"consumed".as_ptr().expose_provenance() as u64;
+            let made = call_named(libc::SYS_memfd_create, [name, 0, 0, 0, 0, 0]);
+            let descriptor = made.map_err(|errno| format!("memfd_create: {}", errno.0))?;
+            let path = format!("/proc/self/fd/{descriptor}");
+            write(&mut File::options().write(true).open(path).map_err(said)?, &chunk, count)?;
+        }
+        "sockets" => sockets(count).map_err(said)?,
+        "cache" => cache(&chunk, count).map_err(said)?,
+        _ => return Err(format!("don't know {kind}")),
+    }
+    Ok(())
+}
+
+fn done<T>(held: &T, mebibytes: usize) {
+    println!("took {mebibytes}");
+    std::hint::black_box(held);
+}
+
+fn write(file: &mut File, chunk: &[u8], count: usize) -> Result<(), String> {
+    for _ in 0..count {
+        file.write_all(chunk).map_err(|error| error.to_string())?;
+    }
+    done(file, count);
+    Ok(())
+}
+
+/// None of them has much.
+fn children(count: usize) -> std::io::Result<()> {
+    const EACH: usize = 8;
+    let own = std::env::current_exe()?;
+    let mut children = Vec::new();
+    for _ in 0..count.div_ceil(EACH) {
+        let mut child = std::process::Command::new(&own);
+        child.args(["consume", "held", &EACH.to_string()]);
+        children
+            .push(child.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn()?);
+    }
+    for child in &mut children {
+        if let Some(out) = &mut child.stdout {
+            out.read_exact(&mut [0])?;
+        }
+    }
+    done(&children, count);
+    for child in &mut children {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    Ok(())
+}
+
+/// Memory of the kernel's.
+fn sockets(count: usize) -> std::io::Result<()> {
+    let (mut held, mut bytes) = (Vec::new(), 0);
+    while bytes < count * MEBIBYTE {
+        let (mut one, other) = UnixStream::pair()?;
+        one.set_nonblocking(true)?;
+        while let Ok(written) = one.write(&[0; 4096]) {
+            bytes += written;
+        }
+        held.push((one, other));
+    }
+    done(&held, count);
+    Ok(())
+}
+
+/// What the kernel only remembers it also forgets.
+fn cache(chunk: &[u8], count: usize) -> std::io::Result<()> {
+    let mut file = File::options().create(true).truncate(true).read(true).write(true).open("consumed")?;
+    for _ in 0..count {
+        file.write_all(chunk)?;
+    }
+    for _ in 0..2 {
+        file.seek(SeekFrom::Start(0))?;
+        std::io::copy(&mut file, &mut std::io::sink())?;
+    }
+    done(&file, count);
+    Ok(())
+}
+
+/// Takes memory and keeps it until it is ended.
+pub(super) fn hold(mebibytes: &str) -> Result<(), String> {
+    let count: usize = mebibytes.parse().map_err(|_| format!("{mebibytes} is no number"))?;
+    let held = vec![b'x'; count * MEBIBYTE];
+    done(&held, count);
+    let _ = std::io::stdin().read(&mut [0]);
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! RS3: disk space, taken in ways that are easily overlooked. Whoever takes more than there is for the sandbox ends it as
+//! a whole; what is in memory is refused.
+
+use crate::belljar::belljar;
+use crate::scene::Scene;
+use crate::tally::{Tally, Verdict};
+use crate::way::PROBE;
+use belljar_testkit::world::{Ran, User, World};
+use std::path::PathBuf;
+
+const SMALL: &str = "4m";
+const LARGE: &str = "1g";
+const TAKEN: &str = "12";
+
+/// Each way to fill, and whether it is another one for an ordinary user.
+const KINDS: [(&str, bool); 6] = [
+    ("plain", true),
+    ("deleted", true),
+    ("hidden", true),
+    ("holes", false),
+    ("tiny", false),
+    ("deep", false),
+];
+
+#[test]
+fn whoever_takes_too_much_disk_ends_the_sandbox() {
+    let tally = Tally::new("disk");
+    World::as_everyone(belljar(), |world| {
+        let scene = Scene::lay(world);
+        let place = format!("{:?}", world.user());
+        let is_own = world.user() == User::Own;
+        for (kind, _) in KINDS.into_iter().filter(|(_, differs)| is_own || *differs) {
+            let before = runs(&scene);
+            let control = on_disk(&scene, kind, LARGE);
+            let ran = on_disk(&scene, kind, SMALL);
+            let is_ended = ran.code == 137 && ran.stderr.contains("too much to disk");
+            let verdict = match (control.stdout.as_str(), is_ended && !ran.stdout.contains("left alone")) {
+                ("filled\nleft alone\n", true) => Verdict::Held,
+                ("filled\nleft alone\n", false) => {
+                    Verdict::Escaped(format!("{:?}", (ran.code, ran.stdout, ran.stderr)))
+                }
+                _ => Verdict::Invalid(format!(
+                    "it fails with {LARGE}, too: {:?} {:?}",
+                    control.stdout, control.stderr
+                )),
+            };
+            tally.count("RS3", &format!("RS3 {kind} in a copy"), &place, verdict);
+            tally.count("RS3", &format!("RS3 {kind}, what is left"), &place, judge_rest(&scene, &before));
+        }
+        for folder in ["/tmp", "/home/agent", "/dev/shm"] {
+            let control = in_memory(&scene, folder, LARGE);
+            let ran = in_memory(&scene, folder, SMALL);
+            let verdict = match (control.code, ran.code, ran.stdout.contains("No space left")) {
+                (0, 1, true) => Verdict::Held,
+                (0, ..) => Verdict::Escaped(format!("{ran:?}")),
+                _ => Verdict::Invalid(format!("it fails with {LARGE}, too: {control:?}")),
+            };
+            tally.count("RS3", &format!("RS3 {folder}"), &place, verdict);
+        }
+    });
+    tally.close();
+}
+
+fn on_disk(scene: &Scene<'_>, kind: &str, disk: &str) -> Ran {
+    let copy = scene.path("given/copy");
+    run(scene, &["--workspace-copy", &copy, "--disk", disk], &["fill", kind, "/workspace", TAKEN])
+}
+
+fn in_memory(scene: &Scene<'_>, folder: &str, scratch: &str) -> Ran {
+    run(scene, &["--scratch", scratch], &["fill", "plain", folder, TAKEN])
+}
+
+fn run(scene: &Scene<'_>, options: &[&str], arguments: &[&str]) -> Ran {
+    let lent = format!("{}:/lent", scene.path("lent"));
+    scene.world.run(&[&["exec", "--ro", &lent], options, &["--", PROBE], arguments].concat())
+}
+
+/// However it was filled, nothing of the run stays.
+fn judge_rest(scene: &Scene<'_>, before: &[PathBuf]) -> Verdict {
+    match runs(scene) {
+        after if after == before => Verdict::Held,
+        after => Verdict::Escaped(format!("{after:?}")),
+    }
+}
+
+fn runs(scene: &Scene<'_>) -> Vec<PathBuf> {
+    let runs = std::fs::read_dir(scene.world.path().join("state/runs"));
+    runs.into_iter().flatten().flatten().map(|run| run.path()).collect()
+}

@@ -1,0 +1,76 @@
+//! RS2: memory of every kind. Whoever takes more than there is for the sandbox ends it as a whole, and belljar says so.
+
+use crate::belljar::belljar;
+use crate::scene::Scene;
+use crate::tally::{Tally, Verdict};
+use crate::way::PROBE;
+use belljar_testkit::world::{Ran, World};
+
+/// What a sandbox is given, and what is taken.
+const SMALL: &str = "96m";
+const LARGE: &str = "1g";
+const TAKEN: &str = "240";
+
+/// Each kind, and whether it takes a control group to be counted. Where there is none, PID 1 counts what belongs to its
+/// processes and what lies in their files in memory.
+const KINDS: [(&str, bool); 6] = [
+    ("anonymous", false),
+    ("children", false),
+    ("files", false),
+    ("shared", false),
+    ("unnamed", true),
+    ("sockets", true),
+];
+
+#[test]
+fn whoever_takes_too_much_memory_ends_the_sandbox() {
+    let tally = Tally::new("memory");
+    World::as_everyone(belljar(), |world| {
+        let scene = Scene::lay(world);
+        let has_group = has_control_group(&scene);
+        for (kind, needs_group) in KINDS {
+            let verdict = match needs_group && !has_group {
+                true => Verdict::NotShown("control groups".to_owned()),
+                false => judge(&scene, kind),
+            };
+            tally.count("RS2", &format!("RS2 {kind}"), &format!("{:?}", world.user()), verdict);
+        }
+        // What the kernel merely remembers is no reason: twice as much as there is goes through.
+        let cached = take(&scene, "cache", SMALL);
+        let verdict = match cached.stdout.trim() {
+            "took 240" if cached.code == 0 => Verdict::Held,
+            _ => Verdict::Blocked(format!("{cached:?}")),
+        };
+        tally.count("RS2", "RS2 what is only remembered", &format!("{:?}", world.user()), verdict);
+    });
+    tally.close();
+}
+
+fn judge(scene: &Scene<'_>, kind: &str) -> Verdict {
+    let control = take(scene, kind, LARGE);
+    if control.code != 0 || control.stdout.trim() != format!("took {TAKEN}") {
+        return Verdict::Invalid(format!("it fails with {LARGE}, too: {control:?}"));
+    }
+    let ran = take(scene, kind, SMALL);
+    let is_said = ran.stderr.contains("its memory was used up");
+    match (ran.code, is_said, ran.stdout.contains("took")) {
+        (137, true, false) => Verdict::Held,
+        _ => Verdict::Escaped(format!("{ran:?}")),
+    }
+}
+
+fn take(scene: &Scene<'_>, kind: &str, memory: &str) -> Ran {
+    let lent = format!("{}:/lent", scene.path("lent"));
+    let copy = scene.path("given/copy");
+    let options =
+        ["exec", "--ro", &lent, "--workspace-copy", &copy, "--memory", memory, "--scratch", "1g", "--"];
+    scene.world.run(&[&options[..], &[PROBE, "consume", kind, TAKEN]].concat())
+}
+
+fn has_control_group(scene: &Scene<'_>) -> bool {
+    let ran = scene.world.run(&["exec", "--isolation", "--", "true"]);
+    let report: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
+    let layers = report["layers"].as_array().unwrap();
+    let memory = layers.iter().find(|layer| layer["name"] == "memory_limit").unwrap();
+    memory["detail"].as_str().unwrap().contains("by control groups")
+}

@@ -1,0 +1,44 @@
+//! RS6: processor time. A sandbox gets its share and no more, with however many processes and by whatever niceness.
+
+use crate::belljar::belljar;
+use crate::tally::{Tally, Verdict};
+use belljar_testkit::world::World;
+
+/// Four that spin for a second, and what all of them have used.
+const SPIN: &str = "for i in 1 2 3 4; do timeout 1 sh -c 'while :; do :; done' & done; wait; times";
+
+#[test]
+fn a_sandbox_gets_its_share_of_the_processors_and_no_more() {
+    let tally = Tally::new("processor");
+    World::as_everyone(belljar(), |world| {
+        let required = world.run(&["exec", "--cpus", "0.25", "--require", "cpu_limit", "--", "true"]);
+        let verdict = match required.code {
+            0 => {
+                let (limited, free) = (seconds(world, &["--cpus", "0.25"]), seconds(world, &[]));
+                match (limited < 0.55, free > 2.0 * limited) {
+                    (true, true) => Verdict::Held,
+                    (false, _) => Verdict::Escaped(format!("{limited} s of 0.25")),
+                    (true, false) => {
+                        Verdict::Invalid(format!("{free} s without a limit, {limited} s with one"))
+                    }
+                }
+            }
+            // Said, and not run: that is what `--require` is for.
+            _ if required.stderr.contains("cpu_limit") => Verdict::NotShown("control groups".to_owned()),
+            _ => Verdict::Escaped(format!("{required:?}")),
+        };
+        tally.count("RS6", "RS6 spinning", &format!("{:?}", world.user()), verdict);
+    });
+    tally.close();
+}
+
+/// The processor time of the shell's children, from the second line of `times`.
+fn seconds(world: &World, options: &[&str]) -> f64 {
+    let ran = world.run(&[&["exec"], options, &["--", "sh", "-c", SPIN]].concat()).succeeded();
+    let of_children = ran.stdout.lines().nth(1).unwrap();
+    let seconds = of_children.split_whitespace().map(|time| {
+        let (minutes, seconds) = time.trim_end_matches('s').split_once('m').unwrap();
+        minutes.parse::<f64>().unwrap() * 60.0 + seconds.parse::<f64>().unwrap()
+    });
+    seconds.sum()
+}
