@@ -4,7 +4,7 @@
 //! regular files is opened, and opening never waits: a FIFO has no way to hold the host up.
 
 use belljar_confine::plan::HostPath;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, fchmod, fstat, mkdirat, openat, openat2,
 };
@@ -129,9 +129,20 @@ impl Directory {
     ) -> Result<T, DirectoryError> {
         let opened = open(self);
         let Err(DirectoryError { source: Errno::ACCESS, .. }) = opened else { return opened };
-        let (parent, name) = self.parent_of(path)?;
-        rustix::fs::chmodat(&parent, name, mode, AtFlags::empty()).map_err(at(path))?;
+        self.change_mode(path, mode.as_raw_mode())?;
         open(self)
+    }
+
+    /// Gives what `path` is, itself, these permission bits. A link has none, and what it leads to keeps its own.
+    ///
+    /// # Errors
+    /// [`DirectoryError`], also for a link.
+    pub fn change_mode(&self, path: &Path, mode: u32) -> Result<(), DirectoryError> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let found = openat2(self, path, flags, Mode::empty(), NEVER_OUTSIDE).map_err(at(path))?;
+        // By descriptor, and older kernels know no other way for one that can't be read.
+        let itself = format!("/proc/self/fd/{}", found.as_raw_fd());
+        rustix::fs::chmodat(CWD, itself, Mode::from_raw_mode(mode), AtFlags::empty()).map_err(at(path))
     }
 
     /// What `path` is, itself; `None` when there is nothing.
