@@ -359,6 +359,12 @@ impl From<OwnedFd> for Directory {
     }
 }
 
+impl From<Directory> for OwnedFd {
+    fn from(directory: Directory) -> Self {
+        directory.descriptor
+    }
+}
+
 impl AsFd for Directory {
     fn as_fd(&self) -> rustix::fd::BorrowedFd<'_> {
         self.descriptor.as_fd()

@@ -7,6 +7,7 @@ mod files;
 mod identity;
 mod isolation;
 mod sandbox;
+mod stillness;
 mod view;
 
 pub use backend::NativeBackend;

@@ -2,15 +2,17 @@
 
 use super::sandbox::NativeSandbox;
 use super::{identity, resident};
-use crate::backend::{Backend, BackendError, Sandbox, Wanted};
-use crate::directory::Directory;
+use crate::backend::{Backend, BackendError, Fill, Sandbox, Wanted};
+use crate::directory::{Directory, DirectoryError};
 use crate::run::WorkspaceChoice;
 use crate::spec::{SandboxSpec, Workspace};
 use crate::state::{RunFolder, State};
+use crate::workspace::held::{HeldWorkspace, Layers};
 use belljar_confine::execution::Resident;
 use belljar_confine::launcher::Launcher;
 use belljar_contract::id::RunId;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Makes native sandboxes.
@@ -54,6 +56,10 @@ impl Backend for NativeBackend {
     }
 
     fn create(&self, wanted: Wanted) -> Result<Box<dyn Sandbox>, BackendError> {
+        self.create_filled(wanted, &mut |_, _| Ok(()))
+    }
+
+    fn create_filled(&self, wanted: Wanted, fill: Fill<'_>) -> Result<Box<dyn Sandbox>, BackendError> {
         let create = |error: Box<dyn std::error::Error + Send + Sync>| BackendError::Create(error);
         let owner = identity::choose().identity;
         let folder = self.state.begin_run(owner).map_err(|error| create(error.into()))?;
@@ -64,11 +70,21 @@ impl Backend for NativeBackend {
             unlisted_scratch: None,
             env: wanted.env,
         };
+        // Held from before the start: whatever comes to their names, these are what was meant.
+        let layers = hold(&spec.workspace).map_err(|error| create(error.into()))?;
+        if let Some(layers) = &layers {
+            fill(&layers.upper, owner).map_err(create)?;
+        }
         let running = resident(&self.launcher, &spec).map_err(|error| create(error.into()))?;
+        let resident = Resident::new(running.launched.sealed);
         let root = running.launched.exported.map(Directory::from);
         let root = root.ok_or_else(|| create("the sandbox's root did not come back".into()))?;
-        let resident = Resident::new(running.launched.sealed);
-        Ok(Box::new(NativeSandbox::new(folder, spec, resident, running.isolation, (root, owner))))
+        let shown = root.open(Path::new("workspace")).map_err(|error| create(error.into()))?;
+        if matches!(spec.workspace, Workspace::Empty) {
+            fill(&shown, owner).map_err(create)?;
+        }
+        let workspace = HeldWorkspace { shown, layers, owner };
+        Ok(Box::new(NativeSandbox::new(folder, spec, resident, running.isolation, (root, workspace))))
     }
 
     fn reconcile(&self) -> Result<Vec<RunId>, BackendError> {
@@ -87,4 +103,9 @@ fn layers(choice: &WorkspaceChoice, folder: &RunFolder) -> Result<Workspace, cra
             work: folder.make("work", identity::choose().identity)?,
         },
     })
+}
+
+fn hold(workspace: &Workspace) -> Result<Option<Layers>, DirectoryError> {
+    let Workspace::Copy { source, upper, .. } = workspace else { return Ok(None) };
+    Ok(Some(Layers { source: Directory::open_meant(source)?, upper: Directory::open_meant(upper)? }))
 }

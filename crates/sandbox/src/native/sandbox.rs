@@ -1,14 +1,15 @@
 //! A native sandbox that lives on.
 
 use super::execution::NativeExecution;
-use super::{command, files};
+use super::{command, files, stillness};
 use crate::backend::{BackendError, Execution, Sandbox, Stats};
 use crate::directory::Directory;
 use crate::limits::Limit;
 use crate::spec::{Program, SandboxSpec};
 use crate::state::RunFolder;
+use crate::workspace::held::HeldWorkspace;
 use belljar_confine::execution::{ExecutionError, Resident};
-use belljar_confine::plan::{Identity, Stdio};
+use belljar_confine::plan::Stdio;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Isolation;
 use std::io::{Read, Write};
@@ -23,7 +24,7 @@ pub(super) struct NativeSandbox {
     isolation: Isolation,
     /// Its root directory, as it sees it.
     root: Directory,
-    owner: Identity,
+    workspace: HeldWorkspace,
 }
 
 // === impl NativeSandbox ===
@@ -34,9 +35,9 @@ impl NativeSandbox {
         spec: SandboxSpec,
         resident: Resident,
         isolation: Isolation,
-        (root, owner): (Directory, Identity),
+        (root, workspace): (Directory, HeldWorkspace),
     ) -> Self {
-        Self { resident, folder, spec, isolation, root, owner }
+        Self { resident, folder, spec, isolation, root, workspace }
     }
 }
 
@@ -49,6 +50,10 @@ impl Sandbox for NativeSandbox {
         &self.isolation
     }
 
+    fn workspace(&self) -> Option<&HeldWorkspace> {
+        Some(&self.workspace)
+    }
+
     fn exec(&self, program: &Program, stdio: Stdio) -> Result<Box<dyn Execution>, BackendError> {
         let has_terminal = matches!(stdio, Stdio::Terminal);
         let command =
@@ -58,7 +63,7 @@ impl Sandbox for NativeSandbox {
     }
 
     fn copy_in(&self, inside: &str, archive: &mut dyn Read) -> Result<(), BackendError> {
-        files::unpack(&self.root, inside, archive, self.owner)
+        files::unpack(&self.root, inside, archive, self.workspace.owner)
     }
 
     fn copy_out(&self, inside: &str, archive: &mut dyn Write) -> Result<(), BackendError> {
@@ -75,7 +80,7 @@ impl Sandbox for NativeSandbox {
     }
 
     fn pause(&self) -> Result<(), BackendError> {
-        self.resident.stop_all(true).map_err(reach)
+        stillness::bring_about(&self.root, || self.resident.stop_all(true)).map_err(reach)
     }
 
     fn resume(&self) -> Result<(), BackendError> {
@@ -83,8 +88,8 @@ impl Sandbox for NativeSandbox {
     }
 
     fn destroy(self: Box<Self>) -> Result<(), BackendError> {
-        let Self { resident, folder, root, .. } = *self;
-        drop(root);
+        let Self { resident, folder, root, workspace, .. } = *self;
+        drop((root, workspace));
         resident.end();
         folder.remove().map_err(|error| BackendError::Clear(error.into()))
     }
