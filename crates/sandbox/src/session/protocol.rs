@@ -93,6 +93,12 @@ pub enum Refusal {
         /// The directory.
         directory: String,
     },
+    /// It works on a directory itself, and was to be forked.
+    #[error("the session works on {directory} itself, and its fork would work on the very same files")]
+    Shared {
+        /// The directory.
+        directory: String,
+    },
     /// It began with nothing.
     #[error("the session's workspace was empty at first and is the copy of nothing")]
     Empty,

@@ -142,7 +142,10 @@ impl Keeper {
     /// Serves another session's keeper that makes a fork of this one.
     pub(super) fn fork(&self, caller: &OwnedFd) {
         self.tell(caller, || match &self.wanted.workspace {
-            WorkspaceChoice::Direct(path) => Err(direct(path.as_path()).into()),
+            WorkspaceChoice::Direct(path) => {
+                let directory = path.as_path().display().to_string();
+                Err(Refusal::Shared { directory }.into())
+            }
             _ => Ok(fork::Origin { session: self.session.clone(), wanted: self.wanted.clone() }),
         });
         let Ok(Some((Ask::Hold, _))) = receive::<Ask>(caller) else { return };
@@ -177,7 +180,10 @@ impl Keeper {
     fn copy<'s>(&self, sandbox: &'s dyn Sandbox) -> Result<(&'s HeldWorkspace, &'s Layers), CheckpointError> {
         match &self.wanted.workspace {
             WorkspaceChoice::Empty => Err(Refusal::Empty.into()),
-            WorkspaceChoice::Direct(path) => Err(direct(path.as_path()).into()),
+            WorkspaceChoice::Direct(path) => {
+                let directory = path.as_path().display().to_string();
+                Err(Refusal::Direct { directory }.into())
+            }
             WorkspaceChoice::Copy(_) => {
                 let workspace = sandbox.workspace().ok_or_else(unreachable)?;
                 Ok((workspace, workspace.layers.as_ref().ok_or_else(unreachable)?))
@@ -237,10 +243,6 @@ fn answer_of(error: CheckpointError) -> Answer {
         CheckpointError::Refused(refusal) => Answer::Refused(refusal),
         error => Answer::Failed { message: with_causes(&error) },
     }
-}
-
-fn direct(path: &Path) -> Refusal {
-    Refusal::Direct { directory: path.display().to_string() }
 }
 
 fn unreachable() -> BackendError {
