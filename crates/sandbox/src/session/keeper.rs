@@ -194,7 +194,7 @@ impl Keeper {
             Ask::Describe => self.describe(),
             Ask::Changes => return self.tell(caller, || self.changes()),
             Ask::Commit => return self.tell(caller, || self.commit()),
-            Ask::Discard { paths, forced } => return self.tell(caller, || self.discard(paths, forced)),
+            Ask::Discard { paths, forced } => return self.tell(caller, || self.discard(&paths, forced)),
             Ask::Fork => return self.fork(caller),
             Ask::End => {
                 self.end();

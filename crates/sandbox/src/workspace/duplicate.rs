@@ -11,7 +11,7 @@ use belljar_confine::plan::Identity;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, XattrFlags, fchmod, fgetxattr, flistxattr,
-    fsetxattr, futimens, ioctl_ficlone, linkat, mkdirat, mknodat, openat, symlinkat,
+    fsetxattr, futimens, ioctl_ficlone, linkat, mkdirat, mknodat, openat, symlinkat, utimensat,
 };
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -173,7 +173,8 @@ impl Duplicating<'_> {
             }
             FileType::Symlink => {
                 let says = place.from.read_link(place.name)?;
-                self.make(place, |to, name| Ok(symlinkat(&says, to, name)?))
+                self.make(place, |to, name| Ok(symlinkat(&says, to, name)?))?;
+                set_times(place, &stat)
             }
             // A name that is gone. Nothing else that is a device can be made in a sandbox.
             FileType::CharacterDevice if stat.st_rdev == 0 => {
@@ -181,7 +182,8 @@ impl Duplicating<'_> {
             }
             FileType::Fifo | FileType::Socket => {
                 let mode = Mode::from_raw_mode(stat.st_mode & 0o777);
-                self.make(place, |to, name| Ok(mknodat(to, name, kind, mode, 0)?))
+                self.make(place, |to, name| Ok(mknodat(to, name, kind, mode, 0)?))?;
+                set_times(place, &stat)
             }
             _ => Err(failed(place.path)(Errno::OPNOTSUPP.into())),
         }
@@ -253,13 +255,21 @@ fn copy_attributes(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> std::io::Result<
 fn finish(made: BorrowedFd<'_>, stat: &Stat) -> std::io::Result<()> {
     let bits = if FileType::from_raw_mode(stat.st_mode) == FileType::Directory { 0o1777 } else { 0o777 };
     fchmod(made, Mode::from_raw_mode(stat.st_mode & bits))?;
+    Ok(futimens(made, &times(stat))?)
+}
+
+fn set_times(place: &Place<'_>, stat: &Stat) -> Result<(), DuplicateError> {
+    let set = utimensat(place.to, place.name, &times(stat), AtFlags::SYMLINK_NOFOLLOW);
+    set.map_err(|errno| failed(place.path)(errno.into()))
+}
+
+fn times(stat: &Stat) -> Timestamps {
     let time =
         |tv_sec, nanoseconds: u64| Timespec { tv_sec, tv_nsec: i64::try_from(nanoseconds).unwrap_or(0) };
-    let times = Timestamps {
+    Timestamps {
         last_access: time(stat.st_atime, stat.st_atime_nsec),
         last_modification: time(stat.st_mtime, stat.st_mtime_nsec),
-    };
-    Ok(futimens(made, &times)?)
+    }
 }
 
 fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> DuplicateError {

@@ -4,6 +4,7 @@
 //! reverse. Directories get their permissions last, so that none is in the way of what is put into it.
 
 use super::changes::{Changed, State};
+use super::opened::{self, Opened};
 use crate::directory::{Directory, DirectoryError};
 use belljar_confine::as_user::AsUser;
 use belljar_confine::plan::Identity;
@@ -13,6 +14,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
@@ -57,6 +59,8 @@ impl Route<'_> {
         changes: &[(&Path, Changed)],
         mut put: impl FnMut(&Path, &Stat),
     ) -> Result<(), TransferError> {
+        let mut opened = Opened::in_tree(self.to);
+        self.open_up(changes, &mut opened)?;
         for (path, changed) in changes.iter().rev().filter(|(_, changed)| makes_way(changed)) {
             self.remove(path, changed.before).map_err(failed(path))?;
         }
@@ -71,7 +75,34 @@ impl Route<'_> {
             if let Some(after) = changed.after.filter(|after| after.kind == FileType::Directory) {
                 let set = self.act(|| Ok(self.to.change_mode(path, after.mode)?));
                 set.map_err(failed(path))?;
+                opened.forget(path);
             }
+        }
+        Ok(())
+    }
+
+    /// Lets whoever acts work in every directory on the way that is its own, outermost first.
+    fn open_up(&self, changes: &[(&Path, Changed)], opened: &mut Opened<'_>) -> Result<(), TransferError> {
+        let own_uid = rustix::process::geteuid();
+        let uid = match self.owner {
+            Owner::AsBefore if own_uid.is_root() => return Ok(()),
+            Owner::AsBefore => own_uid.as_raw(),
+            Owner::User(user) => user.host_uid,
+        };
+        let on_the_way: BTreeSet<&Path> =
+            changes.iter().flat_map(|(path, _)| path.ancestors().skip(1)).collect();
+        for path in on_the_way {
+            let place = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+            let open_up = || {
+                let Some(stat) = self.to.stat(place)? else { return Ok(()) };
+                let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+                if is_directory && stat.st_uid == uid && stat.st_mode & 0o700 != 0o700 {
+                    opened::note(opened.modes(), path, &stat);
+                    self.to.change_mode(place, (stat.st_mode & 0o1777) | 0o700)?;
+                }
+                Ok(())
+            };
+            self.act(open_up).map_err(failed(path))?;
         }
         Ok(())
     }

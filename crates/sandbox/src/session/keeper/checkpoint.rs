@@ -109,7 +109,7 @@ impl Keeper {
 
     pub(super) fn discard(
         &self,
-        paths: Vec<Vec<u8>>,
+        paths: &[Vec<u8>],
         forced: bool,
     ) -> Result<WorkspaceChanges, CheckpointError> {
         let paths = paths.iter().map(|path| in_workspace(path)).collect::<Result<Vec<_>, _>>()?;
