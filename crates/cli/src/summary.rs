@@ -257,3 +257,20 @@ fn tail(text: &str, lines: usize) -> impl Iterator<Item = &str> {
 fn bold(color: AnsiColor) -> Style {
     Style::new().bold().fg_color(Some(color.into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_look_like_headlines_of_a_diff_are_counted_as_lines() {
+        let diff = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n--- a/a\n-diff --git a/x b/x\n+++ b/a\n+@@\n\
+                    diff --git a/kind b/kind\ndeleted file mode 120000\n--- a/kind\n+++ /dev/null\n@@ -1 +0,0 @@\n-to\n\
+                    \\ No newline at end of file\ndiff --git a/kind b/kind\nnew file mode 100644\n--- /dev/null\n\
+                    +++ b/kind\n@@ -0,0 +1 @@\n+file\ndiff --git a/m b/m\nold mode 100644\nnew mode 100755\n\
+                    diff --git a/z b/z\nBinary files a/z and b/z differ\n";
+        let lines = |added, removed, is_binary| Lines { added, removed, is_binary };
+        let expected = [lines(2, 2, false), lines(1, 1, false), lines(0, 0, false), lines(0, 0, true)];
+        assert_eq!(counted(diff), expected);
+    }
+}

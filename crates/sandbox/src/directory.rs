@@ -161,8 +161,14 @@ impl Directory {
     }
 
     fn stat_link(&self, path: &Path) -> Result<Option<rustix::fs::Stat>, DirectoryError> {
-        let (parent, name) = self.parent_of(path)?;
-        rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).map(Some).map_err(at(path))
+        match self.parent_of(path) {
+            Ok((parent, name)) => {
+                rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).map(Some).map_err(at(path))
+            }
+            // What a link leads to is not in this directory.
+            Err(DirectoryError { source: Errno::LOOP | Errno::NOTDIR | Errno::NOENT, .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// What a symbolic link says.
@@ -368,5 +374,33 @@ impl From<Directory> for OwnedFd {
 impl AsFd for Directory {
     fn as_fd(&self) -> rustix::fd::BorrowedFd<'_> {
         self.descriptor.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    #[test]
+    fn permissions_are_not_changed_through_links_and_nothing_is_below_one() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("outside")).unwrap();
+        std::fs::write(place.path().join("outside/file"), "x").unwrap();
+        std::fs::create_dir(place.path().join("inside")).unwrap();
+        symlink(place.path().join("outside/file"), place.path().join("inside/to_file")).unwrap();
+        symlink(place.path().join("outside"), place.path().join("inside/to_folder")).unwrap();
+        let mode = || place.path().join("outside/file").metadata().unwrap().mode();
+        let (before, inside) = (mode(), Directory::open_host(&place.path().join("inside")).unwrap());
+        for path in ["to_file", "to_folder/file", "../outside/file"] {
+            assert!(inside.change_mode(Path::new(path), 0o600).is_err(), "{path}");
+        }
+        assert_eq!(mode(), before);
+        assert!(inside.stat(Path::new("to_folder/file")).unwrap().is_none());
+        assert!(inside.stat(Path::new("to_file")).unwrap().is_some());
+        std::fs::write(place.path().join("inside/own"), "x").unwrap();
+        std::fs::set_permissions(place.path().join("inside/own"), PermissionsExt::from_mode(0)).unwrap();
+        inside.change_mode(Path::new("own"), 0o640).unwrap();
+        assert_eq!(place.path().join("inside/own").metadata().unwrap().mode() & 0o777, 0o640);
     }
 }

@@ -385,3 +385,82 @@ fn a_commit_that_is_killed_on_the_way_is_finished_by_asking_again() {
         assert_eq!(world.run(&["session", "commit", "mine"]).code, 125);
     });
 }
+
+/// Two processes that wake each other up and swap a directory, a link that leads out, and a file, as fast as they can;
+/// and permissions that are in the way of whoever looks.
+const HOSTILE: &str = r#"
+import os, signal, sys, time
+end = time.time() + 30
+out = sys.argv[1]
+os.makedirs('d/e/f', exist_ok=True)
+open('d/e/f/file', 'w').write('inside')
+os.makedirs('shut', exist_ok=True)
+os.symlink(out, 'out')
+child = os.fork()
+other = child or os.getppid()
+while time.time() < end:
+    try:
+        os.kill(other, signal.SIGCONT)
+        if child:
+            os.rename('d/e', 'd/x'); os.symlink(out, 'd/e'); os.chmod('shut', 0)
+            os.unlink('d/e'); open('d/e', 'w').close(); os.unlink('d/e')
+            os.rename('d/x', 'd/e')
+        else:
+            os.rename('shut', 'open'); os.rename('out', 'shut'); os.rename('shut', 'out'); os.rename('open', 'shut')
+            os.chmod('shut', 0o700)
+    except OSError:
+        pass
+"#;
+
+#[test]
+fn whatever_goes_on_meanwhile_nothing_outside_is_shown_or_touched() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        let source = lay_out(world);
+        let secret = world.write("secret/f/file", "a secret\n");
+        std::fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o640)).unwrap();
+        let before = world.picture("secret");
+        let id = create(world, &["--workspace-copy", &source]);
+        let out = world.path().join("secret").display().to_string();
+        world.write("source/hostile.py", HOSTILE);
+        exec(world, &id, &format!("python3 hostile.py {out} > /dev/null 2>&1 & sleep 0.5")).succeeded();
+        for _ in 0..15 {
+            // Names that come and go may make it fail. It must neither hang nor be led astray.
+            for command in ["diff", "fork", "discard"] {
+                let force = ["session", command, &id, "--force"];
+                let ran = world.run(if command == "discard" { &force } else { &force[..3] });
+                assert!(matches!(ran.code, 0 | 125), "{ran:?}");
+                assert!(!ran.stdout.contains("a secret"), "{ran:?}");
+                if command == "fork" && ran.code == 0 {
+                    let fork = ran.stdout.trim();
+                    let seen = exec(world, fork, "cat d/*/f/file d/*/f/* shut/* out/*").stdout;
+                    assert!(!seen.contains("a secret"), "{seen}");
+                    world.run(&["session", "end", fork]).succeeded();
+                }
+            }
+        }
+        let _ = world.run(&["session", "commit", &id]);
+        assert_eq!(world.picture("secret"), before);
+        assert!(world.read("source/kept").starts_with("line\n"));
+        assert_eq!(exec(world, &id, "pgrep -xc python3").stdout, "2\n", "they were not at it any more");
+    });
+}
+
+#[test]
+fn a_link_that_becomes_a_directory_is_shown_and_committed_as_one() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        let source = lay_out(world);
+        world.write("elsewhere/file", "theirs\n");
+        std::os::unix::fs::symlink(world.path().join("elsewhere"), world.path().join("source/out")).unwrap();
+        let id = create(world, &["--workspace-copy", &source]);
+        exec(world, &id, "rm out; mkdir out; echo mine > out/file").succeeded();
+        assert_eq!(changed(world, &id), ["deleted out", "created out/file"]);
+        world.run(&["session", "commit", &id]).succeeded();
+        assert_eq!(
+            (world.read("source/out/file"), world.read("elsewhere/file")),
+            ("mine\n".into(), "theirs\n".into())
+        );
+        assert!(changed(world, &id).is_empty());
+    });
+}

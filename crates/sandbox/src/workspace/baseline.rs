@@ -100,3 +100,32 @@ mod as_pairs {
         Ok(Vec::<(Vec<u8>, Stamp)>::deserialize(from)?.into_iter().collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::directory::Directory;
+
+    #[test]
+    fn what_a_commit_left_is_nobodys_work_until_somebody_touches_it() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = Directory::open_host(place.path()).unwrap();
+        let path = Path::new("file");
+        std::fs::write(place.path().join(path), "old").unwrap();
+        let stat = || directory.stat(path).unwrap().unwrap();
+        let mut baseline = Baseline::now();
+        assert!(!baseline.is_touched(path, &stat()));
+        let touch = |content: &str| std::fs::write(place.path().join(path), content).unwrap();
+        // The kernel's clock for files goes in larger steps than the other.
+        belljar_testkit::wait::until(|| {
+            touch("newer");
+            baseline.is_touched(path, &stat())
+        });
+        baseline.note(path, &stat());
+        assert!(!baseline.is_touched(path, &stat()));
+        let told: Baseline = serde_json::from_slice(&serde_json::to_vec(&baseline).unwrap()).unwrap();
+        assert!(!told.is_touched(path, &stat()));
+        touch("of another length");
+        assert!(told.is_touched(path, &stat()));
+    }
+}

@@ -3,6 +3,9 @@
 //! Everything comes along: data (shared by both where the file system can, holes as holes), hard links, permissions,
 //! times, and the kernel's notes about the layer (`user.overlay.*`, names that are gone). The owner is another.
 
+#[cfg(test)]
+mod tests;
+
 use super::opened::{self, Opened};
 use super::transfer::copy_data;
 use crate::directory::{Directory, DirectoryError, Name};
@@ -76,6 +79,7 @@ pub fn duplicate(
         names_left: MOST_NAMES,
         bytes_left: most_bytes,
         can_share: true,
+        attributes: Attributes { names: vec![0; LARGEST_ATTRIBUTES], value: vec![0; LARGEST_ATTRIBUTES] },
     };
     work.carry_all().map_err(|error| match error {
         DuplicateError::Make { source, .. } if source.raw_os_error() == Some(Errno::DQUOT.raw_os_error()) => {
@@ -102,6 +106,13 @@ struct Duplicating<'a> {
     bytes_left: u64,
     /// Whether the file system has not yet refused to share data.
     can_share: bool,
+    attributes: Attributes,
+}
+
+/// Room for the names of a file's attributes and for the value of one.
+struct Attributes {
+    names: Vec<u8>,
+    value: Vec<u8>,
 }
 
 /// One name, and the directories that it is in.
@@ -135,7 +146,7 @@ impl Duplicating<'_> {
     fn carry_directory(&mut self, below: &Path) -> Result<(), DuplicateError> {
         let place = if below.as_os_str().is_empty() { Path::new(".") } else { below };
         let (from, to) = (self.from.open_own(place)?, self.to.open(place)?);
-        copy_attributes(from.as_fd(), to.as_fd()).map_err(failed(below))?;
+        self.attributes.copy(from.as_fd(), to.as_fd()).map_err(failed(below))?;
         let names = from.names(self.names_left)?;
         self.names_left -= names.len();
         for Name { name, .. } in names {
@@ -210,7 +221,8 @@ impl Duplicating<'_> {
         if stat.st_size > 0 {
             self.carry_data(&mut from, &mut to).map_err(failed(place.path))?;
         }
-        copy_attributes(from.as_fd(), to.as_fd())
+        self.attributes
+            .copy(from.as_fd(), to.as_fd())
             .and_then(|()| finish(to.as_fd(), stat))
             .map_err(failed(place.path))
     }
@@ -230,25 +242,28 @@ impl Duplicating<'_> {
     }
 }
 
-/// Everything that a user may attach to a file.
-fn copy_attributes(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> std::io::Result<()> {
-    let mut names = vec![0; LARGEST_ATTRIBUTES];
-    let length = match flistxattr(from, &mut names[..]) {
-        // Where there are none, none are missing.
-        Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(()),
-        Ok(length) => length,
-        Err(errno) => return Err(errno.into()),
-    };
-    let mut value = vec![0; LARGEST_ATTRIBUTES];
-    for name in names.get(..length).unwrap_or_default().split_inclusive(|byte| *byte == 0) {
-        let name = CStr::from_bytes_with_nul(name).map_err(|_| Errno::INVAL)?;
-        if !name.to_bytes().starts_with(b"user.") || LEFT_BEHIND.contains(&name.to_bytes()) {
-            continue;
+// === impl Attributes ===
+
+impl Attributes {
+    /// Everything that a user may attach to a file.
+    fn copy(&mut self, from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> std::io::Result<()> {
+        let Self { names, value } = self;
+        let length = match flistxattr(from, &mut names[..]) {
+            // Where there are none, none are missing.
+            Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(()),
+            Ok(length) => length,
+            Err(errno) => return Err(errno.into()),
+        };
+        for name in names.get(..length).unwrap_or_default().split_inclusive(|byte| *byte == 0) {
+            let name = CStr::from_bytes_with_nul(name).map_err(|_| Errno::INVAL)?;
+            if !name.to_bytes().starts_with(b"user.") || LEFT_BEHIND.contains(&name.to_bytes()) {
+                continue;
+            }
+            let length = fgetxattr(from, name, &mut value[..])?;
+            fsetxattr(to, name, value.get(..length).unwrap_or_default(), XattrFlags::empty())?;
         }
-        let length = fgetxattr(from, name, &mut value[..])?;
-        fsetxattr(to, name, value.get(..length).unwrap_or_default(), XattrFlags::empty())?;
+        Ok(())
     }
-    Ok(())
 }
 
 /// Permissions and times. Nothing lends its owner's rights to others.
