@@ -399,7 +399,7 @@ mod tests {
         assert!(inside.stat(Path::new("to_folder/file")).unwrap().is_none());
         assert!(inside.stat(Path::new("to_file")).unwrap().is_some());
         std::fs::write(place.path().join("inside/own"), "x").unwrap();
-        std::fs::set_permissions(place.path().join("inside/own"), PermissionsExt::from_mode(0)).unwrap();
+        std::fs::set_permissions(place.path().join("inside/own"), PermissionsExt::from_mode(0o000)).unwrap();
         inside.change_mode(Path::new("own"), 0o640).unwrap();
         assert_eq!(place.path().join("inside/own").metadata().unwrap().mode() & 0o777, 0o640);
     }

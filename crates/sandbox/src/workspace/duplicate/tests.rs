@@ -1,3 +1,5 @@
+//! What a duplicate must have, and what it must not.
+
 use super::*;
 use rustix::fs::{fgetxattr, fsetxattr};
 use rustix::process::{getegid, geteuid};
@@ -65,7 +67,7 @@ fn everything_that_a_layer_may_hold_comes_along() {
     set_attribute(&trees.from("closed/below/file"), c"user.note", b"\0\xff");
     set_attribute(&trees.from("."), c"user.overlay.uuid", b"of this place");
     set_attribute(&trees.from("."), c"user.overlay.impure", b"y");
-    fs::set_permissions(trees.from("unreadable"), Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(trees.from("unreadable"), Permissions::from_mode(0o000)).unwrap();
     fs::set_permissions(trees.from("closed"), Permissions::from_mode(0o1100)).unwrap();
     trees.duplicate(1 << 20).unwrap();
 
