@@ -163,7 +163,7 @@ pub(crate) fn stat(changes: &WorkspaceChanges) -> String {
     for (at, file) in changes.files.iter().enumerate() {
         let lines = counted.get(at).copied().unwrap_or_default();
         let what = match (lines.is_binary, lines.added, lines.removed) {
-            (true, ..) => "binary".to_owned(),
+            (true, ..) => "not compared".to_owned(),
             (_, 0, 0) if file.change == Change::ModeChanged => "mode".to_owned(),
             (_, added, removed) => format!("{plus}+{added}{plus:#} {minus}-{removed}{minus:#}"),
         };

@@ -77,6 +77,15 @@ impl Directory {
         openat2(self, path, flags, Mode::empty(), NEVER_OUTSIDE).map(Self::from).map_err(at(path))
     }
 
+    /// Opens a directory below this one only as a place to begin paths at: one that may not be read will do.
+    ///
+    /// # Errors
+    /// [`DirectoryError`], also for a path that leads through a link.
+    pub fn open_place(&self, path: &Path) -> Result<Self, DirectoryError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        openat2(self, path, flags, Mode::empty(), NEVER_OUTSIDE).map(Self::from).map_err(at(path))
+    }
+
     /// Opens a regular file for reading.
     ///
     /// # Errors
@@ -140,9 +149,7 @@ impl Directory {
     pub fn change_mode(&self, path: &Path, mode: u32) -> Result<(), DirectoryError> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let found = openat2(self, path, flags, Mode::empty(), NEVER_OUTSIDE).map_err(at(path))?;
-        // By descriptor, and older kernels know no other way for one that can't be read.
-        let itself = format!("/proc/self/fd/{}", found.as_raw_fd());
-        rustix::fs::chmodat(CWD, itself, Mode::from_raw_mode(mode), AtFlags::empty()).map_err(at(path))
+        set_mode_of(&found, mode).map_err(at(path))
     }
 
     /// What `path` is, itself; `None` when there is nothing.
@@ -158,6 +165,14 @@ impl Directory {
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(errno) => Err(errno).map_err(at(path)),
         }
+    }
+
+    /// What this directory itself is, also if nothing in it may be looked at.
+    ///
+    /// # Errors
+    /// [`DirectoryError`], which is not to be expected.
+    pub fn stat_itself(&self) -> Result<rustix::fs::Stat, DirectoryError> {
+        fstat(self).map_err(at(Path::new(".")))
     }
 
     fn stat_link(&self, path: &Path) -> Result<Option<rustix::fs::Stat>, DirectoryError> {
@@ -270,7 +285,7 @@ impl Directory {
     /// # Errors
     /// [`DirectoryError`] when it isn't ours.
     pub fn set_mode(&self, mode: u32) -> Result<(), DirectoryError> {
-        fchmod(self, Mode::from_raw_mode(mode)).map_err(at(Path::new(".")))
+        set_mode_of(self, mode).map_err(at(Path::new(".")))
     }
 
     /// A second handle of the same directory.
@@ -345,6 +360,18 @@ impl<'a> Clearing<'a> {
         bury().or_else(|_| open_up().and_then(|()| bury())).map_err(at(path))?;
         self.moved += 1;
         Ok(())
+    }
+}
+
+/// By descriptor, and for one that may not be read older kernels know no other way.
+fn set_mode_of(opened: impl AsFd, mode: u32) -> Result<(), Errno> {
+    let mode = Mode::from_raw_mode(mode);
+    match fchmod(&opened, mode) {
+        Err(Errno::BADF) => {
+            let itself = format!("/proc/self/fd/{}", opened.as_fd().as_raw_fd());
+            rustix::fs::chmodat(CWD, itself, mode, AtFlags::empty())
+        }
+        set => set,
     }
 }
 

@@ -103,6 +103,18 @@ fn looking_at_the_changes_changes_nothing_and_holds_nobody_up_for_long() {
         assert_eq!(changed(world, &id).len(), 15, "{:?}", changed(world, &id));
         assert_eq!(modes(), modes_before);
         assert_eq!(world.picture("source"), before);
+        // Not even the workspace itself may be looked into.
+        exec(world, &id, "chmod 0 .").succeeded();
+        assert_eq!(changed(world, &id).len(), 15);
+        let ran =
+            world.run(&["session", "exec", &id, "--directory", "/", "--", "stat", "-c", "%a", "workspace"]);
+        assert_eq!(ran.succeeded().stdout, "0\n");
+        let fork = world.run(&["session", "fork", &id]).succeeded().stdout.trim().to_owned();
+        assert_eq!(changed(world, &fork).len(), 15);
+        world.run(&["session", "discard", &fork, "kept"]).succeeded();
+        assert_eq!(changed(world, &fork).len(), 14);
+        let ran = world.run(&["session", "exec", &id, "--directory", "/", "--", "chmod", "755", "workspace"]);
+        ran.succeeded();
         let beats = || exec(world, &id, "wc -l < /tmp/beat").succeeded().stdout;
         let so_far = beats();
         until(|| beats() != so_far);
@@ -374,7 +386,7 @@ fn a_commit_that_is_killed_on_the_way_is_finished_by_asking_again() {
             exec(world, "mine", "echo first > kept").succeeded();
             world.run(&["session", "commit", "mine"]).succeeded();
             let script = format!(
-                "for f in $(seq 3000); do echo {round} $f > n$f; done; echo second > kept; rm -r folder"
+                "for f in $(seq 1500); do echo {round} $f > n$f; done; echo second > kept; rm -r folder"
             );
             exec(world, "mine", &script).succeeded();
             let keeper =
@@ -395,7 +407,7 @@ fn a_commit_that_is_killed_on_the_way_is_finished_by_asking_again() {
         assert!(told.contains("A commit of mine was interrupted"), "{told}");
         world.run(&["session", "commit", "mine"]).succeeded();
         assert_eq!(world.read("source/kept"), "second\n");
-        assert!(world.read("source/n3000").ends_with(" 3000\n"));
+        assert!(world.read("source/n1500").ends_with(" 1500\n"));
         let mut left = std::fs::read_dir(&source).unwrap().map(|entry| entry.unwrap().file_name());
         assert!(left.all(|name| !name.display().to_string().starts_with(".belljar")));
         assert!(!std::path::Path::new(&source).join("folder").exists());

@@ -79,7 +79,7 @@ impl Backend for NativeBackend {
         let resident = Resident::new(running.launched.sealed);
         let root = running.launched.exported.map(Directory::from);
         let root = root.ok_or_else(|| create("the sandbox's root did not come back".into()))?;
-        let shown = root.open(Path::new("workspace")).map_err(|error| create(error.into()))?;
+        let shown = root.open_place(Path::new("workspace")).map_err(|error| create(error.into()))?;
         if matches!(spec.workspace, Workspace::Empty) {
             fill(&shown, owner).map_err(create)?;
         }

@@ -134,9 +134,7 @@ impl ChangeSet {
 
 impl Reading<'_> {
     fn open_top(&mut self) -> Result<(), ChangesError> {
-        if let Some(stat) = self.upper.stat(Path::new("."))? {
-            opened::note(self.closed, Path::new(""), &stat);
-        }
+        opened::note(self.closed, Path::new(""), &self.upper.stat_itself()?);
         Ok(self.upper.open_up()?)
     }
 

@@ -127,8 +127,7 @@ struct Place<'a> {
 
 impl Duplicating<'_> {
     fn carry_all(&mut self) -> Result<(), DuplicateError> {
-        let top = self.from.stat(Path::new("."))?.ok_or(Errno::NOENT);
-        let top = top.map_err(|source| DirectoryError { path: PathBuf::new(), source })?;
+        let top = self.from.stat_itself()?;
         self.directories.push((PathBuf::new(), top));
         opened::note(self.opened.modes(), Path::new(""), &top);
         self.from.open_up()?;
@@ -136,16 +135,14 @@ impl Duplicating<'_> {
             self.carry_directory(&below)?;
         }
         for (path, stat) in std::mem::take(&mut self.directories).into_iter().rev() {
-            let place = if path.as_os_str().is_empty() { Path::new(".") } else { &path };
-            let made = self.to.open(place)?;
+            let made = self.to.open(place(&path))?;
             finish(made.as_fd(), &stat).map_err(failed(&path))?;
         }
         Ok(())
     }
 
     fn carry_directory(&mut self, below: &Path) -> Result<(), DuplicateError> {
-        let place = if below.as_os_str().is_empty() { Path::new(".") } else { below };
-        let (from, to) = (self.from.open_own(place)?, self.to.open(place)?);
+        let (from, to) = (self.from.open_own(place(below))?, self.to.open(place(below))?);
         self.attributes.copy(from.as_fd(), to.as_fd()).map_err(failed(below))?;
         let names = from.names(self.names_left)?;
         self.names_left -= names.len();
@@ -287,7 +284,12 @@ fn times(stat: &Stat) -> Timestamps {
     }
 }
 
+/// The path as one can name it: that of the tree itself is empty.
+fn place(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() { Path::new(".") } else { path }
+}
+
 fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> DuplicateError {
-    let path = path.to_owned();
+    let path = place(path).to_owned();
     move |source| DuplicateError::Make { path, source }
 }

@@ -6,7 +6,7 @@ use belljar_confine::plan::Identity;
 /// A workspace by its descriptors. Whoever works in the sandbox may change everything meanwhile.
 #[derive(Debug)]
 pub struct HeldWorkspace {
-    /// As the sandbox sees it.
+    /// As the sandbox sees it; only a place to begin paths at.
     pub shown: Directory,
     /// What it is made of, if it is a copy.
     pub layers: Option<Layers>,

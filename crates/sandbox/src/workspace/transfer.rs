@@ -92,19 +92,22 @@ impl Route<'_> {
         let on_the_way: BTreeSet<&Path> =
             changes.iter().flat_map(|(path, _)| path.ancestors().skip(1)).collect();
         for path in on_the_way {
-            let place = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-            let open_up = || {
-                let Some(stat) = self.to.stat(place)? else { return Ok(()) };
-                let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-                if is_directory && stat.st_uid == uid && stat.st_mode & 0o700 != 0o700 {
-                    opened::note(opened.modes(), path, &stat);
-                    self.to.change_mode(place, (stat.st_mode & 0o1777) | 0o700)?;
-                }
-                Ok(())
-            };
-            self.act(open_up).map_err(failed(path))?;
+            self.act(|| self.open_one_up(path, uid, opened)).map_err(failed(path))?;
         }
         Ok(())
+    }
+
+    fn open_one_up(&self, path: &Path, uid: u32, opened: &mut Opened<'_>) -> std::io::Result<()> {
+        let is_top = path.as_os_str().is_empty();
+        let stat = if is_top { Some(self.to.stat_itself()?) } else { self.to.stat(path)? };
+        let Some(stat) = stat else { return Ok(()) };
+        let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        if !is_directory || stat.st_uid != uid || stat.st_mode & 0o700 == 0o700 {
+            return Ok(());
+        }
+        opened::note(opened.modes(), path, &stat);
+        let mode = (stat.st_mode & 0o1777) | 0o700;
+        Ok(if is_top { self.to.set_mode(mode) } else { self.to.change_mode(path, mode) }?)
     }
 
     /// Does something in the tree, as whoever may.
@@ -257,6 +260,6 @@ pub(super) fn copy_data(from: &mut File, to: &mut File, most: u64) -> std::io::R
 }
 
 fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> TransferError {
-    let path = path.to_owned();
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path }.to_owned();
     move |source| TransferError { path, source }
 }
