@@ -149,7 +149,11 @@ impl Directory {
     pub fn change_mode(&self, path: &Path, mode: u32) -> Result<(), DirectoryError> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let found = openat2(self, path, flags, Mode::empty(), NEVER_OUTSIDE).map_err(at(path))?;
-        set_mode_of(&found, mode).map_err(at(path))
+        // With these flags a link at the end is found, and older kernels would change its own bits.
+        match FileType::from_raw_mode(fstat(&found).map_err(at(path))?.st_mode) {
+            FileType::Symlink => Err(Errno::LOOP).map_err(at(path)),
+            _ => set_mode_of(&found, mode).map_err(at(path)),
+        }
     }
 
     /// What `path` is, itself; `None` when there is nothing.
