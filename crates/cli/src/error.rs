@@ -6,7 +6,7 @@ use belljar_confine::stage::Stage;
 use belljar_sandbox::directory::DirectoryError;
 use belljar_sandbox::native::StartError;
 use belljar_sandbox::run::RunError;
-use belljar_sandbox::session::SessionError;
+use belljar_sandbox::session::{InterruptedError, Refusal, SessionError};
 use belljar_sandbox::state::StateError;
 use belljar_sandbox::workspace::apply::ApplyError;
 use belljar_sandbox::workspace::changes::ChangesError;
@@ -58,6 +58,9 @@ pub(crate) enum CliError {
     /// A session can't be used.
     #[error(transparent)]
     Session(#[from] SessionError),
+    /// A commit that was interrupted can't be finished.
+    #[error(transparent)]
+    Interrupted(#[from] InterruptedError),
     /// There is no session.
     #[error("can't begin a session: {why}")]
     NoSession {
@@ -115,11 +118,27 @@ impl CliError {
             Self::Apply(ApplyError::Conflict { .. }) => {
                 Some("run the job again on the files as they are now; nothing was applied")
             }
+            Self::Session(SessionError::Refused(refusal)) => refusal_hint(refusal),
+            Self::Interrupted(InterruptedError::Apply(ApplyError::Conflict { .. })) => Some(CONFLICT_HINT),
             Self::State(_) | Self::Run(RunError::State(_)) => {
                 Some("set BELLJAR_STATE_DIR to a directory that you may write")
             }
             _ => None,
         }
+    }
+}
+
+const CONFLICT_HINT: &str = "nothing was written; `belljar session diff` shows what the session has, and \
+     `belljar session discard` gives these paths up there";
+
+fn refusal_hint(refusal: &Refusal) -> Option<&'static str> {
+    match refusal {
+        Refusal::Direct { .. } | Refusal::Shared { .. } | Refusal::Empty => Some(
+            "`belljar session create --workspace-copy DIR` makes a session whose changes are apart from DIR",
+        ),
+        Refusal::Busy { .. } => Some("wait for them, or say --force: they will see their files change"),
+        Refusal::Conflict { .. } => Some(CONFLICT_HINT),
+        Refusal::Outside { .. } | Refusal::Unchanged { .. } => None,
     }
 }
 

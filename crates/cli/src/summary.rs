@@ -114,7 +114,12 @@ fn headline(result: &JobResult) -> String {
 
 /// The changed files and their diff.
 pub(crate) fn changes(changes: &WorkspaceChanges) -> String {
-    let mut text = format!("  {} changed in the copy:\n", count(changes.files.len(), "file"));
+    files(changes, "changed in the copy") + &diff(changes)
+}
+
+/// The changed files, and what is the case with them.
+pub(crate) fn files(changes: &WorkspaceChanges, what: &str) -> String {
+    let mut text = format!("  {} {what}:\n", count(changes.files.len(), "file"));
     for file in &changes.files {
         let letter = match file.change {
             Change::Created => 'A',
@@ -125,6 +130,11 @@ pub(crate) fn changes(changes: &WorkspaceChanges) -> String {
         };
         let _ = writeln!(text, "  {letter} {}", harmless(&file.path));
     }
+    text
+}
+
+fn diff(changes: &WorkspaceChanges) -> String {
+    let mut text = String::new();
     for line in changes.diff.lines() {
         let style = match line.as_bytes() {
             [b'+', ..] => Style::new().fg_color(Some(AnsiColor::Green.into())),
@@ -140,6 +150,75 @@ pub(crate) fn changes(changes: &WorkspaceChanges) -> String {
         text.push_str("  … and more\n");
     }
     text
+}
+
+/// How many lines came and went in each file.
+pub(crate) fn stat(changes: &WorkspaceChanges) -> String {
+    let counted = counted(&changes.diff);
+    let width = changes.files.iter().map(|file| harmless(&file.path).chars().count()).max().unwrap_or(0);
+    let (plus, minus) = (bold(AnsiColor::Green), bold(AnsiColor::Red));
+    let mut text = String::new();
+    let mut total = Lines::default();
+    // Every file has its sections in the diff, in the same order.
+    for (at, file) in changes.files.iter().enumerate() {
+        let lines = counted.get(at).copied().unwrap_or_default();
+        let what = match (lines.is_binary, lines.added, lines.removed) {
+            (true, ..) => "not compared".to_owned(),
+            (_, 0, 0) if file.change == Change::ModeChanged => "mode".to_owned(),
+            (_, added, removed) => format!("{plus}+{added}{plus:#} {minus}-{removed}{minus:#}"),
+        };
+        let _ = writeln!(text, "  {:width$}  {what}", harmless(&file.path));
+        total.added += lines.added;
+        total.removed += lines.removed;
+    }
+    let files = count(changes.files.len(), "file");
+    let _ = writeln!(
+        text,
+        "  {files} changed, {} added, {} removed",
+        lines_of(total.added),
+        lines_of(total.removed)
+    );
+    if changes.truncated {
+        text.push_str("  … and more\n");
+    }
+    text
+}
+
+fn lines_of(number: usize) -> String {
+    count(number, "line")
+}
+
+/// What a file's sections of a diff hold.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Lines {
+    added: usize,
+    removed: usize,
+    is_binary: bool,
+}
+
+/// The lines of each file of a diff. One that became something else has two sections, one after the other, under one
+/// headline.
+fn counted(diff: &str) -> Vec<Lines> {
+    let mut counted: Vec<Lines> = Vec::new();
+    let (mut headline, mut in_hunk) = ("", false);
+    for line in diff.split('\n') {
+        // Lines of content have a sign before them.
+        if line.starts_with("diff --git ") {
+            if line != headline {
+                counted.push(Lines::default());
+            }
+            (headline, in_hunk) = (line, false);
+        }
+        let Some(lines) = counted.last_mut() else { continue };
+        match line.as_bytes() {
+            [b'@', b'@', ..] => in_hunk = true,
+            [b'+', ..] if in_hunk => lines.added += 1,
+            [b'-', ..] if in_hunk => lines.removed += 1,
+            [b'B', b'i', b'n', ..] if !in_hunk => lines.is_binary = true,
+            _ => {}
+        }
+    }
+    counted
 }
 
 /// Prints how long each stage of a launch took, on standard error.
@@ -177,4 +256,21 @@ fn tail(text: &str, lines: usize) -> impl Iterator<Item = &str> {
 
 fn bold(color: AnsiColor) -> Style {
     Style::new().bold().fg_color(Some(color.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_look_like_headlines_of_a_diff_are_counted_as_lines() {
+        let diff = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n--- a/a\n-diff --git a/x b/x\n+++ b/a\n+@@\n\
+                    diff --git a/kind b/kind\ndeleted file mode 120000\n--- a/kind\n+++ /dev/null\n@@ -1 +0,0 @@\n-to\n\
+                    \\ No newline at end of file\ndiff --git a/kind b/kind\nnew file mode 100644\n--- /dev/null\n\
+                    +++ b/kind\n@@ -0,0 +1 @@\n+file\ndiff --git a/m b/m\nold mode 100644\nnew mode 100755\n\
+                    diff --git a/z b/z\nBinary files a/z and b/z differ\n";
+        let lines = |added, removed, is_binary| Lines { added, removed, is_binary };
+        let expected = [lines(2, 2, false), lines(1, 1, false), lines(0, 0, false), lines(0, 0, true)];
+        assert_eq!(counted(diff), expected);
+    }
 }

@@ -10,14 +10,17 @@
 //! Everything is blocking and may be called from any thread; a program that wants to wait for many things at once
 //! waits on their descriptors.
 
+use crate::directory::Directory;
 use crate::limits::{Limit, Limits};
 use crate::run::WorkspaceChoice;
 use crate::spec::{Lent, Program};
-use belljar_confine::plan::Stdio;
+use crate::workspace::held::HeldWorkspace;
+use belljar_confine::plan::{Identity, Stdio};
 use belljar_confine::sealed::Ending;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::{Isolation, Layer, Required};
 use rustix::fd::{BorrowedFd, OwnedFd};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Debug;
@@ -41,6 +44,16 @@ pub trait Backend: Debug + Send + Sync {
     /// [`BackendError`]; nothing of the sandbox is left then.
     fn create(&self, wanted: Wanted) -> Result<Box<dyn Sandbox>, BackendError>;
 
+    /// As [`Self::create`], with a workspace that begins with what `fill` puts into its layer of changes, or into itself
+    /// if it is empty at first. Nothing runs in it yet.
+    ///
+    /// # Errors
+    /// [`BackendError`], also that of `fill`; nothing of the sandbox is left then.
+    fn create_filled(&self, _wanted: Wanted, _fill: Fill<'_>) -> Result<Box<dyn Sandbox>, BackendError> {
+        let why = "the workspace of a sandbox can't be filled beforehand".to_owned();
+        Err(BackendError::Unavailable { backend: self.name(), why })
+    }
+
     /// Clears away what sandboxes of this deployment left whose owner is gone, and says whose they were. What belongs
     /// to another deployment, or to an owner that lives, is not touched.
     ///
@@ -56,6 +69,11 @@ pub trait Sandbox: Debug + Send + Sync {
 
     /// Every layer, in force or not.
     fn isolation(&self) -> &Isolation;
+
+    /// Its workspace, if the host reaches it by descriptor.
+    fn workspace(&self) -> Option<&HeldWorkspace> {
+        None
+    }
 
     /// Starts a program. Several may run at once; what they leave in the background runs on.
     ///
@@ -86,7 +104,7 @@ pub trait Sandbox: Debug + Send + Sync {
     /// The limit that has ended it, if one has. Can be asked when everything in it is gone, too.
     fn ended_by(&self) -> Option<Limit>;
 
-    /// Stops everything in it where it is.
+    /// Stops everything in it where it is. Back when it stands still, as far as it can be brought to.
     ///
     /// # Errors
     /// [`BackendError`] when it can't be reached.
@@ -138,8 +156,11 @@ pub trait Execution: Debug + Send {
     fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<Ending>, BackendError>;
 }
 
+/// Fills a directory for this user.
+pub type Fill<'a> = &'a mut dyn FnMut(&Directory, Identity) -> Result<(), Box<dyn Error + Send + Sync>>;
+
 /// What a sandbox shall be.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Wanted {
     /// What is at `/workspace`.
     pub workspace: WorkspaceChoice,

@@ -4,7 +4,7 @@
 //! regular files is opened, and opening never waits: a FIFO has no way to hold the host up.
 
 use belljar_confine::plan::HostPath;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, fchmod, fstat, mkdirat, openat, openat2,
 };
@@ -77,6 +77,15 @@ impl Directory {
         openat2(self, path, flags, Mode::empty(), NEVER_OUTSIDE).map(Self::from).map_err(at(path))
     }
 
+    /// Opens a directory below this one only as a place to begin paths at: one that may not be read will do.
+    ///
+    /// # Errors
+    /// [`DirectoryError`], also for a path that leads through a link.
+    pub fn open_place(&self, path: &Path) -> Result<Self, DirectoryError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        openat2(self, path, flags, Mode::empty(), NEVER_OUTSIDE).map(Self::from).map_err(at(path))
+    }
+
     /// Opens a regular file for reading.
     ///
     /// # Errors
@@ -129,9 +138,22 @@ impl Directory {
     ) -> Result<T, DirectoryError> {
         let opened = open(self);
         let Err(DirectoryError { source: Errno::ACCESS, .. }) = opened else { return opened };
-        let (parent, name) = self.parent_of(path)?;
-        rustix::fs::chmodat(&parent, name, mode, AtFlags::empty()).map_err(at(path))?;
+        self.change_mode(path, mode.as_raw_mode())?;
         open(self)
+    }
+
+    /// Gives what `path` is, itself, these permission bits. A link has none, and what it leads to keeps its own.
+    ///
+    /// # Errors
+    /// [`DirectoryError`], also for a link.
+    pub fn change_mode(&self, path: &Path, mode: u32) -> Result<(), DirectoryError> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let found = openat2(self, path, flags, Mode::empty(), NEVER_OUTSIDE).map_err(at(path))?;
+        // With these flags a link at the end is found, and older kernels would change its own bits.
+        match FileType::from_raw_mode(fstat(&found).map_err(at(path))?.st_mode) {
+            FileType::Symlink => Err(Errno::LOOP).map_err(at(path)),
+            _ => set_mode_of(&found, mode).map_err(at(path)),
+        }
     }
 
     /// What `path` is, itself; `None` when there is nothing.
@@ -149,9 +171,23 @@ impl Directory {
         }
     }
 
+    /// What this directory itself is, also if nothing in it may be looked at.
+    ///
+    /// # Errors
+    /// [`DirectoryError`], which is not to be expected.
+    pub fn stat_itself(&self) -> Result<rustix::fs::Stat, DirectoryError> {
+        fstat(self).map_err(at(Path::new(".")))
+    }
+
     fn stat_link(&self, path: &Path) -> Result<Option<rustix::fs::Stat>, DirectoryError> {
-        let (parent, name) = self.parent_of(path)?;
-        rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).map(Some).map_err(at(path))
+        match self.parent_of(path) {
+            Ok((parent, name)) => {
+                rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).map(Some).map_err(at(path))
+            }
+            // What a link leads to is not in this directory.
+            Err(DirectoryError { source: Errno::LOOP | Errno::NOTDIR | Errno::NOENT, .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// What a symbolic link says.
@@ -253,7 +289,7 @@ impl Directory {
     /// # Errors
     /// [`DirectoryError`] when it isn't ours.
     pub fn set_mode(&self, mode: u32) -> Result<(), DirectoryError> {
-        fchmod(self, Mode::from_raw_mode(mode)).map_err(at(Path::new(".")))
+        set_mode_of(self, mode).map_err(at(Path::new(".")))
     }
 
     /// A second handle of the same directory.
@@ -331,6 +367,18 @@ impl<'a> Clearing<'a> {
     }
 }
 
+/// By descriptor, and for one that may not be read older kernels know no other way.
+fn set_mode_of(opened: impl AsFd, mode: u32) -> Result<(), Errno> {
+    let mode = Mode::from_raw_mode(mode);
+    match fchmod(&opened, mode) {
+        Err(Errno::BADF) => {
+            let itself = format!("/proc/self/fd/{}", opened.as_fd().as_raw_fd());
+            rustix::fs::chmodat(CWD, itself, mode, AtFlags::empty())
+        }
+        set => set,
+    }
+}
+
 fn at(path: &Path) -> impl FnOnce(Errno) -> DirectoryError {
     let path = path.to_owned();
     move |source| DirectoryError { path, source }
@@ -348,8 +396,42 @@ impl From<OwnedFd> for Directory {
     }
 }
 
+impl From<Directory> for OwnedFd {
+    fn from(directory: Directory) -> Self {
+        directory.descriptor
+    }
+}
+
 impl AsFd for Directory {
     fn as_fd(&self) -> rustix::fd::BorrowedFd<'_> {
         self.descriptor.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    #[test]
+    fn permissions_are_not_changed_through_links_and_nothing_is_below_one() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("outside")).unwrap();
+        std::fs::write(place.path().join("outside/file"), "x").unwrap();
+        std::fs::create_dir(place.path().join("inside")).unwrap();
+        symlink(place.path().join("outside/file"), place.path().join("inside/to_file")).unwrap();
+        symlink(place.path().join("outside"), place.path().join("inside/to_folder")).unwrap();
+        let mode = || place.path().join("outside/file").metadata().unwrap().mode();
+        let (before, inside) = (mode(), Directory::open_host(&place.path().join("inside")).unwrap());
+        for path in ["to_file", "to_folder/file", "../outside/file"] {
+            assert!(inside.change_mode(Path::new(path), 0o600).is_err(), "{path}");
+        }
+        assert_eq!(mode(), before);
+        assert!(inside.stat(Path::new("to_folder/file")).unwrap().is_none());
+        assert!(inside.stat(Path::new("to_file")).unwrap().is_some());
+        std::fs::write(place.path().join("inside/own"), "x").unwrap();
+        std::fs::set_permissions(place.path().join("inside/own"), PermissionsExt::from_mode(0o000)).unwrap();
+        inside.change_mode(Path::new("own"), 0o640).unwrap();
+        assert_eq!(place.path().join("inside/own").metadata().unwrap().mode() & 0o777, 0o640);
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod groups;
 mod identity;
 mod isolation;
 mod sandbox;
+mod stillness;
 mod view;
 mod warden;
 

@@ -10,12 +10,16 @@
 //! and answers to its own user alone.
 
 mod client;
+mod fork;
+mod interrupted;
 mod keeper;
 mod protocol;
 
 pub use client::{Client, Description, Execution, SessionError, find, list};
+pub use fork::{Forking, keep_fork};
+pub use interrupted::{Interrupted, InterruptedError, interrupted};
 pub use keeper::{KEEPER, KeeperError, Keeping, keep};
-pub use protocol::{Load, Outcome, Streams};
+pub use protocol::{Load, Outcome, Refusal, Streams};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -32,6 +36,9 @@ pub struct Session {
     pub created_at: Timestamp,
     /// What it works on, for people.
     pub workspace: String,
+    /// The session whose workspace it began with, if it is a fork.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<String>,
     /// How long nothing may run before it ends.
     pub idle_limit: Duration,
     /// How long it may live.
@@ -43,3 +50,6 @@ const SOCKET: &str = "session.sock";
 
 /// The name of its description there.
 const DESCRIPTION: &str = "session.json";
+
+/// The name of what is to be known about a commit that is under way.
+const COMMIT: &str = "commit.json";

@@ -53,7 +53,7 @@ pub enum Workspace {
 }
 
 /// A file or directory lent read-only.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Lent {
     /// What.
     pub path: HostPath,

@@ -36,6 +36,12 @@ pub struct RunFolder {
     _lock: File,
 }
 
+/// The mark on a folder that must not be cleared away yet.
+#[derive(Debug)]
+pub struct Retained {
+    mark: PathBuf,
+}
+
 /// What keeps a folder from being cleared away as a leftover: a lock while its owner lives, a mark afterwards.
 const LOCK: &str = "lock";
 const KEPT: &str = "kept";
@@ -163,6 +169,25 @@ impl State {
         Ok(folder)
     }
 
+    /// Keeps the folder of a run from being cleared away when its owner is gone, until what comes back is dropped: it
+    /// holds something that is not finished. The run's end removes it all the same.
+    ///
+    /// # Errors
+    /// [`StateError`] when it can't be marked.
+    pub fn retain(&self, id: &RunId) -> Result<Retained, StateError> {
+        let mark = self.run_folder(id).join(KEPT);
+        File::create(&mark).map_err(|source| StateError::Make { path: mark.clone(), source })?;
+        Ok(Retained { mark })
+    }
+
+    /// The folder of a run whose owner is gone; it is the caller's now. Nothing when its owner lives.
+    pub fn adopt(&self, id: &RunId) -> Option<RunFolder> {
+        let path = self.run_folder(id);
+        let lock = File::open(path.join(LOCK)).ok()?;
+        lock.try_lock().ok()?;
+        Some(RunFolder { id: id.clone(), path, kept: true, _lock: lock })
+    }
+
     /// Removes the folders of runs whose owner is gone, and says whose they were. What somebody has kept stays.
     ///
     /// # Errors
@@ -197,6 +222,15 @@ impl State {
         let path = self.path.join("artifacts");
         std::fs::create_dir_all(&path).map_err(|source| StateError::Make { path: path.clone(), source })?;
         Ok(Directory::open_host(&path)?)
+    }
+}
+
+// === impl Retained ===
+
+impl Drop for Retained {
+    fn drop(&mut self) {
+        // Gone with the whole folder if the run ended meanwhile.
+        let _ = std::fs::remove_file(&self.mark);
     }
 }
 

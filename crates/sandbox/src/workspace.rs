@@ -1,6 +1,12 @@
-//! Workspaces that are copies: the change set that a job leaves, shown, applied or thrown away.
+//! Workspaces that are copies: what changed in them, shown, applied to their source, undone, and carried to another.
 
 pub mod apply;
+pub mod baseline;
 pub mod changes;
 pub mod diff;
+pub mod duplicate;
 pub mod growth;
+pub mod held;
+pub mod opened;
+mod transfer;
+pub mod undo;

@@ -1,5 +1,7 @@
 //! `belljar session`: sandboxes that live on over many commands.
 
+mod checkpoint;
+
 use super::{Subcommand, exec};
 use crate::error::CliError;
 use crate::lending::{SandboxArguments, parse_duration};
@@ -10,7 +12,7 @@ use belljar_contract::isolation::Required;
 use belljar_sandbox::backend::{Wanted, with_causes};
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::run::WorkspaceChoice;
-use belljar_sandbox::session::{self, Client, Description, Keeping, Session, SessionError, Streams};
+use belljar_sandbox::session::{self, Client, Description, Forking, Keeping, Session, SessionError, Streams};
 use belljar_sandbox::spec::Lent;
 use belljar_sandbox::state::State;
 use jiff::Timestamp;
@@ -45,6 +47,14 @@ enum Command {
     List(ListArguments),
     /// End sessions, with everything in them
     End(EndArguments),
+    /// Show what a session changed in its copy of a directory
+    Diff(checkpoint::DiffArguments),
+    /// Write what a session changed into the directory that it is a copy of
+    Commit(checkpoint::CommitArguments),
+    /// Undo what a session changed in its copy
+    Discard(checkpoint::DiscardArguments),
+    /// Make a session whose workspace begins as another's is now
+    Fork(checkpoint::ForkArguments),
 }
 
 #[derive(Debug, clap::Args)]
@@ -109,6 +119,13 @@ struct Order {
     session: Session,
 }
 
+/// What a keeper may be told.
+#[derive(Debug, Serialize, Deserialize)]
+enum Errand {
+    Create(Box<Order>),
+    Fork { state: PathBuf, origin: String, name: Option<String> },
+}
+
 /// What a keeper says when it has begun, or why it has not.
 type Word = Result<Session, String>;
 
@@ -128,6 +145,10 @@ impl Subcommand for SessionArguments {
                 run(&client, &["/bin/sh".into(), "-i".into()], "/workspace", None)
             }
             Command::List(arguments) => list(arguments.json),
+            Command::Diff(arguments) => checkpoint::diff(arguments),
+            Command::Commit(arguments) => checkpoint::commit(arguments),
+            Command::Discard(arguments) => checkpoint::discard(arguments),
+            Command::Fork(arguments) => checkpoint::fork(arguments),
             Command::End(arguments) => {
                 for name in &arguments.sessions {
                     session::find(&state::open(), name)?.end()?;
@@ -138,16 +159,11 @@ impl Subcommand for SessionArguments {
     }
 }
 
-/// Has a keeper begin, and waits for its word.
 fn create(arguments: &CreateArguments) -> Result<ExitCode, CliError> {
     // A session without an end of its own would outlive whoever forgot it.
     const LONGEST: Duration = Duration::from_secs(24 * 3600);
     let workspace = arguments.sandbox.workspace()?;
-    if let Some(name) = &arguments.name
-        && session::find(&state::open(), name).is_ok()
-    {
-        return Err(CliError::NoSession { why: format!("there is a session {name} already") });
-    }
+    must_be_free(arguments.name.as_deref())?;
     let order = Order {
         state: state::open().path().to_owned(),
         session: Session {
@@ -155,6 +171,7 @@ fn create(arguments: &CreateArguments) -> Result<ExitCode, CliError> {
             name: arguments.name.clone(),
             created_at: Timestamp::now(),
             workspace: shown(&workspace),
+            forked_from: None,
             idle_limit: arguments.idle,
             lifetime_limit: arguments.sandbox.timeout().unwrap_or(LONGEST),
         },
@@ -164,6 +181,20 @@ fn create(arguments: &CreateArguments) -> Result<ExitCode, CliError> {
         limits: arguments.sandbox.limits(),
         required: arguments.sandbox.required()?,
     };
+    begin(&Errand::Create(Box::new(order)), arguments.json)
+}
+
+fn must_be_free(name: Option<&str>) -> Result<(), CliError> {
+    match name {
+        Some(name) if session::find(&state::open(), name).is_ok() => {
+            Err(CliError::NoSession { why: format!("there is a session {name} already") })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Has a keeper begin, waits for its word, and tells which session it keeps.
+fn begin(errand: &Errand, as_json: bool) -> Result<ExitCode, CliError> {
     let mut keeper = std::process::Command::new(OWN_PROGRAM);
     keeper.arg0(session::KEEPER).current_dir("/").env_clear();
     keeper.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
@@ -172,15 +203,15 @@ fn create(arguments: &CreateArguments) -> Result<ExitCode, CliError> {
     let mut keeper = keeper.spawn().map_err(|error| no_session(&error))?;
     let mut word = String::new();
     if let (Some(mut to), Some(from)) = (keeper.stdin.take(), keeper.stdout.take()) {
-        let order = serde_json::to_vec(&order).map_err(|error| no_session(&error))?;
-        to.write_all(&order).map_err(|error| no_session(&error))?;
+        let errand = serde_json::to_vec(errand).map_err(|error| no_session(&error))?;
+        to.write_all(&errand).map_err(|error| no_session(&error))?;
         drop(to);
         BufReader::new(from).read_line(&mut word).map_err(|error| no_session(&error))?;
     }
     let word: Word = serde_json::from_str(&word)
         .map_err(|_| CliError::NoSession { why: "its keeper ended".to_owned() })?;
     let session = word.map_err(|why| CliError::NoSession { why })?;
-    if arguments.json {
+    if as_json {
         anstream::println!("{}", serde_json::to_string_pretty(&session).unwrap_or_default());
     } else {
         anstream::println!("{}", session.id);
@@ -200,23 +231,38 @@ fn shown(workspace: &WorkspaceChoice) -> String {
 pub(crate) fn keep() -> ExitCode {
     // Whoever began the session may log out.
     let _ = rustix::process::setsid();
-    let word = match take_order() {
-        Ok(keeping) => match session::keep(keeping, |session| say(&Ok(session.clone()))) {
-            Ok(()) => return ExitCode::SUCCESS,
-            Err(error) => Err(with_causes(&error)),
-        },
-        Err(error) => Err(error.to_string()),
+    let begun = |session: &Session| say(&Ok(session.clone()));
+    let word = match take_errand() {
+        Ok(Errand::Create(order)) => session::keep(order.into(), begun),
+        Ok(Errand::Fork { state, origin, name }) => {
+            session::keep_fork(Forking { state: State::at(state), origin, name }, begun)
+        }
+        Err(error) => {
+            say(&Err(error.to_string()));
+            return ExitCode::FAILURE;
+        }
     };
-    say(&word);
-    ExitCode::FAILURE
+    match word {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&Err(with_causes(&error)));
+            ExitCode::FAILURE
+        }
+    }
 }
 
-fn take_order() -> std::io::Result<Keeping> {
-    let mut order = Vec::new();
-    std::io::stdin().read_to_end(&mut order)?;
-    let Order { state, workspace, lent, env, limits, required, session } = serde_json::from_slice(&order)?;
-    let wanted = Wanted { workspace, lent, env, limits, required };
-    Ok(Keeping { state: State::at(state), wanted, session })
+fn take_errand() -> std::io::Result<Errand> {
+    let mut errand = Vec::new();
+    std::io::stdin().read_to_end(&mut errand)?;
+    Ok(serde_json::from_slice(&errand)?)
+}
+
+impl From<Box<Order>> for Keeping {
+    fn from(order: Box<Order>) -> Self {
+        let Order { state, workspace, lent, env, limits, required, session } = *order;
+        let wanted = Wanted { workspace, lent, env, limits, required };
+        Self { state: State::at(state), wanted, session }
+    }
 }
 
 /// The one word; then standard output is closed, for whoever waits to go on.
@@ -270,5 +316,6 @@ fn list(as_json: bool) -> Result<ExitCode, CliError> {
     } else {
         anstream::print!("{}", summary::sessions(&sessions));
     }
+    checkpoint::tell_interrupted();
     Ok(ExitCode::SUCCESS)
 }

@@ -8,6 +8,7 @@ mod failures;
 mod run;
 mod sealed;
 mod session;
+mod session_workspace;
 mod validate;
 mod workspace_copy;
 

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::Stdio;
 
 /// Ends the sessions of a world, also when a test fails.
-struct Sessions<'a>(&'a World);
+pub(crate) struct Sessions<'a>(pub(crate) &'a World);
 
 impl Drop for Sessions<'_> {
     fn drop(&mut self) {
@@ -17,15 +17,15 @@ impl Drop for Sessions<'_> {
     }
 }
 
-fn list(world: &World) -> Vec<serde_json::Value> {
+pub(crate) fn list(world: &World) -> Vec<serde_json::Value> {
     world.run(&["session", "list", "--json"]).succeeded().json().as_array().cloned().unwrap_or_default()
 }
 
-fn create(world: &World, options: &[&str]) -> String {
+pub(crate) fn create(world: &World, options: &[&str]) -> String {
     world.run(&[&["session", "create"], options].concat()).succeeded().stdout.trim().to_owned()
 }
 
-fn exec(world: &World, session: &str, script: &str) -> Ran {
+pub(crate) fn exec(world: &World, session: &str, script: &str) -> Ran {
     world.run(&["session", "exec", session, "--", "sh", "-c", script])
 }
 
@@ -96,7 +96,7 @@ fn a_session_that_nobody_uses_ends_by_itself_and_so_does_one_whose_keeper_is_kil
         until(|| list(world).is_empty());
         let id = create(world, &[]);
         let runs = world.path().join("state/runs");
-        let keeper = keeper_of(&runs.join(&id).display().to_string());
+        let keeper = keeper_of(&runs.join(&id));
         rustix::process::kill_process(keeper, rustix::process::Signal::KILL).unwrap();
         until(|| list(world).is_empty());
         // What it left is cleared away when the next one begins.
@@ -107,11 +107,11 @@ fn a_session_that_nobody_uses_ends_by_itself_and_so_does_one_whose_keeper_is_kil
 }
 
 /// The process that holds the lock of that folder.
-fn keeper_of(folder: &str) -> rustix::process::Pid {
+pub(crate) fn keeper_of(folder: &std::path::Path) -> rustix::process::Pid {
     let holds = |pid: i32| {
         let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
         let mut links = descriptors.filter_map(|descriptor| std::fs::read_link(descriptor.path()).ok());
-        links.any(|link| link.display().to_string().starts_with(folder))
+        links.any(|link| link.starts_with(folder))
     };
     let pids = std::fs::read_dir("/proc")
         .unwrap()

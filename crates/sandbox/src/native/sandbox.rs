@@ -2,12 +2,13 @@
 
 use super::execution::NativeExecution;
 use super::warden::Fate;
-use super::{command, files};
+use super::{command, files, stillness};
 use crate::backend::{BackendError, Execution, Sandbox, Stats};
 use crate::directory::Directory;
 use crate::limits::Limit;
 use crate::spec::{Program, SandboxSpec};
 use crate::state::RunFolder;
+use crate::workspace::held::HeldWorkspace;
 use belljar_confine::execution::{ExecutionError, Resident};
 use belljar_confine::group::Group;
 use belljar_confine::plan::Stdio;
@@ -29,6 +30,7 @@ pub(super) struct NativeSandbox {
 pub(super) struct Made {
     /// Its root directory, as it sees it.
     pub(super) root: Directory,
+    pub(super) workspace: HeldWorkspace,
     pub(super) resident: Resident,
     pub(super) group: Option<Group>,
     pub(super) fate: Fate,
@@ -50,6 +52,10 @@ impl Sandbox for NativeSandbox {
 
     fn isolation(&self) -> &Isolation {
         &self.isolation
+    }
+
+    fn workspace(&self) -> Option<&HeldWorkspace> {
+        Some(&self.made.workspace)
     }
 
     fn exec(&self, program: &Program, stdio: Stdio) -> Result<Box<dyn Execution>, BackendError> {
@@ -85,7 +91,7 @@ impl Sandbox for NativeSandbox {
     }
 
     fn pause(&self) -> Result<(), BackendError> {
-        self.made.resident.stop_all(true).map_err(reach)
+        stillness::bring_about(&self.made.root, || self.made.resident.stop_all(true)).map_err(reach)
     }
 
     fn resume(&self) -> Result<(), BackendError> {
@@ -93,8 +99,8 @@ impl Sandbox for NativeSandbox {
     }
 
     fn destroy(self: Box<Self>) -> Result<(), BackendError> {
-        let Made { resident, group, folder, root, fate: _ } = self.made;
-        drop(root);
+        let Made { resident, group, folder, root, workspace, fate: _ } = self.made;
+        drop((root, workspace));
         resident.end();
         let group = group.map_or(Ok(()), Group::remove).map_err(|error| BackendError::Clear(error.into()));
         folder.remove().map_err(|error| BackendError::Clear(error.into())).and(group)

@@ -1,19 +1,21 @@
 //! Reaching a session's keeper.
 
 use super::keeper::address;
-use super::protocol::{Answer, Ask, Load, Outcome, Streams, receive, send};
+use super::protocol::{Answer, Ask, Load, Outcome, Refusal, Streams, read_document, receive, send};
 use super::{DESCRIPTION, Session};
 use crate::limits::Limit;
 use crate::state::State;
+use belljar_contract::result::WorkspaceChanges;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::File;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -79,6 +81,9 @@ pub enum SessionError {
         #[source]
         source: Errno,
     },
+    /// It would not do what it was asked.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// It could not do what it was asked.
     #[error("{message}")]
     Failed {
@@ -171,6 +176,40 @@ impl Client {
         }
     }
 
+    /// What it changed in its copy so far.
+    ///
+    /// # Errors
+    /// [`SessionError`], also when its workspace is no copy.
+    pub fn changes(&self) -> Result<WorkspaceChanges, SessionError> {
+        self.ask_for_document(&Ask::Changes)
+    }
+
+    /// Writes what it changed into the directory that was copied, and says what that was. It goes on as before.
+    ///
+    /// # Errors
+    /// [`SessionError`], also when somebody else has changed the same files; nothing was written then.
+    pub fn commit(&self) -> Result<WorkspaceChanges, SessionError> {
+        self.ask_for_document(&Ask::Commit)
+    }
+
+    /// Undoes what it changed at these paths and below, everywhere if there are none, and says what that was.
+    ///
+    /// # Errors
+    /// [`SessionError`], also when programs run in it and this is not `forced`.
+    pub fn discard(&self, paths: &[PathBuf], forced: bool) -> Result<WorkspaceChanges, SessionError> {
+        let paths = paths.iter().map(|path| path.as_os_str().as_bytes().to_owned()).collect();
+        self.ask_for_document(&Ask::Discard { paths, forced })
+    }
+
+    fn ask_for_document<T: DeserializeOwned>(&self, ask: &Ask) -> Result<T, SessionError> {
+        let socket = self.call().map_err(unreachable)?;
+        send(socket.as_fd(), ask, &[]).map_err(unreachable)?;
+        match receive(&socket).map_err(unreachable)? {
+            Some((Answer::Document, descriptors)) => read_document(descriptors).map_err(unreachable),
+            other => Err(unexpected(other.map(|(answer, _)| answer))),
+        }
+    }
+
     /// Ends it, with everything in it. Back when nothing of it is left.
     ///
     /// # Errors
@@ -188,7 +227,7 @@ impl Client {
         Ok(receive(&socket).map_err(unreachable)?.map(|(answer, _)| answer))
     }
 
-    fn call(&self) -> Result<OwnedFd, Errno> {
+    pub(super) fn call(&self) -> Result<OwnedFd, Errno> {
         let folder = File::open(&self.folder).map_err(|_| Errno::NOENT)?;
         let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         connect(&socket, &address(folder.as_fd())?)?;
@@ -246,13 +285,14 @@ impl Execution {
     }
 }
 
-fn unreachable(source: Errno) -> SessionError {
+pub(super) fn unreachable(source: Errno) -> SessionError {
     SessionError::Unreachable { source }
 }
 
-fn unexpected(answer: Option<Answer>) -> SessionError {
+pub(super) fn unexpected(answer: Option<Answer>) -> SessionError {
     match answer {
         Some(Answer::Failed { message }) => SessionError::Failed { message },
+        Some(Answer::Refused(refusal)) => refusal.into(),
         Some(_) => unreachable(Errno::PROTO),
         None => unreachable(Errno::CONNRESET),
     }

@@ -1,12 +1,15 @@
 //! The process that keeps a session.
 
+mod checkpoint;
+
 use super::protocol::{Answer, Ask, Outcome, receive, send};
-use super::{DESCRIPTION, SOCKET, Session};
+use super::{DESCRIPTION, SOCKET, Session, SessionError};
 use crate::backend::{Backend, BackendError, Execution, Sandbox, Wanted, with_causes};
 use crate::limits::Limit;
 use crate::native::NativeBackend;
 use crate::spec::Program;
 use crate::state::State;
+use crate::workspace::baseline::Baseline;
 use belljar_confine::launch::LaunchError;
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::Stdio;
@@ -20,7 +23,7 @@ use rustix::net::{
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 /// The name under which belljar is a keeper.
@@ -46,6 +49,9 @@ pub enum KeeperError {
     /// There is no sandbox.
     #[error(transparent)]
     Backend(#[from] BackendError),
+    /// What it shall be a fork of can't be reached.
+    #[error(transparent)]
+    Session(#[from] SessionError),
     /// Nobody can reach it.
     #[error("can't listen for commands")]
     Listen(#[source] std::io::Error),
@@ -54,13 +60,20 @@ pub enum KeeperError {
 /// A session that is kept.
 struct Keeper {
     session: Session,
-    sandbox: Mutex<Option<Box<dyn Sandbox>>>,
+    state: State,
+    /// What its sandbox was asked to be.
+    wanted: Wanted,
+    sandbox: RwLock<Option<Box<dyn Sandbox>>>,
     activity: Mutex<Activity>,
+    /// What a commit is measured against. Whoever holds it is alone with the workspace: no program is started meanwhile.
+    baseline: Mutex<Baseline>,
 }
 
 /// What goes on.
 struct Activity {
     running: u64,
+    /// The commands among it, oldest first.
+    commands: Vec<String>,
     since: Instant,
 }
 
@@ -73,9 +86,25 @@ const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 /// # Errors
 /// [`KeeperError`] when there is no session; how it ends is nobody's to hear.
 pub fn keep(keeping: Keeping, ready: impl FnOnce(&Session)) -> Result<(), KeeperError> {
-    let Keeping { state, wanted, mut session } = keeping;
+    let Keeping { state, wanted, session } = keeping;
     let backend = NativeBackend::new(Arc::new(Launcher::start()?), state.clone());
-    let sandbox = backend.create(wanted)?;
+    let baseline = Baseline::now();
+    let sandbox = backend.create(wanted.clone())?;
+    look_after(Begun { state, wanted, session, sandbox, baseline }, ready)
+}
+
+/// A session whose sandbox is made.
+pub(super) struct Begun {
+    pub(super) state: State,
+    pub(super) wanted: Wanted,
+    pub(super) session: Session,
+    pub(super) sandbox: Box<dyn Sandbox>,
+    pub(super) baseline: Baseline,
+}
+
+/// Looks after a session until it is over.
+pub(super) fn look_after(begun: Begun, ready: impl FnOnce(&Session)) -> Result<(), KeeperError> {
+    let Begun { state, wanted, mut session, sandbox, baseline } = begun;
     session.id = sandbox.id().to_string();
     let folder = state.run_folder(sandbox.id());
     let listener = publish(&folder, &session).map_err(KeeperError::Listen)?;
@@ -83,8 +112,11 @@ pub fn keep(keeping: Keeping, ready: impl FnOnce(&Session)) -> Result<(), Keeper
     ready(&session);
     let keeper = Arc::new(Keeper {
         session,
-        sandbox: Mutex::new(Some(sandbox)),
-        activity: Mutex::new(Activity { running: 0, since: begun }),
+        state,
+        wanted,
+        sandbox: RwLock::new(Some(sandbox)),
+        activity: Mutex::new(Activity { running: 0, commands: Vec::new(), since: begun }),
+        baseline: Mutex::new(baseline),
     });
     while !keeper.is_over(begun) {
         let mut called = [PollFd::new(&listener, PollFlags::IN)];
@@ -132,11 +164,17 @@ impl Keeper {
     fn is_over(&self, begun: Instant) -> bool {
         let activity = lock(&self.activity);
         let is_idle = activity.running == 0 && activity.since.elapsed() >= self.session.idle_limit;
-        is_idle || begun.elapsed() >= self.session.lifetime_limit || lock(&self.sandbox).is_none()
+        // Somebody who is ending it holds the lock, and callers need not wait for that.
+        let is_gone = self.sandbox.try_read().is_ok_and(|sandbox| sandbox.is_none());
+        is_idle || begun.elapsed() >= self.session.lifetime_limit || is_gone
+    }
+
+    fn sandbox(&self) -> RwLockReadGuard<'_, Option<Box<dyn Sandbox>>> {
+        self.sandbox.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn end(&self) {
-        if let Some(sandbox) = lock(&self.sandbox).take() {
+        if let Some(sandbox) = self.sandbox.write().unwrap_or_else(PoisonError::into_inner).take() {
             // What can't be cleared away now is cleared away as a leftover.
             let _ = sandbox.destroy();
         }
@@ -156,11 +194,15 @@ impl Keeper {
                 self.exec(caller, &Program { argv, directory }, stdio)
             }
             Ask::Describe => self.describe(),
+            Ask::Changes => return self.tell(caller, || self.changes()),
+            Ask::Commit => return self.tell(caller, || self.commit()),
+            Ask::Discard { paths, forced } => return self.tell(caller, || self.discard(&paths, forced)),
+            Ask::Fork => return self.fork(caller),
             Ask::End => {
                 self.end();
                 Ok(Answer::Over)
             }
-            Ask::Kill => return,
+            Ask::Kill | Ask::Hold | Ask::Release => return,
         };
         let answer = answer.unwrap_or_else(|error| Answer::Failed { message: with_causes(&error) });
         // Whoever has hung up wants to hear nothing.
@@ -168,10 +210,13 @@ impl Keeper {
     }
 
     fn exec(&self, caller: &OwnedFd, program: &Program, stdio: Stdio) -> Result<Answer, BackendError> {
-        let _running = Running::begin(&self.activity);
-        let started = match &*lock(&self.sandbox) {
-            Some(sandbox) => sandbox.exec(program, stdio),
-            None => Err(BackendError::Gone),
+        let _running = Running::command(&self.activity, program);
+        let started = {
+            let _alone = lock(&self.baseline);
+            match &*self.sandbox() {
+                Some(sandbox) => sandbox.exec(program, stdio),
+                None => Err(BackendError::Gone),
+            }
         };
         let mut execution = match started {
             Ok(execution) => execution,
@@ -195,11 +240,11 @@ impl Keeper {
 
     /// The limit that has ended the sandbox, if one has.
     fn ended_by(&self) -> Option<Limit> {
-        lock(&self.sandbox).as_ref()?.ended_by()
+        self.sandbox().as_ref()?.ended_by()
     }
 
     fn describe(&self) -> Result<Answer, BackendError> {
-        let stats = lock(&self.sandbox).as_ref().ok_or(BackendError::Gone)?.stats()?;
+        let stats = self.sandbox().as_ref().ok_or(BackendError::Gone)?.stats()?;
         let activity = lock(&self.activity);
         let idle_for = if activity.running == 0 { activity.since.elapsed() } else { Duration::ZERO };
         let (session, running) = (self.session.clone(), activity.running);
@@ -239,21 +284,37 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Counts as running as long as it lives.
-struct Running<'a>(&'a Mutex<Activity>);
+struct Running<'a> {
+    activity: &'a Mutex<Activity>,
+    command: Option<String>,
+}
 
 // === impl Running ===
 
 impl<'a> Running<'a> {
     fn begin(activity: &'a Mutex<Activity>) -> Self {
         lock(activity).running += 1;
-        Self(activity)
+        Self { activity, command: None }
+    }
+
+    fn command(activity: &'a Mutex<Activity>, program: &Program) -> Self {
+        let words: Vec<_> = program.argv.iter().map(|word| word.to_string_lossy()).collect();
+        let command: String = words.join(" ").chars().take(80).collect();
+        let mut running = Self::begin(activity);
+        running.command = Some(command.clone());
+        lock(activity).commands.push(command);
+        running
     }
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        let mut activity = lock(self.0);
+        let mut activity = lock(self.activity);
         activity.running -= 1;
         activity.since = Instant::now();
+        let command = self.command.as_ref();
+        if let Some(at) = activity.commands.iter().position(|running| Some(running) == command) {
+            activity.commands.remove(at);
+        }
     }
 }

@@ -6,9 +6,12 @@ use crate::limits::Limit;
 use belljar_confine::message;
 use belljar_confine::sealed;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Seek};
 use std::time::Duration;
 
 /// What a keeper is asked.
@@ -28,6 +31,22 @@ pub(super) enum Ask {
     Kill,
     /// Tell about the session.
     Describe,
+    /// Tell what it changed in its copy.
+    Changes,
+    /// Write what it changed into the directory that was copied.
+    Commit,
+    /// Undo what it changed.
+    Discard {
+        /// At these paths and below, as bytes; everywhere if there are none.
+        paths: Vec<Vec<u8>>,
+        /// Even if programs run in it.
+        forced: bool,
+    },
+    /// Tell what another session must be to be this one's fork.
+    Fork,
+    /// Stand still, until this is asked for or whoever asked hangs up. Asked for after [`Self::Fork`].
+    Hold,
+    Release,
     /// End it.
     End,
 }
@@ -50,12 +69,79 @@ pub(super) enum Answer {
         idle_for: Duration,
         load: Load,
     },
+    /// A document lies in the file whose descriptor comes beside this.
+    Document,
+    /// Everything stands still; beside this comes the directory that the fork's begins with.
+    Held,
+    /// It went on only now.
+    Released,
+    /// It was not done.
+    Refused(Refusal),
     /// The session is over, and nothing of it is left.
     Over,
     /// It could not be done.
     Failed {
         message: String,
     },
+}
+
+/// Why a session's workspace is not shown, committed, undone or forked. Nothing was done then, if not said otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum Refusal {
+    /// It works on a directory itself.
+    #[error("the session works on {directory} itself, so what it changed is changed there already")]
+    Direct {
+        /// The directory.
+        directory: String,
+    },
+    /// It works on a directory itself, and was to be forked.
+    #[error("the session works on {directory} itself, and its fork would work on the very same files")]
+    Shared {
+        /// The directory.
+        directory: String,
+    },
+    /// It began with nothing.
+    #[error("the session's workspace was empty at first and is the copy of nothing")]
+    Empty,
+    /// Programs run in it.
+    #[error("programs run in the session: {}", running(.processes, .commands))]
+    Busy {
+        /// How many processes.
+        processes: u64,
+        /// The commands that have not ended. What they have left in the background has no name here.
+        commands: Vec<String>,
+    },
+    /// Files of the source were changed by somebody else.
+    #[error("changed in the meantime: {}{}", .paths.join(", "), more(.further))]
+    Conflict {
+        /// Some of the files.
+        paths: Vec<String>,
+        /// How many there are besides.
+        further: usize,
+    },
+    /// A path leads elsewhere.
+    #[error("{path} is not in the workspace")]
+    Outside {
+        /// The path.
+        path: String,
+    },
+    /// Nothing was changed there.
+    #[error("nothing was changed at {path}")]
+    Unchanged {
+        /// Where.
+        path: String,
+    },
+}
+
+fn running(processes: &u64, commands: &[String]) -> String {
+    match commands {
+        [] => format!("{processes} in the background"),
+        commands => format!("{processes} processes of {}", commands.join(", ")),
+    }
+}
+
+fn more(further: &usize) -> String {
+    if *further == 0 { String::new() } else { format!(" and {further} more") }
 }
 
 /// What a session uses.
@@ -106,6 +192,20 @@ pub(super) fn receive<T: DeserializeOwned>(socket: &OwnedFd) -> Result<Option<(T
     let Some((bytes, descriptors)) = message::receive(socket.as_fd())? else { return Ok(None) };
     let what = serde_json::from_slice(&bytes).map_err(|_| Errno::BADMSG)?;
     Ok(Some((what, descriptors)))
+}
+
+/// Writes a document where its descriptor can be sent: it may be larger than a message.
+pub(super) fn document(what: &impl Serialize) -> std::io::Result<OwnedFd> {
+    let mut file = File::from(memfd_create(c"belljar-document", MemfdFlags::CLOEXEC)?);
+    serde_json::to_writer(BufWriter::new(&mut file), what)?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+/// Reads such a document.
+pub(super) fn read_document<T: DeserializeOwned>(descriptors: Vec<OwnedFd>) -> Result<T, Errno> {
+    let document = descriptors.into_iter().next().ok_or(Errno::BADMSG)?;
+    serde_json::from_reader(BufReader::new(File::from(document))).map_err(|_| Errno::BADMSG)
 }
 
 // === impl Outcome ===

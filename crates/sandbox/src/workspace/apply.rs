@@ -3,15 +3,13 @@
 //! Nothing is applied if anything in the directory was touched since the copy was made: whoever did that would lose
 //! work. Each file is replaced atomically; a link the job has made is created as a link and never followed.
 
-use super::changes::{ChangeSet, Changed, State};
+use super::baseline::Baseline;
+use super::changes::{ChangeSet, Changed};
+use super::transfer::{Owner, Route, TransferError};
 use crate::directory::{Directory, DirectoryError};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, openat, renameat, seek, symlinkat, unlinkat};
-use rustix::io::Errno;
-use std::ffi::OsStr;
-use std::fs::File;
-use std::io::Read;
+use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 /// Why a change set was not applied, or not wholly.
 #[derive(Debug, thiserror::Error)]
@@ -46,29 +44,32 @@ pub fn apply(
     target: &Directory,
     since: SystemTime,
 ) -> Result<(), ApplyError> {
-    let paths = conflicts(set, target, since)?;
+    commit(set, copy, target, &mut Baseline::at(since))
+}
+
+/// Applies the change set of a copy that somebody goes on to work in. What was applied is noted in its baseline, and
+/// after a failure the rest can be applied by doing this again.
+///
+/// # Errors
+/// [`ApplyError`]; see there what was applied.
+pub fn commit(
+    set: &ChangeSet,
+    copy: &Directory,
+    target: &Directory,
+    baseline: &mut Baseline,
+) -> Result<(), ApplyError> {
+    let paths = conflicts(set, target, baseline)?;
     if !paths.is_empty() {
         return Err(ApplyError::Conflict { paths });
     }
-    // What goes, deepest first, then what comes, parents first: a directory may take a file's place and the reverse.
-    let gone: Vec<_> = set.iter().filter(|(_, changed)| makes_way(changed)).collect();
-    for (path, changed) in gone.into_iter().rev() {
-        remove(target, path, changed.before).map_err(write_error(path))?;
-    }
-    for (path, changed) in set.iter() {
-        if let Some(after) = changed.after {
-            put(copy, target, path, changed.before, after).map_err(write_error(path))?;
-        }
-    }
-    Ok(())
+    let changes: Vec<(&Path, Changed)> = set.iter().map(|(path, changed)| (path, *changed)).collect();
+    let temporary = baseline.temporary().to_owned();
+    let open = Directory::open_own_file;
+    let route = Route { from: copy, open, to: target, owner: Owner::AsBefore, temporary: &temporary };
+    Ok(route.carry(&changes, |path, left| baseline.note(path, left))?)
 }
 
-fn write_error(path: &Path) -> impl FnOnce(std::io::Error) -> ApplyError {
-    let path = path.to_owned();
-    move |source| ApplyError::Write { path, source }
-}
-
-fn conflicts(set: &ChangeSet, target: &Directory, since: SystemTime) -> Result<Vec<PathBuf>, ApplyError> {
+fn conflicts(set: &ChangeSet, target: &Directory, baseline: &Baseline) -> Result<Vec<PathBuf>, ApplyError> {
     let mut conflicts = Vec::new();
     for (path, changed) in set.iter() {
         let now = target.stat(path)?;
@@ -76,7 +77,7 @@ fn conflicts(set: &ChangeSet, target: &Directory, since: SystemTime) -> Result<V
             (Some(now), Some(before)) => {
                 let is_directory = before.kind == FileType::Directory;
                 FileType::from_raw_mode(now.st_mode) != before.kind
-                    || (!is_directory && changed_at(now) > since)
+                    || (!is_directory && baseline.is_touched(path, now))
             }
             (None, None) => false,
             _ => true,
@@ -88,92 +89,14 @@ fn conflicts(set: &ChangeSet, target: &Directory, since: SystemTime) -> Result<V
     Ok(conflicts)
 }
 
-fn changed_at(stat: &rustix::fs::Stat) -> SystemTime {
-    UNIX_EPOCH + Duration::new(stat.st_mtime.unsigned_abs(), u32::try_from(stat.st_mtime_nsec).unwrap_or(0))
-}
-
-fn makes_way(changed: &Changed) -> bool {
-    match (changed.before, changed.after) {
-        (Some(_), None) => true,
-        (Some(before), Some(after)) => before.kind != after.kind,
-        _ => false,
-    }
-}
-
-fn remove(target: &Directory, path: &Path, before: Option<State>) -> std::io::Result<()> {
-    let (parent, name) = target.parent_of(path).map_err(|error| error.source)?;
-    let is_directory = before.is_some_and(|before| before.kind == FileType::Directory);
-    let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-    Ok(unlinkat(&parent, name, flags)?)
-}
-
-fn put(
-    copy: &Directory,
-    target: &Directory,
-    path: &Path,
-    before: Option<State>,
-    after: State,
-) -> std::io::Result<()> {
-    let (parent, name) = target.parent_of(path).map_err(|error| error.source)?;
-    match after.kind {
-        FileType::Directory => match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(after.mode)) {
-            Err(Errno::EXIST) if before.is_some_and(|before| before.kind == FileType::Directory) => {
-                let directory = parent.open(Path::new(name)).map_err(|error| error.source)?;
-                Ok(directory.set_mode(after.mode).map_err(|error| error.source)?)
-            }
-            made => Ok(made?),
-        },
-        FileType::Symlink => {
-            let says = copy.read_link(path).map_err(|error| error.source)?;
-            replace(&parent, name, |temporary| Ok(symlinkat(&says, &parent, temporary)?))
-        }
-        FileType::RegularFile => {
-            let mut from = copy.open_own_file(path).map_err(|error| error.source)?;
-            replace(&parent, name, |temporary| {
-                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-                let mut to = File::from(openat(&parent, temporary, flags, Mode::from_raw_mode(0o600))?);
-                copy_data(&mut from, &mut to)?;
-                rustix::fs::fchmod(&to, Mode::from_raw_mode(after.mode))?;
-                Ok(())
-            })
-        }
-        // Pipes, sockets and devices are no part of a workspace.
-        _ => Ok(()),
-    }
-}
-
-/// Copies what is really there: a job may leave a file of which a disk's worth is holes.
-fn copy_data(from: &mut File, to: &mut File) -> std::io::Result<()> {
-    let size = from.metadata()?.len();
-    let mut at = 0;
-    loop {
-        let data = match seek(&*from, SeekFrom::Data(at)) {
-            Ok(data) => data,
-            // Nothing but a hole is left.
-            Err(Errno::NXIO) => return to.set_len(size),
-            Err(errno) => return Err(errno.into()),
-        };
-        let hole = seek(&*from, SeekFrom::Hole(data))?;
-        seek(&*from, SeekFrom::Start(data))?;
-        seek(&*to, SeekFrom::Start(data))?;
-        std::io::copy(&mut from.take(hole - data), to)?;
-        at = hole;
-    }
-}
-
-fn replace(
-    parent: &Directory,
-    name: &OsStr,
-    make: impl FnOnce(&str) -> std::io::Result<()>,
-) -> std::io::Result<()> {
-    let temporary = format!(".belljar-{}", uuid::Uuid::now_v7());
-    let made = make(&temporary).and_then(|()| Ok(renameat(parent, &temporary, parent, name)?));
-    if made.is_err() {
-        let _ = unlinkat(parent, &temporary, AtFlags::empty());
-    }
-    made
-}
-
 fn listed(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+// === impl ApplyError ===
+
+impl From<TransferError> for ApplyError {
+    fn from(TransferError { path, source }: TransferError) -> Self {
+        Self::Write { path, source }
+    }
 }

@@ -4,6 +4,7 @@
 //! directories, some marked opaque: what was below them is gone too. The layer is the host's own by now: permissions
 //! that a job has left in the way are noted first and then changed.
 
+use super::opened::{self, Modes, Opened};
 use crate::directory::{Directory, DirectoryError, Name};
 use belljar_contract::result::Change;
 use rustix::fs::{FileType, Stat};
@@ -63,6 +64,8 @@ struct Reading<'a> {
     source: &'a Directory,
     upper: &'a Directory,
     changes: BTreeMap<PathBuf, Changed>,
+    /// What is in the way of whoever reads the layer.
+    closed: &'a mut Modes,
     /// How many bytes of names may still be held.
     path_bytes_left: usize,
     /// Directories of the layer still to be read, and whether they hide what the source has there.
@@ -83,13 +86,31 @@ impl ChangeSet {
     /// # Errors
     /// [`ChangesError`] for whatever can't be read, and for more than can be held.
     pub fn read(source: &Directory, upper: &Directory) -> Result<Self, ChangesError> {
+        Self::read_noting(source, upper, &mut Modes::new())
+    }
+
+    /// The same while somebody works in the copy: what is opened up for it is noted, to be put back.
+    ///
+    /// # Errors
+    /// [`ChangesError`], as from [`Self::read`].
+    pub fn read_live(
+        source: &Directory,
+        upper: &Directory,
+        opened: &mut Opened<'_>,
+    ) -> Result<Self, ChangesError> {
+        Self::read_noting(source, upper, opened.modes())
+    }
+
+    fn read_noting(source: &Directory, upper: &Directory, closed: &mut Modes) -> Result<Self, ChangesError> {
         let mut reading = Reading {
             source,
             upper,
             changes: BTreeMap::new(),
+            closed,
             path_bytes_left: MOST_PATH_BYTES,
             pending: vec![(PathBuf::new(), false)],
         };
+        reading.open_top()?;
         while let Some((below, opaque)) = reading.pending.pop() {
             reading.read_directory(&below, opaque)?;
         }
@@ -112,6 +133,11 @@ impl ChangeSet {
 // === impl Reading ===
 
 impl Reading<'_> {
+    fn open_top(&mut self) -> Result<(), ChangesError> {
+        opened::note(self.closed, Path::new(""), &self.upper.stat_itself()?);
+        Ok(self.upper.open_up()?)
+    }
+
     /// How many names one directory may still have.
     fn room(&self) -> usize {
         MOST_PATHS.saturating_sub(self.changes.len())
@@ -145,6 +171,7 @@ impl Reading<'_> {
             return self.note_gone(&path, before);
         }
         let after = State::of(&stat);
+        opened::note(self.closed, &path, &stat);
         if after.kind == FileType::Directory {
             let is_new = before.is_some_and(|before| before.kind != after.kind);
             let hides = opaque || is_new || is_opaque(self.upper, &path)?;

@@ -55,6 +55,19 @@ pub fn render(
     Ok(rendered)
 }
 
+/// Names the files of a change set without showing them.
+pub fn listed<'c>(changes: impl Iterator<Item = (&'c Path, &'c Changed)>) -> WorkspaceChanges {
+    let mut listed = WorkspaceChanges { files: Vec::new(), diff: String::new(), truncated: false };
+    for (path, changed) in changes.filter(|(_, changed)| !changed.as_shown().is_empty()) {
+        if listed.files.len() >= MOST_FILES {
+            listed.truncated = true;
+            break;
+        }
+        listed.files.push(ChangedFile { path: path.display().to_string(), change: changed.change() });
+    }
+    listed
+}
+
 fn section(
     path: &Path,
     changed: &Changed,

@@ -1,0 +1,146 @@
+//! `belljar session diff`, `commit`, `discard` and `fork`: what a session changed in its copy, and what becomes of it.
+
+use super::{Errand, begin, must_be_free};
+use crate::error::CliError;
+use crate::progress::harmless;
+use crate::{state, summary};
+use belljar_contract::result::WorkspaceChanges;
+use belljar_sandbox::session::{self, SessionError};
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Without a terminal the diff alone is printed, for `git apply`.")]
+pub(super) struct DiffArguments {
+    /// The session's name, or the beginning of its id
+    session: String,
+    /// Count the lines of each file, and don't show them
+    #[arg(long, conflicts_with = "json")]
+    stat: bool,
+    /// Print files and diff as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Nothing is written if somebody else has changed one of the files since the copy was made. The session goes on as before.
+A commit that was interrupted is finished by asking for it again, also when the session is over.")]
+pub(super) struct CommitArguments {
+    /// The session's name, or the beginning of its id
+    session: String,
+    /// Print the files as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+What is outside of /workspace stays as it is. What an interrupted commit of a session that is over has not written yet \
+is thrown away.")]
+pub(super) struct DiscardArguments {
+    /// The session's name, or the beginning of its id
+    session: String,
+    /// Only what is at these paths of the workspace and below
+    paths: Vec<PathBuf>,
+    /// Also while programs run in the session
+    #[arg(long)]
+    force: bool,
+    /// Print the files as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The new session has the other's workspace, variables, lent directories and limits. Programs, /tmp and the home directory \
+are not taken along.")]
+pub(super) struct ForkArguments {
+    /// The session's name, or the beginning of its id
+    session: String,
+    /// A name to call the new one by, instead of its id
+    #[arg(long)]
+    name: Option<String>,
+    /// Print the new session as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn diff(arguments: &DiffArguments) -> Result<ExitCode, CliError> {
+    let changes = session::find(&state::open(), &arguments.session)?.changes()?;
+    if arguments.json {
+        print_json(&changes);
+    } else if arguments.stat {
+        anstream::print!("{}", summary::stat(&changes));
+    } else if std::io::stdout().is_terminal() {
+        anstream::print!("{}", summary::changes(&changes));
+    } else {
+        std::io::stdout().write_all(changes.diff.as_bytes()).map_err(CliError::output)?;
+        if changes.truncated {
+            anstream::eprintln!("belljar: there is more than is shown");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn commit(arguments: &CommitArguments) -> Result<ExitCode, CliError> {
+    let state = state::open();
+    let changes = match session::find(&state, &arguments.session) {
+        Err(error @ SessionError::NoSuch { .. }) => {
+            session::interrupted(&state, Some(&arguments.session)).ok_or(error)?.finish()?
+        }
+        found => found?.commit()?,
+    };
+    tell(&changes, arguments.json, ("committed", "Nothing to commit."));
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn discard(arguments: &DiscardArguments) -> Result<ExitCode, CliError> {
+    let state = state::open();
+    let changes = match session::find(&state, &arguments.session) {
+        // All of it or nothing: there is no sandbox any more in which a path could be as it was.
+        Err(error @ SessionError::NoSuch { .. }) if arguments.paths.is_empty() => {
+            session::interrupted(&state, Some(&arguments.session)).ok_or(error)?.abandon()?;
+            anstream::eprintln!("What was not written yet is thrown away.");
+            return Ok(ExitCode::SUCCESS);
+        }
+        found => found?.discard(&arguments.paths, arguments.force)?,
+    };
+    tell(&changes, arguments.json, ("as in the source again", "Nothing to discard."));
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn fork(arguments: &ForkArguments) -> Result<ExitCode, CliError> {
+    let state = state::open();
+    must_be_free(arguments.name.as_deref())?;
+    let origin = session::find(&state, &arguments.session)?.session().id.clone();
+    let errand = Errand::Fork { state: state.path().to_owned(), origin, name: arguments.name.clone() };
+    begin(&errand, arguments.json)
+}
+
+/// Tells of a commit that nobody has finished: the folder of its run is kept as long.
+pub(super) fn tell_interrupted() {
+    if let Some(interrupted) = session::interrupted(&state::open(), None) {
+        let session = interrupted.session();
+        let name = harmless(session.name.as_deref().unwrap_or(&session.id));
+        anstream::eprintln!(
+            "A commit of {name} was interrupted: `belljar session commit {name}` finishes it, \
+             `belljar session discard {name}` gives it up."
+        );
+    }
+}
+
+fn tell(changes: &WorkspaceChanges, as_json: bool, (done, nothing): (&str, &str)) {
+    if as_json {
+        print_json(changes);
+    } else if changes.files.is_empty() {
+        anstream::println!("{nothing}");
+    } else {
+        anstream::print!("{}", summary::files(changes, done));
+    }
+}
+
+fn print_json(changes: &WorkspaceChanges) {
+    anstream::println!("{}", serde_json::to_string_pretty(changes).unwrap_or_default());
+}

@@ -1,0 +1,519 @@
+//! What a session changed in its copy: shown, committed, discarded, forked, while the session lives on.
+
+use crate::BELLJAR;
+use crate::session::{Sessions, create, exec, keeper_of, list};
+use belljar_testkit::wait::until;
+use belljar_testkit::world::{Ran, World};
+use std::os::unix::fs::MetadataExt;
+use std::process::{Command, Stdio};
+
+/// Everything that can happen to a file, a link and a directory.
+const CHANGES: &str = "echo more >> kept; rm gone; chmod +x mode; mkdir new; echo n > 'new/a b'; \
+                       rm -r folder; echo now a file > folder; ln -s kept link; echo same > same; \
+                       rm -r replaced; mkdir replaced; echo r > replaced/inner; printf 'a\\0b' > binary; \
+                       mv moved/inner elsewhere; rmdir moved; rm twin; echo t > closed/file; chmod 0 closed; \
+                       mkdir -p deep/er; echo d > deep/er/file; chmod 500 deep/er; chmod 500 deep";
+
+fn lay_out(world: &World) -> String {
+    for (name, content) in [
+        ("kept", "line\n"),
+        ("gone", "soon\n"),
+        ("mode", "m\n"),
+        ("same", "same\n"),
+        ("folder/below", "f\n"),
+        ("replaced/old", "o\n"),
+        ("moved/inner/file", "i\n"),
+        ("closed/file", "c\n"),
+        ("untouched/deep/file", "u\n"),
+        ("one", "two names\n"),
+    ] {
+        world.write(&format!("source/{name}"), content);
+    }
+    let source = world.path().join("source");
+    std::fs::hard_link(source.join("one"), source.join("twin")).unwrap();
+    source.display().to_string()
+}
+
+fn changed(world: &World, session: &str) -> Vec<String> {
+    let told = world.run(&["session", "diff", session, "--json"]).succeeded().json();
+    let files = told["files"].as_array().unwrap();
+    files.iter().map(|file| format!("{} {}", file["change"], file["path"]).replace('"', "")).collect()
+}
+
+/// The workspace as a program in the session sees it: types, permissions, contents.
+fn picture(world: &World, session: &str) -> String {
+    let script = "find . -mindepth 1 -printf '%P %y %m %l\\n' | sort; \
+                  find . -type f | sort | xargs -d '\\n' md5sum";
+    exec(world, session, script).succeeded().stdout
+}
+
+/// The same of a directory of the host.
+fn picture_of(directory: &std::path::Path) -> String {
+    let script =
+        "find . -mindepth 1 -printf '%P %y %m %l\\n' | sort; find . -type f | sort | xargs -d '\\n' md5sum";
+    let ran = Command::new("sh").args(["-c", script]).current_dir(directory).output().unwrap();
+    Ran::from(ran).succeeded().stdout
+}
+
+/// Has the kernel forget what it knows of names, so that everything is looked up again. Root alone can.
+fn forget_names() {
+    if rustix::process::geteuid().is_root() {
+        std::fs::write("/proc/sys/vm/drop_caches", "2").unwrap();
+    }
+}
+
+#[test]
+fn the_diff_of_a_living_session_is_one_that_git_applies_to_the_same_end() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        let source = lay_out(world);
+        let id = create(world, &["--workspace-copy", &source]);
+        assert!(changed(world, &id).is_empty());
+        exec(world, &id, "echo more >> kept; rm gone; mkdir new; echo n > 'new/a b'; ln -s kept link")
+            .succeeded();
+        let diff = world.run(&["session", "diff", &id]).succeeded().stdout;
+        let by_hand = World::new(BELLJAR);
+        by_hand.write("changes.diff", diff);
+        let expected = lay_out(&by_hand);
+        let git =
+            Command::new("git").args(["apply", "../changes.diff"]).current_dir(&expected).output().unwrap();
+        assert!(git.status.success(), "{git:?}");
+        world.run(&["session", "commit", &id]).succeeded();
+        let differ = Command::new("diff").args(["-r", &source, &expected]).output().unwrap();
+        assert!(differ.status.success(), "{}", String::from_utf8_lossy(&differ.stdout));
+        exec(world, &id, "seq 3 >> kept; rm mode").succeeded();
+        let stat = world.run(&["session", "diff", "--stat", &id]).succeeded().stdout;
+        assert_eq!(stat, "  kept  +3 -0\n  mode  +0 -1\n  2 files changed, 3 lines added, 1 line removed\n");
+    });
+}
+
+#[test]
+fn looking_at_the_changes_changes_nothing_and_holds_nobody_up_for_long() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        let source = lay_out(world);
+        let before = world.picture("source");
+        let id = create(world, &["--workspace-copy", &source]);
+        exec(world, &id, CHANGES).succeeded();
+        exec(world, &id, "(while true; do echo x >> /tmp/beat; sleep 0.01; done) > /dev/null 2>&1 &")
+            .succeeded();
+        let modes = || exec(world, &id, "stat -c '%a %n' . * | sort").succeeded().stdout;
+        let modes_before = modes();
+        assert!(modes_before.contains("0 closed"), "{modes_before}");
+        assert_eq!(changed(world, &id).len(), 15, "{:?}", changed(world, &id));
+        assert_eq!(modes(), modes_before);
+        assert_eq!(world.picture("source"), before);
+        // Not even the workspace itself may be looked into.
+        exec(world, &id, "chmod 0 .").succeeded();
+        assert_eq!(changed(world, &id).len(), 15);
+        let ran =
+            world.run(&["session", "exec", &id, "--directory", "/", "--", "stat", "-c", "%a", "workspace"]);
+        assert_eq!(ran.succeeded().stdout, "0\n");
+        let fork = world.run(&["session", "fork", &id]).succeeded().stdout.trim().to_owned();
+        assert_eq!(changed(world, &fork).len(), 15);
+        world.run(&["session", "discard", &fork, "kept"]).succeeded();
+        assert_eq!(changed(world, &fork).len(), 14);
+        let ran = world.run(&["session", "exec", &id, "--directory", "/", "--", "chmod", "755", "workspace"]);
+        ran.succeeded();
+        let beats = || exec(world, &id, "wc -l < /tmp/beat").succeeded().stdout;
+        let so_far = beats();
+        until(|| beats() != so_far);
+    });
+}
+
+#[test]
+fn committed_the_source_is_what_the_copy_is_and_the_session_goes_on() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        let source = lay_out(world);
+        let id = create(world, &["--workspace-copy", &source]);
+        // What nobody may read can't be compared with later, either, by an ordinary user.
+        exec(world, &id, &format!("{CHANGES}; chmod 500 closed")).succeeded();
+        // A program that holds on to files, directories and names from before.
+        let watch =
+            "exec 3< kept 4< untouched/deep/file; cd replaced; while true; do sleep 0.01; cat inner; done";
+        exec(world, &id, &format!("({watch}) > /tmp/seen 2>&1 &")).succeeded();
+        let seen = picture(world, &id);
+        world.run(&["session", "commit", &id]).succeeded();
+        assert!(changed(world, &id).is_empty(), "{:?}", changed(world, &id));
+        assert_eq!(picture(world, &id), seen);
+        forget_names();
+        assert_eq!(picture(world, &id), seen);
+        assert!(changed(world, &id).is_empty());
+        let closed = world.path().join("source/closed");
+        let modes = std::fs::metadata(&closed).unwrap();
+        assert_eq!((modes.mode() & 0o777, modes.uid()), (0o500, world.path().metadata().unwrap().uid()));
+        assert_eq!(picture_of(std::path::Path::new(&source)), seen);
+        // What is left undone, done again and done otherwise from here on is a change, and can be committed, too.
+        let again = "rm kept folder; rm -r new; mkdir folder; echo f > folder/below; echo o > replaced/old; \
+                     rm replaced/inner; echo gone > gone; rm link; chmod 700 deep deep/er; rm -r deep; echo s > same";
+        exec(world, &id, again).succeeded();
+        forget_names();
+        let seen = picture(world, &id);
+        world.run(&["session", "commit", &id]).succeeded();
+        assert_eq!(picture(world, &id), seen);
+        forget_names();
+        assert_eq!(picture(world, &id), seen);
+        assert_eq!(picture_of(std::path::Path::new(&source)), seen);
+        assert_eq!(world.run(&["session", "commit", &id]).succeeded().stdout, "Nothing to commit.\n");
+        let owners = Command::new("find").args([&source, "-printf", "%U\\n"]).output().unwrap();
+        let owners = String::from_utf8(owners.stdout).unwrap();
+        let own = world.path().metadata().unwrap().uid().to_string();
+        assert!(owners.lines().all(|owner| owner == own), "{owners}");
+    });
+}
+
+#[test]
+fn a_commit_overwrites_nobodys_work_and_says_whose() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        let source = lay_out(world);
+        let id = create(world, &["--workspace-copy", &source]);
+        exec(world, &id, "echo theirs > kept; echo theirs > same; rm -r folder; echo theirs > new")
+            .succeeded();
+        world.write("source/kept", "mine\n");
+        world.write("source/folder/another", "mine\n");
+        // Old, and yet new here.
+        let old = world.write("old", "mine\n");
+        std::fs::File::open(&old).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+        std::fs::rename(&old, world.path().join("source/new")).unwrap();
+        let before = world.picture("source");
+        let ran = world.run(&["session", "commit", &id]);
+        assert_eq!(ran.code, 125, "{ran:?}");
+        assert!(
+            ran.stderr.contains("changed in the meantime: folder/another, kept, new\n"),
+            "{}",
+            ran.stderr
+        );
+        assert_eq!(world.picture("source"), before);
+        world.run(&["session", "discard", &id, "kept", "/workspace/new", "folder"]).succeeded();
+        assert_eq!(changed(world, &id), ["modified same"]);
+        world.run(&["session", "commit", &id]).succeeded();
+        assert_eq!(
+            (world.read("source/kept"), world.read("source/same")),
+            ("mine\n".into(), "theirs\n".into())
+        );
+        assert_eq!(exec(world, &id, "cat kept new folder/another").stdout, "mine\nmine\nmine\n");
+        // Committed by the session, and only then changed by somebody else.
+        exec(world, &id, "echo again > same").succeeded();
+        world.write("source/same", "mine\n");
+        assert_eq!(world.run(&["session", "commit", &id]).code, 125);
+        assert_eq!(world.read("source/same"), "mine\n");
+    });
+}
+
+#[test]
+fn discarded_the_workspace_is_as_the_source_again_also_under_a_running_program() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        let source = lay_out(world);
+        let before = world.picture("source");
+        let id = create(world, &["--workspace-copy", &source]);
+        let seen = picture(world, &id);
+        exec(world, &id, "cp -a . /tmp/first; echo kept > /tmp/note").succeeded();
+        exec(world, &id, &format!("{CHANGES}; mkfifo pipe; touch -d 1999-01-01 one; chmod 0 mode"))
+            .succeeded();
+        exec(world, &id, "sleep 600 > /dev/null 2>&1 &").succeeded();
+        let ran = world.run(&["session", "discard", &id]);
+        assert_eq!(ran.code, 125, "{ran:?}");
+        assert!(ran.stderr.contains("programs run in the session: 1 in the background"), "{}", ran.stderr);
+        let ran = world.run(&["session", "discard", &id, "--force"]).succeeded();
+        assert!(ran.stdout.contains("as in the source again"), "{}", ran.stdout);
+        assert!(changed(world, &id).is_empty(), "{:?}", changed(world, &id));
+        exec(world, &id, "chmod 755 closed").succeeded();
+        let closed = |picture: &str| picture.replace("closed d 0 ", "closed d 755 ");
+        assert_eq!(closed(&picture(world, &id)), closed(&seen));
+        assert_eq!(exec(world, &id, "cat /tmp/note; pgrep -c sleep").stdout, "kept\n1\n");
+        assert_eq!(world.picture("source"), before);
+        forget_names();
+        assert!(
+            changed(world, &id).iter().all(|change| change.contains("closed")),
+            "{:?}",
+            changed(world, &id)
+        );
+        assert_eq!(exec(world, &id, "cat kept folder/below replaced/old").stdout, "line\nf\no\n");
+        for (path, why) in [("nowhere", "nothing was changed at nowhere"), ("../x", "not in the workspace")] {
+            let ran = world.run(&["session", "discard", "--force", &id, path]);
+            assert!(ran.code == 125 && ran.stderr.contains(why), "{ran:?}");
+        }
+    });
+}
+
+#[test]
+fn a_fork_begins_where_the_first_is_and_then_both_go_their_ways() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        let source = lay_out(world);
+        let before = world.picture("source");
+        let lent = world.write("lent/file", "lent\n");
+        let options = ["--workspace-copy", &source, "-e", "GIVEN=value", "--ro", &lent.display().to_string()];
+        let id = create(world, &options);
+        exec(world, &id, &format!("{CHANGES}; ln 'new/a b' new/other; touch -d 1999-01-01 one")).succeeded();
+        exec(
+            world,
+            &id,
+            "truncate -s 1T holes; printf end | dd of=holes bs=1 seek=1000000000 conv=notrunc status=none",
+        )
+        .succeeded();
+        exec(world, &id, "mkfifo pipe; echo secret > /tmp/note; sleep 600 > /dev/null 2>&1 &").succeeded();
+        let (was, seen) = (changed(world, &id), "find . -printf '%P %y %m %l %n %s %t\\n' | sort");
+        let looks = exec(world, &id, seen).stdout;
+        let fork =
+            world.run(&["session", "fork", &id, "--name", "second"]).succeeded().stdout.trim().to_owned();
+        assert_ne!(fork, id);
+        assert_eq!(changed(world, "second"), was);
+        let without_directory_times = |looks: &str| -> Vec<String> {
+            looks.lines().filter(|line| !line.contains(" d ")).map(str::to_owned).collect()
+        };
+        let looks_there = exec(world, "second", seen).stdout;
+        assert_eq!(without_directory_times(&looks_there), without_directory_times(&looks));
+        let inside =
+            "echo \"$GIVEN\"; cat $LENT; test -e /tmp/note; echo $?; pgrep -c sleep; du -s holes | cut -f1";
+        let inside = inside.replace("$LENT", &lent.display().to_string());
+        let ran = exec(world, "second", &inside);
+        let lines: Vec<&str> = ran.stdout.lines().collect();
+        assert_eq!(lines[..4], ["value", "lent", "1", "0"], "{ran:?}");
+        assert!(lines[4].parse::<u64>().unwrap() < 1000, "{ran:?}");
+        exec(world, "second", "echo second > kept; echo x > 'new/a b'; rm pipe; rm -r replaced").succeeded();
+        assert_eq!(exec(world, &id, "cat kept; cat new/other").stdout, "line\nmore\nn\n");
+        assert_eq!(exec(world, "second", "cat kept; cat new/other").stdout, "second\nx\n");
+        // A fork of a fork; and when the first is gone, the others live.
+        exec(world, "second", "chmod 700 closed").succeeded();
+        world.run(&["session", "fork", "second", "--name", "third"]).succeeded();
+        world.run(&["session", "end", &id]).succeeded();
+        exec(world, "third", "echo third > kept").succeeded();
+        forget_names();
+        assert_eq!(exec(world, "second", "cat kept; ls replaced").stdout, "second\n");
+        assert_eq!(
+            exec(world, "third", "cat kept; cat one; cat closed/file").stdout,
+            "third\ntwo names\nt\n"
+        );
+        assert_eq!(world.picture("source"), before);
+        let names: Vec<_> = list(world).iter().map(|session| session["forked_from"].clone()).collect();
+        assert_eq!(names, [id.into(), fork.into()] as [serde_json::Value; 2]);
+        // Each is held against what the source was when the first began, and against what the other has committed.
+        world.run(&["session", "discard", "third", "holes"]).succeeded();
+        world.run(&["session", "commit", "third"]).succeeded();
+        assert_eq!(world.read("source/kept"), "third\n");
+        let ran = world.run(&["session", "commit", "second"]);
+        assert!(ran.code == 125 && ran.stderr.contains("changed in the meantime: kept"), "{ran:?}");
+    });
+}
+
+#[test]
+fn a_fork_of_a_session_that_began_empty_has_its_files() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        let id = create(world, &[]);
+        exec(world, &id, "mkdir a; echo b > a/b; ln a/b c; ln -s a/b d; chmod 500 a").succeeded();
+        let fork = world.run(&["session", "fork", &id]).succeeded().stdout.trim().to_owned();
+        let seen = "cat c d; stat -c '%a %h %U' a c; echo more > c; cat a/b";
+        assert_eq!(exec(world, &fork, seen).stdout, "b\nb\n500 2 agent\n644 2 agent\nmore\n");
+        assert_eq!(exec(world, &id, "cat c").stdout, "b\n");
+        for command in ["diff", "commit", "discard"] {
+            let ran = world.run(&["session", command, &id]);
+            assert!(ran.code == 125 && ran.stderr.contains("empty at first"), "{ran:?}");
+            assert!(ran.stderr.contains("--workspace-copy DIR"), "{ran:?}");
+        }
+    });
+}
+
+#[test]
+fn a_session_on_a_directory_itself_has_nothing_apart_from_it() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        let source = lay_out(world);
+        let id = create(world, &["--workspace", &source]);
+        for command in ["diff", "commit", "discard", "fork"] {
+            let ran = world.run(&["session", command, &id]);
+            assert!(ran.code == 125 && ran.stderr.contains(&format!("works on {source} itself")), "{ran:?}");
+        }
+        assert_eq!(list(world).len(), 1);
+        assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 1);
+    });
+}
+
+#[test]
+fn a_fork_that_is_killed_on_the_way_leaves_nothing_and_the_first_goes_on() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        let source = lay_out(world);
+        let id = create(world, &["--workspace-copy", &source]);
+        exec(
+            world,
+            &id,
+            "for d in $(seq 40); do mkdir d$d; for f in $(seq 50); do echo $f > d$d/$f; done; done",
+        )
+        .succeeded();
+        let runs = world.path().join("state/runs");
+        let begun = || {
+            let mut folders = std::fs::read_dir(&runs).unwrap().map(|folder| folder.unwrap().path());
+            folders.find(|folder| !folder.ends_with(&id) && folder.join("upper/d1").exists())
+        };
+        // One that is done before it can be killed proves nothing.
+        let is_caught = (0..10).any(|_| {
+            let mut fork = world.command(&["session", "fork", &id]).stdout(Stdio::null()).spawn().unwrap();
+            until(|| begun().is_some());
+            let keeper = keeper_of(&begun().unwrap());
+            rustix::process::kill_process(keeper, rustix::process::Signal::KILL).unwrap();
+            let code = fork.wait().unwrap().code();
+            until(|| list(world).len() == 1);
+            // The next one clears away what this one left.
+            world.run(&["exec", "--workspace-copy", "source", "--", "true"]).succeeded();
+            assert!(begun().is_none());
+            code == Some(125)
+        });
+        assert!(is_caught, "each was done before it was killed");
+        assert_eq!(exec(world, &id, "ls d40 | wc -l").succeeded().stdout, "50\n");
+        assert_eq!(list(world).len(), 1);
+        let next = create(world, &[]);
+        let mut left: Vec<_> =
+            std::fs::read_dir(&runs).unwrap().map(|run| run.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [id.as_str(), next.as_str()]);
+    });
+}
+
+#[test]
+fn a_commit_that_is_killed_on_the_way_is_finished_by_asking_again() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        let source = lay_out(world);
+        // One that is done before it can be killed proves nothing.
+        let is_caught = (0..10).any(|round| {
+            world.write("source/folder/below", "f\n");
+            create(world, &["--workspace-copy", &source, "--name", "mine"]);
+            exec(world, "mine", "echo first > kept").succeeded();
+            world.run(&["session", "commit", "mine"]).succeeded();
+            let script = format!(
+                "for f in $(seq 1500); do echo {round} $f > n$f; done; echo second > kept; rm -r folder"
+            );
+            exec(world, "mine", &script).succeeded();
+            let keeper =
+                keeper_of(&world.path().join("state/runs").join(list(world)[0]["id"].as_str().unwrap()));
+            let mut commit =
+                world.command(&["session", "commit", "mine"]).stderr(Stdio::null()).spawn().unwrap();
+            let first = world.path().join("source/n1");
+            until(|| std::fs::read_to_string(&first).is_ok_and(|n1| n1 == format!("{round} 1\n")));
+            rustix::process::kill_process(keeper, rustix::process::Signal::KILL).unwrap();
+            let code = commit.wait().unwrap().code();
+            until(|| list(world).is_empty());
+            code == Some(125)
+        });
+        assert!(is_caught, "each was done before it was killed");
+        // Whoever begins something else doesn't clear it away.
+        let other = create(world, &[]);
+        let told = world.run(&["session", "list"]).succeeded().stderr;
+        assert!(told.contains("A commit of mine was interrupted"), "{told}");
+        world.run(&["session", "commit", "mine"]).succeeded();
+        assert_eq!(world.read("source/kept"), "second\n");
+        assert!(world.read("source/n1500").ends_with(" 1500\n"));
+        let mut left = std::fs::read_dir(&source).unwrap().map(|entry| entry.unwrap().file_name());
+        assert!(left.all(|name| !name.display().to_string().starts_with(".belljar")));
+        assert!(!std::path::Path::new(&source).join("folder").exists());
+        let left: Vec<_> = std::fs::read_dir(world.path().join("state/runs")).unwrap().flatten().collect();
+        assert_eq!((left.len(), left[0].file_name().to_str()), (1, Some(other.as_str())));
+        assert_eq!(world.run(&["session", "commit", "mine"]).code, 125);
+    });
+}
+
+/// Two processes that wake each other up and swap a directory, a link that leads out, and a file, as fast as they can;
+/// and permissions that are in the way of whoever looks.
+const HOSTILE: &str = r#"
+import os, signal, sys, time
+end = time.time() + 30
+out = sys.argv[1]
+os.makedirs('d/e/f', exist_ok=True)
+open('d/e/f/file', 'w').write('inside')
+os.makedirs('shut', exist_ok=True)
+os.symlink(out, 'out')
+child = os.fork()
+other = child or os.getppid()
+while time.time() < end:
+    try:
+        os.kill(other, signal.SIGCONT)
+        if child:
+            os.rename('d/e', 'd/x'); os.symlink(out, 'd/e'); os.chmod('shut', 0)
+            os.unlink('d/e'); open('d/e', 'w').close(); os.unlink('d/e')
+            os.rename('d/x', 'd/e')
+        else:
+            os.rename('shut', 'open'); os.rename('out', 'shut'); os.rename('shut', 'out'); os.rename('open', 'shut')
+            os.chmod('shut', 0o700)
+    except OSError:
+        pass
+"#;
+
+#[test]
+fn whatever_goes_on_meanwhile_nothing_outside_is_shown_or_touched() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        let source = lay_out(world);
+        let secret = world.write("secret/f/file", "a secret\n");
+        std::fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o640)).unwrap();
+        let before = world.picture("secret");
+        let id = create(world, &["--workspace-copy", &source]);
+        let out = world.path().join("secret").display().to_string();
+        world.write("source/hostile.py", HOSTILE);
+        exec(world, &id, &format!("python3 hostile.py {out} > /dev/null 2>&1 & sleep 0.5")).succeeded();
+        for _ in 0..8 {
+            // Names that come and go may make it fail. It must neither hang nor be led astray.
+            for command in ["diff", "fork", "discard"] {
+                let force = ["session", command, &id, "--force"];
+                let ran = world.run(if command == "discard" { &force } else { &force[..3] });
+                assert!(matches!(ran.code, 0 | 125), "{ran:?}");
+                assert!(!ran.stdout.contains("a secret"), "{ran:?}");
+                if command == "fork" && ran.code == 0 {
+                    let fork = ran.stdout.trim();
+                    let seen = exec(world, fork, "cat d/*/f/file d/*/f/* shut/* out/*").stdout;
+                    assert!(!seen.contains("a secret"), "{seen}");
+                    world.run(&["session", "end", fork]).succeeded();
+                }
+            }
+        }
+        let _ = world.run(&["session", "commit", &id]);
+        assert_eq!(world.picture("secret"), before);
+        assert!(world.read("source/kept").starts_with("line\n"));
+        assert_eq!(exec(world, &id, "pgrep -xc python3").stdout, "2\n", "they were not at it any more");
+    });
+}
+
+#[test]
+fn a_link_that_becomes_a_directory_is_shown_and_committed_as_one() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        let source = lay_out(world);
+        world.write("elsewhere/file", "theirs\n");
+        std::os::unix::fs::symlink(world.path().join("elsewhere"), world.path().join("source/out")).unwrap();
+        let id = create(world, &["--workspace-copy", &source]);
+        exec(world, &id, "rm out; mkdir out; echo mine > out/file").succeeded();
+        assert_eq!(changed(world, &id), ["deleted out", "created out/file"]);
+        world.run(&["session", "commit", &id]).succeeded();
+        assert_eq!(
+            (world.read("source/out/file"), world.read("elsewhere/file")),
+            ("mine\n".into(), "theirs\n".into())
+        );
+        assert!(changed(world, &id).is_empty());
+    });
+}
+
+#[test]
+fn what_root_commits_belongs_to_whoever_owns_the_directory() {
+    if !rustix::process::geteuid().is_root() {
+        return belljar_testkit::skip::skip("files of somebody else", "giving files away needs root");
+    }
+    let world = World::new(BELLJAR);
+    let _sessions = Sessions(&world);
+    let source = lay_out(&world);
+    let give = Command::new("chown").args(["-R", "12345:12346", &source]).status().unwrap();
+    assert!(give.success());
+    let id = create(&world, &["--workspace-copy", &source]);
+    exec(&world, &id, "echo more >> kept; mkdir new; echo n > new/file; ln -s kept link; chmod +x mode")
+        .succeeded();
+    world.run(&["session", "commit", &id]).succeeded();
+    let find = Command::new("find").args([&source, "-printf", "%P %U:%G\\n"]).output().unwrap();
+    let owners = String::from_utf8(find.stdout).unwrap();
+    assert!(
+        owners.contains("new/file") && owners.lines().all(|line| line.ends_with(" 12345:12346")),
+        "{owners}"
+    );
+}

@@ -1,0 +1,73 @@
+//! Waiting until everything in a sandbox stands still.
+//!
+//! A stop is a signal: what is under way in the kernel goes on for a moment. Processes that wake each other up on purpose
+//! may not be brought to rest at all, so whoever has stopped a sandbox must still expect anything of it.
+
+use crate::directory::{Directory, DirectoryError};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// It is not tried for longer than this.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// More threads than this are not looked at one by one.
+const MOST: usize = 100_000;
+
+/// Stops everything by `stop`, again if need be, and waits.
+pub(super) fn bring_about<E>(root: &Directory, stop: impl Fn() -> Result<(), E>) -> Result<(), E> {
+    let begun = Instant::now();
+    let mut pause = Duration::from_micros(200);
+    loop {
+        stop()?;
+        // What can't be looked at is not waited for.
+        if stands_still(root).unwrap_or(true) || begun.elapsed() >= PATIENCE {
+            return Ok(());
+        }
+        std::thread::sleep(pause);
+        pause *= 2;
+    }
+}
+
+fn stands_still(root: &Directory) -> Result<bool, DirectoryError> {
+    for process in numbers(&root.open(Path::new("proc"))?, Path::new("."))? {
+        // The first one only looks after the others.
+        if process == Path::new("1") {
+            continue;
+        }
+        let tasks = Path::new("proc").join(&process).join("task");
+        let threads = match numbers(root, &tasks) {
+            // It has ended meanwhile.
+            Err(DirectoryError { source: Errno::NOENT | Errno::SRCH, .. }) => continue,
+            threads => threads?,
+        };
+        if threads.iter().any(|thread| runs(root, &tasks.join(thread).join("stat"))) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn numbers(directory: &Directory, path: &Path) -> Result<Vec<PathBuf>, DirectoryError> {
+    let names = directory.open(path)?.names(MOST)?;
+    let names = names.into_iter().map(|name| name.name.into_bytes());
+    Ok(names
+        .filter(|name| name.iter().all(u8::is_ascii_digit))
+        .map(|name| PathBuf::from(OsStr::from_bytes(&name)))
+        .collect())
+}
+
+/// Whether a thread is neither stopped nor over. Its name stands in parentheses and may hold anything.
+fn runs(root: &Directory, stat: &Path) -> bool {
+    let mut text = Vec::new();
+    let read = root.open_file(stat).map(|mut file| file.read_to_end(&mut text));
+    if !matches!(read, Ok(Ok(_))) {
+        return false;
+    }
+    let after_name = text.iter().rposition(|byte| *byte == b')').map(|at| at + 2);
+    let state = after_name.and_then(|at| text.get(at));
+    !matches!(state, Some(b'T' | b't' | b'Z' | b'X') | None)
+}

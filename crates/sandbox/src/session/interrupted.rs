@@ -1,0 +1,106 @@
+//! Commits whose keeper died on the way. The session is over; what it changed is still there to be written.
+
+use super::{COMMIT, Session};
+use crate::directory::{Directory, DirectoryError};
+use crate::run::WorkspaceChoice;
+use crate::state::{RunFolder, State};
+use crate::workspace::apply::{self, ApplyError};
+use crate::workspace::baseline::Baseline;
+use crate::workspace::changes::{ChangeSet, ChangesError};
+use crate::workspace::diff;
+use belljar_contract::id::RunId;
+use belljar_contract::result::WorkspaceChanges;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// A commit that was interrupted. Nobody else can finish it as long as this lives.
+#[derive(Debug)]
+pub struct Interrupted {
+    folder: RunFolder,
+    note: Note,
+}
+
+/// What is known about a commit that is under way.
+#[derive(Debug, Serialize, Deserialize)]
+struct Note {
+    session: Session,
+    workspace: WorkspaceChoice,
+    baseline: Baseline,
+}
+
+/// Why a commit can't be finished. It can be tried again.
+#[derive(Debug, thiserror::Error)]
+pub enum InterruptedError {
+    /// A directory can't be used.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// The changes can't be told.
+    #[error(transparent)]
+    Changes(#[from] ChangesError),
+    /// They can't be written.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+}
+
+/// Notes what it takes to finish a commit.
+pub(super) fn note(
+    path: &Path,
+    session: &Session,
+    workspace: &WorkspaceChoice,
+    baseline: &Baseline,
+) -> std::io::Result<()> {
+    let note = Note { session: session.clone(), workspace: workspace.clone(), baseline: baseline.clone() };
+    std::fs::write(path, serde_json::to_vec(&note)?)
+}
+
+/// The interrupted commit of a session of that name, or whose id begins so; of any session for no name.
+pub fn interrupted(state: &State, name: Option<&str>) -> Option<Interrupted> {
+    let folders = std::fs::read_dir(state.path().join("runs")).ok()?.flatten();
+    let mut found = folders.filter_map(|folder| {
+        let note: Note = serde_json::from_slice(&std::fs::read(folder.path().join(COMMIT)).ok()?).ok()?;
+        let is_meant = name.is_none_or(|name| {
+            note.session.name.as_deref() == Some(name)
+                || (!name.is_empty() && note.session.id.starts_with(name))
+        });
+        let id = RunId::parse(folder.file_name().to_str()?).ok()?;
+        is_meant.then(|| state.adopt(&id)).flatten().map(|folder| Interrupted { folder, note })
+    });
+    let first = found.next();
+    // Two that are meant are none.
+    if name.is_some() && found.next().is_some() { None } else { first }
+}
+
+// === impl Interrupted ===
+
+impl Interrupted {
+    /// The session that it was of.
+    pub fn session(&self) -> &Session {
+        &self.note.session
+    }
+
+    /// Writes what is not written yet, says what that was, and clears everything away.
+    ///
+    /// # Errors
+    /// [`InterruptedError`]; everything is still there then.
+    pub fn finish(mut self) -> Result<WorkspaceChanges, InterruptedError> {
+        let WorkspaceChoice::Copy(source) = &self.note.workspace else {
+            let source = rustix::io::Errno::INVAL;
+            return Err(DirectoryError { path: PathBuf::from(COMMIT), source }.into());
+        };
+        let source = Directory::open_meant(source)?;
+        let upper = Directory::open_host(self.folder.path())?.open_own(Path::new("upper"))?;
+        let set = ChangeSet::read(&source, &upper)?;
+        apply::commit(&set, &upper, &source, &mut self.note.baseline)?;
+        let written = diff::listed(set.iter());
+        self.folder.remove()?;
+        Ok(written)
+    }
+
+    /// Throws away what is not written yet.
+    ///
+    /// # Errors
+    /// [`InterruptedError`] for what can't be cleared away.
+    pub fn abandon(self) -> Result<(), InterruptedError> {
+        Ok(self.folder.remove()?)
+    }
+}

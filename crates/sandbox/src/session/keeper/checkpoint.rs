@@ -1,0 +1,271 @@
+//! What a session changed in its copy: told, committed, undone, and held still for a fork.
+//!
+//! Meanwhile everything in the sandbox stands still and no program is started in it. That makes what is read and written
+//! one state of affairs; it is no wall: whatever runs there may have found a way to go on.
+
+use super::super::protocol::{Answer, Ask, Refusal, document, receive, send};
+use super::super::{COMMIT, fork, interrupted};
+use super::{Keeper, Running, lock};
+use crate::backend::{BackendError, Sandbox, with_causes};
+use crate::directory::DirectoryError;
+use crate::run::WorkspaceChoice;
+use crate::state::StateError;
+use crate::workspace::apply::{self, ApplyError};
+use crate::workspace::changes::{ChangeSet, ChangesError};
+use crate::workspace::diff;
+use crate::workspace::held::{HeldWorkspace, Layers};
+use crate::workspace::opened::Opened;
+use crate::workspace::undo;
+use belljar_contract::result::WorkspaceChanges;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use serde::Serialize;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+/// Why something was not done with a session's workspace.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CheckpointError {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    #[error(transparent)]
+    Changes(#[from] ChangesError),
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    #[error(transparent)]
+    Apply(ApplyError),
+    #[error("can't note what is under way")]
+    Note(#[source] std::io::Error),
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A program went on, or it is nothing that can be made.
+    #[error("not all is as it was: {}", shown(.paths))]
+    Left { paths: Vec<PathBuf> },
+}
+
+/// As long as a fork may take to copy what it begins with.
+const LONGEST_HOLD: Timespec = Timespec { tv_sec: 120, tv_nsec: 0 };
+
+/// So many paths are named in a message.
+const MOST_NAMED: usize = 20;
+
+/// Everything in a sandbox stands still as long as it lives.
+struct Still<'a>(Option<&'a dyn Sandbox>);
+
+// === impl Keeper ===
+
+impl Keeper {
+    /// Tells a caller what came of it.
+    pub(super) fn tell<T: Serialize>(
+        &self,
+        caller: &OwnedFd,
+        work: impl FnOnce() -> Result<T, CheckpointError>,
+    ) {
+        let _running = Running::begin(&self.activity);
+        let told = work().and_then(|told| document(&told).map_err(CheckpointError::Note));
+        // Whoever has hung up wants to hear nothing.
+        let _ = match told {
+            Ok(document) => send(caller.as_fd(), &Answer::Document, &[document]),
+            Err(error) => send(caller.as_fd(), &answer_of(error), &[]),
+        };
+    }
+
+    pub(super) fn changes(&self) -> Result<WorkspaceChanges, CheckpointError> {
+        let _alone = lock(&self.baseline);
+        let sandbox = self.sandbox();
+        let sandbox = sandbox.as_deref().ok_or(BackendError::Gone)?;
+        let (_, layers) = self.copy(sandbox)?;
+        let _still = Still::bring_about(sandbox)?;
+        let mut opened = Opened::in_tree(&layers.upper);
+        let set = ChangeSet::read_live(&layers.source, &layers.upper, &mut opened)?;
+        Ok(diff::render(&set, &layers.source, &layers.upper)?)
+    }
+
+    pub(super) fn commit(&self) -> Result<WorkspaceChanges, CheckpointError> {
+        let mut baseline = lock(&self.baseline);
+        let sandbox = self.sandbox();
+        let sandbox = sandbox.as_deref().ok_or(BackendError::Gone)?;
+        let (_, layers) = self.copy(sandbox)?;
+        let _still = Still::bring_about(sandbox)?;
+        let mut opened = Opened::in_tree(&layers.upper);
+        let set = ChangeSet::read_live(&layers.source, &layers.upper, &mut opened)?;
+        if set.is_empty() {
+            return Ok(diff::listed(set.iter()));
+        }
+        // Should this process be killed on the way, what is written here is enough to finish.
+        let note = self.state.run_folder(sandbox.id()).join(COMMIT);
+        interrupted::note(&note, &self.session, &self.wanted.workspace, &baseline)
+            .map_err(CheckpointError::Note)?;
+        let retained = self.state.retain(sandbox.id())?;
+        let applied = apply::commit(&set, &layers.upper, &layers.source, &mut baseline);
+        drop(retained);
+        let _ = std::fs::remove_file(note);
+        applied?;
+        Ok(diff::listed(set.iter()))
+    }
+
+    pub(super) fn discard(
+        &self,
+        paths: &[Vec<u8>],
+        forced: bool,
+    ) -> Result<WorkspaceChanges, CheckpointError> {
+        let paths = paths.iter().map(|path| in_workspace(path)).collect::<Result<Vec<_>, _>>()?;
+        let _alone = lock(&self.baseline);
+        let sandbox = self.sandbox();
+        let sandbox = sandbox.as_deref().ok_or(BackendError::Gone)?;
+        let (workspace, layers) = self.copy(sandbox)?;
+        let processes = sandbox.stats()?.processes;
+        if processes > 0 && !forced {
+            let commands = lock(&self.activity).commands.clone();
+            return Err(Refusal::Busy { processes, commands }.into());
+        }
+        let _still = Still::bring_about(sandbox)?;
+        let set = read(layers)?;
+        let chosen = undo::chosen(&set, &paths);
+        let is_changed = |path: &&PathBuf| chosen.iter().any(|(changed, _)| changed.starts_with(path));
+        if let Some(path) = paths.iter().find(|path| !is_changed(path)) {
+            return Err(Refusal::Unchanged { path: path.display().to_string() }.into());
+        }
+        undo::undo(&chosen, workspace, layers)?;
+        let left = read(layers)?;
+        let left: Vec<PathBuf> =
+            undo::chosen(&left, &paths).into_iter().map(|(path, _)| path.to_owned()).collect();
+        match left.is_empty() {
+            true => Ok(diff::listed(chosen.into_iter())),
+            false => Err(CheckpointError::Left { paths: left }),
+        }
+    }
+
+    /// Serves another session's keeper that makes a fork of this one.
+    pub(super) fn fork(&self, caller: &OwnedFd) {
+        self.tell(caller, || match &self.wanted.workspace {
+            WorkspaceChoice::Direct(path) => {
+                let directory = path.as_path().display().to_string();
+                Err(Refusal::Shared { directory }.into())
+            }
+            _ => Ok(fork::Origin { session: self.session.clone(), wanted: self.wanted.clone() }),
+        });
+        let Ok(Some((Ask::Hold, _))) = receive::<Ask>(caller) else { return };
+        let _running = Running::begin(&self.activity);
+        if let Err(error) = self.hold(caller) {
+            let _ = send(caller.as_fd(), &answer_of(error), &[]);
+        }
+    }
+
+    fn hold(&self, caller: &OwnedFd) -> Result<(), CheckpointError> {
+        let baseline = lock(&self.baseline);
+        let sandbox = self.sandbox();
+        let sandbox = sandbox.as_deref().ok_or(BackendError::Gone)?;
+        let workspace = sandbox.workspace().ok_or_else(unreachable)?;
+        let begins_with = workspace.layers.as_ref().map_or(&workspace.shown, |layers| &layers.upper);
+        let _still = Still::bring_about(sandbox)?;
+        let baseline = document(&*baseline).map_err(CheckpointError::Note)?;
+        let descriptors = [begins_with.try_clone()?.into(), baseline];
+        let reach = |errno: rustix::io::Errno| BackendError::Reach(errno.into());
+        send(caller.as_fd(), &Answer::Held, &descriptors).map_err(reach)?;
+        let mut called = [PollFd::new(caller, PollFlags::IN)];
+        // Whoever takes too long hears that nothing stands still for it any more, and so has no fork.
+        if matches!(poll(&mut called, Some(&LONGEST_HOLD)), Ok(1..))
+            && let Ok(Some((Ask::Release, _))) = receive::<Ask>(caller)
+        {
+            let _ = send(caller.as_fd(), &Answer::Released, &[]);
+        }
+        Ok(())
+    }
+
+    /// The workspace with its layers, if it is a copy.
+    fn copy<'s>(&self, sandbox: &'s dyn Sandbox) -> Result<(&'s HeldWorkspace, &'s Layers), CheckpointError> {
+        match &self.wanted.workspace {
+            WorkspaceChoice::Empty => Err(Refusal::Empty.into()),
+            WorkspaceChoice::Direct(path) => {
+                let directory = path.as_path().display().to_string();
+                Err(Refusal::Direct { directory }.into())
+            }
+            WorkspaceChoice::Copy(_) => {
+                let workspace = sandbox.workspace().ok_or_else(unreachable)?;
+                Ok((workspace, workspace.layers.as_ref().ok_or_else(unreachable)?))
+            }
+        }
+    }
+}
+
+// === impl Still ===
+
+impl<'a> Still<'a> {
+    fn bring_about(sandbox: &'a dyn Sandbox) -> Result<Self, BackendError> {
+        // Where nothing runs, nothing has to be stopped: no program is started meanwhile.
+        if sandbox.stats()?.processes == 0 {
+            return Ok(Self(None));
+        }
+        let still = Self(Some(sandbox));
+        sandbox.pause()?;
+        Ok(still)
+    }
+}
+
+impl Drop for Still<'_> {
+    fn drop(&mut self) {
+        if let Some(sandbox) = self.0 {
+            // One that can't be reached is over.
+            let _ = sandbox.resume();
+        }
+    }
+}
+
+// === impl CheckpointError ===
+
+impl From<ApplyError> for CheckpointError {
+    fn from(error: ApplyError) -> Self {
+        match error {
+            ApplyError::Conflict { paths } => {
+                let named = paths.iter().take(MOST_NAMED).map(|path| path.display().to_string()).collect();
+                Self::Refused(Refusal::Conflict {
+                    paths: named,
+                    further: paths.len().saturating_sub(MOST_NAMED),
+                })
+            }
+            other => Self::Apply(other),
+        }
+    }
+}
+
+/// The changes, with every permission as it was again.
+fn read(layers: &Layers) -> Result<ChangeSet, ChangesError> {
+    let mut opened = Opened::in_tree(&layers.upper);
+    ChangeSet::read_live(&layers.source, &layers.upper, &mut opened)
+}
+
+fn answer_of(error: CheckpointError) -> Answer {
+    match error {
+        CheckpointError::Refused(refusal) => Answer::Refused(refusal),
+        error => Answer::Failed { message: with_causes(&error) },
+    }
+}
+
+fn unreachable() -> BackendError {
+    BackendError::Reach("this backend keeps the workspace to itself".into())
+}
+
+/// A path of the workspace, relative to it.
+fn in_workspace(path: &[u8]) -> Result<PathBuf, Refusal> {
+    let path = Path::new(OsStr::from_bytes(path));
+    let outside = || Refusal::Outside { path: path.display().to_string() };
+    let relative =
+        if path.is_absolute() { path.strip_prefix("/workspace").map_err(|_| outside())? } else { path };
+    relative
+        .components()
+        .filter(|component| *component != Component::CurDir)
+        .map(|component| match component {
+            Component::Normal(name) => Ok(name),
+            _ => Err(outside()),
+        })
+        .collect()
+}
+
+fn shown(paths: &[PathBuf]) -> String {
+    let named: Vec<_> = paths.iter().take(MOST_NAMED).map(|path| path.display().to_string()).collect();
+    named.join(", ")
+}

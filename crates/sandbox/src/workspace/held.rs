@@ -1,0 +1,24 @@
+//! The workspace of a sandbox that lives, as its host reaches it.
+
+use crate::directory::Directory;
+use belljar_confine::plan::Identity;
+
+/// A workspace by its descriptors. Whoever works in the sandbox may change everything meanwhile.
+#[derive(Debug)]
+pub struct HeldWorkspace {
+    /// As the sandbox sees it; only a place to begin paths at.
+    pub shown: Directory,
+    /// What it is made of, if it is a copy.
+    pub layers: Option<Layers>,
+    /// Who the sandbox is on the host, and who owns what is made in it.
+    pub owner: Identity,
+}
+
+/// The layers of a workspace that is a copy.
+#[derive(Debug)]
+pub struct Layers {
+    /// The directory that was copied.
+    pub source: Directory,
+    /// The changes to it.
+    pub upper: Directory,
+}

@@ -1,0 +1,61 @@
+//! Permissions that are in the host's way in a tree that somebody still works in: changed for a while, and put back.
+//!
+//! An ordinary user's host has no more rights to a file than the sandbox, which may have taken them from itself.
+
+use crate::directory::Directory;
+use rustix::fs::FileType;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What was in the way, and how it was. When this is dropped, it is so again.
+#[derive(Debug)]
+pub struct Opened<'a> {
+    tree: &'a Directory,
+    modes: Modes,
+}
+
+/// Permission bits by path; the tree itself is the empty one.
+pub(super) type Modes = BTreeMap<PathBuf, u32>;
+
+// === impl Opened ===
+
+impl<'a> Opened<'a> {
+    /// Nothing yet in this tree.
+    pub fn in_tree(tree: &'a Directory) -> Self {
+        Self { tree, modes: Modes::new() }
+    }
+
+    pub(super) fn modes(&mut self) -> &mut Modes {
+        &mut self.modes
+    }
+
+    /// Leaves a path as it is now.
+    pub(super) fn forget(&mut self, path: &Path) {
+        self.modes.remove(path);
+    }
+}
+
+impl Drop for Opened<'_> {
+    fn drop(&mut self) {
+        // What is deeper is out of reach once what is above is closed again.
+        for (path, mode) in self.modes.iter().rev() {
+            // What is gone meanwhile, or in other hands, needs nothing.
+            let _ = match path.as_os_str().is_empty() {
+                true => self.tree.set_mode(*mode),
+                false => self.tree.change_mode(path, *mode),
+            };
+        }
+    }
+}
+
+/// Notes what will be in the way of whoever reads this.
+pub(super) fn note(modes: &mut Modes, path: &Path, stat: &rustix::fs::Stat) {
+    let needed = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => 0o700,
+        FileType::RegularFile => 0o400,
+        _ => return,
+    };
+    if stat.st_mode & needed != needed {
+        modes.insert(path.to_owned(), stat.st_mode & 0o1777);
+    }
+}

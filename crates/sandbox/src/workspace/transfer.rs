@@ -1,0 +1,265 @@
+//! Carries changes from one tree into another, each file at once or not at all.
+//!
+//! What goes is removed deepest first, what comes is put parents first: a directory may take a file's place and the
+//! reverse. Directories get their permissions last, so that none is in the way of what is put into it.
+
+use super::changes::{Changed, State};
+use super::opened::{self, Opened};
+use crate::directory::{Directory, DirectoryError};
+use belljar_confine::as_user::AsUser;
+use belljar_confine::plan::Identity;
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, chownat, fchmod, fstat, mkdirat, mknodat, openat,
+    renameat, seek, statat, symlinkat, unlinkat,
+};
+use rustix::io::Errno;
+use rustix::process::{Gid, Uid};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// From where to where.
+#[derive(Debug)]
+pub(super) struct Route<'a> {
+    pub(super) from: &'a Directory,
+    /// How files are opened there.
+    pub(super) open: fn(&Directory, &Path) -> Result<File, DirectoryError>,
+    pub(super) to: &'a Directory,
+    pub(super) owner: Owner,
+    /// What a file is called there while it is written; one that an earlier attempt has left is replaced.
+    pub(super) temporary: &'a str,
+}
+
+/// Who owns what is put.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Owner {
+    /// Whoever owns what it replaces, or the directory that it is put in.
+    AsBefore,
+    /// This user, who puts it.
+    User(Identity),
+}
+
+/// A path that can't be written. Those before it were.
+#[derive(Debug, thiserror::Error)]
+#[error("can't write {}", path.display())]
+pub(super) struct TransferError {
+    pub(super) path: PathBuf,
+    #[source]
+    pub(super) source: std::io::Error,
+}
+
+// === impl Route ===
+
+impl Route<'_> {
+    /// Makes every path what it is after the change. `put` is told how each file was left.
+    pub(super) fn carry(
+        &self,
+        changes: &[(&Path, Changed)],
+        mut put: impl FnMut(&Path, &Stat),
+    ) -> Result<(), TransferError> {
+        let mut opened = Opened::in_tree(self.to);
+        self.open_up(changes, &mut opened)?;
+        for (path, changed) in changes.iter().rev().filter(|(_, changed)| makes_way(changed)) {
+            self.remove(path, changed.before).map_err(failed(path))?;
+        }
+        for (path, changed) in changes {
+            if let Some(after) = changed.after
+                && let Some(left) = self.put(path, changed, after).map_err(failed(path))?
+            {
+                put(path, &left);
+            }
+        }
+        for (path, changed) in changes.iter().rev() {
+            if let Some(after) = changed.after.filter(|after| after.kind == FileType::Directory) {
+                let set = self.act(|| Ok(self.to.change_mode(path, after.mode)?));
+                set.map_err(failed(path))?;
+                opened.forget(path);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets whoever acts work in every directory on the way that is its own, outermost first.
+    fn open_up(&self, changes: &[(&Path, Changed)], opened: &mut Opened<'_>) -> Result<(), TransferError> {
+        let own_uid = rustix::process::geteuid();
+        let uid = match self.owner {
+            Owner::AsBefore if own_uid.is_root() => return Ok(()),
+            Owner::AsBefore => own_uid.as_raw(),
+            Owner::User(user) => user.host_uid,
+        };
+        let on_the_way: BTreeSet<&Path> =
+            changes.iter().flat_map(|(path, _)| path.ancestors().skip(1)).collect();
+        for path in on_the_way {
+            self.act(|| self.open_one_up(path, uid, opened)).map_err(failed(path))?;
+        }
+        Ok(())
+    }
+
+    fn open_one_up(&self, path: &Path, uid: u32, opened: &mut Opened<'_>) -> std::io::Result<()> {
+        let is_top = path.as_os_str().is_empty();
+        let stat = if is_top { Some(self.to.stat_itself()?) } else { self.to.stat(path)? };
+        let Some(stat) = stat else { return Ok(()) };
+        let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        if !is_directory || stat.st_uid != uid || stat.st_mode & 0o700 == 0o700 {
+            return Ok(());
+        }
+        opened::note(opened.modes(), path, &stat);
+        let mode = (stat.st_mode & 0o1777) | 0o700;
+        Ok(if is_top { self.to.set_mode(mode) } else { self.to.change_mode(path, mode) }?)
+    }
+
+    /// Does something in the tree, as whoever may.
+    fn act<T>(&self, act: impl FnOnce() -> std::io::Result<T>) -> std::io::Result<T> {
+        let _user = match self.owner {
+            Owner::AsBefore => None,
+            Owner::User(user) => Some(AsUser::become_user(user.host_uid, user.host_gid)?),
+        };
+        act()
+    }
+
+    fn remove(&self, path: &Path, before: Option<State>) -> std::io::Result<()> {
+        let is_directory = before.is_some_and(|before| before.kind == FileType::Directory);
+        let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        self.act(|| {
+            let (parent, name) = self.to.parent_of(path)?;
+            Ok(unlinkat(&parent, name, flags)?)
+        })
+    }
+
+    /// Says how a file or link was left.
+    fn put(&self, path: &Path, changed: &Changed, after: State) -> std::io::Result<Option<Stat>> {
+        match after.kind {
+            FileType::Directory => self.act(|| self.put_directory(path)).map(|()| None),
+            FileType::Symlink => {
+                let says = self.from.read_link(path)?;
+                self.act(|| self.replace(path, |parent, name| Ok(symlinkat(&says, parent, name)?))).map(Some)
+            }
+            FileType::RegularFile if changed.same_content => self.act(|| {
+                self.to.change_mode(path, after.mode)?;
+                self.to.stat(path).map_err(Into::into)
+            }),
+            FileType::RegularFile => {
+                let mut from = (self.open)(self.from, path)?;
+                self.act(|| {
+                    self.replace(path, |parent, name| self.write(&mut from, (parent, name), after.mode))
+                })
+                .map(Some)
+            }
+            // A pipe is put back where it was; sockets and devices are no part of a workspace.
+            FileType::Fifo if matches!(self.owner, Owner::User(_)) => self.act(|| {
+                let (parent, name) = self.to.parent_of(path)?;
+                mknodat(&parent, name, FileType::Fifo, Mode::from_raw_mode(after.mode), 0)?;
+                Ok(None)
+            }),
+            _ => Ok(None),
+        }
+    }
+
+    fn put_directory(&self, path: &Path) -> std::io::Result<()> {
+        let (parent, name) = self.to.parent_of(path)?;
+        match mkdirat(&parent, name, Mode::RWXU) {
+            Ok(()) => self.own(&parent, name, None),
+            // One that is there gets other permissions, and no more.
+            Err(Errno::EXIST) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn replace(
+        &self,
+        path: &Path,
+        make: impl FnOnce(&Directory, &str) -> std::io::Result<()>,
+    ) -> std::io::Result<Stat> {
+        let (parent, name) = self.to.parent_of(path)?;
+        let replaced = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+        match unlinkat(&parent, self.temporary, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let made = make(&parent, self.temporary)
+            .and_then(|()| self.own(&parent, OsStr::new(self.temporary), replaced.as_ref()))
+            .and_then(|()| Ok(renameat(&parent, self.temporary, &parent, name)?));
+        if made.is_err() {
+            let _ = unlinkat(&parent, self.temporary, AtFlags::empty());
+        }
+        made.and_then(|()| Ok(statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?))
+    }
+
+    fn write(&self, from: &mut File, (parent, name): (&Directory, &str), mode: u32) -> std::io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mut to = File::from(openat(parent, name, flags, Mode::from_raw_mode(0o600))?);
+        copy_data(from, &mut to, u64::MAX)?;
+        if matches!(self.owner, Owner::User(_)) {
+            // What is as it was is as old as it was: build tools go by that.
+            to.set_modified(from.metadata()?.modified()?)?;
+        }
+        Ok(fchmod(&to, Mode::from_raw_mode(mode))?)
+    }
+
+    /// Gives what was made to its owner. Only root makes things that are not its own.
+    fn own(&self, parent: &Directory, name: &OsStr, replaced: Option<&Stat>) -> std::io::Result<()> {
+        if !matches!(self.owner, Owner::AsBefore) || !rustix::process::geteuid().is_root() {
+            return Ok(());
+        }
+        let owned = match replaced {
+            Some(replaced) => *replaced,
+            None => fstat(parent)?,
+        };
+        // By descriptor, and only what is surely ours: whoever owns the directory may put something else there.
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = openat(parent, name, flags, Mode::empty())?;
+        let found = fstat(&made)?;
+        let is_directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
+        if found.st_uid != 0 || (found.st_nlink != 1 && !is_directory) {
+            return Err(Errno::STALE.into());
+        }
+        let (uid, gid) = (Uid::from_raw(owned.st_uid), Gid::from_raw(owned.st_gid));
+        Ok(chownat(&made, c"", Some(uid), Some(gid), AtFlags::EMPTY_PATH)?)
+    }
+}
+
+/// Removed here is what leaves nothing behind, or something of another kind.
+fn makes_way(changed: &Changed) -> bool {
+    match (changed.before, changed.after) {
+        (Some(_), None) => true,
+        (Some(before), Some(after)) => before.kind != after.kind,
+        _ => false,
+    }
+}
+
+/// Copies what is really there, and says how much: a job may leave a file of which a disk's worth is holes.
+///
+/// # Errors
+/// `EDQUOT` for more than `most` bytes, or whatever the kernel says.
+pub(super) fn copy_data(from: &mut File, to: &mut File, most: u64) -> std::io::Result<u64> {
+    let size = from.metadata()?.len();
+    let (mut at, mut copied) = (0, 0);
+    while at < size {
+        let data = match seek(&*from, SeekFrom::Data(at)) {
+            Ok(data) => data,
+            // Nothing but a hole is left.
+            Err(Errno::NXIO) => break,
+            Err(errno) => return Err(errno.into()),
+        };
+        // Somebody may write on meanwhile: what is copied is what was there when this began.
+        let hole = seek(&*from, SeekFrom::Hole(data))?.min(size);
+        let length = hole.saturating_sub(data);
+        copied += length;
+        if copied > most {
+            return Err(Errno::DQUOT.into());
+        }
+        seek(&*from, SeekFrom::Start(data))?;
+        seek(&*to, SeekFrom::Start(data))?;
+        std::io::copy(&mut from.take(length), to)?;
+        at = hole.max(at + 1);
+    }
+    to.set_len(size)?;
+    Ok(copied)
+}
+
+fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> TransferError {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path }.to_owned();
+    move |source| TransferError { path, source }
+}

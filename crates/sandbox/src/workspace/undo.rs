@@ -1,0 +1,55 @@
+//! Undoes changes to a copy, in the copy as its sandbox sees it.
+//!
+//! The layer of changes is never touched itself: the kernel doesn't look for changes that are made beneath a mount.
+//! What is undone is written like anything else in the sandbox, by its own user, and whoever works in it sees it.
+
+use super::apply::ApplyError;
+use super::baseline::Baseline;
+use super::changes::{ChangeSet, Changed};
+use super::held::{HeldWorkspace, Layers};
+use super::transfer::{Owner, Route};
+use crate::directory::Directory;
+use rustix::fs::FileType;
+use std::path::{Path, PathBuf};
+
+/// The changes at some paths and below them; all of them for no paths. A directory that is missing or has become
+/// something else comes along with what was in it.
+pub fn chosen<'s>(set: &'s ChangeSet, paths: &[PathBuf]) -> Vec<(&'s Path, &'s Changed)> {
+    let is_named = |path: &Path| paths.is_empty() || paths.iter().any(|named| path.starts_with(named));
+    let is_directory =
+        |changed: &Changed| changed.before.is_some_and(|before| before.kind == FileType::Directory);
+    let lost = |path: &Path| paths.iter().any(|named| named.starts_with(path) && named != path);
+    set.iter()
+        .filter(|(path, changed)| {
+            is_named(path) || (lost(path) && is_directory(changed) && has_no_directory(changed))
+        })
+        .collect()
+}
+
+fn has_no_directory(changed: &Changed) -> bool {
+    changed.after.is_none_or(|after| after.kind != FileType::Directory)
+}
+
+/// Makes these paths what they are in the source.
+///
+/// # Errors
+/// [`ApplyError::Write`] for the first path that can't be written; those before it were.
+pub fn undo(
+    changes: &[(&Path, &Changed)],
+    workspace: &HeldWorkspace,
+    layers: &Layers,
+) -> Result<(), ApplyError> {
+    let inverse: Vec<(&Path, Changed)> = changes
+        .iter()
+        .map(|(path, changed)| (*path, Changed { before: changed.after, after: changed.before, ..**changed }))
+        .collect();
+    let baseline = Baseline::now();
+    let route = Route {
+        from: &layers.source,
+        open: Directory::open_file,
+        to: &workspace.shown,
+        owner: Owner::User(workspace.owner),
+        temporary: baseline.temporary(),
+    };
+    Ok(route.carry(&inverse, |_, _| {})?)
+}
