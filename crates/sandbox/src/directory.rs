@@ -77,6 +77,20 @@ impl Directory {
         openat2(self, path, flags, Mode::empty(), NEVER_OUTSIDE).map(Self::from).map_err(at(path))
     }
 
+    /// Opens the directory of the host that was meant only as a place to begin paths at: one that may not be read will
+    /// do.
+    ///
+    /// # Errors
+    /// [`DirectoryError`] when it isn't there any more.
+    pub fn open_meant_place(path: &HostPath) -> Result<Self, DirectoryError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = openat(CWD, path.as_path(), flags, Mode::empty()).map_err(at(path.as_path()))?;
+        match path.is(&opened).map_err(at(path.as_path()))? {
+            true => Ok(Self::from(opened)),
+            false => Err(Errno::STALE).map_err(at(path.as_path())),
+        }
+    }
+
     /// Opens a directory below this one only as a place to begin paths at: one that may not be read will do.
     ///
     /// # Errors

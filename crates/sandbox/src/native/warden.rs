@@ -55,7 +55,7 @@ pub(super) fn growth(spec: &SandboxSpec) -> Result<Option<Growth>, DirectoryErro
         Workspace::Empty => None,
     };
     let trees: Vec<_> =
-        workspace.into_iter().chain(&spec.job).map(Directory::open_meant).collect::<Result<_, _>>()?;
+        workspace.into_iter().chain(&spec.job).map(Directory::open_meant_place).collect::<Result<_, _>>()?;
     match spec.limits.disk_bytes {
         Some(most) if !trees.is_empty() => Growth::watch(trees, most).map(Some),
         _ => Ok(None),

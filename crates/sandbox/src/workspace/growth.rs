@@ -9,7 +9,9 @@ use belljar_confine::sealed::Handle;
 use rustix::fs::{AtFlags, FileType, fstatvfs, statat};
 use rustix::io::Errno;
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::rc::Rc;
@@ -24,6 +26,14 @@ pub struct Growth {
     free_at_first: u64,
     measured_at: Option<Instant>,
     next_look: Instant,
+}
+
+/// What the files of a tree take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Measured {
+    bytes: u64,
+    /// Whether everything could be looked at.
+    is_whole: bool,
 }
 
 /// No disk takes more than this in a second.
@@ -52,7 +62,8 @@ impl Growth {
     /// # Errors
     /// [`DirectoryError`] when it can't be measured.
     pub fn watch(trees: Vec<Directory>, most_bytes: u64) -> Result<Self, DirectoryError> {
-        let bytes_at_first = measure_all(&trees)?;
+        // What may not be read is taken to be empty: if it can be read later, it counts as new.
+        let bytes_at_first = measure_all(&trees).map_or(0, |measured| measured.bytes);
         let free_at_first = free_bytes(&trees)?;
         let next_look = Instant::now();
         Ok(Self { trees, most_bytes, bytes_at_first, free_at_first, measured_at: None, next_look })
@@ -72,8 +83,10 @@ impl Growth {
         let grown = match is_due || lost >= self.most_bytes / 2 {
             true => {
                 self.measured_at = Some(begun);
-                let tree = measure_all(&self.trees).map(|bytes| bytes.saturating_sub(self.bytes_at_first));
-                tree.map_or(lost, |tree| tree.saturating_add(deleted_bytes(sandbox)))
+                let measured = measure_all(&self.trees).unwrap_or_default();
+                let grown = measured.bytes.saturating_sub(self.bytes_at_first);
+                let grown = grown.saturating_add(deleted_bytes(sandbox));
+                if measured.is_whole { grown } else { grown.max(lost) }
             }
             false => lost,
         };
@@ -97,17 +110,24 @@ fn free_bytes(trees: &[Directory]) -> Result<u64, DirectoryError> {
     all.map_err(|source| DirectoryError { path: ".".into(), source })
 }
 
-fn measure_all(trees: &[Directory]) -> Result<u64, DirectoryError> {
-    trees.iter().map(measure).sum()
+fn measure_all(trees: &[Directory]) -> Result<Measured, DirectoryError> {
+    trees.iter().try_fold(Measured { bytes: 0, is_whole: true }, |all, tree| {
+        let Measured { bytes, is_whole } = measure(tree)?;
+        Ok(Measured { bytes: all.bytes.saturating_add(bytes), is_whole: all.is_whole && is_whole })
+    })
 }
 
 /// What the files of a tree take. Depth costs nothing: a directory is let go of when its last part is looked at.
-fn measure(tree: &Directory) -> Result<u64, DirectoryError> {
-    let mut bytes = 0_u64;
+fn measure(tree: &Directory) -> Result<Measured, DirectoryError> {
+    let mut measured = Measured { bytes: 0, is_whole: true };
     let mut files = 0;
     let mut counted = HashSet::new();
-    let mut directories = vec![Rc::new(tree.open(Path::new("."))?)];
+    let mut directories = Vec::new();
     let mut pending = Vec::new();
+    match tree.open(Path::new(".")) {
+        Ok(directory) => directories.push(Rc::new(directory)),
+        Err(_) => measured.is_whole = false,
+    }
     loop {
         if let Some(directory) = directories.pop() {
             for entry in directory.names(MOST_FILES - files)? {
@@ -120,14 +140,15 @@ fn measure(tree: &Directory) -> Result<u64, DirectoryError> {
                 }
                 if is_new || entry.kind == FileType::Directory {
                     let blocks = u64::try_from(stat.st_blocks).unwrap_or_default() * 512;
-                    bytes = bytes.saturating_add(blocks.max(SMALLEST_FILE_BYTES));
+                    measured.bytes = measured.bytes.saturating_add(blocks.max(SMALLEST_FILE_BYTES));
                 }
             }
         }
-        let Some((parent, name)) = pending.pop() else { return Ok(bytes) };
-        match parent.open(Path::new(std::ffi::OsStr::new(&*name.to_string_lossy()))) {
+        let Some((parent, name)) = pending.pop() else { return Ok(measured) };
+        match parent.open(Path::new(OsStr::from_bytes(name.to_bytes()))) {
             Ok(directory) => directories.push(Rc::new(directory)),
             Err(DirectoryError { source: Errno::NOENT | Errno::NOTDIR | Errno::LOOP, .. }) => {}
+            Err(DirectoryError { source: Errno::ACCESS, .. }) => measured.is_whole = false,
             Err(error) => return Err(error),
         }
     }
@@ -171,13 +192,13 @@ mod tests {
     #[test]
     fn every_file_counts_once_and_an_empty_one_counts_too() {
         let (folder, directory) = tree();
-        let empty = measure(&directory).unwrap();
+        let empty = measure(&directory).unwrap().bytes;
         fs::write(folder.path().join("a"), vec![1; 1 << 20]).unwrap();
         fs::hard_link(folder.path().join("a"), folder.path().join("b")).unwrap();
-        let one = measure(&directory).unwrap();
+        let one = measure(&directory).unwrap().bytes;
         assert!((1 << 20..(1 << 20) + (64 << 10)).contains(&(one - empty)), "{one} {empty}");
         fs::write(folder.path().join("c"), "").unwrap();
-        assert!(measure(&directory).unwrap() >= one + SMALLEST_FILE_BYTES);
+        assert!(measure(&directory).unwrap().bytes >= one + SMALLEST_FILE_BYTES);
     }
 
     #[test]
@@ -185,9 +206,9 @@ mod tests {
         let (folder, directory) = tree();
         let deep = folder.path().join("d/".repeat(300));
         fs::create_dir_all(&deep).unwrap();
-        let before = measure(&directory).unwrap();
+        let before = measure(&directory).unwrap().bytes;
         fs::write(deep.join("file"), vec![1; 1 << 20]).unwrap();
-        assert!(measure(&directory).unwrap() >= before + (1 << 20));
+        assert!(measure(&directory).unwrap().bytes >= before + (1 << 20));
     }
 
     #[test]
