@@ -8,6 +8,7 @@
 pub mod artifact;
 pub mod backend;
 pub mod canary;
+pub mod config;
 pub mod directory;
 pub mod host;
 pub mod limits;
