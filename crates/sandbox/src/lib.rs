@@ -7,6 +7,7 @@
 
 pub mod artifact;
 pub mod backend;
+pub mod backends;
 pub mod canary;
 pub mod clock;
 pub mod config;

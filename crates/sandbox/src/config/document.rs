@@ -5,7 +5,7 @@
 
 use super::LARGEST_BYTES;
 use super::mistake::{Log, Position, quoted};
-use saphyr_parser::{Event, Parser, ScalarStyle, Span};
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span};
 
 /// A value and where it stands.
 #[derive(Debug)]
@@ -46,6 +46,8 @@ struct Builder<'l> {
     open: Vec<Open>,
     root: Option<Node>,
     nodes: usize,
+    /// Where the file ends.
+    end: Position,
     log: &'l mut Log,
 }
 
@@ -70,7 +72,7 @@ pub(super) fn parse(bytes: &[u8], log: &mut Log) -> Option<Node> {
             return None;
         }
     };
-    let mut builder = Builder { open: Vec::new(), root: None, nodes: 0, log };
+    let mut builder = Builder { open: Vec::new(), root: None, nodes: 0, end: position_after(bytes), log };
     builder.read(text).ok()?;
     let Builder { root, log, .. } = builder;
     if root.is_none() {
@@ -93,8 +95,7 @@ impl Builder<'_> {
             match event {
                 Ok((event, span)) => self.take(event, span)?,
                 Err(error) => {
-                    let marker = error.marker();
-                    let position = Position { line: marker.line(), column: marker.col() + 1 };
+                    let position = self.position(*error.marker());
                     let found = format!("what is no YAML: {}", error.info());
                     self.log.note(position, "the file", found, "YAML 1.2, indented with spaces");
                     return Err(GivenUp);
@@ -105,7 +106,7 @@ impl Builder<'_> {
     }
 
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), GivenUp> {
-        let position = Position { line: span.start.line(), column: span.start.col() + 1 };
+        let position = self.position(span.start);
         match event {
             Event::DocumentStart(_) if self.root.is_some() => {
                 self.log.note(position, "the file", "a second document", "one document");
@@ -140,6 +141,11 @@ impl Builder<'_> {
             | Event::DocumentStart(_)
             | Event::DocumentEnd => Ok(()),
         }
+    }
+
+    /// The parser takes the end of a file without a last line end for a line more.
+    fn position(&self, marker: Marker) -> Position {
+        Position { line: marker.line(), column: marker.col() + 1 }.min(self.end)
     }
 
     fn refuse_extras(&mut self, position: Position, anchor: usize, is_tagged: bool) {

@@ -46,7 +46,7 @@ impl Redactor {
             format!(r#"(?i)(?<keep>\b(?:(?:[\w-]*[_-])?(?:{NAMES})|code)\s*[=:]\s*["']?)[^\s&;,"']+"#),
             // What is known by its beginning: Fernet, JWT, and what large services hand out.
             r"\bgAAAAA[A-Za-z0-9_-]{20,}={0,2}".to_owned(),
-            r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?".to_owned(),
+            r"\beyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?".to_owned(),
             r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}".to_owned(),
             r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}".to_owned(),
             r"\b(?:gh[pousr]_|github_pat_|glpat-|npm_|pypi-|xox[abeoprs]-|hf_|AIza)[A-Za-z0-9_-]{10,}".to_owned(),

@@ -142,3 +142,13 @@ log:
     assert!(!shipping.enabled && shipping.ship_raw_logs);
     assert_eq!((shipping.collection_timeout, shipping.max_log_bytes), (Duration::from_millis(500), 4_096));
 }
+
+#[test]
+fn the_reference_shows_what_stands_when_nothing_is_written_and_names_every_category() {
+    let reference = include_str!("../../../../docs/config.md");
+    let shown = reference.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    assert_eq!(Config::parse(shown.as_bytes()).unwrap(), Config::default());
+    for category in Category::ALL {
+        assert!(reference.contains(&format!("`{category}`")), "{category}");
+    }
+}

@@ -1,7 +1,9 @@
 //! What YAML allows and a configuration does not.
 
 use crate::mistakes::refused;
-use belljar_sandbox::config::{Config, LARGEST_BYTES};
+use belljar_contract::category::Category;
+use belljar_sandbox::config::{BackendName, Config, LARGEST_BYTES};
+use proptest::prelude::{ProptestConfig, prop, prop_assert, prop_assert_eq, proptest};
 
 #[test]
 fn what_yaml_1_1_and_1_2_read_differently_is_refused() {
@@ -65,4 +67,50 @@ fn a_name_of_kilobytes_and_control_characters_are_not_repeated() {
         refused(format!("sandboxing: {{{name}: 1, \"a\\u001b[31m\": 2, docker: {{image: \"\\e[31m\"}}}}"));
     assert!(said.len() < 2_000, "{said}");
     assert!(!said.contains('\u{1b}'), "{said:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+
+    #[test]
+    fn whatever_is_written_is_read_or_refused_with_places_that_are_in_the_file(
+        parts in prop::collection::vec(
+            "(sandboxing|docker|overrides|web|image|lifecycle|log|required|: |:|\n|\n  |\n    |- |\\[|\\]|\\{|\\}|, |\"|'|#|&a|\\*a|!!str|<<|\\||>|%|\t|no|0|1.5|512m|\u{e9}|\u{0}|---|\\.\\.\\.|\\?)",
+            0..60,
+        ),
+    ) {
+        let written = parts.concat();
+        if let Err(mistakes) = Config::parse(written.as_bytes()) {
+            prop_assert!(!mistakes.as_slice().is_empty());
+            for mistake in mistakes.as_slice() {
+                let lines = written.split('\n').count();
+                prop_assert!((1..=lines).contains(&mistake.position.line), "{mistake} in {written:?}");
+                prop_assert!(mistake.position.column >= 1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_good_file_with_one_line_missing_twice_or_bent_never_makes_a_tool_less_sealed_in_silence(
+        line in 0..42_usize,
+        bend in 0..3_u8,
+    ) {
+        let mut lines: Vec<String> = include_str!("layered.yaml").lines().map(str::to_owned).collect();
+        match bend {
+            0 => drop(lines.remove(line % lines.len())),
+            1 => lines.insert(line % lines.len(), lines[line % lines.len()].clone()),
+            _ => {
+                let at = line % lines.len();
+                lines[at] = lines[at].replacen(|c: char| c.is_ascii_lowercase(), "q", 1);
+            }
+        }
+        if let Ok(config) = Config::parse(lines.join("\n").as_bytes()) {
+            let usual = Config::default().sandboxing;
+            for category in Category::ALL {
+                prop_assert_eq!(config.sandboxing.backend_for(category), usual.backend_for(category));
+            }
+            prop_assert_eq!(&config.sandboxing.docker.network, &usual.docker.network);
+            prop_assert_eq!(config.sandboxing.limits_of(BackendName::Docker), usual.limits_of(BackendName::Docker));
+        }
+    }
 }
