@@ -14,6 +14,7 @@
 
 mod kept;
 mod lease;
+mod owned;
 mod per_agent;
 mod per_call;
 mod per_task;

@@ -2,7 +2,7 @@
 //!
 //! Sizes, counts and times, always; what was written itself only where the configuration says so, and then without what
 //! looks like a secret. Telling never fails the run that it tells of, and delays it by no more than the time that the
-//! configuration gives to collecting the rows of hatches.
+//! configuration gives to collecting: what is not there by then, or not yet without secrets, is left out.
 
 mod collection;
 mod redaction;
@@ -20,14 +20,14 @@ use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Tells of executions.
 #[derive(Debug)]
 pub struct Shipper {
     config: LogShippingConfig,
     sink: Arc<dyn EventSink>,
-    redactor: Redactor,
+    redactor: Arc<Redactor>,
     collector: Collector,
     lost: AtomicU64,
 }
@@ -118,7 +118,8 @@ pub struct RawLogs {
 impl Shipper {
     /// One that tells it to `sink`.
     pub fn new(config: LogShippingConfig, sink: Arc<dyn EventSink>) -> Self {
-        let (redactor, collector, lost) = (Redactor::new(), Collector::default(), AtomicU64::new(0));
+        let (redactor, collector, lost) =
+            (Arc::new(Redactor::new()), Collector::default(), AtomicU64::new(0));
         Self { config, sink, redactor, collector, lost }
     }
 
@@ -132,10 +133,20 @@ impl Shipper {
         if !self.config.enabled {
             return;
         }
+        let deadline = Instant::now() + self.config.collection_timeout;
+        let mut room = self.config.max_log_bytes;
+        let is_raw = self.config.ship_raw_logs;
+        // What is there already comes first: a source of rows that hangs must not cost it.
+        let mut raw = is_raw.then(|| self.streams(finished, &mut room, deadline));
         let collected = rows.map_or_else(Collected::default, |rows| {
-            self.collector.collect(rows, self.config.max_log_bytes, self.config.collection_timeout)
+            let redactor = is_raw.then(|| Arc::clone(&self.redactor));
+            self.collector.collect(rows, self.config.max_log_bytes, deadline, redactor)
         });
-        let raw = self.config.ship_raw_logs.then(|| self.raw(finished, &collected));
+        let (row_count, malformed_row_count) = (collected.rows.len() as u64, collected.malformed);
+        let collection = collected.collection;
+        if let Some(raw) = &mut raw {
+            raw.add_rows(collected, room);
+        }
         let event = ExecutionEvent {
             sandbox: finished.sandbox.clone(),
             backend: finished.backend,
@@ -145,9 +156,9 @@ impl Shipper {
             stdout_bytes: finished.stdout.len() as u64,
             stderr_bytes: finished.stderr.len() as u64,
             truncated: finished.is_truncated,
-            row_count: collected.rows.len() as u64,
-            malformed_row_count: collected.malformed,
-            collection: collected.collection,
+            row_count,
+            malformed_row_count,
+            collection,
             lost_events: self.lost(),
             raw,
         };
@@ -156,28 +167,21 @@ impl Shipper {
         }
     }
 
-    /// Standard output first, then standard error, then rows, as far as there is room.
-    fn raw(&self, finished: &Finished<'_>, collected: &Collected) -> RawLogs {
-        let mut room = self.config.max_log_bytes;
-        let (stdout, is_stdout_cut) = self.harmless(finished.stdout, &mut room);
-        let (stderr, is_stderr_cut) = self.harmless(finished.stderr, &mut room);
-        let mut rows = Vec::new();
-        for row in &collected.rows {
-            let row = self.redactor.value(row);
-            let Some(left) = room.checked_sub(row.to_string().len()) else { break };
-            room = left;
-            rows.push(row);
-        }
-        let is_row_missing =
-            rows.len() < collected.rows.len() || collected.collection == Collection::Truncated;
-        RawLogs { stdout, stderr, rows, truncated: is_stdout_cut || is_stderr_cut || is_row_missing }
+    /// Standard output first, then standard error, as far as there is room.
+    fn streams(&self, finished: &Finished<'_>, room: &mut usize, deadline: Instant) -> RawLogs {
+        let (stdout, is_stdout_cut) = self.harmless(finished.stdout, room, deadline);
+        let (stderr, is_stderr_cut) = self.harmless(finished.stderr, room, deadline);
+        RawLogs { stdout, stderr, rows: Vec::new(), truncated: is_stdout_cut || is_stderr_cut }
     }
 
-    /// The text without secrets, as much of it as there is room for.
-    fn harmless(&self, bytes: &[u8], room: &mut usize) -> (String, bool) {
+    /// The text without secrets, as much of it as there is room for; none of it, if that takes too long.
+    fn harmless(&self, bytes: &[u8], room: &mut usize, deadline: Instant) -> (String, bool) {
         // More than could be told is not looked at, but for what secrets make it longer.
         let looked_at = room.saturating_mul(2).saturating_add(LONGEST_SECRET).min(bytes.len());
-        let mut text = self.redactor.text(&String::from_utf8_lossy(&bytes[..looked_at]));
+        let text = String::from_utf8_lossy(&bytes[..looked_at]);
+        let Some(mut text) = self.redactor.text_until(&text, Some(deadline)) else {
+            return (String::new(), !bytes.is_empty());
+        };
         if looked_at < bytes.len() {
             // A secret that begins where the looking ends can't be told from other text.
             let end = text.floor_char_boundary(text.len().saturating_sub(LONGEST_SECRET));
@@ -193,6 +197,23 @@ impl Shipper {
 
 /// In bytes; the longest are private keys.
 const LONGEST_SECRET: usize = 16 << 10;
+
+// === impl RawLogs ===
+
+impl RawLogs {
+    /// Rows come last, as far as there is room.
+    fn add_rows(&mut self, collected: Collected, mut room: usize) {
+        self.truncated |= !matches!(collected.collection, Collection::None | Collection::Complete);
+        for row in collected.rows {
+            let Some(left) = room.checked_sub(row.to_string().len()) else {
+                self.truncated = true;
+                return;
+            };
+            room = left;
+            self.rows.push(row);
+        }
+    }
+}
 
 // === impl ExecutionOutcome ===
 

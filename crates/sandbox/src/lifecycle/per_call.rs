@@ -1,6 +1,7 @@
 //! A sandbox for each call, destroyed after it.
 
-use super::table::{Rules, Table};
+use super::owned::Rules;
+use super::table::Table;
 use super::{Claim, Create, Lease, Lifecycle};
 use crate::backend::BackendError;
 use crate::clock::Clock;

@@ -5,11 +5,12 @@
 use super::Create;
 use super::kept::{Health, Kept};
 use super::lease::{Lease, Tenure};
+use super::owned::{Owned, Rules};
 use crate::backend::BackendError;
 use crate::clock::{Alarm, Clock};
-use crate::config::LifecycleConfig;
 use crate::correlation::CorrelationId;
 use crate::event::{Event, EventSink, LifecycleChange, LifecycleEvent};
+use belljar_contract::id::RunId;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -24,15 +25,6 @@ pub(super) struct Table {
     state: Mutex<State>,
 }
 
-/// What the strategies differ in, and their times.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Rules {
-    /// How long a released sandbox is kept; not at all, if this is nothing.
-    pub(super) grace_period: Option<Duration>,
-    pub(super) check_interval: Duration,
-    pub(super) max_idle: Option<Duration>,
-}
-
 #[derive(Debug, Default)]
 struct State {
     owned: BTreeMap<CorrelationId, Owned>,
@@ -43,19 +35,6 @@ struct State {
     swept_at: u64,
     /// When the clock will ring next.
     armed_for: Option<Instant>,
-}
-
-/// A sandbox that is kept for an owner.
-#[derive(Debug)]
-struct Owned {
-    number: u64,
-    kept: Arc<Kept>,
-    uses: usize,
-    last_used_at: Instant,
-    checked_at: Instant,
-    /// Whether it could not be asked the last time.
-    is_in_doubt: bool,
-    grace_until: Option<Instant>,
 }
 
 /// Sandboxes that are being made for one owner.
@@ -71,15 +50,6 @@ struct Announced<'a> {
     owner: &'a CorrelationId,
     number: u64,
     is_over: bool,
-}
-
-// === impl Rules ===
-
-impl Rules {
-    pub(super) fn of(config: &LifecycleConfig) -> Self {
-        let LifecycleConfig { health_check_interval: check_interval, max_idle, .. } = *config;
-        Self { grace_period: None, check_interval, max_idle }
-    }
 }
 
 // === impl Table ===
@@ -327,7 +297,7 @@ impl Table {
     fn tell(
         &self,
         what: LifecycleChange,
-        sandbox: Option<&belljar_contract::id::RunId>,
+        sandbox: Option<&RunId>,
         owner: Option<&CorrelationId>,
         detail: Option<&str>,
     ) {
@@ -358,39 +328,6 @@ impl State {
     fn count(&mut self) -> u64 {
         self.last_number += 1;
         self.last_number
-    }
-}
-
-// === impl Owned ===
-
-impl Owned {
-    fn new(number: u64, kept: Arc<Kept>, now: Instant, grace_until: Option<Instant>) -> Self {
-        Self { number, kept, uses: 0, last_used_at: now, checked_at: now, is_in_doubt: false, grace_until }
-    }
-
-    fn resume(&mut self, now: Instant) -> (u64, Arc<Kept>) {
-        self.grace_until = None;
-        self.last_used_at = now;
-        (self.number, Arc::clone(&self.kept))
-    }
-
-    fn idle_at(&self, rules: &Rules) -> Option<Instant> {
-        rules.max_idle.filter(|_| self.uses == 0).and_then(|idle| self.last_used_at.checked_add(idle))
-    }
-
-    fn is_over(&self, now: Instant, rules: &Rules) -> bool {
-        let ends = [self.grace_until, self.idle_at(rules)];
-        ends.into_iter().flatten().any(|at| at <= now)
-    }
-
-    fn is_check_due(&self, now: Instant, interval: Duration) -> bool {
-        now.saturating_duration_since(self.checked_at) >= interval
-    }
-
-    /// When something is to be done about it.
-    fn due_at(&self, rules: &Rules) -> Option<Instant> {
-        let check_at = self.checked_at.checked_add(rules.check_interval);
-        [self.grace_until, self.idle_at(rules), check_at].into_iter().flatten().min()
     }
 }
 

@@ -3,6 +3,7 @@
 //! A source may hang for ever. Each is read by a thread of its own that nobody waits for longer than agreed; of those
 //! that hang there are never more than a few.
 
+use super::redaction::Redactor;
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt::Debug;
@@ -10,7 +11,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Where rows come from.
 pub trait RowSource: Debug + Send {
@@ -68,12 +69,13 @@ const MOST_ROWS: usize = 10_000;
 // === impl Collector ===
 
 impl Collector {
-    /// Reads for so long at most, and so much.
+    /// Reads until then at most, and so much; without secrets, if it is known how.
     pub(super) fn collect(
         &self,
         source: Box<dyn RowSource>,
         room_bytes: usize,
-        timeout: Duration,
+        deadline: Instant,
+        redactor: Option<Arc<Redactor>>,
     ) -> Collected {
         let mut collected = Collected { collection: Collection::Failed, ..Collected::default() };
         if self.reading.fetch_add(1, Ordering::SeqCst) >= MOST_READING {
@@ -84,13 +86,12 @@ impl Collector {
         let (teller, told) = sync_channel(64);
         let thread = std::thread::Builder::new().name("rows".to_owned()).spawn(move || {
             let _reading = reading;
-            let end = read(source, room_bytes, &teller);
+            let end = read(source, room_bytes, redactor.as_deref(), &teller);
             let _ = teller.send(Told::End(end));
         });
         if thread.is_err() {
             return collected;
         }
-        let deadline = Instant::now() + timeout;
         loop {
             match told.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(Told::Row(row)) => collected.rows.push(row),
@@ -114,7 +115,12 @@ impl Drop for Reading {
 }
 
 /// Reads line by line. Ends early when nobody listens any more.
-fn read(source: Box<dyn RowSource>, room_bytes: usize, teller: &SyncSender<Told>) -> Collection {
+fn read(
+    source: Box<dyn RowSource>,
+    room_bytes: usize,
+    redactor: Option<&Redactor>,
+    teller: &SyncSender<Told>,
+) -> Collection {
     let Ok(source) = source.open() else { return Collection::Failed };
     // A byte more than there is room for shows that there was more.
     let mut source = BufReader::new(source.take(room_bytes as u64 + 1));
@@ -129,7 +135,10 @@ fn read(source: Box<dyn RowSource>, room_bytes: usize, teller: &SyncSender<Told>
         }
         let row = serde_json::from_slice(&line).ok().filter(Value::is_object);
         let told = match row {
-            Some(row) => Told::Row(row),
+            Some(row) => Told::Row(match redactor {
+                Some(redactor) => redactor.value(&row),
+                None => row,
+            }),
             None if line.trim_ascii().is_empty() => continue,
             None => Told::Malformed,
         };

@@ -5,6 +5,7 @@
 
 use regex::{Captures, Regex};
 use serde_json::Value;
+use std::time::Instant;
 
 /// Takes out secrets.
 #[derive(Debug)]
@@ -58,14 +59,20 @@ impl Redactor {
 
     /// The text without secrets.
     pub fn text(&self, text: &str) -> String {
-        let Some(patterns) = &self.patterns else { return HIDDEN.to_owned() };
-        patterns.secrets.iter().fold(text.to_owned(), |text, pattern| {
+        self.text_until(text, None).unwrap_or_default()
+    }
+
+    /// The same, unless it takes until the deadline; nothing then.
+    pub(super) fn text_until(&self, text: &str, deadline: Option<Instant>) -> Option<String> {
+        let Some(patterns) = &self.patterns else { return Some(HIDDEN.to_owned()) };
+        patterns.secrets.iter().try_fold(text.to_owned(), |text, pattern| {
             let hide = |found: &Captures<'_>| {
                 let kept = found.name("keep").map_or("", |kept| kept.as_str());
                 let at = if found[0].ends_with('@') { "@" } else { "" };
                 format!("{kept}{HIDDEN}{at}")
             };
-            pattern.replace_all(&text, hide).into_owned()
+            let is_in_time = deadline.is_none_or(|deadline| Instant::now() < deadline);
+            is_in_time.then(|| pattern.replace_all(&text, hide).into_owned())
         })
     }
 

@@ -70,7 +70,7 @@ fn a_name_of_kilobytes_and_control_characters_are_not_repeated() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(128) })]
 
     #[test]
     fn whatever_is_written_is_read_or_refused_with_places_that_are_in_the_file(

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// Rows that are there.
 #[derive(Debug)]
-struct Written(&'static str);
+pub(crate) struct Written(pub(crate) &'static str);
 
 /// Rows that come when somebody sends them, or never.
 #[derive(Debug)]
@@ -154,9 +154,11 @@ fn rows_that_never_come_are_waited_for_no_longer_than_agreed() {
     let (sender, rows) = awaited();
     sender.send(b"{\"first\":1}\n".to_vec()).unwrap();
     let begun = Instant::now();
-    let event = shipped(config, b"", b"", Some(rows)).unwrap();
+    let event = shipped(config, b"out", b"", Some(rows)).unwrap();
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
     assert_eq!((event.collection, event.row_count), (Collection::TimedOut, 1));
+    let raw = event.raw.unwrap();
+    assert_eq!((raw.stdout.as_str(), raw.rows.len(), raw.truncated), ("out", 1, true));
     drop(sender);
 }
 
@@ -207,4 +209,12 @@ fn a_sink_without_room_loses_events_that_are_counted_and_hinders_nothing() {
     let Some(Event::Execution(event)) = queue.take().pop() else { panic!("no event") };
     assert_eq!(event.lost_events, 2);
     assert!(queue.offer(Event::Execution(event)).is_ok());
+}
+
+#[test]
+fn what_is_not_free_of_secrets_in_time_is_left_out() {
+    let config = LogShippingConfig { collection_timeout: Duration::ZERO, ..RAW };
+    let event = shipped(config, b"out", b"err", None).unwrap();
+    assert_eq!((event.stdout_bytes, event.stderr_bytes), (3, 3));
+    assert_eq!(event.raw.unwrap(), RawLogs { truncated: true, ..RawLogs::default() });
 }

@@ -1,13 +1,16 @@
 //! Secrets that somebody planted.
 
-use crate::events::shipped;
+use crate::events::{Written, shipped};
 use belljar_sandbox::config::LogShippingConfig;
-use belljar_sandbox::shipping::Redactor;
+use belljar_sandbox::shipping::{Redactor, RowSource};
 use proptest::prelude::{ProptestConfig, prop, prop_assert_eq, proptest};
 use serde_json::json;
 
 /// What every one of these must not let through.
 const PLANTED: &str = "s3cr3tValue0123456789";
+
+/// The same in a row.
+const ROW: &str = "{\"url\":\"https://s3cr3tValue0123456789@a/\",\"token\":\"s3cr3tValue0123456789\"}\n";
 
 #[test]
 fn what_is_named_or_looks_like_a_secret_is_hidden_and_the_rest_is_not() {
@@ -82,7 +85,8 @@ fn secrets_are_hidden_in_all_that_is_told_also_where_it_is_cut() {
             LogShippingConfig { ship_raw_logs: true, max_log_bytes: room, ..LogShippingConfig::default() };
         for padding in [0, 5, room, room + 100, 2 * room + (16 << 10) - 15] {
             let text = format!("{}\n{secret}{}", "x".repeat(padding), " y".repeat(11_000));
-            let event = shipped(config, text.as_bytes(), secret.as_bytes(), None).unwrap();
+            let rows = Some(Box::new(Written(ROW)) as Box<dyn RowSource>);
+            let event = shipped(config, text.as_bytes(), secret.as_bytes(), rows).unwrap();
             let told = serde_json::to_string(&event).unwrap();
             assert!(!told.contains(&PLANTED[..4]), "room {room}, padding {padding}");
         }
