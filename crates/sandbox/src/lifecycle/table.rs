@@ -135,14 +135,12 @@ impl Table {
     }
 
     pub(super) fn begin_use(&self, tenure: &Tenure, number: u64) -> Option<Arc<Kept>> {
-        let now = self.clock.now();
         let mut state = self.locked();
         match tenure {
             Tenure::Call => state.calls.get(&number).cloned(),
             Tenure::Owner(owner) => {
                 let owned = state.owned.get_mut(owner).filter(|owned| owned.number == number)?;
                 owned.uses += 1;
-                owned.last_used_at = now;
                 Some(Arc::clone(&owned.kept))
             }
         }

@@ -248,3 +248,17 @@ fn however_often_it_is_used_few_alarms_are_set() {
     }
     assert!(setting.clock.alarms() <= 3, "{}", setting.clock.alarms());
 }
+
+#[test]
+fn alarms_that_ring_early_are_not_set_again_and_again() {
+    let grace_period = Duration::from_secs(5);
+    let setting = Setting::of(LifecycleConfig { grace_period, ..LifecycleConfig::default() });
+    let lease = setting.acquire("a");
+    let _running = exec(&lease).unwrap();
+    for _ in 0..100 {
+        drop(setting.acquire("b"));
+        setting.release("b");
+        setting.advance(7);
+    }
+    assert!(setting.clock.alarms() <= 3, "{}", setting.clock.alarms());
+}

@@ -93,6 +93,27 @@ fn secrets_are_hidden_in_all_that_is_told_also_where_it_is_cut() {
     }
 }
 
+#[test]
+fn rows_are_told_without_secrets() {
+    let config = LogShippingConfig { ship_raw_logs: true, ..LogShippingConfig::default() };
+    let raw = shipped(config, b"", b"", Some(Box::new(Written(ROW)))).unwrap().raw.unwrap();
+    assert_eq!(raw.rows, [json!({"url": "https://***@a/", "token": "***"})]);
+}
+
+#[test]
+fn a_secret_that_the_looking_ends_in_is_not_told_when_what_is_before_it_becomes_short() {
+    let room = 100;
+    let looked_at = 2 * room + (16 << 10);
+    let (begin, end) = ("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----\n");
+    let body = "k".repeat(looked_at - begin.len() - end.len() - "ghp_s3cr".len());
+    let text = format!("{begin}{body}{end}ghp_{PLANTED}");
+    let config =
+        LogShippingConfig { ship_raw_logs: true, max_log_bytes: room, ..LogShippingConfig::default() };
+    let raw = shipped(config, text.as_bytes(), b"", None).unwrap().raw.unwrap();
+    assert!(!raw.stdout.contains("s3cr"), "{}", raw.stdout);
+    assert!(raw.truncated);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
