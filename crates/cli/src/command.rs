@@ -1,6 +1,7 @@
 //! The subcommands, one a file.
 
 mod completions;
+mod config;
 mod doctor;
 mod exec;
 mod man;
@@ -30,12 +31,13 @@ struct Entry {
     run: fn(&ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Error>,
 }
 
-const SUBCOMMANDS: [Entry; 7] = [
+const SUBCOMMANDS: [Entry; 8] = [
     Entry::of::<run::RunArguments>(),
     Entry::of::<exec::ExecArguments>(),
     Entry::of::<session::SessionArguments>(),
     Entry::of::<doctor::DoctorArguments>(),
     Entry::of::<validate::ValidateArguments>(),
+    Entry::of::<config::ConfigArguments>(),
     Entry::of::<completions::CompletionsArguments>(),
     Entry::of::<man::ManArguments>(),
 ];
@@ -51,7 +53,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    success
   1    the job failed; its result says why
-  2    the job is malformed; nothing of it ran
+  2    the job or the configuration is malformed; nothing of it ran
   124  out of time
   125  belljar itself could not do its part, or the command line is wrong
   126  exec: the program can't be run

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod category;
 pub mod event;
 pub mod failure;
 pub mod id;

@@ -7,13 +7,20 @@
 
 pub mod artifact;
 pub mod backend;
+pub mod backends;
 pub mod canary;
+pub mod clock;
+pub mod config;
+pub mod correlation;
 pub mod directory;
+pub mod event;
 pub mod host;
+pub mod lifecycle;
 pub mod limits;
 pub mod native;
 pub mod run;
 pub mod session;
+pub mod shipping;
 pub mod spec;
 pub mod state;
 pub mod workspace;

@@ -6,6 +6,7 @@
 mod execution;
 mod files;
 mod house;
+mod keeping;
 mod lifetime;
 mod limits;
 
@@ -25,7 +26,7 @@ const BACKENDS: [Maker; 1] = [("native", House::native)];
 fn main() -> std::process::ExitCode {
     // Before the first thread.
     let launcher = Arc::new(Launcher::start().unwrap());
-    let cases = [execution::CASES, files::CASES, lifetime::CASES, limits::CASES].concat();
+    let cases = [execution::CASES, files::CASES, keeping::CASES, lifetime::CASES, limits::CASES].concat();
     let mut trials = Vec::new();
     for (backend, house) in BACKENDS {
         for (name, case) in &cases {

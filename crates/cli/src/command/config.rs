@@ -1,0 +1,144 @@
+//! `belljar config`
+
+use super::Subcommand;
+use crate::error::CliError;
+use crate::progress::harmless;
+use belljar_contract::category::Category;
+use belljar_sandbox::config::{BackendName, Config, LARGEST_BYTES, Mistakes};
+use belljar_sandbox::limits::Limits;
+use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+#[command(about = Self::ABOUT)]
+pub(crate) struct ConfigArguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Tell every mistake of a configuration, or which backend it gives to each category of tools
+    Check {
+        /// The configuration's YAML file; `-` reads standard input
+        file: PathBuf,
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Exit code for a configuration with mistakes, as for a job that is malformed.
+const MALFORMED: u8 = 2;
+
+impl Subcommand for ConfigArguments {
+    const NAME: &'static str = "config";
+    const ABOUT: &'static str = "Check a configuration: which backend for which category of tools";
+
+    fn run(&self) -> Result<ExitCode, CliError> {
+        let Action::Check { file, json } = &self.action;
+        match (Config::parse(&read(file)?), *json) {
+            (Ok(config), true) => print_json(&effective(&config))?,
+            (Ok(config), false) => anstream::print!("{}", table(&config)),
+            (Err(mistakes), is_json) => {
+                match is_json {
+                    true => print_json(&refusal(&mistakes))?,
+                    false => anstream::print!("{}", lines(file, &mistakes)),
+                }
+                return Ok(ExitCode::from(MALFORMED));
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// A byte more than may be is enough to see that there is too much.
+fn read(path: &Path) -> Result<Vec<u8>, CliError> {
+    let source: Box<dyn Read> = match path.as_os_str() == "-" {
+        true => Box::new(std::io::stdin().lock()),
+        false => Box::new(File::open(path).map_err(|error| CliError::read(path, error))?),
+    };
+    let mut bytes = Vec::new();
+    let read = source.take(LARGEST_BYTES as u64 + 1).read_to_end(&mut bytes);
+    read.map_err(|error| CliError::read(path, error))?;
+    Ok(bytes)
+}
+
+fn lines(file: &Path, mistakes: &Mistakes) -> String {
+    let file = harmless(&file.display().to_string());
+    let mut text = String::new();
+    for mistake in mistakes.as_slice() {
+        let _ = writeln!(text, "{file}:{}: {}", mistake.position, harmless(&mistake.path));
+        let _ = writeln!(text, "  found     {}", harmless(&mistake.found));
+        let _ = writeln!(text, "  expected  {}", harmless(&mistake.expected));
+    }
+    match mistakes.unlisted() {
+        0 => text,
+        more => text + &format!("{file}: and {more} more\n"),
+    }
+}
+
+fn refusal(mistakes: &Mistakes) -> Value {
+    json!({ "valid": false, "mistakes": mistakes.as_slice(), "unlisted": mistakes.unlisted() })
+}
+
+fn effective(config: &Config) -> Value {
+    let sandboxing = &config.sandboxing;
+    let backend_of = |category: Category| (category.to_string(), json!(sandboxing.backend_for(category)));
+    let categories: Map<String, Value> = Category::ALL.into_iter().map(backend_of).collect();
+    let settings_of = |backend: BackendName| {
+        let required: Vec<String> = sandboxing.required_of(backend).names().map(str::to_owned).collect();
+        let settings = json!({ "limits": sandboxing.limits_of(backend), "required": required });
+        (backend.to_string(), settings)
+    };
+    let backends: Map<String, Value> = sandboxing.named_backends().into_iter().map(settings_of).collect();
+    json!({ "valid": true, "categories": categories, "backends": backends })
+}
+
+fn table(config: &Config) -> String {
+    let sandboxing = &config.sandboxing;
+    let mut text = String::new();
+    for category in Category::ALL {
+        let backend = sandboxing.backend_for(category);
+        let network = match backend {
+            BackendName::Docker => format!(", network {}", sandboxing.docker.network_for(category).as_str()),
+            BackendName::Subprocess | BackendName::Native | BackendName::Kubernetes => String::new(),
+        };
+        let _ = writeln!(text, "{category:16} {backend}{network}");
+    }
+    for backend in sandboxing.named_backends() {
+        let limits = sandboxing.limits_of(backend).map_or_else(|| "limits unknown".to_owned(), limits);
+        let required: Vec<String> = sandboxing.required_of(backend).names().map(str::to_owned).collect();
+        let _ = writeln!(text, "\n{backend}: {limits}");
+        if !required.is_empty() {
+            let _ = writeln!(text, "  requires {}", required.join(", "));
+        }
+    }
+    text
+}
+
+fn limits(limits: Limits) -> String {
+    let of_host = || "as the host has it".to_owned();
+    let memory = limits.memory_bytes.map_or_else(of_host, amount);
+    let millicpus = |millicpus| format!("{}", f64::from(millicpus) / 1_000.0);
+    let processors = limits.millicpus.map_or_else(of_host, millicpus);
+    let scratch = amount(limits.scratch_bytes);
+    format!("memory {memory}, processors {processors}, {} processes, scratch {scratch}", limits.processes)
+}
+
+/// As a configuration would write it.
+fn amount(bytes: u64) -> String {
+    let units = [(30, "g"), (20, "m"), (10, "k")];
+    let fits = units.into_iter().find(|(shift, _)| bytes.trailing_zeros() >= *shift);
+    fits.map_or_else(|| bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
+}
+
+fn print_json(value: &Value) -> Result<(), CliError> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(|error| CliError::output(error.into()))?;
+    text.push(b'\n');
+    std::io::stdout().lock().write_all(&text).map_err(CliError::output)
+}

@@ -1,0 +1,97 @@
+//! `belljar config`
+
+use crate::BELLJAR;
+use belljar_testkit::world::World;
+use serde_json::json;
+
+#[test]
+fn a_good_configuration_is_shown_as_what_it_means() {
+    let world = World::new(BELLJAR);
+    world.write("belljar.yaml", "sandboxing:\n  overrides: {terminal: native}\n  required: [seccomp]\n");
+    let ran = world.run(&["config", "check", "belljar.yaml"]).succeeded();
+    insta::assert_snapshot!(ran.stdout, @"
+    file_system      subprocess
+    code_execution   docker, network none
+    version_control  subprocess
+    web              docker, network bridge
+    database         docker, network bridge
+    terminal         native
+    design           subprocess
+    communication    subprocess
+    analytics        subprocess
+    deployment       subprocess
+    mcp              subprocess
+    other            subprocess
+    memory           subprocess
+    ontology         subprocess
+    browser          docker, network none
+    external_data    subprocess
+    desktop          docker, network none
+
+    subprocess: memory as the host has it, processors as the host has it, 1024 processes, scratch 1g
+      requires seccomp
+
+    docker: memory 512m, processors 1, 64 processes, scratch 64m
+      requires seccomp
+
+    native: memory 4g, processors as the host has it, 1024 processes, scratch 1g
+      requires seccomp
+    ");
+}
+
+#[test]
+fn every_mistake_is_shown_with_file_line_and_column() {
+    let world = World::new(BELLJAR);
+    world.write(
+        "belljar.yaml",
+        "sandboxing:\n  docker:\n    network: host\n    pids_limit: 0\n    \"\\e[31m\": 1\n",
+    );
+    let ran = world.run(&["config", "check", "belljar.yaml"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (2, ""));
+    insta::assert_snapshot!(ran.stdout, @r#"
+    belljar.yaml:3:14: sandboxing.docker.network
+      found     "host"
+      expected  one of: bridge, none
+    belljar.yaml:4:17: sandboxing.docker.pids_limit
+      found     `0`
+      expected  a whole number from 1 to 1024
+    belljar.yaml:5:5: sandboxing.docker."\u{1b}[31m"
+      found     an unknown member
+      expected  one of: allowed_hosts, auto_remove, cpu_limit, dns_allowed, image, lifecycle, loopback_allowed, memory_limit, mount_mode, network, network_overrides, pids_limit, required, runtime, runtime_overrides, sidecar_pids_limit, sidecar_tmpfs_size, timeout_seconds, tmpfs_size
+    "#);
+}
+
+#[test]
+fn programs_are_told_the_same_as_json() {
+    let world = World::new(BELLJAR);
+    world.write("good.yaml", "sandboxing: {default_backend: native}");
+    let told = world.run(&["config", "check", "--json", "good.yaml"]).succeeded().json();
+    assert_eq!((&told["valid"], &told["categories"]["mcp"]), (&json!(true), &json!("native")));
+    assert_eq!(told["backends"]["native"]["limits"]["memory_bytes"], json!(4_u64 << 30));
+    world.write("bad.yaml", "sandboxing: {default_backend: nativ}");
+    let ran = world.run(&["config", "check", "--json", "bad.yaml"]);
+    assert_eq!(ran.code, 2);
+    insta::assert_snapshot!(ran.stdout, @r#"
+    {
+      "mistakes": [
+        {
+          "column": 31,
+          "expected": "`native`, perhaps; known here: docker, k8s, native, subprocess",
+          "found": "\"nativ\"",
+          "line": 1,
+          "path": "sandboxing.default_backend"
+        }
+      ],
+      "unlisted": 0,
+      "valid": false
+    }
+    "#);
+}
+
+#[test]
+fn a_file_that_can_not_be_read_is_no_mistake_in_it() {
+    let world = World::new(BELLJAR);
+    let ran = world.run(&["config", "check", "missing.yaml"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (125, ""));
+    insta::assert_snapshot!(ran.stderr, @"belljar: can't read missing.yaml: No such file or directory (os error 2)");
+}

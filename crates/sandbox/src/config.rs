@@ -1,0 +1,81 @@
+//! The configuration: which backend for which category of tools, what each may use, what is told of a run.
+//!
+//! YAML in the shape of `spec/3 §Default Layered Sandbox Configuration`, a strict part of it: nothing unknown, nothing
+//! twice, no anchors, no tags, and nothing that YAML 1.1 and 1.2 read differently. Every mistake is told at once, with
+//! its line, its column and what would be right. Pure: text comes in, a configuration or all its mistakes go out.
+//!
+//! Two defaults depend on what is written. The overrides of `spec/3` stand where the default backend is the weak
+//! `subprocess`: whoever writes one override doesn't lose the others by it. With a default that is a sandbox in
+//! earnest, every category goes there. And `network_overrides` that are written replace those of `spec/3`: what opens
+//! the network is never added to.
+
+mod allowed_host;
+mod docker;
+mod document;
+mod kubernetes;
+mod lifecycle;
+mod members;
+mod mistake;
+mod native;
+mod quantity;
+mod sandboxing;
+mod scalar;
+mod shipping;
+mod subprocess;
+
+pub use allowed_host::AllowedHost;
+pub use docker::{DockerConfig, MountMode, Network};
+pub use kubernetes::{KubernetesConfig, NetworkPolicy, Resources};
+pub use lifecycle::{LifecycleConfig, Strategy};
+pub use mistake::{Mistake, Mistakes, Position};
+pub use native::NativeConfig;
+pub use sandboxing::{BackendName, Sandboxing};
+pub use shipping::LogShippingConfig;
+pub use subprocess::SubprocessConfig;
+
+use document::Node;
+use members::Members;
+use mistake::Log;
+
+/// A configuration, checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Config {
+    /// `sandboxing`: which backend for what.
+    pub sandboxing: Sandboxing,
+    /// `log.container_log_shipping`: what is told of a run.
+    pub log_shipping: LogShippingConfig,
+}
+
+/// The largest file that is read, in bytes.
+pub const LARGEST_BYTES: usize = 256 << 10;
+
+// === impl Config ===
+
+impl Config {
+    /// Reads a configuration.
+    ///
+    /// # Errors
+    /// [`Mistakes`]: all that are found.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Mistakes> {
+        let mut log = Log::default();
+        let config = document::parse(bytes, &mut log).map(|root| Self::read(&root, &mut log));
+        log.finish()?;
+        // Nothing is read of a document that is none, and that has been noted.
+        Ok(config.unwrap_or_default())
+    }
+
+    fn read(root: &Node, log: &mut Log) -> Self {
+        let Some(mut members) = Members::open(root, log) else { return Self::default() };
+        let sandboxing = members.required("sandboxing", Sandboxing::read);
+        let log_shipping = members.section("log", read_log);
+        members.finish();
+        Self { sandboxing, log_shipping }
+    }
+}
+
+fn read_log(node: &Node, log: &mut Log) -> LogShippingConfig {
+    let Some(mut members) = Members::open(node, log) else { return LogShippingConfig::default() };
+    let shipping = members.section("container_log_shipping", LogShippingConfig::read);
+    members.finish();
+    shipping
+}

@@ -1,0 +1,220 @@
+//! `sandboxing.docker`: containers.
+
+use super::allowed_host::AllowedHost;
+use super::document::Node;
+use super::lifecycle::LifecycleConfig;
+use super::members::{Members, list, one_of, place};
+use super::mistake::Log;
+use super::quantity::{processors, size};
+use super::sandboxing::{LEAST_MEMORY, LEAST_SCRATCH, by_category, required_layers, timeout};
+use super::scalar::{boolean, text, whole};
+use crate::limits::Limits;
+use belljar_contract::category::Category;
+use belljar_contract::isolation::Required;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The settings of the Docker backend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DockerConfig {
+    /// The image of its containers.
+    pub image: String,
+    /// What a container reaches.
+    pub network: Network,
+    /// What it reaches when it is for a tool of that category.
+    pub network_overrides: BTreeMap<Category, Network>,
+    /// What is reached of a network; all of it, if the list is empty.
+    pub allowed_hosts: Vec<AllowedHost>,
+    /// Whether names are resolved when `allowed_hosts` restricts the network.
+    pub dns_allowed: bool,
+    /// Whether loopback is reached then.
+    pub loopback_allowed: bool,
+    /// Memory, in bytes.
+    pub memory_bytes: u64,
+    /// Processor time, in thousandths of one processor.
+    pub millicpus: u32,
+    /// How long a call may take.
+    pub timeout: Duration,
+    /// Processes and threads.
+    pub processes: u64,
+    /// What `/tmp` may hold, in bytes.
+    pub tmpfs_bytes: u64,
+    /// Processes and threads of the sidecar.
+    pub sidecar_processes: u64,
+    /// What the sidecar's `/tmp` may hold, in bytes.
+    pub sidecar_tmpfs_bytes: u64,
+    /// Whether the workspace may be written.
+    pub mount_mode: MountMode,
+    /// Whether a container is removed once its lifecycle ends it.
+    pub auto_remove: bool,
+    /// The runtime, such as `runsc`; the daemon's own, if this is nothing.
+    pub runtime: Option<String>,
+    /// The runtime for tools of that category.
+    pub runtime_overrides: BTreeMap<Category, String>,
+    /// How long a container lives.
+    pub lifecycle: LifecycleConfig,
+    /// The layers without which there shall be no sandbox.
+    pub required: Required,
+}
+
+/// What a container reaches. The host's own network is not on offer: a container in it would be no sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// Nothing.
+    None,
+    /// What the daemon's bridge leads to, as far as `allowed_hosts` lets it.
+    Bridge,
+}
+
+/// How the workspace is mounted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MountMode {
+    /// Read-only.
+    ReadOnly,
+    /// Writable.
+    ReadWrite,
+}
+
+// === impl DockerConfig ===
+
+impl DockerConfig {
+    /// What a container may use.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            memory_bytes: Some(self.memory_bytes),
+            processes: self.processes,
+            millicpus: Some(self.millicpus),
+            scratch_bytes: self.tmpfs_bytes,
+            ..Limits::default()
+        }
+    }
+
+    /// What a container reaches that is for a tool of that category.
+    pub fn network_for(&self, category: Category) -> Network {
+        self.network_overrides.get(&category).copied().unwrap_or(self.network)
+    }
+
+    /// The runtime of a container that is for a tool of that category; the daemon's own, if this is nothing.
+    pub fn runtime_for(&self, category: Category) -> Option<&str> {
+        self.runtime_overrides.get(&category).or(self.runtime.as_ref()).map(String::as_str)
+    }
+
+    pub(super) fn read(node: &Node, log: &mut Log) -> Self {
+        let default = Self::default();
+        let Some(mut members) = Members::open(node, log) else { return default };
+        let read = Self {
+            image: members.or("image", default.image, image),
+            network: members.or("network", default.network, network),
+            network_overrides: members.or("network_overrides", default.network_overrides, |node, log| {
+                by_category(node, log, network)
+            }),
+            allowed_hosts: members.or("allowed_hosts", Vec::new(), allowed_hosts),
+            dns_allowed: members.or("dns_allowed", default.dns_allowed, boolean),
+            loopback_allowed: members.or("loopback_allowed", default.loopback_allowed, boolean),
+            memory_bytes: members
+                .or("memory_limit", default.memory_bytes, |node, log| size(node, log, LEAST_MEMORY)),
+            millicpus: members.or("cpu_limit", default.millicpus, processors),
+            timeout: members.or("timeout_seconds", default.timeout, timeout),
+            processes: members.or("pids_limit", default.processes, pids),
+            tmpfs_bytes: members
+                .or("tmpfs_size", default.tmpfs_bytes, |node, log| size(node, log, LEAST_SCRATCH)),
+            sidecar_processes: members.or("sidecar_pids_limit", default.sidecar_processes, pids),
+            sidecar_tmpfs_bytes: members.or(
+                "sidecar_tmpfs_size",
+                default.sidecar_tmpfs_bytes,
+                |node, log| size(node, log, LEAST_SCRATCH),
+            ),
+            mount_mode: members.or("mount_mode", default.mount_mode, |node, log| {
+                one_of(node, log, &[("ro", MountMode::ReadOnly), ("rw", MountMode::ReadWrite)])
+            }),
+            auto_remove: members.or("auto_remove", default.auto_remove, boolean),
+            runtime: members.optional("runtime", runtime),
+            runtime_overrides: members
+                .or("runtime_overrides", BTreeMap::new(), |node, log| by_category(node, log, runtime)),
+            lifecycle: members.section("lifecycle", LifecycleConfig::read),
+            required: members.or("required", Required::default(), required_layers),
+        };
+        members.finish();
+        read
+    }
+}
+
+impl Default for DockerConfig {
+    fn default() -> Self {
+        Self {
+            image: "synthorg-sandbox:latest".to_owned(),
+            network: Network::None,
+            network_overrides: BTreeMap::from([
+                (Category::Database, Network::Bridge),
+                (Category::Web, Network::Bridge),
+            ]),
+            allowed_hosts: Vec::new(),
+            dns_allowed: true,
+            loopback_allowed: true,
+            memory_bytes: 512 << 20,
+            millicpus: 1_000,
+            timeout: Duration::from_secs(120),
+            processes: 64,
+            tmpfs_bytes: 64 << 20,
+            sidecar_processes: 32,
+            sidecar_tmpfs_bytes: 8 << 20,
+            mount_mode: MountMode::ReadOnly,
+            auto_remove: true,
+            runtime: None,
+            runtime_overrides: BTreeMap::new(),
+            lifecycle: LifecycleConfig::default(),
+            required: Required::default(),
+        }
+    }
+}
+
+// === impl Network ===
+
+impl Network {
+    /// The name in configurations.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Bridge => "bridge",
+        }
+    }
+}
+
+fn network(node: &Node, log: &mut Log) -> Option<Network> {
+    one_of(node, log, &[("none", Network::None), ("bridge", Network::Bridge)])
+}
+
+fn pids(node: &Node, log: &mut Log) -> Option<u64> {
+    whole(node, log, 1..=1_024)
+}
+
+fn image(node: &Node, log: &mut Log) -> Option<String> {
+    const LONGEST: usize = 255;
+    text(node, log, "the name of an image, such as synthorg-sandbox:latest", |text| {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | ':' | '@');
+        // What begins with a hyphen would be an option to some command.
+        let begins_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+        (begins_well && text.len() <= LONGEST && text.chars().all(is_name)).then(|| text.to_owned())
+    })
+}
+
+fn runtime(node: &Node, log: &mut Log) -> Option<String> {
+    const LONGEST: usize = 64;
+    text(node, log, "the name of a runtime, such as runsc", |text| {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        let begins_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+        (begins_well && text.len() <= LONGEST && text.chars().all(is_name)).then(|| text.to_owned())
+    })
+}
+
+fn allowed_hosts(node: &Node, log: &mut Log) -> Option<Vec<AllowedHost>> {
+    let mut seen = Vec::new();
+    list(node, log, |node, log| {
+        let host = AllowedHost::read(node, log)?;
+        if seen.contains(&host) {
+            log.note(node.position, place(node), format!("{host} again"), "each host and port once");
+        }
+        seen.push(host.clone());
+        Some(host)
+    })
+}

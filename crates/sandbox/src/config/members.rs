@@ -1,0 +1,191 @@
+//! The members of a mapping, asked for by name; what nobody asked for is unknown.
+//!
+//! A reader always returns a value: a default where it has noted a mistake. Nothing comes of it, for one mistake
+//! refuses the whole.
+
+use super::document::{Key, Node, Value, below};
+use super::mistake::{Log, quoted};
+use std::collections::BTreeMap;
+
+/// The members of one mapping.
+pub(super) struct Members<'n, 'l> {
+    node: &'n Node,
+    members: &'n [(Key, Node)],
+    known: Vec<&'static str>,
+    pub(super) log: &'l mut Log,
+}
+
+// === impl Members ===
+
+impl<'n, 'l> Members<'n, 'l> {
+    /// Opens a mapping, and notes the names that are in it twice.
+    pub(super) fn open(node: &'n Node, log: &'l mut Log) -> Option<Self> {
+        let Value::Mapping(members) = &node.value else {
+            log.note(node.position, place(node), node.describe(), "a mapping");
+            return None;
+        };
+        let mut first = BTreeMap::new();
+        for (key, _) in members {
+            if let Some(line) = first.insert(key.name.as_str(), key.position.line) {
+                let path = below(&node.path, &key.name);
+                let found = format!("the member again, which is in line {line} too");
+                log.note(key.position, &path, found, "each member once");
+            }
+        }
+        Some(Self { node, members, known: Vec::new(), log })
+    }
+
+    /// A member that must be there.
+    pub(super) fn required<T: Default>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&Node, &mut Log) -> T,
+    ) -> T {
+        if let Some(node) = self.take(name) {
+            return read(node, self.log);
+        }
+        let path = below(&self.node.path, name);
+        self.log.note(self.node.position, &path, "nothing", "this required member");
+        T::default()
+    }
+
+    /// A member with members of its own, that may be absent.
+    pub(super) fn section<T: Default>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&Node, &mut Log) -> T,
+    ) -> T {
+        self.take(name).map(|node| read(node, self.log)).unwrap_or_default()
+    }
+
+    /// A member that stands for `default` when absent.
+    pub(super) fn or<T>(
+        &mut self,
+        name: &'static str,
+        default: T,
+        read: impl FnOnce(&Node, &mut Log) -> Option<T>,
+    ) -> T {
+        self.take(name).and_then(|node| read(node, self.log)).unwrap_or(default)
+    }
+
+    /// A member that may be absent.
+    pub(super) fn optional<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&Node, &mut Log) -> Option<T>,
+    ) -> Option<T> {
+        self.take(name).and_then(|node| read(node, self.log))
+    }
+
+    /// Where a member stands, if it is there.
+    pub(super) fn node(&self, name: &str) -> Option<&'n Node> {
+        self.members.iter().find(|(key, _)| key.name == name).map(|(_, node)| node)
+    }
+
+    /// Ends the reading: what was not asked for is unknown.
+    pub(super) fn finish(self) {
+        for (key, _) in self.members {
+            if !self.known.contains(&key.name.as_str()) {
+                let expected = match key.name.as_str() {
+                    "<<" => "the members themselves, written out: mappings are not merged here".to_owned(),
+                    name => instead_of(name, &self.known),
+                };
+                let path = below(&self.node.path, &key.name);
+                self.log.note(key.position, &path, "an unknown member", expected);
+            }
+        }
+    }
+
+    fn take(&mut self, name: &'static str) -> Option<&'n Node> {
+        self.known.push(name);
+        self.node(name)
+    }
+}
+
+/// How the place of a node is called.
+pub(super) fn place(node: &Node) -> &str {
+    if node.path.is_empty() { "the file" } else { &node.path }
+}
+
+/// Reads every item of a list.
+pub(super) fn list<T>(
+    node: &Node,
+    log: &mut Log,
+    mut read: impl FnMut(&Node, &mut Log) -> Option<T>,
+) -> Option<Vec<T>> {
+    let Value::Sequence(items) = &node.value else {
+        log.note(node.position, place(node), node.describe(), "a list, such as `[]`");
+        return None;
+    };
+    Some(items.iter().filter_map(|item| read(item, log)).collect())
+}
+
+/// What to write instead of an unknown name.
+pub(super) fn instead_of(name: &str, known: &[&str]) -> String {
+    let mut known = known.to_vec();
+    known.sort_unstable();
+    known.dedup();
+    let listed = known.join(", ");
+    match nearest(name, &known) {
+        Some(near) => format!("`{near}`, perhaps; known here: {listed}"),
+        None => format!("one of: {listed}"),
+    }
+}
+
+/// The known name that is fewest slips away, if these are few for its length.
+fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    const LONGEST: usize = 60;
+    if name.len() > LONGEST {
+        return None;
+    }
+    let plain = |text: &str| text.to_ascii_lowercase().replace(['-', '_', ' ', '.'], "");
+    let name = plain(name);
+    let ranked = known.iter().map(|known| (slips(&plain(known), &name), *known));
+    let (slips, near) = ranked.min()?;
+    (slips <= name.len() / 4 + 1 && slips < near.len() / 2).then_some(near)
+}
+
+/// How many letters must be put in, taken out or changed to make one of the other.
+fn slips(known: &str, written: &str) -> usize {
+    let written: Vec<char> = written.chars().collect();
+    let mut row: Vec<usize> = (0..=written.len()).collect();
+    for (line, letter) in known.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], line + 1);
+        for column in 0..written.len() {
+            let changed = diagonal + usize::from(written[column] != letter);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[written.len()]
+}
+
+/// The one of `known` that a node names.
+pub(super) fn one_of<T: Copy>(node: &Node, log: &mut Log, known: &[(&'static str, T)]) -> Option<T> {
+    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+    let (Value::Plain(text) | Value::Text(text)) = &node.value else {
+        log.note(node.position, place(node), node.describe(), instead_of("", &names));
+        return None;
+    };
+    let found = known.iter().find(|(name, _)| name == text);
+    if found.is_none() {
+        let found = if text.is_empty() { node.describe() } else { quoted(text) };
+        log.note(node.position, place(node), found, instead_of(text, &names));
+    }
+    found.map(|(_, value)| *value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_offered_and_a_far_one_is_not() {
+        let known = ["memory_limit", "cpu_limit", "pids_limit", "image"];
+        assert_eq!(nearest("memroy_limit", &known), Some("memory_limit"));
+        assert_eq!(nearest("cpuLimit", &known), Some("cpu_limit"));
+        assert_eq!(nearest("pid_limit", &known), Some("pids_limit"));
+        assert_eq!(nearest("privileged", &known), None);
+        assert_eq!(nearest("", &known), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! What is wrong with a configuration, said so that its author can mend it.
+
+use serde::Serialize;
+use std::fmt;
+
+/// A place in a file, as editors count: both from one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Position {
+    /// The line.
+    pub line: usize,
+    /// The character in it.
+    pub column: usize,
+}
+
+/// One mistake: where it stands, what was found there, what would be right.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("{position}: {path}: found {found}; expected {expected}")]
+pub struct Mistake {
+    /// Where.
+    #[serde(flatten)]
+    pub position: Position,
+    /// The way from the root, such as `sandboxing.docker.image`.
+    pub path: String,
+    /// What stands there now.
+    pub found: String,
+    /// What would be accepted.
+    pub expected: String,
+}
+
+/// Every mistake of one file in the order of their places; never empty.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", lines(.mistakes, *.unlisted))]
+pub struct Mistakes {
+    mistakes: Vec<Mistake>,
+    unlisted: usize,
+}
+
+/// The mistakes so far.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    found: Vec<Mistake>,
+    unlisted: usize,
+}
+
+/// More are counted, not listed.
+const MOST: usize = 200;
+
+// === impl Mistakes ===
+
+impl Mistakes {
+    /// The mistakes.
+    pub fn as_slice(&self) -> &[Mistake] {
+        &self.mistakes
+    }
+
+    /// How many more there are.
+    pub fn unlisted(&self) -> usize {
+        self.unlisted
+    }
+}
+
+fn lines(mistakes: &[Mistake], unlisted: usize) -> String {
+    let mut lines: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
+    if unlisted > 0 {
+        lines.push(format!("and {unlisted} more"));
+    }
+    lines.join("\n")
+}
+
+// === impl Position ===
+
+impl Position {
+    /// Where a file begins.
+    pub(super) const START: Self = Self { line: 1, column: 1 };
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+// === impl Log ===
+
+impl Log {
+    /// Notes a mistake.
+    pub(super) fn note(
+        &mut self,
+        position: Position,
+        path: &str,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) {
+        if self.found.len() >= MOST {
+            self.unlisted += 1;
+            return;
+        }
+        let (path, found, expected) = (path.to_owned(), found.into(), expected.into());
+        self.found.push(Mistake { position, path, found, expected });
+    }
+
+    /// All of them, unless there are none.
+    pub(super) fn finish(self) -> Result<(), Mistakes> {
+        let Self { found: mut mistakes, unlisted } = self;
+        mistakes.sort_by_key(|mistake| mistake.position);
+        if mistakes.is_empty() { Ok(()) } else { Err(Mistakes { mistakes, unlisted }) }
+    }
+}
+
+/// A text as it is quoted in mistakes: in one line, and not at any length.
+pub(super) fn quoted(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let mut characters = text.chars();
+    let start: String = characters.by_ref().take(LONGEST).collect();
+    let rest = if characters.next().is_some() { "…" } else { "" };
+    format!("{:?}", format!("{start}{rest}"))
+}

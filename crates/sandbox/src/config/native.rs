@@ -1,0 +1,69 @@
+//! `sandboxing.native`: sandboxes made by the kernel's own means, our own backend beside those of `spec/3`.
+
+use super::document::Node;
+use super::lifecycle::LifecycleConfig;
+use super::members::Members;
+use super::mistake::Log;
+use super::quantity::{processors, size};
+use super::sandboxing::{LEAST_MEMORY, LEAST_SCRATCH, required_layers, timeout};
+use super::scalar::whole;
+use crate::limits::Limits;
+use belljar_contract::isolation::Required;
+use std::time::Duration;
+
+/// The settings of the native backend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NativeConfig {
+    /// How long a call may take.
+    pub timeout: Duration,
+    /// What a sandbox may use.
+    pub limits: Limits,
+    /// How long a sandbox lives.
+    pub lifecycle: LifecycleConfig,
+    /// The layers without which there shall be no sandbox.
+    pub required: Required,
+}
+
+// === impl NativeConfig ===
+
+impl NativeConfig {
+    pub(super) fn read(node: &Node, log: &mut Log) -> Self {
+        let default = Self::default();
+        let Some(mut members) = Members::open(node, log) else { return default };
+        let limits = default.limits;
+        let read = Self {
+            timeout: members.or("timeout_seconds", default.timeout, timeout),
+            limits: Limits {
+                memory_bytes: members.or("memory_limit", limits.memory_bytes, |node, log| {
+                    size(node, log, LEAST_MEMORY).map(Some)
+                }),
+                processes: members
+                    .or("pids_limit", limits.processes, |node, log| whole(node, log, 1..=32_768)),
+                millicpus: members
+                    .or("cpu_limit", limits.millicpus, |node, log| processors(node, log).map(Some)),
+                open_files: members
+                    .or("open_files_limit", limits.open_files, |node, log| whole(node, log, 64..=1 << 20)),
+                disk_bytes: members.or("disk_limit", limits.disk_bytes, |node, log| {
+                    size(node, log, LEAST_SCRATCH).map(Some)
+                }),
+                scratch_bytes: members
+                    .or("tmpfs_size", limits.scratch_bytes, |node, log| size(node, log, LEAST_SCRATCH)),
+            },
+            lifecycle: members.section("lifecycle", LifecycleConfig::read),
+            required: members.or("required", Required::default(), required_layers),
+        };
+        members.finish();
+        read
+    }
+}
+
+impl Default for NativeConfig {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(120),
+            limits: Limits::default(),
+            lifecycle: LifecycleConfig::default(),
+            required: Required::default(),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! How much: sizes and shares of processors, in the notations of Docker and of Kubernetes.
+
+use super::document::Node;
+use super::mistake::Log;
+use super::scalar::{text_or_number, thousandths, whole_number};
+
+/// A size in memory (`512m`), in bytes, at least so many.
+pub(super) fn size(node: &Node, log: &mut Log, least: u64) -> Option<u64> {
+    let expected =
+        format!("a size from {least} bytes on, such as 64m: a whole number and k, m, g or nothing");
+    text_or_number(node, log, &expected, |text| bytes(text).filter(|bytes| *bytes >= least))
+}
+
+/// Processors (`1.5`), in thousandths of one.
+pub(super) fn processors(node: &Node, log: &mut Log) -> Option<u32> {
+    const MOST: u64 = 16_000;
+    text_or_number(node, log, "a number of processors above 0 up to 16, such as 1.5", |text| {
+        let millis = thousandths(text).filter(|millis| (1..=MOST).contains(millis))?;
+        u32::try_from(millis).ok()
+    })
+}
+
+fn bytes(text: &str) -> Option<u64> {
+    let (number, shift) = match text.as_bytes().last()? {
+        b'k' => (&text[..text.len() - 1], 10),
+        b'm' => (&text[..text.len() - 1], 20),
+        b'g' => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    // One that would be the largest size there is has no place beside others.
+    let most = u64::from(u32::MAX) << 10;
+    whole_number(number)?.checked_mul(1 << shift).filter(|bytes| (1..=most).contains(bytes))
+}
+
+/// Processors in the notation of Kubernetes (`250m`, `1`), in thousandths of one.
+pub(super) fn kubernetes_cpu(node: &Node, log: &mut Log) -> Option<u64> {
+    text_or_number(node, log, "a quantity of processors such as 250m or 1.5", |text| {
+        let millis = match text.strip_suffix('m') {
+            Some(millis) => whole_number(millis)?,
+            None => thousandths(text)?,
+        };
+        (1..=1_000_000).contains(&millis).then_some(millis)
+    })
+}
+
+/// A size in the notation of Kubernetes (`256Mi`), in bytes.
+pub(super) fn kubernetes_memory(node: &Node, log: &mut Log) -> Option<u64> {
+    const UNITS: [(&str, u64); 7] = [
+        ("Ki", 1 << 10),
+        ("Mi", 1 << 20),
+        ("Gi", 1 << 30),
+        ("Ti", 1 << 40),
+        ("k", 1_000),
+        ("M", 1_000_000),
+        ("G", 1_000_000_000),
+    ];
+    text_or_number(node, log, "a quantity of memory such as 256Mi", |text| {
+        let unit = UNITS.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)));
+        let (number, unit) = unit.unwrap_or((text, 1));
+        whole_number(number)?.checked_mul(unit).filter(|bytes| *bytes > 0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_is_a_positive_number_and_perhaps_a_unit() {
+        assert_eq!(bytes("512m"), Some(512 << 20));
+        assert_eq!(bytes("4g"), Some(4 << 30));
+        assert_eq!(bytes("100"), Some(100));
+        for other in
+            ["", "m", "0", "0m", "010m", "1.5g", "-1m", "512M", "512mb", "1 m", "99999999999999g", "5t"]
+        {
+            assert_eq!(bytes(other), None, "{other}");
+        }
+    }
+}

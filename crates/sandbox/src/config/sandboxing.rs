@@ -1,0 +1,223 @@
+//! `sandboxing`: which backend for which category of tools, and the settings of each.
+
+use super::docker::DockerConfig;
+use super::document::{Node, Value};
+use super::kubernetes::KubernetesConfig;
+use super::members::{Members, instead_of, list, one_of, place};
+use super::mistake::{Log, quoted};
+use super::native::NativeConfig;
+use super::scalar::seconds;
+use super::subprocess::SubprocessConfig;
+use crate::limits::Limits;
+use belljar_contract::category::{ALIASES, Category};
+use belljar_contract::isolation::{LAYERS, Required};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+/// Which backend for what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sandboxing {
+    /// The backend for categories without an override.
+    pub default_backend: BackendName,
+    /// The others.
+    pub overrides: BTreeMap<Category, BackendName>,
+    /// The layers that no sandbox of any backend does without.
+    pub required: Required,
+    /// `subprocess`.
+    pub subprocess: SubprocessConfig,
+    /// `docker`.
+    pub docker: DockerConfig,
+    /// `native`.
+    pub native: NativeConfig,
+    /// `k8s`.
+    pub kubernetes: KubernetesConfig,
+}
+
+/// A backend, by the name that configurations use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BackendName {
+    /// Programs of the host with less around them.
+    Subprocess,
+    /// Containers.
+    Docker,
+    /// Sandboxes made by the kernel's own means.
+    Native,
+    /// Pods.
+    #[serde(rename = "k8s")]
+    Kubernetes,
+}
+
+/// What nobody works in with less: Docker's own least.
+pub(super) const LEAST_MEMORY: u64 = 6 << 20;
+/// A page.
+pub(super) const LEAST_SCRATCH: u64 = 4 << 10;
+
+const BACKENDS: [(&str, BackendName); 4] = [
+    ("subprocess", BackendName::Subprocess),
+    ("docker", BackendName::Docker),
+    ("native", BackendName::Native),
+    ("k8s", BackendName::Kubernetes),
+];
+
+// === impl Sandboxing ===
+
+impl Sandboxing {
+    /// The backend for a category.
+    pub fn backend_for(&self, category: Category) -> BackendName {
+        self.overrides.get(&category).copied().unwrap_or(self.default_backend)
+    }
+
+    /// The categories that a backend is for.
+    pub fn categories_of(&self, backend: BackendName) -> Vec<Category> {
+        Category::ALL.into_iter().filter(|category| self.backend_for(*category) == backend).collect()
+    }
+
+    /// The backends that are named.
+    pub fn named_backends(&self) -> BTreeSet<BackendName> {
+        self.overrides.values().copied().chain([self.default_backend]).collect()
+    }
+
+    /// What a sandbox of that backend may use. Nothing is known of pods yet.
+    pub fn limits_of(&self, backend: BackendName) -> Option<Limits> {
+        match backend {
+            BackendName::Subprocess => Some(self.subprocess.limits()),
+            BackendName::Docker => Some(self.docker.limits()),
+            BackendName::Native => Some(self.native.limits),
+            BackendName::Kubernetes => None,
+        }
+    }
+
+    /// The layers that a sandbox of that backend must have: those of all and those of its own.
+    pub fn required_of(&self, backend: BackendName) -> Required {
+        let own = match backend {
+            BackendName::Subprocess => &self.subprocess.required,
+            BackendName::Docker => &self.docker.required,
+            BackendName::Native => &self.native.required,
+            BackendName::Kubernetes => &self.required,
+        };
+        let names = self.required.names().chain(own.names()).map(str::to_owned);
+        // Every name was known before.
+        Required::parse(names).unwrap_or_default()
+    }
+
+    pub(super) fn read(node: &Node, log: &mut Log) -> Self {
+        let default = Self::default();
+        let Some(mut members) = Members::open(node, log) else { return default };
+        let default_backend = members.or("default_backend", default.default_backend, backend);
+        let layered = match default_backend {
+            BackendName::Subprocess => layered(),
+            BackendName::Docker | BackendName::Native | BackendName::Kubernetes => BTreeMap::new(),
+        };
+        let written = members.or("overrides", BTreeMap::new(), |node, log| by_category(node, log, backend));
+        let read = Self {
+            default_backend,
+            overrides: layered.into_iter().chain(written).collect(),
+            required: members.or("required", Required::default(), required_layers),
+            subprocess: members.section("subprocess", SubprocessConfig::read),
+            docker: members.section("docker", DockerConfig::read),
+            native: members.section("native", NativeConfig::read),
+            kubernetes: members.section("k8s", KubernetesConfig::read),
+        };
+        members.finish();
+        read
+    }
+}
+
+impl Default for Sandboxing {
+    fn default() -> Self {
+        Self {
+            default_backend: BackendName::Subprocess,
+            overrides: layered(),
+            required: Required::default(),
+            subprocess: SubprocessConfig::default(),
+            docker: DockerConfig::default(),
+            native: NativeConfig::default(),
+            kubernetes: KubernetesConfig::default(),
+        }
+    }
+}
+
+/// The layers of `spec/3`: what is risky is isolated in earnest.
+fn layered() -> BTreeMap<Category, BackendName> {
+    BTreeMap::from([
+        (Category::FileSystem, BackendName::Subprocess),
+        (Category::VersionControl, BackendName::Subprocess),
+        (Category::Web, BackendName::Docker),
+        (Category::CodeExecution, BackendName::Docker),
+        (Category::Terminal, BackendName::Docker),
+        (Category::Database, BackendName::Docker),
+        (Category::Browser, BackendName::Docker),
+        (Category::Desktop, BackendName::Docker),
+    ])
+}
+
+// === impl BackendName ===
+
+impl BackendName {
+    /// The name in configurations.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Subprocess => "subprocess",
+            Self::Docker => "docker",
+            Self::Native => "native",
+            Self::Kubernetes => "k8s",
+        }
+    }
+}
+
+impl fmt::Display for BackendName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+fn backend(node: &Node, log: &mut Log) -> Option<BackendName> {
+    one_of(node, log, &BACKENDS)
+}
+
+/// How long a call may take.
+pub(super) fn timeout(node: &Node, log: &mut Log) -> Option<Duration> {
+    seconds(node, log, Duration::from_millis(1)..=Duration::from_secs(600))
+}
+
+/// A value for each of some categories, an alias and its category taken for one.
+pub(super) fn by_category<T>(
+    node: &Node,
+    log: &mut Log,
+    mut read: impl FnMut(&Node, &mut Log) -> Option<T>,
+) -> Option<BTreeMap<Category, T>> {
+    let Value::Mapping(members) = &node.value else {
+        log.note(node.position, place(node), node.describe(), "a mapping from categories");
+        return None;
+    };
+    let mut values = BTreeMap::new();
+    let mut first: BTreeMap<Category, &str> = BTreeMap::new();
+    for (key, node) in members {
+        let value = read(node, log);
+        let Some(category) = Category::named(&key.name) else {
+            let names = Category::ALL.map(Category::as_str);
+            let known: Vec<&str> = names.into_iter().chain(ALIASES.map(|(alias, _)| alias)).collect();
+            log.note(key.position, &node.path, "an unknown category", instead_of(&key.name, &known));
+            continue;
+        };
+        if let Some(name) = first.insert(category, &key.name) {
+            let found = match name == key.name {
+                true => format!("{} a second time", quoted(name)),
+                false => format!("`{}` beside `{name}`, which is the same category", key.name),
+            };
+            log.note(key.position, &node.path, found, "each category once");
+        }
+        values.extend(value.map(|value| (category, value)));
+    }
+    Some(values)
+}
+
+/// The layers that are asked for.
+pub(super) fn required_layers(node: &Node, log: &mut Log) -> Option<Required> {
+    let known = LAYERS.map(|name| (name, name));
+    let names = list(node, log, |node, log| one_of(node, log, &known).map(str::to_owned))?;
+    Required::parse(names).ok()
+}

@@ -1,0 +1,89 @@
+//! `sandboxing.subprocess`: programs of the host with less around them.
+
+use super::document::Node;
+use super::members::{Members, list};
+use super::mistake::Log;
+use super::sandboxing::{required_layers, timeout};
+use super::scalar::{boolean, text};
+use crate::limits::Limits;
+use belljar_contract::isolation::Required;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The settings of the subprocess backend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubprocessConfig {
+    /// How long a call may take.
+    pub timeout: Duration,
+    /// Whether file access is restricted to the workspace.
+    pub workspace_only: bool,
+    /// Whether `PATH` is restricted to directories known to be safe.
+    pub restricted_path: bool,
+    /// The variables of the host that are passed on, as patterns; the backend's own list, if this is nothing.
+    pub env_allowlist: Option<Vec<String>>,
+    /// The variables that never are, as patterns; the backend's own list, if this is nothing.
+    pub env_denylist_patterns: Option<Vec<String>>,
+    /// Directories that are taken for safe besides.
+    pub extra_safe_path_prefixes: Vec<PathBuf>,
+    /// The layers without which there shall be no sandbox.
+    pub required: Required,
+}
+
+// === impl SubprocessConfig ===
+
+impl SubprocessConfig {
+    /// What a sandbox may use. Nothing here limits memory and processors: the host alone does.
+    pub fn limits(&self) -> Limits {
+        Limits { memory_bytes: None, millicpus: None, disk_bytes: None, ..Limits::default() }
+    }
+
+    pub(super) fn read(node: &Node, log: &mut Log) -> Self {
+        let default = Self::default();
+        let Some(mut members) = Members::open(node, log) else { return default };
+        let patterns = |node: &Node, log: &mut Log| list(node, log, pattern);
+        let read = Self {
+            timeout: members.or("timeout_seconds", default.timeout, timeout),
+            workspace_only: members.or("workspace_only", default.workspace_only, boolean),
+            restricted_path: members.or("restricted_path", default.restricted_path, boolean),
+            env_allowlist: members.optional("env_allowlist", patterns),
+            env_denylist_patterns: members.optional("env_denylist_patterns", patterns),
+            extra_safe_path_prefixes: members
+                .or("extra_safe_path_prefixes", Vec::new(), |node, log| list(node, log, prefix)),
+            required: members.or("required", Required::default(), required_layers),
+        };
+        members.finish();
+        read
+    }
+}
+
+impl Default for SubprocessConfig {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(30),
+            workspace_only: true,
+            restricted_path: true,
+            env_allowlist: None,
+            env_denylist_patterns: None,
+            extra_safe_path_prefixes: Vec::new(),
+            required: Required::default(),
+        }
+    }
+}
+
+fn pattern(node: &Node, log: &mut Log) -> Option<String> {
+    text(node, log, "the name of a variable, in which `*` stands for anything, such as LC_*", |text| {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '*' | '?');
+        (!text.is_empty() && text.len() <= 128 && text.chars().all(is_name)).then(|| text.to_owned())
+    })
+}
+
+fn prefix(node: &Node, log: &mut Log) -> Option<PathBuf> {
+    let expected = "an absolute path without `.` and `..` that is not the root, such as /opt/tools/bin";
+    text(node, log, expected, |text| {
+        let parts = text.strip_prefix('/')?.trim_end_matches('/');
+        let is_normal = parts.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        // A colon would make two entries of a PATH out of one.
+        let is_plain = !text.contains(|c: char| c.is_control() || c == ':');
+        (is_normal && is_plain).then(|| PathBuf::from(format!("/{parts}")))
+    })
+}

@@ -1,0 +1,150 @@
+//! The rows that hatches tell of an execution: JSON lines, read within a time and a size.
+//!
+//! A source may hang for ever. Each is read by a thread of its own that nobody waits for longer than agreed; of those
+//! that hang there are never more than a few.
+
+use super::redaction::Redactor;
+use serde::Serialize;
+use serde_json::Value;
+use std::fmt::Debug;
+use std::io::{BufRead, BufReader, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Instant;
+
+/// Where rows come from.
+pub trait RowSource: Debug + Send {
+    /// What is to be read.
+    ///
+    /// # Errors
+    /// [`std::io::Error`] when it can't be.
+    fn open(self: Box<Self>) -> std::io::Result<Box<dyn Read + Send>>;
+}
+
+/// Whether all rows are there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Collection {
+    /// There was nothing to collect from.
+    #[default]
+    None,
+    /// All are there.
+    Complete,
+    /// There were more than there is room for.
+    Truncated,
+    /// Time was over.
+    TimedOut,
+    /// They could not be read on.
+    Failed,
+}
+
+/// What was collected.
+#[derive(Debug, Default)]
+pub(super) struct Collected {
+    pub(super) rows: Vec<Value>,
+    pub(super) malformed: u64,
+    pub(super) collection: Collection,
+}
+
+/// Reads rows.
+#[derive(Debug, Default)]
+pub(super) struct Collector {
+    reading: Arc<AtomicUsize>,
+}
+
+/// What a reading thread tells.
+enum Told {
+    Row(Value),
+    Malformed,
+    End(Collection),
+}
+
+/// Counts a reading thread for as long as it lives.
+struct Reading(Arc<AtomicUsize>);
+
+const MOST_READING: usize = 8;
+const MOST_ROWS: usize = 10_000;
+
+// === impl Collector ===
+
+impl Collector {
+    /// Reads until then at most, and so much; without secrets, if it is known how.
+    pub(super) fn collect(
+        &self,
+        source: Box<dyn RowSource>,
+        room_bytes: usize,
+        deadline: Instant,
+        redactor: Option<Arc<Redactor>>,
+    ) -> Collected {
+        let mut collected = Collected { collection: Collection::Failed, ..Collected::default() };
+        if self.reading.fetch_add(1, Ordering::SeqCst) >= MOST_READING {
+            self.reading.fetch_sub(1, Ordering::SeqCst);
+            return collected;
+        }
+        let reading = Reading(Arc::clone(&self.reading));
+        let (teller, told) = sync_channel(64);
+        let thread = std::thread::Builder::new().name("rows".to_owned()).spawn(move || {
+            let _reading = reading;
+            let end = read(source, room_bytes, redactor.as_deref(), &teller);
+            let _ = teller.send(Told::End(end));
+        });
+        if thread.is_err() {
+            return collected;
+        }
+        loop {
+            match told.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(Told::Row(row)) => collected.rows.push(row),
+                Ok(Told::Malformed) => collected.malformed += 1,
+                Ok(Told::End(collection)) => return Collected { collection, ..collected },
+                Err(RecvTimeoutError::Timeout) => {
+                    return Collected { collection: Collection::TimedOut, ..collected };
+                }
+                Err(RecvTimeoutError::Disconnected) => return collected,
+            }
+        }
+    }
+}
+
+// === impl Reading ===
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Reads line by line. Ends early when nobody listens any more.
+fn read(
+    source: Box<dyn RowSource>,
+    room_bytes: usize,
+    redactor: Option<&Redactor>,
+    teller: &SyncSender<Told>,
+) -> Collection {
+    let Ok(source) = source.open() else { return Collection::Failed };
+    // A byte more than there is room for shows that there was more.
+    let mut source = BufReader::new(source.take(room_bytes as u64 + 1));
+    let mut left = room_bytes;
+    for _ in 0..MOST_ROWS {
+        let mut line = Vec::new();
+        match source.read_until(b'\n', &mut line) {
+            Ok(0) => return Collection::Complete,
+            Ok(length) if length > left => return Collection::Truncated,
+            Ok(length) => left -= length,
+            Err(_) => return Collection::Failed,
+        }
+        let row = serde_json::from_slice(&line).ok().filter(Value::is_object);
+        let told = match row {
+            Some(row) => Told::Row(match redactor {
+                Some(redactor) => redactor.value(&row),
+                None => row,
+            }),
+            None if line.trim_ascii().is_empty() => continue,
+            None => Told::Malformed,
+        };
+        if teller.send(told).is_err() {
+            return Collection::TimedOut;
+        }
+    }
+    Collection::Truncated
+}

@@ -1,0 +1,105 @@
+//! Takes out of texts what looks like a secret: what keys are named, and what secrets look like by themselves.
+//!
+//! Better too much than too little: a word too many that is hidden costs a reader a moment. What is hidden stays hidden
+//! when it is redacted again.
+
+use regex::{Captures, Regex};
+use serde_json::Value;
+use std::time::Instant;
+
+/// Takes out secrets.
+#[derive(Debug)]
+pub struct Redactor {
+    /// Nothing if they can't be had; then everything is hidden.
+    patterns: Option<Patterns>,
+}
+
+#[derive(Debug)]
+struct Patterns {
+    secrets: Vec<Regex>,
+    /// The name of a member that holds a secret.
+    name: Regex,
+}
+
+/// What stands where a secret was.
+const HIDDEN: &str = "***";
+
+/// The names under which secrets are passed around.
+const NAMES: &str = "client_secret|client_id|refresh_token|access_token|code_verifier|api[_-]?key|api[_-]?secret|\
+    id_token|assertion|passwd|password|passphrase|pwd|bearer|authorization|proxy-authorization|secret|token|\
+    private[_-]?key|credentials?|cookie|session[_-]?key|auth";
+
+// === impl Redactor ===
+
+impl Redactor {
+    /// One for all that is known.
+    pub fn new() -> Self {
+        let secrets = [
+            // A private key, whole or cut off.
+            r"(?s)(?<keep>-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----)(?:.*?-----END [A-Z0-9 ]*PRIVATE KEY-----|.*)".to_owned(),
+            // Who logs in, in an address.
+            r"(?<keep>[A-Za-z][A-Za-z0-9+.-]*://)[^/\s@'\x22]+@".to_owned(),
+            // A header, and its value alone.
+            r"(?i)(?<keep>\b(?:bearer|basic|token)\s+)[A-Za-z0-9._~+/=-]{8,}".to_owned(),
+            // A member of JSON, escaped or not.
+            format!(r#"(?i)(?<keep>\\?["'](?:(?:[\w-]*[_-])?(?:{NAMES})|code)\\?["']\s*:\s*\\?["'])(?:[^"'\\]|\\[^"'])+"#),
+            // A field of a form, a variable, a setting.
+            format!(r#"(?i)(?<keep>\b(?:(?:[\w-]*[_-])?(?:{NAMES})|code)\s*[=:]\s*["']?)[^\s&;,"']+"#),
+            // What is known by its beginning: Fernet, JWT, and what large services hand out.
+            r"\bgAAAAA[A-Za-z0-9_-]{20,}={0,2}".to_owned(),
+            r"\beyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?".to_owned(),
+            r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}".to_owned(),
+            r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}".to_owned(),
+            r"\b(?:gh[pousr]_|github_pat_|glpat-|npm_|pypi-|xox[abeoprs]-|hf_|AIza)[A-Za-z0-9_-]{10,}".to_owned(),
+        ];
+        let secrets = secrets.iter().map(|pattern| Regex::new(pattern)).collect::<Result<_, _>>();
+        let name = Regex::new(&format!("(?i)^(?:(?:.*[_-])?(?:{NAMES})|code)$"));
+        Self { patterns: secrets.ok().zip(name.ok()).map(|(secrets, name)| Patterns { secrets, name }) }
+    }
+
+    /// The text without secrets.
+    pub fn text(&self, text: &str) -> String {
+        self.text_until(text, None).unwrap_or_default()
+    }
+
+    /// The same, unless it takes until the deadline; nothing then.
+    pub(super) fn text_until(&self, text: &str, deadline: Option<Instant>) -> Option<String> {
+        let Some(patterns) = &self.patterns else { return Some(HIDDEN.to_owned()) };
+        patterns.secrets.iter().try_fold(text.to_owned(), |text, pattern| {
+            let hide = |found: &Captures<'_>| {
+                let kept = found.name("keep").map_or("", |kept| kept.as_str());
+                let at = if found[0].ends_with('@') { "@" } else { "" };
+                format!("{kept}{HIDDEN}{at}")
+            };
+            let is_in_time = deadline.is_none_or(|deadline| Instant::now() < deadline);
+            is_in_time.then(|| pattern.replace_all(&text, hide).into_owned())
+        })
+    }
+
+    /// The value without secrets, in texts and under names that say that one stands there.
+    pub fn value(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.text(text)),
+            Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
+            Value::Object(members) => {
+                let redacted = members.iter().map(|(name, value)| {
+                    let is_secret = value.is_string() && self.is_secret(name);
+                    let value = if is_secret { Value::from(HIDDEN) } else { self.value(value) };
+                    (self.text(name), value)
+                });
+                Value::Object(redacted.collect())
+            }
+            other => other.clone(),
+        }
+    }
+
+    fn is_secret(&self, name: &str) -> bool {
+        self.patterns.as_ref().is_none_or(|patterns| patterns.name.is_match(name))
+    }
+}
+
+impl Default for Redactor {
+    fn default() -> Self {
+        Self::new()
+    }
+}
