@@ -8,6 +8,7 @@ use crate::plan::{Plan, wire};
 use crate::report::Report;
 use crate::sealed::Sealed;
 use crate::stage::{Stage, Timings};
+use crate::wall;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -70,13 +71,16 @@ pub enum LaunchError {
     },
 }
 
-/// All but the network namespace, which is made meanwhile ([`crate::walls::worker`]).
-const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
-    | libc::CLONE_NEWNS
-    | libc::CLONE_NEWPID
-    | libc::CLONE_NEWIPC
-    | libc::CLONE_NEWUTS
-    | libc::CLONE_NEWCGROUP;
+/// All but the network namespace, which is made meanwhile ([`crate::walls::worker`]). The first two are no walls by
+/// themselves: without them none of the others could be put up.
+fn namespaces() -> libc::c_int {
+    libc::CLONE_NEWUSER
+        | libc::CLONE_NEWNS
+        | wall!(PidNamespace: libc::CLONE_NEWPID, else 0)
+        | wall!(IpcNamespace: libc::CLONE_NEWIPC, else 0)
+        | wall!(UtsNamespace: libc::CLONE_NEWUTS, else 0)
+        | wall!(CgroupNamespace: libc::CLONE_NEWCGROUP, else 0)
+}
 
 /// Launches a sandbox from this very process.
 ///
@@ -94,7 +98,7 @@ pub fn launch(plan: &Plan) -> Result<Launched, LaunchError> {
     let (uid, gid) = (plan.identity.host_uid, plan.identity.host_gid);
     let became = AsUser::become_user(uid, gid).map_err(|source| LaunchError::Clone { source })?;
     // SAFETY: this is the only thread, as counted above.
-    let cloned = unsafe { kernel::clone_into(NAMESPACES) };
+    let cloned = unsafe { kernel::clone_into(namespaces()) };
     let (pid, pidfd) = match cloned {
         Ok(Cloned::Child) => {
             init::run(&Birth { plan, control: theirs.as_fd() });

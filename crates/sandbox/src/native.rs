@@ -17,6 +17,7 @@ use belljar_confine::launcher::Launcher;
 use belljar_confine::lend::{LendError, prepare};
 use belljar_confine::plan::{self, Access, Command, Entry, HostPath, Identity, Limits, Plan, Source, Stdio};
 use belljar_confine::seccomp::policy::Audience;
+use belljar_confine::wall;
 use belljar_contract::isolation::Isolation;
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStringExt;
@@ -109,7 +110,11 @@ fn build(
         limits: Limits::default(),
         hides_mounts: names_host_paths(spec),
         // What runs a job is the runner, and nothing else is.
-        audience: if spec.job.is_some() { Audience::Runner } else { Audience::Everyone },
+        audience: if spec.job.is_some() {
+            Audience::Runner
+        } else {
+            wall!(OpenAt2: Audience::Everyone, else Audience::Runner)
+        },
         program,
     };
     let launched = launch(&plan)?;
@@ -159,7 +164,7 @@ impl Lending<'_> {
     /// What is lent is looked at through an overlay, so that no service that listens in it is reached. A file has no
     /// such thing in it.
     fn view(&self, inside: &str, path: &HostPath) -> Result<Entry, StartError> {
-        if !path.is_directory() {
+        if wall!(Views: !path.is_directory(), else true) {
             return self.bind(inside, path, Access::ReadOnly);
         }
         Ok(Entry::View { inside: inside.to_owned(), source: self.lend(path, Access::ReadOnly)? })

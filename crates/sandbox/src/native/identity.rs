@@ -5,6 +5,7 @@
 //! it is nobody.
 
 use belljar_confine::plan::Identity;
+use belljar_confine::wall;
 use rustix::process::{getegid, geteuid, getpid};
 
 /// Who it is, and whether files are to be shown as that user's.
@@ -26,7 +27,7 @@ const FIRST_RESERVED: u32 = 0x7000_0000;
 pub(super) fn choose() -> Chosen {
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
     let reserved = FIRST_RESERVED + (getpid().as_raw_nonzero().get().unsigned_abs() & 0x3f_ffff);
-    match uid == 0 && has_all_ids() {
+    match wall!(HostUser: uid == 0 && has_all_ids(), else false) {
         true => Chosen { identity: identity(reserved, reserved), maps_files: true },
         false => Chosen { identity: identity(uid, gid), maps_files: false },
     }
