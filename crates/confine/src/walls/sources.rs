@@ -93,3 +93,22 @@ fn same_inode(found: &OwnedFd, meant: &HostPath) -> Result<(), Fault> {
 fn name(path: &HostPath) -> String {
     path.as_path().display().to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn what_was_swapped_since_the_host_looked_is_not_taken() {
+        let folder = std::env::temp_dir().join(format!("belljar-swapped-{}", std::process::id()));
+        let meant = folder.join("meant");
+        fs::create_dir_all(&meant).unwrap();
+        let looked_at = HostPath::resolve(&meant).unwrap();
+        assert!(open(&looked_at).is_ok());
+        fs::rename(&meant, folder.join("aside")).unwrap();
+        fs::create_dir(&meant).unwrap();
+        assert_eq!(open(&looked_at).map_err(|fault| fault.errno).unwrap_err(), Errno::STALE);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

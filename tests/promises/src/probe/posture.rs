@@ -72,6 +72,7 @@ pub(super) fn print() -> Result<(), String> {
         "has_session": number(libc::SYS_getsid, [0; 6]) > 0,
         "mounts_are_listed": !text("/proc/self/mountinfo").is_empty(),
         "mounts_follow_others": follows_others(&text("/proc/self/mountinfo")),
+        "root_is_on_top": same_place("/", "/.."),
         "terminals": fs::metadata("/dev/pts").map_or(0, |metadata| metadata.dev()),
     });
     println!("{told}");
@@ -124,6 +125,12 @@ fn links(directory: &str) -> BTreeMap<String, String> {
             )
         })
         .collect()
+}
+
+/// Whether two paths lead to one directory.
+fn same_place(one: &str, other: &str) -> bool {
+    let place = |path: &str| fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino())).ok();
+    place(one).is_some() && place(one) == place(other)
 }
 
 /// Whether what is mounted elsewhere turns up in some mount, or the other way round.

@@ -55,7 +55,7 @@ struct Row {
 const SLOW_MS: f64 = 100.0;
 
 /// The variable that names the file where counts are noted; `scripts/test` sums them up.
-const FINDINGS: &str = "BELLJAR_FINDINGS";
+pub(crate) const FINDINGS: &str = "BELLJAR_FINDINGS";
 
 /// The variable that names the file where it is noted what is wrong, case by case, and how many held.
 pub(crate) const CASES: &str = "BELLJAR_CASES";
