@@ -107,7 +107,7 @@ fn control(scene: &Scene<'_>) -> Vec<Leave> {
     let probe = scene.path("lent/belljar-probe");
     let mut command = scene.leaking(probe.as_ref(), &["run", file.to_str().unwrap()]);
     assert!(command.stdout(Stdio::null()).status().unwrap().success());
-    let there = |mark: &String| !host::processes(mark).is_empty();
+    let there = |mark: &String| host::is_anybody_there(mark);
     let stays =
         WAYS_TO_STAY.iter().zip(&marks).filter(|(_, mark)| there(mark)).map(|(way, _)| *way).collect();
     for mark in &marks {
