@@ -2,6 +2,7 @@
 
 mod architecture;
 mod errors;
+mod features;
 mod generated;
 mod headers;
 mod imports;
@@ -59,6 +60,7 @@ type Check = fn(&Repository) -> Vec<Finding>;
 const CHECKS: &[(&str, Check)] = &[
     ("architecture", architecture::check),
     ("errors", errors::check),
+    ("features", features::check),
     ("headers", headers::check),
     ("imports", imports::check),
     ("links", links::check),

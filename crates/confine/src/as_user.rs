@@ -25,7 +25,7 @@ impl AsUser {
             return Ok(Self { back: None });
         }
         let groups = getgroups()?;
-        set_thread_groups(&[])?;
+        crate::wall!(Groups: set_thread_groups(&[])?, else ());
         let became = Self { back: Some((own_uid, own_gid, groups)) };
         set_thread_res_gid(None, gid, None)?;
         set_thread_res_uid(None, uid, None)?;

@@ -15,6 +15,7 @@ use crate::plan::{Entry, Plan};
 use crate::report::Report;
 use crate::seccomp;
 use crate::stage::Stage;
+use crate::wall;
 use crate::walls::{
     About, Fault, devices, group, identity, landlock, privileges, root, sources, worker::Worker,
 };
@@ -86,12 +87,12 @@ fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fa
     let mut worker = Worker::begin()?;
     // Takes its time, as making a network does.
     group::enter(plan.group.as_ref())?;
-    kernel::wipe_arguments_and_environment(c"belljar-init");
+    wall!(WipedMemory: kernel::wipe_arguments_and_environment(c"belljar-init"), else ());
     rustix::thread::set_name(c"belljar-init").about("name")?;
     identity::take(plan.identity)?;
     die_with_host(birth.control)?;
     progress.pass(Stage::Sources);
-    root::cut_propagation()?;
+    wall!(Propagation: root::cut_propagation()?, else ());
     let taken = sources::take(&plan.root)?;
     progress.pass(Stage::Root);
     let root = root::build(plan, taken)?;
@@ -105,7 +106,7 @@ fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fa
     worker.enter_network(&plan.hostname)?;
     worker.take_off_old_root()?;
     // Only now, or the copied namespace would hold the old root for ever.
-    let (mut worker, hidden) = match plan.hides_mounts {
+    let (mut worker, hidden) = match wall!(HiddenMounts: plan.hides_mounts, else false) {
         true => worker.finish().and_then(|()| root::hide_mounts()).map(|hidden| (None, Some(hidden)))?,
         false => (Some(worker), None),
     };
@@ -115,13 +116,13 @@ fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fa
     let mut streams = plan.program.as_ref().map(|program| Streams::connect(&program.stdio)).transpose()?;
     let exported = plan.exported.as_deref().map(export).transpose()?;
     progress.pass(Stage::Landlock);
-    let (rules, landlock_abi) = landlock::rules(&plan.writable)?;
+    let (rules, landlock_abi) = wall!(Landlock: landlock::rules(&plan.writable)?, else (None, 0));
     progress.pass(Stage::Privileges);
     privileges::drop_all()?;
     // PID 1 enters the domain, and so every program is in the same: they may signal each other.
     rules.map_or(Ok(()), |rules| kernel::enter_landlock(rules.as_fd())).about("landlock")?;
     progress.pass(Stage::Seccomp);
-    kernel::install_filter(seccomp::policy(plan.audience)).about("filter")?;
+    wall!(SystemCalls: kernel::install_filter(seccomp::policy(plan.audience)).about("filter")?, else ());
     // No program starts before the last wall stands, and nothing but PID 1 is there when it does.
     worker.take().map_or(Ok(()), Worker::finish)?;
     progress.pass(Stage::Exec);
@@ -136,14 +137,15 @@ fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fa
     let descriptors: Vec<BorrowedFd<'_>> = exported.iter().chain(&terminal).map(AsFd::as_fd).collect();
     send(birth.control, &Report::Started { marks, landlock_abi }, &descriptors);
     // Everything that was open for building is closed with this; only what the watch needs stays.
-    drop((terminal, exported, root));
-    watch.close_all_others();
+    let left = (terminal, exported, root);
+    wall!(ClosedInInit: watch.close_all_but_its_own(left), else std::mem::forget(left));
     Ok(watch)
 }
 
 fn die_with_host(control: BorrowedFd<'_>) -> Result<(), Fault> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).about("death signal")?;
+    let death = wall!(DeathSignal: Some(Signal::KILL), else None);
+    rustix::process::set_parent_process_death_signal(death).about("death signal")?;
     // If the host died before that call, its end of the socket is closed already.
     let mut host = [PollFd::from_borrowed_fd(control, PollFlags::empty())];
     poll(&mut host, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).about("control socket")?;

@@ -10,6 +10,7 @@ pub(crate) use processes::{kill_session, load};
 use crate::seccomp::program::Instruction;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
+use rustix::mount::MountAttrFlags;
 use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
 use std::time::Duration;
@@ -134,10 +135,11 @@ pub(crate) fn close_all_but(kept: &mut [BorrowedFd<'_>]) {
 /// Sets attributes of a mount and of all below it.
 pub(crate) fn set_mount_attributes(
     mount: BorrowedFd<'_>,
-    attributes: u64,
+    attributes: MountAttrFlags,
     recursive: bool,
 ) -> Result<(), Errno> {
-    let request = libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    let request =
+        libc::mount_attr { attr_set: attributes.bits().into(), attr_clr: 0, propagation: 0, userns_fd: 0 };
     mount_setattr(mount, &request, recursive)
 }
 
@@ -175,6 +177,10 @@ pub(crate) fn install_filter(program: &[Instruction]) -> Result<(), Errno> {
 
 fn set_filter(program: &[Instruction], flags: libc::c_ulong) -> Result<libc::c_long, Errno> {
     const SET_MODE_FILTER: libc::c_uint = 1;
+    #[cfg(feature = "removable-walls")]
+    let mut room = Instruction::room();
+    #[cfg(feature = "removable-walls")]
+    let program = Instruction::without_removed_checks(program, &mut room);
     let length = u16::try_from(program.len()).map_err(|_| Errno::TOOBIG)?;
     let filter =
         libc::sock_fprog { len: length, filter: program.as_ptr().cast::<libc::sock_filter>().cast_mut() };

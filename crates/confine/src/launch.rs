@@ -9,6 +9,7 @@ use crate::plan::{Plan, wire};
 use crate::report::Report;
 use crate::sealed::Sealed;
 use crate::stage::{Stage, Timings};
+use crate::wall;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -72,9 +73,15 @@ pub enum LaunchError {
 }
 
 /// All but two: the network namespace is made meanwhile ([`crate::walls::worker`]), and that of control groups when PID 1
-/// is in its group ([`crate::walls::group`]).
-const NAMESPACES: libc::c_int =
-    libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+/// is in its group ([`crate::walls::group`]). The first two are no walls by themselves: without them none of the others
+/// could be put up.
+fn namespaces() -> libc::c_int {
+    libc::CLONE_NEWUSER
+        | libc::CLONE_NEWNS
+        | wall!(PidNamespace: libc::CLONE_NEWPID, else 0)
+        | wall!(IpcNamespace: libc::CLONE_NEWIPC, else 0)
+        | wall!(UtsNamespace: libc::CLONE_NEWUTS, else 0)
+}
 
 /// Launches a sandbox from this very process.
 ///
@@ -93,7 +100,7 @@ pub fn launch(plan: &Plan) -> Result<Launched, LaunchError> {
     let group = plan.group.as_ref().and_then(Entrance::birthplace);
     let became = AsUser::become_user(uid, gid).map_err(|source| LaunchError::Clone { source })?;
     // SAFETY: this is the only thread, as counted above.
-    let cloned = unsafe { kernel::clone_into(NAMESPACES, group) };
+    let cloned = unsafe { kernel::clone_into(namespaces(), group) };
     let (pid, pidfd) = match cloned {
         Ok(Cloned::Child) => {
             init::run(&Birth { plan, control: theirs.as_fd() });

@@ -5,6 +5,8 @@
 use crate::kernel::{self, Cloned, set_mount_attributes, set_mount_identity};
 use crate::launcher::Launcher;
 use crate::plan::{Access, HostPath, Identity, Inode, Source};
+use crate::wall;
+use crate::walls::sources::attributes_of_lent;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx};
 use rustix::io::Errno;
@@ -46,7 +48,7 @@ pub fn prepare(
     let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::UID | StatxFlags::GID;
     let stat = statx(&mount, c"", AtFlags::EMPTY_PATH, wanted).map_err(failed("statx"))?;
     // Somebody may have put something else there since the host looked.
-    if Inode::of(&stat) != path.inode() {
+    if wall!(SameInode: Inode::of(&stat) != path.inode(), else false) {
         return Err(Errno::STALE).map_err(failed("statx"));
     }
     let maps = Maps { owners: (stat.stx_uid, stat.stx_gid), users: (identity.host_uid, identity.host_gid) };
@@ -56,9 +58,7 @@ pub fn prepare(
     };
     let namespace = namespace.map_err(failed("user namespace"))?;
     set_mount_identity(mount.as_fd(), namespace.as_fd()).map_err(failed("mount_setattr"))?;
-    let read_only = if access == Access::ReadOnly { libc::MOUNT_ATTR_RDONLY } else { 0 };
-    let attributes = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | read_only;
-    set_mount_attributes(mount.as_fd(), attributes, true).map_err(failed("mount_setattr"))?;
+    set_mount_attributes(mount.as_fd(), attributes_of_lent(access), true).map_err(failed("mount_setattr"))?;
     Ok(Source::Mount { mount, is_directory: path.is_directory() })
 }
 

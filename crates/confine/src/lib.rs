@@ -18,6 +18,7 @@ pub mod launch;
 pub mod launcher;
 pub mod lend;
 pub mod plan;
+pub mod removal;
 pub mod sealed;
 pub mod seccomp;
 pub mod stage;

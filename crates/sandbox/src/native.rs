@@ -27,6 +27,7 @@ use belljar_confine::lend::{LendError, prepare};
 use belljar_confine::plan::{self, Access, Command, Entry, HostPath, Plan, Source, Stdio};
 use belljar_confine::sealed::Outcome;
 use belljar_confine::seccomp::policy::Audience;
+use belljar_confine::wall;
 use belljar_contract::isolation::{Isolation, Layer};
 use groups::Groups;
 use std::ffi::{CString, OsString};
@@ -139,7 +140,11 @@ fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) ->
         watched_memory_bytes: held.watched_memory_bytes,
         hides_mounts: names_host_paths(spec),
         // What runs a job is the runner, and nothing else is.
-        audience: if spec.job.is_some() { Audience::Runner } else { Audience::Everyone },
+        audience: if spec.job.is_some() {
+            Audience::Runner
+        } else {
+            wall!(OpenAt2: Audience::Everyone, else Audience::Runner)
+        },
         program,
     };
     let isolation = isolation::report(&plan, spec, &held);
@@ -223,7 +228,7 @@ impl Lending<'_> {
     /// What is lent is looked at through an overlay, so that no service that listens in it is reached. A file has no
     /// such thing in it.
     fn view(&self, inside: &str, path: &HostPath) -> Result<Entry, StartError> {
-        if !path.is_directory() {
+        if wall!(Views: !path.is_directory(), else true) {
             return self.bind(inside, path, Access::ReadOnly);
         }
         Ok(Entry::View { inside: inside.to_owned(), source: self.lend(path, Access::ReadOnly)? })

@@ -12,6 +12,7 @@ mod kernel;
 mod leave;
 mod machine;
 mod namespaces;
+mod places;
 mod posture;
 mod wait;
 

@@ -5,6 +5,7 @@ use super::streams::Streams;
 use crate::kernel;
 use crate::plan::Command;
 use crate::seccomp;
+use crate::wall;
 use crate::walls::{About, Fault};
 use rustix::fd::{AsFd, IntoRawFd, OwnedFd, RawFd};
 use rustix::fs::Mode;
@@ -16,7 +17,7 @@ use std::os::unix::ffi::OsStrExt;
 pub(super) struct Started {
     pub(super) pid: i32,
     /// Where its guard asks.
-    pub(super) listener: OwnedFd,
+    pub(super) listener: Option<OwnedFd>,
 }
 
 /// A program ready to start: whatever needs memory has been made.
@@ -50,7 +51,8 @@ pub(super) fn start(command: &Command, streams: Streams) -> Result<Started, Faul
     // The child has put it into the table that was shared then; PID 1 alone has that now.
     let listener = payload.listener.map(kernel::take_raw);
     let pid = started?;
-    Ok(Started { pid, listener: listener.ok_or(Errno::BADF).about("guard")? })
+    wall!(Guard: listener.as_ref().ok_or(Errno::BADF).about("guard").map(drop)?, else ());
+    Ok(Started { pid, listener })
 }
 
 // === impl Payload ===
@@ -74,10 +76,9 @@ impl Payload<'_> {
     fn prepare(&mut self) -> Result<(), (&'static str, Errno)> {
         let step = |what: &'static str| move |errno: Errno| (what, errno);
         // First, while the table of descriptors is shared: PID 1 finds the listener there.
-        let listener = kernel::ask::install_guard(seccomp::GUARD).map_err(step("guard"))?;
-        self.listener = Some(listener.into_raw_fd());
+        wall!(Guard: self.listener = Some(kernel::ask::install_guard(seccomp::GUARD).map_err(step("guard"))?.into_raw_fd()), else ());
         kernel::unshare_descriptors().map_err(step("descriptors"))?;
-        rustix::process::setsid().map_err(step("session"))?;
+        wall!(OwnSession: rustix::process::setsid().map_err(step("session")).map(drop)?, else ());
         if self.streams.has_terminal {
             kernel::take_terminal(self.streams.standard[0].as_fd()).map_err(step("terminal"))?;
         }
@@ -86,9 +87,9 @@ impl Payload<'_> {
         rustix::stdio::dup2_stdout(output).map_err(step("stdout"))?;
         rustix::stdio::dup2_stderr(errors).map_err(step("stderr"))?;
         rustix::process::chdir(self.command.directory.as_c_str()).map_err(step("working directory"))?;
-        rustix::process::umask(Mode::from_raw_mode(0o022));
+        rustix::process::umask(Mode::from_raw_mode(wall!(Umask: 0o022, else 0)));
         kernel::reset_signals();
-        kernel::close_from(3);
+        wall!(ClosedDescriptors: kernel::close_from(3), else ());
         Ok(())
     }
 

@@ -83,12 +83,14 @@ impl<'a> Watch<'a> {
 
     fn start(&mut self, command: &Command, streams: Streams) -> Result<i32, Fault> {
         let started = payload::start(command, streams)?;
-        self.connectors.push(Connector::new(started.listener, Rc::clone(&self.own_devices)));
+        let own_devices = Rc::clone(&self.own_devices);
+        self.connectors.extend(started.listener.map(|listener| Connector::new(listener, own_devices)));
         Ok(started.pid)
     }
 
-    /// Closes every descriptor that is not for the watch.
-    pub(super) fn close_all_others(&self) {
+    /// Closes every descriptor that is not for the watch, those that are left from building first.
+    pub(super) fn close_all_but_its_own<T>(&self, left: T) {
+        drop(left);
         let mut kept = vec![self.control, self.children.as_fd()];
         kept.extend(self.hidden.as_ref().map(AsFd::as_fd));
         kept.extend(self.memory.told());

@@ -2,6 +2,7 @@
 
 use super::root::{Kind, attach, directory, scratch, symlink};
 use super::{About, Fault};
+use crate::wall;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::CWD;
 use rustix::mount::{
@@ -22,6 +23,10 @@ const LINKS: [(&str, &str); 5] = [
 
 /// Puts `/dev` up.
 pub(crate) fn put_up(root: BorrowedFd<'_>) -> Result<(), Fault> {
+    wall!(FixedDevices: put_up_fixed(root), else super::root::copy_of_hosts("/dev").and_then(|all| attach(&all, root, "dev", Kind::Directory)))
+}
+
+fn put_up_fixed(root: BorrowedFd<'_>) -> Result<(), Fault> {
     let devices = directory(root, "dev").about("dev")?;
     let devices = devices.as_fd();
     for name in DEVICES {
@@ -33,7 +38,8 @@ pub(crate) fn put_up(root: BorrowedFd<'_>) -> Result<(), Fault> {
     for (link, target) in LINKS {
         symlink(devices, link, target)?;
     }
-    attach(&terminals()?, devices, "pts", Kind::Directory)?;
+    let terminals = wall!(OwnTerminals: terminals()?, else super::root::copy_of_hosts("/dev/pts")?);
+    attach(&terminals, devices, "pts", Kind::Directory)?;
     scratch(devices, "shm")
 }
 

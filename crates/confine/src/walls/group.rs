@@ -2,6 +2,7 @@
 
 use super::{About, Fault};
 use crate::group::{Door, Entrance};
+use crate::wall;
 use rustix::thread::UnshareFlags;
 
 /// Moves in, unless PID 1 was born there, and takes the group for the root of all control groups.
@@ -12,6 +13,7 @@ pub(crate) fn enter(entrance: Option<&Entrance>) -> Result<(), Fault> {
             rustix::io::write(list, b"0").about("control group")?;
         }
     }
+    let flags = wall!(CgroupNamespace: UnshareFlags::NEWCGROUP, else UnshareFlags::empty());
     // SAFETY: leaves memory and descriptors as they are; only what control groups are called changes.
-    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWCGROUP) }.about("control groups")
+    unsafe { rustix::thread::unshare_unsafe(flags) }.about("control groups")
 }

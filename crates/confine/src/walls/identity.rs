@@ -2,6 +2,7 @@
 
 use super::{About, Fault};
 use crate::plan::Identity;
+use crate::wall;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::process::{DumpableBehavior, Gid, Uid, set_dumpable_behavior};
 use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
@@ -10,11 +11,12 @@ use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
 pub(crate) fn take(identity: Identity) -> Result<(), Fault> {
     // A process that changed its user before it came here owns none of its own files in /proc until it says so.
     set_dumpable_behavior(DumpableBehavior::Dumpable).about("prctl")?;
+    let inside_uid = wall!(InsideUser: identity.inside_uid, else 0);
     write("/proc/self/setgroups", "deny")?;
-    write("/proc/self/uid_map", &format!("{} {} 1", identity.inside_uid, identity.host_uid))?;
+    write("/proc/self/uid_map", &format!("{inside_uid} {} 1", identity.host_uid))?;
     write("/proc/self/gid_map", &format!("{} {} 1", identity.inside_gid, identity.host_gid))?;
     let gid = Gid::from_raw(identity.inside_gid);
-    let uid = Uid::from_raw(identity.inside_uid);
+    let uid = Uid::from_raw(inside_uid);
     set_thread_res_gid(gid, gid, gid).about("setresgid")?;
     set_thread_res_uid(uid, uid, uid).about("setresuid")
 }

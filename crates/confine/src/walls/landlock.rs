@@ -2,6 +2,7 @@
 
 use super::Fault;
 use crate::kernel::landlock_abi;
+use crate::wall;
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
@@ -44,7 +45,7 @@ fn create(abi: ABI) -> Result<RulesetCreated, RulesetError> {
     let rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(abi))?;
-    match Scope::from_all(abi) {
+    match wall!(LandlockScopes: Scope::from_all(abi), else BitFlags::EMPTY) {
         scopes if scopes.is_empty() => rules.create(),
         scopes => rules.scope(scopes)?.create(),
     }

@@ -2,6 +2,7 @@
 
 use super::{About, Fault};
 use crate::plan::Limits;
+use crate::wall;
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use rustix::thread::{
@@ -14,12 +15,16 @@ pub(crate) fn limit(limits: Limits) -> Result<(), Fault> {
     let resources = [
         // No file is as small as one byte; and unlike 0, it also keeps the kernel from starting a program of the host's
         // that collects cores.
-        (Resource::Core, 1, "core size"),
-        (Resource::Nofile, limits.open_files, "open files"),
-        (Resource::Nproc, limits.processes, "processes"),
-        (Resource::Memlock, limits.locked_memory_bytes, "locked memory"),
-        (Resource::Rtprio, 0, "real-time priority"),
-        (Resource::Nice, 0, "niceness"),
+        (Resource::Core, wall!(LimitCore: 1, else u64::MAX), "core size"),
+        (Resource::Nofile, wall!(LimitOpenFiles: limits.open_files, else u64::MAX), "open files"),
+        (Resource::Nproc, wall!(LimitProcesses: limits.processes, else u64::MAX), "processes"),
+        (
+            Resource::Memlock,
+            wall!(LimitLockedMemory: limits.locked_memory_bytes, else u64::MAX),
+            "locked memory",
+        ),
+        (Resource::Rtprio, wall!(LimitRealTime: 0, else u64::MAX), "real-time priority"),
+        (Resource::Nice, wall!(LimitNiceness: 0, else u64::MAX), "niceness"),
     ];
     for (resource, most, name) in resources {
         // A host that allows less already keeps its own limit.
@@ -31,6 +36,23 @@ pub(crate) fn limit(limits: Limits) -> Result<(), Fault> {
 
 /// Drops every capability from every set, and closes the ways back.
 pub(crate) fn drop_all() -> Result<(), Fault> {
+    wall!(BoundingSet: empty_bounding_set()?, else ());
+    clear_ambient_capability_set().about("ambient set")?;
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    let drop = || set_capabilities(None, none).about("capabilities");
+    // Whoever may gain privileges must have some to confine itself.
+    wall!(Capabilities: wall!(NoNewPrivileges: drop()?, else ()), else ());
+    wall!(NoNewPrivileges: set_no_new_privs(true).about("no_new_privs")?, else ());
+    // From here on nothing inside can trace PID 1 or read its memory, descriptors or environment.
+    let dumpable = wall!(NotDumpable: DumpableBehavior::NotDumpable, else DumpableBehavior::Dumpable);
+    set_dumpable_behavior(dumpable).about("dumpable")
+}
+
+fn empty_bounding_set() -> Result<(), Fault> {
     for bit in 0..u64::BITS {
         // Also those that are newer than the library's list of names.
         match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << bit)) {
@@ -40,14 +62,5 @@ pub(crate) fn drop_all() -> Result<(), Fault> {
             Err(errno) => return Err(errno).about("bounding set"),
         }
     }
-    clear_ambient_capability_set().about("ambient set")?;
-    let none = CapabilitySets {
-        effective: CapabilitySet::empty(),
-        permitted: CapabilitySet::empty(),
-        inheritable: CapabilitySet::empty(),
-    };
-    set_capabilities(None, none).about("capabilities")?;
-    set_no_new_privs(true).about("no_new_privs")?;
-    // From here on nothing inside can trace PID 1 or read its memory, descriptors or environment.
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).about("dumpable")
+    Ok(())
 }

@@ -5,6 +5,7 @@ use super::sources::{Changes, Taken};
 use super::{About, Fault};
 use crate::kernel::{self, set_mount_attributes};
 use crate::plan::{Entry, Plan, Source};
+use crate::wall;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, mknodat, openat, openat2, symlinkat,
@@ -50,10 +51,11 @@ pub(crate) fn build(plan: &Plan, taken: Vec<Taken>) -> Result<OwnedFd, Fault> {
 
 /// Makes `root` the root. The old one then lies on top of it, for the worker to take off.
 pub(crate) fn enter(root: &OwnedFd) -> Result<(), Fault> {
-    rustix::process::pivot_root(".", ".").about("pivot_root")?;
+    wall!(Pivot: rustix::process::pivot_root(".", "."), else rustix::process::chroot("."))
+        .about("pivot_root")?;
     rustix::process::chdir("/").about("/")?;
-    let attributes = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
-    set_mount_attributes(root.as_fd(), attributes, false).about("new root")
+    let read_only = wall!(ReadOnlyRoot: MountAttrFlags::MOUNT_ATTR_RDONLY, else MountAttrFlags::empty());
+    set_mount_attributes(root.as_fd(), read_only | restrictive(), false).about("new root")
 }
 
 /// Moves this process to another mount namespace and leaves its root where it was. `/proc/self/mountinfo` tells of the
@@ -73,17 +75,30 @@ pub(crate) fn hide_mounts() -> Result<OwnedFd, Fault> {
 
 /// Puts `/proc` up: of this PID namespace, and read-only as a whole, so that no setting of the kernel can be written.
 pub(crate) fn put_up_proc(root: BorrowedFd<'_>) -> Result<(), Fault> {
+    let read_only = wall!(ReadOnlyProc: MountAttrFlags::MOUNT_ATTR_RDONLY, else MountAttrFlags::empty());
+    let attributes = restrictive() | read_only | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let mount = wall!(PidNamespace: processes(attributes)?, else copy_of_hosts("/proc")?);
+    attach(&mount, root, "proc", Kind::Directory)
+}
+
+fn processes(attributes: MountAttrFlags) -> Result<OwnedFd, Fault> {
     let context = fsopen(c"proc", FsOpenFlags::FSOPEN_CLOEXEC).about("proc")?;
     fsconfig_create(&context).about("proc")?;
-    let attributes = restrictive() | MountAttrFlags::MOUNT_ATTR_RDONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes).about("proc")?;
-    attach(&mount, root, "proc", Kind::Directory)
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes).about("proc")
+}
+
+/// A directory of the host's with everything in it, where a wall is to be missing.
+#[cfg(feature = "removable-walls")]
+pub(crate) fn copy_of_hosts(path: &str) -> Result<OwnedFd, Fault> {
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+    open_tree(CWD, path, flags).about(path)
 }
 
 fn memory(size_bytes: u64) -> Result<OwnedFd, Fault> {
     let context = fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).about("tmpfs")?;
     fsconfig_set_string(&context, c"source", c"belljar").about("tmpfs")?;
-    fsconfig_set_string(&context, c"size", size_bytes.to_string()).about("tmpfs")?;
+    wall!(ScratchSize: fsconfig_set_string(&context, c"size", size_bytes.to_string()).about("tmpfs")?, else ());
     fsconfig_set_string(&context, c"mode", c"755").about("tmpfs")?;
     fsconfig_create(&context).about("tmpfs")?;
     fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, restrictive()).about("tmpfs")
@@ -230,7 +245,8 @@ fn overlay(root: BorrowedFd<'_>, lower: &OwnedFd, changes: Option<&Changes>) -> 
             // An overlay without changes needs two layers; the second is a directory with nothing in it.
             let nothing = directory(root, NOTHING)?;
             fsconfig_set_string(&context, c"lowerdir", format!("{}:{}", path(lower), path(&nothing)))?;
-            attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+            attributes |=
+                wall!(ReadOnlyBinds: MountAttrFlags::MOUNT_ATTR_RDONLY, else MountAttrFlags::empty());
             Some(nothing)
         }
     };
@@ -256,8 +272,10 @@ fn overlay_on_mount(
     overlay
 }
 
-fn restrictive() -> MountAttrFlags {
-    MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV
+/// What every mount has that isn't made for devices.
+pub(crate) fn restrictive() -> MountAttrFlags {
+    wall!(NoSetId: MountAttrFlags::MOUNT_ATTR_NOSUID, else MountAttrFlags::empty())
+        | wall!(NoDevices: MountAttrFlags::MOUNT_ATTR_NODEV, else MountAttrFlags::empty())
 }
 
 /// The first that satisfies, or else the last.

@@ -1,12 +1,14 @@
 //! What is taken from the host: found again in the new mount namespace, compared, and cut loose from its place.
 
+use super::root::restrictive;
 use super::{About, Fault};
 use crate::kernel::set_mount_attributes;
 use crate::plan::{Access, Entry, HostPath, Source};
+use crate::wall;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
-use rustix::mount::{OpenTreeFlags, open_tree};
+use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 
 /// The descriptors that one entry of the root needs.
 pub(crate) enum Taken {
@@ -33,8 +35,7 @@ fn take_one(entry: &Entry) -> Result<Taken, Fault> {
     match entry {
         Entry::Bind { source: Source::Path(path), access, .. } => {
             let mount = cut_loose(path)?;
-            let read_only = if *access == Access::ReadOnly { libc::MOUNT_ATTR_RDONLY } else { 0 };
-            let attributes = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | read_only;
+            let attributes = attributes_of_lent(*access);
             set_mount_attributes(mount.as_fd(), attributes, true).about(&name(path))?;
             Ok(Taken::Mount(mount))
         }
@@ -46,6 +47,13 @@ fn take_one(entry: &Entry) -> Result<Taken, Fault> {
         }
         Entry::Symlink { .. } | Entry::File { .. } | Entry::Scratch { .. } => Ok(Taken::Nothing),
     }
+}
+
+/// What every mount of something that is lent has.
+pub(crate) fn attributes_of_lent(access: Access) -> MountAttrFlags {
+    let nothing = MountAttrFlags::empty();
+    let read_only = wall!(ReadOnlyBinds: MountAttrFlags::MOUNT_ATTR_RDONLY, else nothing);
+    restrictive() | if access == Access::ReadOnly { read_only } else { nothing }
 }
 
 fn layer(source: &Source) -> Result<OwnedFd, Fault> {
@@ -76,7 +84,7 @@ fn open(path: &HostPath) -> Result<OwnedFd, Fault> {
 
 /// Somebody may have put something else there since the host looked.
 fn same_inode(found: &OwnedFd, meant: &HostPath) -> Result<(), Fault> {
-    match meant.is(found).about(&name(meant))? {
+    match wall!(SameInode: meant.is(found).about(&name(meant))?, else true) {
         true => Ok(()),
         false => Err(Errno::STALE).about(&name(meant)),
     }
@@ -84,4 +92,23 @@ fn same_inode(found: &OwnedFd, meant: &HostPath) -> Result<(), Fault> {
 
 fn name(path: &HostPath) -> String {
     path.as_path().display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn what_was_swapped_since_the_host_looked_is_not_taken() {
+        let folder = std::env::temp_dir().join(format!("belljar-swapped-{}", std::process::id()));
+        let meant = folder.join("meant");
+        fs::create_dir_all(&meant).unwrap();
+        let looked_at = HostPath::resolve(&meant).unwrap();
+        assert!(open(&looked_at).is_ok());
+        fs::rename(&meant, folder.join("aside")).unwrap();
+        fs::create_dir(&meant).unwrap();
+        assert_eq!(open(&looked_at).map_err(|fault| fault.errno).unwrap_err(), Errno::STALE);
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -5,6 +5,7 @@
 
 use super::{About, Fault};
 use crate::kernel::{self, Beside};
+use crate::wall;
 use rustix::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -68,9 +69,10 @@ impl Worker {
         self.shared.verdict()?;
         // SAFETY: the worker opened it in the table that it shares with this process, and closes it nowhere.
         let namespace = unsafe { OwnedFd::from_raw_fd(self.shared.network.load(Ordering::Acquire)) };
-        move_into_link_name_space(std::os::fd::AsFd::as_fd(&namespace), Some(LinkNameSpaceType::Network))
-            .about("network namespace")?;
-        rustix::system::sethostname(hostname.as_bytes()).about("host name")
+        let network = Some(LinkNameSpaceType::Network);
+        let namespace = std::os::fd::AsFd::as_fd(&namespace);
+        wall!(NetworkNamespace: move_into_link_name_space(namespace, network).about("network namespace")?, else ());
+        wall!(HostName: set_host_name(hostname), else Ok(())).about("host name")
     }
 
     /// Has it take the old root off, which lies on the new one.
@@ -138,16 +140,29 @@ extern "C" fn work(shared: &Shared) {
         let _ = futex::wait(&shared.phase, futex::Flags::PRIVATE, MADE, None);
     }
     if shared.phase.load(Ordering::Acquire) == PIVOTED
-        && let Err(errno) = unmount(c"/", UnmountFlags::DETACH)
+        && let Err(errno) = take_off_old_root()
     {
         shared.fail(3, errno);
     }
 }
 
+fn take_off_old_root() -> Result<(), Errno> {
+    let take_off = || unmount(c"/", UnmountFlags::DETACH);
+    // Where the root was not pivoted, nothing is on top of it.
+    wall!(Pivot: wall!(OldRoot: take_off(), else Ok(())), else Ok(()))
+}
+
+/// That of a namespace of one's own.
+fn set_host_name(name: &str) -> Result<(), Errno> {
+    let set = || rustix::system::sethostname(name.as_bytes());
+    wall!(UtsNamespace: set(), else Ok(()))
+}
+
 fn make_network() -> Result<RawFd, (u32, Errno)> {
     // SAFETY: leaves this process's shared descriptors as they are; only the network changes.
-    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }.map_err(|errno| (0, errno))?;
-    kernel::bring_loopback_up().map_err(|errno| (1, errno))?;
+    let unshare = || unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) };
+    wall!(NetworkNamespace: unshare(), else Ok(())).map_err(|errno| (0, errno))?;
+    wall!(NetworkNamespace: kernel::bring_loopback_up().map_err(|errno| (1, errno))?, else ());
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let namespace = openat(CWD, c"/proc/self/ns/net", flags, Mode::empty()).map_err(|errno| (2, errno))?;
     Ok(namespace.into_raw_fd())

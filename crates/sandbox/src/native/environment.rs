@@ -1,5 +1,6 @@
 //! The environment inside: made from nothing, so that nothing of the host's comes along by accident.
 
+use belljar_confine::wall;
 use std::collections::BTreeMap;
 
 /// The home directory, relative to the sandbox's root.
@@ -22,5 +23,6 @@ pub(super) fn made_from_nothing(
 ) -> BTreeMap<String, String> {
     let terminal = has_terminal.then_some(("TERM", "xterm-256color"));
     let base = BASE.into_iter().chain(terminal).map(|(name, value)| (name.to_owned(), value.to_owned()));
-    base.chain(asked.clone()).collect()
+    let hosts = wall!(Environment: BTreeMap::new(), else std::env::vars().collect());
+    hosts.into_iter().chain(base).chain(asked.clone()).collect()
 }

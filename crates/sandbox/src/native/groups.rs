@@ -3,6 +3,7 @@
 use crate::limits::Limits;
 use crate::state::State;
 use belljar_confine::group::{Entrance, Group, GroupError, GroupLimits, Hierarchies, sweep};
+use belljar_confine::wall;
 use belljar_contract::id::RunId;
 
 /// Where this deployment's groups are made, or why they can't be.
@@ -46,11 +47,11 @@ impl Groups {
     /// Makes what keeps a sandbox within `limits`.
     pub(super) fn hold(&self, id: &RunId, limits: &Limits) -> Result<Held, GroupError> {
         let wanted = GroupLimits {
-            memory_bytes: limits.memory_bytes,
+            memory_bytes: wall!(MemoryLimit: limits.memory_bytes, else None),
             processes: Some(limits.processes.saturating_add(OWN_PROCESSES)),
-            millicpus: limits.millicpus,
+            millicpus: wall!(CpuLimit: limits.millicpus, else None),
         };
-        let needs_group = limits.memory_bytes.is_some() || limits.millicpus.is_some();
+        let needs_group = wanted.memory_bytes.is_some() || wanted.millicpus.is_some();
         match &self.hierarchies {
             Ok(found) if needs_group => {
                 let group = found.make(&format!("{}{id}", self.prefix), &wanted)?;
@@ -60,7 +61,7 @@ impl Groups {
                 Ok(Held { group: None, version: Err("not asked for".to_owned()), watched_memory_bytes: None })
             }
             Err(why) => {
-                Ok(Held { group: None, version: Err(why.clone()), watched_memory_bytes: limits.memory_bytes })
+                Ok(Held { group: None, version: Err(why.clone()), watched_memory_bytes: wanted.memory_bytes })
             }
         }
     }

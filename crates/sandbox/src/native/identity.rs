@@ -4,6 +4,7 @@
 //! for nothing else, owns nothing, and is another one for each sandbox: should one ever get out, it is nobody.
 
 use belljar_confine::plan::Identity;
+use belljar_confine::wall;
 use rustix::process::{getegid, geteuid};
 
 /// Who it is, and whether files are to be shown as that user's.
@@ -47,7 +48,7 @@ impl HostUser {
     /// Decides for one sandbox of this process.
     pub fn choose() -> Self {
         let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
-        if uid == 0 && has_all_ids() {
+        if wall!(HostUser: uid == 0 && has_all_ids(), else false) {
             let reserved = reserved();
             return Self { identity: identity(reserved, reserved), maps_files: true };
         }

@@ -5,6 +5,7 @@ use crate::directory::{Directory, DirectoryError};
 use crate::spec::{SandboxSpec, Workspace};
 use crate::workspace::growth::Growth;
 use belljar_confine::sealed::Handle;
+use belljar_confine::wall;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -56,7 +57,7 @@ pub(super) fn growth(spec: &SandboxSpec) -> Result<Option<Growth>, DirectoryErro
     };
     let trees: Vec<_> =
         workspace.into_iter().chain(&spec.job).map(Directory::open_meant_place).collect::<Result<_, _>>()?;
-    match spec.limits.disk_bytes {
+    match wall!(DiskLimit: spec.limits.disk_bytes, else None) {
         Some(most) if !trees.is_empty() => Growth::watch(trees, most).map(Some),
         _ => Ok(None),
     }

@@ -1,10 +1,12 @@
 //! What the probe is and has, as it sees it: each thread, the descriptors, limits, namespaces, and process 1.
 
 use super::kernel::call_named;
+use super::places;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
@@ -64,6 +66,14 @@ pub(super) fn print() -> Result<(), String> {
         "oom_score_adj": text("/proc/self/oom_score_adj"),
         "keys": text("/proc/keys"),
         "groups": text("/proc/self/cgroup"),
+        "mounts": places::mounts(),
+        "domains_left": places::domains_left(),
+        "host_name": text("/proc/sys/kernel/hostname"),
+        "has_session": number(libc::SYS_getsid, [0; 6]) > 0,
+        "mounts_are_listed": !text("/proc/self/mountinfo").is_empty(),
+        "mounts_follow_others": follows_others(&text("/proc/self/mountinfo")),
+        "root_is_on_top": same_place("/", "/.."),
+        "terminals": fs::metadata("/dev/pts").map_or(0, |metadata| metadata.dev()),
     });
     println!("{told}");
     Ok(())
@@ -115,6 +125,17 @@ fn links(directory: &str) -> BTreeMap<String, String> {
             )
         })
         .collect()
+}
+
+/// Whether two paths lead to one directory.
+fn same_place(one: &str, other: &str) -> bool {
+    let place = |path: &str| fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino())).ok();
+    place(one).is_some() && place(one) == place(other)
+}
+
+/// Whether what is mounted elsewhere turns up in some mount, or the other way round.
+fn follows_others(mounts: &str) -> bool {
+    mounts.split_whitespace().any(|word| word.starts_with("master:") || word.starts_with("shared:"))
 }
 
 fn names(directory: &str) -> Vec<String> {

@@ -29,6 +29,9 @@ fn build(program: &Path) {
     let mut command = Command::new(cargo);
     command.args(["build", "--quiet", "--package", "belljar-cli", "--bin", "belljar"]);
     command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    if cfg!(feature = "removable-walls") {
+        command.args(["--features", "removable-walls"]);
+    }
     if program.parent().is_some_and(|folder| folder.ends_with("release")) {
         command.arg("--release");
     }

@@ -5,6 +5,10 @@ use crate::way::{PROBE, Way};
 use belljar_promises::attempt::{Answer, Attempt};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// One that is not gone so long after its input has ended is ended.
+const GONE_WITHIN: Duration = Duration::from_secs(2);
 
 /// A probe that has made its attempts and keeps what they opened.
 pub(crate) struct Holding(Child);
@@ -45,6 +49,12 @@ impl Holding {
 impl Drop for Holding {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
+        // If somebody inside holds the other end of its input, it waits for ever.
+        let deadline = Instant::now() + GONE_WITHIN;
+        while self.0.try_wait().is_ok_and(|ended| ended.is_none()) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }

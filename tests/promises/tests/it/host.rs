@@ -1,5 +1,6 @@
 //! What is seen on the host: processes, mounts, files, messages.
 
+use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs;
 
@@ -49,6 +50,13 @@ fn processes_among(pids: impl IntoIterator<Item = Pid>, mark: &str) -> impl Iter
         fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero()))
             .is_ok_and(|line| String::from_utf8_lossy(&line).contains(mark))
     })
+}
+
+/// The process that a process has started, if it is one, held so that its number can't come to mean another.
+pub(crate) fn child_of(parent: u32) -> Option<OwnedFd> {
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
+    let child = Pid::from_raw(children.split_whitespace().next()?.parse().ok()?)?;
+    pidfd_open(child, PidfdFlags::empty()).ok()
 }
 
 /// Whether there is any, also if each is gone soon and another one comes.

@@ -22,8 +22,11 @@ mod network;
 mod policy;
 mod posture;
 mod privileges;
+#[cfg(feature = "removable-walls")]
+mod removal;
 mod resources;
 mod scene;
+mod swapped;
 mod tally;
 mod twins;
 mod way;

@@ -1,17 +1,18 @@
 //! The posture of every process and thread, exactly: what is there beyond what is written here is a defect.
 
+mod init;
+mod places;
+
 use crate::belljar::belljar;
-use crate::holding::Holding;
 use crate::scene::Scene;
 use crate::tally::{Tally, Verdict};
 use crate::way::{PROBE, Way};
-use belljar_promises::attempt::Attempt;
 use belljar_testkit::world::World;
 use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::time::{Duration, Instant};
+use std::os::unix::fs::MetadataExt;
 
 #[test]
 fn every_thread_has_exactly_the_posture_that_is_written_down() {
@@ -54,6 +55,9 @@ fn outside_the_posture_is_another_one() {
             "descriptors",
             "devices",
             "namespace net",
+            "domains_left",
+            "mount at /tmp",
+            "terminals are the host's",
             "limit Max processes",
         ] {
             assert!(
@@ -62,63 +66,6 @@ fn outside_the_posture_is_another_one() {
             );
         }
     });
-}
-
-/// PID 1, as the host sees it: nothing of the host's is open in it.
-#[test]
-fn pid_1_holds_nothing_of_the_host() {
-    if !rustix::process::geteuid().is_root() {
-        belljar_testkit::skip::skip(
-            "pid_1_holds_nothing_of_the_host",
-            "only root may look at its descriptors",
-        );
-        return;
-    }
-    World::as_everyone(belljar(), |world| {
-        let scene = Scene::lay(world);
-        for way in Way::EXEC {
-            let nothing = Attempt { case: "nothing".to_owned(), steps: Vec::new() };
-            let held = Holding::inside(&scene, *way, &nothing);
-            let init = child_of(held.pid()).expect("PID 1 is belljar's child");
-            let status = fs::read_to_string(format!("/proc/{init}/status")).unwrap();
-            let value = |key: &str| field(&status, key);
-            assert_eq!(value("NSpid").split_whitespace().last(), Some("1"), "{status}");
-            for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
-                assert_eq!(value(set), "0".repeat(16), "{set}");
-            }
-            assert_eq!((value("NoNewPrivs").as_str(), value("Seccomp").as_str()), ("1", "2"));
-            // What it needed to build the sandbox it closes as the program begins.
-            let deadline = Instant::now() + Duration::from_secs(10);
-            while !held_by(init).is_empty() && Instant::now() < deadline {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            assert_eq!(held_by(init), [""; 0], "{way:?}");
-            let environment = fs::read(format!("/proc/{init}/environ")).unwrap_or_default();
-            assert!(environment.iter().all(|byte| *byte == 0), "{way:?}: {environment:?}");
-        }
-    });
-}
-
-/// What of the host a process has open: anything but sockets, pipes and what has no name.
-fn held_by(pid: u32) -> Vec<String> {
-    let open = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().filter_map(Result::ok);
-    let targets =
-        open.filter_map(|entry| fs::read_link(entry.path()).ok()).map(|target| target.display().to_string());
-    let is_own = |target: &String| {
-        ["socket:[", "anon_inode:", "mnt:[", "pipe:["].iter().any(|own| target.starts_with(own))
-    };
-    targets.filter(|target| !is_own(target)).collect()
-}
-
-/// The process that a process has started, if it is one: through the shell that has become it, belljar's PID 1.
-fn child_of(parent: u32) -> Option<u32> {
-    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
-    children.split_whitespace().next()?.parse().ok()
-}
-
-fn field(status: &str, key: &str) -> String {
-    let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
-    line.unwrap_or_default().trim().to_owned()
 }
 
 type Compared = Vec<(String, Value, Value)>;
@@ -150,6 +97,9 @@ fn compare(told: &Value, way: Way) -> Compared {
     for (name, expected) in limits() {
         compared.push((format!("limit {name}"), told["limits"][&name].clone(), json!(expected)));
     }
+    compared.extend(places::compare(&told["mounts"], way));
+    let is_hosts = fs::metadata("/dev/pts").is_ok_and(|own| told["terminals"] == json!(own.dev()));
+    compared.push(("terminals are the host's".to_owned(), json!(is_hosts), json!(false)));
     compared.push(("environment".to_owned(), told["environment"].clone(), environment(way)));
     compared.push((
         "descriptors".to_owned(),
@@ -249,7 +199,25 @@ fn fields_of_process(way: Way) -> Vec<(&'static str, Value)> {
         ("directory", json!("/workspace")),
         ("devices", json!(DEVICES)),
         ("keys", json!("")),
+        ("host_name", json!("belljar")),
+        ("has_session", json!(true)),
+        // A root that was left lies on top of one's own for a while, and above the root is what lies on top.
+        ("root_is_on_top", json!(true)),
+        // Where something is bound whose path is nobody's business inside, there is no list.
+        ("mounts_are_listed", json!(!matches!(way, Way::Direct | Way::Job))),
+        ("mounts_follow_others", json!(false)),
+        ("domains_left", json!(domains_left(way))),
     ]
+}
+
+/// Domains of Landlock that may still be entered, of the sixteen that there may be in each other.
+fn domains_left(way: Way) -> i64 {
+    match (belljar_confine::landlock_abi(), way) {
+        (0, _) => 0,
+        // A step is in one of its runner's, too.
+        (_, Way::Job) => 14,
+        _ => 15,
+    }
 }
 
 /// Whether each namespace is the host's.

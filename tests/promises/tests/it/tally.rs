@@ -55,7 +55,13 @@ struct Row {
 const SLOW_MS: f64 = 100.0;
 
 /// The variable that names the file where counts are noted; `scripts/test` sums them up.
-const FINDINGS: &str = "BELLJAR_FINDINGS";
+pub(crate) const FINDINGS: &str = "BELLJAR_FINDINGS";
+
+/// The variable that names the file where it is noted what is wrong, case by case, and how many held.
+pub(crate) const CASES: &str = "BELLJAR_CASES";
+
+/// What the line with the number of those that held begins with.
+pub(crate) const HELD: &str = "held";
 
 /// Says something beside the counts.
 pub(crate) fn tell(what: &str) {
@@ -125,6 +131,7 @@ impl Tally {
         for (row, counts) in &counted.rows {
             note(row, counts);
         }
+        counted.note_cases();
         assert!(mended.is_empty(), "no longer holes, so to be removed from the list: {mended:?}");
         assert!(counted.wrong.is_empty(), "{} cases are not as they should be", counted.wrong.len());
     }
@@ -133,6 +140,18 @@ impl Tally {
 // === impl Counted ===
 
 impl Counted {
+    /// Adds what is wrong to what others found, and whether anything held.
+    fn note_cases(&self) {
+        let Some(file) = std::env::var_os(CASES) else { return };
+        let held: usize = self.rows.values().map(|row| row.held).sum();
+        let wrong = self
+            .wrong
+            .iter()
+            .flat_map(|(case, what)| what.keys().map(move |what| format!("{case}\t{what}\n")));
+        let lines: String = std::iter::once(format!("{HELD}\t{held}\n")).chain(wrong).collect();
+        OpenOptions::new().create(true).append(true).open(file).unwrap().write_all(lines.as_bytes()).unwrap();
+    }
+
     fn note_wrong(&mut self, case: &str, what: String, place: String) {
         self.wrong.entry(case.to_owned()).or_default().entry(what).or_default().push(place);
     }

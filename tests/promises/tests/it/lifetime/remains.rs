@@ -9,6 +9,7 @@ use belljar_promises::attempt::{Act, Attempt, Leave, Step};
 use belljar_testkit::job::job;
 use belljar_testkit::wait;
 use belljar_testkit::world::World;
+use rustix::process::{Signal, pidfd_send_signal};
 use serde_json::json;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -63,6 +64,32 @@ fn whoever_tries_to_stay_is_gone_with_the_sandbox() {
     tally.close();
 }
 
+/// Nobody in the sandbox can see that the host is gone when PID 1 doesn't: then it is the kernel that must.
+#[test]
+fn nobody_is_left_of_a_sandbox_whose_first_process_stands_still() {
+    let tally = Tally::new("standing still");
+    World::as_everyone(belljar(), |world| {
+        let scene = Scene::lay(world);
+        let stays = control(&scene).len() == WAYS_TO_STAY.len();
+        for stands_still in [false, true] {
+            let mark = format!("mark{}", random(8));
+            let mut belljar = with_everyone(&mut Way::Empty.command(&scene, &[PROBE, "leave", &mark]), &mark);
+            let init = host::child_of(belljar.id()).unwrap();
+            if stands_still {
+                pidfd_send_signal(&init, Signal::STOP).unwrap();
+            }
+            belljar.kill().unwrap();
+            belljar.wait().unwrap();
+            let what = if stands_still { "PID 1 stands still" } else { "PID 1 goes on" };
+            let verdict = judge(&mark, stays);
+            let _ = pidfd_send_signal(&init, Signal::KILL);
+            let place = format!("{:?}", world.user());
+            tally.count("LF1", &format!("LF1 belljar killed while {what}"), &place, verdict);
+        }
+    });
+    tally.close();
+}
+
 /// One attempt for each way to stay, and the marks of who would.
 fn attempts() -> (Vec<Attempt>, Vec<String>) {
     let marks: Vec<String> = WAYS_TO_STAY.iter().map(|_| format!("mark{}", random(8))).collect();
@@ -80,7 +107,7 @@ fn control(scene: &Scene<'_>) -> Vec<Leave> {
     let probe = scene.path("lent/belljar-probe");
     let mut command = scene.leaking(probe.as_ref(), &["run", file.to_str().unwrap()]);
     assert!(command.stdout(Stdio::null()).status().unwrap().success());
-    let there = |mark: &String| !host::processes(mark).is_empty();
+    let there = |mark: &String| host::is_anybody_there(mark);
     let stays =
         WAYS_TO_STAY.iter().zip(&marks).filter(|(_, mark)| there(mark)).map(|(way, _)| *way).collect();
     for mark in &marks {

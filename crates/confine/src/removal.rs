@@ -1,0 +1,130 @@
+//! Walls that a build for tests can leave out, one at a time, so that it shows which test misses it.
+//!
+//! An ordinary build has none of this: there [`wall!`](crate::wall) is what puts the wall up, and nothing else. With
+//! the feature `removable-walls`, which no crate that ships turns on (`xtask/src/tidy/features.rs`), the variable
+//! [`VARIABLE`] names the walls that are missing.
+
+/// Puts a wall up; `else` is what a build for tests does where that wall is to be missing.
+#[cfg(not(feature = "removable-walls"))]
+#[macro_export]
+macro_rules! wall {
+    ($wall:ident: $put_up:expr, else $instead:expr) => {
+        $put_up
+    };
+}
+
+/// Puts a wall up, unless it is to be missing.
+#[cfg(feature = "removable-walls")]
+#[macro_export]
+macro_rules! wall {
+    ($wall:ident: $put_up:expr, else $instead:expr) => {
+        if $crate::removal::is_removed($crate::removal::Wall::$wall) { $instead } else { $put_up }
+    };
+}
+
+#[cfg(feature = "removable-walls")]
+pub use removable::{VARIABLE, Wall, is_removed};
+
+#[cfg(feature = "removable-walls")]
+mod removable {
+    use std::sync::OnceLock;
+
+    /// The variable with the names of the missing walls, separated by commas.
+    pub const VARIABLE: &str = "BELLJAR_REMOVED_WALLS";
+
+    static REMOVED: OnceLock<Vec<Wall>> = OnceLock::new();
+
+    /// The walls, each by its name and by what is there without it.
+    macro_rules! walls {
+        ($($wall:ident $name:literal $without:literal,)*) => {
+            /// A wall that can be missing.
+            #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+            pub enum Wall {
+                $(#[doc = $without] $wall,)*
+            }
+
+            impl Wall {
+                /// All of them.
+                pub const ALL: &[Self] = &[$(Self::$wall,)*];
+
+                /// Its name.
+                pub const fn as_str(self) -> &'static str {
+                    match self { $(Self::$wall => $name,)* }
+                }
+
+                /// What is there without it.
+                pub const fn without(self) -> &'static str {
+                    match self { $(Self::$wall => $without,)* }
+                }
+            }
+        };
+    }
+
+    walls! {
+        PidNamespace "pid_namespace" "the host's processes, and the host's /proc",
+        IpcNamespace "ipc_namespace" "the host's queues and shared memory",
+        UtsNamespace "uts_namespace" "the host's name",
+        CgroupNamespace "cgroup_namespace" "the host's names of control groups",
+        NetworkNamespace "network_namespace" "the host's network",
+        HostName "host_name" "a name for the sandbox that is a copy of the host's",
+        HostUser "host_user" "root's own user, where root launches",
+        Groups "groups" "the further groups of root, where root launches",
+        InsideUser "inside_user" "user 0 of the user namespace",
+        WipedMemory "wiped_memory" "the host's arguments and environment in PID 1",
+        DeathSignal "death_signal" "a PID 1 that isn't killed with its host",
+        Propagation "propagation" "mounts that follow those of the host",
+        SameInode "same_inode" "whatever is at a path by now",
+        ReadOnlyBinds "read_only_binds" "the host's programs, and what is lent, as mounts that may be written",
+        NoSetId "no_set_id" "mounts whose programs may lend rights",
+        NoDevices "no_devices" "mounts whose devices work",
+        ReadOnlyRoot "read_only_root" "a root that may be written",
+        ReadOnlyProc "read_only_proc" "a /proc that may be written",
+        ScratchSize "scratch_size" "as much memory for files as the host has",
+        Pivot "pivot" "the host's mounts, out of sight behind a changed root",
+        OldRoot "old_root" "the host's root, on top of one's own",
+        HiddenMounts "hidden_mounts" "the list of mounts, and where on the host they are from",
+        FixedDevices "fixed_devices" "every device of the host",
+        OwnTerminals "own_terminals" "the host's terminals",
+        LimitCore "limit_core" "core files",
+        LimitOpenFiles "limit_open_files" "as many open files as the host allows",
+        LimitProcesses "limit_processes" "as many processes as the host allows",
+        LimitLockedMemory "limit_locked_memory" "as much locked memory as the host allows",
+        LimitRealTime "limit_real_time" "real-time priorities, if the host allows them",
+        LimitNiceness "limit_niceness" "priority over others, if the host allows that",
+        MemoryLimit "memory_limit" "as much memory as the host has",
+        CpuLimit "cpu_limit" "as much processor time as there is",
+        DiskLimit "disk_limit" "as much disk space as there is",
+        Landlock "landlock" "no second lock on files",
+        LandlockScopes "landlock_scopes" "no second lock on abstract sockets and signals",
+        BoundingSet "bounding_set" "capabilities that a program could bring",
+        Capabilities "capabilities" "capabilities in PID 1",
+        NoNewPrivileges "no_new_privs" "programs that lend rights",
+        NotDumpable "not_dumpable" "a PID 1 that may be looked into",
+        SystemCalls "system_calls" "every system call",
+        OpenAt2 "openat2" "the runner's calls for everybody",
+        I386Entry "i386_entry" "system calls by the numbers of 32-bit programs",
+        X32Entry "x32_entry" "system calls by the numbers of programs with 32-bit pointers",
+        Guard "guard" "connecting without PID 1, and local datagrams",
+        OwnSockets "own_sockets" "a PID 1 that connects to any local socket",
+        OwnSession "own_session" "the session of whoever launched",
+        ClosedDescriptors "closed_descriptors" "what whoever launched has open, in the program",
+        ClosedInInit "closed_in_init" "what whoever launched has open, in PID 1",
+        Umask "umask" "files that everybody may write",
+        Views "views" "what is lent as it is, with what listens in it",
+        Environment "environment" "the environment of whoever launched",
+    }
+
+    /// Whether a wall is to be missing. A name that is none ends the process: a wall that stands for want of its right
+    /// name would prove nothing.
+    pub fn is_removed(wall: Wall) -> bool {
+        // Asked for the first time before anything is cloned: then nothing is read or allocated where that may not be.
+        REMOVED.get_or_init(named).contains(&wall)
+    }
+
+    fn named() -> Vec<Wall> {
+        let names = std::env::var(VARIABLE).unwrap_or_default();
+        let by_name = |name: &str| Wall::ALL.iter().copied().find(|wall| wall.as_str() == name);
+        let names = names.split(',').filter(|name| !name.is_empty());
+        names.map(|name| by_name(name).unwrap_or_else(|| std::process::abort())).collect()
+    }
+}

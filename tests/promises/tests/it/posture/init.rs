@@ -1,0 +1,119 @@
+//! PID 1, as the host sees it: nobody of the host's, and nothing of the host's is open in it.
+
+use crate::belljar::belljar;
+use crate::holding::Holding;
+use crate::scene::Scene;
+use crate::tally::{Tally, Verdict};
+use crate::way::Way;
+use belljar_promises::attempt::Attempt;
+use belljar_testkit::skip::skip;
+use belljar_testkit::world::{User, World};
+use rustix::process::geteuid;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+#[test]
+fn pid_1_holds_nothing_of_the_host() {
+    if !geteuid().is_root() {
+        return skip("pid_1_holds_nothing_of_the_host", "only root may look at its descriptors");
+    }
+    let tally = Tally::new("PID 1");
+    World::as_everyone(belljar(), |world| {
+        let scene = Scene::lay(world);
+        for way in Way::EXEC {
+            let nothing = Attempt { case: "nothing".to_owned(), steps: Vec::new() };
+            let held = Holding::inside(&scene, *way, &nothing);
+            let init = child_of(held.pid()).expect("PID 1 is belljar's child");
+            for (what, found, expected) in compare(&scene, init) {
+                let verdict = match found == expected {
+                    true => Verdict::Held,
+                    false => Verdict::Escaped(format!("{found}, not {expected}")),
+                };
+                let place = format!("{way:?} {:?}", world.user());
+                tally.count("init", &format!("init {what}"), &place, verdict);
+            }
+        }
+    });
+    tally.close();
+}
+
+fn compare(scene: &Scene<'_>, init: u32) -> Vec<(&'static str, Value, Value)> {
+    let status = fs::read_to_string(format!("/proc/{init}/status")).unwrap();
+    let value = |key: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+        line.unwrap_or_default().trim().to_owned()
+    };
+    // What it needed to build the sandbox it closes as the program begins.
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while !held_by(init).is_empty() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let is_root = value("Uid").split_whitespace().any(|uid| uid == "0");
+    let environment = fs::read(format!("/proc/{init}/environ")).unwrap_or_default();
+    let nothing = json!("0".repeat(16));
+    let mut compared = vec![
+        ("number", json!(value("NSpid").split_whitespace().last()), json!("1")),
+        ("NoNewPrivs", json!(value("NoNewPrivs")), json!("1")),
+        ("Seccomp", json!(value("Seccomp")), json!("2")),
+        ("is root on the host", json!(is_root), json!(false)),
+        ("holds", json!(held_by(init)), json!([])),
+        ("environment", json!(environment.iter().all(|byte| *byte == 0)), json!(true)),
+        ("arguments", json!(arguments(init)), json!("belljar-init")),
+        ("reaches files of the host", json!(reaches(init, scene)), json!(false)),
+        ("has started a program with a session", json!(leads_a_session(child_of(init))), json!(true)),
+    ];
+    for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
+        compared.push((set, json!(value(set)), nothing.clone()));
+    }
+    // The control: whoever starts the sandbox holds something, is root or not, and reaches the file.
+    if scene.world.user() == User::Own {
+        assert!(reaches(std::process::id(), scene), "the control reaches nothing");
+        assert_ne!(arguments(std::process::id()), "belljar-init");
+    }
+    compared
+}
+
+fn arguments(pid: u32) -> String {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&line).trim_end_matches('\0').to_owned()
+}
+
+/// Whether a process leads a session. The field stands behind the name, which may hold anything.
+fn leads_a_session(pid: Option<u32>) -> bool {
+    let stat = pid.and_then(|pid| fs::read_to_string(format!("/proc/{pid}/stat")).ok()).unwrap_or_default();
+    let session = stat.rsplit(')').next().unwrap_or_default().split_whitespace().nth(3);
+    session.is_some_and(|session| session.parse() == Ok(pid.unwrap_or_default()))
+}
+
+/// Whether a secret is there for somebody at the very root of a process's mount namespace, where no change of root is in
+/// the way.
+fn reaches(pid: u32, scene: &Scene<'_>) -> bool {
+    let is_there = |secret: &PathBuf| {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--mount=/proc/{pid}/ns/mnt")).args(["--", "/usr/bin/test", "-e"]).arg(secret);
+        let status = command.stdin(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+        // Anything but a clear answer counts as one that must not be.
+        status.code() != Some(1)
+    };
+    scene.secrets.iter().any(is_there)
+}
+
+/// What of the host a process has open: anything but sockets, pipes and what has no name.
+fn held_by(pid: u32) -> Vec<String> {
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().filter_map(Result::ok);
+    let targets =
+        open.filter_map(|entry| fs::read_link(entry.path()).ok()).map(|target| target.display().to_string());
+    let is_own = |target: &String| {
+        ["socket:[", "anon_inode:", "mnt:[", "pipe:["].iter().any(|own| target.starts_with(own))
+    };
+    targets.filter(|target| !is_own(target)).collect()
+}
+
+/// The process that a process has started, if it is one: through the shell that has become it, belljar's PID 1.
+fn child_of(parent: u32) -> Option<u32> {
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
+    children.split_whitespace().next()?.parse().ok()
+}

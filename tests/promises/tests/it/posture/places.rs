@@ -1,0 +1,57 @@
+//! What is mounted where, and how.
+
+use super::Compared;
+use crate::way::Way;
+use serde_json::{Value, json};
+
+/// What memory may hold of a sandbox's files.
+const SCRATCH_BYTES: u64 = 1 << 30;
+
+/// Where something of the host's is bound, of whatever kind that is.
+const OF_HOST: &str = "the host's";
+
+/// What was found at each place beside what must be.
+pub(super) fn compare(told: &Value, way: Way) -> Compared {
+    let places = expected(way).into_iter().map(|(place, expected)| {
+        let mut found = told[place].clone();
+        if expected["kind"] == OF_HOST && !found.is_null() {
+            found = of_host(&found);
+        }
+        (format!("mount at {place}"), found, expected)
+    });
+    places.collect()
+}
+
+/// What a sandbox decides about a mount of the host's: not its kind, and not whether programs run from it.
+fn of_host(found: &Value) -> Value {
+    let mut attributes = found["attributes"].as_array().unwrap().clone();
+    attributes.retain(|attribute| attribute != "noexec");
+    json!({ "kind": OF_HOST, "attributes": attributes, "bytes": null })
+}
+
+fn expected(way: Way) -> Vec<(&'static str, Value)> {
+    let mount = |kind: &str, attributes: &[&str], bytes: Option<u64>| json!({ "kind": kind, "attributes": attributes, "bytes": bytes });
+    let (closed, open) = (["read-only", "nosuid", "nodev"], ["nosuid", "nodev"]);
+    let root = mount("tmpfs", &closed, Some(SCRATCH_BYTES));
+    let scratch = mount("tmpfs", &open, Some(SCRATCH_BYTES));
+    let workspace = match way {
+        Way::Empty => scratch.clone(),
+        Way::Direct => mount(OF_HOST, &open, None),
+        Way::Copy | Way::Job | Way::Session => mount("overlay", &open, None),
+    };
+    let job = if way == Way::Job { mount(OF_HOST, &open, None) } else { Value::Null };
+    vec![
+        ("/", root.clone()),
+        ("/dev", root.clone()),
+        ("/etc", root),
+        ("/dev/pts", mount("devpts", &["nosuid", "noexec"], None)),
+        ("/dev/shm", scratch.clone()),
+        ("/home/agent", scratch.clone()),
+        ("/tmp", scratch),
+        ("/lent", mount("overlay", &closed, None)),
+        ("/proc", mount("proc", &["read-only", "nosuid", "nodev", "noexec"], None)),
+        ("/usr", mount(OF_HOST, &closed, None)),
+        ("/workspace", workspace),
+        ("/job", job),
+    ]
+}

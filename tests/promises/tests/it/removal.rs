@@ -1,0 +1,281 @@
+//! Every wall is missed by somebody: with any one left out, which only a build for tests can, some case is not as it
+//! should be.
+//!
+//! This test runs the others of this very program, once for each wall. It counts that something was wrong only if
+//! something else held, so that a sandbox that could not be made proves nothing.
+
+use crate::tally::{CASES, HELD, tell};
+use belljar_confine::removal::{VARIABLE, Wall};
+use belljar_testkit::skip::{SKIPS, skip};
+use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, read_to_string};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const POSTURE: &str = "posture::every_thread_has_exactly_the_posture_that_is_written_down";
+const INIT: &str = "posture::init::pid_1_holds_nothing_of_the_host";
+const FILES: &str = "files::no_file_of_the_host_is_read_or_changed_and_no_path_leads_out";
+const NETWORK: &str = "network::nobody_outside_is_reached_by_any_address_name_or_socket";
+const PRIVILEGES: &str = "privileges::no_right_is_gained_and_no_dangerous_call_reaches_the_kernel";
+const STOPPED: &str = "lifetime::remains::nobody_is_left_of_a_sandbox_whose_first_process_stands_still";
+const SWAPPED: &str = "swapped::what_was_swapped_since_the_host_looked_is_not_lent";
+
+const MEMORY: &str = "resources::memory::whoever_takes_too_much_memory_ends_the_sandbox";
+const PROCESSOR: &str = "resources::processor::a_sandbox_gets_its_share_of_the_processors_and_no_more";
+const DISK: &str = "resources::disk::whoever_takes_too_much_disk_ends_the_sandbox";
+
+/// Runs at a time. They wait for each other's processors, and not for more.
+const AT_ONCE: usize = 2;
+
+/// A run that takes longer has proved nothing.
+const LONGEST: Duration = Duration::from_secs(150);
+
+/// Further groups, and mounts that spread: what a wall takes away must be there.
+const CARELESS: [&str; 7] = ["unshare", "--mount", "--propagation", "shared", "setpriv", "--groups", "1,2"];
+
+/// Walls that are limits, and how low they are: they show where the host's own are higher.
+const LIMITS: [(Wall, Resource, u64); 6] = [
+    (Wall::LimitCore, Resource::Core, 1),
+    (Wall::LimitOpenFiles, Resource::Nofile, 65_536),
+    (Wall::LimitProcesses, Resource::Nproc, 1_024),
+    (Wall::LimitLockedMemory, Resource::Memlock, 8 << 20),
+    (Wall::LimitRealTime, Resource::Rtprio, 0),
+    (Wall::LimitNiceness, Resource::Nice, 0),
+];
+
+/// What one run found.
+#[derive(Debug, Default)]
+struct Found {
+    held: usize,
+    /// What was not as it should be.
+    wrong: BTreeSet<String>,
+    /// What it said, for people.
+    output: String,
+}
+
+#[test]
+fn every_wall_is_missed_by_somebody() {
+    raise_limits();
+    let (shown, not_shown): (Vec<Wall>, Vec<Wall>) =
+        Wall::ALL.iter().copied().partition(|wall| may_show(*wall));
+    if !not_shown.is_empty() {
+        let names: Vec<&str> = not_shown.iter().map(|wall| wall.as_str()).collect();
+        let names = names.join(", ");
+        skip("every_wall_is_missed_by_somebody, in part", &format!("nothing would show without {names}"));
+    }
+    // The control: with every wall there, nobody misses one.
+    let watchers: BTreeSet<&str> = shown.iter().map(|wall| watcher(*wall)).collect();
+    let mut jobs: Vec<(Vec<Wall>, &str)> =
+        watchers.into_iter().map(|watcher| (Vec::new(), watcher)).collect();
+    jobs.extend(shown.iter().map(|wall| (vec![*wall], watcher(*wall))));
+    jobs.extend(
+        shown.iter().filter_map(|wall| behind(*wall).map(|front| (vec![front, *wall], watcher(*wall)))),
+    );
+    jobs.extend(shown.iter().filter_map(|wall| behind(*wall).map(|front| (vec![front], watcher(*wall)))));
+    let found = run_all(jobs);
+    let complaints = complaints(&shown, &found);
+    assert!(complaints.is_empty(), "{complaints:#?}");
+}
+
+/// Who misses a wall, and by which case. Nobody else is run without it, so that nothing is tried that a missing wall would
+/// let do harm.
+fn missed_by(wall: Wall) -> (&'static str, &'static str) {
+    match wall {
+        Wall::PidNamespace => (POSTURE, "posture namespace pid is the host's"),
+        Wall::IpcNamespace => (POSTURE, "posture namespace ipc is the host's"),
+        Wall::UtsNamespace => (POSTURE, "posture namespace uts is the host's"),
+        Wall::CgroupNamespace => (POSTURE, "posture namespace cgroup is the host's"),
+        Wall::NetworkNamespace => (NETWORK, "NT1 TCP to loopback"),
+        Wall::HostName => (POSTURE, "posture process: host_name"),
+        Wall::HostUser => (INIT, "init is root on the host"),
+        Wall::Groups => (POSTURE, "posture threads: Groups"),
+        Wall::InsideUser => (POSTURE, "posture threads: Uid"),
+        Wall::WipedMemory => (INIT, "init environment"),
+        Wall::DeathSignal => (STOPPED, "LF1 belljar killed while PID 1 stands still"),
+        Wall::Propagation => (POSTURE, "posture process: mounts_follow_others"),
+        Wall::SameInode => (SWAPPED, "FS3 a folder in the place of another"),
+        Wall::ReadOnlyBinds => (POSTURE, "posture mount at /usr"),
+        Wall::NoSetId => (POSTURE, "posture mount at /workspace"),
+        Wall::NoDevices => (POSTURE, "posture mount at /workspace"),
+        Wall::ReadOnlyRoot => (POSTURE, "posture mount at /"),
+        Wall::ReadOnlyProc => (POSTURE, "posture mount at /proc"),
+        Wall::ScratchSize => (POSTURE, "posture mount at /tmp"),
+        Wall::Pivot => (INIT, "init reaches files of the host"),
+        Wall::OldRoot => (POSTURE, "posture process: root_is_on_top"),
+        Wall::HiddenMounts => (POSTURE, "posture process: mounts_are_listed"),
+        Wall::FixedDevices => (POSTURE, "posture process: devices"),
+        Wall::OwnTerminals => (POSTURE, "posture terminals are the host's"),
+        Wall::LimitCore => (POSTURE, "posture limit Max core file size"),
+        Wall::LimitOpenFiles => (POSTURE, "posture limit Max open files"),
+        Wall::LimitProcesses => (POSTURE, "posture limit Max processes"),
+        Wall::LimitLockedMemory => (POSTURE, "posture limit Max locked memory"),
+        Wall::LimitRealTime => (POSTURE, "posture limit Max realtime priority"),
+        Wall::LimitNiceness => (POSTURE, "posture limit Max nice priority"),
+        Wall::MemoryLimit => (MEMORY, "RS2 anonymous"),
+        Wall::CpuLimit => (PROCESSOR, "RS6 spinning"),
+        Wall::DiskLimit => (DISK, "RS3 plain in a copy"),
+        Wall::Landlock => (POSTURE, "posture process: domains_left"),
+        Wall::LandlockScopes => (NETWORK, "NT4 connect to @abstract"),
+        Wall::BoundingSet => (POSTURE, "posture threads: CapBnd"),
+        Wall::Capabilities => (INIT, "init CapPrm"),
+        Wall::NoNewPrivileges => (POSTURE, "posture threads: NoNewPrivs"),
+        Wall::NotDumpable => (POSTURE, "posture process: init_dumpable"),
+        Wall::SystemCalls => (PRIVILEGES, "PK2 Clone user"),
+        Wall::OpenAt2 => (FILES, "FS3 openat2: past every rule"),
+        Wall::I386Entry => (PRIVILEGES, "PK5 I386 getpid"),
+        Wall::X32Entry => (PRIVILEGES, "PK5 X32 getpid"),
+        Wall::Guard => (NETWORK, "NT4 connect to /workspace/listening by its path"),
+        Wall::OwnSockets => (NETWORK, "NT4 connect to /workspace/listening by its path"),
+        Wall::OwnSession => (INIT, "init has started a program with a session"),
+        Wall::ClosedDescriptors => (POSTURE, "posture descriptors"),
+        Wall::ClosedInInit => (INIT, "init holds"),
+        Wall::Umask => (POSTURE, "posture threads: Umask"),
+        Wall::Views => (POSTURE, "posture mount at /lent"),
+        Wall::Environment => (POSTURE, "posture environment"),
+    }
+}
+
+fn watcher(wall: Wall) -> &'static str {
+    missed_by(wall).0
+}
+
+/// The wall behind which another one stands, whose absence alone nobody could notice: it is missed where both are
+/// missing, and its case still held with the first one missing.
+fn behind(wall: Wall) -> Option<Wall> {
+    match wall {
+        Wall::LandlockScopes => Some(Wall::NetworkNamespace),
+        _ => None,
+    }
+}
+
+/// Whether this machine and this user have what the wall takes away.
+fn may_show(wall: Wall) -> bool {
+    let needs_root = matches!(wall, Wall::Groups | Wall::Propagation | Wall::SameInode | Wall::CpuLimit)
+        || watcher(wall) == INIT;
+    let limit = LIMITS.iter().find(|(limited, ..)| *limited == wall);
+    let is_lower = limit.is_none_or(|(_, resource, limit)| {
+        getrlimit(*resource).maximum.is_none_or(|maximum| maximum > *limit)
+    });
+    is_lower && (geteuid().is_root() || !needs_root)
+}
+
+/// Has whoever is started from here have the highest limits that may be had. Not every root may raise its own.
+fn raise_limits() {
+    for (_, resource, limit) in LIMITS {
+        let higher = limit + 10;
+        let _ = setrlimit(resource, Rlimit { current: Some(higher), maximum: Some(higher) });
+    }
+}
+
+/// Runs a test once for each set of walls that are to be missing.
+fn run_all(jobs: Vec<(Vec<Wall>, &'static str)>) -> BTreeMap<(Vec<Wall>, &'static str), Found> {
+    let jobs = Mutex::new(jobs);
+    let found = Mutex::new(BTreeMap::new());
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some((walls, watcher)) = { jobs.lock().unwrap().pop() } {
+                    let result = run(&walls, watcher);
+                    found.lock().unwrap().insert((walls, watcher), result);
+                }
+            });
+        }
+    });
+    found.into_inner().unwrap()
+}
+
+fn run(walls: &[Wall], watcher: &str) -> Found {
+    let folder = tempfile::tempdir().unwrap();
+    let cases = folder.path().join("cases");
+    let own = std::env::current_exe().unwrap();
+    let mut command = match geteuid().is_root() {
+        true => {
+            let mut command = Command::new(CARELESS[0]);
+            command.args(&CARELESS[1..]).arg(own);
+            command
+        }
+        false => Command::new(own),
+    };
+    let names: Vec<&str> = walls.iter().map(|wall| wall.as_str()).collect();
+    command
+        .args(["--exact", watcher])
+        .env(VARIABLE, names.join(","))
+        .env(CASES, &cases)
+        .env(SKIPS, folder.path().join("skips"))
+        .env_remove(crate::tally::FINDINGS)
+        .stdin(Stdio::null())
+        .stdout(Stdio::from(File::create(folder.path().join("output")).unwrap()))
+        .stderr(Stdio::from(File::create(folder.path().join("errors")).unwrap()));
+    let mut child = command.spawn().unwrap();
+    let deadline = Instant::now() + LONGEST;
+    while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(20));
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    let mut found = Found::read(&cases);
+    found.output =
+        ["output", "errors"].map(|name| read_to_string(folder.path().join(name)).unwrap()).concat();
+    found
+}
+
+/// What was not noticed, or was where there was nothing to notice. Tells what was.
+fn complaints(walls: &[Wall], found: &BTreeMap<(Vec<Wall>, &'static str), Found>) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for ((missing, watcher), found) in found.iter().filter(|((missing, _), _)| missing.is_empty()) {
+        if found.held == 0 || !found.wrong.is_empty() {
+            complaints.push(format!("with every wall there, {missing:?} {watcher} finds: {found:?}"));
+        }
+    }
+    for wall in walls {
+        let none = Found::default();
+        let of = |missing: Vec<Wall>| found.get(&(missing, watcher(*wall))).unwrap_or(&none);
+        let (alone, both) = match behind(*wall) {
+            None => (&none, of(vec![*wall])),
+            Some(front) => (of(vec![front]), of(vec![front, *wall])),
+        };
+        let missed: Vec<&String> = both.wrong.difference(&alone.wrong).collect();
+        tell(&told(*wall, &missed));
+        if both.held == 0 {
+            complaints.push(format!("{}: nothing held without it: {}", wall.as_str(), both.output));
+        } else if !missed.iter().any(|case| case.as_str() == missed_by(*wall).1) {
+            let (name, without, case) = (wall.as_str(), wall.without(), missed_by(*wall).1);
+            complaints.push(format!("{name}: {without}, and not missed by {case:?}, but by {missed:?}"));
+        }
+    }
+    complaints
+}
+
+/// A line about a wall: who misses it.
+fn told(wall: Wall, missed: &[&String]) -> String {
+    const SHOWN: usize = 3;
+    let (_, expected) = missed_by(wall);
+    let (first, others): (Vec<&str>, Vec<&str>) =
+        missed.iter().map(|case| case.as_str()).partition(|case| *case == expected);
+    let shown: Vec<&str> = first.into_iter().chain(others).take(SHOWN).collect();
+    let more = missed.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    format!("without {:22}{}{more}", wall.as_str(), shown.join(", "))
+}
+
+// === impl Found ===
+
+impl Found {
+    fn read(file: &Path) -> Self {
+        let mut found = Self::default();
+        for line in read_to_string(file).unwrap_or_default().lines() {
+            match line.split_once('\t') {
+                Some((HELD, held)) => found.held += held.parse::<usize>().unwrap_or_default(),
+                Some((case, _)) => {
+                    found.wrong.insert(case.to_owned());
+                }
+                None => {}
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,33 @@
+//! Something else put in the place of what is to be lent, after the host has looked.
+
+use crate::tally::{Tally, Verdict};
+use belljar_confine::lend::prepare;
+use belljar_confine::plan::{Access, HostPath, Identity};
+use belljar_testkit::skip::skip;
+use std::fs;
+
+#[test]
+fn what_was_swapped_since_the_host_looked_is_not_lent() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("what_was_swapped_since_the_host_looked_is_not_lent", "only root prepares mounts");
+    }
+    let tally = Tally::new("swapped");
+    let folder = tempfile::tempdir().unwrap();
+    let meant = folder.path().join("meant");
+    let identity = Identity { inside_uid: 1000, inside_gid: 1000, host_uid: 65_534, host_gid: 65_534 };
+    // A program of tests has threads, and so the user namespace that a mount needs can't be made here. That is where
+    // it must come to with what is meant, and not with anything else.
+    let stopped_at = |path: &HostPath| prepare(path, Access::ReadOnly, identity, None).unwrap_err().step;
+    fs::create_dir(&meant).unwrap();
+    let looked_at = HostPath::resolve(&meant).unwrap();
+    assert_eq!(stopped_at(&looked_at), "user namespace", "the control");
+    fs::rename(&meant, folder.path().join("aside")).unwrap();
+    fs::create_dir(&meant).unwrap();
+    let verdict = match stopped_at(&looked_at) {
+        "statx" => Verdict::Held,
+        step => Verdict::Escaped(format!("it is only stopped at {step}")),
+    };
+    tally.count("FS3", "FS3 a folder in the place of another", "Root", verdict);
+    tally.count("FS3", "FS3 a folder that is what it was", "Root", Verdict::Held);
+    tally.close();
+}

@@ -1,0 +1,167 @@
+//! What is in the machine: busybox, a few files that every system has, programs, and the list of what is to run.
+
+use crate::archive::Archive;
+use crate::kernel::{Kernel, KernelError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A guest under way.
+#[derive(Debug, Default)]
+pub struct Guest {
+    programs: Vec<(String, Vec<u8>)>,
+    tasks: Vec<Task>,
+}
+
+/// Something that runs in the machine.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// Its name, without spaces.
+    pub name: &'static str,
+    /// Who runs it.
+    pub user: User,
+    /// A line for the shell.
+    pub command: String,
+    /// It is ended after that long.
+    pub timeout: Duration,
+}
+
+/// Who runs something in the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum User {
+    /// Root.
+    Root,
+    /// An ordinary user.
+    Ordinary,
+}
+
+/// Why there is no guest.
+#[derive(Debug, thiserror::Error)]
+pub enum GuestError {
+    /// Nothing to make a small system of.
+    #[error("there is no static busybox here")]
+    NoBusybox,
+    /// A file for it can't be read.
+    #[error("can't read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The kernel has not what it needs.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+}
+
+/// The disk, and layered file systems.
+const MODULES: [&str; 3] = ["virtio_pci", "virtio_blk", "overlay"];
+
+const DIRECTORIES: [&str; 12] =
+    ["dev", "disk", "etc", "home", "home/user", "mnt", "proc", "programs", "root", "run", "sys", "tmp"];
+
+const FILES: [(&str, &str); 3] = [
+    ("etc/passwd", "root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000:user:/home/user:/bin/sh\n"),
+    ("etc/group", "root:x:0:\nuser:x:1000:\n"),
+    ("etc/hosts", "127.0.0.1 localhost guest\n"),
+];
+
+const BOOT: &str = include_str!("guest/boot.sh");
+const RUN: &str = include_str!("guest/run.sh");
+
+/// A busybox that needs no library.
+pub fn busybox() -> Option<&'static Path> {
+    let busybox = Path::new("/usr/bin/busybox");
+    let bytes = std::fs::read(busybox).ok()?;
+    // One that asks for a loader has its name in its first page.
+    let needs_a_loader = bytes.get(..4096)?.windows(8).any(|window| window == b"ld-linux");
+    (!needs_a_loader).then_some(busybox)
+}
+
+// === impl Guest ===
+
+impl Guest {
+    /// A program, at `/programs/<name>`. It must be static.
+    ///
+    /// # Errors
+    /// [`GuestError::Read`].
+    pub fn program(&mut self, name: &str, path: &Path) -> Result<(), GuestError> {
+        self.programs.push((name.to_owned(), read(path)?));
+        Ok(())
+    }
+
+    /// Something that is to run, behind what is to run already.
+    pub fn task(&mut self, task: Task) {
+        self.tasks.push(task);
+    }
+
+    /// What is to run.
+    pub fn tasks(&self) -> &[Task] {
+        &self.tasks
+    }
+
+    /// What the kernel unpacks at boot.
+    pub(crate) fn archive(&self, kernel: &Kernel) -> Result<Vec<u8>, GuestError> {
+        let busybox = read(busybox().ok_or(GuestError::NoBusybox)?)?;
+        let mut archive = Archive::default();
+        for directory in ["bin", "dev", "disk", "modules", "proc", "tree"] {
+            archive.directory(directory);
+        }
+        archive.file("bin/busybox", 0o755, &busybox);
+        archive.file("init", 0o755, BOOT.as_bytes());
+        let mut order = String::new();
+        for module in kernel.modules(&MODULES)? {
+            let name = module.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            archive.file(&format!("modules/{name}"), 0o644, &read(&module)?);
+            order.push_str(&name);
+            order.push('\n');
+        }
+        archive.file("modules/order", 0o644, order.as_bytes());
+        self.add_tree(&mut archive, &busybox);
+        Ok(archive.finish())
+    }
+
+    /// What comes onto the disk.
+    fn add_tree(&self, archive: &mut Archive, busybox: &[u8]) {
+        for directory in DIRECTORIES {
+            archive.directory(&format!("tree/{directory}"));
+        }
+        for directory in ["usr", "usr/bin", "usr/sbin"] {
+            archive.directory(&format!("tree/{directory}"));
+        }
+        archive.link("tree/bin", "usr/bin");
+        archive.link("tree/sbin", "usr/sbin");
+        archive.file("tree/usr/bin/busybox", 0o755, busybox);
+        archive.file("tree/run.sh", 0o755, RUN.as_bytes());
+        for (path, content) in FILES {
+            archive.file(&format!("tree/{path}"), 0o644, content.as_bytes());
+        }
+        for (name, content) in &self.programs {
+            archive.file(&format!("tree/programs/{name}"), 0o755, content);
+        }
+        archive.file("tree/list", 0o644, self.list().as_bytes());
+    }
+
+    fn list(&self) -> String {
+        let line = |Task { name, user, command, timeout }: &Task| {
+            format!("{} {name} {} {command}\n", user.as_str(), timeout.as_secs())
+        };
+        self.tasks.iter().map(line).collect()
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, GuestError> {
+    std::fs::read(path).map_err(|source| GuestError::Read { path: path.to_owned(), source })
+}
+
+// === impl User ===
+
+impl User {
+    /// Its name in the machine.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Root => "root",
+            Self::Ordinary => "user",
+        }
+    }
+}

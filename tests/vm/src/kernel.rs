@@ -1,0 +1,165 @@
+//! A kernel that is not the host's: the one that Debian makes for virtual machines, without installing it.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A kernel and its modules.
+#[derive(Debug)]
+pub struct Kernel {
+    folder: PathBuf,
+}
+
+/// Why there is no kernel here.
+#[derive(Debug, thiserror::Error)]
+pub enum KernelError {
+    /// It can't be kept.
+    #[error("can't use {}", path.display())]
+    Folder {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A program failed.
+    #[error("{program}: {complaint}")]
+    Program {
+        /// Which.
+        program: &'static str,
+        /// The last thing it said.
+        complaint: String,
+    },
+    /// A package is not what it should be.
+    #[error("there is no {what} in the package")]
+    Missing {
+        /// What is missing.
+        what: String,
+    },
+}
+
+/// The package that always depends on the newest of these kernels.
+const NEWEST: &str = "linux-image-cloud-amd64";
+
+// === impl Kernel ===
+
+impl Kernel {
+    /// The newest one that this system's package lists know; downloaded once for a checkout.
+    ///
+    /// # Errors
+    /// [`KernelError`], for instance without network.
+    pub fn of_debian() -> Result<Self, KernelError> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/kernels");
+        let at = |source| KernelError::Folder { path: folder.clone(), source };
+        std::fs::create_dir_all(&folder).map_err(at)?;
+        let lock = File::create(folder.join("lock")).map_err(at)?;
+        lock.lock().map_err(at)?;
+        let kernel = folder.join("debian");
+        if !kernel.exists() {
+            let partial = folder.join("partial");
+            let _ = std::fs::remove_dir_all(&partial);
+            std::fs::create_dir(&partial).map_err(at)?;
+            download(&partial)?;
+            std::fs::rename(&partial, &kernel).map_err(at)?;
+        }
+        Ok(Self { folder: kernel })
+    }
+
+    /// What the machine boots.
+    ///
+    /// # Errors
+    /// [`KernelError`] if there is none in the package.
+    pub fn image(&self) -> Result<PathBuf, KernelError> {
+        let is_image = |path: &Path| {
+            path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"vmlinuz-"))
+        };
+        self.find(&self.folder.join("boot"), &is_image).ok_or_else(|| missing("kernel"))
+    }
+
+    /// These modules, each behind those that it needs.
+    ///
+    /// # Errors
+    /// [`KernelError`] for one that isn't there.
+    pub fn modules(&self, names: &[&str]) -> Result<Vec<PathBuf>, KernelError> {
+        let mut ordered = Vec::new();
+        for name in names {
+            self.add_module(name, &mut ordered)?;
+        }
+        Ok(ordered)
+    }
+
+    fn add_module(&self, name: &str, ordered: &mut Vec<PathBuf>) -> Result<(), KernelError> {
+        let file = format!("{name}.ko");
+        let is_module = |path: &Path| path.file_name().is_some_and(|name| name == file.as_str());
+        let path = self.find(&self.folder.join("lib/modules"), &is_module).ok_or_else(|| missing(&file))?;
+        if ordered.contains(&path) {
+            return Ok(());
+        }
+        let module =
+            std::fs::read(&path).map_err(|source| KernelError::Folder { path: path.clone(), source })?;
+        for needed in needs(&module) {
+            self.add_module(&needed, ordered)?;
+        }
+        ordered.push(path);
+        Ok(())
+    }
+
+    fn find(&self, below: &Path, is_it: &dyn Fn(&Path) -> bool) -> Option<PathBuf> {
+        let listed = std::fs::read_dir(below).ok()?.filter_map(Result::ok).map(|entry| entry.path());
+        let (directories, files): (Vec<PathBuf>, Vec<PathBuf>) =
+            listed.filter(|path| !path.is_symlink()).partition(|path| path.is_dir());
+        let found = files.into_iter().find(|path| is_it(path));
+        found.or_else(|| directories.iter().find_map(|directory| self.find(directory, is_it)))
+    }
+}
+
+/// What a module says that it needs. Only an installed kernel has a table of that.
+fn needs(module: &[u8]) -> Vec<String> {
+    const FIELD: &[u8] = b"\0depends=";
+    let Some(at) = module.windows(FIELD.len()).position(|window| window == FIELD) else { return Vec::new() };
+    let value = module[at + FIELD.len()..].split(|byte| *byte == 0).next().unwrap_or_default();
+    let value = String::from_utf8_lossy(value);
+    value.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+fn download(folder: &Path) -> Result<(), KernelError> {
+    let shown = run("apt-cache", Command::new("apt-cache").args(["show", "--no-all-versions", NEWEST]))?;
+    let package = shown.lines().find_map(|line| line.strip_prefix("Depends: "));
+    let package = package.and_then(|depends| depends.split([' ', ',']).next());
+    let package = package.ok_or_else(|| missing("package that it stands for"))?;
+    run("apt-get", Command::new("apt-get").args(["download", package]).current_dir(folder))?;
+    let archives = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let mut archives =
+        archives.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "deb"));
+    let archive = archives.next().ok_or_else(|| missing("archive"))?;
+    run("dpkg-deb", Command::new("dpkg-deb").arg("-x").arg(&archive).arg(folder))?;
+    std::fs::remove_file(&archive).map_err(|source| KernelError::Folder { path: archive, source })
+}
+
+fn run(program: &'static str, command: &mut Command) -> Result<String, KernelError> {
+    let failed = |complaint: String| KernelError::Program { program, complaint };
+    let output = command.stdin(Stdio::null()).output().map_err(|error| failed(error.to_string()))?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            Err(failed(said.lines().last().unwrap_or("failed in silence").to_owned()))
+        }
+    }
+}
+
+fn missing(what: &str) -> KernelError {
+    KernelError::Missing { what: what.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_says_what_it_needs() {
+        assert_eq!(needs(b"\x7fELF\0license=GPL\0depends=a,b_c\0name=x\0"), ["a", "b_c"]);
+        assert!(needs(b"\x7fELF\0depends=\0name=x\0").is_empty());
+        assert!(needs(b"\x7fELF").is_empty());
+    }
+}

@@ -1,0 +1,16 @@
+//! A small virtual machine for tests: Debian's cloud kernel, control groups in version 2 alone, and in it a list of
+//! static programs, each of which has to end well.
+//!
+//! ```text
+//! kernel  ── downloaded once ──────────────┐
+//! guest   ── an archive made in memory ────┼─► machine (qemu) ── serial line ──► transcript
+//!            busybox, programs, a script ──┘
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod archive;
+pub mod guest;
+pub mod kernel;
+pub mod machine;
+pub mod transcript;

@@ -1,0 +1,99 @@
+//! What the machine said over its serial line.
+
+use crate::guest::Task;
+
+/// Everything it said, line by line.
+#[derive(Debug, Default)]
+pub struct Transcript {
+    lines: Vec<String>,
+}
+
+/// How something that ran in the machine ended.
+#[derive(Debug)]
+pub struct Ended<'a> {
+    /// Its exit code.
+    pub code: i32,
+    /// What it wrote.
+    pub output: &'a [String],
+}
+
+/// What a line begins with that is the machine's own.
+const MARK: &str = "@belljar ";
+
+// === impl Transcript ===
+
+impl Transcript {
+    /// Adds a line as it came.
+    pub fn push(&mut self, line: &str) {
+        // Programs without a line's end share theirs with the next mark.
+        let at = line.find(MARK).unwrap_or(0);
+        let (before, own) = line.split_at(at);
+        let parts = [before, own].into_iter().map(str::trim_end).filter(|part| !part.is_empty());
+        self.lines.extend(parts.map(str::to_owned));
+    }
+
+    /// Whether the kernel runs, and in it our first program.
+    pub fn is_up(&self) -> bool {
+        self.lines.iter().any(|line| line == "@belljar up")
+    }
+
+    /// Whether everything ran.
+    pub fn is_done(&self) -> bool {
+        self.lines.iter().any(|line| line == "@belljar done")
+    }
+
+    /// What the machine said about one thing, such as its `kernel`.
+    pub fn fact(&self, key: &str) -> Option<&str> {
+        let about =
+            |line: &'_ String| line.strip_prefix(MARK)?.strip_prefix(key)?.strip_prefix(' ').map(str::len);
+        let line = self.lines.iter().find(|line| about(line).is_some())?;
+        line.get(line.len() - about(line)?..)
+    }
+
+    /// How a task ended, if it did.
+    pub fn ended(&self, task: &Task) -> Option<Ended<'_>> {
+        let whose = format!("{} {}", task.user.as_str(), task.name);
+        let begun = self.lines.iter().position(|line| *line == format!("{MARK}begin {whose}"))?;
+        let ending = format!("{MARK}end {whose} ");
+        let length = self.lines[begun..].iter().position(|line| line.starts_with(&ending))?;
+        let code = self.lines[begun + length].strip_prefix(&ending)?.parse().ok()?;
+        Some(Ended { code, output: &self.lines[begun + 1..begun + length] })
+    }
+
+    /// The whole of it, to be shown.
+    pub fn text(&self) -> String {
+        self.lines.join("\n")
+    }
+}
+
+// === impl Ended ===
+
+impl Ended<'_> {
+    /// How many tests it ran and passed, if it was a program of tests in which none failed.
+    pub fn tests_passed(&self) -> Option<u32> {
+        let summary = self.output.iter().find_map(|line| line.strip_prefix("test result: ok. "))?;
+        summary.split_once(" passed")?.0.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guest::User;
+    use std::time::Duration;
+
+    #[test]
+    fn a_task_is_found_with_what_it_wrote() {
+        let mut transcript = Transcript::default();
+        for line in ["@belljar kernel 6.1\r\n", "@belljar begin root a\r\n", "running 2 tests\r\n"] {
+            transcript.push(line);
+        }
+        transcript.push("test result: ok. 2 passed; 0 failed@belljar end root a 0\r\n");
+        let task = |user| Task { name: "a", user, command: String::new(), timeout: Duration::ZERO };
+        let ended = transcript.ended(&task(User::Root)).unwrap();
+        assert_eq!((ended.code, ended.tests_passed(), ended.output.len()), (0, Some(2), 2));
+        assert!(transcript.ended(&task(User::Ordinary)).is_none());
+        assert_eq!(transcript.fact("kernel"), Some("6.1"));
+        assert!(!transcript.is_up() && !transcript.is_done());
+    }
+}

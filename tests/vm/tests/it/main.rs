@@ -1,0 +1,95 @@
+//! The native backend on a kernel that is not this one: older, and with control groups in version 2 alone.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+mod built;
+
+use belljar_testkit::skip::skip;
+use belljar_vm::guest::{Guest, Task, User, busybox};
+use belljar_vm::kernel::Kernel;
+use belljar_vm::machine;
+use belljar_vm::transcript::Transcript;
+use std::time::Duration;
+
+const NAME: &str = "virtual machine";
+
+/// Emulated, everything takes ten times as long as it does here.
+const PATIENCE: Duration = Duration::from_secs(220);
+
+#[test]
+fn everything_holds_on_debians_kernel_with_control_groups_of_version_2_alone() {
+    let missing = match (machine::is_there(), busybox()) {
+        (false, _) => Some("qemu-system-x86 is not installed"),
+        (_, None) => Some("busybox-static is not installed"),
+        _ => None,
+    };
+    if let Some(missing) = missing {
+        return skip(NAME, missing);
+    }
+    let kernel = match Kernel::of_debian() {
+        Ok(kernel) => kernel,
+        Err(error) => return skip(NAME, &format!("there is no other kernel to be had: {error}")),
+    };
+    let guest = guest();
+    let (transcript, acceleration) = machine::run(&kernel, &guest, PATIENCE).unwrap();
+    let complaints = complaints(&guest, &transcript);
+    assert!(complaints.is_empty(), "{complaints:#?}\n{acceleration:?}\n{}", transcript.text());
+}
+
+fn guest() -> Guest {
+    let mut guest = Guest::default();
+    let built = built::programs();
+    guest.program("conformance", &built.conformance).unwrap();
+    guest.program("belljar", &built.belljar).unwrap();
+    for user in [User::Root, User::Ordinary] {
+        let mut task = |name, command: &str, seconds| {
+            guest.task(Task {
+                name,
+                user,
+                command: command.to_owned(),
+                timeout: Duration::from_secs(seconds),
+            });
+        };
+        // A variable as cargo would have set it, for the case that looks whether it comes along.
+        task("conformance", "CARGO_PKG_NAME=x /programs/conformance --color never --test-threads 2", 120);
+        task("doctor", "/programs/belljar doctor", 30);
+        task("exec", "/programs/belljar exec -- sh -c 'test $(id -u) = 1000 && test ! -e /programs'", 20);
+    }
+    guest
+}
+
+/// What is not as it should be.
+fn complaints(guest: &Guest, transcript: &Transcript) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let mut wants = |what: &str, is: bool| {
+        if !is {
+            complaints.push(what.to_owned());
+        }
+    };
+    let controllers = transcript.fact("controllers").unwrap_or_default();
+    wants(
+        "control groups of version 2",
+        ["cpu", "memory", "pids"].iter().all(|name| controllers.contains(name)),
+    );
+    wants("no control groups of version 1", transcript.fact("version-1") == Some("0"));
+    let here = rustix::system::uname().release().to_string_lossy().into_owned();
+    wants("a kernel that is not this one", transcript.fact("kernel").is_some_and(|kernel| kernel != here));
+    wants("an end", transcript.is_done());
+    for task in guest.tasks() {
+        let whose = format!("{} as {}", task.name, task.user.as_str());
+        match transcript.ended(task) {
+            Some(ended) if ended.code != 0 => {
+                wants(&format!("{whose} to end well, not with {}", ended.code), false);
+            }
+            Some(ended) if task.name == "conformance" => {
+                wants(
+                    &format!("{whose} to run tests"),
+                    ended.tests_passed().is_some_and(|passed| passed > 0),
+                );
+            }
+            Some(_) => {}
+            None => wants(&format!("{whose} to end"), false),
+        }
+    }
+    complaints
+}
