@@ -13,6 +13,7 @@
 
 pub mod as_user;
 pub mod execution;
+pub mod inside;
 pub mod launch;
 pub mod launcher;
 pub mod lend;

@@ -5,8 +5,8 @@ use crate::plan::Limits;
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, clear_ambient_capability_set, remove_capability_from_bounding_set,
-    set_capabilities, set_no_new_privs,
+    CapabilitySet, CapabilitySets, capability_is_in_bounding_set, clear_ambient_capability_set,
+    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
 };
 
 /// Sets the limits that every process of the sandbox inherits.
@@ -40,6 +40,23 @@ pub(crate) fn drop_all() -> Result<(), Fault> {
             Err(errno) => return Err(errno).about("bounding set"),
         }
     }
+    shut_off()
+}
+
+/// Makes sure that somebody has dropped every capability, who could, and closes the ways back.
+pub(crate) fn hold_none() -> Result<(), Fault> {
+    for bit in 0..u64::BITS {
+        match capability_is_in_bounding_set(CapabilitySet::from_bits_retain(1 << bit)) {
+            Ok(false) => {}
+            Ok(true) => return Err(Errno::PERM).about("bounding set"),
+            Err(Errno::INVAL) => break,
+            Err(errno) => return Err(errno).about("bounding set"),
+        }
+    }
+    shut_off()
+}
+
+fn shut_off() -> Result<(), Fault> {
     clear_ambient_capability_set().about("ambient set")?;
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
