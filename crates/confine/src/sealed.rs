@@ -7,6 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// A running sandbox. Dropping it kills it and waits until nothing of it is left.
@@ -22,7 +23,7 @@ pub struct Sealed {
 }
 
 /// How a sandbox ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ending {
     /// How its program ended.
     pub outcome: Outcome,
@@ -31,7 +32,7 @@ pub struct Ending {
 }
 
 /// How the program of a sandbox ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// With this exit code.
     Exited(i32),

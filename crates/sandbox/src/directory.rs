@@ -13,7 +13,7 @@ use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// A directory.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl Directory {
     /// [`DirectoryError`], also for a path that leads through a link.
     pub fn open(&self, path: &Path) -> Result<Self, DirectoryError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        openat2(self, path, flags, Mode::empty(), NEVER_OUTSIDE).map(Self::from).map_err(at(path))
+        open_beneath(self, path, flags).map(Self::from).map_err(at(path))
     }
 
     /// Opens a regular file for reading.
@@ -83,7 +83,7 @@ impl Directory {
     /// [`DirectoryError`], also for anything that is no regular file.
     pub fn open_file(&self, path: &Path) -> Result<File, DirectoryError> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = openat2(self, path, flags, Mode::empty(), NEVER_OUTSIDE).map_err(at(path))?;
+        let file = open_beneath(self, path, flags).map_err(at(path))?;
         let stat = fstat(&file).map_err(at(path))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Ok(File::from(file)),
@@ -140,7 +140,7 @@ impl Directory {
     /// [`DirectoryError`] when it can't be looked at.
     pub fn stat(&self, path: &Path) -> Result<Option<rustix::fs::Stat>, DirectoryError> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match openat2(self, path, flags, Mode::empty(), NEVER_OUTSIDE) {
+        match open_beneath(self, path, flags) {
             Ok(found) => fstat(&found).map(Some).map_err(at(path)),
             // A link at the end: `openat2` won't even look at it, the parent will.
             Err(Errno::LOOP) => self.stat_link(path),
@@ -328,6 +328,39 @@ impl<'a> Clearing<'a> {
         bury().or_else(|_| open_up().and_then(|()| bury())).map_err(at(path))?;
         self.moved += 1;
         Ok(())
+    }
+}
+
+fn open_beneath(directory: &Directory, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    match openat2(directory, path, flags, Mode::empty(), NEVER_OUTSIDE) {
+        // Under a policy that keeps that call from programs: `openat` never follows more than one name at a time.
+        Err(Errno::NOSYS) => open_name_by_name(directory, path, flags),
+        opened => opened,
+    }
+}
+
+fn open_name_by_name(directory: &Directory, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let mut names = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => names.push(name),
+            Component::CurDir => {}
+            _ => return Err(Errno::XDEV),
+        }
+    }
+    let last = names.pop().unwrap_or(OsStr::new("."));
+    let way = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut opened = openat(directory, ".", way, Mode::empty())?;
+    for name in names {
+        opened = openat(&opened, name, way, Mode::empty())?;
+    }
+    let opened = openat(&opened, last, flags | OFlags::NOFOLLOW, Mode::empty())?;
+    match flags.contains(OFlags::PATH)
+        && FileType::from_raw_mode(fstat(&opened)?.st_mode) == FileType::Symlink
+    {
+        // As the other call has it.
+        true => Err(Errno::LOOP),
+        false => Ok(opened),
     }
 }
 

@@ -9,6 +9,7 @@ pub mod artifact;
 pub mod backend;
 pub mod canary;
 pub mod directory;
+pub mod docker;
 pub mod host;
 pub mod limits;
 pub mod native;

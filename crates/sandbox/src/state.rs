@@ -152,6 +152,15 @@ impl State {
         Ok(removed)
     }
 
+    /// Whether somebody lives whose run it is.
+    pub fn is_owned(&self, id: &RunId) -> bool {
+        // What can't be looked at is not known to be nobody's.
+        match File::open(self.run_folder(id).join(LOCK)) {
+            Ok(lock) => lock.try_lock().is_err(),
+            Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+        }
+    }
+
     /// The directory of the artifact store, made if missing.
     ///
     /// # Errors

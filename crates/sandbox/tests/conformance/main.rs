@@ -9,6 +9,7 @@ mod house;
 mod lifetime;
 
 use belljar_confine::launcher::Launcher;
+use belljar_testkit::skip::skip;
 use house::House;
 use libtest_mimic::{Arguments, Trial};
 use std::sync::Arc;
@@ -17,11 +18,14 @@ use std::sync::Arc;
 type Case = (&'static str, fn(&House));
 
 /// A backend's name, and how to come by one.
-type Maker = (&'static str, fn(&Arc<Launcher>) -> House);
+type Maker = (&'static str, fn(&Arc<Launcher>) -> Result<House, String>);
 
-const BACKENDS: [Maker; 1] = [("native", House::native)];
+const BACKENDS: [Maker; 2] = [("native", House::native), ("docker", House::docker)];
 
 fn main() -> std::process::ExitCode {
+    if let Some(code) = house::as_another_program() {
+        return code;
+    }
     // Before the first thread.
     let launcher = Arc::new(Launcher::start().unwrap());
     let cases = [execution::CASES, files::CASES, lifetime::CASES].concat();
@@ -29,11 +33,17 @@ fn main() -> std::process::ExitCode {
     for (backend, house) in BACKENDS {
         for (name, case) in &cases {
             let (launcher, case) = (Arc::clone(&launcher), *case);
-            trials.push(Trial::test(format!("{backend}::{name}"), move || {
-                case(&house(&launcher));
+            let name = format!("{backend}::{name}");
+            trials.push(Trial::test(name.clone(), move || {
+                match house(&launcher) {
+                    Ok(house) => case(&house),
+                    Err(reason) => skip(&name, &reason),
+                }
                 Ok(())
             }));
         }
     }
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    let code = libtest_mimic::run(&Arguments::from_args(), trials).exit_code();
+    house::end_engine();
+    code
 }
