@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
 
+mod containers;
 mod execution;
 mod files;
 mod house;
@@ -31,7 +32,8 @@ fn main() -> std::process::ExitCode {
     let cases = [execution::CASES, files::CASES, lifetime::CASES].concat();
     let mut trials = Vec::new();
     for (backend, house) in BACKENDS {
-        for (name, case) in &cases {
+        let own = if backend == "docker" { containers::CASES } else { &[] };
+        for (name, case) in cases.iter().chain(own) {
             let (launcher, case) = (Arc::clone(&launcher), *case);
             let name = format!("{backend}::{name}");
             trials.push(Trial::test(name.clone(), move || {
