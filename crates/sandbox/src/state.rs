@@ -3,6 +3,7 @@
 //! ```text
 //! <state>/runs/<run id>/job/          what the sandbox has as /job
 //!                      /upper, /work  the changes to a workspace that is a copy
+//!                      /workspace    a copy of a workspace that a container works on
 //!                      /lock          held as long as the run's owner lives
 //!                      /kept          there if the folder is to stay
 //!         artifacts/ab/abcdef…        kept files, by SHA-256

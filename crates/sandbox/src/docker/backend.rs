@@ -45,6 +45,10 @@ enum PutError {
     Other { inside: String },
 }
 
+/// Where a copy of a workspace is in its run's folder; [`crate::workspace::changes::ChangeSet::read_copy`] tells what
+/// became of it.
+pub const COPY: &str = "workspace";
+
 /// Who it is inside when it can be anybody.
 const USER: User = User { uid: 1000, gid: 1000 };
 
@@ -134,7 +138,7 @@ impl DockerBackend {
             WorkspaceChoice::Empty => None,
             WorkspaceChoice::Direct(path) => Some(path.clone()),
             WorkspaceChoice::Copy(source) => {
-                let copied = folder.make("workspace", identity(user))?;
+                let copied = folder.make(COPY, identity(user))?;
                 let source = Directory::open_meant(source)?;
                 copy::fill(&source, &Directory::open_host(copied.as_path())?, (user.uid, user.gid))?;
                 Some(copied)

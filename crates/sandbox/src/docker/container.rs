@@ -244,3 +244,6 @@ fn ulimit(name: &str, most: i64) -> ResourcesUlimits {
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,43 +18,51 @@ const MOST_NAMES: usize = 1_000_000;
 /// Fills `target` with what is in `source`. What is made belongs to the user, if only root may say so.
 pub(super) fn fill(source: &Directory, target: &Directory, user: (u32, u32)) -> Result<(), DirectoryError> {
     let mut pending = vec![PathBuf::from(".")];
+    let mut closed = Vec::new();
     while let Some(path) = pending.pop() {
         let (from, to) = (source.open(&path)?, target.open(&path)?);
         for Name { name, kind } in from.names(MOST_NAMES)? {
             let child = path.join(OsStr::from_bytes(name.as_bytes()));
             let made = put(&from, &to, Path::new(OsStr::from_bytes(name.as_bytes())), kind, user);
-            if made.map_err(|source| DirectoryError { path: child.clone(), source })? {
+            if let Some(mode) = made.map_err(|source| DirectoryError { path: child.clone(), source })? {
+                if mode & 0o700 != 0o700 {
+                    closed.push((child.clone(), mode));
+                }
                 pending.push(child);
             }
         }
     }
+    // Only when they are full, and the innermost first.
+    for (path, mode) in closed.iter().rev() {
+        target.open(path)?.set_mode(*mode)?;
+    }
     Ok(())
 }
 
-/// Copies one thing; whether it is a directory, whose turn comes later.
+/// Copies one thing. The permission bits of a directory, whose turn comes later.
 fn put(
     from: &Directory,
     to: &Directory,
     name: &Path,
     kind: FileType,
     user: (u32, u32),
-) -> Result<bool, Errno> {
+) -> Result<Option<u32>, Errno> {
     let at = |error: DirectoryError| error.source;
     // Gone meanwhile.
-    let Some(stat) = from.stat(name).map_err(at)? else { return Ok(false) };
+    let Some(stat) = from.stat(name).map_err(at)? else { return Ok(None) };
     match kind {
         FileType::Directory => {
             to.make(name, stat.st_mode & 0o777 | 0o700).map_err(at)?;
         }
         FileType::Symlink => symlinkat(from.read_link(name).map_err(at)?, to, name)?,
         FileType::RegularFile => put_file(&from.open_file(name).map_err(at)?, to, name, &stat)?,
-        _ => return Ok(false),
+        _ => return Ok(None),
     }
     if rustix::process::geteuid().is_root() {
         let (uid, gid) = (Uid::from_raw(user.0), Gid::from_raw(user.1));
         rustix::fs::chownat(to, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
     }
-    Ok(kind == FileType::Directory)
+    Ok((kind == FileType::Directory).then_some(stat.st_mode & 0o777))
 }
 
 fn put_file(from: &File, to: &Directory, name: &Path, stat: &Stat) -> Result<(), Errno> {
@@ -77,6 +85,7 @@ fn put_file(from: &File, to: &Directory, name: &Path, stat: &Stat) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workspace::changes::{ChangeSet, Changed};
     use std::fs;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
@@ -84,6 +93,9 @@ mod tests {
     fn a_copy_is_what_the_original_is_and_leads_nowhere() {
         let (source, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::create_dir_all(source.path().join("a/b")).unwrap();
+        fs::create_dir(source.path().join("closed")).unwrap();
+        fs::write(source.path().join("closed/file"), "").unwrap();
+        fs::set_permissions(source.path().join("closed"), PermissionsExt::from_mode(0o550)).unwrap();
         fs::write(source.path().join("a/b/file"), "content").unwrap();
         fs::set_permissions(source.path().join("a/b/file"), PermissionsExt::from_mode(0o4750)).unwrap();
         symlink("/etc", source.path().join("a/link")).unwrap();
@@ -97,5 +109,20 @@ mod tests {
         assert_eq!(stat(target.path()).mtime_nsec(), stat(source.path()).mtime_nsec());
         assert_eq!(fs::read_link(target.path().join("a/link")).unwrap(), Path::new("/etc"));
         assert!(!target.path().join("pipe").exists());
+        assert_eq!(fs::metadata(target.path().join("closed")).unwrap().mode() & 0o777, 0o550);
+        // And nothing has changed, until something does.
+        let changes = || {
+            let set = ChangeSet::read_copy(&open(source.path()), &open(target.path())).unwrap();
+            let line =
+                |(path, changed): (&Path, &Changed)| format!("{:?} {}", changed.change(), path.display());
+            set.iter().map(line).collect::<Vec<_>>()
+        };
+        assert_eq!(changes(), Vec::<String>::new());
+        // Reading has opened it up.
+        fs::set_permissions(target.path().join("closed"), PermissionsExt::from_mode(0o550)).unwrap();
+        fs::write(target.path().join("a/b/file"), "CONTENT").unwrap();
+        fs::write(target.path().join("a/new"), "").unwrap();
+        fs::remove_file(target.path().join("a/link")).unwrap();
+        assert_eq!(changes(), ["Modified a/b/file", "Deleted a/link", "Created a/new"]);
     }
 }

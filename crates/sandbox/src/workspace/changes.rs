@@ -83,12 +83,32 @@ impl ChangeSet {
     /// # Errors
     /// [`ChangesError`] for whatever can't be read, and for more than can be held.
     pub fn read(source: &Directory, upper: &Directory) -> Result<Self, ChangesError> {
+        Self::compare(source, upper, false)
+    }
+
+    /// Compares a whole copy with the source that it was made from. What a copy leaves out is not missing: sockets,
+    /// pipes, devices.
+    ///
+    /// # Errors
+    /// [`ChangesError`] for whatever can't be read, and for more than can be held.
+    pub fn read_copy(source: &Directory, copy: &Directory) -> Result<Self, ChangesError> {
+        // A layer that hides everything below it.
+        let mut changed = Self::compare(source, copy, true)?;
+        let is_copied =
+            |kind| matches!(kind, FileType::RegularFile | FileType::Directory | FileType::Symlink);
+        changed.changes.retain(|_, changed| {
+            changed.after.is_some() || changed.before.is_some_and(|before| is_copied(before.kind))
+        });
+        Ok(changed)
+    }
+
+    fn compare(source: &Directory, upper: &Directory, is_opaque: bool) -> Result<Self, ChangesError> {
         let mut reading = Reading {
             source,
             upper,
             changes: BTreeMap::new(),
             path_bytes_left: MOST_PATH_BYTES,
-            pending: vec![(PathBuf::new(), false)],
+            pending: vec![(PathBuf::new(), is_opaque)],
         };
         while let Some((below, opaque)) = reading.pending.pop() {
             reading.read_directory(&below, opaque)?;
