@@ -181,13 +181,13 @@ pub(crate) fn start(
     command: Command,
     stdio: Stdio,
 ) -> Result<Execution, ExecutionError> {
-    let failed = |source| ExecutionError::Channel { source };
+    let failed = |source| match source {
+        Errno::PIPE | Errno::CONNRESET => ExecutionError::Gone,
+        source => ExecutionError::Channel { source },
+    };
     let (ours, theirs) = message::pair().map_err(failed)?;
     let program = Program { command, stdio };
-    Request::Start { program, channel: theirs }.send(control).map_err(|source| match source {
-        Errno::PIPE | Errno::CONNRESET => ExecutionError::Gone,
-        source => failed(source),
-    })?;
+    Request::Start { program, channel: theirs }.send(control).map_err(failed)?;
     match Told::receive(ours.as_fd()).map_err(failed)? {
         Some((Told::Started, terminal)) => Ok(Execution { channel: ours, terminal, ended: None }),
         Some((Told::NotStarted { errno, subject }, _)) => {

@@ -12,7 +12,7 @@ use crate::backend::with_causes;
 use belljar_confine::execution::ExecutionError;
 use belljar_confine::inside::Attended;
 use belljar_confine::plan::Command;
-use program::Program;
+use program::{Pipes, Program};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -60,6 +60,8 @@ enum Over {
     Speak(#[source] Errno),
     #[error("can't hear the host")]
     Hear(#[source] Errno),
+    #[error("process 1 has ended")]
+    Init,
     #[error(transparent)]
     NoFrame(#[from] NoFrame),
 }
@@ -148,8 +150,13 @@ impl Relay {
                     self.programs.push(program);
                     send(&FromInside::Started(id), &[])
                 }
-                Err((errno, subject)) => {
-                    send(&FromInside::NotStarted(id, errno.raw_os_error(), subject), &[])
+                // With all that was in the sandbox; the host hears that when the stream ends.
+                Err(ExecutionError::Gone) => Err(Over::Init),
+                Err(ExecutionError::NotStarted { subject, source }) => {
+                    send(&FromInside::NotStarted(id, source.raw_os_error(), subject), &[])
+                }
+                Err(ExecutionError::Channel { source }) => {
+                    send(&FromInside::NotStarted(id, source.raw_os_error(), String::new()), &[])
                 }
             },
             ToInside::Input(id) => self.with(id, |program| program.take_input(body)),
@@ -170,24 +177,16 @@ impl Relay {
         }
     }
 
-    fn start(&self, id: u32, start: Start) -> Result<Program, (Errno, String)> {
+    fn start(&self, id: u32, start: Start) -> Result<Program, ExecutionError> {
+        let refused = |source: Errno| ExecutionError::NotStarted { subject: String::new(), source };
         let texts = |texts: Vec<Vec<u8>>| {
-            texts
-                .into_iter()
-                .map(CString::new)
-                .collect::<Result<Vec<_>, _>>()
-                .map_err(|_| (Errno::INVAL, String::new()))
+            let texts = texts.into_iter().map(CString::new).collect::<Result<Vec<_>, _>>();
+            texts.map_err(|_| refused(Errno::INVAL))
         };
-        let directory = CString::new(start.directory).map_err(|_| (Errno::INVAL, String::new()))?;
+        let directory = CString::new(start.directory).map_err(|_| refused(Errno::INVAL))?;
         let command = Command { argv: texts(start.argv)?, env: texts(start.env)?, directory };
-        let pipes =
-            program::Pipes::make(start.has_terminal).map_err(|errno| (errno, "streams".to_owned()))?;
-        let (ours, theirs) = (pipes.ours, pipes.theirs);
-        let execution = self.attended.start(command, theirs).map_err(|error| match error {
-            ExecutionError::NotStarted { subject, source } => (source, subject),
-            ExecutionError::Gone => (Errno::PIPE, "process 1".to_owned()),
-            ExecutionError::Channel { source } => (source, "process 1".to_owned()),
-        })?;
-        Program::new(id, execution, ours).map_err(|errno| (errno, "streams".to_owned()))
+        let Pipes { ours, theirs } = Pipes::make(start.has_terminal).map_err(refused)?;
+        let execution = self.attended.start(command, theirs)?;
+        Program::new(id, execution, ours).map_err(refused)
     }
 }
