@@ -354,13 +354,12 @@ fn open_name_by_name(directory: &Directory, path: &Path, flags: OFlags) -> Resul
     for name in names {
         opened = openat(&opened, name, way, Mode::empty())?;
     }
-    let opened = openat(&opened, last, flags | OFlags::NOFOLLOW, Mode::empty())?;
-    match flags.contains(OFlags::PATH)
-        && FileType::from_raw_mode(fstat(&opened)?.st_mode) == FileType::Symlink
-    {
-        // As the other call has it.
+    let found = openat(&opened, last, flags | OFlags::NOFOLLOW, Mode::empty())?;
+    // That way a link itself is found. As the other call has it, only who asks for that gets it.
+    let wants_links = flags.contains(OFlags::PATH | OFlags::NOFOLLOW);
+    match !wants_links && FileType::from_raw_mode(fstat(&found)?.st_mode) == FileType::Symlink {
         true => Err(Errno::LOOP),
-        false => Ok(opened),
+        false => Ok(found),
     }
 }
 
@@ -384,5 +383,54 @@ impl From<OwnedFd> for Directory {
 impl AsFd for Directory {
     fn as_fd(&self) -> rustix::fd::BorrowedFd<'_> {
         self.descriptor.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn name_by_name_a_path_leads_where_the_kernel_would_let_it() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("a/b")).unwrap();
+        std::fs::write(folder.path().join("a/b/file"), "content").unwrap();
+        symlink("a", folder.path().join("way")).unwrap();
+        symlink("/etc/passwd", folder.path().join("a/out")).unwrap();
+        let directory = Directory::open_host(folder.path()).unwrap();
+        let file = OFlags::RDONLY | OFlags::CLOEXEC;
+        let look = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let paths = [
+            ".",
+            "a",
+            "a/b",
+            "a/b/file",
+            "./a/./b",
+            "way",
+            "way/b",
+            "way/b/file",
+            "a/out",
+            "a/b/file/x",
+            "none",
+            "..",
+            "a/../a",
+            "/",
+            "/etc",
+            "a/..",
+        ];
+        for path in paths.map(Path::new) {
+            for flags in [file, look, look.difference(OFlags::NOFOLLOW), file | OFlags::DIRECTORY] {
+                let with_call = openat2(&directory, path, flags, Mode::empty(), NEVER_OUTSIDE);
+                let by_name = open_name_by_name(&directory, path, flags);
+                let inode = |opened: OwnedFd| fstat(&opened).unwrap().st_ino;
+                match (with_call, by_name) {
+                    (Ok(one), Ok(other)) => assert_eq!(inode(one), inode(other), "{}", path.display()),
+                    // Going up is refused altogether, even where it would lead nowhere else.
+                    (_, Err(_)) if path.components().any(|part| part == Component::ParentDir) => {}
+                    (one, other) => assert_eq!(one.is_err(), other.is_err(), "{} {flags:?}", path.display()),
+                }
+            }
+        }
     }
 }

@@ -84,6 +84,10 @@ impl Docker {
         let docker = Self { engine, folder, _lock: lock };
         wait::until(|| docker.command(&["version"]).is_ok() || docker.engine.has_ended());
         docker.command(&["version"])?;
+        // Those of a test that was killed.
+        for id in docker.command(&["ps", "--all", "--quiet"])?.lines() {
+            docker.command(&["rm", "--force", id])?;
+        }
         if docker.command(&["image", "inspect", IMAGE]).is_err() {
             let archive = docker.folder.path().join("image.tar");
             run(Command::new("tar").arg("-C").arg(root).arg("-cf").arg(&archive).arg("."))?;

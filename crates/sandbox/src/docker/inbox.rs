@@ -134,3 +134,31 @@ fn timespec(duration: Duration) -> Timespec {
         tv_nsec: duration.subsec_nanos().into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::docker::frame::Output;
+
+    #[test]
+    fn whoever_floods_it_is_refused() {
+        let inbox = Inbox::new().unwrap();
+        let piece = vec![0; WINDOW / 4];
+        let taken = (0..100).take_while(|_| inbox.put(FromInside::Output(1, Output::First), piece.clone()));
+        assert_eq!(taken.count(), 16);
+        let inbox = Inbox::new().unwrap();
+        assert!((0..=MOST_FRAMES).all(|_| inbox.put(FromInside::InputTook(1, 1), Vec::new())));
+        assert!(!inbox.put(FromInside::InputTook(1, 1), Vec::new()));
+    }
+
+    #[test]
+    fn what_came_before_the_end_is_there_after_it() {
+        let inbox = Inbox::new().unwrap();
+        assert!(matches!(inbox.wait(Instant::now()), Next::Nothing));
+        inbox.put(FromInside::Done(1), Vec::new());
+        inbox.close();
+        assert!(readable(inbox.as_fd(), Some(Instant::now())).unwrap());
+        assert!(matches!(inbox.wait(Instant::now()), Next::Frame(FromInside::Done(1), _)));
+        assert!(matches!(inbox.next(), Next::Closed));
+    }
+}

@@ -67,11 +67,14 @@ fn namespaces(measured: &Measured) -> Vec<Layer> {
 
 fn host_user(measured: &Measured, user: User) -> Layer {
     let is_the_one = (measured.uid, measured.gid) == (user.uid, user.gid);
+    // An image may name groups for whomever it likes.
+    let is_in_others = measured.groups.iter().any(|group| *group != user.gid);
     let detail = match measured.uid_map.as_str() {
+        _ if is_in_others => format!("it is in groups that were not asked for: {:?}", measured.groups),
         "0 0 4294967295" => format!("on the host it is uid {}", measured.uid),
         map => format!("uid {} inside; inside and outside: {map}", measured.uid),
     };
-    layer("host_user", is_the_one && measured.uid != 0, detail)
+    layer("host_user", is_the_one && !is_in_others && measured.uid != 0, detail)
 }
 
 fn powers(measured: &Measured) -> Vec<Layer> {
@@ -139,5 +142,48 @@ fn upheld(name: &str, found: Option<u64>, asked: Option<u64>, what: &str) -> Lay
         (Some(found), Some(_)) => layer(name, false, format!("the engine allows more: {found} {what}")),
         (None, Some(_)) => layer(name, false, "the engine sets no such limit here"),
         (_, None) => layer(name, false, "not asked for: only the host limits it"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_found_is_not_in_force() {
+        let limits = Limits { millicpus: Some(1000), ..Limits::default() };
+        let asked = Asked {
+            limits: &limits,
+            workspace: &WorkspaceChoice::Empty,
+            user: User { uid: 1000, gid: 1000 },
+        };
+        // As where the engine has given the host's namespaces, and nothing else could be measured.
+        let namespaces = super::super::measured::NAMESPACES;
+        let hosts =
+            namespaces.iter().filter_map(|name| Some(((*name).to_owned(), namespace(name)?))).collect();
+        let measured = Measured { namespaces: hosts, capabilities: u64::MAX, ..Measured::default() };
+        let report = report(&measured, &asked);
+        let in_force: Vec<_> = report.layers.iter().filter(|layer| layer.in_force).collect();
+        // PID 1 says that it is ready only when its own filter stands.
+        assert_eq!(in_force.iter().map(|layer| layer.name.as_str()).collect::<Vec<_>>(), ["seccomp"]);
+        assert_eq!(report.layers.len(), belljar_contract::isolation::LAYERS.len());
+    }
+
+    #[test]
+    fn more_than_was_asked_for_is_no_limit() {
+        assert!(upheld("memory_limit", Some(10), Some(10), "bytes").in_force);
+        for (found, asked) in [(Some(11), Some(10)), (None, Some(10)), (Some(10), None), (None, None)] {
+            assert!(!upheld("memory_limit", found, asked, "bytes").in_force, "{found:?} {asked:?}");
+        }
+    }
+
+    #[test]
+    fn a_user_with_groups_of_the_images_is_not_the_one() {
+        let user = User { uid: 1000, gid: 1000 };
+        let with =
+            |groups: &[u32]| Measured { uid: 1000, gid: 1000, groups: groups.into(), ..Measured::default() };
+        assert!(host_user(&with(&[1000]), user).in_force);
+        assert!(!host_user(&with(&[1000, 0]), user).in_force);
+        assert!(!host_user(&Measured::default(), User { uid: 0, gid: 0 }).in_force);
     }
 }

@@ -12,6 +12,8 @@ use std::fs;
 pub(super) struct Measured {
     pub(super) uid: u32,
     pub(super) gid: u32,
+    /// Further groups.
+    pub(super) groups: Vec<u32>,
     /// How users inside stand for users outside, as `/proc/self/uid_map` has it, in single spaces.
     pub(super) uid_map: String,
     /// The inode of each namespace, by its name below `/proc/self/ns`.
@@ -52,6 +54,9 @@ impl Measured {
         Self {
             uid: geteuid().as_raw(),
             gid: getegid().as_raw(),
+            groups: field(&of_init, "Groups")
+                .map(|groups| groups.split_whitespace().filter_map(|group| group.parse().ok()).collect())
+                .unwrap_or_default(),
             uid_map: fs::read_to_string("/proc/self/uid_map")
                 .map_or_else(|_| String::new(), |map| in_line(&map)),
             namespaces: NAMESPACES
