@@ -3,17 +3,17 @@
 //! Names come from inside sandboxes. No symbolic link is followed, no mount point of `/proc` is passed, nothing but
 //! regular files is opened, and opening never waits: a FIFO has no way to hold the host up.
 
+mod beneath;
+
 use belljar_confine::plan::HostPath;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, fchmod, fstat, mkdirat, openat, openat2,
-};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, fchmod, fstat, mkdirat, openat};
 use rustix::io::Errno;
 use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// A directory.
 #[derive(Debug)]
@@ -40,9 +40,6 @@ pub struct DirectoryError {
     #[source]
     pub source: Errno,
 }
-
-const NEVER_OUTSIDE: ResolveFlags =
-    ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 
 // === impl Directory ===
 
@@ -74,7 +71,7 @@ impl Directory {
     /// [`DirectoryError`], also for a path that leads through a link.
     pub fn open(&self, path: &Path) -> Result<Self, DirectoryError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        open_beneath(self, path, flags).map(Self::from).map_err(at(path))
+        beneath::open(self, path, flags).map(Self::from).map_err(at(path))
     }
 
     /// Opens a regular file for reading.
@@ -83,7 +80,7 @@ impl Directory {
     /// [`DirectoryError`], also for anything that is no regular file.
     pub fn open_file(&self, path: &Path) -> Result<File, DirectoryError> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = open_beneath(self, path, flags).map_err(at(path))?;
+        let file = beneath::open(self, path, flags).map_err(at(path))?;
         let stat = fstat(&file).map_err(at(path))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Ok(File::from(file)),
@@ -140,7 +137,7 @@ impl Directory {
     /// [`DirectoryError`] when it can't be looked at.
     pub fn stat(&self, path: &Path) -> Result<Option<rustix::fs::Stat>, DirectoryError> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match open_beneath(self, path, flags) {
+        match beneath::open(self, path, flags) {
             Ok(found) => fstat(&found).map(Some).map_err(at(path)),
             // A link at the end: `openat2` won't even look at it, the parent will.
             Err(Errno::LOOP) => self.stat_link(path),
@@ -331,38 +328,6 @@ impl<'a> Clearing<'a> {
     }
 }
 
-fn open_beneath(directory: &Directory, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    match openat2(directory, path, flags, Mode::empty(), NEVER_OUTSIDE) {
-        // Under a policy that keeps that call from programs: `openat` never follows more than one name at a time.
-        Err(Errno::NOSYS) => open_name_by_name(directory, path, flags),
-        opened => opened,
-    }
-}
-
-fn open_name_by_name(directory: &Directory, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let mut names = Vec::new();
-    for component in path.components() {
-        match component {
-            Component::Normal(name) => names.push(name),
-            Component::CurDir => {}
-            _ => return Err(Errno::XDEV),
-        }
-    }
-    let last = names.pop().unwrap_or(OsStr::new("."));
-    let way = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut opened = openat(directory, ".", way, Mode::empty())?;
-    for name in names {
-        opened = openat(&opened, name, way, Mode::empty())?;
-    }
-    let found = openat(&opened, last, flags | OFlags::NOFOLLOW, Mode::empty())?;
-    // That way a link itself is found. As the other call has it, only who asks for that gets it.
-    let wants_links = flags.contains(OFlags::PATH | OFlags::NOFOLLOW);
-    match !wants_links && FileType::from_raw_mode(fstat(&found)?.st_mode) == FileType::Symlink {
-        true => Err(Errno::LOOP),
-        false => Ok(found),
-    }
-}
-
 fn at(path: &Path) -> impl FnOnce(Errno) -> DirectoryError {
     let path = path.to_owned();
     move |source| DirectoryError { path, source }
@@ -383,54 +348,5 @@ impl From<OwnedFd> for Directory {
 impl AsFd for Directory {
     fn as_fd(&self) -> rustix::fd::BorrowedFd<'_> {
         self.descriptor.as_fd()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::fs::symlink;
-
-    #[test]
-    fn name_by_name_a_path_leads_where_the_kernel_would_let_it() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join("a/b")).unwrap();
-        std::fs::write(folder.path().join("a/b/file"), "content").unwrap();
-        symlink("a", folder.path().join("way")).unwrap();
-        symlink("/etc/passwd", folder.path().join("a/out")).unwrap();
-        let directory = Directory::open_host(folder.path()).unwrap();
-        let file = OFlags::RDONLY | OFlags::CLOEXEC;
-        let look = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let paths = [
-            ".",
-            "a",
-            "a/b",
-            "a/b/file",
-            "./a/./b",
-            "way",
-            "way/b",
-            "way/b/file",
-            "a/out",
-            "a/b/file/x",
-            "none",
-            "..",
-            "a/../a",
-            "/",
-            "/etc",
-            "a/..",
-        ];
-        for path in paths.map(Path::new) {
-            for flags in [file, look, look.difference(OFlags::NOFOLLOW), file | OFlags::DIRECTORY] {
-                let with_call = openat2(&directory, path, flags, Mode::empty(), NEVER_OUTSIDE);
-                let by_name = open_name_by_name(&directory, path, flags);
-                let inode = |opened: OwnedFd| fstat(&opened).unwrap().st_ino;
-                match (with_call, by_name) {
-                    (Ok(one), Ok(other)) => assert_eq!(inode(one), inode(other), "{}", path.display()),
-                    // Going up is refused altogether, even where it would lead nowhere else.
-                    (_, Err(_)) if path.components().any(|part| part == Component::ParentDir) => {}
-                    (one, other) => assert_eq!(one.is_err(), other.is_err(), "{} {flags:?}", path.display()),
-                }
-            }
-        }
     }
 }
