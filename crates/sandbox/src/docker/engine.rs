@@ -208,7 +208,7 @@ impl Engine {
         self.wait(async move { client.list_containers(Some(options)).await })
     }
 
-    /// Calls back when the kernel has killed something in the container for want of memory, and kills the rest then.
+    /// Calls back when the kernel has killed something in the container for want of memory, and kills the rest.
     pub(super) fn kill_on_out_of_memory(
         &self,
         id: &str,
@@ -219,7 +219,9 @@ impl Engine {
             ("container".to_owned(), vec![id.clone()]),
             ("event".to_owned(), vec!["oom".to_owned(), "destroy".to_owned()]),
         ]);
-        let options = EventsOptionsBuilder::new().filters(&filters).build();
+        // What happens before the engine has heard this is told as well.
+        let since = jiff::Timestamp::now().as_second().to_string();
+        let options = EventsOptionsBuilder::new().since(&since).filters(&filters).build();
         self.spawn(async move {
             let mut events = Box::pin(client.events(Some(options)));
             if let Some(Ok(event)) = events.next().await
