@@ -1,7 +1,8 @@
-//! Files that are made from code: the published schemas, and the compiled system call filter.
+//! Files that are made from code: the published schemas, the compiled system call filter, and the policy as
+//! container engines take it.
 
 use belljar_confine::seccomp::program::Source;
-use belljar_confine::seccomp::programs;
+use belljar_confine::seccomp::{profile, programs};
 use belljar_contract::schema;
 use std::error::Error;
 use std::fs;
@@ -14,6 +15,7 @@ pub(crate) fn files() -> Result<Vec<(&'static str, String)>, serde_json::Error> 
     Ok(vec![
         ("docs/schema/job.schema.json", pretty(schema::job())?),
         ("crates/confine/src/seccomp/compiled.rs", Source(&programs()).to_string()),
+        ("crates/confine/src/seccomp/profile.json", profile().to_string()),
         ("docs/schema/result.schema.json", pretty(schema::result())?),
     ])
 }

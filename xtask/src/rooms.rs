@@ -57,6 +57,17 @@ pub(crate) struct Outsider {
     pub(crate) why: &'static str,
 }
 
+/// The client of container engines, and what of it may be used: a socket of this machine, neither TCP nor TLS.
+pub(crate) struct LocalEngine {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// Its features.
+    pub(crate) features: &'static [&'static str],
+}
+
+/// The one that is used.
+pub(crate) const LOCAL_ENGINE: LocalEngine = LocalEngine { name: "bollard", features: &["pipe"] };
+
 /// The rules about them.
 pub(crate) const OUTSIDERS: &[Outsider] = &[
     Outsider {
@@ -77,6 +88,11 @@ pub(crate) const OUTSIDERS: &[Outsider] = &[
         ],
         only_in: &[],
         why: "nothing here speaks HTTP or TLS yet; when something does, one room will",
+    },
+    Outsider {
+        names: &["bollard"],
+        only_in: &["sandbox"],
+        why: "it speaks HTTP with the container engine's local socket and nobody else; that one backend is its only use",
     },
     Outsider {
         names: &["async-std", "mio", "smol", "tokio"],

@@ -22,6 +22,9 @@ fn main() -> ExitCode {
         Some("cynode-sba") => return belljar_runner::main_with(arguments),
         Some(belljar_sandbox::session::KEEPER) => return command::session::keep(),
         Some(belljar_sandbox::canary::PROGRAM) => return belljar_sandbox::canary::main_inside(arguments),
+        Some(belljar_sandbox::docker::inside::NAME) => {
+            return belljar_sandbox::docker::inside::main(arguments);
+        }
         _ => {}
     }
     match command::run() {

@@ -131,23 +131,7 @@ impl Resident {
     /// # Errors
     /// [`ExecutionError`]; nothing of the program is left then.
     pub fn start(&self, command: Command, stdio: Stdio) -> Result<Execution, ExecutionError> {
-        let failed = |source| ExecutionError::Channel { source };
-        let (ours, theirs) = message::pair().map_err(failed)?;
-        let program = Program { command, stdio };
-        Request::Start { program, channel: theirs }.send(self.sealed.control()).map_err(
-            |source| match source {
-                Errno::PIPE | Errno::CONNRESET => ExecutionError::Gone,
-                source => failed(source),
-            },
-        )?;
-        match Told::receive(ours.as_fd()).map_err(failed)? {
-            Some((Told::Started, terminal)) => Ok(Execution { channel: ours, terminal, ended: None }),
-            Some((Told::NotStarted { errno, subject }, _)) => {
-                Err(ExecutionError::NotStarted { subject, source: errno })
-            }
-            Some((Told::Ended { .. } | Told::Counted(_), _)) => Err(failed(Errno::PROTO)),
-            None => Err(ExecutionError::Gone),
-        }
+        start(self.sealed.control(), command, stdio)
     }
 
     /// What runs in it now.
@@ -196,6 +180,29 @@ impl Resident {
     /// Whether PID 1 has ended it because its memory was used up.
     pub fn has_run_out_of_memory(&self) -> bool {
         self.sealed.has_run_out_of_memory()
+    }
+}
+
+/// Asks PID 1 to start a program.
+pub(crate) fn start(
+    control: BorrowedFd<'_>,
+    command: Command,
+    stdio: Stdio,
+) -> Result<Execution, ExecutionError> {
+    let failed = |source| match source {
+        Errno::PIPE | Errno::CONNRESET => ExecutionError::Gone,
+        source => ExecutionError::Channel { source },
+    };
+    let (ours, theirs) = message::pair().map_err(failed)?;
+    let program = Program { command, stdio };
+    Request::Start { program, channel: theirs }.send(control).map_err(failed)?;
+    match Told::receive(ours.as_fd()).map_err(failed)? {
+        Some((Told::Started, terminal)) => Ok(Execution { channel: ours, terminal, ended: None }),
+        Some((Told::NotStarted { errno, subject }, _)) => {
+            Err(ExecutionError::NotStarted { subject, source: errno })
+        }
+        Some((Told::Ended { .. } | Told::Counted(_), _)) => Err(failed(Errno::PROTO)),
+        None => Err(ExecutionError::Gone),
     }
 }
 

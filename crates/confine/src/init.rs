@@ -3,6 +3,7 @@
 //! It is a copy of the launching process, so it never returns into what that process was doing. When it ends, the
 //! kernel kills every process of its PID namespace; when the host ends, the kernel kills it.
 
+pub(crate) mod attend;
 mod connector;
 mod memory;
 mod payload;

@@ -14,6 +14,7 @@
 pub mod as_user;
 pub mod execution;
 pub mod group;
+pub mod inside;
 pub mod launch;
 pub mod launcher;
 pub mod lend;

@@ -8,6 +8,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// A running sandbox. Dropping it kills it and waits until nothing of it is left.
@@ -30,7 +31,7 @@ pub struct Handle {
 }
 
 /// How a sandbox ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ending {
     /// How its program ended.
     pub outcome: Outcome,
@@ -39,7 +40,7 @@ pub struct Ending {
 }
 
 /// How the program of a sandbox ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// With this exit code.
     Exited(i32),

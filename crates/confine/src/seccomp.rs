@@ -6,10 +6,20 @@
 
 mod compiled;
 pub mod policy;
+pub mod profile;
 pub mod program;
 
 use policy::{Audience, UNLISTED, Verdict, guard, rules_under_guard};
+use profile::Profile;
 use program::{Instruction, Program};
+
+/// The policy as a container engine takes it, made by `cargo xtask generate`.
+pub const PROFILE: &str = include_str!("seccomp/profile.json");
+
+/// What [`PROFILE`] must be.
+pub fn profile() -> Profile {
+    Profile(rules_under_guard(Audience::Everyone))
+}
 
 /// The filter for every process.
 pub(crate) fn policy(audience: Audience) -> &'static [Instruction] {

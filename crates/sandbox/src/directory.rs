@@ -3,11 +3,11 @@
 //! Names come from inside sandboxes. No symbolic link is followed, no mount point of `/proc` is passed, nothing but
 //! regular files is opened, and opening never waits: a FIFO has no way to hold the host up.
 
+mod beneath;
+
 use belljar_confine::plan::HostPath;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
-use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, fchmod, fstat, mkdirat, openat, openat2,
-};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, fchmod, fstat, mkdirat, openat};
 use rustix::io::Errno;
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -41,9 +41,6 @@ pub struct DirectoryError {
     pub source: Errno,
 }
 
-const NEVER_OUTSIDE: ResolveFlags =
-    ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
-
 // === impl Directory ===
 
 impl Directory {
@@ -74,7 +71,7 @@ impl Directory {
     /// [`DirectoryError`], also for a path that leads through a link.
     pub fn open(&self, path: &Path) -> Result<Self, DirectoryError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        openat2(self, path, flags, Mode::empty(), NEVER_OUTSIDE).map(Self::from).map_err(at(path))
+        beneath::open(self, path, flags).map(Self::from).map_err(at(path))
     }
 
     /// Opens the directory of the host that was meant only as a place to begin paths at: one that may not be read will
@@ -97,7 +94,7 @@ impl Directory {
     /// [`DirectoryError`], also for a path that leads through a link.
     pub fn open_place(&self, path: &Path) -> Result<Self, DirectoryError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        openat2(self, path, flags, Mode::empty(), NEVER_OUTSIDE).map(Self::from).map_err(at(path))
+        beneath::open(self, path, flags).map(Self::from).map_err(at(path))
     }
 
     /// Opens a regular file for reading.
@@ -106,7 +103,7 @@ impl Directory {
     /// [`DirectoryError`], also for anything that is no regular file.
     pub fn open_file(&self, path: &Path) -> Result<File, DirectoryError> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = openat2(self, path, flags, Mode::empty(), NEVER_OUTSIDE).map_err(at(path))?;
+        let file = beneath::open(self, path, flags).map_err(at(path))?;
         let stat = fstat(&file).map_err(at(path))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Ok(File::from(file)),
@@ -162,7 +159,7 @@ impl Directory {
     /// [`DirectoryError`], also for a link.
     pub fn change_mode(&self, path: &Path, mode: u32) -> Result<(), DirectoryError> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let found = openat2(self, path, flags, Mode::empty(), NEVER_OUTSIDE).map_err(at(path))?;
+        let found = beneath::open(self, path, flags).map_err(at(path))?;
         // With these flags a link at the end is found, and older kernels would change its own bits.
         match FileType::from_raw_mode(fstat(&found).map_err(at(path))?.st_mode) {
             FileType::Symlink => Err(Errno::LOOP).map_err(at(path)),
@@ -176,7 +173,7 @@ impl Directory {
     /// [`DirectoryError`] when it can't be looked at.
     pub fn stat(&self, path: &Path) -> Result<Option<rustix::fs::Stat>, DirectoryError> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match openat2(self, path, flags, Mode::empty(), NEVER_OUTSIDE) {
+        match beneath::open(self, path, flags) {
             Ok(found) => fstat(&found).map(Some).map_err(at(path)),
             // A link at the end: `openat2` won't even look at it, the parent will.
             Err(Errno::LOOP) => self.stat_link(path),

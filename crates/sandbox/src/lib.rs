@@ -13,6 +13,7 @@ pub mod clock;
 pub mod config;
 pub mod correlation;
 pub mod directory;
+pub mod docker;
 pub mod event;
 pub mod host;
 pub mod lifecycle;

@@ -1,9 +1,9 @@
 //! The native backend: namespaces, Landlock and seccomp of this kernel; nothing to install, nothing to run before.
 
 mod backend;
-mod environment;
+pub(crate) mod environment;
 mod execution;
-mod files;
+pub(crate) mod files;
 pub(crate) mod groups;
 mod identity;
 mod isolation;

@@ -3,6 +3,7 @@
 //! ```text
 //! <state>/runs/<run id>/job/          what the sandbox has as /job
 //!                      /upper, /work  the changes to a workspace that is a copy
+//!                      /workspace    a copy of a workspace that a container works on
 //!                      /lock          held as long as the run's owner lives
 //!                      /kept          there if the folder is to stay
 //!         artifacts/ab/abcdef…        kept files, by SHA-256
@@ -212,6 +213,15 @@ impl State {
             }
         }
         Ok(removed)
+    }
+
+    /// Whether somebody lives whose run it is.
+    pub fn is_owned(&self, id: &RunId) -> bool {
+        // What can't be looked at is not known to be nobody's.
+        match File::open(self.run_folder(id).join(LOCK)) {
+            Ok(lock) => lock.try_lock().is_err(),
+            Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+        }
     }
 
     /// The directory of the artifact store, made if missing.

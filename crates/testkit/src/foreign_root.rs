@@ -5,14 +5,23 @@
 use crate::wait;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 /// A Docker engine of its own, ended when dropped.
 #[derive(Debug)]
 pub struct Docker {
-    engine: Child,
+    // Before the folder that it works in, and before the lock.
+    engine: Engine,
     folder: TempDir,
+    _lock: File,
+}
+
+/// The engine's process, with the thread that waits for it.
+#[derive(Debug)]
+struct Engine {
+    pid: rustix::process::Pid,
+    thread: Option<std::thread::JoinHandle<()>>,
 }
 
 /// The image that [`Docker`] has.
@@ -57,37 +66,34 @@ fn run(command: &mut Command) -> Result<String, String> {
 // === impl Docker ===
 
 impl Docker {
-    /// Starts an engine without network that has [`IMAGE`].
+    /// Starts an engine without network that has [`IMAGE`]. What it stores is kept for the next one; there is one at a
+    /// time in a checkout, and others wait for it.
     ///
     /// # Errors
     /// Why there is none here.
     pub fn start() -> Result<Self, String> {
+        let text = |error: std::io::Error| error.to_string();
         let root = debian()?;
-        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let path = |name: &str| folder.path().join(name);
-        let log = File::create(path("log")).map_err(|error| error.to_string())?;
-        let engine = Command::new("dockerd")
-            .arg("--data-root")
-            .arg(path("data"))
-            .arg("--exec-root")
-            .arg(path("exec"))
-            .arg("--pidfile")
-            .arg(path("pid"))
-            .arg(format!("--host=unix://{}", path("socket").display()))
-            .args(["--iptables=false", "--ip6tables=false", "--bridge=none"])
-            .stdin(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .map_err(|error| format!("dockerd: {error}"))?;
-        let mut docker = Self { engine, folder };
-        wait::until(|| {
-            docker.command(&["version"]).is_ok() || docker.engine.try_wait().is_ok_and(|end| end.is_some())
-        });
+        let folder = tempfile::tempdir().map_err(text)?;
+        let store = root.with_file_name("docker");
+        std::fs::create_dir_all(&store).map_err(text)?;
+        let lock = File::create(store.with_extension("lock")).map_err(text)?;
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
+            .map_err(|error| error.to_string())?;
+        let engine = Engine::start(&store, folder.path())?;
+        let docker = Self { engine, folder, _lock: lock };
+        wait::until(|| docker.command(&["version"]).is_ok() || docker.engine.has_ended());
         docker.command(&["version"])?;
-        let archive = docker.folder.path().join("image.tar");
-        run(Command::new("tar").arg("-C").arg(root).arg("-cf").arg(&archive).arg("."))?;
-        let archive = archive.display().to_string();
-        docker.command(&["import", &archive, IMAGE])?;
+        // Those of a test that was killed.
+        for id in docker.command(&["ps", "--all", "--quiet"])?.lines() {
+            docker.command(&["rm", "--force", id])?;
+        }
+        if docker.command(&["image", "inspect", IMAGE]).is_err() {
+            let archive = docker.folder.path().join("image.tar");
+            run(Command::new("tar").arg("-C").arg(root).arg("-cf").arg(&archive).arg("."))?;
+            docker.command(&["import", &archive.display().to_string(), IMAGE])?;
+            let _ = std::fs::remove_file(archive);
+        }
         Ok(docker)
     }
 
@@ -96,15 +102,66 @@ impl Docker {
     /// # Errors
     /// The last line of what it complained of.
     pub fn command(&self, arguments: &[&str]) -> Result<String, String> {
-        let host = format!("unix://{}", self.folder.path().join("socket").display());
+        let host = format!("unix://{}", self.socket().display());
         run(Command::new("docker").env("DOCKER_HOST", host).args(arguments))
+    }
+
+    /// The engine's socket.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
     }
 }
 
-impl Drop for Docker {
+// === impl Engine ===
+
+impl Engine {
+    /// Should this process be killed, the kernel ends the engine: it looks at the thread that has started it, so that
+    /// one lives as long as the engine.
+    fn start(store: &Path, folder: &Path) -> Result<Self, String> {
+        let log = File::create(folder.join("log")).map_err(|error| error.to_string())?;
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--pdeathsig", "TERM", "dockerd", "--shutdown-timeout=1"])
+            .arg("--data-root")
+            .arg(store)
+            .arg("--exec-root")
+            .arg(folder.join("exec"))
+            .arg("--pidfile")
+            .arg(folder.join("pid"))
+            .arg(format!("--host=unix://{}", folder.join("socket").display()))
+            .args(["--iptables=false", "--ip6tables=false", "--bridge=none"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let child = command.spawn().map_err(|error| format!("setpriv dockerd: {error}"));
+            let (child, error) = match child {
+                Ok(child) => (Some(child), None),
+                Err(error) => (None, Some(error)),
+            };
+            let pid = child.as_ref().map(rustix::process::Pid::from_child);
+            let _ = tell.send(pid.ok_or_else(|| error.unwrap_or_default()));
+            if let Some(mut child) = child {
+                let _ = child.wait();
+            }
+        });
+        let pid = told.recv().map_err(|error| error.to_string())??;
+        Ok(Self { pid, thread: Some(thread) })
+    }
+
+    fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(std::thread::JoinHandle::is_finished)
+    }
+}
+
+impl Drop for Engine {
     fn drop(&mut self) {
-        let pid = rustix::process::Pid::from_child(&self.engine);
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        let _ = self.engine.wait();
+        if !self.has_ended() {
+            let _ = rustix::process::kill_process(self.pid, rustix::process::Signal::TERM);
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What imports what: the table of rooms is what cargo says.
 
 use super::{Finding, Repository};
-use crate::rooms::{ONLY_FOR_TESTS, OUTSIDERS, ROOMS, Room};
+use crate::rooms::{LOCAL_ENGINE, ONLY_FOR_TESTS, OUTSIDERS, ROOMS, Room};
 use serde_json::Value;
 
 pub(super) fn check(repository: &Repository) -> Vec<Finding> {
@@ -45,6 +45,9 @@ fn check_package(room: &Room, package: &Value, manifest: &str) -> Vec<Finding> {
             }
             continue;
         }
+        if name == LOCAL_ENGINE.name {
+            findings.extend(more_than_the_local_socket(dependency, manifest));
+        }
         let rules =
             OUTSIDERS.iter().filter(|rule| rule.names.contains(&name) && !rule.only_in.contains(&room.name));
         for rule in rules.filter(|_| !for_tests) {
@@ -53,6 +56,15 @@ fn check_package(room: &Room, package: &Value, manifest: &str) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// The client of container engines is let in for a socket of this machine. With any other feature it would dial.
+fn more_than_the_local_socket(dependency: &Value, manifest: &str) -> Option<Finding> {
+    let features: Vec<&str> =
+        dependency["features"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let is_local = dependency["uses_default_features"] == false && features == LOCAL_ENGINE.features;
+    let right = format!("`default-features = false`, and only {:?}", LOCAL_ENGINE.features);
+    (!is_local).then(|| finding(manifest, format!("{} with {features:?}", LOCAL_ENGINE.name), right))
 }
 
 fn manifest_path(package: &Value) -> String {
@@ -95,6 +107,16 @@ mod tests {
         );
         assert_eq!(with_dependency(&json!({ "name": "tokio", "kind": null })), ["policy imports tokio"]);
         assert_eq!(with_dependency(&json!({ "name": "libc", "kind": null })), ["policy imports libc"]);
+    }
+
+    #[test]
+    fn the_client_of_engines_with_more_than_the_local_socket_is_found() {
+        let with = |defaults: bool, features: &[&str]| json!({ "name": "bollard", "kind": null, "uses_default_features": defaults, "features": features });
+        // The other finding is about the room.
+        assert_eq!(with_dependency(&with(false, &["pipe"])).len(), 1);
+        for (defaults, features) in [(true, &["pipe"][..]), (false, &["pipe", "ssl"]), (false, &["http"])] {
+            assert_eq!(with_dependency(&with(defaults, features)).len(), 2, "{defaults} {features:?}");
+        }
     }
 
     #[test]

@@ -2,13 +2,16 @@
 //!
 //! A control group of version 2 does so by itself. In one of version 1 the kernel kills whoever it likes best and tells;
 //! without any, PID 1 adds up what its processes and files hold. What is in no process and no file (memory without a
-//! name, pipes, sockets) it doesn't see: that has limits of its own.
+//! name, pipes, sockets) it doesn't see: that has limits of its own. In a container it sees the group from inside, and how
+//! often the kernel has killed somebody there.
 
 use crate::group::Entrance;
 use crate::kernel;
 use crate::plan::Plan;
 use crate::walls::{About, Fault};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 /// How it is known that memory has run out.
@@ -17,6 +20,13 @@ pub(super) enum Memory {
     Unwatched,
     /// Readable then.
     Told(OwnedFd),
+    /// In this file, to be looked at: how many were killed.
+    Counted {
+        /// A file of lines `key number`.
+        file: File,
+        /// When to look again.
+        next: Instant,
+    },
     /// To be looked at.
     Added {
         /// What may be held.
@@ -29,6 +39,7 @@ pub(super) enum Memory {
 /// More than this much a second can't be taken on any machine there is, for each of its processors.
 const FASTEST_BYTES: u64 = 4 << 30;
 
+const BETWEEN_COUNTS: Duration = Duration::from_millis(100);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
@@ -46,33 +57,69 @@ impl Memory {
         })
     }
 
+    /// In a container, whose group is somebody else's. One that is not to be seen is nobody's to watch; then the kernel's
+    /// choice of whom to kill stands.
+    pub(super) fn of_container() -> Self {
+        const COUNTS: [&str; 2] =
+            ["/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"];
+        match COUNTS.iter().find_map(|path| File::open(path).ok()) {
+            Some(file) => Self::Counted { file, next: Instant::now() },
+            None => Self::Unwatched,
+        }
+    }
+
+    /// What is to stay open for it.
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Told(event) => Some(event.as_fd()),
+            Self::Counted { file, .. } => Some(file.as_fd()),
+            Self::Unwatched | Self::Added { .. } => None,
+        }
+    }
+
     /// Becomes readable when memory has run out, if it is told.
     pub(super) fn told(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Self::Told(event) => Some(event.as_fd()),
-            Self::Unwatched | Self::Added { .. } => None,
+            Self::Unwatched | Self::Added { .. } | Self::Counted { .. } => None,
         }
     }
 
     /// How long it may be before [`Self::has_run_out`] is asked again, if that matters.
     pub(super) fn patience(&self) -> Option<Duration> {
         match self {
-            Self::Added { next, .. } => Some(next.saturating_duration_since(Instant::now())),
+            Self::Added { next, .. } | Self::Counted { next, .. } => {
+                Some(next.saturating_duration_since(Instant::now()))
+            }
             Self::Unwatched | Self::Told(_) => None,
         }
     }
 
     /// Whether there is more than may be. Looks only when it is time to.
     pub(super) fn has_run_out(&mut self) -> bool {
-        let Self::Added { most_bytes, next } = self else { return false };
         let now = Instant::now();
-        if now < *next {
-            return false;
+        match self {
+            Self::Unwatched | Self::Told(_) => false,
+            Self::Added { next, .. } | Self::Counted { next, .. } if now < *next => false,
+            Self::Added { most_bytes, next } => {
+                let held = kernel::load().resident_bytes.saturating_add(in_files());
+                *next = now + pause(most_bytes.saturating_sub(held));
+                held > *most_bytes
+            }
+            Self::Counted { file, next } => {
+                *next = now + BETWEEN_COUNTS;
+                oom_kills(file) > 0
+            }
         }
-        let held = kernel::load().resident_bytes.saturating_add(in_files());
-        *next = now + pause(most_bytes.saturating_sub(held));
-        held > *most_bytes
     }
+}
+
+/// How many were killed for want of memory, by a file of lines `key number`.
+fn oom_kills(file: &File) -> u64 {
+    let mut text = [0; 512];
+    let read = file.read_at(&mut text, 0).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text[..read]);
+    text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok()).unwrap_or_default()
 }
 
 /// What lies in the sandbox's files in memory: one file system holds them all.

@@ -93,7 +93,7 @@ impl<'a> Watch<'a> {
         drop(left);
         let mut kept = vec![self.control, self.children.as_fd()];
         kept.extend(self.hidden.as_ref().map(AsFd::as_fd));
-        kept.extend(self.memory.told());
+        kept.extend(self.memory.descriptor());
         kept.extend(self.connectors.iter().map(Connector::listener));
         kernel::close_all_but(&mut kept);
     }

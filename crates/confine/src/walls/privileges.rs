@@ -6,8 +6,8 @@ use crate::wall;
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, clear_ambient_capability_set, remove_capability_from_bounding_set,
-    set_capabilities, set_no_new_privs,
+    CapabilitySet, CapabilitySets, capability_is_in_bounding_set, clear_ambient_capability_set,
+    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
 };
 
 /// Sets the limits that every process of the sandbox inherits.
@@ -37,19 +37,7 @@ pub(crate) fn limit(limits: Limits) -> Result<(), Fault> {
 /// Drops every capability from every set, and closes the ways back.
 pub(crate) fn drop_all() -> Result<(), Fault> {
     wall!(BoundingSet: empty_bounding_set()?, else ());
-    clear_ambient_capability_set().about("ambient set")?;
-    let none = CapabilitySets {
-        effective: CapabilitySet::empty(),
-        permitted: CapabilitySet::empty(),
-        inheritable: CapabilitySet::empty(),
-    };
-    let drop = || set_capabilities(None, none).about("capabilities");
-    // Whoever may gain privileges must have some to confine itself.
-    wall!(Capabilities: wall!(NoNewPrivileges: drop()?, else ()), else ());
-    wall!(NoNewPrivileges: set_no_new_privs(true).about("no_new_privs")?, else ());
-    // From here on nothing inside can trace PID 1 or read its memory, descriptors or environment.
-    let dumpable = wall!(NotDumpable: DumpableBehavior::NotDumpable, else DumpableBehavior::Dumpable);
-    set_dumpable_behavior(dumpable).about("dumpable")
+    shut_off()
 }
 
 fn empty_bounding_set() -> Result<(), Fault> {
@@ -63,4 +51,33 @@ fn empty_bounding_set() -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+/// Makes sure that somebody has dropped every capability, who could, and closes the ways back.
+pub(crate) fn hold_none() -> Result<(), Fault> {
+    for bit in 0..u64::BITS {
+        match capability_is_in_bounding_set(CapabilitySet::from_bits_retain(1 << bit)) {
+            Ok(false) => {}
+            Ok(true) => return Err(Errno::PERM).about("bounding set"),
+            Err(Errno::INVAL) => break,
+            Err(errno) => return Err(errno).about("bounding set"),
+        }
+    }
+    shut_off()
+}
+
+fn shut_off() -> Result<(), Fault> {
+    clear_ambient_capability_set().about("ambient set")?;
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    let drop = || set_capabilities(None, none).about("capabilities");
+    // Whoever may gain privileges must have some to confine itself.
+    wall!(Capabilities: wall!(NoNewPrivileges: drop()?, else ()), else ());
+    wall!(NoNewPrivileges: set_no_new_privs(true).about("no_new_privs")?, else ());
+    // From here on nothing inside can trace PID 1 or read its memory, descriptors or environment.
+    let dumpable = wall!(NotDumpable: DumpableBehavior::NotDumpable, else DumpableBehavior::Dumpable);
+    set_dumpable_behavior(dumpable).about("dumpable")
 }

@@ -4,7 +4,7 @@ use belljar_confine::wall;
 use std::collections::BTreeMap;
 
 /// The home directory, relative to the sandbox's root.
-pub(super) const HOME_INSIDE: &str = "home/agent";
+pub(crate) const HOME_INSIDE: &str = "home/agent";
 
 const BASE: [(&str, &str); 7] = [
     ("HOME", "/home/agent"),
@@ -17,7 +17,7 @@ const BASE: [(&str, &str); 7] = [
 ];
 
 /// The base, a terminal type if there is a terminal, and what was asked for, which wins.
-pub(super) fn made_from_nothing(
+pub(crate) fn made_from_nothing(
     asked: &BTreeMap<String, String>,
     has_terminal: bool,
 ) -> BTreeMap<String, String> {

@@ -20,7 +20,7 @@ use tar::{Archive, Builder, EntryType, Header};
 const MOST_NAMES: usize = 1_000_000;
 
 /// Unpacks an archive below `inside`. What is made belongs to the sandbox's user.
-pub(super) fn unpack(
+pub(crate) fn unpack(
     root: &Directory,
     inside: &str,
     archive: &mut dyn Read,
@@ -76,7 +76,7 @@ fn remove(parent: &Directory, name: &OsStr) -> io::Result<()> {
 }
 
 /// Packs what is at `inside`, under its last name.
-pub(super) fn pack(root: &Directory, inside: &str, archive: &mut dyn Write) -> Result<(), BackendError> {
+pub(crate) fn pack(root: &Directory, inside: &str, archive: &mut dyn Write) -> Result<(), BackendError> {
     let path = relative(Path::new(inside)).ok_or_else(|| failed(inside)(Errno::XDEV.into()))?;
     let name = PathBuf::from(path.file_name().unwrap_or(OsStr::new(".")));
     let mut builder = Builder::new(archive);

@@ -86,7 +86,7 @@ impl ChangeSet {
     /// # Errors
     /// [`ChangesError`] for whatever can't be read, and for more than can be held.
     pub fn read(source: &Directory, upper: &Directory) -> Result<Self, ChangesError> {
-        Self::read_noting(source, upper, &mut Modes::new())
+        Self::compare(source, upper, false, &mut Modes::new())
     }
 
     /// The same while somebody works in the copy: what is opened up for it is noted, to be put back.
@@ -98,17 +98,38 @@ impl ChangeSet {
         upper: &Directory,
         opened: &mut Opened<'_>,
     ) -> Result<Self, ChangesError> {
-        Self::read_noting(source, upper, opened.modes())
+        Self::compare(source, upper, false, opened.modes())
     }
 
-    fn read_noting(source: &Directory, upper: &Directory, closed: &mut Modes) -> Result<Self, ChangesError> {
+    /// Compares a whole copy with the source that it was made from. What a copy leaves out is not missing: sockets,
+    /// pipes, devices.
+    ///
+    /// # Errors
+    /// [`ChangesError`] for whatever can't be read, and for more than can be held.
+    pub fn read_copy(source: &Directory, copy: &Directory) -> Result<Self, ChangesError> {
+        // A layer that hides everything below it.
+        let mut changed = Self::compare(source, copy, true, &mut Modes::new())?;
+        let is_copied =
+            |kind| matches!(kind, FileType::RegularFile | FileType::Directory | FileType::Symlink);
+        changed.changes.retain(|_, changed| {
+            changed.after.is_some() || changed.before.is_some_and(|before| is_copied(before.kind))
+        });
+        Ok(changed)
+    }
+
+    fn compare(
+        source: &Directory,
+        upper: &Directory,
+        is_opaque: bool,
+        closed: &mut Modes,
+    ) -> Result<Self, ChangesError> {
         let mut reading = Reading {
             source,
             upper,
             changes: BTreeMap::new(),
             closed,
             path_bytes_left: MOST_PATH_BYTES,
-            pending: vec![(PathBuf::new(), false)],
+            pending: vec![(PathBuf::new(), is_opaque)],
         };
         reading.open_top()?;
         while let Some((below, opaque)) = reading.pending.pop() {

@@ -14,6 +14,7 @@ pub(crate) const CASES: &[Case] = &[
     ("an_exit_code_a_signal_and_both_streams_come_back", an_exit_code_a_signal_and_both_streams_come_back),
     ("output_is_there_as_it_is_written", output_is_there_as_it_is_written),
     ("input_reaches_the_program_and_its_end_too", input_reaches_the_program_and_its_end_too),
+    ("much_goes_through_unchanged", much_goes_through_unchanged),
     ("many_run_at_once", many_run_at_once),
     ("what_is_not_there_is_said_by_name", what_is_not_there_is_said_by_name),
     ("the_environment_is_what_was_given_and_no_more", the_environment_is_what_was_given_and_no_more),
@@ -58,6 +59,22 @@ fn input_reaches_the_program_and_its_end_too(house: &House) {
     let mut came = String::new();
     output.read_to_string(&mut came).unwrap();
     assert_eq!((came.as_str(), wait(execution.as_mut())), ("through and through", Outcome::Exited(0)));
+}
+
+fn much_goes_through_unchanged(house: &House) {
+    let sandbox = house.sandbox();
+    let ((mut output, theirs), (input, ours)) = (pipe(), pipe());
+    let streams = Stdio::Descriptors([input.into(), theirs, nothing()]);
+    let mut execution = sandbox.exec(&program(&["cat"]), streams).unwrap();
+    // No two pieces of it are the same.
+    let much: Vec<u8> = (0..2_000_000_u32).flat_map(u32::to_le_bytes).collect();
+    let sent = much.clone();
+    let writer = std::thread::spawn(move || File::from(ours).write_all(&sent).unwrap());
+    let mut came = Vec::new();
+    output.read_to_end(&mut came).unwrap();
+    writer.join().unwrap();
+    assert!(came == much, "{} of {} bytes", came.len(), much.len());
+    assert_eq!(wait(execution.as_mut()), Outcome::Exited(0));
 }
 
 fn many_run_at_once(house: &House) {

@@ -5,18 +5,24 @@ use belljar_confine::plan::Stdio;
 use belljar_confine::sealed::Outcome;
 use belljar_contract::isolation::Required;
 use belljar_sandbox::backend::{Backend, Execution, Sandbox, Wanted};
+use belljar_sandbox::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName, inside};
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::native::NativeBackend;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Program;
 use belljar_sandbox::state::State;
+use belljar_testkit::foreign_root::{Docker, IMAGE};
+use belljar_testkit::wait::until;
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use std::sync::Arc;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -40,11 +46,24 @@ const PATIENCE: Duration = Duration::from_secs(60);
 // === impl House ===
 
 impl House {
-    pub(crate) fn native(launcher: &Arc<Launcher>) -> Self {
-        let state = tempfile::Builder::new().prefix("belljar-test-").tempdir().unwrap();
-        std::fs::set_permissions(state.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    pub(crate) fn native(launcher: &Arc<Launcher>) -> Result<Self, String> {
+        let state = state();
         let backend = NativeBackend::new(Arc::clone(launcher), State::at(state.path()));
-        Self { backend: Box::new(backend), state }
+        Ok(Self { backend: Box::new(backend), state })
+    }
+
+    pub(crate) fn docker(_: &Arc<Launcher>) -> Result<Self, String> {
+        let state = state();
+        let settings = docker_settings(&engine_socket()?, state.path());
+        let backend = DockerBackend::new(settings, State::at(state.path())).unwrap();
+        Ok(Self { backend: Box::new(backend), state })
+    }
+
+    /// What a sandbox is unless something else is said.
+    pub(crate) fn wanted(workspace: WorkspaceChoice) -> Wanted {
+        let env = BTreeMap::from([("GIVEN".to_owned(), "a value".to_owned())]);
+        let (limits, required) = (Limits::default(), Required::default());
+        Wanted { workspace, lent: Vec::new(), env, limits, required }
     }
 
     /// An empty sandbox.
@@ -56,17 +75,83 @@ impl House {
         self.backend.create(Self::wanted(workspace)).unwrap()
     }
 
-    pub(crate) fn wanted(workspace: WorkspaceChoice) -> Wanted {
-        let env = BTreeMap::from([("GIVEN".to_owned(), "a value".to_owned())]);
-        let (limits, required) = (Limits::default(), Required::default());
-        Wanted { workspace, lent: Vec::new(), env, limits, required }
-    }
-
     /// Says that a layer can't be tried here, because the backend says itself that it has none.
     pub(crate) fn skip(&self, layer: &str) {
         let test = format!("conformance, {layer} of {}", self.backend.name());
         belljar_testkit::skip::skip(&test, "the backend reports that it has no such layer here");
     }
+}
+
+pub(crate) fn state() -> TempDir {
+    let state = tempfile::Builder::new().prefix("belljar-test-").tempdir().unwrap();
+    std::fs::set_permissions(state.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    state
+}
+
+/// The Docker engine of this run, started when the first case asks for it.
+static ENGINE: Mutex<Option<Result<Docker, String>>> = Mutex::new(None);
+
+pub(crate) fn engine_socket() -> Result<PathBuf, String> {
+    let mut engine = ENGINE.lock().unwrap_or_else(PoisonError::into_inner);
+    engine.get_or_insert_with(Docker::start).as_ref().map(Docker::socket).map_err(Clone::clone)
+}
+
+/// Runs a `docker` command.
+pub(crate) fn docker(arguments: &[&str]) -> Result<String, String> {
+    let engine = ENGINE.lock().unwrap_or_else(PoisonError::into_inner);
+    engine.as_ref().unwrap().as_ref().unwrap().command(arguments)
+}
+
+/// Settings for a state directory; its name is the deployment's.
+pub(crate) fn docker_settings(socket: &Path, state: &Path) -> DockerSettings {
+    DockerSettings {
+        socket: socket.to_owned(),
+        image: ImageName::parse(IMAGE).unwrap(),
+        deployment: DeploymentId::parse(state.file_name().unwrap().to_str().unwrap()).unwrap(),
+        runtime: None,
+        helper: std::env::current_exe().unwrap(),
+    }
+}
+
+/// Ends the engine, if there is one.
+pub(crate) fn end_engine() {
+    drop(ENGINE.lock().unwrap_or_else(PoisonError::into_inner).take());
+}
+
+/// This file is also the program that backends start in their sandboxes.
+pub(crate) fn as_another_program() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os();
+    let name = arguments.next()?;
+    match Path::new(&name).file_name()?.to_str()? {
+        inside::NAME => Some(inside::main(arguments)),
+        OWNER => Some(own(arguments)),
+        _ => None,
+    }
+}
+
+/// The name under which this file owns a sandbox until it is killed.
+const OWNER: &str = "belljar-test-owner";
+
+fn own(mut arguments: std::env::ArgsOs) -> ExitCode {
+    let mut path = || PathBuf::from(arguments.next().unwrap());
+    let (socket, state) = (path(), path());
+    let backend = DockerBackend::new(docker_settings(&socket, &state), State::at(&state)).unwrap();
+    let _sandbox = backend.create(House::wanted(WorkspaceChoice::Empty)).unwrap();
+    std::fs::write(state.join("ready"), "").unwrap();
+    loop {
+        std::thread::park();
+    }
+}
+
+/// A process that owns a sandbox in that state directory.
+pub(crate) fn owner(state: &Path) -> Child {
+    let mut owner = Command::new(std::env::current_exe().unwrap())
+        .arg0(OWNER)
+        .args([&engine_socket().unwrap(), state])
+        .spawn()
+        .unwrap();
+    until(|| state.join("ready").exists() || owner.try_wait().unwrap().is_some());
+    owner
 }
 
 /// A program and its arguments, started in the workspace.

@@ -1,0 +1,58 @@
+//! PID 1 of a sandbox whose root and namespaces somebody else has made, such as a container engine.
+//!
+//! It puts up every wall that takes no rights, on top of those that it finds, and then is PID 1 as in any other
+//! sandbox: the same programs are started in the same way.
+
+use super::memory::Memory;
+use super::send;
+use super::watch::Watch;
+use crate::inside::Walls;
+use crate::kernel;
+use crate::plan::Limits;
+use crate::report::Report;
+use crate::seccomp;
+use crate::stage::Stage;
+use crate::walls::{About, Fault, landlock, privileges};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+
+/// Is PID 1 until the host ends the sandbox. Returns its exit code.
+pub(crate) fn attend(control: &OwnedFd, walls: &Walls) -> i32 {
+    kernel::reset_signals();
+    let mut stage = Stage::Clone;
+    match put_up(control.as_fd(), walls, &mut stage) {
+        Ok(watch) => watch.until_end(),
+        Err(Fault { subject, errno }) => {
+            send(control.as_fd(), &Report::Failed { stage, errno, subject }, &[]);
+            1
+        }
+    }
+}
+
+fn put_up<'a>(control: BorrowedFd<'a>, walls: &Walls, stage: &mut Stage) -> Result<Watch<'a>, Fault> {
+    // Whoever is not the first of a PID namespace could not answer for the others, and would kill strangers.
+    if !rustix::process::getpid().is_init() {
+        return Err(Errno::PERM).about("process 1");
+    }
+    rustix::thread::set_name(c"belljar-init").about("name")?;
+    let own_devices = walls
+        .own
+        .iter()
+        .map(|inside| rustix::fs::stat(format!("/{inside}")).map(|stat| stat.st_dev).about(inside))
+        .collect::<Result<_, _>>()?;
+    *stage = Stage::Limits;
+    // The user may have processes in other sandboxes, too: how many there may be is for a control group to say.
+    privileges::limit(Limits { open_files: walls.open_files, processes: u64::MAX, ..Limits::default() })?;
+    *stage = Stage::Landlock;
+    let (rules, landlock_abi) = landlock::rules(&walls.writable)?;
+    *stage = Stage::Privileges;
+    privileges::hold_none()?;
+    rules.map_or(Ok(()), |rules| kernel::enter_landlock(rules.as_fd())).about("landlock")?;
+    *stage = Stage::Seccomp;
+    kernel::install_filter(seccomp::policy(walls.audience)).about("filter")?;
+    *stage = Stage::Exec;
+    let watch = Watch::begin(control, own_devices, None, Memory::of_container())?;
+    send(control, &Report::Started { marks: Vec::new(), landlock_abi }, &[]);
+    watch.close_all_but_its_own(());
+    Ok(watch)
+}

@@ -1,0 +1,99 @@
+//! Being PID 1 of a sandbox that somebody else has made, and speaking with it from inside.
+//!
+//! ```text
+//! PID 1: attend ◄── control ──► Attended: another process, begun before the walls were put up
+//! ```
+//! The other process is in the same namespaces, but outside of the Landlock domain: where the kernel keeps signals
+//! within domains (ABI 6), nothing that PID 1 starts reaches it.
+
+use crate::execution::{Execution, ExecutionError, start};
+use crate::init::attend::attend as attend_as_pid_1;
+use crate::message;
+use crate::plan::{Command, Stdio};
+use crate::report::Report;
+use crate::seccomp::policy::Audience;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+
+/// The walls that PID 1 puts up itself.
+#[derive(Debug)]
+pub struct Walls {
+    /// The only directories in which anything may be written, relative to the root.
+    pub writable: Vec<String>,
+    /// Directories in whose file systems nobody but the sandbox listens, relative to the root.
+    pub own: Vec<String>,
+    /// Open files of one process.
+    pub open_files: u64,
+    /// Whom the system call policy is for.
+    pub audience: Audience,
+}
+
+/// A PID 1 that has put up its walls. It ends the sandbox when this is dropped.
+#[derive(Debug)]
+pub struct Attended {
+    control: OwnedFd,
+    landlock_abi: u32,
+}
+
+/// Why there is no such PID 1.
+#[derive(Debug, thiserror::Error)]
+pub enum AttendError {
+    /// A wall could not be put up.
+    #[error("{stage}: {subject}")]
+    Wall {
+        /// The stage at which it failed.
+        stage: &'static str,
+        /// What it was about.
+        subject: String,
+        /// Why.
+        #[source]
+        source: Errno,
+    },
+    /// It has ended without a word.
+    #[error("process 1 has ended")]
+    Gone,
+}
+
+/// Is PID 1 until the other end of `control` is closed. Returns its exit code.
+pub fn attend(control: &OwnedFd, walls: &Walls) -> i32 {
+    attend_as_pid_1(control, walls)
+}
+
+// === impl Attended ===
+
+impl Attended {
+    /// Waits until PID 1 has put up its walls.
+    ///
+    /// # Errors
+    /// [`AttendError`] with the wall that it could not put up.
+    pub fn expect(control: OwnedFd) -> Result<Self, AttendError> {
+        let said = message::receive(control.as_fd()).ok().flatten();
+        match said.and_then(|(bytes, _)| Report::decode(&bytes)) {
+            Some(Report::Started { landlock_abi, .. }) => Ok(Self { control, landlock_abi }),
+            Some(Report::Failed { stage, errno, subject }) => {
+                Err(AttendError::Wall { stage: stage.as_str(), subject, source: errno })
+            }
+            _ => Err(AttendError::Gone),
+        }
+    }
+
+    /// The version of Landlock that is in force; zero if the kernel has none.
+    pub fn landlock_abi(&self) -> u32 {
+        self.landlock_abi
+    }
+
+    /// Starts a program.
+    ///
+    /// # Errors
+    /// [`ExecutionError`]; nothing of the program is left then.
+    pub fn start(&self, command: Command, stdio: Stdio) -> Result<Execution, ExecutionError> {
+        start(self.control.as_fd(), command, stdio)
+    }
+}
+
+impl AsFd for Attended {
+    /// Becomes readable when PID 1 is gone.
+    fn as_fd(&self) -> rustix::fd::BorrowedFd<'_> {
+        self.control.as_fd()
+    }
+}

@@ -1,0 +1,31 @@
+//! The Docker backend: containers of an engine on this machine, asked for over its local socket.
+//!
+//! ```text
+//! host                        engine                container
+//! DockerBackend ── create ──► namespaces, mounts, ─► PID 1: our own program (inside)
+//!                             control groups,         │ Landlock, filter, guard: as in a native sandbox
+//!                             seccomp profile         ▼
+//! Channel ◄══ attached ═════════════════════════════► relay: starts programs, carries what they read and write
+//! ```
+//! The engine makes what takes root, our own PID 1 adds what doesn't, and what really stands is measured from inside
+//! before any program starts. Nothing of the host's is needed in the container but one static file.
+
+mod backend;
+mod channel;
+mod container;
+mod copy;
+mod engine;
+mod execution;
+mod frame;
+mod inbox;
+pub mod inside;
+mod isolation;
+mod measured;
+mod processes;
+mod pump;
+mod relay;
+mod sandbox;
+mod settings;
+
+pub use backend::{COPY, DockerBackend};
+pub use settings::{DeploymentId, DockerSettings, ImageName, InvalidSetting};

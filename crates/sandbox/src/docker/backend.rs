@@ -1,0 +1,259 @@
+//! The Docker backend: containers, their folders in a state directory.
+
+use super::container::{self, Blueprint, User};
+use super::engine::{AskError, Engine, Image};
+use super::isolation::{Asked, report};
+use super::sandbox::{Container, DockerSandbox};
+use super::{DockerSettings, copy, inside};
+use crate::backend::{Backend, BackendError, Sandbox, Wanted, with_causes};
+use crate::directory::Directory;
+use crate::limits::Limits;
+use crate::run::WorkspaceChoice;
+use crate::spec::Lent;
+use crate::state::{RunFolder, State};
+use belljar_confine::plan::{HostPath, Identity};
+use belljar_contract::id::RunId;
+use belljar_contract::isolation::Required;
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
+use rustix::process::{getegid, geteuid};
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::{Component, Path};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Makes sandboxes that are containers.
+#[derive(Debug)]
+pub struct DockerBackend {
+    settings: DockerSettings,
+    engine: Arc<Engine>,
+    state: State,
+}
+
+/// Why something can't be put into a container.
+#[derive(Debug, thiserror::Error)]
+enum PutError {
+    #[error("{path} is neither a file nor a directory")]
+    Kind { path: String },
+    #[error("the engine's socket lies in {path}")]
+    Socket { path: String },
+    #[error("nothing can be lent as /{inside}")]
+    Place { inside: String },
+    #[error("{path} belongs to root, and so would who works in it; a copy can be worked on")]
+    Roots { path: String },
+    #[error("the container has something else at /{inside} than what was meant")]
+    Other { inside: String },
+}
+
+/// Where a copy of a workspace is in its run's folder; [`crate::workspace::changes::ChangeSet::read_copy`] tells what
+/// became of it.
+pub const COPY: &str = "workspace";
+
+/// Who it is inside when it can be anybody.
+const USER: User = User { uid: 1000, gid: 1000 };
+
+// === impl DockerBackend ===
+
+impl DockerBackend {
+    /// The name in configurations and reports.
+    pub const NAME: &'static str = "docker";
+
+    /// One that keeps its folders in `state`. The engine is not asked for yet.
+    ///
+    /// # Errors
+    /// [`BackendError::Unavailable`] when there can't be another thread.
+    pub fn new(settings: DockerSettings, state: State) -> Result<Self, BackendError> {
+        let engine = Engine::at(&settings.socket).map_err(|error| unavailable(&error))?;
+        Ok(Self { settings, engine: Arc::new(engine), state })
+    }
+
+    fn image(&self) -> Result<Image, BackendError> {
+        let name = &self.settings.image;
+        let image = self.engine.image(name).map_err(|error| match error {
+            AskError::Missing => BackendError::Unavailable {
+                backend: Self::NAME,
+                why: format!("the engine has no image {name}; `docker pull` or `docker load` gives it one"),
+            },
+            error => unavailable(&error),
+        })?;
+        match image.volumes.as_slice() {
+            [] => Ok(image),
+            volumes => Err(BackendError::Unavailable {
+                backend: Self::NAME,
+                why: format!(
+                    "the image {name} declares volumes, which could be written without limit: {}",
+                    volumes.join(", ")
+                ),
+            }),
+        }
+    }
+
+    /// Whether this may be put there.
+    fn check(&self, path: &HostPath, inside: &str) -> Result<(u64, u64), Box<dyn Error + Send + Sync>> {
+        let shown = || path.as_path().display().to_string();
+        let is_plain = Path::new(inside).components().all(|part| matches!(part, Component::Normal(_)));
+        let of_ours = ["proc", "sys", "dev", "run/belljar"];
+        if inside.is_empty() || !is_plain || of_ours.iter().any(|ours| Path::new(inside).starts_with(ours)) {
+            return Err(PutError::Place { inside: inside.to_owned() }.into());
+        }
+        let opened = openat(CWD, path.as_path(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let stat = fstat(&opened)?;
+        let is_meant = path.is(&opened)?;
+        if !is_meant
+            || !matches!(FileType::from_raw_mode(stat.st_mode), FileType::Directory | FileType::RegularFile)
+        {
+            return Err(PutError::Kind { path: shown() }.into());
+        }
+        let socket =
+            std::fs::canonicalize(self.engine.socket()).unwrap_or_else(|_| self.engine.socket().to_owned());
+        if socket.starts_with(std::fs::canonicalize(path.as_path())?) {
+            return Err(PutError::Socket { path: shown() }.into());
+        }
+        Ok((stat.st_dev, stat.st_ino))
+    }
+
+    /// What shall be where, by device and inode. The engine walks the paths once more, and a path may lead somewhere
+    /// else by then.
+    fn meant(&self, wanted: &Wanted) -> Result<BTreeMap<String, (u64, u64)>, Box<dyn Error + Send + Sync>> {
+        let mut meant = BTreeMap::new();
+        for Lent { path, inside } in &wanted.lent {
+            meant.insert(inside.clone(), self.check(path, inside)?);
+        }
+        if let WorkspaceChoice::Direct(path) = &wanted.workspace {
+            meant.insert("workspace".to_owned(), self.check(path, "workspace")?);
+        }
+        let helper = HostPath::resolve(&self.settings.helper)?;
+        meant.insert(inside::PATH.to_owned(), self.check(&helper, "helper")?);
+        Ok(meant)
+    }
+
+    /// The directory that the container has as its workspace, if it has one of the host's.
+    fn workspace(
+        &self,
+        choice: &WorkspaceChoice,
+        folder: &RunFolder,
+        user: User,
+    ) -> Result<Option<HostPath>, Box<dyn Error + Send + Sync>> {
+        Ok(match choice {
+            WorkspaceChoice::Empty => None,
+            WorkspaceChoice::Direct(path) => Some(path.clone()),
+            WorkspaceChoice::Copy(source) => {
+                let copied = folder.make(COPY, identity(user))?;
+                let source = Directory::open_meant(source)?;
+                copy::fill(&source, &Directory::open_host(copied.as_path())?, (user.uid, user.gid))?;
+                Some(copied)
+            }
+        })
+    }
+}
+
+impl Backend for DockerBackend {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn health(&self) -> Result<(), BackendError> {
+        self.engine.ping().map_err(|error| unavailable(&error))?;
+        self.image()?;
+        let made = self.create(Wanted {
+            workspace: WorkspaceChoice::Empty,
+            lent: Vec::new(),
+            env: BTreeMap::new(),
+            limits: Limits::default(),
+            required: Required::default(),
+        });
+        made.and_then(Sandbox::destroy).map_err(|error| unavailable(&error))
+    }
+
+    fn create(&self, wanted: Wanted) -> Result<Box<dyn Sandbox>, BackendError> {
+        let image = self.image()?;
+        let meant = self.meant(&wanted).map_err(BackendError::Create)?;
+        let user = user(&wanted.workspace).map_err(BackendError::Create)?;
+        let folder =
+            self.state.begin_run(identity(user)).map_err(|error| BackendError::Create(error.into()))?;
+        let workspace = self.workspace(&wanted.workspace, &folder, user).map_err(BackendError::Create)?;
+        let blueprint = Blueprint {
+            settings: &self.settings,
+            image_id: &image.id,
+            run: folder.id(),
+            owner: folder.path(),
+            user,
+            workspace: workspace.as_ref().map(HostPath::as_path),
+            lent: &wanted.lent,
+            limits: wanted.limits,
+        };
+        let mut container = Container::create(&self.engine, &blueprint)?;
+        let (channel, measured) = container.start()?;
+        let misplaced = meant.iter().find(|(inside, found)| measured.places.get(*inside) != Some(*found));
+        if let Some((inside, _)) = misplaced {
+            return Err(BackendError::Create(PutError::Other { inside: inside.clone() }.into()));
+        }
+        let asked = Asked { limits: &wanted.limits, workspace: &wanted.workspace, user };
+        let isolation = report(&measured, &asked);
+        let missing = isolation.missing(&wanted.required);
+        if !missing.is_empty() {
+            return Err(BackendError::Weaker { backend: Self::NAME, missing });
+        }
+        let out_of_memory = Arc::new(AtomicBool::new(false));
+        let tell = Arc::clone(&out_of_memory);
+        self.engine
+            .kill_on_out_of_memory(container.id(), move || tell.store(true, Ordering::Release))
+            .map_err(|error| BackendError::Create(error.into()))?;
+        Ok(Box::new(DockerSandbox::new(container, channel, folder, wanted.env, (isolation, out_of_memory))))
+    }
+
+    fn reconcile(&self) -> Result<Vec<RunId>, BackendError> {
+        let labels = vec![
+            format!("{}=true", container::MANAGED),
+            format!("{}={}", container::DEPLOYMENT, self.settings.deployment.as_str()),
+        ];
+        let clear = |error: AskError| BackendError::Clear(error.into());
+        let mut removed = Vec::new();
+        for found in self.engine.list(labels).map_err(clear)? {
+            let (labels, id) = (found.labels.unwrap_or_default(), found.id.unwrap_or_default());
+            let Some(run) = labels.get(container::RUN).and_then(|run| RunId::parse(run).ok()) else {
+                continue;
+            };
+            // Where another installation keeps its folders, nothing tells from here whether it lives.
+            let folder = self.state.run_folder(&run);
+            let is_ours = labels.get(container::OWNER).is_some_and(|owner| Path::new(owner) == folder);
+            if is_ours && !self.state.is_owned(&run) {
+                self.engine.remove(&id).map_err(clear)?;
+                removed.push(run);
+            }
+        }
+        let folders = self.state.reconcile().map_err(|error| BackendError::Clear(error.into()))?;
+        removed.extend(folders.into_iter().filter(|run| !removed.contains(run)).collect::<Vec<_>>());
+        Ok(removed)
+    }
+}
+
+/// Who it is inside. Who is not root can only be themselves, or could not clear away what is left. Root's containers
+/// have a user of their own, or the one whose directory they work in.
+fn user(workspace: &WorkspaceChoice) -> Result<User, Box<dyn Error + Send + Sync>> {
+    let caller = User { uid: geteuid().as_raw(), gid: getegid().as_raw() };
+    match workspace {
+        _ if caller.uid != 0 => Ok(caller),
+        WorkspaceChoice::Direct(path) => {
+            let stat = fstat(&Directory::open_meant(path)?)?;
+            match stat.st_uid {
+                0 => Err(PutError::Roots { path: path.as_path().display().to_string() }.into()),
+                uid => Ok(User { uid, gid: stat.st_gid }),
+            }
+        }
+        _ => Ok(USER),
+    }
+}
+
+fn identity(User { uid, gid }: User) -> Identity {
+    Identity { inside_uid: uid, inside_gid: gid, host_uid: uid, host_gid: gid }
+}
+
+fn unavailable(error: &(dyn Error + 'static)) -> BackendError {
+    let why = with_causes(error);
+    let hint = match error.downcast_ref() {
+        Some(AskError::Unreachable { .. }) => "; is it running, and may this user open its socket?",
+        _ => "",
+    };
+    BackendError::Unavailable { backend: DockerBackend::NAME, why: format!("{why}{hint}") }
+}

@@ -1,0 +1,148 @@
+//! The host's end of the stream that leads to the relay.
+
+use super::engine::{Attached, Engine};
+use super::frame::{self, Decoder, FromInside, NoFrame, ToInside};
+use super::inbox::{Inbox, Next};
+use super::measured::Measured;
+use crate::backend::BackendError;
+use futures_util::StreamExt;
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::io::AsyncWriteExt;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// The stream.
+#[derive(Debug)]
+pub(super) struct Channel {
+    /// What is to be sent. That is little: nobody sends more of a stream than the relay has room for.
+    outgoing: UnboundedSender<Vec<u8>>,
+    routes: Mutex<Routes>,
+}
+
+#[derive(Debug)]
+struct Routes {
+    next: u32,
+    /// By the number in the frames.
+    inboxes: HashMap<u32, Arc<Inbox>>,
+    is_gone: bool,
+}
+
+/// The number under which the relay says how it began.
+const BEGINNING: u32 = 0;
+
+/// Longer than anything takes that is asked of the relay.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+// === impl Channel ===
+
+impl Channel {
+    /// Takes over an attached stream.
+    pub(super) fn open(engine: &Engine, attached: Attached) -> Result<Arc<Self>, Errno> {
+        let (outgoing, to_send) = unbounded_channel();
+        let inboxes = HashMap::from([(BEGINNING, Arc::new(Inbox::new()?))]);
+        let routes = Mutex::new(Routes { next: BEGINNING + 1, inboxes, is_gone: false });
+        let channel = Arc::new(Self { outgoing, routes });
+        engine.spawn(speak(attached.input, to_send));
+        engine.spawn(listen(attached.output, Arc::clone(&channel)));
+        Ok(channel)
+    }
+
+    fn routes(&self) -> MutexGuard<'_, Routes> {
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number of its own for a program or a question, and where what is said about it arrives.
+    pub(super) fn register(&self) -> Result<(u32, Arc<Inbox>), BackendError> {
+        let inbox = Arc::new(Inbox::new().map_err(|errno| BackendError::Reach(errno.into()))?);
+        let mut routes = self.routes();
+        if routes.is_gone {
+            return Err(BackendError::Gone);
+        }
+        let id = routes.next;
+        routes.next = routes.next.checked_add(1).ok_or(BackendError::Gone)?;
+        routes.inboxes.insert(id, Arc::clone(&inbox));
+        Ok((id, inbox))
+    }
+
+    /// Nobody is interested in what is said about it any more.
+    pub(super) fn forget(&self, id: u32) {
+        self.routes().inboxes.remove(&id);
+    }
+
+    pub(super) fn send(&self, order: &ToInside, body: &[u8]) -> Result<(), BackendError> {
+        let bytes = frame::encode(order, body).map_err(|error| BackendError::Reach(error.into()))?;
+        self.outgoing.send(bytes).map_err(|_| BackendError::Gone)
+    }
+
+    /// Waits until PID 1 has put up its walls.
+    pub(super) fn begin(&self) -> Result<Measured, BackendError> {
+        let inbox = self.routes().inboxes.get(&BEGINNING).cloned().ok_or(BackendError::Gone)?;
+        match inbox.wait(Instant::now() + PATIENCE) {
+            Next::Frame(FromInside::Ready(measured), _) => Ok(*measured),
+            Next::Frame(FromInside::Failed(why), _) => Err(BackendError::Create(why.into())),
+            Next::Frame(..) => Err(BackendError::Create(NoFrame.into())),
+            Next::Nothing => Err(BackendError::Create("process 1 of the container says nothing".into())),
+            Next::Closed => Err(BackendError::Create("process 1 of the container has ended at once".into())),
+        }
+    }
+
+    /// Asks something and waits for the answer.
+    pub(super) fn ask(&self, question: impl FnOnce(u32) -> ToInside) -> Result<FromInside, BackendError> {
+        let (id, inbox) = self.register()?;
+        let answer = self.send(&question(id), &[]).map(|()| inbox.wait(Instant::now() + PATIENCE));
+        self.forget(id);
+        match answer? {
+            Next::Frame(answer, _) => Ok(answer),
+            Next::Nothing => Err(BackendError::Reach("the sandbox doesn't answer".into())),
+            Next::Closed => Err(BackendError::Gone),
+        }
+    }
+
+    /// The sandbox is over: whoever waits for a word from it is told.
+    pub(super) fn close(&self) {
+        let mut routes = self.routes();
+        routes.is_gone = true;
+        for (_, inbox) in routes.inboxes.drain() {
+            inbox.close();
+        }
+    }
+
+    /// Hands a frame to whom it is for. What is for nobody is late, and of no use any more. False if it is more than
+    /// was ever asked for.
+    fn deliver(&self, told: FromInside, body: Vec<u8>) -> bool {
+        let id = told.about();
+        let inbox = self.routes().inboxes.get(&id).cloned();
+        inbox.is_none_or(|inbox| inbox.put(told, body))
+    }
+}
+
+async fn speak(mut input: super::engine::Input, mut to_send: UnboundedReceiver<Vec<u8>>) {
+    while let Some(bytes) = to_send.recv().await {
+        // Whoever has gone is noticed by whoever listens.
+        if input.write_all(&bytes).await.is_err() || input.flush().await.is_err() {
+            return;
+        }
+    }
+    let _ = input.shutdown().await;
+}
+
+async fn listen(mut output: super::engine::Output, channel: Arc<Channel>) {
+    let mut decoder = Decoder::default();
+    'listening: while let Some(Ok(bytes)) = output.next().await {
+        decoder.push(&bytes);
+        loop {
+            match decoder.next::<FromInside>() {
+                Ok(Some((told, body))) => match channel.deliver(told, body) {
+                    true => {}
+                    // Whatever that is, it is not our relay any more.
+                    false => break 'listening,
+                },
+                Ok(None) => break,
+                Err(NoFrame) => break 'listening,
+            }
+        }
+    }
+    channel.close();
+}

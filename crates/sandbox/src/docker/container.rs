@@ -1,0 +1,249 @@
+//! What the engine is asked for: the one place that says what a container of ours is. Pure.
+
+use super::inside::{self, Orders};
+use super::settings::DockerSettings;
+use crate::limits::Limits;
+use crate::spec::Lent;
+use belljar_confine::seccomp::PROFILE;
+use belljar_contract::id::RunId;
+use bollard::models::{
+    ContainerCreateBody, HealthConfig, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig, Mount,
+    MountBindOptions, MountBindOptionsPropagationEnum, MountType, ResourcesUlimits, RestartPolicy,
+    RestartPolicyNameEnum,
+};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Everything that makes one container differ from another.
+#[derive(Debug)]
+pub(super) struct Blueprint<'a> {
+    pub(super) settings: &'a DockerSettings,
+    pub(super) image_id: &'a str,
+    pub(super) run: &'a RunId,
+    /// The run's folder: its lock tells whether whoever made the container lives.
+    pub(super) owner: &'a Path,
+    pub(super) user: User,
+    /// The directory that is the workspace; in memory if there is none.
+    pub(super) workspace: Option<&'a Path>,
+    pub(super) lent: &'a [Lent],
+    pub(super) limits: Limits,
+}
+
+/// The user and group inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct User {
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+}
+
+/// The labels by which containers are found again.
+pub(super) const MANAGED: &str = "belljar.managed";
+pub(super) const DEPLOYMENT: &str = "belljar.deployment";
+pub(super) const RUN: &str = "belljar.run";
+pub(super) const OWNER: &str = "belljar.owner";
+
+pub(super) const HOME: &str = "home/agent";
+
+/// What Docker hides by itself, and what tells of the host or its kernel's insides besides.
+const MASKED: [&str; 19] = [
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/interrupts",
+    "/proc/kallsyms",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/kpagecgroup",
+    "/proc/kpagecount",
+    "/proc/kpageflags",
+    "/proc/latency_stats",
+    "/proc/modules",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/slabinfo",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/vmallocinfo",
+    "/sys/devices/virtual/powercap",
+    "/sys/firmware",
+];
+const READ_ONLY: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+
+// === impl Blueprint ===
+
+impl Blueprint<'_> {
+    /// The request for it.
+    pub(super) fn body(&self) -> ContainerCreateBody {
+        let orders = serde_json::to_string(&self.orders()).unwrap_or_default();
+        ContainerCreateBody {
+            hostname: Some("belljar".to_owned()),
+            user: Some(format!("{}:{}", self.user.uid, self.user.gid)),
+            // The stream to PID 1 belongs to whoever attaches first; when that one goes, PID 1 is told.
+            attach_stdin: Some(true),
+            attach_stdout: Some(true),
+            attach_stderr: Some(false),
+            open_stdin: Some(true),
+            stdin_once: Some(true),
+            tty: Some(false),
+            env: Some(Vec::new()),
+            entrypoint: Some(vec![format!("/{}", inside::PATH)]),
+            cmd: Some(vec![inside::INIT.to_owned(), orders]),
+            // An image's own would start programs past PID 1.
+            healthcheck: Some(HealthConfig {
+                test: Some(vec!["NONE".to_owned()]),
+                ..HealthConfig::default()
+            }),
+            image: Some(self.image_id.to_owned()),
+            working_dir: Some("/".to_owned()),
+            labels: Some(self.labels()),
+            host_config: Some(self.host()),
+            ..ContainerCreateBody::default()
+        }
+    }
+
+    /// What PID 1 is told.
+    pub(super) fn orders(&self) -> Orders {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let mut own = texts(&["tmp", HOME, "dev/shm"]);
+        own.extend(self.workspace.is_none().then(|| "workspace".to_owned()));
+        let mut places = texts(&["tmp", HOME, "dev/shm", "workspace", inside::PATH]);
+        places.extend(self.lent.iter().map(|lent| lent.inside.clone()));
+        Orders {
+            writable: texts(&["tmp", HOME, "workspace"]),
+            own,
+            open_files: self.limits.open_files,
+            places,
+        }
+    }
+
+    fn labels(&self) -> HashMap<String, String> {
+        let label = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        HashMap::from([
+            label(MANAGED, "true"),
+            label(DEPLOYMENT, self.settings.deployment.as_str()),
+            label(RUN, self.run.as_str()),
+            label(OWNER, &self.owner.to_string_lossy()),
+        ])
+    }
+
+    fn host(&self) -> HostConfig {
+        let limits = self.limits;
+        let memory = limits.memory_bytes.map(signed);
+        let shares = Shares::of(&limits, self.workspace.is_none());
+        let paths = |paths: &[&str]| Some(paths.iter().map(|path| (*path).to_owned()).collect());
+        HostConfig {
+            privileged: Some(false),
+            network_mode: Some("none".to_owned()),
+            ipc_mode: Some("private".to_owned()),
+            pid_mode: Some(String::new()),
+            uts_mode: Some(String::new()),
+            userns_mode: Some(String::new()),
+            cgroupns_mode: Some(HostConfigCgroupnsModeEnum::PRIVATE),
+            cap_add: Some(Vec::new()),
+            cap_drop: Some(vec!["ALL".to_owned()]),
+            security_opt: Some(vec!["no-new-privileges:true".to_owned(), format!("seccomp={PROFILE}")]),
+            readonly_rootfs: Some(true),
+            masked_paths: paths(&MASKED),
+            readonly_paths: paths(&READ_ONLY),
+            mounts: Some(self.mounts()),
+            tmpfs: Some(self.scratch(&shares)),
+            shm_size: Some(signed(shares.shared_memory)),
+            memory,
+            // No more than the memory, so no swap.
+            memory_swap: memory,
+            // One more for PID 1 and one for the relay.
+            pids_limit: Some(signed(limits.processes.saturating_add(2))),
+            nano_cpus: limits.millicpus.map(|millicpus| i64::from(millicpus) * 1_000_000),
+            oom_kill_disable: Some(false),
+            // No file is as small as one byte; unlike 0, it also keeps the kernel from starting what collects cores. Open
+            // files are limited by PID 1, who takes less where there is less; the engine would refuse.
+            ulimits: Some(vec![ulimit("core", 1)]),
+            devices: Some(Vec::new()),
+            init: Some(false),
+            auto_remove: Some(false),
+            restart_policy: Some(RestartPolicy {
+                name: Some(RestartPolicyNameEnum::NO),
+                ..RestartPolicy::default()
+            }),
+            // What PID 1 says is no log, and would fill the host's disk.
+            log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
+            runtime: self.settings.runtime.clone(),
+            ..HostConfig::default()
+        }
+    }
+
+    fn mounts(&self) -> Vec<Mount> {
+        let helper = bind(&self.settings.helper, inside::PATH, true);
+        let workspace = self.workspace.map(|path| bind(path, "workspace", false));
+        let lent = self.lent.iter().map(|lent| bind(lent.path.as_path(), &lent.inside, true));
+        workspace.into_iter().chain(lent).chain([helper]).collect()
+    }
+
+    fn scratch(&self, shares: &Shares) -> HashMap<String, String> {
+        let User { uid, gid } = self.user;
+        let options = |bytes: u64, more: &str| format!("rw,exec,nosuid,nodev,size={bytes},{more}");
+        let own = format!("mode=0700,uid={uid},gid={gid}");
+        let mut scratch = HashMap::from([
+            ("/tmp".to_owned(), options(shares.temporary, "mode=1777")),
+            (format!("/{HOME}"), options(shares.home, &own)),
+        ]);
+        if let Some(workspace) = shares.workspace {
+            scratch.insert("/workspace".to_owned(), options(workspace, &own));
+        }
+        scratch
+    }
+}
+
+/// How what may be held in memory is divided: the engine knows no limit for several of its file systems together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shares {
+    temporary: u64,
+    home: u64,
+    shared_memory: u64,
+    workspace: Option<u64>,
+}
+
+// === impl Shares ===
+
+impl Shares {
+    pub(super) fn of(limits: &Limits, has_workspace: bool) -> Self {
+        let eighth = (limits.scratch_bytes / 8).max(4096);
+        match has_workspace {
+            true => Self {
+                temporary: eighth * 2,
+                home: eighth,
+                shared_memory: eighth,
+                workspace: Some(eighth * 4),
+            },
+            false => {
+                Self { temporary: eighth * 4, home: eighth * 2, shared_memory: eighth * 2, workspace: None }
+            }
+        }
+    }
+}
+
+/// Alone, without what is mounted below it: that may be anything, and would not be read-only.
+fn bind(source: &Path, inside: &str, is_read_only: bool) -> Mount {
+    Mount {
+        typ: Some(MountType::BIND),
+        source: Some(source.to_string_lossy().into_owned()),
+        target: Some(format!("/{inside}")),
+        read_only: Some(is_read_only),
+        bind_options: Some(MountBindOptions {
+            propagation: Some(MountBindOptionsPropagationEnum::RPRIVATE),
+            non_recursive: Some(true),
+            ..MountBindOptions::default()
+        }),
+        ..Mount::default()
+    }
+}
+
+fn ulimit(name: &str, most: i64) -> ResourcesUlimits {
+    ResourcesUlimits { name: Some(name.to_owned()), soft: Some(most), hard: Some(most) }
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

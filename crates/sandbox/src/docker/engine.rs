@@ -1,0 +1,245 @@
+//! The engine, asked over its local socket. Everything that speaks HTTP is in here.
+//!
+//! Callers block; what they ask runs on a small runtime of the engine's own, so that a caller may be on any thread,
+//! even on one of another runtime.
+
+use super::settings::ImageName;
+use crate::backend::BackendError;
+use bollard::container::LogOutput;
+use bollard::errors::Error as EngineError;
+use bollard::models::{
+    ContainerCreateBody, ContainerInspectResponse, ContainerStatsResponse, ContainerSummary,
+};
+use bollard::query_parameters::{
+    AttachContainerOptionsBuilder, EventsOptionsBuilder, ListContainersOptionsBuilder,
+    RemoveContainerOptionsBuilder, StatsOptionsBuilder,
+};
+use bollard::{API_DEFAULT_VERSION, Docker};
+use futures_util::{Stream, StreamExt};
+use std::collections::HashMap;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::AsyncWrite;
+use tokio::runtime::Runtime;
+
+/// An engine.
+#[derive(Debug)]
+pub(super) struct Engine {
+    socket: PathBuf,
+    runtime: Runtime,
+    client: Mutex<Option<Docker>>,
+}
+
+/// Bytes to PID 1.
+pub(super) type Input = Pin<Box<dyn AsyncWrite + Send>>;
+
+/// Bytes of PID 1.
+pub(super) type Output = Pin<Box<dyn Stream<Item = Result<Vec<u8>, EngineError>> + Send>>;
+
+/// The streams of PID 1.
+pub(super) struct Attached {
+    pub(super) input: Input,
+    pub(super) output: Output,
+}
+
+/// An image that is there.
+#[derive(Debug)]
+pub(super) struct Image {
+    /// What a name means may change; this doesn't.
+    pub(super) id: String,
+    /// Directories that every container of it could write on the host's disk.
+    pub(super) volumes: Vec<String>,
+}
+
+/// Why the engine did not do something.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AskError {
+    /// Nobody answers there.
+    #[error("no engine answers at {}", socket.display())]
+    Unreachable {
+        socket: PathBuf,
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// There is no such thing.
+    #[error("the engine has no such thing")]
+    Missing,
+    /// It refuses, or can't.
+    #[error("the engine refuses")]
+    Refused(#[source] EngineError),
+    /// It takes too long.
+    #[error("the engine doesn't answer")]
+    Silent,
+}
+
+/// The engine may be busy with others.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+// === impl Engine ===
+
+impl Engine {
+    /// Does not ask yet: an engine that starts later is as good.
+    pub(super) fn at(socket: &Path) -> std::io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("belljar-docker")
+            .enable_all()
+            .build()?;
+        Ok(Self { socket: socket.to_owned(), runtime, client: Mutex::new(None) })
+    }
+
+    pub(super) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Runs something beside everything else.
+    pub(super) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(future);
+    }
+
+    /// Runs something and waits for it.
+    fn wait<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = Result<T, EngineError>> + Send + 'static,
+    ) -> Result<T, AskError> {
+        let (tell, told) = sync_channel(1);
+        self.runtime.spawn(async move {
+            let _ = tell.send(tokio::time::timeout(PATIENCE, future).await);
+        });
+        match told.recv() {
+            Ok(Ok(Ok(value))) => Ok(value),
+            Ok(Ok(Err(error))) => Err(self.refused(error)),
+            Ok(Err(_)) | Err(_) => Err(AskError::Silent),
+        }
+    }
+
+    fn refused(&self, error: EngineError) -> AskError {
+        match error {
+            EngineError::DockerResponseServerError { status_code: 404, .. } => AskError::Missing,
+            EngineError::DockerResponseServerError { .. } => AskError::Refused(error),
+            source => AskError::Unreachable { socket: self.socket.clone(), source: source.into() },
+        }
+    }
+
+    fn client(&self) -> Result<Docker, AskError> {
+        let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = &*client {
+            return Ok(client.clone());
+        }
+        let path = self.socket.to_string_lossy().into_owned();
+        let connected = self.wait(async move {
+            let client = Docker::connect_with_unix(&path, PATIENCE.as_secs(), API_DEFAULT_VERSION)?;
+            client.negotiate_version().await
+        });
+        // Before it has answered, everything that goes wrong is about reaching it.
+        let connected = connected.map_err(|error| match error {
+            AskError::Refused(source) => {
+                AskError::Unreachable { socket: self.socket.clone(), source: source.into() }
+            }
+            error => error,
+        })?;
+        *client = Some(connected.clone());
+        Ok(connected)
+    }
+
+    /// Whether it is there.
+    pub(super) fn ping(&self) -> Result<(), AskError> {
+        let client = self.client()?;
+        self.wait(async move { client.ping().await.map(drop) })
+    }
+
+    pub(super) fn image(&self, name: &ImageName) -> Result<Image, AskError> {
+        let (client, name) = (self.client()?, name.as_str().to_owned());
+        let found = self.wait(async move { client.inspect_image(&name).await })?;
+        let volumes = found.config.and_then(|config| config.volumes).unwrap_or_default();
+        Ok(Image { id: found.id.ok_or(AskError::Missing)?, volumes: volumes.into_iter().collect() })
+    }
+
+    pub(super) fn create(&self, body: ContainerCreateBody) -> Result<String, AskError> {
+        let client = self.client()?;
+        self.wait(async move { client.create_container(None, body).await.map(|created| created.id) })
+    }
+
+    pub(super) fn attach(&self, id: &str) -> Result<Attached, AskError> {
+        let (client, id) = (self.client()?, id.to_owned());
+        let options = AttachContainerOptionsBuilder::new().stream(true).stdin(true).stdout(true).build();
+        let attached = self.wait(async move { client.attach_container(&id, Some(options)).await })?;
+        let bytes =
+            |output: Result<LogOutput, EngineError>| output.map(|output| output.into_bytes().to_vec());
+        Ok(Attached { input: attached.input, output: Box::pin(attached.output.map(bytes)) })
+    }
+
+    pub(super) fn start(&self, id: &str) -> Result<(), AskError> {
+        let (client, id) = (self.client()?, id.to_owned());
+        self.wait(async move { client.start_container(&id, None).await })
+    }
+
+    pub(super) fn inspect(&self, id: &str) -> Result<ContainerInspectResponse, AskError> {
+        let (client, id) = (self.client()?, id.to_owned());
+        self.wait(async move { client.inspect_container(&id, None).await })
+    }
+
+    pub(super) fn stats(&self, id: &str) -> Result<ContainerStatsResponse, AskError> {
+        let (client, id) = (self.client()?, id.to_owned());
+        let options = StatsOptionsBuilder::new().stream(false).one_shot(true).build();
+        let stats = self.wait(async move { client.stats(&id, Some(options)).next().await.transpose() })?;
+        stats.ok_or(AskError::Missing)
+    }
+
+    /// Kills what runs in it and removes it; one that is gone already is as good.
+    pub(super) fn remove(&self, id: &str) -> Result<(), AskError> {
+        let (client, id) = (self.client()?, id.to_owned());
+        let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
+        match self.wait(async move { client.remove_container(&id, Some(options)).await }) {
+            Err(AskError::Missing) => Ok(()),
+            removed => removed,
+        }
+    }
+
+    /// The containers, running or not, that have all of these labels.
+    pub(super) fn list(&self, labels: Vec<String>) -> Result<Vec<ContainerSummary>, AskError> {
+        let client = self.client()?;
+        let filters = HashMap::from([("label".to_owned(), labels)]);
+        let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
+        self.wait(async move { client.list_containers(Some(options)).await })
+    }
+
+    /// Calls back when the kernel has killed something in the container for want of memory, and kills the rest.
+    pub(super) fn kill_on_out_of_memory(
+        &self,
+        id: &str,
+        tell: impl FnOnce() + Send + 'static,
+    ) -> Result<(), AskError> {
+        let (client, id) = (self.client()?, id.to_owned());
+        let filters = HashMap::from([
+            ("container".to_owned(), vec![id.clone()]),
+            ("event".to_owned(), vec!["oom".to_owned(), "destroy".to_owned()]),
+        ]);
+        // What happens before the engine has heard this is told as well.
+        let since = jiff::Timestamp::now().as_second().to_string();
+        let options = EventsOptionsBuilder::new().since(&since).filters(&filters).build();
+        self.spawn(async move {
+            let mut events = Box::pin(client.events(Some(options)));
+            if let Some(Ok(event)) = events.next().await
+                && event.action.as_deref() == Some("oom")
+            {
+                tell();
+                let _ = client.kill_container(&id, None).await;
+            }
+        });
+        Ok(())
+    }
+}
+
+impl From<AskError> for BackendError {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::Missing => Self::Gone,
+            error => Self::Reach(error.into()),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! A program in a container.
+
+use super::channel::Channel;
+use super::frame::{FromInside, Start, ToInside};
+use super::inbox::{Inbox, Next, readable};
+use super::pump::{Fate, Pump};
+use crate::backend::{BackendError, Execution, TerminalSize};
+use belljar_confine::plan::Stdio;
+use belljar_confine::sealed::Ending;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A program in a container.
+#[derive(Debug)]
+pub(super) struct DockerExecution {
+    channel: Arc<Channel>,
+    id: u32,
+    inbox: Arc<Inbox>,
+    fate: Arc<Fate>,
+    has_terminal: bool,
+    terminal: Option<OwnedFd>,
+}
+
+/// Longer than it takes to start any program.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+// === impl DockerExecution ===
+
+impl DockerExecution {
+    pub(super) fn start(channel: &Arc<Channel>, start: Start, stdio: Stdio) -> Result<Self, BackendError> {
+        let reach = |errno: Errno| BackendError::Reach(errno.into());
+        let has_terminal = start.has_terminal;
+        let (terminal, input, outputs) = match stdio {
+            Stdio::Descriptors([input, output, errors]) => (None, input, [Some(output), Some(errors)]),
+            Stdio::Terminal => {
+                let (callers, ours) =
+                    socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+                        .map_err(reach)?;
+                let copy = rustix::io::fcntl_dupfd_cloexec(&ours, 3).map_err(reach)?;
+                (Some(callers), ours, [Some(copy), None])
+            }
+        };
+        let program =
+            start.argv.first().map(|first| String::from_utf8_lossy(first).into_owned()).unwrap_or_default();
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(reach)?;
+        let (id, inbox) = channel.register()?;
+        let begun = channel.send(&ToInside::Start(id, start), &[]).and_then(|()| {
+            match inbox.wait(Instant::now() + PATIENCE) {
+                Next::Frame(FromInside::Started(_), _) => Ok(()),
+                Next::Frame(FromInside::NotStarted(_, errno, subject), _) => {
+                    let program = if subject.is_empty() { program } else { subject };
+                    Err(BackendError::NotStarted { program, source: Errno::from_raw_os_error(errno) })
+                }
+                Next::Frame(..) | Next::Nothing => {
+                    // Should it start after all, nobody wants it any more.
+                    let _ = channel.send(&ToInside::Kill(id), &[]);
+                    Err(BackendError::Reach("the sandbox doesn't answer".into()))
+                }
+                Next::Closed => Err(BackendError::Gone),
+            }
+        });
+        if let Err(error) = begun {
+            channel.forget(id);
+            return Err(error);
+        }
+        let fate = Arc::new(Fate::new(bell));
+        let execution = Self {
+            channel: Arc::clone(channel),
+            id,
+            inbox: Arc::clone(&inbox),
+            fate: Arc::clone(&fate),
+            has_terminal,
+            terminal,
+        };
+        let pump = Pump::new((Arc::clone(channel), id, inbox), fate, input, outputs);
+        std::thread::Builder::new()
+            .name("belljar-pump".to_owned())
+            .spawn(move || pump.run())
+            .map_err(|error| BackendError::Reach(error.into()))?;
+        Ok(execution)
+    }
+
+    fn order(&self, order: &ToInside) -> Result<(), BackendError> {
+        match self.channel.send(order, &[]) {
+            // It has ended then, too.
+            Err(BackendError::Gone) => Ok(()),
+            sent => sent,
+        }
+    }
+}
+
+impl Execution for DockerExecution {
+    fn take_terminal(&mut self) -> Option<OwnedFd> {
+        self.terminal.take()
+    }
+
+    fn resize(&self, TerminalSize { rows, columns }: TerminalSize) -> Result<(), BackendError> {
+        match self.has_terminal {
+            true => self.order(&ToInside::Resize(self.id, rows, columns)),
+            false => Err(BackendError::Reach(Errno::NOTTY.into())),
+        }
+    }
+
+    fn signal(&self, signal: i32) -> Result<(), BackendError> {
+        self.order(&ToInside::Signal(self.id, signal))
+    }
+
+    fn kill(&self) -> Result<(), BackendError> {
+        self.fate.is_killed.store(true, Ordering::Release);
+        self.inbox.ring();
+        self.order(&ToInside::Kill(self.id))
+    }
+
+    fn ending(&self) -> BorrowedFd<'_> {
+        self.fate.bell.as_fd()
+    }
+
+    fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<Ending>, BackendError> {
+        match readable(self.ending(), deadline) {
+            Ok(true) => Ok(self.fate.ending()),
+            Ok(false) => Ok(None),
+            Err(errno) => Err(BackendError::Reach(errno.into())),
+        }
+    }
+}
+
+impl Drop for DockerExecution {
+    fn drop(&mut self) {
+        if self.fate.ending().is_none() {
+            let _ = self.kill();
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Where frames about one program, or the answer to one question, arrive.
+
+use super::frame::{FromInside, WINDOW};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Filled by the channel, emptied by whoever the frames are for.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    frames: Mutex<Frames>,
+    /// Readable when there is something.
+    bell: OwnedFd,
+}
+
+#[derive(Debug, Default)]
+struct Frames {
+    waiting: VecDeque<(FromInside, Vec<u8>)>,
+    bytes: usize,
+    is_closed: bool,
+}
+
+/// One for each byte of its input that a program takes, and some more.
+const MOST_FRAMES: usize = 2 * WINDOW;
+
+/// What is in an inbox.
+#[derive(Debug)]
+pub(super) enum Next {
+    Frame(FromInside, Vec<u8>),
+    /// Nothing yet.
+    Nothing,
+    /// Nothing, and nothing will come.
+    Closed,
+}
+
+// === impl Inbox ===
+
+impl Inbox {
+    pub(super) fn new() -> Result<Self, Errno> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { frames: Mutex::default(), bell })
+    }
+
+    fn frames(&self) -> MutexGuard<'_, Frames> {
+        self.frames.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a frame; false when there are more than our own relay would ever send before it is heard.
+    pub(super) fn put(&self, frame: FromInside, body: Vec<u8>) -> bool {
+        let mut frames = self.frames();
+        if frames.bytes + body.len() > 4 * WINDOW || frames.waiting.len() > MOST_FRAMES {
+            return false;
+        }
+        frames.bytes += body.len();
+        frames.waiting.push_back((frame, body));
+        drop(frames);
+        self.ring();
+        true
+    }
+
+    /// Nothing more will come.
+    pub(super) fn close(&self) {
+        self.frames().is_closed = true;
+        self.ring();
+    }
+
+    /// Wakes whoever waits.
+    pub(super) fn ring(&self) {
+        ring(&self.bell);
+    }
+
+    /// The next frame. The bell stays readable until this has said that there is nothing.
+    pub(super) fn next(&self) -> Next {
+        let mut frames = self.frames();
+        match frames.waiting.pop_front() {
+            Some((frame, body)) => {
+                frames.bytes -= body.len();
+                Next::Frame(frame, body)
+            }
+            None if frames.is_closed => Next::Closed,
+            None => {
+                let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+                Next::Nothing
+            }
+        }
+    }
+
+    /// Waits for the next frame, until a moment.
+    pub(super) fn wait(&self, until: Instant) -> Next {
+        loop {
+            match self.next() {
+                Next::Nothing if Instant::now() >= until => return Next::Nothing,
+                Next::Nothing => {
+                    let _ = readable(self.as_fd(), Some(until));
+                }
+                found => return found,
+            }
+        }
+    }
+}
+
+impl AsFd for Inbox {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}
+
+/// Makes an event descriptor readable.
+pub(super) fn ring(bell: &OwnedFd) {
+    // One that is full already is readable.
+    let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+}
+
+/// Whether the descriptor becomes readable before a moment.
+pub(super) fn readable(descriptor: BorrowedFd<'_>, until: Option<Instant>) -> Result<bool, Errno> {
+    loop {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let mut watched = [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)];
+        match poll(&mut watched, left.map(timespec).as_ref()) {
+            Ok(0) if left.is_some_and(|left| left.is_zero()) => return Ok(false),
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return Ok(true),
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: duration.subsec_nanos().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::docker::frame::Output;
+
+    #[test]
+    fn whoever_floods_it_is_refused() {
+        let inbox = Inbox::new().unwrap();
+        let piece = vec![0; WINDOW / 4];
+        let taken = (0..100).take_while(|_| inbox.put(FromInside::Output(1, Output::First), piece.clone()));
+        assert_eq!(taken.count(), 16);
+        let inbox = Inbox::new().unwrap();
+        assert!((0..=MOST_FRAMES).all(|_| inbox.put(FromInside::InputTook(1, 1), Vec::new())));
+        assert!(!inbox.put(FromInside::InputTook(1, 1), Vec::new()));
+    }
+
+    #[test]
+    fn what_came_before_the_end_is_there_after_it() {
+        let inbox = Inbox::new().unwrap();
+        assert!(matches!(inbox.wait(Instant::now()), Next::Nothing));
+        inbox.put(FromInside::Done(1), Vec::new());
+        inbox.close();
+        assert!(readable(inbox.as_fd(), Some(Instant::now())).unwrap());
+        assert!(matches!(inbox.wait(Instant::now()), Next::Frame(FromInside::Done(1), _)));
+        assert!(matches!(inbox.next(), Next::Closed));
+    }
+}

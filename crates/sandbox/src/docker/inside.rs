@@ -1,0 +1,120 @@
+//! Our own program in a container: PID 1, the relay beside it, and the packer that copies files.
+//!
+//! ```text
+//! belljar-inside init     PID 1; starts the relay, puts up its walls, and does what the relay asks
+//!                relay    carries between the engine's stream and PID 1
+//!                pack, unpack
+//! ```
+
+use super::relay;
+use crate::directory::Directory;
+use crate::native::files;
+use belljar_confine::inside::{Walls, attend};
+use belljar_confine::message;
+use belljar_confine::plan::Identity;
+use belljar_confine::seccomp::policy::Audience;
+use rustix::io::Errno;
+use rustix::process::{getegid, geteuid};
+use serde::{Deserialize, Serialize};
+use std::error::Error;
+use std::ffi::OsString;
+use std::io::{Write, stdin, stdout};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+/// The name under which a program is this one.
+pub const NAME: &str = "belljar-inside";
+
+/// Where it is in a container, relative to the root.
+pub(super) const PATH: &str = "run/belljar/belljar-inside";
+
+pub(super) const INIT: &str = "init";
+pub(super) const PACK: &str = "pack";
+pub(super) const UNPACK: &str = "unpack";
+const RELAY: &str = "relay";
+
+/// What PID 1 needs to know, as JSON in its second argument.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Orders {
+    /// The only directories in which anything may be written, relative to the root.
+    pub(super) writable: Vec<String>,
+    /// Directories in whose file systems nobody but the sandbox listens.
+    pub(super) own: Vec<String>,
+    /// Open files of one process.
+    pub(super) open_files: u64,
+    /// What the host wants to know the device and inode of.
+    pub(super) places: Vec<String>,
+}
+
+/// Is the program; `arguments` are those after its name.
+pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match arguments.as_slice() {
+        [INIT, orders] => init(orders),
+        [RELAY, orders] => relay(orders),
+        [PACK, path] => pack(path),
+        [UNPACK, path] => unpack(path),
+        _ => Err("belljar starts this in its containers; it is of no use elsewhere".into()),
+    };
+    done.unwrap_or_else(|error| {
+        // Where that goes nobody may be listening any more.
+        let _ = writeln!(std::io::stderr(), "{}", crate::backend::with_causes(&*error));
+        ExitCode::FAILURE
+    })
+}
+
+fn init(text: &str) -> Result<ExitCode, Box<dyn Error>> {
+    let orders: Orders = serde_json::from_str(text)?;
+    let (ours, theirs) = message::pair()?;
+    // Before the walls, so that it stands outside of the Landlock domain. Its three streams are all that it gets: PID 1,
+    // what the engine reads, and what the engine writes.
+    let engine_writes = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    let relay = Command::new("/proc/self/exe")
+        .arg0(NAME)
+        .args([RELAY, text])
+        .env_clear()
+        .stdin(Stdio::from(theirs))
+        .stderr(Stdio::from(engine_writes))
+        .spawn();
+    drop(relay?);
+    let walls = Walls {
+        writable: orders.writable,
+        own: orders.own,
+        open_files: orders.open_files,
+        audience: Audience::Everyone,
+    };
+    let code = attend(&ours, &walls);
+    Ok(ExitCode::from((code & 0xff) as u8))
+}
+
+fn relay(orders: &str) -> Result<ExitCode, Box<dyn Error>> {
+    let orders: Orders = serde_json::from_str(orders)?;
+    relay::run(&orders.places)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn pack(path: &str) -> Result<ExitCode, Box<dyn Error>> {
+    answer(files::pack(&Directory::open_host(Path::new("/"))?, path, &mut stdout().lock()))
+}
+
+fn unpack(path: &str) -> Result<ExitCode, Box<dyn Error>> {
+    let root = Directory::open_host(Path::new("/"))?;
+    let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+    let own = Identity { inside_uid: uid, inside_gid: gid, host_uid: uid, host_gid: gid };
+    answer(files::unpack(&root, path, &mut stdin().lock(), own))
+}
+
+/// Why something can't be copied, on the stream for errors: the errno, and the path.
+fn answer(copied: Result<(), crate::backend::BackendError>) -> Result<ExitCode, Box<dyn Error>> {
+    let Err(crate::backend::BackendError::Copy { path, source }) = copied else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let errno = Errno::from_io_error(&source).unwrap_or(Errno::IO).raw_os_error();
+    write!(std::io::stderr(), "{errno} {path}")?;
+    Ok(ExitCode::from(COPY_FAILED as u8))
+}
+
+/// The exit code that goes with such an answer.
+pub(super) const COPY_FAILED: i32 = 3;

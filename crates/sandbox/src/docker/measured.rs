@@ -1,0 +1,140 @@
+//! How it is inside, measured by our own program there before any other has run.
+
+use belljar_confine::inside::Attended;
+use rustix::fs::{StatVfsMountFlags, stat, statvfs};
+use rustix::process::{getegid, geteuid};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Measured {
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+    /// Further groups.
+    pub(super) groups: Vec<u32>,
+    /// How users inside stand for users outside, as `/proc/self/uid_map` has it, in single spaces.
+    pub(super) uid_map: String,
+    /// The inode of each namespace, by its name below `/proc/self/ns`.
+    pub(super) namespaces: BTreeMap<String, u64>,
+    pub(super) interfaces: Vec<String>,
+    /// Whether a filter was in force before PID 1 put up its own.
+    pub(super) has_engines_filter: bool,
+    pub(super) has_no_new_privs: bool,
+    /// Every capability that is in any set.
+    pub(super) capabilities: u64,
+    pub(super) landlock_abi: u32,
+    pub(super) is_root_read_only: bool,
+    /// What the control groups allow; nothing where they allow anything.
+    pub(super) memory_bytes: Option<u64>,
+    pub(super) processes: Option<u64>,
+    pub(super) millicpus: Option<u64>,
+    pub(super) open_files: Option<u64>,
+    /// What the file system at each place may hold at most, in bytes.
+    pub(super) sizes: BTreeMap<String, u64>,
+    /// Device and inode of each place.
+    pub(super) places: BTreeMap<String, (u64, u64)>,
+}
+
+// === impl Measured ===
+
+impl Measured {
+    /// Looks around; `places` are relative to the root.
+    pub(super) fn take(attended: &Attended, places: &[String]) -> Self {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let of_init = fs::read_to_string("/proc/1/status").unwrap_or_default();
+        let sets = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];
+        let capabilities = [&status, &of_init].into_iter().flat_map(|status| {
+            // What can't be read is not known to be empty.
+            sets.map(|set| {
+                field(status, set).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(u64::MAX)
+            })
+        });
+        Self {
+            uid: geteuid().as_raw(),
+            gid: getegid().as_raw(),
+            groups: field(&of_init, "Groups")
+                .map(|groups| groups.split_whitespace().filter_map(|group| group.parse().ok()).collect())
+                .unwrap_or_default(),
+            uid_map: fs::read_to_string("/proc/self/uid_map")
+                .map_or_else(|_| String::new(), |map| in_line(&map)),
+            namespaces: NAMESPACES
+                .into_iter()
+                .filter_map(|name| Some((name.to_owned(), namespace(name)?)))
+                .collect(),
+            interfaces: interfaces(),
+            has_engines_filter: field(&status, "Seccomp") == Some("2"),
+            has_no_new_privs: [&status, &of_init]
+                .iter()
+                .all(|status| field(status, "NoNewPrivs") == Some("1")),
+            capabilities: capabilities.fold(0, |all, set| all | set),
+            landlock_abi: attended.landlock_abi(),
+            is_root_read_only: statvfs("/").is_ok_and(|fs| fs.f_flag.contains(StatVfsMountFlags::RDONLY)),
+            memory_bytes: first_number(&["memory.max", "memory/memory.limit_in_bytes"]),
+            processes: first_number(&["pids.max", "pids/pids.max"]),
+            millicpus: millicpus(),
+            open_files: open_files(),
+            sizes: each(places, |path| statvfs(path).ok().map(|fs| fs.f_blocks * fs.f_frsize)),
+            places: each(places, |path| stat(path).ok().map(|stat| (stat.st_dev, stat.st_ino))),
+        }
+    }
+}
+
+/// The namespaces that a container has of its own.
+pub(super) const NAMESPACES: [&str; 7] = ["user", "mnt", "pid", "net", "ipc", "uts", "cgroup"];
+
+/// The inode of a namespace of this process.
+pub(super) fn namespace(name: &str) -> Option<u64> {
+    stat(format!("/proc/self/ns/{name}")).ok().map(|stat| stat.st_ino)
+}
+
+fn each<T>(places: &[String], look: impl Fn(&str) -> Option<T>) -> BTreeMap<String, T> {
+    places.iter().filter_map(|place| Some((place.clone(), look(&format!("/{place}"))?))).collect()
+}
+
+fn field<'s>(status: &'s str, name: &str) -> Option<&'s str> {
+    status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
+fn in_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The hard limit of PID 1, which its programs have from it.
+fn open_files() -> Option<u64> {
+    let limits = fs::read_to_string("/proc/1/limits").ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Two lines of headings, then a line for each.
+fn interfaces() -> Vec<String> {
+    let table = fs::read_to_string("/proc/net/dev").unwrap_or_default();
+    table.lines().skip(2).filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned())).collect()
+}
+
+/// What the first of these files says, if that is a number; control groups of the first version name one that nobody
+/// reaches when they mean none.
+fn first_number(files: &[&str]) -> Option<u64> {
+    const NO_LIMIT: u64 = 1 << 60;
+    let text = files.iter().find_map(|file| fs::read_to_string(format!("/sys/fs/cgroup/{file}")).ok())?;
+    text.trim().parse().ok().filter(|number| *number < NO_LIMIT)
+}
+
+fn millicpus() -> Option<u64> {
+    let read = |file: &str| fs::read_to_string(format!("/sys/fs/cgroup/{file}")).ok();
+    let text = read("cpu.max").or_else(|| {
+        let directory = ["cpu", "cpu,cpuacct"]
+            .into_iter()
+            .find(|one| read(&format!("{one}/cpu.cfs_quota_us")).is_some())?;
+        Some(format!(
+            "{} {}",
+            read(&format!("{directory}/cpu.cfs_quota_us"))?,
+            read(&format!("{directory}/cpu.cfs_period_us"))?
+        ))
+    })?;
+    let mut numbers = text.split_whitespace().map(str::parse::<u64>);
+    let (Some(Ok(quota)), Some(Ok(period))) = (numbers.next(), numbers.next()) else { return None };
+    (quota * 1000).checked_div(period)
+}

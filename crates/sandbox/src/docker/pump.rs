@@ -1,0 +1,215 @@
+//! Carries a program's streams between the relay and the descriptors that the caller gave. A thread for each program:
+//! the descriptors are the caller's, may wait, and must not be changed.
+
+use super::channel::Channel;
+use super::frame::{FromInside, LONGEST_BODY, Output, ToInside, WINDOW};
+use super::inbox::{Inbox, Next, ring};
+use belljar_confine::sealed::{Ending, Outcome};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// What pump and caller share.
+#[derive(Debug)]
+pub(super) struct Fate {
+    ending: OnceLock<Ending>,
+    /// Readable when it has ended.
+    pub(super) bell: OwnedFd,
+    pub(super) is_killed: AtomicBool,
+}
+
+/// A program's streams on the host.
+#[derive(Debug)]
+pub(super) struct Pump {
+    pub(super) channel: Arc<Channel>,
+    pub(super) id: u32,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) fate: Arc<Fate>,
+    input: Option<OwnedFd>,
+    /// As many bytes the relay has room for.
+    room: usize,
+    outputs: [Option<Sink>; 2],
+    ended: Option<Ending>,
+}
+
+/// Where output goes.
+#[derive(Debug)]
+struct Sink {
+    descriptor: OwnedFd,
+    waiting: VecDeque<u8>,
+    is_last: bool,
+}
+
+/// What can always be written to a pipe that has room at all, without waiting.
+const PORTION: usize = 4096;
+
+// === impl Fate ===
+
+impl Fate {
+    pub(super) fn new(bell: OwnedFd) -> Self {
+        Self { ending: OnceLock::new(), bell, is_killed: AtomicBool::new(false) }
+    }
+
+    pub(super) fn ending(&self) -> Option<Ending> {
+        self.ending.get().copied()
+    }
+
+    fn seal(&self, ending: Ending) {
+        let _ = self.ending.set(ending);
+        ring(&self.bell);
+    }
+}
+
+// === impl Pump ===
+
+impl Pump {
+    pub(super) fn new(
+        (channel, id, inbox): (Arc<Channel>, u32, Arc<Inbox>),
+        fate: Arc<Fate>,
+        input: OwnedFd,
+        outputs: [Option<OwnedFd>; 2],
+    ) -> Self {
+        let sink = |descriptor| Sink { descriptor, waiting: VecDeque::new(), is_last: false };
+        let outputs = outputs.map(|output| output.map(sink));
+        Self { channel, id, inbox, fate, input: Some(input), room: WINDOW, outputs, ended: None }
+    }
+
+    /// Runs until nothing more will come, or the sandbox is gone.
+    pub(super) fn run(mut self) {
+        while self.step() {}
+        self.channel.forget(self.id);
+        // One that was not told to have ended, ended with its sandbox.
+        let killed = Ending { outcome: Outcome::Killed, usage: belljar_confine::Usage::default() };
+        self.fate.seal(self.ended.unwrap_or(killed));
+    }
+
+    fn step(&mut self) -> bool {
+        loop {
+            match self.inbox.next() {
+                Next::Frame(told, body) => self.hear(&told, &body),
+                Next::Nothing => break,
+                Next::Closed => return false,
+            }
+        }
+        self.tell_end();
+        if self.ended.is_some() && self.outputs.iter().all(Option::is_none) {
+            return false;
+        }
+        for (at, events) in self.wait() {
+            match at {
+                0 => self.read_input(events),
+                1 => self.write_output(Output::First, events),
+                _ => self.write_output(Output::Errors, events),
+            }
+        }
+        true
+    }
+
+    fn hear(&mut self, told: &FromInside, body: &[u8]) {
+        match told {
+            FromInside::Output(_, output) => {
+                if let Some(sink) = self.outputs.get_mut(*output as usize).and_then(Option::as_mut) {
+                    sink.is_last |= body.is_empty();
+                    sink.waiting.extend(body);
+                    // More than there was room for: that is not our relay any more.
+                    if sink.waiting.len() > WINDOW {
+                        self.channel.close();
+                    }
+                }
+                self.close_finished(*output);
+            }
+            FromInside::InputTook(_, bytes) => self.room = (self.room + *bytes as usize).min(WINDOW),
+            FromInside::InputShut(_) => self.input = None,
+            FromInside::Ended(_, ending) => self.ended = Some(*ending),
+            _ => {}
+        }
+    }
+
+    /// Tells that it has ended when all that it wrote has arrived; of one that was killed, that is not waited for.
+    fn tell_end(&self) {
+        let Some(ending) = self.ended else { return };
+        let is_waiting = |sink: &Option<Sink>| sink.as_ref().is_some_and(|sink| !sink.waiting.is_empty());
+        if self.fate.is_killed.load(Ordering::Acquire) || !self.outputs.iter().any(is_waiting) {
+            self.fate.seal(ending);
+        }
+    }
+
+    fn wait(&self) -> Vec<(usize, PollFlags)> {
+        let mut places = Vec::new();
+        let mut watched = vec![PollFd::new(&*self.inbox, PollFlags::IN)];
+        if let Some(input) = self.input.as_ref().filter(|_| self.room > 0) {
+            places.push(0);
+            watched.push(PollFd::new(input, PollFlags::IN));
+        }
+        for (at, sink) in self.outputs.iter().enumerate() {
+            if let Some(sink) = sink {
+                // That nobody reads any more is told without being asked.
+                let waits = if sink.waiting.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+                places.push(at + 1);
+                watched.push(PollFd::new(&sink.descriptor, waits));
+            }
+        }
+        if poll(&mut watched, None).is_err() {
+            return Vec::new();
+        }
+        let events = watched.iter().skip(1).map(PollFd::revents);
+        places.into_iter().zip(events).filter(|(_, events)| !events.is_empty()).collect()
+    }
+
+    fn read_input(&mut self, _: PollFlags) {
+        let Some(input) = &self.input else { return };
+        let mut bytes = vec![0; self.room.min(LONGEST_BODY)];
+        let read = match rustix::io::read(input, &mut bytes) {
+            Ok(read) => read,
+            Err(Errno::AGAIN | Errno::INTR) => return,
+            // What can't be read has ended.
+            Err(_) => 0,
+        };
+        bytes.truncate(read);
+        self.room -= read;
+        if read == 0 {
+            self.input = None;
+        }
+        self.send(&ToInside::Input(self.id), &bytes);
+    }
+
+    fn write_output(&mut self, output: Output, events: PollFlags) {
+        let Some(sink) = self.outputs.get_mut(output as usize).and_then(Option::as_mut) else { return };
+        let portion = sink.waiting.as_slices().0;
+        let portion = portion.get(..PORTION.min(portion.len())).unwrap_or_default();
+        let written = match portion.is_empty() {
+            true if events.intersects(PollFlags::ERR | PollFlags::HUP) => Err(Errno::PIPE),
+            true => return,
+            false => rustix::io::write(&sink.descriptor, portion),
+        };
+        match written {
+            Ok(written) => {
+                sink.waiting.drain(..written);
+                let written = u32::try_from(written).unwrap_or(u32::MAX);
+                self.send(&ToInside::Took(self.id, output, written), &[]);
+                self.close_finished(output);
+            }
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            // Nobody reads it any more, and the program shall know.
+            Err(_) => {
+                self.outputs[output as usize] = None;
+                self.send(&ToInside::Shut(self.id, output), &[]);
+            }
+        }
+    }
+
+    fn close_finished(&mut self, output: Output) {
+        let sink = &mut self.outputs[output as usize];
+        if sink.as_ref().is_some_and(|sink| sink.is_last && sink.waiting.is_empty()) {
+            *sink = None;
+        }
+    }
+
+    fn send(&self, order: &ToInside, body: &[u8]) {
+        // A sandbox that is gone is noticed by the inbox.
+        let _ = self.channel.send(order, body);
+    }
+}

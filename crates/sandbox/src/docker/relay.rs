@@ -1,0 +1,192 @@
+//! The relay: carries between the engine's one stream and the programs that PID 1 starts.
+//!
+//! A single thread that waits for all of its descriptors at once. It is trusted, but whoever is inside may come to
+//! attack it: it does what the host's frames say, and takes the programs' bytes for nothing but bytes.
+
+mod program;
+
+use super::frame::{self, Decoder, FromInside, LONGEST_BODY, NoFrame, Start, ToInside};
+use super::measured::Measured;
+use super::processes;
+use crate::backend::with_causes;
+use belljar_confine::execution::ExecutionError;
+use belljar_confine::inside::Attended;
+use belljar_confine::plan::Command;
+use program::{Pipes, Program};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use std::error::Error;
+use std::ffi::CString;
+
+/// What something that is ready is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ready {
+    Engine,
+    Init,
+    Ending(u32),
+    Input(u32),
+    Output(u32, frame::Output),
+}
+
+struct Relay {
+    attended: Attended,
+    from_engine: OwnedFd,
+    decoder: Decoder,
+    programs: Vec<Program>,
+}
+
+/// Runs until either side is gone.
+pub(super) fn run(places: &[String]) -> Result<(), Box<dyn Error>> {
+    // Where the kernel keeps no signals within Landlock domains, it may at least not be traced.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    let copy = |stream| rustix::io::fcntl_dupfd_cloexec(stream, 3);
+    let from_engine = copy(rustix::stdio::stderr())?;
+    let attended = match Attended::expect(copy(rustix::stdio::stdin())?) {
+        Ok(attended) => attended,
+        Err(error) => return Ok(send(&FromInside::Failed(with_causes(&error)), &[])?),
+    };
+    send(&FromInside::Ready(Box::new(Measured::take(&attended, places))), &[])?;
+    let mut relay = Relay { attended, from_engine, decoder: Decoder::default(), programs: Vec::new() };
+    while relay.step()? {}
+    Ok(())
+}
+
+/// Why there is nobody to talk to any more.
+#[derive(Debug, thiserror::Error)]
+enum Over {
+    #[error("can't speak to the host")]
+    Speak(#[source] Errno),
+    #[error("can't hear the host")]
+    Hear(#[source] Errno),
+    #[error("process 1 has ended")]
+    Init,
+    #[error(transparent)]
+    NoFrame(#[from] NoFrame),
+}
+
+/// Says something to the host, who always listens: what it has no room for is not sent in the first place.
+fn send(told: &FromInside, body: &[u8]) -> Result<(), Over> {
+    let bytes = frame::encode(told, body)?;
+    let mut left = bytes.as_slice();
+    while !left.is_empty() {
+        let engine = rustix::stdio::stdout();
+        match rustix::io::write(engine, left) {
+            Ok(written) => left = left.get(written..).unwrap_or_default(),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                let mut room = [PollFd::from_borrowed_fd(engine, PollFlags::OUT)];
+                poll(&mut room, None).map_err(Over::Speak)?;
+            }
+            Err(errno) => return Err(Over::Speak(errno)),
+        }
+    }
+    Ok(())
+}
+
+// === impl Relay ===
+
+impl Relay {
+    /// Waits for something to happen and sees to it; false when it is over.
+    fn step(&mut self) -> Result<bool, Over> {
+        for (ready, events) in self.wait()? {
+            match ready {
+                Ready::Engine => {
+                    if !self.hear()? {
+                        return Ok(false);
+                    }
+                }
+                Ready::Init => return Ok(false),
+                Ready::Ending(id) => self.with(id, Program::collect)?,
+                Ready::Input(id) => self.with(id, |program| program.write_input(events))?,
+                Ready::Output(id, output) => self.with(id, |program| program.read_output(output))?,
+            }
+        }
+        self.programs.retain(|program| !program.is_over());
+        Ok(true)
+    }
+
+    fn with(&mut self, id: u32, act: impl FnOnce(&mut Program) -> Result<(), Over>) -> Result<(), Over> {
+        self.programs.iter_mut().find(|program| program.id() == id).map_or(Ok(()), act)
+    }
+
+    fn wait(&self) -> Result<Vec<(Ready, PollFlags)>, Over> {
+        let mut watched = vec![
+            (Ready::Engine, PollFd::new(&self.from_engine, PollFlags::IN)),
+            (Ready::Init, PollFd::new(&self.attended, PollFlags::IN)),
+        ];
+        for program in &self.programs {
+            program.watch(&mut watched);
+        }
+        let (readies, mut descriptors): (Vec<Ready>, Vec<PollFd<'_>>) = watched.into_iter().unzip();
+        match poll(&mut descriptors, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(Over::Hear(errno)),
+        }
+        let events = descriptors.iter().map(PollFd::revents);
+        Ok(readies.into_iter().zip(events).filter(|(_, events)| !events.is_empty()).collect())
+    }
+
+    /// Takes what the host has said; false when it has gone.
+    fn hear(&mut self) -> Result<bool, Over> {
+        let mut bytes = [0; LONGEST_BODY];
+        match rustix::io::read(&self.from_engine, &mut bytes) {
+            Ok(0) => return Ok(false),
+            Ok(read) => self.decoder.push(bytes.get(..read).unwrap_or_default()),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(errno) => return Err(Over::Hear(errno)),
+        }
+        while let Some((order, body)) = self.decoder.next()? {
+            self.obey(order, &body)?;
+        }
+        Ok(true)
+    }
+
+    fn obey(&mut self, order: ToInside, body: &[u8]) -> Result<(), Over> {
+        match order {
+            ToInside::Start(id, start) => match self.start(id, start) {
+                Ok(program) => {
+                    self.programs.push(program);
+                    send(&FromInside::Started(id), &[])
+                }
+                // With all that was in the sandbox; the host hears that when the stream ends.
+                Err(ExecutionError::Gone) => Err(Over::Init),
+                Err(ExecutionError::NotStarted { subject, source }) => {
+                    send(&FromInside::NotStarted(id, source.raw_os_error(), subject), &[])
+                }
+                Err(ExecutionError::Channel { source }) => {
+                    send(&FromInside::NotStarted(id, source.raw_os_error(), String::new()), &[])
+                }
+            },
+            ToInside::Input(id) => self.with(id, |program| program.take_input(body)),
+            ToInside::Took(id, output, bytes) => self.with(id, |program| program.took(output, bytes)),
+            ToInside::Shut(id, output) => self.with(id, |program| program.shut(output)),
+            ToInside::Signal(id, signal) => self.with(id, |program| program.signal(signal)),
+            ToInside::Kill(id) => self.with(id, Program::kill),
+            ToInside::Resize(id, rows, columns) => self.with(id, |program| program.resize(rows, columns)),
+            ToInside::StopAll(id, true) => {
+                processes::stop();
+                send(&FromInside::Done(id), &[])
+            }
+            ToInside::StopAll(id, false) => {
+                processes::resume();
+                send(&FromInside::Done(id), &[])
+            }
+            ToInside::Count(id) => send(&FromInside::Counted(id, processes::count()), &[]),
+        }
+    }
+
+    fn start(&self, id: u32, start: Start) -> Result<Program, ExecutionError> {
+        let refused = |source: Errno| ExecutionError::NotStarted { subject: String::new(), source };
+        let texts = |texts: Vec<Vec<u8>>| {
+            let texts = texts.into_iter().map(CString::new).collect::<Result<Vec<_>, _>>();
+            texts.map_err(|_| refused(Errno::INVAL))
+        };
+        let directory = CString::new(start.directory).map_err(|_| refused(Errno::INVAL))?;
+        let command = Command { argv: texts(start.argv)?, env: texts(start.env)?, directory };
+        let Pipes { ours, theirs } = Pipes::make(start.has_terminal).map_err(refused)?;
+        let execution = self.attended.start(command, theirs)?;
+        Program::new(id, execution, ours).map_err(refused)
+    }
+}

@@ -1,0 +1,222 @@
+//! A container that lives on, as a sandbox.
+
+use super::channel::Channel;
+use super::container::Blueprint;
+use super::engine::{AskError, Engine};
+use super::execution::DockerExecution;
+use super::frame::{FromInside, Start, ToInside};
+use super::inside;
+use super::measured::Measured;
+use crate::backend::{BackendError, Execution, Sandbox, Stats};
+use crate::limits::Limit;
+use crate::native::environment::made_from_nothing;
+use crate::spec::Program;
+use crate::state::RunFolder;
+use belljar_confine::plan::Stdio;
+use belljar_confine::sealed::Outcome;
+use belljar_contract::id::RunId;
+use belljar_contract::isolation::Isolation;
+use rustix::fd::OwnedFd;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A container that goes when this is dropped.
+#[derive(Debug)]
+pub(super) struct Container {
+    engine: Arc<Engine>,
+    id: String,
+    channel: Option<Arc<Channel>>,
+    is_removed: bool,
+}
+
+/// A sandbox that is a container.
+#[derive(Debug)]
+pub(super) struct DockerSandbox {
+    // Before the folder: that can be cleared away only when nobody works in it any more.
+    container: Container,
+    channel: Arc<Channel>,
+    folder: RunFolder,
+    env: BTreeMap<String, String>,
+    isolation: Isolation,
+    has_run_out_of_memory: Arc<AtomicBool>,
+}
+
+// === impl Container ===
+
+impl Container {
+    /// Makes it.
+    pub(super) fn create(engine: &Arc<Engine>, blueprint: &Blueprint<'_>) -> Result<Self, BackendError> {
+        let id = engine.create(blueprint.body()).map_err(|error| BackendError::Create(error.into()))?;
+        Ok(Self { engine: Arc::clone(engine), id, channel: None, is_removed: false })
+    }
+
+    /// Starts it, and waits until its PID 1 has put up its walls.
+    pub(super) fn start(&mut self) -> Result<(Arc<Channel>, Measured), BackendError> {
+        let create = |error: AskError| BackendError::Create(error.into());
+        let attached = self.engine.attach(&self.id).map_err(create)?;
+        let channel =
+            Channel::open(&self.engine, attached).map_err(|errno| BackendError::Create(errno.into()))?;
+        self.channel = Some(Arc::clone(&channel));
+        self.engine.start(&self.id).map_err(create)?;
+        let measured = channel.begin()?;
+        Ok((channel, measured))
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn remove(&mut self) -> Result<(), BackendError> {
+        let removed = self.engine.remove(&self.id).map_err(|error| BackendError::Clear(error.into()));
+        if let Some(channel) = self.channel.take() {
+            channel.close();
+        }
+        self.is_removed = true;
+        removed
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        if !self.is_removed {
+            // One that stays behind has no owner any more, and is found by its labels.
+            let _ = self.remove();
+        }
+    }
+}
+
+// === impl DockerSandbox ===
+
+impl DockerSandbox {
+    pub(super) fn new(
+        container: Container,
+        channel: Arc<Channel>,
+        folder: RunFolder,
+        env: BTreeMap<String, String>,
+        (isolation, has_run_out_of_memory): (Isolation, Arc<AtomicBool>),
+    ) -> Self {
+        Self { container, channel, folder, env, isolation, has_run_out_of_memory }
+    }
+
+    /// Starts our own program inside, to copy something.
+    fn copier(&self, act: &str, path: &str, stdio: [OwnedFd; 3]) -> Result<DockerExecution, BackendError> {
+        let argv = [&format!("/{}", inside::PATH), act, path].map(|text| text.as_bytes().to_vec()).into();
+        let start = Start { argv, env: Vec::new(), directory: b"/".to_vec(), has_terminal: false };
+        DockerExecution::start(&self.channel, start, Stdio::Descriptors(stdio))
+    }
+}
+
+impl Sandbox for DockerSandbox {
+    fn id(&self) -> &RunId {
+        self.folder.id()
+    }
+
+    fn isolation(&self) -> &Isolation {
+        &self.isolation
+    }
+
+    fn exec(&self, program: &Program, stdio: Stdio) -> Result<Box<dyn Execution>, BackendError> {
+        let has_terminal = matches!(stdio, Stdio::Terminal);
+        let env = made_from_nothing(&self.env, has_terminal);
+        let start = Start {
+            argv: program.argv.iter().map(|argument| argument.as_bytes().to_vec()).collect(),
+            env: env.into_iter().map(|(name, value)| format!("{name}={value}").into_bytes()).collect(),
+            directory: program.directory.clone().into_bytes(),
+            has_terminal,
+        };
+        Ok(Box::new(DockerExecution::start(&self.channel, start, stdio)?))
+    }
+
+    fn copy_in(&self, inside: &str, archive: &mut dyn Read) -> Result<(), BackendError> {
+        let copy = |source: io::Error| BackendError::Copy { path: inside.to_owned(), source };
+        let ((input, to_it), (said, errors)) = (pipe().map_err(copy)?, pipe().map_err(copy)?);
+        let nothing = nothing().map_err(copy)?;
+        let mut unpacking = self.copier(inside::UNPACK, inside, [input, nothing, errors])?;
+        let mut to_it = File::from(to_it);
+        let written = io::copy(archive, &mut to_it);
+        if written.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe) {
+            unpacking.kill()?;
+        }
+        drop(to_it);
+        // What it says itself says more than that it has stopped listening.
+        copied(&mut unpacking, said, inside)?;
+        written.map(drop).map_err(copy)
+    }
+
+    fn copy_out(&self, inside: &str, archive: &mut dyn Write) -> Result<(), BackendError> {
+        let copy = |source: io::Error| BackendError::Copy { path: inside.to_owned(), source };
+        let ((of_it, output), (said, errors)) = (pipe().map_err(copy)?, pipe().map_err(copy)?);
+        let nothing = nothing().map_err(copy)?;
+        let mut packing = self.copier(inside::PACK, inside, [nothing, output, errors])?;
+        let read = io::copy(&mut File::from(of_it), archive);
+        copied(&mut packing, said, inside)?;
+        read.map(drop).map_err(copy)
+    }
+
+    fn stats(&self) -> Result<Stats, BackendError> {
+        let FromInside::Counted(_, processes) = self.channel.ask(ToInside::Count)? else {
+            return Err(BackendError::Reach("the sandbox answers something else".into()));
+        };
+        let used = self.container.engine.stats(&self.container.id)?;
+        let memory = used.memory_stats.and_then(|memory| memory.usage).unwrap_or(0);
+        let cpu = used.cpu_stats.and_then(|cpu| cpu.cpu_usage).and_then(|cpu| cpu.total_usage).unwrap_or(0);
+        Ok(Stats { processes, memory_bytes: memory, cpu: Duration::from_nanos(cpu) })
+    }
+
+    fn ended_by(&self) -> Option<Limit> {
+        let is_known = self.has_run_out_of_memory.load(Ordering::Acquire);
+        let was_killed = || {
+            let found = self.container.engine.inspect(&self.container.id).ok();
+            found.and_then(|found| found.state).and_then(|state| state.oom_killed).unwrap_or(false)
+        };
+        (is_known || was_killed()).then_some(Limit::Memory)
+    }
+
+    fn pause(&self) -> Result<(), BackendError> {
+        self.channel.ask(|id| ToInside::StopAll(id, true)).map(drop)
+    }
+
+    fn resume(&self) -> Result<(), BackendError> {
+        self.channel.ask(|id| ToInside::StopAll(id, false)).map(drop)
+    }
+
+    fn destroy(self: Box<Self>) -> Result<(), BackendError> {
+        let Self { mut container, folder, .. } = *self;
+        container.remove()?;
+        folder.remove().map_err(|error| BackendError::Clear(error.into()))
+    }
+}
+
+/// Waits for a copier, and says what it says.
+fn copied(copier: &mut DockerExecution, said: OwnedFd, inside: &str) -> Result<(), BackendError> {
+    const LONGEST: u64 = 8192;
+    let mut text = String::new();
+    let copy = |source: io::Error| BackendError::Copy { path: inside.to_owned(), source };
+    File::from(said).take(LONGEST).read_to_string(&mut text).map_err(copy)?;
+    let ending = copier.wait_until(None)?;
+    match ending.map(|ending| ending.outcome) {
+        Some(Outcome::Exited(0)) => Ok(()),
+        Some(Outcome::Exited(code)) if code == inside::COPY_FAILED => {
+            let (errno, path) = text.split_once(' ').unwrap_or(("", inside));
+            let errno = errno.parse().unwrap_or(rustix::io::Errno::IO.raw_os_error());
+            Err(BackendError::Copy { path: path.to_owned(), source: io::Error::from_raw_os_error(errno) })
+        }
+        Some(Outcome::Killed) => Err(BackendError::Gone),
+        _ => Err(copy(io::Error::other(text))),
+    }
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(pipe_with(PipeFlags::CLOEXEC)?)
+}
+
+fn nothing() -> io::Result<OwnedFd> {
+    Ok(openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
+}
