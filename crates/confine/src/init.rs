@@ -4,8 +4,8 @@
 //! kernel kills every process of its PID namespace; when the host ends, the kernel kills it.
 
 mod connector;
-mod payload;
-mod streams;
+pub(crate) mod payload;
+pub(crate) mod streams;
 mod watch;
 
 use crate::kernel;

@@ -13,6 +13,7 @@
 
 pub mod as_user;
 pub mod execution;
+pub mod family;
 pub mod launch;
 pub mod launcher;
 pub mod lend;
@@ -20,6 +21,7 @@ pub mod plan;
 pub mod sealed;
 pub mod seccomp;
 pub mod stage;
+pub mod supervised;
 
 mod init;
 mod kernel;

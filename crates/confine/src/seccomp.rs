@@ -7,8 +7,9 @@
 mod compiled;
 pub mod policy;
 pub mod program;
+pub(crate) mod spare;
 
-use policy::{Audience, UNLISTED, Verdict, guard, rules_under_guard};
+use policy::{Audience, UNLISTED, Verdict, guard, rules, rules_under_guard};
 use program::{Instruction, Program};
 
 /// The filter for every process.
@@ -16,6 +17,7 @@ pub(crate) fn policy(audience: Audience) -> &'static [Instruction] {
     match audience {
         Audience::Everyone => &compiled::EVERYONE,
         Audience::Runner => &compiled::RUNNER,
+        Audience::Supervised => &compiled::SUPERVISED,
     }
 }
 
@@ -23,11 +25,12 @@ pub(crate) fn policy(audience: Audience) -> &'static [Instruction] {
 pub(crate) const GUARD: &[Instruction] = &compiled::GUARD;
 
 /// The filters as they are to be compiled, by the names of their constants.
-pub fn programs() -> [(&'static str, Program); 3] {
+pub fn programs() -> [(&'static str, Program); 4] {
     let policy = |audience| Program::compile(&rules_under_guard(audience), UNLISTED);
     [
         ("EVERYONE", policy(Audience::Everyone)),
         ("RUNNER", policy(Audience::Runner)),
         ("GUARD", Program::compile(guard::RULES, Verdict::Allow)),
+        ("SUPERVISED", Program::compile(&rules(Audience::Supervised), UNLISTED)),
     ]
 }
