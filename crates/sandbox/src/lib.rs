@@ -5,10 +5,12 @@
 
 #![forbid(unsafe_code)]
 
+mod archive;
 pub mod artifact;
 pub mod backend;
 pub mod canary;
 pub mod directory;
+mod execution;
 pub mod host;
 pub mod limits;
 pub mod native;

@@ -2,8 +2,6 @@
 
 mod backend;
 mod environment;
-mod execution;
-mod files;
 mod identity;
 mod isolation;
 mod sandbox;
@@ -196,7 +194,7 @@ fn command(spec: &SandboxSpec, program: &Program, has_terminal: bool) -> Result<
     })
 }
 
-fn c_string(text: OsString, what: &str) -> Result<CString, StartError> {
+pub(crate) fn c_string(text: OsString, what: &str) -> Result<CString, StartError> {
     CString::new(text.into_vec()).map_err(|_| StartError::Nul { what: what.to_owned() })
 }
 

@@ -1,13 +1,14 @@
 //! A native sandbox that lives on.
 
-use super::execution::NativeExecution;
-use super::{command, files};
+use super::command;
+use crate::archive;
 use crate::backend::{BackendError, Execution, Sandbox, Stats};
 use crate::directory::Directory;
+use crate::execution::{ResidentExecution, reach};
 use crate::limits::Limit;
 use crate::spec::{Program, SandboxSpec};
 use crate::state::RunFolder;
-use belljar_confine::execution::{ExecutionError, Resident};
+use belljar_confine::execution::Resident;
 use belljar_confine::plan::{Identity, Stdio};
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Isolation;
@@ -54,15 +55,15 @@ impl Sandbox for NativeSandbox {
         let command =
             command(&self.spec, program, has_terminal).map_err(|error| BackendError::Reach(error.into()))?;
         let execution = self.resident.start(command, stdio).map_err(reach)?;
-        Ok(Box::new(NativeExecution::new(execution)))
+        Ok(Box::new(ResidentExecution::new(execution)))
     }
 
     fn copy_in(&self, inside: &str, archive: &mut dyn Read) -> Result<(), BackendError> {
-        files::unpack(&self.root, inside, archive, self.owner)
+        archive::unpack(&self.root, inside, archive, self.owner)
     }
 
     fn copy_out(&self, inside: &str, archive: &mut dyn Write) -> Result<(), BackendError> {
-        files::pack(&self.root, inside, archive)
+        archive::pack(&self.root, inside, archive)
     }
 
     fn stats(&self) -> Result<Stats, BackendError> {
@@ -87,15 +88,5 @@ impl Sandbox for NativeSandbox {
         drop(root);
         resident.end();
         folder.remove().map_err(|error| BackendError::Clear(error.into()))
-    }
-}
-
-pub(super) fn reach(error: ExecutionError) -> BackendError {
-    match error {
-        ExecutionError::NotStarted { subject, source } => {
-            BackendError::NotStarted { program: subject, source }
-        }
-        ExecutionError::Gone => BackendError::Gone,
-        channel @ ExecutionError::Channel { .. } => BackendError::Reach(channel.into()),
     }
 }
