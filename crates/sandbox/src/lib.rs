@@ -18,4 +18,5 @@ pub mod run;
 pub mod session;
 pub mod spec;
 pub mod state;
+pub mod subprocess;
 pub mod workspace;

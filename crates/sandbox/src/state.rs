@@ -11,6 +11,7 @@
 use crate::directory::{Directory, DirectoryError};
 use belljar_confine::plan::{HostPath, HostPathError, Identity};
 use belljar_contract::id::RunId;
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, chownat};
 use rustix::process::{Gid, Uid};
 use std::fs::File;
@@ -30,7 +31,7 @@ pub struct RunFolder {
     path: PathBuf,
     kept: bool,
     /// Locked. The kernel lets go of the lock when this process is gone, however it ended.
-    _lock: File,
+    lock: File,
 }
 
 /// What keeps a folder from being cleared away as a leftover: a lock while its owner lives, a mark afterwards.
@@ -120,7 +121,7 @@ impl State {
             Directory::open_host(closed)?.set_mode(0o711)?;
         }
         let lock = make_lock(&path).map_err(|source| StateError::Make { path: path.join(LOCK), source })?;
-        let folder = RunFolder { id, path, kept: false, _lock: lock };
+        let folder = RunFolder { id, path, kept: false, lock };
         folder.make("job", owner)?;
         folder.make("job/artifacts", owner)?;
         Ok(folder)
@@ -145,7 +146,7 @@ impl State {
                 Err(_) => make_lock(&run.path()).map_err(|error| lost(&run.path(), &error))?,
             };
             if !run.path().join(KEPT).exists() {
-                RunFolder { id: id.clone(), path: run.path(), kept: true, _lock: lock }.remove()?;
+                RunFolder { id: id.clone(), path: run.path(), kept: true, lock }.remove()?;
                 removed.push(id);
             }
         }
@@ -174,6 +175,11 @@ impl RunFolder {
     /// The folder's path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The lock. Whoever has a copy of this descriptor keeps the folder from being taken for a leftover, too.
+    pub fn lock(&self) -> BorrowedFd<'_> {
+        self.lock.as_fd()
     }
 
     /// Makes a directory in it for the sandbox's user.

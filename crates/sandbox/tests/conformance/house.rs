@@ -10,6 +10,7 @@ use belljar_sandbox::native::NativeBackend;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Program;
 use belljar_sandbox::state::State;
+use belljar_sandbox::subprocess::{SubprocessBackend, SubprocessSettings};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -44,6 +45,14 @@ impl House {
         let state = tempfile::Builder::new().prefix("belljar-test-").tempdir().unwrap();
         std::fs::set_permissions(state.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let backend = NativeBackend::new(Arc::clone(launcher), State::at(state.path()));
+        Self { backend: Box::new(backend), state }
+    }
+
+    pub(crate) fn subprocess(_: &Arc<Launcher>) -> Self {
+        let state = tempfile::Builder::new().prefix("belljar-test-").tempdir().unwrap();
+        let executable = std::env::current_exe().unwrap();
+        let backend =
+            SubprocessBackend::new(executable, State::at(state.path()), SubprocessSettings::default());
         Self { backend: Box::new(backend), state }
     }
 

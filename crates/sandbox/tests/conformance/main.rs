@@ -9,6 +9,7 @@ mod house;
 mod lifetime;
 
 use belljar_confine::launcher::Launcher;
+use belljar_sandbox::subprocess;
 use house::House;
 use libtest_mimic::{Arguments, Trial};
 use std::sync::Arc;
@@ -19,9 +20,13 @@ type Case = (&'static str, fn(&House));
 /// A backend's name, and how to come by one.
 type Maker = (&'static str, fn(&Arc<Launcher>) -> House);
 
-const BACKENDS: [Maker; 1] = [("native", House::native)];
+const BACKENDS: [Maker; 2] = [("native", House::native), ("subprocess", House::subprocess)];
 
 fn main() -> std::process::ExitCode {
+    // The subprocess backend's supervisor is this very executable.
+    if std::env::args_os().next().is_some_and(|name| name == subprocess::SUPERVISOR) {
+        return subprocess::main_inside();
+    }
     // Before the first thread.
     let launcher = Arc::new(Launcher::start().unwrap());
     let cases = [execution::CASES, files::CASES, lifetime::CASES].concat();
