@@ -51,7 +51,7 @@ pub(crate) fn descendants() -> Vec<Member> {
 }
 
 /// Those of a family that are in the session of `leader` or descend from one that is.
-pub(crate) fn branch(mut family: Vec<Member>, leader: i32) -> Vec<Member> {
+pub fn branch(mut family: Vec<Member>, leader: i32) -> Vec<Member> {
     let mut branch: Vec<Member> =
         family.extract_if(.., |one| one.pid == leader || one.session == leader).collect();
     loop {
@@ -68,6 +68,11 @@ pub(crate) fn branch(mut family: Vec<Member>, leader: i32) -> Vec<Member> {
 pub fn all_that(belongs: impl Fn(i32) -> bool) -> Vec<Member> {
     let candidates = all().into_iter().map(|process| process.pid).filter(|pid| belongs(*pid));
     candidates.filter_map(|pid| Member::hold(pid, |held| belongs(held.pid))).collect()
+}
+
+/// The processor time of a child of this process that has not been collected: its own.
+pub fn cpu_of_child(pid: i32) -> Option<Duration> {
+    Process::read(pid).map(|process| process.cpu)
 }
 
 /// This process's user's threads, all of them.

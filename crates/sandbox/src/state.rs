@@ -214,6 +214,11 @@ impl RunFolder {
         Ok(())
     }
 
+    /// Lets go of the folder without removing it: it is a leftover then.
+    pub fn leave(mut self) {
+        self.kept = true;
+    }
+
     /// Removes the folder and everything in it.
     ///
     /// # Errors

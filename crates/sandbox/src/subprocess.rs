@@ -9,7 +9,6 @@
 //! processes together. The isolation report says so, layer by layer.
 
 mod backend;
-mod copy;
 pub mod environment;
 mod isolation;
 mod sandbox;

@@ -2,4 +2,5 @@
 
 pub mod apply;
 pub mod changes;
+pub(crate) mod copy;
 pub mod diff;

@@ -3,16 +3,14 @@
 use super::environment::{Own, made_from_nothing};
 use super::sandbox::SubprocessSandbox;
 use super::settings::SubprocessSettings;
-use super::view::View;
-use super::{SUPERVISOR, copy, isolation, view};
+use super::{SUPERVISOR, isolation, view};
 use crate::backend::{Backend, BackendError, Sandbox, Wanted, with_causes};
-use crate::directory::Directory;
 use crate::limits::Limits;
-use crate::run::WorkspaceChoice;
+use crate::rooms::{Rooms, owner};
 use crate::spec::Lent;
-use crate::state::{RunFolder, State};
+use crate::state::State;
 use belljar_confine::execution::Resident;
-use belljar_confine::plan::{self, HostPath, Identity};
+use belljar_confine::plan;
 use belljar_confine::supervised::{self, Files, Place, Plan, Walls};
 use belljar_contract::id::RunId;
 use rustix::fd::AsFd;
@@ -62,14 +60,12 @@ impl SubprocessBackend {
     fn make(&self, wanted: &Wanted) -> Result<SubprocessSandbox, Failure> {
         let owner = owner();
         let folder = self.state.begin_run(owner)?;
-        let made = [folder.make("home", owner)?, folder.make("tmp", owner)?];
-        let [home, temporary] = made.each_ref().map(HostPath::as_path);
-        let (path, workspace) = open_workspace(&wanted.workspace, &folder, owner)?;
-        let view = View::open((&path, workspace), home, temporary)?;
-        let env = made_from_nothing(self.host.clone(), &wanted.env, &self.settings, Own { home, temporary })?;
+        let rooms = Rooms::make(&folder, &wanted.workspace, owner)?;
+        let own = Own { home: rooms.home(), temporary: rooms.temporary() };
+        let env = made_from_nothing(self.host.clone(), &wanted.env, &self.settings, own)?;
         let plan = Plan {
-            base: place(&view.workspace().directory)?,
-            files: self.files(&view, &wanted.lent)?,
+            base: place(&rooms.workspace().directory)?,
+            files: self.files(&rooms, &wanted.lent)?,
             walls: self.walls,
             limits: limits(&wanted.limits),
             held: vec![place(folder.lock())?],
@@ -77,10 +73,10 @@ impl SubprocessBackend {
         let started = supervised::start(&self.executable, SUPERVISOR, &plan)?;
         let isolation = isolation::report(&self.settings, &wanted.limits, self.walls, started.landlock_abi);
         let resident = Resident::new(started.sealed);
-        Ok(SubprocessSandbox { resident, folder, view, env, isolation, owner })
+        Ok(SubprocessSandbox { resident, folder, rooms, env, isolation, owner })
     }
 
-    fn files(&self, view: &View, lent: &[Lent]) -> Result<Files, Failure> {
+    fn files(&self, rooms: &Rooms, lent: &[Lent]) -> Result<Files, Failure> {
         let mut readable = Vec::new();
         for lent in lent {
             readable.push(open_lent(lent)?);
@@ -90,9 +86,9 @@ impl SubprocessBackend {
         }
         let prefixes = self.settings.extra_safe_path_prefixes.iter();
         let prefixes = prefixes.map(|prefix| prefix.as_path().to_string_lossy().into_owned());
-        let rooms = view.rooms().map(|room| place(&room.directory));
+        let writable = rooms.all().map(|room| place(&room.directory));
         Ok(Files::Listed {
-            writable: rooms.into_iter().collect::<Result<_, _>>()?,
+            writable: writable.into_iter().collect::<Result<_, _>>()?,
             readable,
             system: view::system().into_iter().chain(prefixes).collect(),
             devices: view::devices(),
@@ -139,35 +135,10 @@ impl Backend for SubprocessBackend {
     }
 }
 
-/// Whom the files belong to: the user who runs this, inside and outside.
-fn owner() -> Identity {
-    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    Identity { inside_uid: uid, inside_gid: gid, host_uid: uid, host_gid: gid }
-}
-
 /// The kernel counts these for each process, and processes for each user.
 fn limits(wanted: &Limits) -> plan::Limits {
     let Limits { open_files, processes, .. } = *wanted;
     plan::Limits { open_files, processes, ..plan::Limits::default() }
-}
-
-fn open_workspace(
-    choice: &WorkspaceChoice,
-    folder: &RunFolder,
-    owner: Identity,
-) -> Result<(PathBuf, Directory), Failure> {
-    let make = || folder.make("workspace", owner);
-    let path = match choice {
-        WorkspaceChoice::Direct(path) => path.clone(),
-        WorkspaceChoice::Empty => make()?,
-        WorkspaceChoice::Copy(source) => {
-            let made = make()?;
-            copy::tree(&Directory::open_meant(source)?, &Directory::open_meant(&made)?)?;
-            made
-        }
-    };
-    let directory = Directory::open_meant(&path)?;
-    Ok((path.as_path().to_owned(), directory))
 }
 
 /// Without a root of its own a sandbox can see what it is lent only where that is.

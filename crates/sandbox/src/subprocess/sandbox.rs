@@ -1,13 +1,13 @@
 //! A sandbox without namespaces.
 
 use super::environment::Variables;
-use super::view::View;
 use crate::archive;
 use crate::backend::{BackendError, Execution, Sandbox, Stats};
 use crate::execution::{ResidentExecution, reach};
 use crate::limits::Limit;
 use crate::native::StartError;
 use crate::native::c_string;
+use crate::rooms::Rooms;
 use crate::spec::Program;
 use crate::state::RunFolder;
 use belljar_confine::execution::Resident;
@@ -24,7 +24,7 @@ pub(super) struct SubprocessSandbox {
     // Before the folder: that can be cleared away only when nobody works in it any more.
     pub(super) resident: Resident,
     pub(super) folder: RunFolder,
-    pub(super) view: View,
+    pub(super) rooms: Rooms,
     pub(super) env: Variables,
     pub(super) isolation: Isolation,
     pub(super) owner: Identity,
@@ -43,7 +43,7 @@ impl SubprocessSandbox {
             c_string([name, value].join("=".as_ref()), &shown)
         };
         let argv = program.argv.iter().map(|argument| c_string(argument.clone(), "an argument"));
-        let directory = self.view.working_directory(&program.directory);
+        let directory = self.rooms.working_directory(&program.directory);
         Ok(Command {
             argv: argv.collect::<Result<_, _>>()?,
             env: env.into_iter().map(variable).collect::<Result<Vec<CString>, _>>()?,
@@ -70,14 +70,14 @@ impl Sandbox for SubprocessSandbox {
     }
 
     fn copy_in(&self, inside: &str, archive: &mut dyn Read) -> Result<(), BackendError> {
-        let found = self.view.find(inside)?;
+        let found = self.rooms.find(inside)?;
         let base = found.directory.open(found.openable());
         let base = base.map_err(|error| archive::failed(inside)(error.into()))?;
         archive::unpack(&base, "/", archive, self.owner)
     }
 
     fn copy_out(&self, inside: &str, archive: &mut dyn Write) -> Result<(), BackendError> {
-        let found = self.view.find(inside)?;
+        let found = self.rooms.find(inside)?;
         let name = PathBuf::from(inside).file_name().map_or_else(|| ".".into(), PathBuf::from);
         archive::pack_as(found.directory, found.path, name, archive)
     }
@@ -100,8 +100,8 @@ impl Sandbox for SubprocessSandbox {
     }
 
     fn destroy(self: Box<Self>) -> Result<(), BackendError> {
-        let Self { resident, folder, view, .. } = *self;
-        drop(view);
+        let Self { resident, folder, rooms, .. } = *self;
+        drop(rooms);
         resident.end();
         folder.remove().map_err(|error| BackendError::Clear(error.into()))
     }

@@ -5,6 +5,8 @@ use belljar_confine::plan::Stdio;
 use belljar_confine::sealed::Outcome;
 use belljar_contract::isolation::Required;
 use belljar_sandbox::backend::{Backend, Execution, Sandbox, Wanted};
+use belljar_sandbox::fake::FakeBackend;
+use belljar_sandbox::fake::faults::Script;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::native::NativeBackend;
 use belljar_sandbox::run::WorkspaceChoice;
@@ -53,6 +55,12 @@ impl House {
         let executable = std::env::current_exe().unwrap();
         let backend =
             SubprocessBackend::new(executable, State::at(state.path()), SubprocessSettings::default());
+        Self { backend: Box::new(backend), state }
+    }
+
+    pub(crate) fn fake(_: &Arc<Launcher>) -> Self {
+        let state = tempfile::Builder::new().prefix("belljar-test-").tempdir().unwrap();
+        let backend = FakeBackend::asked_for_as("fake", State::at(state.path()), Script::default()).unwrap();
         Self { backend: Box::new(backend), state }
     }
 

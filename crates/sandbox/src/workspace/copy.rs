@@ -19,16 +19,16 @@ const PERMISSIONS: u32 = 0o777;
 /// Something that can't be copied.
 #[derive(Debug, thiserror::Error)]
 #[error("can't copy {}", path.display())]
-pub(super) struct CopyError {
+pub(crate) struct CopyError {
     /// Its path in the workspace.
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
     /// Why.
     #[source]
-    pub(super) source: io::Error,
+    pub(crate) source: io::Error,
 }
 
 /// Copies everything in a directory to an empty one.
-pub(super) fn tree(from: &Directory, to: &Directory) -> Result<(), CopyError> {
+pub(crate) fn tree(from: &Directory, to: &Directory) -> Result<(), CopyError> {
     // Directories get their permissions last: one that may not be written couldn't be filled.
     let mut pending = vec![PathBuf::from(".")];
     let mut finished: Vec<PathBuf> = Vec::new();
