@@ -51,7 +51,7 @@ pub(crate) fn descendants() -> Vec<Member> {
 }
 
 /// Those of a family that are in the session of `leader` or descend from one that is.
-pub fn branch(mut family: Vec<Member>, leader: i32) -> Vec<Member> {
+fn branch(mut family: Vec<Member>, leader: i32) -> Vec<Member> {
     let mut branch: Vec<Member> =
         family.extract_if(.., |one| one.pid == leader || one.session == leader).collect();
     loop {
@@ -61,6 +61,33 @@ pub fn branch(mut family: Vec<Member>, leader: i32) -> Vec<Member> {
             return branch;
         }
         branch.extend(found);
+    }
+}
+
+/// Kills those of a family that are in the session of `leader` or descend from one that is. They are stopped first, all
+/// of them, so that none sees another die, or starts more than are found.
+pub fn kill_branch(family: impl Fn() -> Vec<Member>, leader: i32) {
+    // Somebody from outside of the branch may have it go on; within reason it is tried again.
+    const ROUNDS: usize = 64;
+    let mut stopped: HashMap<i32, Member> = HashMap::new();
+    for _ in 0..ROUNDS {
+        let mut found = branch(family(), leader);
+        if found.is_empty() {
+            return;
+        }
+        found.retain(|member| !stopped.contains_key(&member.pid));
+        if found.is_empty() {
+            for (_, member) in stopped.drain() {
+                let _ = member.signal(Signal::KILL);
+            }
+        }
+        for member in found {
+            let _ = member.signal(Signal::STOP);
+            stopped.insert(member.pid, member);
+        }
+    }
+    for member in branch(family(), leader).into_iter().chain(stopped.into_values()) {
+        let _ = member.signal(Signal::KILL);
     }
 }
 

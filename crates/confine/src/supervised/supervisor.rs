@@ -268,16 +268,7 @@ impl Execution {
 
     /// Kills it, and what it has started as far as that is still known to be its own.
     fn end(&self) {
-        const ROUNDS: usize = 64;
-        for _ in 0..ROUNDS {
-            let members = family::branch(family::descendants(), self.pid);
-            if members.is_empty() {
-                return;
-            }
-            for member in members {
-                let _ = member.signal(Signal::KILL);
-            }
-        }
+        family::kill_branch(family::descendants, self.pid);
     }
 
     fn tell_end(&self, status: i32, usage: Usage) {

@@ -74,17 +74,7 @@ impl FakeExecution {
         if self.ended.is_some() {
             return;
         }
-        let leader = self.child.id().cast_signed();
-        const ROUNDS: usize = 64;
-        for _ in 0..ROUNDS {
-            let members = family::branch(self.life.members(), leader);
-            if members.is_empty() {
-                break;
-            }
-            for member in members {
-                let _ = member.signal(Signal::KILL);
-            }
-        }
+        family::kill_branch(|| self.life.members(), self.child.id().cast_signed());
         let _ = self.signal_group(Signal::KILL);
     }
 

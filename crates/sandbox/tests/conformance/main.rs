@@ -7,6 +7,7 @@ mod execution;
 mod files;
 mod house;
 mod lifetime;
+mod walls;
 
 use belljar_confine::launcher::Launcher;
 use belljar_sandbox::subprocess;
@@ -52,6 +53,12 @@ fn main() -> std::process::ExitCode {
                 Ok(())
             }));
         }
+    }
+    for (name, case) in walls::CASES {
+        trials.push(Trial::test(format!("subprocess::{name}"), move || {
+            case();
+            Ok(())
+        }));
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
