@@ -14,6 +14,7 @@
 //! The supervisor is this very executable under another name, so it begins with the memory of a fresh program and none
 //! of the host's secrets, and any thread may start one.
 
+mod metadata;
 mod starter;
 mod supervisor;
 mod walls;

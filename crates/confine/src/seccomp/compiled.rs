@@ -610,6 +610,31 @@ pub(super) const GUARD: [Instruction; 28] = [
     Instruction::new(0x06, 0, 0, 0x0005_0001),
 ];
 
+pub(super) const METADATA: [Instruction; 22] = [
+    Instruction::new(0x20, 0, 0, 0x0000_0004),
+    Instruction::new(0x15, 1, 0, 0xc000_003e),
+    Instruction::new(0x06, 0, 0, 0x8000_0000),
+    Instruction::new(0x20, 0, 0, 0x0000_0000),
+    Instruction::new(0x35, 0, 1, 0x4000_0000),
+    Instruction::new(0x06, 0, 0, 0x8000_0000),
+    Instruction::new(0x35, 6, 0, 0x0000_0104),
+    Instruction::new(0x35, 2, 0, 0x0000_0084),
+    Instruction::new(0x35, 0, 11, 0x0000_005a),
+    Instruction::new(0x35, 10, 11, 0x0000_005f),
+    Instruction::new(0x35, 1, 0, 0x0000_00eb),
+    Instruction::new(0x35, 8, 9, 0x0000_0085),
+    Instruction::new(0x35, 7, 8, 0x0000_00ec),
+    Instruction::new(0x35, 3, 0, 0x0000_0118),
+    Instruction::new(0x35, 1, 0, 0x0000_010c),
+    Instruction::new(0x35, 4, 5, 0x0000_0106),
+    Instruction::new(0x35, 3, 4, 0x0000_010d),
+    Instruction::new(0x35, 1, 0, 0x0000_01c4),
+    Instruction::new(0x35, 1, 2, 0x0000_0119),
+    Instruction::new(0x35, 0, 1, 0x0000_01c5),
+    Instruction::new(0x06, 0, 0, 0x7fff_0000),
+    Instruction::new(0x06, 0, 0, 0x7fc0_0000),
+];
+
 pub(super) const SUPERVISED: [Instruction; 248] = [
     Instruction::new(0x20, 0, 0, 0x0000_0004),
     Instruction::new(0x15, 1, 0, 0xc000_003e),

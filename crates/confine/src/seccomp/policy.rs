@@ -7,6 +7,7 @@ mod denied;
 mod files;
 pub mod guard;
 mod memory;
+pub mod metadata;
 mod network;
 mod processes;
 mod signals;

@@ -4,7 +4,7 @@
 //! from it but the ids of children, which it checks. Without it the sandbox is over.
 
 use super::Plan;
-use super::walls;
+use super::walls::{self, Standing};
 use crate::init::payload;
 use crate::init::streams::Streams;
 use crate::kernel::{self, Cloned};
@@ -51,8 +51,8 @@ const PATIENCE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 // === impl Starter ===
 
 impl Starter {
-    /// Begins one behind the walls of that plan, and says which ABI of Landlock is in force.
-    pub(super) fn begin(plan: &Plan) -> Result<(Self, u32), Fault> {
+    /// Begins one behind the walls of that plan, and says what stands.
+    pub(super) fn begin(plan: &Plan) -> Result<(Self, Standing), Fault> {
         let (ours, theirs) = message::pair().about("starter")?;
         let supervisor = rustix::process::getpid().as_raw_pid();
         // SAFETY: the supervisor has a single thread.
@@ -63,7 +63,7 @@ impl Starter {
         drop(theirs);
         let starter = Self { pid, socket: ours };
         match starter.answer() {
-            Ok(Ok(abi)) => Ok((starter, abi)),
+            Ok(Ok((landlock_abi, listener))) => Ok((starter, Standing { landlock_abi, listener })),
             Ok(Err(fault)) | Err(fault) => Err(fault),
         }
     }
@@ -80,23 +80,23 @@ impl Starter {
         let told =
             message::send(self.socket.as_fd(), &bytes, &message::borrowed(&descriptors)).about("starter");
         match told.and_then(|()| self.answer()) {
-            Ok(started) => started.map(u32::cast_signed).map_err(StartError::Program),
+            Ok(started) => started.map(|(pid, _)| pid.cast_signed()).map_err(StartError::Program),
             Err(_) => Err(StartError::StarterLost),
         }
     }
 
-    /// Its answer, if it gives one.
-    fn answer(&self) -> Result<Result<u32, Fault>, Fault> {
+    /// Its answer, if it gives one, and a descriptor if one came along.
+    fn answer(&self) -> Result<Result<(u32, Option<OwnedFd>), Fault>, Fault> {
         let mut spoken = [PollFd::new(&self.socket, PollFlags::IN)];
         let ready = rustix::io::retry_on_intr(|| poll(&mut spoken, Some(&PATIENCE))).about("starter")?;
         if ready == 0 {
             return Err(Errno::TIMEDOUT).about("starter");
         }
         let received = message::receive(self.socket.as_fd()).and_then(|received| received.ok_or(Errno::PIPE));
-        let (bytes, _) = received.about("starter")?;
+        let (bytes, descriptors) = received.about("starter")?;
         let answer = wire::decode::<Answer>(&bytes, Vec::new()).about("starter")?;
         let fault = |(errno, subject)| Fault { subject, errno: Errno::from_raw_os_error(errno) };
-        Ok(answer.map_err(fault))
+        Ok(answer.map(|number| (number, descriptors.into_iter().next())).map_err(fault))
     }
 }
 
@@ -118,16 +118,20 @@ fn serve(plan: &Plan, socket: BorrowedFd<'_>, supervisor: i32) -> ! {
     let _ = rustix::thread::set_name(c"belljar-starter");
     let own = rustix::process::getpid().as_raw_pid();
     let built = walls::put_up(plan, &[supervisor, own]);
-    let stands = built.is_ok();
+    let (built, listener) = match built {
+        Ok(Standing { landlock_abi, listener }) => (Ok(landlock_abi), listener),
+        Err(fault) => (Err(fault), None),
+    };
+    let told = tell(socket, &built, listener.as_ref());
     // What the supervisor holds is not for whoever gets hold of this process, and not for the programs.
     kernel::close_all_but(&mut [socket]);
-    if tell(socket, built).is_err() || !stands {
+    if told.is_err() || built.is_err() {
         kernel::exit_now(1);
     }
     loop {
         let Ok(Some((bytes, descriptors))) = message::receive(socket) else { kernel::exit_now(0) };
         let started = wire::decode::<Start>(&bytes, descriptors).about("starter").and_then(start);
-        if tell(socket, started.map(i32::cast_unsigned)).is_err() {
+        if tell(socket, &started.map(i32::cast_unsigned), None).is_err() {
             kernel::exit_now(1);
         }
     }
@@ -138,8 +142,13 @@ fn start(Start { command, stdio, has_terminal, directory }: Start) -> Result<i32
     payload::start_supervised(&command, streams, directory.as_fd())
 }
 
-fn tell(socket: BorrowedFd<'_>, outcome: Result<u32, Fault>) -> Result<(), Errno> {
-    let answer: Answer = outcome.map_err(|Fault { subject, errno }| (errno.raw_os_error(), subject));
+fn tell(
+    socket: BorrowedFd<'_>,
+    outcome: &Result<u32, Fault>,
+    descriptor: Option<&OwnedFd>,
+) -> Result<(), Errno> {
+    let failure = |fault: &Fault| (fault.errno.raw_os_error(), fault.subject.clone());
+    let answer: Answer = outcome.as_ref().copied().map_err(failure);
     let (bytes, _) = wire::encode(&answer)?;
-    message::send(socket, &bytes, &[])
+    message::send(socket, &bytes, &descriptor.map(AsFd::as_fd).into_iter().collect::<Vec<_>>())
 }

@@ -1,7 +1,9 @@
 //! The supervisor: it has programs started, collects what ends, and when the host wants it so or is gone, ends
 //! everything, itself last.
 
+use super::metadata::Metadata;
 use super::starter::{StartError, Starter};
+use super::walls::Standing;
 use super::{Files, Plan, STAGE};
 use crate::execution::{Load, Order, Request, Told};
 use crate::family;
@@ -26,6 +28,8 @@ struct Supervisor {
     /// Readable when a child has ended.
     children: OwnedFd,
     starter: Starter,
+    /// Answers for what Landlock has no say in.
+    metadata: Option<Metadata>,
     executions: Vec<Execution>,
 }
 
@@ -97,10 +101,14 @@ impl Supervisor {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid())).about("child subreaper")?;
         // Before the first child: no end of one may be missed.
         let children = kernel::children_descriptor().about("signals")?;
-        let (starter, landlock_abi) = Starter::begin(&plan)?;
+        let (starter, Standing { landlock_abi, listener }) = Starter::begin(&plan)?;
+        let metadata = match (&plan.files, listener) {
+            (Files::Listed { writable, .. }, Some(listener)) => Some(Metadata::new(listener, writable)?),
+            _ => None,
+        };
         let started = Report::Started { marks: Vec::new(), landlock_abi };
         message::send(control.as_fd(), &started.encode(), &[]).about("host")?;
-        Ok(Self { plan, control, children, starter, executions: Vec::new() })
+        Ok(Self { plan, control, children, starter, metadata, executions: Vec::new() })
     }
 
     fn until_end(mut self) -> ExitCode {
@@ -129,13 +137,20 @@ impl Supervisor {
     /// Waits for a child to end or a word of the host's, and sees to it.
     fn wait_for_something(&mut self) -> Option<Over> {
         let channels = self.executions.iter().map(|execution| execution.channel.as_fd());
-        let all = [self.children.as_fd(), self.control.as_fd()].into_iter().chain(channels);
+        let listener = self.metadata.iter().map(Metadata::listener);
+        let all = [self.children.as_fd(), self.control.as_fd()].into_iter().chain(channels).chain(listener);
         let mut watched: Vec<_> = all.map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN)).collect();
         if poll(&mut watched, None).is_err() {
             return None;
         }
         let events: Vec<PollFlags> = watched.iter().map(PollFd::revents).collect();
-        let (of_self, of_channels) = events.split_at_checked(2)?;
+        let (of_self, rest) = events.split_at_checked(2)?;
+        let (of_channels, of_listener) = rest.split_at_checked(self.executions.len())?;
+        if let (Some(metadata), Some(event)) = (&self.metadata, of_listener.first())
+            && event.contains(PollFlags::IN)
+        {
+            metadata.answer_one();
+        }
         self.obey(of_channels);
         // What it says about who ended is of no interest: `reap` asks for that.
         let mut signals = [0; 1024];

@@ -12,15 +12,22 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
-/// Puts everything up around this process, and says which ABI of Landlock is in force. `spared` are out of reach of
-/// what is inside.
-pub(super) fn put_up(plan: &Plan, spared: &[i32]) -> Result<u32, Fault> {
+/// What stands.
+pub(super) struct Standing {
+    /// The ABI of Landlock in force; 0 for none.
+    pub(super) landlock_abi: u32,
+    /// Where changes of metadata are asked for.
+    pub(super) listener: Option<OwnedFd>,
+}
+
+/// Puts everything up around this process. `spared` are out of reach of what is inside.
+pub(super) fn put_up(plan: &Plan, spared: &[i32]) -> Result<Standing, Fault> {
     let is_root = rustix::process::getuid().is_root();
     if is_root {
         rustix::thread::set_thread_groups(&[]).about("groups")?;
     }
     privileges::limit(with_what_runs(plan.limits))?;
-    let (rules, abi) = if plan.walls.landlock { rules(&plan.files)? } else { (None, 0) };
+    let (rules, landlock_abi) = if plan.walls.landlock { rules(&plan.files)? } else { (None, 0) };
     match privileges::close_bounding_set() {
         Ok(()) => {}
         // An ordinary user may not, and has none to lose: no program gains one any more all the same (no_new_privs).
@@ -29,11 +36,15 @@ pub(super) fn put_up(plan: &Plan, spared: &[i32]) -> Result<u32, Fault> {
     }
     privileges::drop_held()?;
     rules.map_or(Ok(()), |rules| kernel::enter_landlock(rules.as_fd())).about("landlock")?;
+    let mut listener = None;
     if plan.walls.seccomp {
+        if matches!(plan.files, Files::Listed { .. }) {
+            listener = Some(kernel::ask::install_guard(seccomp::METADATA).about("filter")?);
+        }
         kernel::install_filter(&spare::spare(spared)).about("filter")?;
         kernel::install_filter(seccomp::policy(Audience::Supervised)).about("filter")?;
     }
-    Ok(abi)
+    Ok(Standing { landlock_abi, listener })
 }
 
 /// The kernel counts all that the user runs, wherever it runs.

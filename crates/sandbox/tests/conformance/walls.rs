@@ -16,7 +16,7 @@ use belljar_testkit::skip::skip;
 use belljar_testkit::wait::until;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -28,6 +28,7 @@ type Case = (&'static str, fn());
 pub(crate) const CASES: &[Case] = &[
     ("files_outside_are_neither_read_nor_written", files_outside_are_neither_read_nor_written),
     ("what_is_lent_is_read_and_not_written", what_is_lent_is_read_and_not_written),
+    ("permissions_owners_and_times_of_files_outside_stay", permissions_owners_and_times_stay),
     ("a_working_directory_is_in_the_workspace_wherever_links_lead", working_directories_are_in_the_workspace),
     ("a_daemon_that_has_left_everything_ends_with_its_sandbox", a_daemon_ends_with_its_sandbox),
     ("no_network_is_reached", no_network_is_reached),
@@ -174,6 +175,77 @@ fn what_is_lent_is_read_and_not_written() {
     // Not shown at another place than asked for.
     assert!(matches!(lend("/opt/elsewhere", Walls::default()), Err(BackendError::Create(_))));
     assert_eq!(run(&*scene.sandbox(NONE), &format!("echo x > {lent}")).outcome, Outcome::Exited(0));
+}
+
+fn permissions_owners_and_times_stay() {
+    let scene = Scene::new();
+    let secret = scene.file("secret", "what nobody may read");
+    let (outside, link) = (scene.outside.path().display().to_string(), scene.outside.path().join("link"));
+    std::os::unix::fs::symlink("secret", &link).unwrap();
+    let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+    let picture = || {
+        [Path::new(&secret), scene.outside.path(), link.as_path()].map(|path| {
+            let found = std::fs::symlink_metadata(path).unwrap();
+            (found.mode(), found.uid(), found.gid(), found.mtime(), found.mtime_nsec())
+        })
+    };
+    let lent = HostPath::resolve(&secret).unwrap();
+    for attempt in [
+        format!("chmod 777 {secret}"),
+        format!("cd {outside} && chmod 777 secret"),
+        format!("ln -s {secret} way && chmod 777 way"),
+        format!("ln -s {outside} way && chmod 777 way/secret"),
+        format!("chmod 777 {outside}"),
+        format!("touch -d 2001-02-03 {secret}"),
+        format!("touch -h -d 2001-02-03 {}", link.display()),
+        format!("perl -e 'utime(1, 1, \"{secret}\") or die'"),
+        // Reading is all that it was lent for, and all that these calls need.
+        format!("perl -e 'open(F, \"<\", \"{secret}\") or die; chmod(0777, *F) or die'"),
+        format!("perl -e 'open(F, \"<\", \"{secret}\") or die; utime(2, 2, *F) or die'"),
+    ] {
+        let before = picture();
+        let lend = |wanted: &mut Wanted| {
+            let inside = secret.trim_start_matches('/').to_owned();
+            wanted.lent.push(belljar_sandbox::spec::Lent { path: lent.clone(), inside });
+        };
+        let sealed = run(&*scene.create(Walls::default(), lend).unwrap(), &attempt);
+        assert_ne!(sealed.outcome, Outcome::Exited(0), "{attempt}");
+        assert_eq!(picture(), before, "{attempt}");
+        let free = run(&*scene.create(NONE, lend).unwrap(), &attempt);
+        assert_eq!(free.outcome, Outcome::Exited(0), "{attempt}: {}", free.stderr);
+        assert_ne!(picture(), before, "{attempt}");
+        std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o600)).unwrap();
+        std::fs::set_permissions(scene.outside.path(), PermissionsExt::from_mode(0o700)).unwrap();
+    }
+    // What is the sandbox's own changes as anywhere.
+    for (change, expected) in [
+        ("chmod 640 file && stat -c %a file", "640"),
+        ("chmod a+x below && cd below && chmod 711 . && stat -c %a .", "711"),
+        ("touch -d @5.25 file && stat -c %.2Y file", "5.25"),
+        ("touch -h -d @6 link && stat -c %Y link", "6"),
+        ("chmod 604 link && stat -c %a file", "604"),
+        ("perl -e 'open(F, \"<\", \"file\") or die; chmod(0620, *F) or die' && stat -c %a file", "620"),
+        ("perl -e 'utime(7, 8, \"file\") or die' && stat -c %X,%Y file", "7,8"),
+        ("cp -p file \"$TMPDIR\"/copied && stat -c %Y \"$TMPDIR\"/copied", "8"),
+        ("tar -cf all.tar file link && rm file link && tar -xpf all.tar && stat -c %a,%Y file", "620,8"),
+    ] {
+        let made = "test -e file || { mkdir below; touch -d @8 file; chmod 620 file; ln -s file link; }";
+        let ran = scene.run(Walls::default(), &format!("{made}; {change}"));
+        assert_eq!(
+            (ran.outcome, ran.stdout.trim()),
+            (Outcome::Exited(0), expected),
+            "{change}: {}",
+            ran.stderr
+        );
+    }
+    let owned =
+        scene.run(Walls::default(), &format!("touch file && chown {uid}:{gid} file && chown 12345 file"));
+    assert_eq!(owned.outcome, Outcome::Exited(1));
+    assert!(
+        owned.stderr.contains("not permitted") && !owned.stderr.contains(&format!("{uid}:{gid}")),
+        "{}",
+        owned.stderr
+    );
 }
 
 fn working_directories_are_in_the_workspace() {
