@@ -12,6 +12,8 @@ mod backend;
 mod execution;
 pub mod faults;
 mod sandbox;
+#[cfg(test)]
+mod tests;
 
 pub use backend::{FakeBackend, NotAskedFor};
 
