@@ -29,6 +29,7 @@ pub(crate) const CASES: &[Case] = &[
     ("files_outside_are_neither_read_nor_written", files_outside_are_neither_read_nor_written),
     ("what_is_lent_is_read_and_not_written", what_is_lent_is_read_and_not_written),
     ("permissions_owners_and_times_of_files_outside_stay", permissions_owners_and_times_stay),
+    ("attributes_of_files_outside_stay", attributes_of_files_outside_stay),
     ("a_working_directory_is_in_the_workspace_wherever_links_lead", working_directories_are_in_the_workspace),
     ("a_daemon_that_has_left_everything_ends_with_its_sandbox", a_daemon_ends_with_its_sandbox),
     ("no_network_is_reached", no_network_is_reached),
@@ -186,7 +187,8 @@ fn permissions_owners_and_times_stay() {
     let picture = || {
         [Path::new(&secret), scene.outside.path(), link.as_path()].map(|path| {
             let found = std::fs::symlink_metadata(path).unwrap();
-            (found.mode(), found.uid(), found.gid(), found.mtime(), found.mtime_nsec())
+            // Whatever else of it changes, this does.
+            (found.mode(), found.uid(), found.gid(), found.ctime(), found.ctime_nsec())
         })
     };
     let lent = HostPath::resolve(&secret).unwrap();
@@ -246,6 +248,36 @@ fn permissions_owners_and_times_stay() {
         "{}",
         owned.stderr
     );
+}
+
+fn attributes_of_files_outside_stay() {
+    let scene = Scene::new();
+    let secret = scene.file("secret", "what nobody may read");
+    let mark = format!("chattr +d {secret}");
+    if !Command::new("sh")
+        .args(["-c", &format!("{mark} && chattr -d {secret}")])
+        .output()
+        .unwrap()
+        .status
+        .success()
+    {
+        return skip(
+            "conformance, walls of subprocess, in part",
+            "this file system or machine has no file attributes",
+        );
+    }
+    let lend = |wanted: &mut Wanted| {
+        let inside = secret.trim_start_matches('/').to_owned();
+        wanted.lent.push(belljar_sandbox::spec::Lent { path: HostPath::resolve(&secret).unwrap(), inside });
+    };
+    let is_marked = || {
+        let told = Command::new("lsattr").arg(&secret).output().unwrap().stdout;
+        String::from_utf8(told).unwrap().split('/').next().unwrap().contains('d')
+    };
+    assert_ne!(run(&*scene.create(Walls::default(), lend).unwrap(), &mark).outcome, Outcome::Exited(0));
+    assert!(!is_marked());
+    assert_eq!(run(&*scene.create(NONE, lend).unwrap(), &mark).outcome, Outcome::Exited(0));
+    assert!(is_marked());
 }
 
 fn working_directories_are_in_the_workspace() {

@@ -3,6 +3,7 @@
 //!
 //! What a path leads to, no filter sees; that is for Landlock.
 
+use super::files::{TIOCCONS, TIOCLINUX, TIOCSETD, TIOCSTI};
 use super::network::{AF_UNIX, SOCK_STREAM, SOCKET_TYPE};
 use super::{Rule, allow_if, is, is_not, masked, refuse};
 
@@ -48,9 +49,27 @@ pub(super) const RULES: &[Rule] = &[
     allow_if(
         "fcntl",
         libc::SYS_fcntl,
-        &[&[is_not(1, F_SETSIG)]],
+        &[&[is_not(1, F_SETSIG), is_not(1, F_SETLEASE)]],
         libc::EPERM,
-        "flags and locks of a descriptor; not which signal it sends, and be it one that kills",
+        "flags and locks of a descriptor; not which signal it sends, and be it one that kills, nor leases, for which others wait",
+    ),
+    allow_if(
+        "ioctl",
+        libc::SYS_ioctl,
+        &[&[
+            is_not(1, TIOCSTI),
+            is_not(1, TIOCLINUX),
+            is_not(1, TIOCSETD),
+            is_not(1, TIOCCONS),
+            is_not(1, FS_IOC_SETFLAGS),
+            is_not(1, FS_IOC32_SETFLAGS),
+            is_not(1, FS_IOC_SETVERSION),
+            is_not(1, FS_IOC_FSSETXATTR),
+            is_not(1, FS_IOC_SET_ENCRYPTION_POLICY),
+            is_not(1, FS_IOC_ENABLE_VERITY),
+        ]],
+        libc::EPERM,
+        "terminals and devices; not what changes a file's nature, for which a descriptor that only reads is enough",
     ),
     refuse("setxattr", libc::SYS_setxattr, libc::EOPNOTSUPP, ATTRIBUTES),
     refuse("lsetxattr", libc::SYS_lsetxattr, libc::EOPNOTSUPP, ATTRIBUTES),
@@ -84,5 +103,12 @@ pub(super) const RULES: &[Rule] = &[
 const ONESELF: &[&[super::Condition]] = &[&[is(0, 0)]];
 const IOPRIO_WHO_PROCESS: u32 = 1;
 const F_SETSIG: u32 = 10;
+const F_SETLEASE: u32 = 1024;
+const FS_IOC_SETFLAGS: u32 = 0x4008_6602;
+const FS_IOC32_SETFLAGS: u32 = 0x4004_6602;
+const FS_IOC_SETVERSION: u32 = 0x4008_7602;
+const FS_IOC_FSSETXATTR: u32 = 0x401c_5820;
+const FS_IOC_SET_ENCRYPTION_POLICY: u32 = 0x800c_6613;
+const FS_IOC_ENABLE_VERITY: u32 = 0x4080_6685;
 const ATTRIBUTES: &str = "attributes of any file of the user's; Landlock has no say in them";
 const SHARED: &str = "the host's, shared with every process of the user's";
