@@ -12,6 +12,7 @@ mod state;
 mod summary;
 mod terminal;
 
+use belljar_sandbox::subprocess;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     match Path::new(&started_as).file_name().and_then(|name| name.to_str()) {
         Some("cynode-sba") => return belljar_runner::main_with(arguments),
         Some(belljar_sandbox::session::KEEPER) => return command::session::keep(),
+        Some(subprocess::SUPERVISOR) => return subprocess::main_inside(),
         Some(belljar_sandbox::canary::PROGRAM) => return belljar_sandbox::canary::main_inside(arguments),
         Some(belljar_sandbox::docker::inside::NAME) => {
             return belljar_sandbox::docker::inside::main(arguments);

@@ -6,8 +6,8 @@
 pub(crate) mod attend;
 mod connector;
 mod memory;
-mod payload;
-mod streams;
+pub(crate) mod payload;
+pub(crate) mod streams;
 mod watch;
 
 use crate::kernel;

@@ -2,9 +2,9 @@
 
 pub(crate) mod ask;
 mod clone;
-mod processes;
+pub(crate) mod processes;
 
-pub(crate) use clone::{Beside, Cloned, clone_into, fork, run_beside, run_until_exec};
+pub(crate) use clone::{Beside, Cloned, Parent, clone_into, fork, run_beside, run_until_exec};
 pub(crate) use processes::{kill_session, load};
 
 use crate::seccomp::program::Instruction;

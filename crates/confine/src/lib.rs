@@ -13,6 +13,7 @@
 
 pub mod as_user;
 pub mod execution;
+pub mod family;
 pub mod group;
 pub mod inside;
 pub mod launch;
@@ -23,6 +24,7 @@ pub mod removal;
 pub mod sealed;
 pub mod seccomp;
 pub mod stage;
+pub mod supervised;
 
 mod init;
 mod kernel;

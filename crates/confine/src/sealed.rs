@@ -6,7 +6,7 @@ use crate::report::Report;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv};
+use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -19,6 +19,9 @@ pub struct Sealed {
     control: OwnedFd,
     /// Whether it is a child of this process, which then has to collect it.
     is_child: bool,
+    /// Whether the process is a supervisor, which ends everything else before itself when its host hangs up. Killed, it
+    /// would leave the rest behind.
+    is_supervisor: bool,
     ended: Option<Ending>,
     collected: bool,
 }
@@ -57,12 +60,19 @@ pub enum Outcome {
 impl Sealed {
     /// One that this process has launched.
     pub(crate) fn child(pid: i32, pidfd: OwnedFd, control: OwnedFd) -> Self {
-        Self { pid, pidfd, control, is_child: true, ended: None, collected: false }
+        Self { pid, pidfd, control, is_child: true, is_supervisor: false, ended: None, collected: false }
     }
 
     /// One that a launcher has launched, which also collects it.
     pub(crate) fn of_launcher(pid: i32, pidfd: OwnedFd, control: OwnedFd) -> Self {
-        Self { pid, pidfd, control, is_child: false, ended: None, collected: true }
+        Self { pid, pidfd, control, is_child: false, is_supervisor: false, ended: None, collected: true }
+    }
+
+    /// One that a supervisor, a child of this process, looks after.
+    pub(crate) fn supervised(pid: i32, pidfd: OwnedFd, control: OwnedFd) -> Self {
+        let mut sealed = Self::child(pid, pidfd, control);
+        sealed.is_supervisor = true;
+        sealed
     }
 
     /// Gives up its descriptors without ending it.
@@ -89,8 +99,12 @@ impl Sealed {
     /// A second way to look after it.
     ///
     /// # Errors
-    /// The kernel's, when there is no descriptor left.
+    /// The kernel's, when there is no descriptor left; `EOPNOTSUPP` for a sandbox without namespaces: its supervisor must
+    /// not be killed, or there would be nobody to find the others.
     pub fn handle(&self) -> Result<Handle, Errno> {
+        if self.is_supervisor {
+            return Err(Errno::OPNOTSUPP);
+        }
         Ok(Handle { pid: self.pid, pidfd: rustix::io::fcntl_dupfd_cloexec(&self.pidfd, 3)? })
     }
 
@@ -101,7 +115,10 @@ impl Sealed {
 
     /// Kills everything in the sandbox at once. Harmless when it has ended.
     pub fn kill(&self) {
-        let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+        let _ = match self.is_supervisor {
+            true => shutdown(&self.control, Shutdown::Both),
+            false => pidfd_send_signal(&self.pidfd, Signal::KILL),
+        };
     }
 
     /// Waits until nothing in the sandbox runs any more, or until `deadline`; nothing then, and the sandbox lives on.

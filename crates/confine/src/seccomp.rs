@@ -8,8 +8,9 @@ mod compiled;
 pub mod policy;
 pub mod profile;
 pub mod program;
+pub(crate) mod spare;
 
-use policy::{Audience, UNLISTED, Verdict, guard, rules_under_guard};
+use policy::{Audience, UNLISTED, Verdict, guard, metadata, rules, rules_under_guard};
 use profile::Profile;
 use program::{Instruction, Program};
 
@@ -26,18 +27,24 @@ pub(crate) fn policy(audience: Audience) -> &'static [Instruction] {
     match audience {
         Audience::Everyone => &compiled::EVERYONE,
         Audience::Runner => &compiled::RUNNER,
+        Audience::Supervised => &compiled::SUPERVISED,
     }
 }
 
 /// The filter for every process but PID 1, on top.
 pub(crate) const GUARD: &[Instruction] = &compiled::GUARD;
 
+/// The filter that has changes of metadata asked for, on top, in a sandbox without namespaces.
+pub(crate) const METADATA: &[Instruction] = &compiled::METADATA;
+
 /// The filters as they are to be compiled, by the names of their constants.
-pub fn programs() -> [(&'static str, Program); 3] {
+pub fn programs() -> [(&'static str, Program); 5] {
     let policy = |audience| Program::compile(&rules_under_guard(audience), UNLISTED);
     [
         ("EVERYONE", policy(Audience::Everyone)),
         ("RUNNER", policy(Audience::Runner)),
         ("GUARD", Program::compile(guard::RULES, Verdict::Allow)),
+        ("METADATA", Program::compile(metadata::RULES, Verdict::Allow)),
+        ("SUPERVISED", Program::compile(&rules(Audience::Supervised), UNLISTED)),
     ]
 }

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod archive;
 pub mod artifact;
 pub mod backend;
 pub mod backends;
@@ -15,13 +16,17 @@ pub mod correlation;
 pub mod directory;
 pub mod docker;
 pub mod event;
+mod execution;
+pub mod fake;
 pub mod host;
 pub mod lifecycle;
 pub mod limits;
 pub mod native;
+mod rooms;
 pub mod run;
 pub mod session;
 pub mod shipping;
 pub mod spec;
 pub mod state;
+pub mod subprocess;
 pub mod workspace;

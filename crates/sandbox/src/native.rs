@@ -2,8 +2,6 @@
 
 mod backend;
 pub(crate) mod environment;
-mod execution;
-pub(crate) mod files;
 pub(crate) mod groups;
 mod identity;
 mod isolation;
@@ -265,6 +263,6 @@ fn command(spec: &SandboxSpec, program: &Program, has_terminal: bool) -> Result<
     })
 }
 
-fn c_string(text: OsString, what: &str) -> Result<CString, StartError> {
+pub(crate) fn c_string(text: OsString, what: &str) -> Result<CString, StartError> {
     CString::new(text.into_vec()).map_err(|_| StartError::Nul { what: what.to_owned() })
 }

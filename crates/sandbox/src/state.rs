@@ -13,6 +13,7 @@
 use crate::directory::{Directory, DirectoryError};
 use belljar_confine::plan::{HostPath, HostPathError, Identity};
 use belljar_contract::id::RunId;
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, chownat};
 use rustix::process::{Gid, Uid};
 use sha2::{Digest, Sha256};
@@ -34,7 +35,7 @@ pub struct RunFolder {
     path: PathBuf,
     kept: bool,
     /// Locked. The kernel lets go of the lock when this process is gone, however it ended.
-    _lock: File,
+    lock: File,
 }
 
 /// The mark on a folder that must not be cleared away yet.
@@ -164,7 +165,7 @@ impl State {
             Directory::open_host(closed)?.set_mode(0o711)?;
         }
         let lock = make_lock(&path).map_err(|source| StateError::Make { path: path.join(LOCK), source })?;
-        let folder = RunFolder { id, path, kept: false, _lock: lock };
+        let folder = RunFolder { id, path, kept: false, lock };
         folder.make("job", owner)?;
         folder.make("job/artifacts", owner)?;
         Ok(folder)
@@ -186,7 +187,7 @@ impl State {
         let path = self.run_folder(id);
         let lock = File::open(path.join(LOCK)).ok()?;
         lock.try_lock().ok()?;
-        Some(RunFolder { id: id.clone(), path, kept: true, _lock: lock })
+        Some(RunFolder { id: id.clone(), path, kept: true, lock })
     }
 
     /// Removes the folders of runs whose owner is gone, and says whose they were. What somebody has kept stays.
@@ -208,7 +209,7 @@ impl State {
                 Err(_) => make_lock(&run.path()).map_err(|error| lost(&run.path(), &error))?,
             };
             if !run.path().join(KEPT).exists() {
-                RunFolder { id: id.clone(), path: run.path(), kept: true, _lock: lock }.remove()?;
+                RunFolder { id: id.clone(), path: run.path(), kept: true, lock }.remove()?;
                 removed.push(id);
             }
         }
@@ -257,6 +258,11 @@ impl RunFolder {
         &self.path
     }
 
+    /// The lock. Whoever has a copy of this descriptor keeps the folder from being taken for a leftover, too.
+    pub fn lock(&self) -> BorrowedFd<'_> {
+        self.lock.as_fd()
+    }
+
     /// Makes a directory in it for the sandbox's user.
     ///
     /// # Errors
@@ -287,6 +293,11 @@ impl RunFolder {
         File::create(&path).map_err(|source| StateError::Make { path, source })?;
         self.kept = true;
         Ok(())
+    }
+
+    /// Lets go of the folder without removing it: it is a leftover then.
+    pub fn leave(mut self) {
+        self.kept = true;
     }
 
     /// Removes the folder and everything in it.

@@ -3,6 +3,7 @@
 pub mod apply;
 pub mod baseline;
 pub mod changes;
+pub(crate) mod copy;
 pub mod diff;
 pub mod duplicate;
 pub mod growth;

@@ -1,28 +1,39 @@
-//! A program, started by PID 1 with everything that must not be PID 1's own: its terminal, its standard streams, its
+//! A program, started with everything that must not be the starter's own: its terminal, its standard streams, its
 //! guard.
 
 use super::streams::Streams;
-use crate::kernel;
+use crate::kernel::{self, Parent};
 use crate::plan::Command;
 use crate::seccomp;
 use crate::wall;
 use crate::walls::{About, Fault};
-use rustix::fd::{AsFd, IntoRawFd, OwnedFd, RawFd};
+use rustix::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use rustix::fs::Mode;
 use rustix::io::Errno;
+use rustix::process::{Signal, set_parent_process_death_signal};
 use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;
 
 /// A program that runs.
-pub(super) struct Started {
-    pub(super) pid: i32,
+pub(crate) struct Started {
+    pub(crate) pid: i32,
     /// Where its guard asks.
-    pub(super) listener: Option<OwnedFd>,
+    pub(crate) listener: Option<OwnedFd>,
+}
+
+/// What surrounds a program.
+enum Surroundings<'a> {
+    /// A sandbox of which the starter is PID 1: a guard is put on top of its filter.
+    Namespaces,
+    /// A sandbox without namespaces: the program is the supervisor's child, as the starter is, and begins in a
+    /// directory that is open already.
+    Supervisor { directory: BorrowedFd<'a> },
 }
 
 /// A program ready to start: whatever needs memory has been made.
 struct Payload<'a> {
     command: &'a Command,
+    surroundings: Surroundings<'a>,
     candidates: Vec<CString>,
     argv: Vec<*const libc::c_char>,
     env: Vec<*const libc::c_char>,
@@ -37,16 +48,8 @@ struct Payload<'a> {
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 
 /// Starts a program, with the guard on top of the filter that PID 1 has.
-pub(super) fn start(command: &Command, streams: Streams) -> Result<Started, Fault> {
-    let mut payload = Payload {
-        command,
-        candidates: candidates(command),
-        argv: null_terminated(&command.argv),
-        env: null_terminated(&command.env),
-        streams,
-        listener: None,
-        failure: None,
-    };
+pub(crate) fn start(command: &Command, streams: Streams) -> Result<Started, Fault> {
+    let mut payload = Payload::new(command, streams, Surroundings::Namespaces);
     let started = payload.start();
     // The child has put it into the table that was shared then; PID 1 alone has that now.
     let listener = payload.listener.map(kernel::take_raw);
@@ -55,13 +58,48 @@ pub(super) fn start(command: &Command, streams: Streams) -> Result<Started, Faul
     Ok(Started { pid, listener })
 }
 
+/// Starts a program in a sandbox without namespaces, as a child of the caller's parent. The working directory that the
+/// command names is of no account.
+pub(crate) fn start_supervised(
+    command: &Command,
+    streams: Streams,
+    directory: BorrowedFd<'_>,
+) -> Result<i32, Fault> {
+    Payload::new(command, streams, Surroundings::Supervisor { directory }).start()
+}
+
+// === impl Surroundings ===
+
+impl Surroundings<'_> {
+    fn parent(&self) -> Parent {
+        match self {
+            Self::Namespaces => Parent::Caller,
+            Self::Supervisor { .. } => Parent::CallersParent,
+        }
+    }
+}
+
 // === impl Payload ===
 
-impl Payload<'_> {
+impl<'a> Payload<'a> {
+    fn new(command: &'a Command, streams: Streams, surroundings: Surroundings<'a>) -> Self {
+        Self {
+            command,
+            surroundings,
+            candidates: candidates(command),
+            argv: null_terminated(&command.argv),
+            env: null_terminated(&command.env),
+            streams,
+            listener: None,
+            failure: None,
+        }
+    }
+
     /// Starts the program; returns its process id.
     fn start(&mut self) -> Result<i32, Fault> {
+        let parent = self.surroundings.parent();
         // SAFETY: `become_program` neither allocates nor unwinds, and leaves nothing behind but `failure`.
-        let pid = unsafe { kernel::run_until_exec(become_program, self) }.about("clone")?;
+        let pid = unsafe { kernel::run_until_exec(become_program, self, parent) }.about("clone")?;
         match self.failure {
             None => Ok(pid),
             Some(("exec", errno)) => Err(errno).about(&self.program()),
@@ -73,10 +111,21 @@ impl Payload<'_> {
         self.command.argv.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
+    fn guard(&mut self) -> Result<(), Errno> {
+        let listener = kernel::ask::install_guard(seccomp::GUARD)?;
+        self.listener = Some(listener.into_raw_fd());
+        Ok(())
+    }
+
     fn prepare(&mut self) -> Result<(), (&'static str, Errno)> {
         let step = |what: &'static str| move |errno: Errno| (what, errno);
-        // First, while the table of descriptors is shared: PID 1 finds the listener there.
-        wall!(Guard: self.listener = Some(kernel::ask::install_guard(seccomp::GUARD).map_err(step("guard"))?.into_raw_fd()), else ());
+        match self.surroundings {
+            // First, while the table of descriptors is shared: PID 1 finds the listener there.
+            Surroundings::Namespaces => wall!(Guard: self.guard().map_err(step("guard"))?, else ()),
+            Surroundings::Supervisor { .. } => {
+                set_parent_process_death_signal(Some(Signal::KILL)).map_err(step("death signal"))?;
+            }
+        }
         kernel::unshare_descriptors().map_err(step("descriptors"))?;
         wall!(OwnSession: rustix::process::setsid().map_err(step("session")).map(drop)?, else ());
         if self.streams.has_terminal {
@@ -86,7 +135,11 @@ impl Payload<'_> {
         rustix::stdio::dup2_stdin(input).map_err(step("stdin"))?;
         rustix::stdio::dup2_stdout(output).map_err(step("stdout"))?;
         rustix::stdio::dup2_stderr(errors).map_err(step("stderr"))?;
-        rustix::process::chdir(self.command.directory.as_c_str()).map_err(step("working directory"))?;
+        match self.surroundings {
+            Surroundings::Namespaces => rustix::process::chdir(self.command.directory.as_c_str()),
+            Surroundings::Supervisor { directory } => rustix::process::fchdir(directory),
+        }
+        .map_err(step("working directory"))?;
         rustix::process::umask(Mode::from_raw_mode(wall!(Umask: 0o022, else 0)));
         kernel::reset_signals();
         wall!(ClosedDescriptors: kernel::close_from(3), else ());

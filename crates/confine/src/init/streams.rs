@@ -6,20 +6,20 @@ use rustix::fd::OwnedFd;
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 
 /// What a program is connected to.
-pub(super) struct Streams {
+pub(crate) struct Streams {
     /// Standard input, output and error.
-    pub(super) standard: [OwnedFd; 3],
+    pub(crate) standard: [OwnedFd; 3],
     /// Whether that is a terminal.
-    pub(super) has_terminal: bool,
+    pub(crate) has_terminal: bool,
     /// The host's end of the terminal.
-    pub(super) host_end: Option<OwnedFd>,
+    pub(crate) host_end: Option<OwnedFd>,
 }
 
 // === impl Streams ===
 
 impl Streams {
     /// Copies the descriptors, or makes a terminal of the sandbox's own.
-    pub(super) fn connect(stdio: &Stdio) -> Result<Self, Fault> {
+    pub(crate) fn connect(stdio: &Stdio) -> Result<Self, Fault> {
         match stdio {
             Stdio::Descriptors([input, output, errors]) => Ok(Self {
                 standard: [copy(input)?, copy(output)?, copy(errors)?],

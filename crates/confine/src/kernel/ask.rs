@@ -23,6 +23,8 @@ pub(crate) struct Question {
     pub(crate) id: u64,
     /// The thread that asks.
     pub(crate) thread: i32,
+    /// Which call.
+    pub(crate) number: i32,
     pub(crate) arguments: [u64; 6],
 }
 
@@ -34,7 +36,12 @@ pub(crate) fn take_question(listener: BorrowedFd<'_>) -> Result<Question, Errno>
     let taken =
         unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut request) };
     check(taken.into())?;
-    Ok(Question { id: request.id, thread: request.pid.cast_signed(), arguments: request.data.args })
+    Ok(Question {
+        id: request.id,
+        thread: request.pid.cast_signed(),
+        number: request.data.nr,
+        arguments: request.data.args,
+    })
 }
 
 /// Whether whoever asked still waits, so that its thread id has not become another's.

@@ -17,6 +17,15 @@ pub(crate) enum Cloned {
     Child,
 }
 
+/// Who a new process is the child of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parent {
+    /// Whoever makes it.
+    Caller,
+    /// The parent of whoever makes it.
+    CallersParent,
+}
+
 /// Forks into new namespaces, and into a control group of version 2 if one is given.
 ///
 /// # Safety
@@ -57,6 +66,7 @@ pub(crate) unsafe fn clone_into(
 pub(crate) unsafe fn run_until_exec<T>(
     child: extern "C" fn(&mut T) -> !,
     argument: &mut T,
+    parent: Parent,
 ) -> Result<i32, Errno> {
     extern "C" fn start<T>(start: *mut libc::c_void) -> libc::c_int {
         // SAFETY: the pointer is the one passed to clone below, valid as long as the caller stands still.
@@ -66,7 +76,11 @@ pub(crate) unsafe fn run_until_exec<T>(
     }
     let mut stack = Stack::new();
     let mut start_argument = Start { child, argument: std::ptr::from_mut(argument) };
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES | libc::SIGCHLD;
+    let parent = match parent {
+        Parent::Caller => 0,
+        Parent::CallersParent => libc::CLONE_PARENT,
+    };
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES | libc::SIGCHLD | parent;
     // SAFETY: stack and argument outlive the child's use of them, because the caller stands still (CLONE_VFORK).
     let pid = unsafe { libc::clone(start::<T>, stack.top(), flags, (&raw mut start_argument).cast()) };
     check(pid.into()).map(|pid| pid as i32)

@@ -54,7 +54,7 @@ fn members(leader: i32) -> Vec<i32> {
     members.into_iter().filter(is_alive).collect()
 }
 
-fn all() -> Vec<Process> {
+pub(crate) fn all() -> Vec<Process> {
     std::fs::read_dir("/proc")
         .into_iter()
         .flatten()
@@ -63,19 +63,20 @@ fn all() -> Vec<Process> {
         .collect()
 }
 
-struct Process {
-    pid: i32,
-    parent: i32,
-    session: i32,
+/// A process at one moment.
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    pub(crate) parent: i32,
+    pub(crate) session: i32,
     is_alive: bool,
-    cpu: Duration,
-    threads: u64,
-    resident_pages: u64,
+    pub(crate) cpu: Duration,
+    pub(crate) threads: u64,
+    pub(crate) resident_pages: u64,
 }
 
 impl Process {
     /// From `/proc/<pid>/stat`; nothing if it is gone. The name stands in parentheses and may hold anything.
-    fn read(pid: i32) -> Option<Self> {
+    pub(crate) fn read(pid: i32) -> Option<Self> {
         let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
         let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
         let text = std::str::from_utf8(stat.get(after_name..)?).ok()?;

@@ -7,9 +7,11 @@ mod denied;
 mod files;
 pub mod guard;
 mod memory;
+pub mod metadata;
 mod network;
 mod processes;
 mod signals;
+mod supervised;
 mod system;
 mod time;
 
@@ -78,12 +80,15 @@ pub enum Audience {
     /// The runner, which needs `openat2` to open paths that lead nowhere else. A filter can't see the mode that goes
     /// with that call, so the runner keeps it from what it starts.
     Runner,
+    /// Any program in a sandbox without namespaces ([`crate::supervised`]): what there is of the host besides is within
+    /// reach of its calls.
+    Supervised,
 }
 
 /// Every rule, sorted by number.
 pub fn rules(audience: Audience) -> Vec<Rule> {
     let openat2: &[Rule] = match audience {
-        Audience::Everyone => denied::OPENAT2,
+        Audience::Everyone | Audience::Supervised => denied::OPENAT2,
         Audience::Runner => files::OPENAT2,
     };
     let groups = [
@@ -99,17 +104,25 @@ pub fn rules(audience: Audience) -> Vec<Rule> {
     ];
     let mut rules = groups.concat();
     rules.sort_unstable_by_key(|rule| rule.number);
+    if audience == Audience::Supervised {
+        replace(&mut rules, supervised::RULES);
+    }
     rules
+}
+
+/// Puts rules in the place of those for the same calls.
+fn replace(rules: &mut [Rule], others: &[Rule]) {
+    for rule in rules {
+        if let Some(other) = others.iter().find(|other| other.number == rule.number) {
+            *rule = *other;
+        }
+    }
 }
 
 /// The same for a sandbox with a [`guard`]: PID 1 needs one call more, which the guard keeps from all others.
 pub fn rules_under_guard(audience: Audience) -> Vec<Rule> {
     let mut rules = rules(audience);
-    for rule in &mut rules {
-        if let Some(allowed) = guard::ONLY_PID_1.iter().find(|allowed| allowed.number == rule.number) {
-            *rule = *allowed;
-        }
-    }
+    replace(&mut rules, guard::ONLY_PID_1);
     rules
 }
 
@@ -165,7 +178,7 @@ mod tests {
 
     #[test]
     fn every_call_has_one_rule_and_a_reason() {
-        for rules in [Audience::Everyone, Audience::Runner].map(rules) {
+        for rules in [Audience::Everyone, Audience::Runner, Audience::Supervised].map(rules) {
             every_call_has_one(&rules);
         }
     }

@@ -63,16 +63,16 @@ const X32_BIT: u32 = 0x4000_0000;
 const LOAD_WORD: u16 = 0x20;
 const AND: u16 = 0x54;
 const JUMP: u16 = 0x05;
-const JUMP_IF_EQUAL: u16 = 0x15;
+pub(super) const JUMP_IF_EQUAL: u16 = 0x15;
 const JUMP_IF_AT_LEAST: u16 = 0x35;
 const RETURN: u16 = 0x06;
 
-const OFFSET_NUMBER: u32 = 0;
+pub(super) const OFFSET_NUMBER: u32 = 0;
 const OFFSET_ARCHITECTURE: u32 = 4;
-const OFFSET_ARGUMENTS: u32 = 16;
+pub(super) const OFFSET_ARGUMENTS: u32 = 16;
 
-const RETURN_ALLOW: u32 = 0x7fff_0000;
-const RETURN_ERRNO: u32 = 0x0005_0000;
+pub(super) const RETURN_ALLOW: u32 = 0x7fff_0000;
+pub(super) const RETURN_ERRNO: u32 = 0x0005_0000;
 const RETURN_ASK: u32 = libc::SECCOMP_RET_USER_NOTIF;
 const RETURN_KILL_PROCESS: u32 = 0x8000_0000;
 
@@ -133,6 +133,12 @@ impl Program {
                 _ => return None,
             }
         }
+    }
+}
+
+impl From<Vec<Instruction>> for Program {
+    fn from(instructions: Vec<Instruction>) -> Self {
+        Self(instructions)
     }
 }
 
@@ -319,15 +325,15 @@ fn allow_if_all(group: &[Condition]) -> Vec<Instruction> {
     code
 }
 
-const fn load(offset: u32) -> Instruction {
+pub(super) const fn load(offset: u32) -> Instruction {
     Instruction { code: LOAD_WORD, jump_true: 0, jump_false: 0, operand: offset }
 }
 
-const fn jump_if(code: u16, operand: u32, jump_true: u8, jump_false: u8) -> Instruction {
+pub(super) const fn jump_if(code: u16, operand: u32, jump_true: u8, jump_false: u8) -> Instruction {
     Instruction { code, jump_true, jump_false, operand }
 }
 
-const fn give(answer: u32) -> Instruction {
+pub(super) const fn give(answer: u32) -> Instruction {
     Instruction { code: RETURN, jump_true: 0, jump_false: 0, operand: answer }
 }
 

@@ -4,10 +4,10 @@ use super::Fault;
 use crate::kernel::landlock_abi;
 use crate::wall;
 use landlock::{
-    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
 };
-use rustix::fd::OwnedFd;
+use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 
@@ -27,7 +27,7 @@ pub(crate) fn rules(writable: &[String]) -> Result<(Option<OwnedFd>, u32), Fault
         return Ok((None, 0));
     }
     let mut rules = create(abi).map_err(|error| fault("ruleset", &error))?;
-    let everything = AccessFs::from_all(abi) & !NEVER;
+    let everything = everything(abi);
     let places = [("/", READ), ("/dev", DEVICE)].into_iter().map(|(path, access)| (path.to_owned(), access));
     let places = places.chain([("/dev/shm".to_owned(), everything)]);
     let places = places.chain(writable.iter().map(|path| (format!("/{path}"), everything)));
@@ -38,6 +38,66 @@ pub(crate) fn rules(writable: &[String]) -> Result<(Option<OwnedFd>, u32), Fault
         rules = rules.add_rule(rule).map_err(|error| fault(&path, &error))?;
     }
     Ok((rules.into(), offered))
+}
+
+/// The rules for a sandbox without a root of its own: of the host's files those that are listed, of networks nothing.
+/// Without a list, all files may be used as far as their permissions go.
+pub(crate) fn rules_among_the_hosts(places: Option<&[Place<'_>]>) -> Result<(Option<OwnedFd>, u32), Fault> {
+    let offered = landlock_abi();
+    let abi = ABI::from(i32::try_from(offered).unwrap_or(0));
+    // Without files there is nothing else that the first three could refuse.
+    if abi == ABI::Unsupported || (places.is_none() && offered < 4) {
+        return Ok((None, 0));
+    }
+    let create = || -> Result<RulesetCreated, RulesetError> {
+        let mut rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+        if places.is_some() {
+            rules = rules.handle_access(AccessFs::from_all(abi))?;
+        }
+        if offered >= 4 {
+            rules = rules.handle_access(AccessNet::from_all(abi))?;
+        }
+        match Scope::from_all(abi) {
+            scopes if scopes.is_empty() => rules.create(),
+            scopes => rules.scope(scopes)?.create(),
+        }
+    };
+    let mut rules = create().map_err(|error| fault("ruleset", &error))?;
+    for place in places.unwrap_or_default() {
+        let mut access = match place.allowed {
+            Use::Read => READ,
+            Use::Device => READ | DEVICE,
+            Use::Everything => everything(abi),
+        } & AccessFs::from_all(abi);
+        if !place.is_directory {
+            access &= AccessFs::from_file(abi);
+        }
+        let rule = PathBeneath::new(place.descriptor, access);
+        rules = rules.add_rule(rule).map_err(|error| fault("a place", &error))?;
+    }
+    Ok((rules.into(), offered))
+}
+
+/// A file or directory of the host, and what may be done with it and below it.
+pub(crate) struct Place<'a> {
+    pub(crate) descriptor: BorrowedFd<'a>,
+    pub(crate) is_directory: bool,
+    pub(crate) allowed: Use,
+}
+
+/// What may be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Read and run.
+    Read,
+    /// Read and written, as devices are.
+    Device,
+    /// Everything, but making devices.
+    Everything,
+}
+
+fn everything(abi: ABI) -> BitFlags<AccessFs> {
+    AccessFs::from_all(abi) & !NEVER
 }
 
 /// Everything that this ABI can refuse is refused; what it promises and doesn't hold is an error, not a shrug.

@@ -36,18 +36,19 @@ pub(crate) fn limit(limits: Limits) -> Result<(), Fault> {
 
 /// Drops every capability from every set, and closes the ways back.
 pub(crate) fn drop_all() -> Result<(), Fault> {
-    wall!(BoundingSet: empty_bounding_set()?, else ());
-    shut_off()
+    wall!(BoundingSet: close_bounding_set().about("bounding set")?, else ());
+    drop_held()
 }
 
-fn empty_bounding_set() -> Result<(), Fault> {
+/// Lets no program that is run gain a capability. Takes one.
+pub(crate) fn close_bounding_set() -> Result<(), Errno> {
     for bit in 0..u64::BITS {
         // Also those that are newer than the library's list of names.
         match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << bit)) {
             Ok(()) => {}
             // One more than the kernel knows.
             Err(Errno::INVAL) => break,
-            Err(errno) => return Err(errno).about("bounding set"),
+            Err(errno) => return Err(errno),
         }
     }
     Ok(())
@@ -63,10 +64,11 @@ pub(crate) fn hold_none() -> Result<(), Fault> {
             Err(errno) => return Err(errno).about("bounding set"),
         }
     }
-    shut_off()
+    drop_held()
 }
 
-fn shut_off() -> Result<(), Fault> {
+/// Drops every capability that is held, and closes the ways to new ones that need none to be closed.
+pub(crate) fn drop_held() -> Result<(), Fault> {
     clear_ambient_capability_set().about("ambient set")?;
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),

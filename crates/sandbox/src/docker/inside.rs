@@ -7,8 +7,8 @@
 //! ```
 
 use super::relay;
+use crate::archive;
 use crate::directory::Directory;
-use crate::native::files;
 use belljar_confine::inside::{Walls, attend};
 use belljar_confine::message;
 use belljar_confine::plan::Identity;
@@ -96,14 +96,14 @@ fn relay(orders: &str) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 fn pack(path: &str) -> Result<ExitCode, Box<dyn Error>> {
-    answer(files::pack(&Directory::open_host(Path::new("/"))?, path, &mut stdout().lock()))
+    answer(archive::pack(&Directory::open_host(Path::new("/"))?, path, &mut stdout().lock()))
 }
 
 fn unpack(path: &str) -> Result<ExitCode, Box<dyn Error>> {
     let root = Directory::open_host(Path::new("/"))?;
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
     let own = Identity { inside_uid: uid, inside_gid: gid, host_uid: uid, host_gid: gid };
-    answer(files::unpack(&root, path, &mut stdin().lock(), own))
+    answer(archive::unpack(&root, path, &mut stdin().lock(), own))
 }
 
 /// Why something can't be copied, on the stream for errors: the errno, and the path.

@@ -1,15 +1,16 @@
 //! A native sandbox that lives on.
 
-use super::execution::NativeExecution;
 use super::warden::Fate;
-use super::{command, files, stillness};
+use super::{command, stillness};
+use crate::archive;
 use crate::backend::{BackendError, Execution, Sandbox, Stats};
 use crate::directory::Directory;
+use crate::execution::{ResidentExecution, reach};
 use crate::limits::Limit;
 use crate::spec::{Program, SandboxSpec};
 use crate::state::RunFolder;
 use crate::workspace::held::HeldWorkspace;
-use belljar_confine::execution::{ExecutionError, Resident};
+use belljar_confine::execution::Resident;
 use belljar_confine::group::Group;
 use belljar_confine::plan::Stdio;
 use belljar_contract::id::RunId;
@@ -63,15 +64,15 @@ impl Sandbox for NativeSandbox {
         let command =
             command(&self.spec, program, has_terminal).map_err(|error| BackendError::Reach(error.into()))?;
         let execution = self.made.resident.start(command, stdio).map_err(reach)?;
-        Ok(Box::new(NativeExecution::new(execution)))
+        Ok(Box::new(ResidentExecution::new(execution)))
     }
 
     fn copy_in(&self, inside: &str, archive: &mut dyn Read) -> Result<(), BackendError> {
-        files::unpack(&self.made.root, inside, archive, self.spec.user.identity())
+        archive::unpack(&self.made.root, inside, archive, self.spec.user.identity())
     }
 
     fn copy_out(&self, inside: &str, archive: &mut dyn Write) -> Result<(), BackendError> {
-        files::pack(&self.made.root, inside, archive)
+        archive::pack(&self.made.root, inside, archive)
     }
 
     fn stats(&self) -> Result<Stats, BackendError> {
@@ -104,15 +105,5 @@ impl Sandbox for NativeSandbox {
         resident.end();
         let group = group.map_or(Ok(()), Group::remove).map_err(|error| BackendError::Clear(error.into()));
         folder.remove().map_err(|error| BackendError::Clear(error.into())).and(group)
-    }
-}
-
-pub(super) fn reach(error: ExecutionError) -> BackendError {
-    match error {
-        ExecutionError::NotStarted { subject, source } => {
-            BackendError::NotStarted { program: subject, source }
-        }
-        ExecutionError::Gone => BackendError::Gone,
-        channel @ ExecutionError::Channel { .. } => BackendError::Reach(channel.into()),
     }
 }

@@ -73,10 +73,12 @@ fn an_archive_leads_nowhere_else(house: &House) {
         assert!(matches!(error, Err(BackendError::Copy { .. })), "{path}: {error:?}");
     }
     // Through a link that the archive itself has brought.
-    sandbox.copy_in("/workspace", &mut archive("way", EntryType::Symlink, "/tmp").as_slice()).unwrap();
+    let temporary = run(&*sandbox, "printf %s \"$TMPDIR\"").stdout;
+    sandbox.copy_in("/workspace", &mut archive("way", EntryType::Symlink, &temporary).as_slice()).unwrap();
     let error = sandbox.copy_in("/workspace", &mut archive("way/file", EntryType::Regular, "x").as_slice());
     assert!(matches!(error, Err(BackendError::Copy { .. })), "{error:?}");
-    assert_eq!(run(&*sandbox, "test -e /tmp/file").outcome, Outcome::Exited(1));
+    assert_eq!(run(&*sandbox, "test -e \"$TMPDIR\"/file").outcome, Outcome::Exited(1));
+    assert_eq!(run(&*sandbox, "test -d \"$TMPDIR\"").outcome, Outcome::Exited(0));
     let error = sandbox.copy_in("/workspace", &mut archive("device", EntryType::Char, "").as_slice());
     assert!(matches!(error, Err(BackendError::Copy { .. })), "{error:?}");
 }
@@ -98,10 +100,11 @@ fn a_link_of_the_sandboxs_leads_nowhere_else(house: &House) {
 
 fn a_workspace_persists_from_one_program_to_the_next(house: &House) {
     let sandbox = house.sandbox();
-    assert_eq!(run(&*sandbox, "echo kept > file; echo also > /tmp/file").outcome, Outcome::Exited(0));
-    assert_eq!(run(&*sandbox, "cat file /tmp/file").stdout, "kept\nalso\n");
+    assert_eq!(run(&*sandbox, "echo kept > file; echo also > \"$TMPDIR\"/file").outcome, Outcome::Exited(0));
+    assert_eq!(run(&*sandbox, "cat file \"$TMPDIR\"/file").stdout, "kept\nalso\n");
     // And is another sandbox's no more than its processes are.
-    assert_eq!(run(&*house.sandbox(), "ls /workspace /tmp").stdout, "/tmp:\n\n/workspace:\n");
+    let other = run(&*house.sandbox(), "ls -A . && ls -A \"$TMPDIR\"");
+    assert_eq!((other.outcome, other.stdout.as_str()), (Outcome::Exited(0), ""));
 }
 
 fn a_copy_leaves_its_source_alone(house: &House) {

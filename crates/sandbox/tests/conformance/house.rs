@@ -6,11 +6,14 @@ use belljar_confine::sealed::Outcome;
 use belljar_contract::isolation::Required;
 use belljar_sandbox::backend::{Backend, Execution, Sandbox, Wanted};
 use belljar_sandbox::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName, inside};
+use belljar_sandbox::fake::FakeBackend;
+use belljar_sandbox::fake::faults::Script;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::native::NativeBackend;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Program;
 use belljar_sandbox::state::State;
+use belljar_sandbox::subprocess::{self, SubprocessBackend, SubprocessSettings};
 use belljar_testkit::foreign_root::{Docker, IMAGE};
 use belljar_testkit::wait::until;
 use rustix::fd::OwnedFd;
@@ -64,6 +67,20 @@ impl House {
         let env = BTreeMap::from([("GIVEN".to_owned(), "a value".to_owned())]);
         let (limits, required) = (Limits::default(), Required::default());
         Wanted { workspace, lent: Vec::new(), env, limits, required }
+    }
+
+    pub(crate) fn subprocess(_: &Arc<Launcher>) -> Result<Self, String> {
+        let state = state();
+        let executable = std::env::current_exe().unwrap();
+        let backend =
+            SubprocessBackend::new(executable, State::at(state.path()), SubprocessSettings::default());
+        Ok(Self { backend: Box::new(backend), state })
+    }
+
+    pub(crate) fn fake(_: &Arc<Launcher>) -> Result<Self, String> {
+        let state = state();
+        let backend = FakeBackend::asked_for_as("fake", State::at(state.path()), Script::default()).unwrap();
+        Ok(Self { backend: Box::new(backend), state })
     }
 
     /// An empty sandbox.
@@ -124,6 +141,7 @@ pub(crate) fn as_another_program() -> Option<ExitCode> {
     let name = arguments.next()?;
     match Path::new(&name).file_name()?.to_str()? {
         inside::NAME => Some(inside::main(arguments)),
+        subprocess::SUPERVISOR => Some(subprocess::main_inside()),
         OWNER => Some(own(arguments)),
         _ => None,
     }

@@ -3,19 +3,28 @@
 use crate::Case;
 use crate::house::{House, run, start, wait};
 use belljar_confine::sealed::Outcome;
+use belljar_contract::isolation::LAYERS;
 use belljar_testkit::wait::until;
 use std::time::{Duration, Instant};
 
 pub(crate) const CASES: &[Case] = &[
     ("a_healthy_backend_says_so", a_healthy_backend_says_so),
-    ("two_sandboxes_know_nothing_of_each_other", two_sandboxes_know_nothing_of_each_other),
     ("paused_nothing_goes_on_and_resumed_it_does", paused_nothing_goes_on_and_resumed_it_does),
     ("stats_count_what_runs", stats_count_what_runs),
     ("destroyed_nothing_is_left", destroyed_nothing_is_left),
     ("dropped_nothing_is_left", dropped_nothing_is_left),
-    ("its_first_process_can_not_be_ended_from_inside", its_first_process_can_not_be_ended_from_inside),
     ("what_lives_is_no_leftover", what_lives_is_no_leftover),
 ];
+
+/// What a backend must do besides that says of any layer that it is in force.
+pub(crate) const SEALED: &[Case] = &[
+    ("two_sandboxes_know_nothing_of_each_other", two_sandboxes_know_nothing_of_each_other),
+    ("its_first_process_can_not_be_ended_from_inside", its_first_process_can_not_be_ended_from_inside),
+];
+
+/// What one must do instead that has none.
+pub(crate) const UNSEALED: &[Case] =
+    &[("what_seals_nothing_says_so_of_every_layer", what_seals_nothing_says_so_of_every_layer)];
 
 fn a_healthy_backend_says_so(house: &House) {
     house.backend.health().unwrap();
@@ -98,7 +107,8 @@ fn nothing_is_left(house: &House) {
 
 fn its_first_process_can_not_be_ended_from_inside(house: &House) {
     let sandbox = house.sandbox();
-    run(&*sandbox, "kill -KILL 1; kill -STOP 1; kill -TERM 1");
+    // Whose child every program is, whatever its number.
+    run(&*sandbox, "for signal in KILL STOP TERM; do kill -$signal $PPID; done");
     assert_eq!(run(&*sandbox, "true").outcome, Outcome::Exited(0));
 }
 
@@ -106,4 +116,12 @@ fn what_lives_is_no_leftover(house: &House) {
     let sandbox = house.sandbox();
     assert!(house.backend.reconcile().unwrap().is_empty());
     assert_eq!(run(&*sandbox, "true").outcome, Outcome::Exited(0));
+}
+
+fn what_seals_nothing_says_so_of_every_layer(house: &House) {
+    let sandbox = house.sandbox();
+    let isolation = sandbox.isolation();
+    let names: Vec<&str> = isolation.layers.iter().map(|layer| layer.name.as_str()).collect();
+    assert_eq!(names, LAYERS);
+    assert!(isolation.layers.iter().all(|layer| !layer.in_force && layer.detail.contains("seals nothing")));
 }

@@ -10,6 +10,7 @@ mod house;
 mod keeping;
 mod lifetime;
 mod limits;
+mod walls;
 
 use belljar_confine::launcher::Launcher;
 use belljar_testkit::skip::skip;
@@ -20,10 +21,23 @@ use std::sync::Arc;
 /// One thing that a backend must do.
 type Case = (&'static str, fn(&House));
 
-/// A backend's name, and how to come by one.
-type Maker = (&'static str, fn(&Arc<Launcher>) -> Result<House, String>);
+/// A backend.
+#[derive(Clone, Copy)]
+struct Maker {
+    name: &'static str,
+    /// How to come by one, or why there is none here.
+    make: fn(&Arc<Launcher>) -> Result<House, String>,
+    /// What is expected of it besides.
+    own: &'static [&'static [Case]],
+}
 
-const BACKENDS: [Maker; 2] = [("native", House::native), ("docker", House::docker)];
+const BACKENDS: [Maker; 4] = [
+    Maker { name: "native", make: House::native, own: &[lifetime::SEALED] },
+    Maker { name: "docker", make: House::docker, own: &[lifetime::SEALED, containers::CASES] },
+    Maker { name: "subprocess", make: House::subprocess, own: &[lifetime::SEALED, walls::CASES] },
+    // No trait promises a wall; the isolation report does.
+    Maker { name: "fake", make: House::fake, own: &[lifetime::UNSEALED] },
+];
 
 fn main() -> std::process::ExitCode {
     if let Some(code) = house::as_another_program() {
@@ -33,13 +47,12 @@ fn main() -> std::process::ExitCode {
     let launcher = Arc::new(Launcher::start().unwrap());
     let cases = [execution::CASES, files::CASES, keeping::CASES, lifetime::CASES, limits::CASES].concat();
     let mut trials = Vec::new();
-    for (backend, house) in BACKENDS {
-        let own = if backend == "docker" { containers::CASES } else { &[] };
-        for (name, case) in cases.iter().chain(own) {
+    for Maker { name: backend, make, own } in BACKENDS {
+        for (name, case) in cases.iter().chain(own.iter().copied().flatten()) {
             let (launcher, case) = (Arc::clone(&launcher), *case);
             let name = format!("{backend}::{name}");
             trials.push(Trial::test(name.clone(), move || {
-                match house(&launcher) {
+                match make(&launcher) {
                     Ok(house) => case(&house),
                     Err(reason) => skip(&name, &reason),
                 }

@@ -205,10 +205,10 @@ const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
 /// The flags with which opening makes a file (`__O_TMPFILE` without the bit that means a directory).
 const CREATING: u32 = libc::O_CREAT as u32 | (libc::O_TMPFILE & !libc::O_DIRECTORY) as u32;
 const IOPRIO_WHO_PROCESS: u32 = 1;
-const TIOCSTI: u32 = libc::TIOCSTI as u32;
-const TIOCLINUX: u32 = 0x541c;
-const TIOCCONS: u32 = 0x541d;
-const TIOCSETD: u32 = 0x5423;
+pub(super) const TIOCSTI: u32 = libc::TIOCSTI as u32;
+pub(super) const TIOCLINUX: u32 = 0x541c;
+pub(super) const TIOCCONS: u32 = 0x541d;
+pub(super) const TIOCSETD: u32 = 0x5423;
 const IO_PGETEVENTS: libc::c_long = 333;
 const CACHESTAT: libc::c_long = 451;
 const FCHMODAT2: libc::c_long = 452;

@@ -1,25 +1,26 @@
-//! A program in a native sandbox that lives on.
+//! A program in a sandbox that lives on, whichever backend made it.
 
 use crate::backend::{BackendError, Execution, TerminalSize};
+use belljar_confine::execution::ExecutionError;
 use belljar_confine::sealed::Ending;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::time::Instant;
 
-/// A program in a native sandbox.
+/// A program in a sandbox that lives on.
 #[derive(Debug)]
-pub(super) struct NativeExecution {
+pub(crate) struct ResidentExecution {
     execution: belljar_confine::execution::Execution,
     /// Kept beside the one that was taken, for its size.
     terminal: Option<OwnedFd>,
     untaken: Option<OwnedFd>,
 }
 
-// === impl NativeExecution ===
+// === impl ResidentExecution ===
 
-impl NativeExecution {
-    pub(super) fn new(mut execution: belljar_confine::execution::Execution) -> Self {
+impl ResidentExecution {
+    pub(crate) fn new(mut execution: belljar_confine::execution::Execution) -> Self {
         let untaken = execution.take_terminal();
         let terminal =
             untaken.as_ref().and_then(|terminal| rustix::io::fcntl_dupfd_cloexec(terminal, 3).ok());
@@ -27,7 +28,7 @@ impl NativeExecution {
     }
 }
 
-impl Execution for NativeExecution {
+impl Execution for ResidentExecution {
     fn take_terminal(&mut self) -> Option<OwnedFd> {
         self.untaken.take()
     }
@@ -57,5 +58,16 @@ impl Execution for NativeExecution {
 
     fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<Ending>, BackendError> {
         self.execution.wait_until(deadline).map_err(|errno| BackendError::Reach(errno.into()))
+    }
+}
+
+/// What it means for a backend that PID 1 or the supervisor could not do something.
+pub(crate) fn reach(error: ExecutionError) -> BackendError {
+    match error {
+        ExecutionError::NotStarted { subject, source } => {
+            BackendError::NotStarted { program: subject, source }
+        }
+        ExecutionError::Gone => BackendError::Gone,
+        channel @ ExecutionError::Channel { .. } => BackendError::Reach(channel.into()),
     }
 }

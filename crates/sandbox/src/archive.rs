@@ -1,4 +1,4 @@
-//! Files into a sandbox and out of it, through its root directory as the sandbox itself sees it.
+//! Files into a sandbox and out of it as tar archives, through a directory that the sandbox has.
 //!
 //! Somebody inside may swap names meanwhile. Every path is resolved by the kernel beneath the root and through no link,
 //! so nothing that is swapped leads anywhere else.
@@ -79,6 +79,16 @@ fn remove(parent: &Directory, name: &OsStr) -> io::Result<()> {
 pub(crate) fn pack(root: &Directory, inside: &str, archive: &mut dyn Write) -> Result<(), BackendError> {
     let path = relative(Path::new(inside)).ok_or_else(|| failed(inside)(Errno::XDEV.into()))?;
     let name = PathBuf::from(path.file_name().unwrap_or(OsStr::new(".")));
+    pack_as(root, path, name, archive)
+}
+
+/// Packs what is at `path` below the directory, under that name.
+pub(crate) fn pack_as(
+    root: &Directory,
+    path: PathBuf,
+    name: PathBuf,
+    archive: &mut dyn Write,
+) -> Result<(), BackendError> {
     let mut builder = Builder::new(archive);
     let mut pending = vec![(path, name)];
     while let Some((path, name)) = pending.pop() {
@@ -86,7 +96,7 @@ pub(crate) fn pack(root: &Directory, inside: &str, archive: &mut dyn Write) -> R
         let below = below.into_iter().map(|child| (path.join(&child), name.join(&child)));
         pending.extend(below);
     }
-    builder.finish().map_err(failed(inside))
+    builder.finish().map_err(failed("the archive"))
 }
 
 /// Packs one thing, and says what is in it if it is a directory.
@@ -138,7 +148,7 @@ fn open(root: &Directory, inside: &str) -> Result<Directory, BackendError> {
 }
 
 /// The path without its root; nothing for one that leads up.
-fn relative(path: &Path) -> Option<PathBuf> {
+pub(crate) fn relative(path: &Path) -> Option<PathBuf> {
     path.components()
         .filter(|component| !matches!(component, Component::RootDir | Component::CurDir))
         .map(|component| match component {
@@ -148,7 +158,7 @@ fn relative(path: &Path) -> Option<PathBuf> {
         .collect()
 }
 
-fn failed(path: &str) -> impl Fn(io::Error) -> BackendError {
+pub(crate) fn failed(path: &str) -> impl Fn(io::Error) -> BackendError {
     let path = path.to_owned();
     move |source| BackendError::Copy { path: path.clone(), source }
 }

@@ -1,0 +1,150 @@
+//! Processes that belong together without a namespace of their own, each held by a descriptor.
+//!
+//! A process id is only a number, and may be somebody else's the next moment. So each process is first held, then asked
+//! once more whether it belongs, and only then signalled.
+
+use crate::kernel::processes::{Process, all};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// A process that is held.
+#[derive(Debug)]
+pub struct Member {
+    /// Its id, certain as long as it lives.
+    pub pid: i32,
+    /// Its threads.
+    pub threads: u64,
+    /// What it holds in memory, shared pages included.
+    pub resident_bytes: u64,
+    /// The processor time that it has used.
+    pub cpu: Duration,
+    parent: i32,
+    session: i32,
+    pidfd: OwnedFd,
+}
+
+/// All that descend from this process, whatever session or group they are in. Complete only if this process is the one
+/// that orphans come to.
+pub(crate) fn descendants() -> Vec<Member> {
+    let own = rustix::process::getpid().as_raw_pid();
+    let mut members: HashMap<i32, Member> = HashMap::new();
+    let snapshot = all();
+    loop {
+        let before = members.len();
+        for process in &snapshot {
+            let belongs = |parent: i32| parent == own || members.get(&parent).is_some_and(Member::is_alive);
+            if members.contains_key(&process.pid) || process.pid == own || !belongs(process.parent) {
+                continue;
+            }
+            if let Some(member) = Member::hold(process.pid, |held| belongs(held.parent)) {
+                members.insert(member.pid, member);
+            }
+        }
+        if members.len() == before {
+            return members.into_values().collect();
+        }
+    }
+}
+
+/// Those of a family that are in the session of `leader` or descend from one that is.
+fn branch(mut family: Vec<Member>, leader: i32) -> Vec<Member> {
+    let mut branch: Vec<Member> =
+        family.extract_if(.., |one| one.pid == leader || one.session == leader).collect();
+    loop {
+        let found: Vec<Member> =
+            family.extract_if(.., |one| branch.iter().any(|parent| parent.pid == one.parent)).collect();
+        if found.is_empty() {
+            return branch;
+        }
+        branch.extend(found);
+    }
+}
+
+/// Kills those of a family that are in the session of `leader` or descend from one that is. They are stopped first, all
+/// of them, so that none sees another die, or starts more than are found.
+pub fn kill_branch(family: impl Fn() -> Vec<Member>, leader: i32) {
+    // Somebody from outside of the branch may have it go on; within reason it is tried again.
+    const ROUNDS: usize = 64;
+    let mut stopped: HashMap<i32, Member> = HashMap::new();
+    for _ in 0..ROUNDS {
+        let mut found = branch(family(), leader);
+        if found.is_empty() {
+            return;
+        }
+        found.retain(|member| !stopped.contains_key(&member.pid));
+        if found.is_empty() {
+            for (_, member) in stopped.drain() {
+                let _ = member.signal(Signal::KILL);
+            }
+        }
+        for member in found {
+            let _ = member.signal(Signal::STOP);
+            stopped.insert(member.pid, member);
+        }
+    }
+    for member in branch(family(), leader).into_iter().chain(stopped.into_values()) {
+        let _ = member.signal(Signal::KILL);
+    }
+}
+
+/// All processes that `belongs` says yes to: asked before each is held, and again afterwards.
+pub fn all_that(belongs: impl Fn(i32) -> bool) -> Vec<Member> {
+    let candidates = all().into_iter().map(|process| process.pid).filter(|pid| belongs(*pid));
+    candidates.filter_map(|pid| Member::hold(pid, |held| belongs(held.pid))).collect()
+}
+
+/// The processor time of a child of this process that has not been collected: its own.
+pub fn cpu_of_child(pid: i32) -> Option<Duration> {
+    Process::read(pid).map(|process| process.cpu)
+}
+
+/// This process's user's threads, all of them.
+pub(crate) fn threads_of_user() -> u64 {
+    let own = rustix::process::getuid().as_raw();
+    let is_own = |pid: i32| rustix::fs::stat(format!("/proc/{pid}")).is_ok_and(|stat| stat.st_uid == own);
+    all().into_iter().filter(|process| is_own(process.pid)).map(|process| process.threads).sum()
+}
+
+// === impl Member ===
+
+impl Member {
+    /// Holds the process that now has that id, if it belongs and lives.
+    fn hold(pid: i32, belongs: impl FnOnce(&Process) -> bool) -> Option<Self> {
+        let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+        let process = Process::read(pid)?;
+        let does_belong = belongs(&process);
+        let member = Self {
+            pid,
+            threads: process.threads,
+            resident_bytes: process.resident_pages * rustix::param::page_size() as u64,
+            cpu: process.cpu,
+            parent: process.parent,
+            session: process.session,
+            pidfd,
+        };
+        // Only if it still lives now, what was read in between was about it.
+        (does_belong && member.is_alive()).then_some(member)
+    }
+
+    /// Whether any thread of it runs.
+    pub fn is_alive(&self) -> bool {
+        let mut ended = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        matches!(rustix::io::retry_on_intr(|| poll(&mut ended, Some(&at_once))), Ok(0))
+    }
+
+    /// Sends it a signal. Harmless when it has ended.
+    ///
+    /// # Errors
+    /// The kernel's, when it may not be sent.
+    pub fn signal(&self, signal: Signal) -> Result<(), Errno> {
+        match pidfd_send_signal(&self.pidfd, signal) {
+            Ok(()) | Err(Errno::SRCH) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What is different in a sandbox without namespaces: there the host's network, its processes and its memory segments
+//! are within reach of calls that are harmless elsewhere.
+//!
+//! What a path leads to, no filter sees; that is for Landlock.
+
+use super::files::{TIOCCONS, TIOCLINUX, TIOCSETD, TIOCSTI};
+use super::network::{AF_UNIX, SOCK_STREAM, SOCKET_TYPE};
+use super::{Rule, allow_if, is, is_not, masked, refuse};
+
+pub(super) const RULES: &[Rule] = &[
+    refuse("socket", libc::SYS_socket, libc::EACCES, "every network there is, is the host's"),
+    refuse("connect", libc::SYS_connect, libc::EACCES, "local sockets by path lead to the host's services"),
+    allow_if(
+        "socketpair",
+        libc::SYS_socketpair,
+        &[
+            &[is(0, AF_UNIX), masked(1, SOCKET_TYPE, SOCK_STREAM)],
+            &[is(0, AF_UNIX), masked(1, SOCKET_TYPE, libc::SOCK_SEQPACKET as u32)],
+        ],
+        libc::EPROTONOSUPPORT,
+        "a pair whose ends lead to each other; a datagram names its receiver in every message",
+    ),
+    refuse("ptrace", libc::SYS_ptrace, libc::EPERM, "the user's other processes could be traced"),
+    allow_if(
+        "prlimit64",
+        libc::SYS_prlimit64,
+        ONESELF,
+        libc::EPERM,
+        "limits of oneself, not of the user's others",
+    ),
+    allow_if("sched_setaffinity", libc::SYS_sched_setaffinity, ONESELF, libc::EPERM, "pins oneself"),
+    allow_if("sched_setparam", libc::SYS_sched_setparam, ONESELF, libc::EPERM, "one's own priority"),
+    allow_if("sched_setscheduler", libc::SYS_sched_setscheduler, ONESELF, libc::EPERM, "one's own class"),
+    allow_if("sched_setattr", libc::SYS_sched_setattr, ONESELF, libc::EPERM, "one's own, both"),
+    allow_if(
+        "setpriority",
+        libc::SYS_setpriority,
+        &[&[is(0, libc::PRIO_PROCESS), is(1, 0)], &[is(0, libc::PRIO_PGRP), is(1, 0)]],
+        libc::EPERM,
+        "makes oneself nicer, or one's group",
+    ),
+    allow_if(
+        "ioprio_set",
+        libc::SYS_ioprio_set,
+        &[&[is(0, IOPRIO_WHO_PROCESS), is(1, 0)]],
+        libc::EPERM,
+        "one's own I/O priority",
+    ),
+    allow_if(
+        "fcntl",
+        libc::SYS_fcntl,
+        &[&[is_not(1, F_SETSIG), is_not(1, F_SETLEASE)]],
+        libc::EPERM,
+        "flags and locks of a descriptor; not which signal it sends, and be it one that kills, nor leases, for which others wait",
+    ),
+    allow_if(
+        "ioctl",
+        libc::SYS_ioctl,
+        &[&[
+            is_not(1, TIOCSTI),
+            is_not(1, TIOCLINUX),
+            is_not(1, TIOCSETD),
+            is_not(1, TIOCCONS),
+            is_not(1, FS_IOC_SETFLAGS),
+            is_not(1, FS_IOC32_SETFLAGS),
+            is_not(1, FS_IOC_SETVERSION),
+            is_not(1, FS_IOC_FSSETXATTR),
+            is_not(1, FS_IOC_SET_ENCRYPTION_POLICY),
+            is_not(1, FS_IOC_ENABLE_VERITY),
+        ]],
+        libc::EPERM,
+        "terminals and devices; not what changes a file's nature, for which a descriptor that only reads is enough",
+    ),
+    refuse("setxattr", libc::SYS_setxattr, libc::EOPNOTSUPP, ATTRIBUTES),
+    refuse("lsetxattr", libc::SYS_lsetxattr, libc::EOPNOTSUPP, ATTRIBUTES),
+    refuse("fsetxattr", libc::SYS_fsetxattr, libc::EOPNOTSUPP, ATTRIBUTES),
+    refuse("removexattr", libc::SYS_removexattr, libc::EOPNOTSUPP, ATTRIBUTES),
+    refuse("lremovexattr", libc::SYS_lremovexattr, libc::EOPNOTSUPP, ATTRIBUTES),
+    refuse("fremovexattr", libc::SYS_fremovexattr, libc::EOPNOTSUPP, ATTRIBUTES),
+    refuse(
+        "inotify_add_watch",
+        libc::SYS_inotify_add_watch,
+        libc::EACCES,
+        "tells what happens in any directory",
+    ),
+    refuse("shmget", libc::SYS_shmget, libc::EACCES, SHARED),
+    refuse("shmat", libc::SYS_shmat, libc::EACCES, SHARED),
+    refuse("shmctl", libc::SYS_shmctl, libc::EACCES, SHARED),
+    refuse("semget", libc::SYS_semget, libc::EACCES, SHARED),
+    refuse("semop", libc::SYS_semop, libc::EACCES, SHARED),
+    refuse("semtimedop", libc::SYS_semtimedop, libc::EACCES, SHARED),
+    refuse("semctl", libc::SYS_semctl, libc::EACCES, SHARED),
+    refuse("msgget", libc::SYS_msgget, libc::EACCES, SHARED),
+    refuse("msgsnd", libc::SYS_msgsnd, libc::EACCES, SHARED),
+    refuse("msgrcv", libc::SYS_msgrcv, libc::EACCES, SHARED),
+    refuse("msgctl", libc::SYS_msgctl, libc::EACCES, SHARED),
+    refuse("mq_open", libc::SYS_mq_open, libc::EACCES, SHARED),
+    refuse("mq_unlink", libc::SYS_mq_unlink, libc::EACCES, SHARED),
+];
+
+/// The call is about the caller itself. Any other number may be a process of the same user's that has nothing to do
+/// with the sandbox, and Landlock has no say in these calls.
+const ONESELF: &[&[super::Condition]] = &[&[is(0, 0)]];
+const IOPRIO_WHO_PROCESS: u32 = 1;
+const F_SETSIG: u32 = 10;
+const F_SETLEASE: u32 = 1024;
+const FS_IOC_SETFLAGS: u32 = 0x4008_6602;
+const FS_IOC32_SETFLAGS: u32 = 0x4004_6602;
+const FS_IOC_SETVERSION: u32 = 0x4008_7602;
+const FS_IOC_FSSETXATTR: u32 = 0x401c_5820;
+const FS_IOC_SET_ENCRYPTION_POLICY: u32 = 0x800c_6613;
+const FS_IOC_ENABLE_VERITY: u32 = 0x4080_6685;
+const ATTRIBUTES: &str = "attributes of any file of the user's; Landlock has no say in them";
+const SHARED: &str = "the host's, shared with every process of the user's";

@@ -1,0 +1,64 @@
+//! Keeps a few processes from being signalled: where there is no PID namespace, those that look after a sandbox belong
+//! to the same user as what is in it.
+
+use super::program::{
+    Instruction, JUMP_IF_EQUAL, OFFSET_ARGUMENTS, OFFSET_NUMBER, RETURN_ALLOW, RETURN_ERRNO, give, jump_if,
+    load,
+};
+
+/// The calls that signal whom their first argument names, or get a descriptor to do so.
+const CALLS: [libc::c_long; 6] = [
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_tgkill,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_pidfd_open,
+];
+
+/// A filter, for use on top of the policy, which lets nobody signal these processes, the groups that they lead, or
+/// everybody at once.
+pub(crate) fn spare(pids: &[i32]) -> Vec<Instruction> {
+    let everybody = u32::MAX;
+    let named = pids.iter().flat_map(|pid| [pid.cast_unsigned(), pid.wrapping_neg().cast_unsigned()]);
+    let targets: Vec<u32> = named.chain([everybody]).collect();
+    let mut program = vec![load(OFFSET_NUMBER)];
+    for (index, call) in CALLS.iter().enumerate() {
+        // The numbers and lists are small: every jump fits.
+        let to_targets = (CALLS.len() - index) as u8;
+        program.push(jump_if(JUMP_IF_EQUAL, *call as u32, to_targets, 0));
+    }
+    program.push(give(RETURN_ALLOW));
+    program.push(load(OFFSET_ARGUMENTS));
+    for (index, target) in targets.iter().enumerate() {
+        let to_refusal = (targets.len() - index) as u8;
+        program.push(jump_if(JUMP_IF_EQUAL, *target, to_refusal, 0));
+    }
+    program.push(give(RETURN_ALLOW));
+    program.push(give(RETURN_ERRNO | libc::EPERM as u32));
+    program
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seccomp::program::{ARCHITECTURE, Answer, Call, Program};
+
+    #[test]
+    fn those_that_are_spared_are_out_of_reach_and_nobody_else_is() {
+        let program = Program::from(spare(&[4321, 4322]));
+        let answer = |call: libc::c_long, first: i32| {
+            let arguments = [u64::from(first.cast_unsigned()), 9, 9, 0, 0, 0];
+            program.evaluate(&Call { architecture: ARCHITECTURE, number: call as u32, arguments })
+        };
+        for call in CALLS {
+            for spared in [4321, 4322, -4321, -4322, -1] {
+                assert_eq!(answer(call, spared), Some(Answer::Errno(libc::EPERM as u16)), "{call} {spared}");
+            }
+            for other in [4320, 4323, 1, 0, -2, i32::MAX] {
+                assert_eq!(answer(call, other), Some(Answer::Allow), "{call} {other}");
+            }
+        }
+        assert_eq!(answer(libc::SYS_getpid, 4321), Some(Answer::Allow));
+    }
+}

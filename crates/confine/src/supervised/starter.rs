@@ -1,0 +1,154 @@
+//! The process that starts programs: it stands behind the walls itself, and hands its children to the supervisor.
+//!
+//! Whoever is inside could harm it, and would gain nothing: it holds one socket, on which the supervisor takes nothing
+//! from it but the ids of children, which it checks. Without it the sandbox is over.
+
+use super::Plan;
+use super::walls::{self, Standing};
+use crate::init::payload;
+use crate::init::streams::Streams;
+use crate::kernel::{self, Cloned};
+use crate::message;
+use crate::plan::{Command, Stdio, wire};
+use crate::walls::{About, Fault};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+/// The starter, as the supervisor holds it.
+pub(super) struct Starter {
+    pub(super) pid: i32,
+    socket: OwnedFd,
+}
+
+/// What the starter is told.
+#[derive(Debug, Serialize, Deserialize)]
+struct Start {
+    command: Command,
+    /// Where the program's input and output go.
+    stdio: Stdio,
+    /// Whether that is a terminal, which the program takes for its own.
+    has_terminal: bool,
+    #[serde(with = "wire::descriptor")]
+    directory: OwnedFd,
+}
+
+/// What it answers: a number, or what went wrong with what.
+type Answer = Result<u32, (i32, String)>;
+
+/// Why a program was not started.
+pub(super) enum StartError {
+    /// It can't be run.
+    Program(Fault),
+    /// The starter is of no use any more.
+    StarterLost,
+}
+
+/// How long the starter may take. One that somebody inside has stopped would never answer.
+const PATIENCE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
+
+// === impl Starter ===
+
+impl Starter {
+    /// Begins one behind the walls of that plan, and says what stands.
+    pub(super) fn begin(plan: &Plan) -> Result<(Self, Standing), Fault> {
+        let (ours, theirs) = message::pair().about("starter")?;
+        let supervisor = rustix::process::getpid().as_raw_pid();
+        // SAFETY: the supervisor has a single thread.
+        let pid = match unsafe { kernel::clone_into(0, None) }.about("starter")? {
+            Cloned::Child => serve(plan, theirs.as_fd(), supervisor),
+            Cloned::Parent { pid, .. } => pid,
+        };
+        drop(theirs);
+        let starter = Self { pid, socket: ours };
+        match starter.answer() {
+            Ok(Ok((landlock_abi, listener))) => Ok((starter, Standing { landlock_abi, listener })),
+            Ok(Err(fault)) | Err(fault) => Err(fault),
+        }
+    }
+
+    /// Has a program started, which is then a child of this process.
+    pub(super) fn start(
+        &self,
+        command: &Command,
+        streams: &Streams,
+        directory: OwnedFd,
+    ) -> Result<i32, StartError> {
+        let order = encode(command, streams, directory).map_err(StartError::Program)?;
+        let (bytes, descriptors) = order;
+        let told =
+            message::send(self.socket.as_fd(), &bytes, &message::borrowed(&descriptors)).about("starter");
+        match told.and_then(|()| self.answer()) {
+            Ok(started) => started.map(|(pid, _)| pid.cast_signed()).map_err(StartError::Program),
+            Err(_) => Err(StartError::StarterLost),
+        }
+    }
+
+    /// Its answer, if it gives one, and a descriptor if one came along.
+    fn answer(&self) -> Result<Result<(u32, Option<OwnedFd>), Fault>, Fault> {
+        let mut spoken = [PollFd::new(&self.socket, PollFlags::IN)];
+        let ready = rustix::io::retry_on_intr(|| poll(&mut spoken, Some(&PATIENCE))).about("starter")?;
+        if ready == 0 {
+            return Err(Errno::TIMEDOUT).about("starter");
+        }
+        let received = message::receive(self.socket.as_fd()).and_then(|received| received.ok_or(Errno::PIPE));
+        let (bytes, descriptors) = received.about("starter")?;
+        let answer = wire::decode::<Answer>(&bytes, Vec::new()).about("starter")?;
+        let fault = |(errno, subject)| Fault { subject, errno: Errno::from_raw_os_error(errno) };
+        Ok(answer.map(|number| (number, descriptors.into_iter().next())).map_err(fault))
+    }
+}
+
+fn encode(
+    command: &Command,
+    streams: &Streams,
+    directory: OwnedFd,
+) -> Result<(Vec<u8>, Vec<OwnedFd>), Fault> {
+    let copy = |from: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(from, 3).about("standard stream");
+    let [input, output, errors] = &streams.standard;
+    let stdio = Stdio::Descriptors([copy(input)?, copy(output)?, copy(errors)?]);
+    let start = Start { command: command.clone(), stdio, has_terminal: streams.has_terminal, directory };
+    wire::encode(&start).about("program")
+}
+
+/// Is the starter.
+fn serve(plan: &Plan, socket: BorrowedFd<'_>, supervisor: i32) -> ! {
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    let _ = rustix::thread::set_name(c"belljar-starter");
+    let own = rustix::process::getpid().as_raw_pid();
+    let built = walls::put_up(plan, &[supervisor, own]);
+    let (built, listener) = match built {
+        Ok(Standing { landlock_abi, listener }) => (Ok(landlock_abi), listener),
+        Err(fault) => (Err(fault), None),
+    };
+    let told = tell(socket, &built, listener.as_ref());
+    // What the supervisor holds is not for whoever gets hold of this process, and not for the programs.
+    kernel::close_all_but(&mut [socket]);
+    if told.is_err() || built.is_err() {
+        kernel::exit_now(1);
+    }
+    loop {
+        let Ok(Some((bytes, descriptors))) = message::receive(socket) else { kernel::exit_now(0) };
+        let started = wire::decode::<Start>(&bytes, descriptors).about("starter").and_then(start);
+        if tell(socket, &started.map(i32::cast_unsigned), None).is_err() {
+            kernel::exit_now(1);
+        }
+    }
+}
+
+fn start(Start { command, stdio, has_terminal, directory }: Start) -> Result<i32, Fault> {
+    let streams = Streams { has_terminal, ..Streams::connect(&stdio)? };
+    payload::start_supervised(&command, streams, directory.as_fd())
+}
+
+fn tell(
+    socket: BorrowedFd<'_>,
+    outcome: &Result<u32, Fault>,
+    descriptor: Option<&OwnedFd>,
+) -> Result<(), Errno> {
+    let failure = |fault: &Fault| (fault.errno.raw_os_error(), fault.subject.clone());
+    let answer: Answer = outcome.as_ref().copied().map_err(failure);
+    let (bytes, _) = wire::encode(&answer)?;
+    message::send(socket, &bytes, &descriptor.map(AsFd::as_fd).into_iter().collect::<Vec<_>>())
+}

@@ -1,0 +1,292 @@
+//! The supervisor: it has programs started, collects what ends, and when the host wants it so or is gone, ends
+//! everything, itself last.
+
+use super::metadata::Metadata;
+use super::starter::{StartError, Starter};
+use super::walls::Standing;
+use super::{Files, Plan, STAGE};
+use crate::execution::{Load, Order, Request, Told};
+use crate::family;
+use crate::init::streams::Streams;
+use crate::kernel::{self, Reaped, Usage};
+use crate::message;
+use crate::plan::{Program, wire};
+use crate::report::Report;
+use crate::walls::{About, Fault};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, Signal};
+use std::ffi::CStr;
+use std::process::ExitCode;
+
+/// The supervisor of one sandbox.
+struct Supervisor {
+    plan: Plan,
+    control: OwnedFd,
+    /// Readable when a child has ended.
+    children: OwnedFd,
+    starter: Starter,
+    /// Answers for what Landlock has no say in.
+    metadata: Option<Metadata>,
+    executions: Vec<Execution>,
+}
+
+/// A program that the host has had started.
+struct Execution {
+    pid: i32,
+    /// Where the host hears of it and speaks to it.
+    channel: OwnedFd,
+}
+
+/// The sandbox is over.
+struct Over;
+
+/// Is the supervisor: what an executable does that was started under its name. The host is at standard input.
+pub fn main_inside() -> ExitCode {
+    kernel::close_from(3);
+    let Ok(control) = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3) else {
+        return ExitCode::FAILURE;
+    };
+    if let Ok(nowhere) = openat(CWD, c"/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+        let _ = rustix::stdio::dup2_stdin(&nowhere);
+    }
+    let plan = match message::receive(control.as_fd()) {
+        Ok(Some((bytes, descriptors))) => wire::decode::<Plan>(&bytes, descriptors),
+        _ => return ExitCode::FAILURE,
+    };
+    let built = plan.about("plan").and_then(|plan| Supervisor::build(plan, control.as_fd()));
+    match built {
+        Ok(supervisor) => supervisor.until_end(),
+        Err(Fault { subject, errno }) => {
+            let failed = Report::Failed { stage: STAGE, errno, subject };
+            let _ = message::send(control.as_fd(), &failed.encode(), &[]);
+            end_everything();
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Ends everything that descends from this process, and comes back when nothing does any more: orphans come to it, so
+/// without children it has no descendants.
+fn end_everything() {
+    while reap_all().is_ok() {
+        // Stopped first, so that nobody starts others faster than they are found.
+        for signal in [Signal::STOP, Signal::KILL] {
+            for member in family::descendants() {
+                let _ = member.signal(signal);
+            }
+        }
+        let shortly = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+        let _ = poll(&mut [], Some(&shortly));
+    }
+}
+
+/// Collects what has ended. An error means that there are no children.
+fn reap_all() -> Result<(), Errno> {
+    while kernel::reap()?.is_some() {}
+    Ok(())
+}
+
+// === impl Supervisor ===
+
+impl Supervisor {
+    fn build(plan: Plan, control: BorrowedFd<'_>) -> Result<Self, Fault> {
+        let control = rustix::io::fcntl_dupfd_cloexec(control, 3).about("control socket")?;
+        // Whoever started the host may log out, and signals its terminal.
+        let _ = rustix::process::setsid();
+        let _ = rustix::thread::set_name(c"belljar-super");
+        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).about("dumpable")?;
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid())).about("child subreaper")?;
+        // Before the first child: no end of one may be missed.
+        let children = kernel::children_descriptor().about("signals")?;
+        let (starter, Standing { landlock_abi, listener }) = Starter::begin(&plan)?;
+        let metadata = match (&plan.files, listener) {
+            (Files::Listed { writable, .. }, Some(listener)) => Some(Metadata::new(listener, writable)?),
+            _ => None,
+        };
+        let started = Report::Started { marks: Vec::new(), landlock_abi };
+        message::send(control.as_fd(), &started.encode(), &[]).about("host")?;
+        Ok(Self { plan, control, children, starter, metadata, executions: Vec::new() })
+    }
+
+    fn until_end(mut self) -> ExitCode {
+        loop {
+            if self.collect().or_else(|| self.wait_for_something()).is_some() {
+                end_everything();
+                // The host hears of the end when everything that this process holds is closed.
+                return ExitCode::SUCCESS;
+            }
+        }
+    }
+
+    /// Takes every child that has ended. Without its starter the sandbox is over.
+    fn collect(&mut self) -> Option<Over> {
+        while let Ok(Some(Reaped { pid, status, usage })) = kernel::reap() {
+            if pid == self.starter.pid {
+                return Some(Over);
+            }
+            if let Some(at) = self.executions.iter().position(|execution| execution.pid == pid) {
+                self.executions.swap_remove(at).tell_end(status, usage);
+            }
+        }
+        None
+    }
+
+    /// Waits for a child to end or a word of the host's, and sees to it.
+    fn wait_for_something(&mut self) -> Option<Over> {
+        let channels = self.executions.iter().map(|execution| execution.channel.as_fd());
+        let listener = self.metadata.iter().map(Metadata::listener);
+        let all = [self.children.as_fd(), self.control.as_fd()].into_iter().chain(channels).chain(listener);
+        let mut watched: Vec<_> = all.map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN)).collect();
+        if poll(&mut watched, None).is_err() {
+            return None;
+        }
+        let events: Vec<PollFlags> = watched.iter().map(PollFd::revents).collect();
+        let (of_self, rest) = events.split_at_checked(2)?;
+        let (of_channels, of_listener) = rest.split_at_checked(self.executions.len())?;
+        if let (Some(metadata), Some(event)) = (&self.metadata, of_listener.first())
+            && event.contains(PollFlags::IN)
+        {
+            metadata.answer_one();
+        }
+        self.obey(of_channels);
+        // What it says about who ended is of no interest: `reap` asks for that.
+        let mut signals = [0; 1024];
+        let _ = rustix::io::read(&self.children, &mut signals);
+        if of_self[1].is_empty() { None } else { self.serve() }
+    }
+
+    /// Does what the host wants done to a program. One whose channel it has closed is nobody's any more, and is ended.
+    fn obey(&mut self, events: &[PollFlags]) {
+        let mut events = events.iter();
+        self.executions.retain(|execution| match events.next() {
+            Some(event) if !event.is_empty() => execution.obey(),
+            _ => true,
+        });
+    }
+
+    /// Does what the host asks.
+    fn serve(&mut self) -> Option<Over> {
+        match Request::receive(self.control.as_fd()) {
+            Ok(Some(Request::Start { program, channel })) => self.start_execution(&program, channel),
+            Ok(Some(Request::Count { channel })) => {
+                let _ = Told::Counted(self.load()).send(channel.as_fd(), None);
+                None
+            }
+            Ok(Some(Request::SignalAll(signal))) => {
+                self.signal_all(signal);
+                None
+            }
+            Ok(Some(Request::End) | None) => Some(Over),
+            // Not understood, and so not done; whoever waits for the answer hears that its channel is closed.
+            Err(_) => None,
+        }
+    }
+
+    fn start_execution(&mut self, program: &Program, channel: OwnedFd) -> Option<Over> {
+        match self.start(program) {
+            Ok((pid, terminal)) => {
+                let told = Told::Started.send(channel.as_fd(), terminal.as_ref().map(AsFd::as_fd));
+                let execution = Execution { pid, channel };
+                match told {
+                    Ok(()) => self.executions.push(execution),
+                    Err(_) => execution.end(),
+                }
+                None
+            }
+            Err(StartError::Program(Fault { subject, errno })) => {
+                let _ = Told::NotStarted { errno, subject }.send(channel.as_fd(), None);
+                None
+            }
+            // One that doesn't answer any more starts nothing any more.
+            Err(StartError::StarterLost) => Some(Over),
+        }
+    }
+
+    fn start(&self, Program { command, stdio }: &Program) -> Result<(i32, Option<OwnedFd>), StartError> {
+        let directory = self.directory(&command.directory).about("working directory");
+        let directory = directory.map_err(StartError::Program)?;
+        let mut streams = Streams::connect(stdio).map_err(StartError::Program)?;
+        let pid = self.starter.start(command, &streams, directory)?;
+        Ok((pid, streams.host_end.take()))
+    }
+
+    /// Opens a working directory: below the base, wherever links lead, if files are limited at all.
+    fn directory(&self, path: &CStr) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        match &self.plan.files {
+            Files::AllOfTheUsers if path.to_bytes().starts_with(b"/") => {
+                openat(CWD, path, flags, Mode::empty())
+            }
+            _ => {
+                let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+                openat2(&self.plan.base, path, flags, Mode::empty(), resolve)
+            }
+        }
+    }
+
+    /// What runs, the starter not counted.
+    fn load(&self) -> Load {
+        let mut load = Load { cpu: kernel::usage_of_children().cpu, ..Load::default() };
+        for member in family::descendants().into_iter().filter(|member| member.pid != self.starter.pid) {
+            load.processes += 1;
+            load.threads += member.threads;
+            load.resident_bytes += member.resident_bytes;
+            load.cpu += member.cpu;
+        }
+        load
+    }
+
+    /// Signals all but the starter: until there is nobody who has not been, for who is signalled late may have started
+    /// others meanwhile.
+    fn signal_all(&self, signal: i32) {
+        let signal = if signal == libc::SIGSTOP { Signal::STOP } else { Signal::CONT };
+        let mut signalled = std::collections::HashSet::from([self.starter.pid]);
+        const ROUNDS: usize = 64;
+        for _ in 0..ROUNDS {
+            let mut members = family::descendants();
+            members.retain(|member| signalled.insert(member.pid));
+            if members.is_empty() {
+                return;
+            }
+            for member in members {
+                let _ = member.signal(signal);
+            }
+        }
+    }
+}
+
+// === impl Execution ===
+
+impl Execution {
+    /// Whether it goes on being looked after.
+    fn obey(&self) -> bool {
+        match Order::receive(self.channel.as_fd()) {
+            Ok(Some(Order::Signal(signal))) => {
+                // Not collected yet, so the group is still its own.
+                kernel::signal_group(self.pid, signal);
+                true
+            }
+            Ok(Some(Order::Kill)) => {
+                self.end();
+                true
+            }
+            Ok(None) => {
+                self.end();
+                false
+            }
+            Err(errno) => matches!(errno, Errno::AGAIN | Errno::INTR | Errno::BADMSG),
+        }
+    }
+
+    /// Kills it, and what it has started as far as that is still known to be its own.
+    fn end(&self) {
+        family::kill_branch(family::descendants, self.pid);
+    }
+
+    fn tell_end(&self, status: i32, usage: Usage) {
+        let _ = Told::Ended { status, usage }.send(self.channel.as_fd(), None);
+    }
+}

@@ -1,0 +1,82 @@
+//! What stands around the starter, and so around every program that it starts.
+
+use super::{Files, Place, Plan};
+use crate::family;
+use crate::kernel;
+use crate::plan::Limits;
+use crate::seccomp::policy::Audience;
+use crate::seccomp::{self, spare};
+use crate::walls::landlock::{self, Use};
+use crate::walls::{About, Fault, privileges};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
+use rustix::io::Errno;
+
+/// What stands.
+pub(super) struct Standing {
+    /// The ABI of Landlock in force; 0 for none.
+    pub(super) landlock_abi: u32,
+    /// Where changes of metadata are asked for.
+    pub(super) listener: Option<OwnedFd>,
+}
+
+/// Puts everything up around this process. `spared` are out of reach of what is inside.
+pub(super) fn put_up(plan: &Plan, spared: &[i32]) -> Result<Standing, Fault> {
+    let is_root = rustix::process::getuid().is_root();
+    if is_root {
+        rustix::thread::set_thread_groups(&[]).about("groups")?;
+    }
+    privileges::limit(with_what_runs(plan.limits))?;
+    let (rules, landlock_abi) = if plan.walls.landlock { rules(&plan.files)? } else { (None, 0) };
+    match privileges::close_bounding_set() {
+        Ok(()) => {}
+        // An ordinary user may not, and has none to lose: no program gains one any more all the same (no_new_privs).
+        Err(Errno::PERM) if !is_root => {}
+        Err(errno) => return Err(errno).about("bounding set"),
+    }
+    privileges::drop_held()?;
+    rules.map_or(Ok(()), |rules| kernel::enter_landlock(rules.as_fd())).about("landlock")?;
+    let mut listener = None;
+    if plan.walls.seccomp {
+        if matches!(plan.files, Files::Listed { .. }) {
+            listener = Some(kernel::ask::install_guard(seccomp::METADATA).about("filter")?);
+        }
+        kernel::install_filter(&spare::spare(spared)).about("filter")?;
+        kernel::install_filter(seccomp::policy(Audience::Supervised)).about("filter")?;
+    }
+    Ok(Standing { landlock_abi, listener })
+}
+
+/// The kernel counts all that the user runs, wherever it runs.
+fn with_what_runs(limits: Limits) -> Limits {
+    Limits { processes: limits.processes.saturating_add(family::threads_of_user()), ..limits }
+}
+
+fn rules(files: &Files) -> Result<(Option<OwnedFd>, u32), Fault> {
+    let Files::Listed { writable, readable, system, devices } = files else {
+        return landlock::rules_among_the_hosts(None);
+    };
+    let (system, devices) = (open_all(system)?, open_all(devices)?);
+    let groups =
+        [(writable, Use::Everything), (readable, Use::Read), (&system, Use::Read), (&devices, Use::Device)];
+    let mut places = Vec::new();
+    for (group, allowed) in groups {
+        for place in group {
+            let stat = fstat(place).about("a place")?;
+            let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+            places.push(landlock::Place { descriptor: place.as_fd(), is_directory, allowed });
+        }
+    }
+    landlock::rules_among_the_hosts(Some(&places))
+}
+
+/// Opens those of the paths that are there.
+fn open_all(paths: &[String]) -> Result<Vec<Place>, Fault> {
+    let open = |path: &String| match openat(CWD, path.as_str(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+    {
+        Ok(place) => Some(Ok(Place::from(place))),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => None,
+        Err(errno) => Some(Err(errno).about(path)),
+    };
+    paths.iter().filter_map(open).collect()
+}

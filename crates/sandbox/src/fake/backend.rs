@@ -1,0 +1,83 @@
+//! The fake backend. It exists only for whoever asks for it by its name.
+
+use super::WARNING;
+use super::faults::{Call, Operation, Script};
+use super::sandbox::FakeSandbox;
+use crate::backend::{Backend, BackendError, Sandbox, Wanted};
+use crate::rooms::{Rooms, owner};
+use crate::state::State;
+use belljar_contract::id::RunId;
+use belljar_contract::isolation::{Isolation, LAYERS, Layer};
+
+/// Makes directories in which programs run as they are.
+#[derive(Debug)]
+pub struct FakeBackend {
+    state: State,
+    script: Script,
+}
+
+/// Nobody gets a backend that seals nothing for want of another.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the backend {name:?} was asked for, and the fake one seals nothing")]
+pub struct NotAskedFor {
+    /// What was asked for.
+    pub name: String,
+}
+
+// === impl FakeBackend ===
+
+impl FakeBackend {
+    /// The name in configurations and reports.
+    pub const NAME: &'static str = "fake";
+
+    /// One that keeps its folders in `state`, if it was asked for by name.
+    ///
+    /// # Errors
+    /// [`NotAskedFor`] for any other name.
+    pub fn asked_for_as(name: &str, state: State, script: Script) -> Result<Self, NotAskedFor> {
+        match name == Self::NAME {
+            true => Ok(Self { state, script }),
+            false => Err(NotAskedFor { name: name.to_owned() }),
+        }
+    }
+
+    fn pass(&self, operation: Operation) -> Result<bool, BackendError> {
+        self.script.pass(Call { operation, sandbox: None, detail: String::new() })
+    }
+}
+
+impl Backend for FakeBackend {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn health(&self) -> Result<(), BackendError> {
+        self.pass(Operation::Health).map(drop)
+    }
+
+    fn create(&self, wanted: Wanted) -> Result<Box<dyn Sandbox>, BackendError> {
+        let is_out_of_memory = self.pass(Operation::Create)?;
+        let isolation = none();
+        let missing = isolation.missing(&wanted.required);
+        if !missing.is_empty() {
+            return Err(BackendError::Weaker { backend: Self::NAME, missing });
+        }
+        let folder = self.state.begin_run(owner()).map_err(|error| BackendError::Create(error.into()))?;
+        let rooms = Rooms::make(&folder, &wanted.workspace, owner()).map_err(BackendError::Create)?;
+        let sandbox = FakeSandbox::new(folder, rooms, (wanted.env, isolation), self.script.clone());
+        if is_out_of_memory {
+            sandbox.run_out_of_memory();
+        }
+        Ok(Box::new(sandbox))
+    }
+
+    fn reconcile(&self) -> Result<Vec<RunId>, BackendError> {
+        self.pass(Operation::Reconcile)?;
+        self.state.reconcile().map_err(|error| BackendError::Clear(error.into()))
+    }
+}
+
+fn none() -> Isolation {
+    let layer = |name: &str| Layer { name: name.to_owned(), in_force: false, detail: WARNING.to_owned() };
+    Isolation { backend: FakeBackend::NAME.to_owned(), layers: LAYERS.map(layer).into() }
+}

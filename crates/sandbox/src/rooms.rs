@@ -1,0 +1,129 @@
+//! The directories that a sandbox without a root of its own has, somewhere on the host, and that callers name as in any
+//! other: `/workspace`, `/tmp`, `/home/agent`.
+
+use crate::backend::BackendError;
+use crate::directory::{Directory, DirectoryError};
+use crate::run::WorkspaceChoice;
+use crate::state::RunFolder;
+use crate::workspace::copy;
+use belljar_confine::plan::{HostPath, Identity};
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+/// The directories of one sandbox.
+#[derive(Debug)]
+pub(crate) struct Rooms {
+    workspace: Room,
+    home: Room,
+    temporary: Room,
+}
+
+/// A directory of the host that has another name for callers.
+#[derive(Debug)]
+pub(crate) struct Room {
+    name: &'static str,
+    pub(crate) path: PathBuf,
+    pub(crate) directory: Directory,
+}
+
+/// A place that a caller has named.
+#[derive(Debug)]
+pub(crate) struct Found<'r> {
+    pub(crate) directory: &'r Directory,
+    /// Below the directory; empty for the directory itself.
+    pub(crate) path: PathBuf,
+}
+
+// === impl Rooms ===
+
+impl Rooms {
+    /// Makes them in the run's folder, except for a workspace that is worked on in place.
+    pub(crate) fn make(
+        folder: &RunFolder,
+        workspace: &WorkspaceChoice,
+        owner: Identity,
+    ) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let make = |name| folder.make(name, owner);
+        let path = match workspace {
+            WorkspaceChoice::Direct(path) => path.clone(),
+            WorkspaceChoice::Empty => make("workspace")?,
+            WorkspaceChoice::Copy(source) => {
+                let made = make("workspace")?;
+                copy::tree(&Directory::open_meant(source)?, &Directory::open_meant(&made)?)?;
+                made
+            }
+        };
+        Ok(Self {
+            workspace: Room::open("/workspace", &path)?,
+            home: Room::open("/home/agent", &make("home")?)?,
+            temporary: Room::open("/tmp", &make("tmp")?)?,
+        })
+    }
+
+    pub(crate) fn workspace(&self) -> &Room {
+        &self.workspace
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        &self.home.path
+    }
+
+    pub(crate) fn temporary(&self) -> &Path {
+        &self.temporary.path
+    }
+
+    /// The directories that programs may write in.
+    pub(crate) fn all(&self) -> [&Room; 3] {
+        [&self.workspace, &self.home, &self.temporary]
+    }
+
+    /// Finds a place that is named as in any sandbox.
+    pub(crate) fn find(&self, inside: &str) -> Result<Found<'_>, BackendError> {
+        let failed = |errno: rustix::io::Errno| crate::archive::failed(inside)(errno.into());
+        let plain =
+            crate::archive::relative(Path::new(inside)).ok_or_else(|| failed(rustix::io::Errno::XDEV))?;
+        let plain = Path::new("/").join(plain);
+        let found = self.all().into_iter().find_map(|room| {
+            let path = plain.strip_prefix(room.name).ok()?.to_owned();
+            Some(Found { directory: &room.directory, path })
+        });
+        found.ok_or_else(|| failed(rustix::io::Errno::NOENT))
+    }
+
+    /// A working directory as the supervisor takes it: below the workspace, for the kernel to say whether it really is.
+    /// The workspace may be named as in any sandbox or as what it is on the host.
+    pub(crate) fn working_directory(&self, inside: &str) -> PathBuf {
+        let path = Path::new(inside);
+        let below = [Path::new(self.workspace.name), &self.workspace.path]
+            .into_iter()
+            .find_map(|workspace| path.strip_prefix(workspace).ok());
+        match below {
+            Some(below) if below.as_os_str().is_empty() => PathBuf::from("."),
+            Some(below) => below.to_owned(),
+            None => path.to_owned(),
+        }
+    }
+}
+
+// === impl Room ===
+
+impl Room {
+    fn open(name: &'static str, path: &HostPath) -> Result<Self, DirectoryError> {
+        Ok(Self { name, path: path.as_path().to_owned(), directory: Directory::open_meant(path)? })
+    }
+}
+
+// === impl Found ===
+
+impl Found<'_> {
+    /// The same as a path that can be opened.
+    pub(crate) fn openable(&self) -> &Path {
+        if self.path.as_os_str().is_empty() { Path::new(".") } else { &self.path }
+    }
+}
+
+/// Whom files belong to where nobody becomes anybody else: the user who runs this, inside and outside.
+pub(crate) fn owner() -> Identity {
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    Identity { inside_uid: uid, inside_gid: gid, host_uid: uid, host_gid: gid }
+}

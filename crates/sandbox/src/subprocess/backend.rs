@@ -1,0 +1,168 @@
+//! The subprocess backend: a supervisor for each sandbox, its folders in a state directory.
+
+use super::environment::{Own, made_from_nothing};
+use super::sandbox::SubprocessSandbox;
+use super::settings::SubprocessSettings;
+use super::{SUPERVISOR, isolation, view};
+use crate::backend::{Backend, BackendError, Sandbox, Wanted, with_causes};
+use crate::limits::Limits;
+use crate::rooms::{Rooms, owner};
+use crate::spec::Lent;
+use crate::state::State;
+use belljar_confine::execution::Resident;
+use belljar_confine::plan;
+use belljar_confine::supervised::{self, Files, Place, Plan, Walls};
+use belljar_contract::id::RunId;
+use rustix::fd::AsFd;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use std::error::Error;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Makes sandboxes without namespaces.
+#[derive(Debug)]
+pub struct SubprocessBackend {
+    executable: PathBuf,
+    state: State,
+    settings: SubprocessSettings,
+    walls: Walls,
+    /// The variables of the host that a program may get.
+    host: Vec<(OsString, OsString)>,
+}
+
+/// Whatever keeps a sandbox from being made.
+type Failure = Box<dyn Error + Send + Sync>;
+
+// === impl SubprocessBackend ===
+
+impl SubprocessBackend {
+    /// The name in configurations and reports.
+    pub const NAME: &'static str = "subprocess";
+
+    /// One that keeps its folders in `state`. `executable`, started under the name [`SUPERVISOR`], must be a supervisor
+    /// ([`super::main_inside`]) and nothing else.
+    pub fn new(executable: PathBuf, state: State, settings: SubprocessSettings) -> Self {
+        Self { executable, state, settings, walls: Walls::default(), host: std::env::vars_os().collect() }
+    }
+
+    /// The same with other variables of the host than this process's.
+    #[must_use]
+    pub fn with_environment(self, host: Vec<(OsString, OsString)>) -> Self {
+        Self { host, ..self }
+    }
+
+    /// The same with some walls left out, as on a kernel that lacks them. Its sandboxes report them as not in force.
+    #[must_use]
+    pub fn with_walls(self, walls: Walls) -> Self {
+        Self { walls, ..self }
+    }
+
+    fn make(&self, wanted: &Wanted) -> Result<SubprocessSandbox, Failure> {
+        let owner = owner();
+        let folder = self.state.begin_run(owner)?;
+        let rooms = Rooms::make(&folder, &wanted.workspace, owner)?;
+        let own = Own { home: rooms.home(), temporary: rooms.temporary() };
+        let env = made_from_nothing(self.host.clone(), &wanted.env, &self.settings, own)?;
+        let plan = Plan {
+            base: place(&rooms.workspace().directory)?,
+            files: self.files(&rooms, &wanted.lent)?,
+            walls: self.walls,
+            limits: limits(&wanted.limits),
+            held: vec![place(folder.lock())?],
+        };
+        let started = supervised::start(&self.executable, SUPERVISOR, &plan)?;
+        let isolation = isolation::report(&self.settings, &wanted.limits, self.walls, started.landlock_abi);
+        let resident = Resident::new(started.sealed);
+        Ok(SubprocessSandbox { resident, folder, rooms, env, isolation, owner })
+    }
+
+    fn files(&self, rooms: &Rooms, lent: &[Lent]) -> Result<Files, Failure> {
+        let mut readable = Vec::new();
+        for lent in lent {
+            readable.push(open_lent(lent)?);
+        }
+        if !self.settings.workspace_only {
+            return Ok(Files::AllOfTheUsers);
+        }
+        let prefixes = self.settings.extra_safe_path_prefixes.iter();
+        let prefixes = prefixes.map(|prefix| prefix.as_path().to_string_lossy().into_owned());
+        let writable = rooms.all().map(|room| place(&room.directory));
+        Ok(Files::Listed {
+            writable: writable.into_iter().collect::<Result<_, _>>()?,
+            readable,
+            system: view::system().into_iter().chain(prefixes).collect(),
+            devices: view::devices(),
+        })
+    }
+}
+
+impl Backend for SubprocessBackend {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn health(&self) -> Result<(), BackendError> {
+        let probe = || -> Result<(), Failure> {
+            let plan = Plan {
+                base: open(Path::new("/"))?,
+                files: Files::Listed {
+                    writable: Vec::new(),
+                    readable: Vec::new(),
+                    system: view::system(),
+                    devices: view::devices(),
+                },
+                walls: self.walls,
+                limits: plan::Limits::default(),
+                held: Vec::new(),
+            };
+            Resident::new(supervised::start(&self.executable, SUPERVISOR, &plan)?.sealed).end();
+            Ok(())
+        };
+        probe().map_err(|error| BackendError::Unavailable { backend: Self::NAME, why: with_causes(&*error) })
+    }
+
+    fn create(&self, wanted: Wanted) -> Result<Box<dyn Sandbox>, BackendError> {
+        let sandbox = self.make(&wanted).map_err(BackendError::Create)?;
+        let missing = sandbox.isolation.missing(&wanted.required);
+        match missing.is_empty() {
+            true => Ok(Box::new(sandbox)),
+            false => Err(BackendError::Weaker { backend: Self::NAME, missing }),
+        }
+    }
+
+    fn reconcile(&self) -> Result<Vec<RunId>, BackendError> {
+        self.state.reconcile().map_err(|error| BackendError::Clear(error.into()))
+    }
+}
+
+/// The kernel counts these for each process, and processes for each user.
+fn limits(wanted: &Limits) -> plan::Limits {
+    let Limits { open_files, processes, .. } = *wanted;
+    plan::Limits { open_files, processes, ..plan::Limits::default() }
+}
+
+/// Without a root of its own a sandbox can see what it is lent only where that is.
+fn open_lent(lent: &Lent) -> Result<Place, Failure> {
+    let seen_at = Path::new("/").join(&lent.inside);
+    let opened = open(&seen_at)?;
+    match lent.path.is(&opened)? {
+        true => Ok(opened),
+        false => Err(format!(
+            "{} can't be lent at {}: this backend shows everything where it is",
+            lent.path.as_path().display(),
+            seen_at.display()
+        )
+        .into()),
+    }
+}
+
+fn open(path: &Path) -> Result<Place, Failure> {
+    let opened = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    Ok(opened
+        .map(Place::from)
+        .map_err(|source| crate::directory::DirectoryError { path: path.to_owned(), source })?)
+}
+
+fn place(opened: impl AsFd) -> Result<Place, Failure> {
+    Ok(rustix::io::fcntl_dupfd_cloexec(opened, 3).map(Place::from)?)
+}

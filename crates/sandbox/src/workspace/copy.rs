@@ -1,0 +1,135 @@
+//! A real copy of a workspace. Where the file system can, blocks are shared until one side changes them.
+//!
+//! Directories, files and links are copied. Sockets, pipes and devices are not: nothing is behind a copy of them.
+
+use crate::directory::{Directory, DirectoryError};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps, openat, symlinkat};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// More names than this in one directory are nobody's workspace.
+const MOST_NAMES: usize = 1_000_000;
+/// The permissions that are copied: never the set-id bits.
+const PERMISSIONS: u32 = 0o777;
+
+/// Something that can't be copied.
+#[derive(Debug, thiserror::Error)]
+#[error("can't copy {}", path.display())]
+pub(crate) struct CopyError {
+    /// Its path in the workspace.
+    pub(crate) path: PathBuf,
+    /// Why.
+    #[source]
+    pub(crate) source: io::Error,
+}
+
+/// Copies everything in a directory to an empty one.
+pub(crate) fn tree(from: &Directory, to: &Directory) -> Result<(), CopyError> {
+    // Directories get their permissions last: one that may not be written couldn't be filled.
+    let mut pending = vec![PathBuf::from(".")];
+    let mut finished: Vec<PathBuf> = Vec::new();
+    while let Some(path) = pending.pop() {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source: io::Error| CopyError { path, source }
+        };
+        let source = from.open(&path).map_err(|error| failed(&path)(error.into()))?;
+        let copy = to.open(&path).map_err(|error| failed(&path)(error.into()))?;
+        for name in source.names(MOST_NAMES).map_err(|error| failed(&path)(error.into()))? {
+            let child = Path::new(OsStr::from_bytes(name.name.as_bytes()));
+            let is_directory = one(&source, &copy, child, name.kind).map_err(failed(&path.join(child)))?;
+            if is_directory {
+                pending.push(path.join(child));
+            }
+        }
+        finished.push(path);
+    }
+    for path in finished.iter().rev() {
+        let stamped =
+            || -> Result<(), DirectoryError> { stamp_directory(&from.open(path)?, &to.open(path)?, path) };
+        stamped().map_err(|error| CopyError { path: path.clone(), source: error.into() })?;
+    }
+    Ok(())
+}
+
+/// Copies one thing, and says whether it is a directory, whose own content is yet to come.
+fn one(from: &Directory, to: &Directory, name: &Path, kind: FileType) -> io::Result<bool> {
+    match kind {
+        FileType::Directory => to.make(name, 0o700).map(|_| true).map_err(io::Error::from),
+        FileType::Symlink => {
+            let target = from.read_link(name)?;
+            symlinkat(target, to, name)?;
+            Ok(false)
+        }
+        FileType::RegularFile => file(from, to, name).map(|()| false),
+        _ => Ok(false),
+    }
+}
+
+fn file(from: &Directory, to: &Directory, name: &Path) -> io::Result<()> {
+    let mut source = from.open_file(name)?;
+    let stat = rustix::fs::fstat(&source)?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut copy = File::from(openat(to, name, flags, Mode::RUSR | Mode::WUSR)?);
+    if rustix::fs::ioctl_ficlone(&copy, &source).is_err() {
+        // The kernel copies without bringing anything here, where it can.
+        io::copy(&mut source, &mut copy)?;
+    }
+    rustix::fs::fchmod(&copy, Mode::from_raw_mode(stat.st_mode & PERMISSIONS))?;
+    rustix::fs::futimens(&copy, &times(&stat))?;
+    Ok(())
+}
+
+fn stamp_directory(from: &Directory, to: &Directory, path: &Path) -> Result<(), DirectoryError> {
+    let failed = |source: Errno| DirectoryError { path: path.to_owned(), source };
+    let stat = rustix::fs::fstat(from).map_err(failed)?;
+    to.set_mode(stat.st_mode & PERMISSIONS)?;
+    rustix::fs::utimensat(to, ".", &times(&stat), AtFlags::empty()).map_err(failed)
+}
+
+fn times(stat: &rustix::fs::Stat) -> Timestamps {
+    let time =
+        |tv_sec, tv_nsec: u64| Timespec { tv_sec, tv_nsec: i64::try_from(tv_nsec).unwrap_or_default() };
+    Timestamps {
+        last_access: time(stat.st_atime, stat.st_atime_nsec),
+        last_modification: time(stat.st_mtime, stat.st_mtime_nsec),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    #[test]
+    fn a_copy_has_the_same_content_permissions_and_times_and_follows_no_link() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::create_dir_all(from.path().join("closed/deep")).unwrap();
+        fs::write(from.path().join("closed/deep/run"), "#!/bin/sh\n").unwrap();
+        fs::set_permissions(from.path().join("closed/deep/run"), PermissionsExt::from_mode(0o4755)).unwrap();
+        fs::set_permissions(from.path().join("closed"), PermissionsExt::from_mode(0o555)).unwrap();
+        symlink("/etc/passwd", from.path().join("link")).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, from.path().join("pipe"), FileType::Fifo, Mode::RWXU, 0)
+            .unwrap();
+        let open = |directory: &tempfile::TempDir| Directory::open_host(directory.path()).unwrap();
+        tree(&open(&from), &open(&to)).unwrap();
+        let run = to.path().join("closed/deep/run");
+        assert_eq!(fs::read_to_string(&run).unwrap(), "#!/bin/sh\n");
+        assert_eq!(run.metadata().unwrap().mode() & 0o7777, 0o755);
+        assert_eq!(
+            run.metadata().unwrap().mtime_nsec(),
+            from.path().join("closed/deep/run").metadata().unwrap().mtime_nsec()
+        );
+        assert_eq!(to.path().join("closed").metadata().unwrap().mode() & 0o777, 0o555);
+        assert_eq!(fs::read_link(to.path().join("link")).unwrap(), Path::new("/etc/passwd"));
+        assert!(!to.path().join("pipe").exists());
+        for directory in [from, to] {
+            fs::set_permissions(directory.path().join("closed"), PermissionsExt::from_mode(0o755)).unwrap();
+        }
+    }
+}
