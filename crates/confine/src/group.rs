@@ -131,6 +131,10 @@ fn lock(directory: &Path) -> Result<Option<OwnedFd>, Errno> {
     }
 }
 
+fn is_swept(error: &std::io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::BUSY | Errno::NODEV | Errno::EXIST))
+}
+
 /// Removes a directory of a group, killing what is in it. Nothing to do when it is gone already.
 fn empty(directory: &Path) -> Result<(), GroupError> {
     let begun = std::time::Instant::now();
@@ -234,6 +238,21 @@ impl Hierarchies {
     /// # Errors
     /// [`GroupError`]; nothing of it is left then.
     pub fn make(&self, name: &str, limits: &GroupLimits) -> Result<Group, GroupError> {
+        const ATTEMPTS: usize = 8;
+        let mut made = self.try_make(name, limits);
+        for _ in 1..ATTEMPTS {
+            match made {
+                // Somebody who clears away has come between its making and its lock, and took it for a leftover.
+                Err(GroupError::Tree { source, .. }) if is_swept(&source) => {
+                    made = self.try_make(name, limits);
+                }
+                made => return made,
+            }
+        }
+        made
+    }
+
+    fn try_make(&self, name: &str, limits: &GroupLimits) -> Result<Group, GroupError> {
         let (directories, first) = match self {
             Self::V2(tree) => {
                 let directory = tree.make(name)?;

@@ -6,6 +6,7 @@
 //!                      /workspace    a copy of a workspace that a container works on
 //!                      /lock          held as long as the run's owner lives
 //!                      /kept          there if the folder is to stay
+//!         making                      held by whoever makes such a folder, until its lock is there
 //!         artifacts/ab/abcdef…        kept files, by SHA-256
 //!         control-groups              below which directories control groups were made, a line each
 //! ```
@@ -20,7 +21,6 @@ use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The state directory.
 #[derive(Debug, Clone)]
@@ -48,6 +48,7 @@ pub struct Retained {
 const LOCK: &str = "lock";
 const KEPT: &str = "kept";
 
+const MAKING: &str = "making";
 const GROUPS: &str = "control-groups";
 
 /// Why there is no place for a run.
@@ -86,12 +87,6 @@ fn make_lock(folder: &Path) -> std::io::Result<File> {
     lock.try_lock()?;
     std::fs::rename(unheld, folder.join(LOCK))?;
     Ok(lock)
-}
-
-fn is_young(folder: &std::fs::DirEntry) -> bool {
-    const YOUNG: Duration = Duration::from_secs(60);
-    let age = folder.metadata().and_then(|metadata| metadata.modified()).map(|made| made.elapsed());
-    age.is_ok_and(|age| age.is_ok_and(|age| age < YOUNG))
 }
 
 fn lost(path: &Path, error: &std::io::Error) -> DirectoryError {
@@ -158,17 +153,26 @@ impl State {
         // to begin.
         let _ = self.reconcile();
         let id = Self::new_id();
-        let path = self.path.join("runs").join(id.as_str());
-        std::fs::create_dir_all(&path).map_err(|source| StateError::Make { path: path.clone(), source })?;
+        let path = self.run_folder(&id);
+        let making = self.making().map_err(|source| StateError::Make { path: path.clone(), source })?;
+        making.lock_shared().map_err(|source| StateError::Make { path: path.clone(), source })?;
+        std::fs::create_dir(&path).map_err(|source| StateError::Make { path: path.clone(), source })?;
         // The sandbox's user must get through to what is its own; nobody gets to look around.
         for closed in [path.parent().unwrap_or(&path), &path] {
             Directory::open_host(closed)?.set_mode(0o711)?;
         }
         let lock = make_lock(&path).map_err(|source| StateError::Make { path: path.join(LOCK), source })?;
+        drop(making);
         let folder = RunFolder { id, path, kept: false, lock };
         folder.make("job", owner)?;
         folder.make("job/artifacts", owner)?;
         Ok(folder)
+    }
+
+    /// A file that whoever makes a run's folder has locked meanwhile, with others.
+    fn making(&self) -> std::io::Result<File> {
+        std::fs::create_dir_all(self.path.join("runs"))?;
+        OpenOptions::new().create(true).append(true).open(self.path.join(MAKING))
     }
 
     /// Keeps the folder of a run from being cleared away when its owner is gone, until what comes back is dropped: it
@@ -196,6 +200,8 @@ impl State {
     /// [`DirectoryError`] for the first folder that can't be removed.
     pub fn reconcile(&self) -> Result<Vec<RunId>, DirectoryError> {
         let Ok(runs) = std::fs::read_dir(self.path.join("runs")) else { return Ok(Vec::new()) };
+        // A folder without a lock is being made, unless nobody is making any.
+        let making = self.making().ok().filter(|making| making.try_lock().is_ok());
         let mut removed = Vec::new();
         for run in runs.flatten() {
             let name = run.file_name();
@@ -204,8 +210,7 @@ impl State {
                 Ok(lock) if lock.try_lock().is_ok() => lock,
                 // Its owner lives.
                 Ok(_) => continue,
-                // Being made, unless whoever made it is long gone.
-                Err(_) if is_young(&run) => continue,
+                Err(_) if making.is_none() => continue,
                 Err(_) => make_lock(&run.path()).map_err(|error| lost(&run.path(), &error))?,
             };
             if !run.path().join(KEPT).exists() {

@@ -6,6 +6,7 @@ mod config;
 mod doctor;
 mod exec;
 mod failures;
+mod killed;
 mod run;
 mod sealed;
 mod session;

@@ -1,6 +1,6 @@
 //! The native backend: sandboxes launched by a small process, their folders in a state directory.
 
-use super::groups::Groups;
+use super::groups::{self, Groups};
 use super::sandbox::{Made, NativeSandbox};
 use super::warden::Warden;
 use super::{HostUser, Running, Site, StartError, build};
@@ -101,6 +101,7 @@ impl Backend for NativeBackend {
     }
 
     fn reconcile(&self) -> Result<Vec<RunId>, BackendError> {
+        groups::clear(&self.state).map_err(|error| BackendError::Clear(error.into()))?;
         self.state.reconcile().map_err(|error| BackendError::Clear(error.into()))
     }
 }
