@@ -1,6 +1,7 @@
 //! One sealed `/bin/true`, the whole process, against bubblewrap.
 
 use crate::contest::{Contestant, hold, judge, missing};
+use crate::sandboxes::bubblewrap;
 use crate::{Programs, installed};
 use std::process::Command;
 
@@ -13,29 +14,12 @@ pub(crate) fn run(programs: &Programs) -> bool {
         command.args(["exec", "--", "/bin/true"]);
         command
     };
-    let bubblewrap = || {
-        let mut command = Command::new(&bwrap);
-        command.args([
-            "--unshare-all",
-            "--ro-bind",
-            "/",
-            "/",
-            "--proc",
-            "/proc",
-            "--dev",
-            "/dev",
-            "--tmpfs",
-            "/tmp",
-        ]);
-        command.arg("/bin/true");
-        command
-    };
     let times = hold(
         "exec: one sealed /bin/true, process start to exit",
         TURNS,
         vec![
             Contestant::command("belljar exec -- /bin/true", belljar),
-            Contestant::command("bwrap --unshare-all … /bin/true", bubblewrap),
+            Contestant::command("bwrap --unshare-all … /bin/true", || bubblewrap(&bwrap)),
             Contestant::command("/bin/true, not sealed", || Command::new("/bin/true")),
         ],
     );

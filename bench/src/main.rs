@@ -11,6 +11,7 @@ mod contest;
 mod diff;
 mod exec;
 mod fork;
+mod sandboxes;
 mod tree;
 
 use std::path::{Path, PathBuf};
@@ -24,7 +25,17 @@ pub(crate) struct Programs {
 
 type Case = (&'static str, fn(&Programs) -> bool);
 
-const CASES: [Case; 4] = [("exec", exec::run), ("diff", diff::run), ("tree", tree::run), ("fork", fork::run)];
+const CASES: [Case; 9] = [
+    ("exec", exec::run),
+    ("diff", diff::run),
+    ("tree", tree::run),
+    ("fork", fork::run),
+    ("cold", sandboxes::cold),
+    ("warm", sandboxes::warm),
+    ("rate", sandboxes::rate),
+    ("density", sandboxes::density),
+    ("churn", sandboxes::churn),
+];
 
 fn main() -> ExitCode {
     let own = std::env::current_exe().expect("a program knows where it is");

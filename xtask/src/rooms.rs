@@ -19,7 +19,7 @@ pub(crate) const ROOMS: &[Room] = &[
     Room { name: "testkit", may_import: &["contract", "policy", "confine", "sandbox", "runner"] },
     Room { name: "promises", may_import: &["confine"] },
     Room { name: "vm", may_import: &[] },
-    Room { name: "bench", may_import: &["confine", "sandbox"] },
+    Room { name: "bench", may_import: &["contract", "confine", "sandbox"] },
     Room { name: "xtask", may_import: &["contract", "confine"] },
 ];
 

@@ -2,7 +2,7 @@
 //!
 //! An ordinary build has none of this: there [`wall!`](crate::wall) is what puts the wall up, and nothing else. With
 //! the feature `removable-walls`, which no crate that ships turns on (`xtask/src/tidy/features.rs`), the variable
-//! [`VARIABLE`] names the walls that are missing.
+//! `BELLJAR_REMOVED_WALLS` names the walls that are missing.
 
 /// Puts a wall up; `else` is what a build for tests does where that wall is to be missing.
 #[cfg(not(feature = "removable-walls"))]

@@ -1,0 +1,256 @@
+//! Sandboxes of a long-lived process: how long one takes from nothing to gone, a program in one that lives, how many a
+//! second, how many at once, and whether anything is left of many.
+
+use crate::contest::{Contestant, hold, judge, missing};
+use crate::{Programs, installed};
+use belljar_confine::launcher::Launcher;
+use belljar_confine::plan::Stdio;
+use belljar_contract::isolation::Required;
+use belljar_sandbox::backend::{Backend, Sandbox, Wanted};
+use belljar_sandbox::limits::Limits;
+use belljar_sandbox::native::NativeBackend;
+use belljar_sandbox::run::WorkspaceChoice;
+use belljar_sandbox::spec::Program;
+use belljar_sandbox::state::State;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio as Streams};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const TURNS: usize = 300;
+
+/// A backend that starts before anything else runs in this process.
+struct House {
+    backend: NativeBackend,
+    state: tempfile::TempDir,
+}
+
+// === impl House ===
+
+impl House {
+    fn new() -> Self {
+        let state = tempfile::tempdir().expect("a temporary folder");
+        std::fs::set_permissions(state.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .expect("an open folder");
+        let launcher = Arc::new(Launcher::start().expect("a launcher: nothing else runs here yet"));
+        Self { backend: NativeBackend::new(launcher, State::at(state.path())), state }
+    }
+
+    fn sandbox(&self, limits: Limits) -> Box<dyn Sandbox> {
+        let wanted = Wanted {
+            workspace: WorkspaceChoice::Empty,
+            lent: Vec::new(),
+            env: BTreeMap::new(),
+            limits,
+            required: Required::default(),
+        };
+        self.backend.create(wanted).expect("a sandbox")
+    }
+}
+
+/// Without a control group: what is compared has none, either.
+fn ungrouped() -> Limits {
+    Limits { memory_bytes: None, ..Limits::default() }
+}
+
+fn run_true(sandbox: &dyn Sandbox) {
+    let null = || openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).expect("/dev/null");
+    let program = Program { argv: vec!["/bin/true".into()], directory: "/".to_owned() };
+    let stdio = Stdio::Descriptors([null(), null(), null()]);
+    let mut execution = sandbox.exec(&program, stdio).expect("a program");
+    let ending = execution.wait_until(None).expect("an ending").expect("an ending");
+    assert_eq!(ending.outcome.exit_code(), 0);
+}
+
+/// A sandbox from nothing to gone, with `/bin/true` in it.
+pub(crate) fn cold(_: &Programs) -> bool {
+    let house = House::new();
+    let Some(bwrap) = installed(&["bwrap"]) else { return missing("bwrap") };
+    let once = |limits: Limits| {
+        let sandbox = house.sandbox(limits);
+        run_true(&*sandbox);
+        sandbox.destroy().expect("an end");
+    };
+    let times = hold(
+        "cold: a sandbox from nothing to gone, with /bin/true in it, in a long-lived process",
+        TURNS,
+        vec![
+            contestant("belljar, no control group", || once(ungrouped())),
+            contestant("belljar, memory limited", || once(Limits::default())),
+            Contestant::command("bwrap --unshare-all … /bin/true", || bubblewrap(&bwrap)),
+            Contestant::command("/bin/true, not sealed", || Command::new("/bin/true")),
+        ],
+    );
+    judge(&times[0], &times[2], 0.2)
+}
+
+/// A program in a sandbox that lives.
+pub(crate) fn warm(_: &Programs) -> bool {
+    let house = House::new();
+    let sandbox = house.sandbox(ungrouped());
+    let times = hold(
+        "warm: /bin/true in a sandbox that lives",
+        TURNS,
+        vec![
+            contestant("belljar", || run_true(&*sandbox)),
+            Contestant::command("posix_spawn and wait, not sealed", || Command::new("/bin/true")),
+        ],
+    );
+    judge(&times[0], &times[1], 1.3)
+}
+
+fn contestant<'a>(name: &'a str, turn: impl FnMut() + 'a) -> Contestant<'a> {
+    Contestant { name, prepare: Box::new(|| ()), turn: Box::new(turn) }
+}
+
+pub(crate) fn bubblewrap(bwrap: &Path) -> Command {
+    let mut command = Command::new(bwrap);
+    let root =
+        ["--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"];
+    command.args(root).arg("/bin/true");
+    command
+}
+
+/// How many a second, with two workers, for as long as this.
+pub(crate) fn rate(_: &Programs) -> bool {
+    const LASTS: Duration = Duration::from_secs(60);
+    let houses = [House::new(), House::new()];
+    let Some(bwrap) = installed(&["bwrap"]) else { return missing("bwrap") };
+    let ours = sustained(LASTS, |worker| {
+        let sandbox = houses[worker].sandbox(ungrouped());
+        run_true(&*sandbox);
+        sandbox.destroy().expect("an end");
+    });
+    let theirs = sustained(LASTS / 6, |_| {
+        let status = bubblewrap(&bwrap).stdin(Streams::null()).stdout(Streams::null()).status();
+        assert!(status.expect("bwrap").success());
+    });
+    println!("\n## rate: sandboxes a second, two workers, each from nothing to gone\n");
+    println!(
+        "| | a second |\n| --- | --- |\n| belljar, for 60 s | {ours:.0} |\n| bwrap, for 10 s | {theirs:.0} |"
+    );
+    let ratio = ours / theirs;
+    let met = ratio >= 2.2;
+    println!(
+        "\nbelljar / bwrap = **{ratio:.2}** (goal: at least 2.2): {}",
+        if met { "met" } else { "MISSED" }
+    );
+    met
+}
+
+fn sustained(lasts: Duration, turn: impl Fn(usize) + Sync) -> f64 {
+    let begun = Instant::now();
+    let turns: usize = std::thread::scope(|scope| {
+        let turn = &turn;
+        let workers: Vec<_> = (0..2)
+            .map(|worker| {
+                scope.spawn(move || {
+                    let mut turns = 0;
+                    while begun.elapsed() < lasts {
+                        turn(worker);
+                        turns += 1;
+                    }
+                    turns
+                })
+            })
+            .collect();
+        workers.into_iter().map(|worker| worker.join().expect("a worker")).sum()
+    });
+    turns as f64 / begun.elapsed().as_secs_f64()
+}
+
+/// A thousand at once, idle: what each of them takes.
+pub(crate) fn density(_: &Programs) -> bool {
+    const COUNT: usize = 1_000;
+    let house = House::new();
+    let before = available_kib();
+    let begun = Instant::now();
+    let sandboxes: Vec<_> = (0..COUNT).map(|_| house.sandbox(ungrouped())).collect();
+    let made = begun.elapsed();
+    let taken = before.saturating_sub(available_kib()) / COUNT;
+    let (count, pss) = pss_of_inits();
+    let begun = Instant::now();
+    drop(sandboxes);
+    println!("\n## density: {COUNT} idle sandboxes at once\n");
+    println!(
+        "| | |\n| --- | --- |\n| made in | {:.1} s |\n| gone in | {:.1} s |",
+        made.as_secs_f64(),
+        begun.elapsed().as_secs_f64()
+    );
+    println!("| PSS of each ({count} found) | {pss} KiB |\n| of all memory, each | {taken} KiB |");
+    let met = count == COUNT && pss < 256 && taken < 768;
+    println!(
+        "\ngoal: PSS under 256 KiB, of all memory under 768 KiB: {}",
+        if met { "met" } else { "MISSED" }
+    );
+    met
+}
+
+fn available_kib() -> usize {
+    let text = std::fs::read_to_string("/proc/meminfo").expect("meminfo");
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).expect("a number")
+}
+
+/// How many first processes there are, and the mean of what they take.
+fn pss_of_inits() -> (usize, usize) {
+    let pids = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let of_one = |entry: std::fs::DirEntry| {
+        let name = std::fs::read_to_string(entry.path().join("comm")).ok()?;
+        let rollup = std::fs::read_to_string(entry.path().join("smaps_rollup")).ok()?;
+        let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+        let kib: usize = line.split_whitespace().next()?.parse().ok()?;
+        (name.trim() == "belljar-init").then_some(kib)
+    };
+    let all: Vec<usize> = pids.filter_map(of_one).collect();
+    (all.len(), all.iter().sum::<usize>() / all.len().max(1))
+}
+
+/// Ten thousand, one after the other: nothing of them may be left.
+pub(crate) fn churn(_: &Programs) -> bool {
+    const COUNT: usize = 10_000;
+    let house = House::new();
+    run_true(&*house.sandbox(Limits::default()));
+    let before = left(&house);
+    let begun = Instant::now();
+    for _ in 0..COUNT {
+        let sandbox = house.sandbox(Limits::default());
+        run_true(&*sandbox);
+        sandbox.destroy().expect("an end");
+    }
+    let (after, took) = (left(&house), begun.elapsed().as_secs_f64());
+    println!("\n## churn: {COUNT} sandboxes with a control group, one after the other, in {took:.0} s\n");
+    println!("| left of | before | after |\n| --- | --- | --- |");
+    for ((what, before), (_, after)) in before.iter().zip(&after) {
+        println!("| {what} | {before} | {after} |");
+    }
+    let met = before == after;
+    println!("\ngoal: nothing is left: {}", if met { "met" } else { "MISSED" });
+    met
+}
+
+/// What there is of each kind of thing that might be left.
+fn left(house: &House) -> Vec<(&'static str, usize)> {
+    let count = |path: &Path| std::fs::read_dir(path).map_or(0, Iterator::count);
+    let named = |name: &str| {
+        let pids = std::fs::read_dir("/proc").expect("/proc").flatten();
+        let names = pids.filter_map(|pid| std::fs::read_to_string(pid.path().join("comm")).ok());
+        names.filter(|found| found.trim() == name).count()
+    };
+    let groups = std::fs::read_to_string(house.state.path().join("control-groups")).unwrap_or_default();
+    let deployment = State::at(house.state.path()).deployment();
+    let below = |parent: &str| std::fs::read_dir(parent).into_iter().flatten().flatten();
+    let ours = groups.lines().flat_map(below);
+    vec![
+        ("first processes", named("belljar-init")),
+        ("mounts", std::fs::read_to_string("/proc/self/mounts").expect("mounts").lines().count()),
+        (
+            "control groups",
+            ours.filter(|one| one.file_name().to_string_lossy().contains(&deployment)).count(),
+        ),
+        ("folders", count(&house.state.path().join("runs"))),
+        ("descriptors", count(Path::new("/proc/self/fd"))),
+    ]
+}
