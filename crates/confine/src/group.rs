@@ -45,8 +45,8 @@ pub struct GroupLimits {
 #[derive(Debug)]
 pub struct Group {
     directories: Directories,
-    /// Locked.
-    _lock: OwnedFd,
+    /// Of each of them.
+    locks: Vec<OwnedFd>,
     removed: bool,
 }
 
@@ -113,10 +113,13 @@ pub fn sweep(parent: &Path, prefix: &str) -> Result<usize, GroupError> {
     for entry in entries.flatten() {
         let name = entry.file_name();
         let is_ours = name.to_str().is_some_and(|name| name.starts_with(prefix));
-        if is_ours && lock(&entry.path()).is_ok_and(|lock| lock.is_some()) {
-            empty(&entry.path())?;
-            removed += 1;
+        if !is_ours {
+            continue;
         }
+        // Held until it is gone: whoever is making it just then can't get the lock, and makes another.
+        let Ok(Some(_lock)) = lock(&entry.path()) else { continue };
+        empty(&entry.path())?;
+        removed += 1;
     }
     Ok(removed)
 }
@@ -253,21 +256,15 @@ impl Hierarchies {
     }
 
     fn try_make(&self, name: &str, limits: &GroupLimits) -> Result<Group, GroupError> {
-        let (directories, first) = match self {
-            Self::V2(tree) => {
-                let directory = tree.make(name)?;
-                let path = directory.path().to_owned();
-                (Directories::V2(directory), path)
-            }
-            Self::V1(trees) => {
-                let directories = trees.make(name, limits)?;
-                let path = directories.first()?;
-                (Directories::V1(directories), path)
-            }
+        let directories = match self {
+            Self::V2(tree) => Directories::V2(tree.make(name)?),
+            Self::V1(trees) => Directories::V1(trees.make(name, limits)?),
         };
-        let lock = lock(&first).map_err(|errno| tree_error(&first, errno))?;
-        let lock = lock.ok_or_else(|| tree_error(&first, Errno::BUSY))?;
-        let group = Group { directories, _lock: lock, removed: false };
+        let mut group = Group { directories, locks: Vec::new(), removed: false };
+        for path in group.paths().map(Path::to_owned).collect::<Vec<_>>() {
+            let lock = lock(&path).map_err(|errno| tree_error(&path, errno))?;
+            group.locks.push(lock.ok_or_else(|| tree_error(&path, Errno::BUSY))?);
+        }
         group.limit(limits)?;
         Ok(group)
     }
@@ -276,6 +273,14 @@ impl Hierarchies {
 // === impl Group ===
 
 impl Group {
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        let (v1, v2) = match &self.directories {
+            Directories::V2(directory) => (None, Some(directory.path())),
+            Directories::V1(directories) => (Some(directories.paths()), None),
+        };
+        v1.into_iter().flatten().chain(v2)
+    }
+
     fn limit(&self, limits: &GroupLimits) -> Result<(), GroupError> {
         match &self.directories {
             Directories::V2(directory) => directory.limit(limits),
@@ -320,10 +325,7 @@ impl Group {
     }
 
     fn remove_now(&self) -> Result<(), GroupError> {
-        match &self.directories {
-            Directories::V2(directory) => empty(directory.path()),
-            Directories::V1(directories) => directories.paths().try_for_each(empty),
-        }
+        self.paths().try_for_each(empty)
     }
 }
 

@@ -5,7 +5,6 @@
 
 use serde::Serialize;
 use std::fs::read_to_string;
-use std::path::Path;
 
 /// One feature of the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -125,19 +124,16 @@ fn overlay() -> Feature {
 }
 
 fn control_groups() -> Feature {
-    let v2 = Path::new("/sys/fs/cgroup/cgroup.controllers").exists();
-    let v1 = Path::new("/sys/fs/cgroup/memory").exists();
-    let found = match (v2, v1) {
-        (true, _) => "version 2",
-        (false, true) => "version 1",
-        (false, false) => "none",
-    };
+    let found = belljar_confine::group::Hierarchies::find();
     Feature {
         name: "control_groups",
-        state: Presence::Absent,
-        found: format!("{found}; not used yet"),
-        why: "limits on memory and processor time for a sandbox as a whole; per-process limits hold without",
-        remedy: "nothing to do: this version of belljar sets no control group limits",
+        state: if found.is_ok() { Presence::Have } else { Presence::Absent },
+        found: match found {
+            Ok(found) => format!("version {}", found.version()),
+            Err(error) => crate::backend::with_causes(&error),
+        },
+        why: "limits on memory and processor time for a sandbox as a whole; without, memory is added up now and then",
+        remedy: "run belljar as root, or where version 2 is delegated to you: systemd-run --user --scope -p Delegate=yes",
     }
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod groups;
 mod identity;
 mod isolation;
 mod sandbox;
+mod spares;
 mod stillness;
 mod view;
 mod warden;

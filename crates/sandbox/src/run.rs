@@ -159,7 +159,7 @@ pub fn carry_out(request: Request, state: &State, watch: &mut dyn Watch) -> Resu
     let written = std::fs::write(folder.path().join("job/job.json"), document);
     written.map_err(|source| RunError::WriteJob { source })?;
     let mut spec = SandboxSpec {
-        workspace: Workspace::of_run(&workspace, &folder, user)?,
+        workspace: Workspace::of_run(&workspace, Some(&folder), user)?,
         job: Some(HostPath::resolve(folder.path().join("job"))?),
         lent,
         env: with_identity(env, &job),

@@ -95,16 +95,22 @@ impl Workspace {
     /// The workspace of a run, with layers for its changes in the run's folder if it is a copy.
     ///
     /// # Errors
-    /// [`StateError`] when the layers can't be made.
-    pub fn of_run(choice: &WorkspaceChoice, folder: &RunFolder, user: HostUser) -> Result<Self, StateError> {
+    /// [`StateError`] when the layers can't be made, for want of a folder, too.
+    pub fn of_run(
+        choice: &WorkspaceChoice,
+        folder: Option<&RunFolder>,
+        user: HostUser,
+    ) -> Result<Self, StateError> {
+        let layer = |name: &str| match folder {
+            Some(folder) => folder.make(name, user.identity()),
+            None => Err(StateError::NoFolder),
+        };
         Ok(match choice {
             WorkspaceChoice::Empty => Self::Empty,
             WorkspaceChoice::Direct(path) => Self::Direct(path.clone()),
-            WorkspaceChoice::Copy(source) => Self::Copy {
-                source: source.clone(),
-                upper: folder.make("upper", user.identity())?,
-                work: folder.make("work", user.identity())?,
-            },
+            WorkspaceChoice::Copy(source) => {
+                Self::Copy { source: source.clone(), upper: layer("upper")?, work: layer("work")? }
+            }
         })
     }
 }

@@ -72,6 +72,9 @@ pub enum StateError {
         #[source]
         source: rustix::io::Errno,
     },
+    /// A copy needs a place for its changes.
+    #[error("there is no folder for the changes to a copy")]
+    NoFolder,
     /// A directory that was made can't be found.
     #[error(transparent)]
     Lost(#[from] HostPathError),

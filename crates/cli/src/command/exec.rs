@@ -114,11 +114,7 @@ impl ExecArguments {
         (choice, folder): (&WorkspaceChoice, Option<&RunFolder>),
         user: HostUser,
     ) -> Result<SandboxSpec, CliError> {
-        let workspace = match (choice, folder) {
-            (choice, Some(folder)) => Workspace::of_run(choice, folder, user)?,
-            (WorkspaceChoice::Direct(path), None) => Workspace::Direct(path.clone()),
-            (_, None) => Workspace::Empty,
-        };
+        let workspace = Workspace::of_run(choice, folder, user)?;
         let id = folder.map_or_else(State::new_id, |folder| folder.id().clone());
         Ok(SandboxSpec {
             workspace,

@@ -91,12 +91,6 @@ impl Directories {
         [self.memory.as_deref(), self.cpu.as_deref()].into_iter().flatten()
     }
 
-    /// The one that is locked.
-    pub(super) fn first(&self) -> Result<PathBuf, GroupError> {
-        let none = || GroupError::Unavailable { why: "nothing is to be limited".to_owned() };
-        self.paths().next().map(Path::to_owned).ok_or_else(none)
-    }
-
     pub(super) fn limit(&self, limits: &GroupLimits) -> Result<(), GroupError> {
         if let (Some(memory), Some(bytes)) = (&self.memory, limits.memory_bytes) {
             write(&memory.join("memory.limit_in_bytes"), bytes)?;

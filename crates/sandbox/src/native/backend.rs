@@ -2,10 +2,12 @@
 
 use super::groups::{self, Groups};
 use super::sandbox::{Made, NativeSandbox};
+use super::spares::{Spare, Spares};
 use super::warden::Warden;
 use super::{HostUser, Running, Site, StartError, build};
 use crate::backend::{Backend, BackendError, Fill, Sandbox, Wanted};
 use crate::directory::{Directory, DirectoryError};
+use crate::run::WorkspaceChoice;
 use crate::spec::{SandboxSpec, Workspace};
 use crate::state::State;
 use crate::workspace::held::{HeldWorkspace, Layers};
@@ -18,10 +20,28 @@ use std::sync::Arc;
 /// Makes native sandboxes.
 #[derive(Debug)]
 pub struct NativeBackend {
+    shop: Arc<Shop>,
+    /// Empty ones that are ready, for a program that makes many.
+    spares: Option<Spares>,
+}
+
+/// What it takes to build a sandbox.
+#[derive(Debug)]
+pub(super) struct Shop {
     launcher: Arc<Launcher>,
     state: State,
     groups: Groups,
     warden: Warden,
+}
+
+// === impl Shop ===
+
+impl Shop {
+    /// A sandbox in which nothing runs yet.
+    pub(super) fn build(&self, spec: &SandboxSpec) -> Result<Running, StartError> {
+        let site = Site { launcher: Some(&self.launcher), groups: &self.groups, warden: &self.warden };
+        build(&site, spec, None)
+    }
 }
 
 // === impl NativeBackend ===
@@ -33,16 +53,30 @@ impl NativeBackend {
     /// One that launches through `launcher` and keeps its folders in `state`.
     pub fn new(launcher: Arc<Launcher>, state: State) -> Self {
         let groups = Groups::open(&state);
-        Self { launcher, state, groups, warden: Warden::default() }
+        let shop = Shop { launcher, state, groups, warden: Warden::default() };
+        Self { shop: Arc::new(shop), spares: None }
     }
 
-    /// A sandbox in which nothing runs yet.
-    fn build(&self, spec: &SandboxSpec) -> Result<Running, StartError> {
-        build(
-            &Site { launcher: Some(&self.launcher), groups: &self.groups, warden: &self.warden },
-            spec,
-            None,
-        )
+    /// The same for a program that makes many: so many empty sandboxes are ready before they are asked for, each made
+    /// for one use, and only one whose workspace is a copy has a folder of its own.
+    #[must_use]
+    pub fn for_many(self, spares: usize) -> Self {
+        let spares = Some(Spares::keep(Arc::clone(&self.shop), spares));
+        Self { spares, ..self }
+    }
+
+    /// One that was made ahead, or is made now.
+    fn have(&self, spec: SandboxSpec) -> Result<(SandboxSpec, Running), StartError> {
+        let is_plain = matches!(spec.workspace, Workspace::Empty) && spec.lent.is_empty();
+        let spare = self.spares.as_ref().filter(|_| is_plain).and_then(|spares| spares.take(&spec.limits));
+        let Some(Spare { spec: made_for, running }) = spare else {
+            return self.shop.build(&spec).map(|running| (spec, running));
+        };
+        let missing = running.isolation.missing(&spec.required);
+        match missing.is_empty() {
+            true => Ok((SandboxSpec { id: made_for.id, user: made_for.user, ..spec }, running)),
+            false => Err(StartError::Weaker { missing }),
+        }
     }
 }
 
@@ -53,7 +87,7 @@ impl Backend for NativeBackend {
 
     fn health(&self) -> Result<(), BackendError> {
         let spec = SandboxSpec::new(State::new_id(), HostUser::choose());
-        let made = self.build(&spec).map_err(|error| BackendError::Unavailable {
+        let made = self.shop.build(&spec).map_err(|error| BackendError::Unavailable {
             backend: Self::NAME,
             why: format!("{}; `belljar doctor` says more", crate::backend::with_causes(&error)),
         })?;
@@ -69,40 +103,46 @@ impl Backend for NativeBackend {
     fn create_filled(&self, wanted: Wanted, fill: Fill<'_>) -> Result<Box<dyn Sandbox>, BackendError> {
         let create = |error: Box<dyn std::error::Error + Send + Sync>| BackendError::Create(error);
         let user = HostUser::choose();
-        let folder = self.state.begin_run(user.identity()).map_err(|error| create(error.into()))?;
-        let workspace = Workspace::of_run(&wanted.workspace, &folder, user);
+        let is_copy = matches!(wanted.workspace, WorkspaceChoice::Copy(_));
+        let folder = match is_copy || self.spares.is_none() {
+            true => Some(self.shop.state.begin_run(user.identity()).map_err(|error| create(error.into()))?),
+            false => None,
+        };
+        let workspace = Workspace::of_run(&wanted.workspace, folder.as_ref(), user);
+        let id = folder.as_ref().map_or_else(State::new_id, |folder| folder.id().clone());
         let spec = SandboxSpec {
             workspace: workspace.map_err(|error| create(error.into()))?,
             lent: wanted.lent,
             env: wanted.env,
             limits: wanted.limits,
             required: wanted.required,
-            ..SandboxSpec::new(folder.id().clone(), user)
+            ..SandboxSpec::new(id, user)
         };
         // Held from before the start: whatever comes to their names, these are what was meant.
         let layers = hold(&spec.workspace).map_err(|error| create(error.into()))?;
         if let Some(layers) = &layers {
             fill(&layers.upper, user.identity()).map_err(create)?;
         }
-        let running = self.build(&spec).map_err(|error| match error {
+        let (spec, running) = self.have(spec).map_err(|error| match error {
             StartError::Weaker { missing } => BackendError::Weaker { backend: Self::NAME, missing },
             error => create(error.into()),
         })?;
+        let user = spec.user.identity();
         let root = running.launched.exported.map(Directory::from);
         let root = root.ok_or_else(|| create("the sandbox's root did not come back".into()))?;
         let shown = root.open_place(Path::new("workspace")).map_err(|error| create(error.into()))?;
         if matches!(spec.workspace, Workspace::Empty) {
-            fill(&shown, user.identity()).map_err(create)?;
+            fill(&shown, user).map_err(create)?;
         }
-        let workspace = HeldWorkspace { shown, layers, owner: user.identity() };
+        let workspace = HeldWorkspace { shown, layers, owner: user };
         let resident = Resident::new(running.launched.sealed);
         let made = Made { root, workspace, resident, group: running.group, fate: running.fate, folder };
         Ok(Box::new(NativeSandbox::new(spec, made, running.isolation)))
     }
 
     fn reconcile(&self) -> Result<Vec<RunId>, BackendError> {
-        groups::clear(&self.state).map_err(|error| BackendError::Clear(error.into()))?;
-        self.state.reconcile().map_err(|error| BackendError::Clear(error.into()))
+        groups::clear(&self.shop.state).map_err(|error| BackendError::Clear(error.into()))?;
+        self.shop.state.reconcile().map_err(|error| BackendError::Clear(error.into()))
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) struct Made {
     pub(super) resident: Resident,
     pub(super) group: Option<Group>,
     pub(super) fate: Fate,
-    pub(super) folder: RunFolder,
+    pub(super) folder: Option<RunFolder>,
 }
 
 // === impl NativeSandbox ===
@@ -48,7 +48,7 @@ impl NativeSandbox {
 
 impl Sandbox for NativeSandbox {
     fn id(&self) -> &RunId {
-        self.made.folder.id()
+        &self.spec.id
     }
 
     fn isolation(&self) -> &Isolation {
@@ -104,6 +104,7 @@ impl Sandbox for NativeSandbox {
         drop((root, workspace));
         resident.end();
         let group = group.map_or(Ok(()), Group::remove).map_err(|error| BackendError::Clear(error.into()));
-        folder.remove().map_err(|error| BackendError::Clear(error.into())).and(group)
+        let folder = folder.map_or(Ok(()), RunFolder::remove);
+        folder.map_err(|error| BackendError::Clear(error.into())).and(group)
     }
 }

@@ -31,8 +31,9 @@ struct Maker {
     own: &'static [&'static [Case]],
 }
 
-const BACKENDS: [Maker; 4] = [
+const BACKENDS: [Maker; 5] = [
     Maker { name: "native", make: House::native, own: &[lifetime::SEALED] },
+    Maker { name: "native_made_ahead", make: House::native_made_ahead, own: &[lifetime::SEALED] },
     Maker { name: "docker", make: House::docker, own: &[lifetime::SEALED, containers::CASES] },
     Maker { name: "subprocess", make: House::subprocess, own: &[lifetime::SEALED, walls::CASES] },
     // No trait promises a wall; the isolation report does.

@@ -1,0 +1,138 @@
+//! Empty sandboxes made ahead. Each is used once, by whoever takes it, and looks like any other that was made just then.
+//!
+//! A thread makes the next ones while there are fewer than there should be. It begins with the first that is asked for,
+//! whose limits are those of the following.
+
+use super::backend::Shop;
+use super::{HostUser, Running};
+use crate::limits::Limits;
+use crate::spec::SandboxSpec;
+use crate::state::State;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A sandbox that is ready.
+#[derive(Debug)]
+pub(super) struct Spare {
+    pub(super) spec: SandboxSpec,
+    pub(super) running: Running,
+}
+
+/// Sandboxes that are ready.
+#[derive(Debug)]
+pub(super) struct Spares {
+    shop: Arc<Shop>,
+    shelf: Arc<Shelf>,
+    most: usize,
+    maker: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct Shelf {
+    stock: Mutex<Stock>,
+    /// Something has been taken, or there shall be no more.
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Stock {
+    ready: Vec<(Instant, Spare)>,
+    /// Of those that are ready, and of the next.
+    limits: Option<Limits>,
+    is_closed: bool,
+}
+
+/// What is older may show of the host what is there no more, such as a library that has been replaced.
+const LONGEST_KEPT: Duration = Duration::from_secs(60);
+
+/// How long after one that could not be made.
+const AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing in there is ever half done.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+// === impl Spares ===
+
+impl Spares {
+    pub(super) fn keep(shop: Arc<Shop>, most: usize) -> Self {
+        Self { shop, shelf: Arc::default(), most, maker: Mutex::default() }
+    }
+
+    /// One that is ready, if there is one with those limits.
+    pub(super) fn take(&self, limits: &Limits) -> Option<Spare> {
+        self.begin();
+        let mut stock = lock(&self.shelf.stock);
+        let mut too_old = Vec::new();
+        if stock.limits != Some(*limits) {
+            stock.limits = Some(*limits);
+            too_old.append(&mut stock.ready);
+        }
+        let spare = loop {
+            match stock.ready.pop() {
+                Some((made_at, spare)) if made_at.elapsed() < LONGEST_KEPT => break Some(spare),
+                Some(old) => too_old.push(old),
+                None => break None,
+            }
+        };
+        drop(stock);
+        self.shelf.changed.notify_one();
+        // Ending takes time, which nobody should wait for with the shelf in hand.
+        drop(too_old);
+        spare
+    }
+
+    fn begin(&self) {
+        let mut maker = lock(&self.maker);
+        if maker.is_none() {
+            let (shop, shelf, most) = (Arc::clone(&self.shop), Arc::clone(&self.shelf), self.most);
+            let named = std::thread::Builder::new().name("belljar-spares".to_owned());
+            // Without it there are none ready, and each is made when it is asked for.
+            *maker = named.spawn(move || make(&shop, &shelf, most)).ok();
+        }
+    }
+}
+
+impl Drop for Spares {
+    fn drop(&mut self) {
+        lock(&self.shelf.stock).is_closed = true;
+        self.shelf.changed.notify_one();
+        if let Some(maker) = lock(&self.maker).take() {
+            let _ = maker.join();
+        }
+    }
+}
+
+fn make(shop: &Shop, shelf: &Shelf, most: usize) {
+    let mut stock = lock(&shelf.stock);
+    while !stock.is_closed {
+        let Some(limits) = stock.limits.filter(|_| stock.ready.len() < most) else {
+            stock = shelf.changed.wait(stock).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        };
+        drop(stock);
+        let spec = SandboxSpec { limits, ..SandboxSpec::new(State::new_id(), HostUser::choose()) };
+        let made = shop.build(&spec);
+        stock = lock(&shelf.stock);
+        match made {
+            Ok(running) if stock.limits == Some(limits) => {
+                stock.ready.push((Instant::now(), Spare { spec, running }));
+            }
+            Ok(unwanted) => {
+                drop(stock);
+                drop(unwanted);
+                stock = lock(&shelf.stock);
+            }
+            Err(_) => {
+                let waited = shelf.changed.wait_timeout(stock, AFTER_FAILURE);
+                stock = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+    }
+    // What nobody has taken ends with the shelf.
+    let left = std::mem::take(&mut stock.ready);
+    drop(stock);
+    drop(left);
+}
