@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
 
+mod choice;
 mod containers;
 mod execution;
 mod files;
@@ -60,6 +61,13 @@ fn main() -> std::process::ExitCode {
                 Ok(())
             }));
         }
+    }
+    for (name, case) in choice::CASES {
+        let launcher = Arc::clone(&launcher);
+        trials.push(Trial::test(format!("backends::{name}"), move || {
+            case(&launcher);
+            Ok(())
+        }));
     }
     let code = libtest_mimic::run(&Arguments::from_args(), trials).exit_code();
     house::end_engine();

@@ -1,0 +1,96 @@
+//! How each backend is made on this very host, from its part of a configuration.
+
+use super::Makers;
+use crate::backend::{Backend, BackendError, with_causes};
+use crate::config::{BackendName, DockerConfig, Sandboxing, SubprocessConfig};
+use crate::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName};
+use crate::native::NativeBackend;
+use crate::state::State;
+use crate::subprocess::{SubprocessBackend, SubprocessSettings};
+use belljar_confine::launcher::Launcher;
+use serde_json::{Map, Value, json};
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What the backends of a host need besides their configuration.
+#[derive(Debug, Clone)]
+pub struct Here {
+    /// Started while this process was small.
+    pub launcher: Arc<Launcher>,
+    /// Where sandboxes have their folders.
+    pub state: State,
+    /// This program's file, which is also the supervisor and PID 1 of containers.
+    pub executable: PathBuf,
+    /// The engine's socket.
+    pub docker_socket: PathBuf,
+}
+
+// === impl Here ===
+
+impl Here {
+    /// The socket of an engine that is where engines are.
+    pub const DOCKER_SOCKET: &str = "/var/run/docker.sock";
+
+    /// Makers of every backend that there is.
+    pub fn makers(self) -> Makers<'static> {
+        let Self { launcher, state, executable, docker_socket } = self;
+        let (for_native, for_docker, for_subprocess) = (state.clone(), state.clone(), state);
+        let helper = executable.clone();
+        Makers::default()
+            .with(BackendName::Native, move |_: &Sandboxing| made(NativeBackend::new(launcher, for_native)))
+            .with(BackendName::Subprocess, move |sandboxing: &Sandboxing| {
+                let settings = subprocess_settings(&sandboxing.subprocess)
+                    .map_err(|error| unavailable("subprocess", &error))?;
+                made(SubprocessBackend::new(executable, for_subprocess, settings))
+            })
+            .with(BackendName::Docker, move |sandboxing: &Sandboxing| {
+                let settings = docker_settings(&sandboxing.docker, (docker_socket, helper), &for_docker)
+                    .map_err(|error| unavailable("docker", &*error))?;
+                made(DockerBackend::new(settings, for_docker)?)
+            })
+            .with(BackendName::Kubernetes, |_: &Sandboxing| {
+                let why = "this version makes no pods".to_owned();
+                Err(BackendError::Unavailable { backend: "k8s", why })
+            })
+    }
+}
+
+fn made(backend: impl Backend + 'static) -> Result<Box<dyn Backend>, BackendError> {
+    Ok(Box::new(backend))
+}
+
+fn unavailable(backend: &'static str, why: &dyn Error) -> BackendError {
+    BackendError::Unavailable { backend, why: with_causes(why) }
+}
+
+/// The backend reads what it takes as strictly as if it had been written for it.
+fn subprocess_settings(config: &SubprocessConfig) -> Result<SubprocessSettings, serde_json::Error> {
+    let mut settings = Map::from_iter([
+        ("timeout_seconds".to_owned(), json!(config.timeout.as_secs_f64())),
+        ("workspace_only".to_owned(), json!(config.workspace_only)),
+        ("restricted_path".to_owned(), json!(config.restricted_path)),
+        ("extra_safe_path_prefixes".to_owned(), json!(config.extra_safe_path_prefixes)),
+    ]);
+    let lists =
+        [("env_allowlist", &config.env_allowlist), ("env_denylist_patterns", &config.env_denylist_patterns)];
+    // A list that is not written is the backend's own.
+    for (name, list) in lists {
+        settings.extend(list.as_ref().map(|list| (name.to_owned(), json!(list))));
+    }
+    serde_json::from_value(Value::Object(settings))
+}
+
+fn docker_settings(
+    config: &DockerConfig,
+    (socket, helper): (PathBuf, PathBuf),
+    state: &State,
+) -> Result<DockerSettings, Box<dyn Error>> {
+    Ok(DockerSettings {
+        socket,
+        image: ImageName::parse(config.image.clone())?,
+        deployment: DeploymentId::parse(state.deployment())?,
+        runtime: config.runtime.clone(),
+        helper,
+    })
+}
