@@ -25,10 +25,12 @@ pub(crate) fn kill_session(leader: i32) {
     // Somebody may start others while the list is read: until there is nobody left, within reason.
     const ROUNDS: usize = 64;
     for _ in 0..ROUNDS {
-        let members = members(leader);
+        let mut members = members(leader);
         if members.is_empty() {
             return;
         }
+        // The leader first: it must not see the others die, and end by itself for that.
+        members.sort_by_key(|pid| *pid != leader);
         for pid in members {
             if let Some(pid) = Pid::from_raw(pid) {
                 let _ = kill_process(pid, Signal::KILL);

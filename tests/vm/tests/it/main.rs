@@ -14,7 +14,7 @@ use std::time::Duration;
 const NAME: &str = "virtual machine";
 
 /// Emulated, everything takes ten times as long as it does here.
-const PATIENCE: Duration = Duration::from_secs(400);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Memory and processor time are limited by the one tree, and by nothing else.
 const LIMITS: &str = "/programs/belljar exec --cpus 0.5 --require memory_limit,cpu_limit --isolation -- true 2>&1 | \
@@ -56,7 +56,7 @@ fn guest() -> Guest {
         };
         // A variable as cargo would have set it, for the case that looks whether it comes along.
         let native = "CARGO_PKG_NAME=x /programs/conformance --color never --test-threads 2 native::";
-        task("conformance", native, 150);
+        task("conformance", native, 240);
         task("doctor", "/programs/belljar doctor", 30);
         task("exec", "/programs/belljar exec -- sh -c 'test $(id -u) = 1000 && test ! -e /programs'", 20);
         if user == User::Root {
