@@ -92,7 +92,7 @@ impl Growth {
         };
         let left = self.most_bytes.saturating_sub(grown);
         // Looking must not become the work itself.
-        let rest = begun.elapsed().saturating_mul(10);
+        let rest = begun.elapsed().saturating_mul(4);
         self.next_look = Instant::now() + pause(left).max(rest);
         grown > self.most_bytes
     }

@@ -21,7 +21,7 @@ pub(super) fn take(kind: &str, folder: &str, mebibytes: &str) -> Result<(), Stri
     };
     filled.map_err(|error| error.to_string())?;
     println!("filled");
-    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    std::thread::sleep(std::time::Duration::from_secs(4));
     println!("left alone");
     Ok(())
 }
