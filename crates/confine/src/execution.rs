@@ -10,6 +10,8 @@
 //! Each execution has a channel of its own, so nothing has to be told apart. One whose channel the host closes is
 //! killed.
 
+pub(crate) mod attended;
+
 use crate::kernel::Usage;
 use crate::message;
 use crate::plan::{Command, Program, Stdio, wire};

@@ -6,15 +6,15 @@ use super::memory::Memory;
 use super::payload;
 use super::send;
 use super::streams::Streams;
-use crate::execution::{Order, Request, Told};
-use crate::kernel::{self, Reaped, Usage};
+use crate::execution::attended::Attended;
+use crate::execution::{Request, Told};
+use crate::kernel::{self, Reaped};
 use crate::plan::{Command, Program};
 use crate::report::Report;
 use crate::sealed::timespec;
 use crate::walls::{About, Fault};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::io::Errno;
 use std::rc::Rc;
 
 /// Everything that PID 1 looks after.
@@ -29,16 +29,9 @@ pub(super) struct Watch<'a> {
     /// The program that the sandbox is for.
     program: Option<i32>,
     /// Others that the host has had started.
-    executions: Vec<Execution>,
+    executions: Vec<Attended>,
     connectors: Vec<Connector>,
     memory: Memory,
-}
-
-/// A program that the host has had started.
-struct Execution {
-    pid: i32,
-    /// Where the host hears of it and speaks to it.
-    channel: OwnedFd,
 }
 
 /// Why a sandbox is over.
@@ -206,7 +199,7 @@ impl<'a> Watch<'a> {
         match started {
             Ok((pid, terminal)) => {
                 let told = Told::Started.send(channel.as_fd(), terminal.as_ref().map(AsFd::as_fd));
-                let execution = Execution { pid, channel };
+                let execution = Attended { pid, channel, kill: kernel::kill_session };
                 match told {
                     Ok(()) => self.executions.push(execution),
                     Err(_) => execution.end(),
@@ -216,37 +209,5 @@ impl<'a> Watch<'a> {
                 let _ = Told::NotStarted { errno, subject }.send(channel.as_fd(), None);
             }
         }
-    }
-}
-
-// === impl Execution ===
-
-impl Execution {
-    /// Whether it goes on being looked after.
-    fn obey(&self) -> bool {
-        match Order::receive(self.channel.as_fd()) {
-            Ok(Some(Order::Signal(signal))) => {
-                kernel::signal_group(self.pid, signal);
-                true
-            }
-            Ok(Some(Order::Kill)) => {
-                self.end();
-                true
-            }
-            Ok(None) => {
-                self.end();
-                false
-            }
-            Err(errno) => matches!(errno, Errno::AGAIN | Errno::INTR | Errno::BADMSG),
-        }
-    }
-
-    /// Kills it, and what it has started as far as that is still known to be its own.
-    fn end(&self) {
-        kernel::kill_session(self.pid);
-    }
-
-    fn tell_end(&self, status: i32, usage: Usage) {
-        let _ = Told::Ended { status, usage }.send(self.channel.as_fd(), None);
     }
 }

@@ -20,22 +20,30 @@ pub(crate) fn load() -> Load {
 }
 
 /// Kills a session, and whoever descends from one of its processes. What has left the session and lost its parent is
-/// not known to belong to it any more.
+/// not known to belong to it any more. They are stopped first, all of them, so that none sees another die, or starts more
+/// than are found. By their numbers: in a namespace of its own, whoever gets one of them is in it, too.
 pub(crate) fn kill_session(leader: i32) {
     // Somebody may start others while the list is read: until there is nobody left, within reason.
     const ROUNDS: usize = 64;
+    let mut stopped = HashSet::new();
     for _ in 0..ROUNDS {
-        let mut members = members(leader);
+        let members = members(leader);
         if members.is_empty() {
             return;
         }
-        // The leader first: it must not see the others die, and end by itself for that.
-        members.sort_by_key(|pid| *pid != leader);
-        for pid in members {
-            if let Some(pid) = Pid::from_raw(pid) {
-                let _ = kill_process(pid, Signal::KILL);
-            }
+        let (known, new): (Vec<i32>, Vec<i32>) = members.into_iter().partition(|pid| stopped.contains(pid));
+        match new.is_empty() {
+            true => signal_each(&known, Signal::KILL),
+            false => signal_each(&new, Signal::STOP),
         }
+        stopped.extend(new);
+    }
+    signal_each(&members(leader), Signal::KILL);
+}
+
+fn signal_each(pids: &[i32], signal: Signal) {
+    for pid in pids.iter().filter_map(|pid| Pid::from_raw(*pid)) {
+        let _ = kill_process(pid, signal);
     }
 }
 

@@ -5,10 +5,11 @@ use super::metadata::Metadata;
 use super::starter::{StartError, Starter};
 use super::walls::Standing;
 use super::{Files, Plan, STAGE};
-use crate::execution::{Load, Order, Request, Told};
+use crate::execution::attended::Attended;
+use crate::execution::{Load, Request, Told};
 use crate::family;
 use crate::init::streams::Streams;
-use crate::kernel::{self, Reaped, Usage};
+use crate::kernel::{self, Reaped};
 use crate::message;
 use crate::plan::{Program, wire};
 use crate::report::Report;
@@ -30,14 +31,7 @@ struct Supervisor {
     starter: Starter,
     /// Answers for what Landlock has no say in.
     metadata: Option<Metadata>,
-    executions: Vec<Execution>,
-}
-
-/// A program that the host has had started.
-struct Execution {
-    pid: i32,
-    /// Where the host hears of it and speaks to it.
-    channel: OwnedFd,
+    executions: Vec<Attended>,
 }
 
 /// The sandbox is over.
@@ -189,7 +183,8 @@ impl Supervisor {
         match self.start(program) {
             Ok((pid, terminal)) => {
                 let told = Told::Started.send(channel.as_fd(), terminal.as_ref().map(AsFd::as_fd));
-                let execution = Execution { pid, channel };
+                let kill = |leader| family::kill_branch(family::descendants, leader);
+                let execution = Attended { pid, channel, kill };
                 match told {
                     Ok(()) => self.executions.push(execution),
                     Err(_) => execution.end(),
@@ -255,38 +250,5 @@ impl Supervisor {
                 let _ = member.signal(signal);
             }
         }
-    }
-}
-
-// === impl Execution ===
-
-impl Execution {
-    /// Whether it goes on being looked after.
-    fn obey(&self) -> bool {
-        match Order::receive(self.channel.as_fd()) {
-            Ok(Some(Order::Signal(signal))) => {
-                // Not collected yet, so the group is still its own.
-                kernel::signal_group(self.pid, signal);
-                true
-            }
-            Ok(Some(Order::Kill)) => {
-                self.end();
-                true
-            }
-            Ok(None) => {
-                self.end();
-                false
-            }
-            Err(errno) => matches!(errno, Errno::AGAIN | Errno::INTR | Errno::BADMSG),
-        }
-    }
-
-    /// Kills it, and what it has started as far as that is still known to be its own.
-    fn end(&self) {
-        family::kill_branch(family::descendants, self.pid);
-    }
-
-    fn tell_end(&self, status: i32, usage: Usage) {
-        let _ = Told::Ended { status, usage }.send(self.channel.as_fd(), None);
     }
 }
