@@ -2,7 +2,7 @@
 //! second, how many at once, and whether anything is left of many.
 
 use crate::contest::{Contestant, hold, judge, missing};
-use crate::{Programs, installed};
+use crate::{Programs, floor, installed};
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::Stdio;
 use belljar_contract::isolation::Required;
@@ -12,6 +12,7 @@ use belljar_sandbox::native::NativeBackend;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Program;
 use belljar_sandbox::state::State;
+use belljar_testkit::foreign_root::{Docker, IMAGE};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -69,26 +70,28 @@ fn run_true(sandbox: &dyn Sandbox) {
 pub(crate) fn cold(_: &Programs) -> bool {
     let (house, made_ahead) = (House::new(0), House::new(2));
     let Some(bwrap) = installed(&["bwrap"]) else { return missing("bwrap") };
-    let once = |house: &House, limits: Limits| {
-        let sandbox = house.sandbox(limits);
-        run_true(&*sandbox);
-        sandbox.destroy().expect("an end");
-    };
     let times = hold(
         "cold: a sandbox from nothing to gone, with /bin/true in it, in a long-lived process",
         TURNS,
         vec![
-            contestant("belljar, made ahead", || once(&made_ahead, ungrouped())),
-            contestant("belljar, made when asked for", || once(&house, ungrouped())),
+            contestant("belljar, made ahead", || cold_turn(&made_ahead, ungrouped())),
+            contestant("belljar, made when asked for", || cold_turn(&house, ungrouped())),
             contestant("belljar, made when asked for, with a control group", || {
-                once(&house, Limits::default());
+                cold_turn(&house, Limits::default());
             }),
-            Contestant::command("bwrap --unshare-all … /bin/true", || bubblewrap(&bwrap)),
-            Contestant::command("/bin/true, not sealed", || Command::new("/bin/true")),
+            contestant("the floor: the same namespaces and mounts, and nothing else", floor::once),
+            Contestant::command("bwrap --unshare-all … /bin/true", || bubblewrap(&bwrap)).prepared(rest),
+            Contestant::command("/bin/true, not sealed", || Command::new("/bin/true")).prepared(rest),
         ],
     );
-    let met = judge(&times[0], &times[3], 0.2);
-    judge(&times[1], &times[3], 0.2) && met
+    let met = judge(&times[0], &times[3], 1.2) & judge(&times[0], &times[4], 0.2);
+    judge(&times[1], &times[3], 1.2) & met
+}
+
+fn cold_turn(house: &House, limits: Limits) {
+    let sandbox = house.sandbox(limits);
+    run_true(&*sandbox);
+    sandbox.destroy().expect("an end");
 }
 
 /// A program in a sandbox that lives.
@@ -100,14 +103,48 @@ pub(crate) fn warm(_: &Programs) -> bool {
         TURNS,
         vec![
             contestant("belljar", || run_true(&*sandbox)),
-            Contestant::command("posix_spawn and wait, not sealed", || Command::new("/bin/true")),
+            Contestant::command("posix_spawn and wait, not sealed", || Command::new("/bin/true"))
+                .prepared(rest),
         ],
     );
     judge(&times[0], &times[1], 1.3)
 }
 
+/// Both against a container engine.
+pub(crate) fn docker(_: &Programs) -> bool {
+    const FEW: usize = 30;
+    let house = House::new(2);
+    let docker = match Docker::start() {
+        Ok(docker) => docker,
+        Err(why) => return missing(&format!("docker ({why})")),
+    };
+    let run = |arguments: &[&str]| drop(docker.command(arguments).expect("a container"));
+    let sealed = ["--network", "none", "--read-only", "--cap-drop", "ALL", IMAGE];
+    run(&[&["run", "--detach", "--name", "warm"][..], &sealed, &["/bin/sleep", "600"]].concat());
+    let warm = house.sandbox(ungrouped());
+    let times = hold(
+        "docker: the same by a container engine",
+        FEW,
+        vec![
+            contestant("belljar, from nothing to gone", || cold_turn(&house, ungrouped())),
+            contestant("docker run --rm", || {
+                run(&[&["run", "--rm"][..], &sealed, &["/bin/true"]].concat());
+            }),
+            contestant("belljar, in a sandbox that lives", || run_true(&*warm)),
+            contestant("docker exec", || run(&["exec", "warm", "/bin/true"])),
+        ],
+    );
+    let met = judge(&times[0], &times[1], 0.01);
+    judge(&times[2], &times[3], 0.02) & met
+}
+
 fn contestant<'a>(name: &'a str, turn: impl FnMut() + 'a) -> Contestant<'a> {
-    Contestant { name, prepare: Box::new(|| ()), turn: Box::new(turn) }
+    Contestant { name, prepare: Box::new(rest), turn: Box::new(turn) }
+}
+
+/// Between turns: what one leaves to be done, such as the next sandbox to be made ahead, is not the next one's burden.
+fn rest() {
+    std::thread::sleep(Duration::from_millis(8));
 }
 
 pub(crate) fn bubblewrap(bwrap: &Path) -> Command {
