@@ -36,7 +36,7 @@ impl House {
         std::fs::set_permissions(state.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
             .expect("an open folder");
         let launcher = Arc::new(Launcher::start().expect("a launcher: nothing else runs here yet"));
-        let backend = NativeBackend::new(launcher, State::at(state.path())).for_many(spares);
+        let backend = NativeBackend::for_many(launcher, State::at(state.path()), spares);
         Self { backend, state }
     }
 

@@ -11,6 +11,7 @@ pub(crate) mod streams;
 mod watch;
 
 use crate::kernel;
+use crate::launch::Ground;
 use crate::message;
 use crate::plan::{Entry, Plan};
 use crate::report::Report;
@@ -18,10 +19,12 @@ use crate::seccomp;
 use crate::stage::Stage;
 use crate::wall;
 use crate::walls::{
-    About, Fault, devices, group, identity, landlock, privileges, root, sources, worker::Worker,
+    About, Fault, devices, group, identity, landlock, privileges, root, sources,
+    worker::{self, Worker},
 };
 use memory::Memory;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::Signal;
 use streams::Streams;
@@ -30,6 +33,7 @@ use watch::Watch;
 /// What the child needs of its parent.
 pub(crate) struct Birth<'a> {
     pub(crate) plan: &'a Plan,
+    pub(crate) ground: Ground,
     /// The socket to the host.
     pub(crate) control: BorrowedFd<'a>,
 }
@@ -85,7 +89,10 @@ pub(crate) fn now_in_nanoseconds() -> u64 {
 /// Puts everything up and starts the program, if there is one.
 fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fault> {
     let plan = birth.plan;
-    let mut worker = Worker::begin()?;
+    let worker = match birth.ground {
+        Ground::Host => Some(Worker::begin()?),
+        Ground::Prepared => None,
+    };
     // Takes its time, as making a network does.
     group::enter(plan.group.as_ref())?;
     wall!(WipedMemory: kernel::wipe_arguments_and_environment(c"belljar-init"), else ());
@@ -93,23 +100,11 @@ fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fa
     identity::take(plan.identity)?;
     die_with_host(birth.control)?;
     progress.pass(Stage::Sources);
-    wall!(Propagation: root::cut_propagation()?, else ());
-    let taken = sources::take(&plan.root)?;
-    progress.pass(Stage::Root);
-    let root = root::build(plan, taken)?;
-    progress.pass(Stage::Proc);
-    root::put_up_proc(root.as_fd())?;
-    progress.pass(Stage::Devices);
-    devices::put_up(root.as_fd())?;
-    progress.pass(Stage::Pivot);
-    root::enter(&root)?;
-    progress.pass(Stage::Network);
-    worker.enter_network(&plan.hostname)?;
-    worker.take_off_old_root()?;
-    // Only now, or the copied namespace would hold the old root for ever.
-    let (mut worker, hidden) = match wall!(HiddenMounts: plan.hides_mounts, else false) {
-        true => worker.finish().and_then(|()| root::hide_mounts()).map(|hidden| (None, Some(hidden)))?,
-        false => (Some(worker), None),
+    // The modes of what follows are meant as they stand, whatever the mask of whoever started us.
+    rustix::process::umask(Mode::empty());
+    let House { root, mut worker, hidden } = match worker {
+        Some(worker) => build_root(plan, worker, progress)?,
+        None => furnish_root(plan, progress)?,
     };
     progress.pass(Stage::Limits);
     privileges::limit(plan.limits)?;
@@ -143,6 +138,54 @@ fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fa
     Ok(watch)
 }
 
+/// The root that a sandbox has, when it has it.
+struct House {
+    root: OwnedFd,
+    /// Who is still at work on it.
+    worker: Option<Worker>,
+    /// The mount namespace that holds it, if PID 1 has left that.
+    hidden: Option<OwnedFd>,
+}
+
+/// Builds a root from nothing.
+fn build_root(plan: &Plan, mut worker: Worker, progress: &mut Progress) -> Result<House, Fault> {
+    wall!(Propagation: root::cut_propagation()?, else ());
+    let entries = || plan.base.iter().chain(&plan.root);
+    let taken = sources::take(entries())?;
+    progress.pass(Stage::Root);
+    let root = root::build(entries(), taken, plan.scratch_bytes)?;
+    progress.pass(Stage::Proc);
+    root::put_up_proc(root.as_fd())?;
+    progress.pass(Stage::Devices);
+    devices::put_up(root.as_fd())?;
+    progress.pass(Stage::Pivot);
+    root::enter(&root)?;
+    progress.pass(Stage::Network);
+    worker.enter_network()?;
+    worker::set_host_name(&plan.hostname).about("host name")?;
+    worker.take_off_old_root()?;
+    // Only now, or the copied namespace would hold the old root for ever.
+    let (worker, hidden) = match wall!(HiddenMounts: plan.hides_mounts, else false) {
+        true => worker.finish().and_then(|()| root::hide_mounts()).map(|hidden| (None, Some(hidden)))?,
+        false => (Some(worker), None),
+    };
+    Ok(House { root, worker, hidden })
+}
+
+/// Adds what is this sandbox's own to a copy of the root that its launcher stands in.
+fn furnish_root(plan: &Plan, progress: &mut Progress) -> Result<House, Fault> {
+    progress.pass(Stage::Root);
+    let places: Vec<&str> = plan.scratch_places().chain([devices::SHARED_MEMORY]).collect();
+    let root = root::furnish(&places, plan.scratch_bytes)?;
+    progress.pass(Stage::Proc);
+    root::put_up_proc(root.as_fd())?;
+    progress.pass(Stage::Devices);
+    devices::put_up_terminals(root.as_fd())?;
+    progress.pass(Stage::Network);
+    worker::set_host_name(&plan.hostname).about("host name")?;
+    Ok(House { root, worker: None, hidden: None })
+}
+
 fn die_with_host(control: BorrowedFd<'_>) -> Result<(), Fault> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let death = wall!(DeathSignal: Some(Signal::KILL), else None);
@@ -157,14 +200,15 @@ fn die_with_host(control: BorrowedFd<'_>) -> Result<(), Fault> {
 }
 
 /// The devices on which a socket is the sandbox's own: its memory, and its overlays, behind whose names nothing of the
-/// host listens.
+/// host listens. A root that others also have is on one, too; but it can't be written.
 fn own_devices(plan: &Plan) -> Result<Vec<u64>, Fault> {
     let overlays = plan.root.iter().filter_map(|entry| match entry {
         Entry::Overlay { inside, .. } => Some(inside.as_str()),
         _ => None,
     });
     let device = |inside: &str| rustix::fs::stat(format!("/{inside}")).map(|stat| stat.st_dev).about(inside);
-    [""].into_iter().chain(overlays).map(device).collect()
+    // All scratch directories are in one file system.
+    [""].into_iter().chain(plan.scratch_places().take(1)).chain(overlays).map(device).collect()
 }
 
 fn export(inside: &str) -> Result<OwnedFd, Fault> {

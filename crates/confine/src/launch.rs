@@ -83,11 +83,24 @@ fn namespaces() -> libc::c_int {
         | wall!(UtsNamespace: libc::CLONE_NEWUTS, else 0)
 }
 
+/// What the launching process stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ground {
+    /// The host's root and network: every sandbox builds its own.
+    Host,
+    /// A root made for plain sandboxes, and a network that nobody has used ([`crate::launcher::ready`]).
+    Prepared,
+}
+
 /// Launches a sandbox from this very process.
 ///
 /// # Errors
 /// [`LaunchError`]; the process must have a single thread.
 pub fn launch(plan: &Plan) -> Result<Launched, LaunchError> {
+    launch_from(Ground::Host, plan)
+}
+
+pub(crate) fn launch_from(ground: Ground, plan: &Plan) -> Result<Launched, LaunchError> {
     let count = kernel::thread_count().map_err(|source| LaunchError::Control { source })?;
     if count > 1 {
         return Err(LaunchError::Threads { count });
@@ -103,7 +116,7 @@ pub fn launch(plan: &Plan) -> Result<Launched, LaunchError> {
     let cloned = unsafe { kernel::clone_into(namespaces(), group) };
     let (pid, pidfd) = match cloned {
         Ok(Cloned::Child) => {
-            init::run(&Birth { plan, control: theirs.as_fd() });
+            init::run(&Birth { plan, ground, control: theirs.as_fd() });
         }
         Ok(Cloned::Parent { pid, pidfd }) => (pid, pidfd),
         Err(source) => return Err(LaunchError::Clone { source }),

@@ -6,6 +6,8 @@
 //!
 //! The launcher ends when its owner does, and the kernel ends its sandboxes with it.
 
+mod ready;
+
 use crate::kernel::{self, Cloned};
 use crate::launch::{LaunchError, Launched, launch};
 use crate::lend::{Maps, user_namespace};
@@ -13,24 +15,31 @@ use crate::message;
 use crate::plan::{Plan, wire};
 use crate::sealed::Sealed;
 use crate::stage::Timings;
+use ready::{Foundation, FoundationRef, Ready};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A launcher process.
 #[derive(Debug)]
 pub struct Launcher {
-    /// One request and its answer at a time.
-    socket: Mutex<OwnedFd>,
+    line: Line,
+    /// Launchers that it has started, each for sandboxes with another base; the last used comes last.
+    ready: Mutex<Vec<Arc<Ready>>>,
 }
+
+/// Where a launcher is asked. One request and its answer at a time.
+#[derive(Debug)]
+struct Line(Mutex<OwnedFd>);
 
 /// What a launcher is asked for.
 #[derive(Debug, Deserialize)]
 enum Order {
     Launch(Box<Plan>),
     Map(Maps),
+    GetReady(Foundation),
 }
 
 /// The same, as it is written.
@@ -38,6 +47,7 @@ enum Order {
 enum OrderRef<'a> {
     Launch(&'a Plan),
     Map(Maps),
+    GetReady(&'a FoundationRef<'a>),
 }
 
 /// What a launcher answers; the descriptors come beside it: pidfd, control, and what the plan asked for.
@@ -69,24 +79,17 @@ impl Launcher {
                 drop(ours);
                 serve(&theirs)
             }
-            Cloned::Parent { .. } => Ok(Self { socket: Mutex::new(ours) }),
+            Cloned::Parent { .. } => Ok(Self { line: Line(Mutex::new(ours)), ready: Mutex::default() }),
         }
     }
 
     /// A user namespace with those maps. Any thread may ask.
     pub(crate) fn user_namespace(&self, maps: Maps) -> Result<OwnedFd, Errno> {
         let bytes = postcard::to_stdvec(&OrderRef::Map(maps)).map_err(|_| Errno::BADMSG)?;
-        let (bytes, descriptors) = self.ask(&bytes, &[])?;
+        let (bytes, descriptors) = self.line.ask(&bytes, &[])?;
         let answer: Result<(), i32> = postcard::from_bytes(&bytes).map_err(|_| Errno::BADMSG)?;
         answer.map_err(Errno::from_raw_os_error)?;
         descriptors.into_iter().next().ok_or(Errno::BADMSG)
-    }
-
-    fn ask(&self, bytes: &[u8], descriptors: &[OwnedFd]) -> Result<(Vec<u8>, Vec<OwnedFd>), Errno> {
-        // A thread that panicked here has left at worst an answer behind that nobody took; then nothing fits any more.
-        let socket = self.socket.lock().map_err(|_| Errno::PROTO)?;
-        message::send(socket.as_fd(), bytes, &message::borrowed(descriptors))?;
-        message::receive(socket.as_fd())?.ok_or(Errno::PIPE)
     }
 
     /// Launches a sandbox. Any thread may.
@@ -94,6 +97,61 @@ impl Launcher {
     /// # Errors
     /// [`LaunchError`], as from [`launch`].
     pub fn launch(&self, plan: &Plan) -> Result<Launched, LaunchError> {
+        self.line.launch(plan)
+    }
+
+    /// The same for a program that makes many: a plain sandbox is launched from a process that has its base and a fresh
+    /// network ready.
+    ///
+    /// # Errors
+    /// [`LaunchError`], as from [`launch`].
+    pub fn launch_one_of_many(&self, plan: &Plan) -> Result<Launched, LaunchError> {
+        let ready = self.ready_for(plan);
+        ready.as_ref().and_then(|ready| ready.line()).unwrap_or(&self.line).launch(plan)
+    }
+
+    /// A launcher for such sandboxes, if there can be one.
+    fn ready_for(&self, plan: &Plan) -> Option<Arc<Ready>> {
+        /// Those of the same program are alike, and others come after an update of the host.
+        const MOST: usize = 4;
+        let foundation = FoundationRef::of(plan)?;
+        let key = foundation.key()?;
+        // Nothing in there is ever half done.
+        let mut all = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        let ready = match all.iter().position(|ready| ready.is_for(&key)) {
+            Some(at) => all.remove(at),
+            None => Arc::new(Ready::new(key, self.get_ready(&foundation).ok())),
+        };
+        all.push(Arc::clone(&ready));
+        if all.len() > MOST {
+            all.remove(0);
+        }
+        Some(ready)
+    }
+
+    fn get_ready(&self, foundation: &FoundationRef<'_>) -> Result<Line, Errno> {
+        let bytes = postcard::to_stdvec(&OrderRef::GetReady(foundation)).map_err(|_| Errno::BADMSG)?;
+        let (bytes, descriptors) = self.line.ask(&bytes, &[])?;
+        let answer: Result<(), i32> = postcard::from_bytes(&bytes).map_err(|_| Errno::BADMSG)?;
+        answer.map_err(Errno::from_raw_os_error)?;
+        let socket = descriptors.into_iter().next().ok_or(Errno::BADMSG)?;
+        // It says so when it is.
+        message::receive(socket.as_fd())?.ok_or(Errno::PIPE)?;
+        Ok(Line(Mutex::new(socket)))
+    }
+}
+
+// === impl Line ===
+
+impl Line {
+    fn ask(&self, bytes: &[u8], descriptors: &[OwnedFd]) -> Result<(Vec<u8>, Vec<OwnedFd>), Errno> {
+        // A thread that panicked here has left at worst an answer behind that nobody took; then nothing fits any more.
+        let socket = self.0.lock().map_err(|_| Errno::PROTO)?;
+        message::send(socket.as_fd(), bytes, &message::borrowed(descriptors))?;
+        message::receive(socket.as_fd())?.ok_or(Errno::PIPE)
+    }
+
+    fn launch(&self, plan: &Plan) -> Result<Launched, LaunchError> {
         let control = |source| LaunchError::Control { source };
         let (bytes, descriptors) = wire::encode(&OrderRef::Launch(plan)).map_err(control)?;
         let (bytes, descriptors) = self.ask(&bytes, &descriptors).map_err(control)?;
@@ -132,7 +190,8 @@ fn serve(socket: &OwnedFd) -> ! {
         let Ok(Some((bytes, descriptors))) = message::receive(socket.as_fd()) else { kernel::exit_now(0) };
         let answered = match wire::decode(&bytes, descriptors) {
             Ok(Order::Launch(plan)) => answer(socket.as_fd(), launch(&plan)),
-            Ok(Order::Map(maps)) => answer_map(socket.as_fd(), &user_namespace(maps)),
+            Ok(Order::Map(maps)) => answer_one(socket.as_fd(), &user_namespace(maps)),
+            Ok(Order::GetReady(foundation)) => answer_one(socket.as_fd(), &ready::start(&foundation)),
             Err(source) => answer(socket.as_fd(), Err(LaunchError::Control { source })),
         };
         // Having been somebody else for a moment has cleared it.
@@ -143,10 +202,10 @@ fn serve(socket: &OwnedFd) -> ! {
     }
 }
 
-fn answer_map(socket: BorrowedFd<'_>, namespace: &Result<OwnedFd, Errno>) -> Result<(), Errno> {
-    let answer = namespace.as_ref().map(drop).map_err(|errno| errno.raw_os_error());
+fn answer_one(socket: BorrowedFd<'_>, descriptor: &Result<OwnedFd, Errno>) -> Result<(), Errno> {
+    let answer = descriptor.as_ref().map(drop).map_err(|errno| errno.raw_os_error());
     let bytes = postcard::to_stdvec(&answer).map_err(|_| Errno::BADMSG)?;
-    message::send(socket, &bytes, &namespace.iter().map(AsFd::as_fd).collect::<Vec<_>>())
+    message::send(socket, &bytes, &descriptor.iter().map(AsFd::as_fd).collect::<Vec<_>>())
 }
 
 fn answer(socket: BorrowedFd<'_>, launched: Result<Launched, LaunchError>) -> Result<(), Errno> {

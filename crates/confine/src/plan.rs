@@ -18,7 +18,10 @@ use std::path::{Path, PathBuf};
 pub struct Plan {
     /// Who the sandboxed processes are.
     pub identity: Identity,
-    /// What the root holds, in the order in which it is made.
+    /// What every sandbox of its kind has in its root, in the order in which it is made: nothing that one of them may
+    /// change.
+    pub base: Vec<Entry>,
+    /// What else the root holds, in the order in which it is made.
     pub root: Vec<Entry>,
     /// What all scratch directories may hold together.
     pub scratch_bytes: u64,
@@ -200,6 +203,23 @@ pub struct HostPathError {
     /// Why.
     #[source]
     pub source: rustix::io::Errno,
+}
+
+// === impl Plan ===
+
+impl Plan {
+    /// Where its scratch directories are.
+    pub(crate) fn scratch_places(&self) -> impl Iterator<Item = &str> {
+        self.root.iter().filter_map(|entry| match entry {
+            Entry::Scratch { inside } => Some(inside.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Whether nothing of the host is in it but what is in all of its kind.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.scratch_places().count() == self.root.len()
+    }
 }
 
 // === impl HostPath ===

@@ -85,7 +85,8 @@ pub fn start(
     program: &Program,
     stdio: Stdio,
 ) -> Result<Running, StartError> {
-    let site = Site { launcher: None, groups: &Groups::open(state), warden: &Warden::default() };
+    let site =
+        Site { launcher: None, makes_many: false, groups: &Groups::open(state), warden: &Warden::default() };
     build(&site, spec, Some(starting(spec, program, stdio)?))
 }
 
@@ -100,7 +101,12 @@ pub fn start_through(
     program: &Program,
     stdio: Stdio,
 ) -> Result<Running, StartError> {
-    let site = Site { launcher: Some(launcher), groups: &Groups::open(state), warden: &Warden::default() };
+    let site = Site {
+        launcher: Some(launcher),
+        makes_many: false,
+        groups: &Groups::open(state),
+        warden: &Warden::default(),
+    };
     build(&site, spec, Some(starting(spec, program, stdio)?))
 }
 
@@ -108,6 +114,8 @@ pub fn start_through(
 struct Site<'a> {
     /// Asked for what takes a process of one thread; this process is one if there is none.
     launcher: Option<&'a Launcher>,
+    /// Whether it is worth while to have something ready for the next ones.
+    makes_many: bool,
     groups: &'a Groups,
     warden: &'a Warden,
 }
@@ -129,6 +137,7 @@ fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) ->
     let held = site.groups.hold(&spec.id, &spec.limits)?;
     let plan = Plan {
         identity: spec.user.identity,
+        base: view::of_host(spec.user.identity),
         root: root(spec, site)?,
         scratch_bytes: spec.limits.scratch_bytes,
         writable: writable(spec),
@@ -152,6 +161,7 @@ fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) ->
         return Err(StartError::Weaker { missing });
     }
     let launched = match site.launcher {
+        Some(launcher) if site.makes_many => launcher.launch_one_of_many(&plan)?,
         Some(launcher) => launcher.launch(&plan)?,
         None => launch(&plan)?,
     };
@@ -187,9 +197,7 @@ fn rlimits(limits: &Limits) -> plan::Limits {
 fn root(spec: &SandboxSpec, site: &Site<'_>) -> Result<Vec<Entry>, StartError> {
     let lending = Lending { user: spec.user, launcher: site.launcher };
     let scratch = |inside: &str| Entry::Scratch { inside: inside.to_owned() };
-    let mut root = view::of_host(spec.user.identity);
-    root.push(scratch("tmp"));
-    root.push(scratch(environment::HOME_INSIDE));
+    let mut root = vec![scratch("tmp"), scratch(environment::HOME_INSIDE)];
     root.push(match &spec.workspace {
         Workspace::Empty => scratch("workspace"),
         Workspace::Direct(path) => lending.bind("workspace", path, Access::ReadWrite)?,

@@ -21,12 +21,23 @@ const LINKS: [(&str, &str); 5] = [
     ("ptmx", "pts/ptmx"),
 ];
 
+/// Where terminals are, and memory that is shared.
+const TERMINALS: &str = "dev/pts";
+pub(crate) const SHARED_MEMORY: &str = "dev/shm";
+
 /// Puts `/dev` up.
 pub(crate) fn put_up(root: BorrowedFd<'_>) -> Result<(), Fault> {
-    wall!(FixedDevices: put_up_fixed(root), else super::root::copy_of_hosts("/dev").and_then(|all| attach(&all, root, "dev", Kind::Directory)))
+    put_up_fixed(root)?;
+    put_up_terminals(root)?;
+    wall!(FixedDevices: scratch(root, SHARED_MEMORY), else Ok(()))
 }
 
-fn put_up_fixed(root: BorrowedFd<'_>) -> Result<(), Fault> {
+/// Puts up what is the same everywhere.
+pub(crate) fn put_up_fixed(root: BorrowedFd<'_>) -> Result<(), Fault> {
+    wall!(FixedDevices: put_up_lent(root), else super::root::copy_of_hosts("/dev").and_then(|all| attach(&all, root, "dev", Kind::Directory)))
+}
+
+fn put_up_lent(root: BorrowedFd<'_>) -> Result<(), Fault> {
     let devices = directory(root, "dev").about("dev")?;
     let devices = devices.as_fd();
     for name in DEVICES {
@@ -35,12 +46,18 @@ fn put_up_fixed(root: BorrowedFd<'_>) -> Result<(), Fault> {
         let mount = open_tree(CWD, &host, flags).about(&host)?;
         attach(&mount, devices, name, Kind::File)?;
     }
-    for (link, target) in LINKS {
-        symlink(devices, link, target)?;
-    }
+    LINKS.iter().try_for_each(|(link, target)| symlink(devices, link, target))
+}
+
+/// Makes the places in it for what is each sandbox's own.
+pub(crate) fn make_places(root: BorrowedFd<'_>) -> Result<(), Fault> {
+    [TERMINALS, SHARED_MEMORY].into_iter().try_for_each(|place| directory(root, place).about(place).map(drop))
+}
+
+/// Puts up terminals of the sandbox's own.
+pub(crate) fn put_up_terminals(root: BorrowedFd<'_>) -> Result<(), Fault> {
     let terminals = wall!(OwnTerminals: terminals()?, else super::root::copy_of_hosts("/dev/pts")?);
-    attach(&terminals, devices, "pts", Kind::Directory)?;
-    scratch(devices, "shm")
+    wall!(FixedDevices: attach(&terminals, root, TERMINALS, Kind::Directory), else Ok(()))
 }
 
 /// Pseudo-terminals that no other sandbox sees.

@@ -4,7 +4,7 @@
 use super::sources::{Changes, Taken};
 use super::{About, Fault};
 use crate::kernel::{self, set_mount_attributes};
-use crate::plan::{Entry, Plan, Source};
+use crate::plan::{Entry, Source};
 use crate::wall;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
@@ -33,18 +33,44 @@ pub(crate) fn cut_propagation() -> Result<(), Fault> {
 ///
 /// One file system in memory holds everything that belongs to the sandbox, so that one size bounds it all. The root
 /// itself becomes read-only; directories that may be written are mounts of their own on top.
-pub(crate) fn build(plan: &Plan, taken: Vec<Taken>) -> Result<OwnedFd, Fault> {
-    // The modes below are meant as they stand, whatever the mask of whoever started us.
-    rustix::process::umask(Mode::empty());
-    let root = memory(plan.scratch_bytes)?;
+pub(crate) fn build<'a>(
+    entries: impl IntoIterator<Item = &'a Entry>,
+    taken: Vec<Taken>,
+    size_bytes: u64,
+) -> Result<OwnedFd, Fault> {
+    let root = memory(size_bytes)?;
     FOOTHOLDS
         .into_iter()
         .map(|foothold| move_mount(&root, c"", CWD, foothold, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH))
         .find_or_last(Result::is_ok)
         .about("a place for the new root")?;
     rustix::process::fchdir(&root).about("new root")?;
-    for (entry, taken) in plan.root.iter().zip(taken) {
+    for (entry, taken) in entries.into_iter().zip(taken) {
         make(root.as_fd(), entry, taken)?;
+    }
+    Ok(root)
+}
+
+/// Makes the places that a root which many share has for what each of them brings along.
+pub(crate) fn make_places(root: BorrowedFd<'_>, places: &[String]) -> Result<(), Fault> {
+    places.iter().try_for_each(|place| directory(root, place).about(place).map(drop))
+}
+
+/// Puts writable directories into a root that others also have. As in a root of one's own, one file system in memory
+/// holds all of them: it is put on the first place, and covered there by the last of its directories.
+pub(crate) fn furnish(places: &[&str], size_bytes: u64) -> Result<OwnedFd, Fault> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = openat(CWD, c"/", flags, Mode::empty()).about("/")?;
+    let own = memory(size_bytes)?;
+    let first = places.first().copied().unwrap_or("tmp");
+    attach(&own, root.as_fd(), first, Kind::Directory)?;
+    for place in places.iter().rev() {
+        let name = place.replace('/', "-");
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        let mount = make_place(own.as_fd(), &name, Kind::OpenDirectory)
+            .and_then(|()| open_tree(&own, &name, flags))
+            .about(place)?;
+        attach(&mount, root.as_fd(), place, Kind::OpenDirectory)?;
     }
     Ok(root)
 }
@@ -76,12 +102,18 @@ pub(crate) fn hide_mounts() -> Result<OwnedFd, Fault> {
 /// Puts `/proc` up: of this PID namespace, and read-only as a whole, so that no setting of the kernel can be written.
 pub(crate) fn put_up_proc(root: BorrowedFd<'_>) -> Result<(), Fault> {
     let read_only = wall!(ReadOnlyProc: MountAttrFlags::MOUNT_ATTR_RDONLY, else MountAttrFlags::empty());
-    let attributes = restrictive() | read_only | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    let mount = wall!(PidNamespace: processes(attributes)?, else copy_of_hosts("/proc")?);
+    let mount = wall!(PidNamespace: processes(read_only)?, else copy_of_hosts("/proc")?);
     attach(&mount, root, "proc", Kind::Directory)
 }
 
+/// Puts the `/proc` of a launcher up, in which it writes the maps of its sandboxes. Each puts its own on top; the kernel
+/// gives it one only where there is one already.
+pub(crate) fn put_up_proc_of_launcher(root: BorrowedFd<'_>) -> Result<(), Fault> {
+    attach(&processes(MountAttrFlags::empty())?, root, "proc", Kind::Directory)
+}
+
 fn processes(attributes: MountAttrFlags) -> Result<OwnedFd, Fault> {
+    let attributes = attributes | restrictive() | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let context = fsopen(c"proc", FsOpenFlags::FSOPEN_CLOEXEC).about("proc")?;
     fsconfig_create(&context).about("proc")?;
     fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes).about("proc")

@@ -27,8 +27,8 @@ pub(crate) struct Changes {
 }
 
 /// Takes what the entries need, in their order. Must happen before the new root covers anything of the old one.
-pub(crate) fn take(entries: &[Entry]) -> Result<Vec<Taken>, Fault> {
-    entries.iter().map(take_one).collect()
+pub(crate) fn take<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Result<Vec<Taken>, Fault> {
+    entries.into_iter().map(take_one).collect()
 }
 
 fn take_one(entry: &Entry) -> Result<Taken, Fault> {

@@ -11,7 +11,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, futex, move_into_link_name_space};
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 
 /// The second process, at work.
 pub(crate) struct Worker {
@@ -26,7 +26,7 @@ struct Shared {
     /// The network namespace, once it is made.
     network: AtomicI32,
     /// What went wrong, if something did: which of [`SUBJECTS`], and the errno.
-    subject: AtomicU32,
+    subject: AtomicUsize,
     errno: AtomicI32,
 }
 
@@ -55,7 +55,7 @@ impl Worker {
     }
 
     /// Waits for the network and moves into it.
-    pub(crate) fn enter_network(&mut self, hostname: &str) -> Result<(), Fault> {
+    pub(crate) fn enter_network(&mut self) -> Result<(), Fault> {
         /// How often it is looked whether the other process is still there.
         const PATIENCE: futex::Timespec = futex::Timespec { tv_sec: 1, tv_nsec: 0 };
         while self.shared.phase.load(Ordering::Acquire) == MAKING {
@@ -72,7 +72,7 @@ impl Worker {
         let network = Some(LinkNameSpaceType::Network);
         let namespace = std::os::fd::AsFd::as_fd(&namespace);
         wall!(NetworkNamespace: move_into_link_name_space(namespace, network).about("network namespace")?, else ());
-        wall!(HostName: set_host_name(hostname), else Ok(())).about("host name")
+        Ok(())
     }
 
     /// Has it take the old root off, which lies on the new one.
@@ -104,7 +104,7 @@ impl Drop for Worker {
 // === impl Shared ===
 
 impl Shared {
-    fn fail(&self, subject: u32, errno: Errno) {
+    fn fail(&self, subject: usize, errno: Errno) {
         self.subject.store(subject, Ordering::Relaxed);
         self.errno.store(errno.raw_os_error(), Ordering::Release);
     }
@@ -113,7 +113,7 @@ impl Shared {
         match self.errno.load(Ordering::Acquire) {
             0 => Ok(()),
             errno => {
-                let subject = usize::try_from(self.subject.load(Ordering::Relaxed)).unwrap_or_default();
+                let subject = self.subject.load(Ordering::Relaxed);
                 Err(Errno::from_raw_os_error(errno)).about(SUBJECTS.get(subject).unwrap_or(&"worker"))
             }
         }
@@ -146,23 +146,33 @@ extern "C" fn work(shared: &Shared) {
     }
 }
 
-fn take_off_old_root() -> Result<(), Errno> {
+/// Takes the old root off, which lies on the new one.
+pub(crate) fn take_off_old_root() -> Result<(), Errno> {
     let take_off = || unmount(c"/", UnmountFlags::DETACH);
     // Where the root was not pivoted, nothing is on top of it.
     wall!(Pivot: wall!(OldRoot: take_off(), else Ok(())), else Ok(()))
 }
 
 /// That of a namespace of one's own.
-fn set_host_name(name: &str) -> Result<(), Errno> {
+pub(crate) fn set_host_name(name: &str) -> Result<(), Errno> {
     let set = || rustix::system::sethostname(name.as_bytes());
-    wall!(UtsNamespace: set(), else Ok(()))
+    wall!(HostName: wall!(UtsNamespace: set(), else Ok(())), else Ok(()))
 }
 
-fn make_network() -> Result<RawFd, (u32, Errno)> {
+/// Moves this process to a network of its own, in which there is loopback and nothing else.
+pub(crate) fn enter_new_network() -> Result<(), Fault> {
+    new_network().map_err(|(subject, errno)| Fault { subject: SUBJECTS[subject].to_owned(), errno })
+}
+
+fn new_network() -> Result<(), (usize, Errno)> {
     // SAFETY: leaves this process's shared descriptors as they are; only the network changes.
     let unshare = || unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) };
     wall!(NetworkNamespace: unshare(), else Ok(())).map_err(|errno| (0, errno))?;
-    wall!(NetworkNamespace: kernel::bring_loopback_up().map_err(|errno| (1, errno))?, else ());
+    wall!(NetworkNamespace: kernel::bring_loopback_up().map_err(|errno| (1, errno)), else Ok(()))
+}
+
+fn make_network() -> Result<RawFd, (usize, Errno)> {
+    new_network()?;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let namespace = openat(CWD, c"/proc/self/ns/net", flags, Mode::empty()).map_err(|errno| (2, errno))?;
     Ok(namespace.into_raw_fd())

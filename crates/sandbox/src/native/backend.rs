@@ -29,6 +29,7 @@ pub struct NativeBackend {
 #[derive(Debug)]
 pub(super) struct Shop {
     launcher: Arc<Launcher>,
+    makes_many: bool,
     state: State,
     groups: Groups,
     warden: Warden,
@@ -37,9 +38,15 @@ pub(super) struct Shop {
 // === impl Shop ===
 
 impl Shop {
+    fn open(launcher: Arc<Launcher>, state: State, makes_many: bool) -> Self {
+        let groups = Groups::open(&state);
+        Self { launcher, makes_many, state, groups, warden: Warden::default() }
+    }
+
     /// A sandbox in which nothing runs yet.
     pub(super) fn build(&self, spec: &SandboxSpec) -> Result<Running, StartError> {
-        let site = Site { launcher: Some(&self.launcher), groups: &self.groups, warden: &self.warden };
+        let Self { launcher, makes_many, groups, warden, state: _ } = self;
+        let site = Site { launcher: Some(launcher), makes_many: *makes_many, groups, warden };
         build(&site, spec, None)
     }
 }
@@ -52,17 +59,15 @@ impl NativeBackend {
 
     /// One that launches through `launcher` and keeps its folders in `state`.
     pub fn new(launcher: Arc<Launcher>, state: State) -> Self {
-        let groups = Groups::open(&state);
-        let shop = Shop { launcher, state, groups, warden: Warden::default() };
-        Self { shop: Arc::new(shop), spares: None }
+        Self { shop: Arc::new(Shop::open(launcher, state, false)), spares: None }
     }
 
     /// The same for a program that makes many: so many empty sandboxes are ready before they are asked for, each made
     /// for one use, and only one whose workspace is a copy has a folder of its own.
-    #[must_use]
-    pub fn for_many(self, spares: usize) -> Self {
-        let spares = Some(Spares::keep(Arc::clone(&self.shop), spares));
-        Self { spares, ..self }
+    pub fn for_many(launcher: Arc<Launcher>, state: State, spares: usize) -> Self {
+        let shop = Arc::new(Shop::open(launcher, state, true));
+        let spares = Some(Spares::keep(Arc::clone(&shop), spares));
+        Self { shop, spares }
     }
 
     /// One that was made ahead, or is made now.

@@ -58,7 +58,7 @@ impl House {
     /// With sandboxes made ahead, the first of which is asked for here: what a case gets is one of the next.
     pub(crate) fn native_made_ahead(launcher: &Arc<Launcher>) -> Result<Self, String> {
         let state = state();
-        let backend = NativeBackend::new(Arc::clone(launcher), State::at(state.path())).for_many(2);
+        let backend = NativeBackend::for_many(Arc::clone(launcher), State::at(state.path()), 2);
         let house = Self { backend: Box::new(backend), state };
         drop(house.sandbox());
         Ok(house)

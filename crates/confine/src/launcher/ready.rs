@@ -1,0 +1,173 @@
+//! A launcher that is ready for plain sandboxes: it stands in the root that they all have, where each gets a copy with
+//! its clone, and always in a network that nobody has used, which the next one takes over.
+//!
+//! Whatever is the sandbox's own is still made by its PID 1: file systems in memory, `/proc`, terminals. What is shared is
+//! read-only, and locked: it belongs to a user namespace above.
+
+use super::{Line, answer};
+use crate::kernel::{self, Cloned};
+use crate::launch::{Ground, LaunchError, launch_from};
+use crate::message;
+use crate::plan::{Entry, Plan, wire};
+use crate::stage::Stage;
+use crate::wall;
+use crate::walls::worker::{enter_new_network, take_off_old_root};
+use crate::walls::{About, Fault, devices, root, sources};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+use rustix::process::{Signal, getegid, geteuid, set_parent_process_death_signal};
+use rustix::thread::UnshareFlags;
+use serde::{Deserialize, Serialize};
+
+/// What plain sandboxes have in common.
+#[derive(Debug, Deserialize)]
+pub(super) struct Foundation {
+    base: Vec<Entry>,
+    /// Where each puts something of its own.
+    places: Vec<String>,
+}
+
+/// The same, as it is written.
+#[derive(Debug, Serialize)]
+pub(super) struct FoundationRef<'a> {
+    base: &'a [Entry],
+    places: Vec<&'a str>,
+}
+
+/// Such a launcher, as its owner knows it.
+#[derive(Debug)]
+pub(super) struct Ready {
+    /// What it stands on, as bytes: files of the host are named with their inodes, so that another one differs.
+    key: Vec<u8>,
+    /// Nothing if this host has none to give.
+    line: Option<Line>,
+}
+
+/// What the shared root may hold: links, small files and places for mounts.
+const BASE_BYTES: u64 = 1 << 20;
+
+// === impl FoundationRef ===
+
+impl<'a> FoundationRef<'a> {
+    /// That of a sandbox which brings nothing of the host along.
+    pub(super) fn of(plan: &'a Plan) -> Option<Self> {
+        let places = plan.scratch_places().collect();
+        plan.is_plain().then_some(Self { base: &plan.base, places })
+    }
+
+    pub(super) fn key(&self) -> Option<Vec<u8>> {
+        postcard::to_stdvec(self).ok()
+    }
+}
+
+// === impl Ready ===
+
+impl Ready {
+    pub(super) fn new(key: Vec<u8>, line: Option<Line>) -> Self {
+        Self { key, line }
+    }
+
+    pub(super) fn is_for(&self, key: &[u8]) -> bool {
+        self.key == key
+    }
+
+    pub(super) fn line(&self) -> Option<&Line> {
+        self.line.as_ref()
+    }
+}
+
+/// Starts one, as a child of the launcher.
+pub(super) fn start(foundation: &Foundation) -> Result<OwnedFd, Errno> {
+    let (ours, theirs) = message::pair()?;
+    // SAFETY: a launcher has one thread.
+    match unsafe { kernel::clone_into(0, None) }? {
+        Cloned::Child => {
+            let _ = set_parent_process_death_signal(Some(Signal::KILL));
+            let standard = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
+            kernel::close_all_but(&mut standard.into_iter().chain([theirs.as_fd()]).collect::<Vec<_>>());
+            std::mem::forget(ours);
+            match settle(foundation) {
+                Ok(()) => serve(&theirs),
+                // Its owner does without.
+                Err(_) => kernel::exit_now(1),
+            }
+        }
+        Cloned::Parent { .. } => Ok(ours),
+    }
+}
+
+/// Builds the root and moves in.
+fn settle(foundation: &Foundation) -> Result<(), Fault> {
+    let _ = rustix::thread::set_name(c"belljar-ready");
+    enter_new_mounts()?;
+    root::cut_propagation()?;
+    rustix::process::umask(Mode::empty());
+    let taken = sources::take(&foundation.base)?;
+    let root = root::build(&foundation.base, taken, BASE_BYTES)?;
+    root::put_up_proc_of_launcher(root.as_fd())?;
+    devices::put_up_fixed(root.as_fd())?;
+    root::make_places(root.as_fd(), &foundation.places)?;
+    wall!(FixedDevices: devices::make_places(root.as_fd())?, else ());
+    root::enter(&root)?;
+    take_off_old_root().about("old root")
+}
+
+/// A mount namespace of one's own, and for an ordinary user a user namespace that it belongs to.
+fn enter_new_mounts() -> Result<(), Fault> {
+    // SAFETY: leaves memory and descriptors as they are.
+    let unshare = |flags| unsafe { rustix::thread::unshare_unsafe(flags) };
+    match unshare(UnshareFlags::NEWNS) {
+        Err(Errno::PERM) => {}
+        done => return done.about("mount namespace"),
+    }
+    let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+    unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS).about("user namespace")?;
+    write("/proc/self/setgroups", "deny")?;
+    write("/proc/self/uid_map", &format!("{uid} {uid} 1"))?;
+    write("/proc/self/gid_map", &format!("{gid} {gid} 1"))
+}
+
+fn write(path: &str, text: &str) -> Result<(), Fault> {
+    let file = openat(CWD, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).about(path)?;
+    rustix::io::write(&file, text.as_bytes()).about(path).map(drop)
+}
+
+/// Is the launcher. It ends when nobody asks any more and what it has launched is gone.
+fn serve(socket: &OwnedFd) -> ! {
+    if message::send(socket.as_fd(), b"ready", &[]).is_err() {
+        kernel::exit_now(1);
+    }
+    let mut has_network = false;
+    loop {
+        // While nobody waits.
+        has_network = has_network || enter_new_network().is_ok();
+        let Ok(Some((bytes, descriptors))) = message::receive(socket.as_fd()) else { break };
+        let launched = match wire::decode(&bytes, descriptors) {
+            Ok(super::Order::Launch(plan)) => launch(&plan, has_network),
+            Ok(_) => Err(LaunchError::Control { source: Errno::BADMSG }),
+            Err(source) => Err(LaunchError::Control { source }),
+        };
+        // Whatever came of it: somebody has had that network.
+        has_network = false;
+        let answered = answer(socket.as_fd(), launched);
+        // Having been somebody else for a moment has cleared it.
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+        if answered.is_err() {
+            break;
+        }
+    }
+    while kernel::wait_for_child().is_ok() {}
+    kernel::exit_now(0)
+}
+
+fn launch(plan: &Plan, has_network: bool) -> Result<crate::launch::Launched, LaunchError> {
+    if !has_network {
+        enter_new_network().map_err(|Fault { subject, errno }| LaunchError::Stage {
+            stage: Stage::Network,
+            subject,
+            source: errno,
+        })?;
+    }
+    launch_from(Ground::Prepared, plan)
+}
