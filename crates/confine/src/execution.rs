@@ -76,8 +76,6 @@ pub(crate) enum Request {
     },
     /// Send a signal to every process.
     SignalAll(i32),
-    /// End everything.
-    End,
 }
 
 /// What the host wants done to a program.
@@ -161,13 +159,10 @@ impl Resident {
         sent.map_err(|source| ExecutionError::Channel { source })
     }
 
-    /// Has PID 1 end everything, and waits until nothing of the sandbox is left.
+    /// Ends everything, and waits until nothing of the sandbox is left.
     pub fn end(self) {
-        // If it can't be told it is gone already, or will be killed.
-        let told = Request::End.send(self.sealed.control());
-        if told.is_err() {
-            self.sealed.kill();
-        }
+        // The kernel ends whatever PID 1 leaves behind.
+        self.sealed.kill();
         self.sealed.wait_until_gone();
     }
 

@@ -71,15 +71,23 @@ pub(crate) fn reset_signals() {
     }
     const LAST: libc::c_int = 64;
     let default = Action { handler: libc::SIG_DFL, flags: 0, restorer: 0, mask: 0 };
-    // SAFETY: plain calls with valid arguments; SIG_DFL is no function of ours, and an all-zero set is empty. The two
-    // signals for which it fails have their default action always.
+    unblock_signals();
+    // SAFETY: plain calls with valid arguments; SIG_DFL is no function of ours. The two signals for which it fails have
+    // their default action always.
     unsafe {
-        let none: libc::sigset_t = std::mem::zeroed();
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
         for signal in 1..=LAST {
             let (action, nothing) = (&raw const default, std::ptr::null_mut::<Action>());
             libc::syscall(libc::SYS_rt_sigaction, signal, action, nothing, size_of::<u64>());
         }
+    }
+}
+
+/// Blocks no signal any more.
+pub(crate) fn unblock_signals() {
+    // SAFETY: a plain call with valid arguments; an all-zero set is empty.
+    unsafe {
+        let none: libc::sigset_t = std::mem::zeroed();
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
     }
 }
 

@@ -141,7 +141,11 @@ impl<'a> Payload<'a> {
         }
         .map_err(step("working directory"))?;
         rustix::process::umask(Mode::from_raw_mode(wall!(Umask: 0o022, else 0)));
-        kernel::reset_signals();
+        match self.surroundings {
+            // PID 1 has given up all that it had inherited, and handles none.
+            Surroundings::Namespaces => kernel::unblock_signals(),
+            Surroundings::Supervisor { .. } => kernel::reset_signals(),
+        }
         wall!(ClosedDescriptors: kernel::close_from(3), else ());
         Ok(())
     }

@@ -185,7 +185,7 @@ impl<'a> Watch<'a> {
                 kernel::signal_all_others(signal);
                 None
             }
-            Ok(Some(Request::End) | None) => Some(Over::Host),
+            Ok(None) => Some(Over::Host),
             // Not understood, and so not done; whoever waits for the answer hears that its channel is closed.
             Err(_) => None,
         }

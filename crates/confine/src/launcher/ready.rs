@@ -13,7 +13,8 @@ use crate::stage::Stage;
 use crate::wall;
 use crate::walls::worker::{enter_new_network, take_off_old_root};
 use crate::walls::{About, Fault, devices, root, sources};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::process::{Signal, getegid, geteuid, set_parent_process_death_signal};
@@ -43,6 +44,9 @@ pub(super) struct Ready {
     /// Nothing if this host has none to give.
     line: Option<Line>,
 }
+
+/// How long a launcher waits before it makes itself ready for the next sandbox: about as long as a short program takes.
+const AWHILE: Timespec = Timespec { tv_sec: 0, tv_nsec: 3_000_000 };
 
 /// What the shared root may hold: links, small files and places for mounts.
 const BASE_BYTES: u64 = 1 << 20;
@@ -138,10 +142,11 @@ fn serve(socket: &OwnedFd) -> ! {
     if message::send(socket.as_fd(), b"ready", &[]).is_err() {
         kernel::exit_now(1);
     }
-    let mut has_network = false;
+    let mut has_network = enter_new_network().is_ok();
     loop {
-        // While nobody waits.
-        has_network = has_network || enter_new_network().is_ok();
+        if !has_network && nobody_asks(socket.as_fd(), AWHILE) {
+            has_network = enter_new_network().is_ok();
+        }
         let Ok(Some((bytes, descriptors))) = message::receive(socket.as_fd()) else { break };
         let launched = match wire::decode(&bytes, descriptors) {
             Ok(super::Order::Launch(plan)) => launch(&plan, has_network),
@@ -159,6 +164,12 @@ fn serve(socket: &OwnedFd) -> ! {
     }
     while kernel::wait_for_child().is_ok() {}
     kernel::exit_now(0)
+}
+
+/// Whether there is time for what the next one will need. A processor is left to whoever has just got a sandbox.
+fn nobody_asks(socket: BorrowedFd<'_>, awhile: Timespec) -> bool {
+    let mut asked = [PollFd::from_borrowed_fd(socket, PollFlags::IN)];
+    poll(&mut asked, Some(&awhile)).is_ok_and(|ready| ready == 0)
 }
 
 fn launch(plan: &Plan, has_network: bool) -> Result<crate::launch::Launched, LaunchError> {

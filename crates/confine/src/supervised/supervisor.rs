@@ -173,7 +173,7 @@ impl Supervisor {
                 self.signal_all(signal);
                 None
             }
-            Ok(Some(Request::End) | None) => Some(Over),
+            Ok(None) => Some(Over),
             // Not understood, and so not done; whoever waits for the answer hears that its channel is closed.
             Err(_) => None,
         }

@@ -40,11 +40,16 @@ struct Stock {
     ready: Vec<(Instant, Spare)>,
     /// Of those that are ready, and of the next.
     limits: Option<Limits>,
+    /// When one was last taken.
+    taken_at: Option<Instant>,
     is_closed: bool,
 }
 
 /// What is older may show of the host what is there no more, such as a library that has been replaced.
 const LONGEST_KEPT: Duration = Duration::from_secs(60);
+
+/// How long after one was taken the next is made: about as long as a short program takes.
+const AFTER_TAKING: Duration = Duration::from_millis(3);
 
 /// How long after one that could not be made.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
@@ -63,8 +68,12 @@ impl Spares {
 
     /// One that is ready, if there is one with those limits.
     pub(super) fn take(&self, limits: &Limits) -> Option<Spare> {
+        if self.most == 0 {
+            return None;
+        }
         self.begin();
         let mut stock = lock(&self.shelf.stock);
+        stock.taken_at = Some(Instant::now());
         let mut too_old = Vec::new();
         if stock.limits != Some(*limits) {
             stock.limits = Some(*limits);
@@ -112,6 +121,12 @@ fn make(shop: &Shop, shelf: &Shelf, most: usize) {
             stock = shelf.changed.wait(stock).unwrap_or_else(PoisonError::into_inner);
             continue;
         };
+        // A processor is left to whoever has just got one, while there are others.
+        let rest = stock.taken_at.and_then(|at| AFTER_TAKING.checked_sub(at.elapsed()));
+        if let Some(rest) = rest.filter(|_| !stock.ready.is_empty()) {
+            stock = shelf.changed.wait_timeout(stock, rest).unwrap_or_else(PoisonError::into_inner).0;
+            continue;
+        }
         drop(stock);
         let spec = SandboxSpec { limits, ..SandboxSpec::new(State::new_id(), HostUser::choose()) };
         let made = shop.build(&spec);
