@@ -2,7 +2,10 @@
 
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid, getegid, geteuid, getgroups};
-use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_thread_groups, set_thread_res_gid,
+    set_thread_res_uid,
+};
 
 /// As long as it lives, the calling thread, and it alone, is another user: what it makes is that user's. Only root can
 /// be somebody else; for others it must be themselves.
@@ -30,6 +33,15 @@ impl AsUser {
         set_thread_res_gid(None, gid, None)?;
         set_thread_res_uid(None, uid, None)?;
         Ok(became)
+    }
+
+    /// Lets it reach root's files all the same.
+    pub(crate) fn keep_access(&self) -> Result<(), Errno> {
+        if self.back.is_none() {
+            return Ok(());
+        }
+        let held = capabilities(None)?;
+        set_capabilities(None, CapabilitySets { effective: CapabilitySet::DAC_OVERRIDE, ..held })
     }
 }
 

@@ -64,7 +64,7 @@ pub enum Entrance {
     Born(#[serde(with = "wire::descriptor")] OwnedFd),
     /// It writes itself into these files, and ends everything when the last says that memory ran out.
     Joins {
-        /// Files that list a group's processes, open for writing.
+        /// Files that list a group's threads, open for writing.
         lists: Vec<Door>,
         /// Readable when the kernel has killed somebody for want of memory.
         out_of_memory: Option<Door>,

@@ -112,6 +112,9 @@ pub(crate) fn launch_from(ground: Ground, plan: &Plan) -> Result<Launched, Launc
     let (uid, gid) = (plan.identity.host_uid, plan.identity.host_gid);
     let group = plan.group.as_ref().and_then(Entrance::birthplace);
     let became = AsUser::become_user(uid, gid).map_err(|source| LaunchError::Clone { source })?;
+    // Only who may write to a group may place somebody in it. The child has nothing of this: in its user namespace it
+    // begins with other privileges.
+    group.map_or(Ok(()), |_| became.keep_access()).map_err(|source| LaunchError::Clone { source })?;
     // SAFETY: this is the only thread, as counted above.
     let cloned = unsafe { kernel::clone_into(namespaces(), group) };
     let (pid, pidfd) = match cloned {

@@ -113,7 +113,9 @@ impl Directories {
             let opened = rustix::fs::open(&path, flags | OFlags::CLOEXEC, rustix::fs::Mode::empty());
             opened.map_err(|errno| tree_error(&path, errno))
         };
-        let list = |path: &Path| open(path.join("cgroup.procs"), OFlags::WRONLY).map(Door);
+        // Of threads: to move a whole process in, even one of one thread, the kernel waits until none in the system starts
+        // or ends another, which takes milliseconds.
+        let list = |path: &Path| open(path.join("tasks"), OFlags::WRONLY).map(Door);
         let lists = self.paths().map(list).collect::<Result<_, _>>()?;
         let out_of_memory = self.memory.as_deref().map(out_of_memory).transpose()?;
         Ok(Entrance::Joins { lists, out_of_memory })

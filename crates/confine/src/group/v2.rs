@@ -1,7 +1,7 @@
 //! Version 2: one tree, and a group is one directory in it.
 
 use super::mounts;
-use super::{Door, Entrance, GroupError, GroupLimits, number, number_after, tree_error};
+use super::{Entrance, GroupError, GroupLimits, number, number_after, tree_error};
 use rustix::fs::{Access, Mode, OFlags, access, open};
 use std::ffi::OsStr;
 use std::fs;
@@ -177,15 +177,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Whoever launches as root becomes another user for the moment of cloning, who could not place a process anywhere;
-    /// PID 1 then moves in by a descriptor that root has opened.
     pub(super) fn entrance(&self) -> Result<Entrance, GroupError> {
-        if rustix::process::geteuid().is_root() {
-            let path = self.path.join("cgroup.procs");
-            let list = open(&path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
-            let list = list.map_err(|errno| tree_error(&path, errno))?;
-            return Ok(Entrance::Joins { lists: vec![Door(list)], out_of_memory: None });
-        }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = open(&self.path, flags, Mode::empty());
         directory.map(Entrance::Born).map_err(|errno| tree_error(&self.path, errno))
