@@ -12,6 +12,8 @@ mod mounts;
 mod v1;
 mod v2;
 
+use mounts::Place;
+
 use crate::plan::wire;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
@@ -210,11 +212,12 @@ impl Hierarchies {
     /// # Errors
     /// [`GroupError::Unavailable`] with what is missing.
     pub fn find() -> Result<Self, GroupError> {
-        let v2 = match v2::Tree::find() {
+        let place = Place::look();
+        let v2 = match v2::Tree::find(&place) {
             Ok(tree) => return Ok(Self::V2(tree)),
             Err(error) => error,
         };
-        match v1::Trees::find() {
+        match v1::Trees::find(&place) {
             Ok(trees) => Ok(Self::V1(trees)),
             Err(v1) => Err(GroupError::Unavailable { why: format!("{v2}; {v1}") }),
         }

@@ -1,7 +1,14 @@
 //! Where the trees of control groups are mounted, and where in them this process is.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+
+/// What the kernel says of both, read once.
+pub(super) struct Place {
+    mountinfo: String,
+    cgroup: String,
+}
 
 /// A mounted tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,10 +21,13 @@ pub(super) struct Mounted {
     controllers: Vec<String>,
 }
 
-/// Every tree of version 1, or the one of version 2.
-pub(super) fn of_version(version: u8) -> Vec<Mounted> {
-    let kind = if version == 2 { "cgroup2" } else { "cgroup" };
-    parse(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default(), kind)
+/// A file of the kernel's as a whole. It says no size beforehand, and writes everything anew for each small piece that is
+/// asked for.
+fn read(path: &str) -> String {
+    const PIECE_BYTES: usize = 32 << 10;
+    let mut text = Vec::with_capacity(PIECE_BYTES);
+    let read = fs::File::open(path).and_then(|mut file| file.read_to_end(&mut text));
+    read.ok().and_then(|_| String::from_utf8(text).ok()).unwrap_or_default()
 }
 
 /// A line of mountinfo: `36 25 0:31 /root /point options [tag…] - type source super-options`.
@@ -41,11 +51,7 @@ fn unescape(field: &str) -> PathBuf {
     unescaped.iter().fold(field.to_owned(), |field, (code, sign)| field.replace(code, sign)).into()
 }
 
-/// Where this process is in the tree with that controller; none for version 2. A line is `4:memory:/path`.
-pub(super) fn own_path(controller: Option<&str>) -> Option<PathBuf> {
-    own_path_in(&fs::read_to_string("/proc/self/cgroup").ok()?, controller)
-}
-
+/// A line is `4:memory:/path`.
 fn own_path_in(cgroup: &str, controller: Option<&str>) -> Option<PathBuf> {
     cgroup.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
@@ -56,6 +62,24 @@ fn own_path_in(cgroup: &str, controller: Option<&str>) -> Option<PathBuf> {
         };
         is_meant.then(|| path.into())
     })
+}
+
+// === impl Place ===
+
+impl Place {
+    pub(super) fn look() -> Self {
+        Self { mountinfo: read("/proc/self/mountinfo"), cgroup: read("/proc/self/cgroup") }
+    }
+
+    /// Every tree of version 1, or the one of version 2.
+    pub(super) fn of_version(&self, version: u8) -> Vec<Mounted> {
+        parse(&self.mountinfo, if version == 2 { "cgroup2" } else { "cgroup" })
+    }
+
+    /// Where this process is in the tree with that controller; none for version 2.
+    pub(super) fn own_path(&self, controller: Option<&str>) -> Option<PathBuf> {
+        own_path_in(&self.cgroup, controller)
+    }
 }
 
 // === impl Mounted ===

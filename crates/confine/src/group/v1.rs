@@ -1,6 +1,6 @@
 //! Version 1: a tree for each kind of resource, and a group with a directory in each.
 
-use super::mounts::{self, Mounted};
+use super::mounts::{Mounted, Place};
 use super::{Door, Entrance, GroupError, GroupLimits, number, number_after, tree_error};
 use rustix::fs::{Access, OFlags, access};
 use std::fs;
@@ -33,10 +33,10 @@ fn write(path: &Path, value: u64) -> Result<(), GroupError> {
 // === impl Trees ===
 
 impl Trees {
-    pub(super) fn find() -> Result<Self, GroupError> {
-        let mounted = mounts::of_version(1);
+    pub(super) fn find(place: &Place) -> Result<Self, GroupError> {
+        let mounted = place.of_version(1);
         let tree = |controller: &str| {
-            let own = mounts::own_path(Some(controller))?;
+            let own = place.own_path(Some(controller))?;
             mounted.iter().filter(|tree| tree.has(controller)).find_map(|tree| own_directory(tree, &own))
         };
         let unavailable = |why: &str| GroupError::Unavailable { why: why.to_owned() };

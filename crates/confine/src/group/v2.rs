@@ -1,6 +1,6 @@
 //! Version 2: one tree, and a group is one directory in it.
 
-use super::mounts;
+use super::mounts::Place;
 use super::{Entrance, GroupError, GroupLimits, number, number_after, tree_error};
 use rustix::fs::{Access, Mode, OFlags, access, open};
 use std::ffi::OsStr;
@@ -47,9 +47,9 @@ fn words(path: &Path) -> Vec<String> {
 // === impl Tree ===
 
 impl Tree {
-    pub(super) fn find() -> Result<Self, GroupError> {
+    pub(super) fn find(place: &Place) -> Result<Self, GroupError> {
         let unavailable = |why: String| GroupError::Unavailable { why };
-        let mounted = mounts::of_version(2);
+        let mounted = place.of_version(2);
         let tree = mounted.first().ok_or_else(|| unavailable("version 2 is not mounted".to_owned()))?;
         let top = tree.point();
         if !words(&top.join("cgroup.controllers")).iter().any(|controller| controller == NEEDED) {
@@ -58,7 +58,7 @@ impl Tree {
         if let Some(parent) = std::env::var_os(PARENT_VARIABLE) {
             return Self::below(top, &parent);
         }
-        let own = mounts::own_path(None).and_then(|own| tree.directory(&own)).filter(|own| own.is_dir());
+        let own = place.own_path(None).and_then(|own| tree.directory(&own)).filter(|own| own.is_dir());
         let own = own.ok_or_else(|| unavailable("this process is in no group of version 2".to_owned()))?;
         let here = Self::at(&own);
         if here.is_err() && rustix::process::geteuid().is_root() {
