@@ -11,6 +11,7 @@ mod house;
 mod keeping;
 mod lifetime;
 mod limits;
+mod ready;
 mod walls;
 
 use belljar_confine::launcher::Launcher;
@@ -62,9 +63,10 @@ fn main() -> std::process::ExitCode {
             }));
         }
     }
-    for (name, case) in choice::CASES {
+    let once = choice::CASES.iter().map(|case| ("backends", case));
+    for (group, (name, case)) in once.chain(ready::CASES.iter().map(|case| ("ready", case))) {
         let launcher = Arc::clone(&launcher);
-        trials.push(Trial::test(format!("backends::{name}"), move || {
+        trials.push(Trial::test(format!("{group}::{name}"), move || {
             case(&launcher);
             Ok(())
         }));
