@@ -106,10 +106,10 @@ pub(crate) fn put_up_proc(root: BorrowedFd<'_>) -> Result<(), Fault> {
     attach(&mount, root, "proc", Kind::Directory)
 }
 
-/// Puts the `/proc` of a launcher up, in which it writes the maps of its sandboxes. Each puts its own on top; the kernel
-/// gives it one only where there is one already.
+/// Puts the `/proc` of a launcher up, the host's, in which it writes the maps of its sandboxes. Each puts its own on top;
+/// the kernel gives it one only where there is one already.
 pub(crate) fn put_up_proc_of_launcher(root: BorrowedFd<'_>) -> Result<(), Fault> {
-    attach(&processes(MountAttrFlags::empty())?, root, "proc", Kind::Directory)
+    attach(&copy_of_hosts("/proc")?, root, "proc", Kind::Directory)
 }
 
 fn processes(attributes: MountAttrFlags) -> Result<OwnedFd, Fault> {
@@ -119,8 +119,7 @@ fn processes(attributes: MountAttrFlags) -> Result<OwnedFd, Fault> {
     fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes).about("proc")
 }
 
-/// A directory of the host's with everything in it, where a wall is to be missing.
-#[cfg(feature = "removable-walls")]
+/// A directory of the host's with everything in it: for a launcher, or where a wall is to be missing.
 pub(crate) fn copy_of_hosts(path: &str) -> Result<OwnedFd, Fault> {
     let flags =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
