@@ -91,7 +91,7 @@ pub(crate) struct Beside {
     pid: i32,
     done: bool,
     // Used by the other process until it is gone.
-    _stack: Box<Stack>,
+    _stack: Stack,
     _start: Box<dyn std::any::Any>,
 }
 
@@ -112,7 +112,7 @@ pub(crate) unsafe fn run_beside<T: Sync + 'static>(
         (start.child)(unsafe { &*start.argument });
         0
     }
-    let mut stack = Box::new(Stack::new());
+    let mut stack = Stack::new();
     let mut start_argument = Box::new(Start { child: work, argument });
     let flags = libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_FS | libc::SIGCHLD;
     // SAFETY: stack and argument are on the heap and stay there until `Beside` has waited for the process.
@@ -126,15 +126,15 @@ struct Start<F, P> {
     argument: P,
 }
 
-/// A stack for a process that shares memory. Aligned as the ABI wants it.
-#[repr(align(16))]
-struct Stack([std::mem::MaybeUninit<u8>; Self::BYTES]);
+/// A stack for a process that shares memory. On the heap: of what is taken there, only the pages that are used are ever
+/// made. In pieces that are aligned as the ABI wants it.
+struct Stack(Box<[std::mem::MaybeUninit<u128>]>);
 
 impl Stack {
     const BYTES: usize = 32 << 10;
 
     fn new() -> Self {
-        Self([std::mem::MaybeUninit::uninit(); Self::BYTES])
+        Self(Box::new_uninit_slice(Self::BYTES / size_of::<u128>()))
     }
 
     /// Stacks grow down.
