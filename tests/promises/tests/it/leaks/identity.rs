@@ -23,31 +23,32 @@ const SOURCES: [&str; 7] = [
 #[test]
 fn nothing_inside_tells_which_host_it_is() {
     let tally = Tally::new("identity");
-    World::as_everyone(belljar(), |world| {
-        let scene = Scene::lay(world);
-        let marks = marks(&scene);
-        let outside = dump_outside(
-            &scene,
-            &SOURCES.map(str::to_owned).into_iter().chain(addresses()).collect::<Vec<_>>(),
-        );
-        for way in Way::ALL {
-            let inside = dump_inside(&scene, *way);
-            for (name, mark) in &marks {
-                // Links that the test itself has put into the workspace say where it lies.
-                let mut lines = inside.lines().filter(|line| !line.starts_with("link /workspace/"));
-                let line = lines.find(|line| line.contains(mark));
-                let verdict = match (line, outside.contains(mark)) {
-                    (Some(line), _) => Verdict::Escaped(line.chars().take(100).collect()),
-                    (None, true) => Verdict::Held,
-                    (None, false) => {
-                        Verdict::NotShown("this host doesn't tell it to whoever runs this test".to_owned())
-                    }
-                };
-                tally.count("LK2", &format!("LK2 {name}"), &format!("{way:?} {:?}", world.user()), verdict);
-            }
-        }
-    });
+    World::as_everyone(belljar(), |world| judge(&Scene::lay(world), &tally));
     tally.close();
+}
+
+/// Looks for every mark of the host in every sandbox of a scene.
+pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
+    let marks = marks(scene);
+    let sources: Vec<String> = SOURCES.map(str::to_owned).into_iter().chain(addresses()).collect();
+    let outside = dump_outside(scene, &sources);
+    for way in scene.ways() {
+        let inside = dump_inside(scene, *way);
+        for (name, mark) in &marks {
+            // Links that the test itself has put into the workspace say where it lies.
+            let mut lines = inside.lines().filter(|line| !line.starts_with("link /workspace/"));
+            let line = lines.find(|line| line.contains(mark));
+            let verdict = match (line, outside.contains(mark)) {
+                (Some(line), _) => Verdict::Escaped(line.chars().take(100).collect()),
+                (None, true) => Verdict::Held,
+                (None, false) => {
+                    Verdict::NotShown("this host doesn't tell it to whoever runs this test".to_owned())
+                }
+            };
+            let place = format!("{way:?} {:?}", scene.world.user());
+            tally.count("LK2", &format!("LK2 {name}"), &place, verdict);
+        }
+    }
 }
 
 /// The files that hold the addresses of the host's interfaces.

@@ -4,12 +4,13 @@ use crate::case::{Case, Control, Inside, Script, args, internet, words};
 use crate::scene::Scene;
 use crate::way::Place;
 use libc::{
-    AF_INET, AF_INET6, EACCES, ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, SOCK_DGRAM, SOCK_RAW, SOCK_STREAM,
+    AF_INET, AF_INET6, EACCES, EADDRNOTAVAIL, ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, SOCK_DGRAM, SOCK_RAW,
+    SOCK_STREAM,
 };
 use std::net::{IpAddr, SocketAddr};
 
 /// Refusals of a connection: of what isn't there, or can't be reached.
-pub(super) const UNREACHABLE: &[i32] = &[ECONNREFUSED, ENETUNREACH, EHOSTUNREACH, EACCES];
+pub(super) const UNREACHABLE: &[i32] = &[ECONNREFUSED, ENETUNREACH, EHOSTUNREACH, EADDRNOTAVAIL, EACCES];
 
 /// Addresses of others: the documentation's, public ones, private ranges, link-local ones and where clouds keep their
 /// secrets.

@@ -47,18 +47,23 @@ fn whoever_takes_too_much_disk_ends_the_sandbox() {
             tally.count("RS3", &format!("RS3 {kind} in a copy"), &place, verdict);
             tally.count("RS3", &format!("RS3 {kind}, what is left"), &place, judge_rest(&scene, &before));
         }
-        for folder in ["/tmp", "/home/agent", "/dev/shm"] {
-            let control = in_memory(&scene, folder, LARGE);
-            let ran = in_memory(&scene, folder, SMALL);
-            let verdict = match (control.code, ran.code, ran.stdout.contains("No space left")) {
-                (0, 1, true) => Verdict::Held,
-                (0, ..) => Verdict::Escaped(format!("{ran:?}")),
-                _ => Verdict::Invalid(format!("it fails with {LARGE}, too: {control:?}")),
-            };
-            tally.count("RS3", &format!("RS3 {folder}"), &place, verdict);
-        }
+        judge_memory(&scene, &tally);
     });
     tally.close();
+}
+
+/// Fills what lies in memory.
+pub(crate) fn judge_memory(scene: &Scene<'_>, tally: &Tally) {
+    for folder in ["/tmp", "/home/agent", "/dev/shm"] {
+        let control = in_memory(scene, folder, LARGE);
+        let ran = in_memory(scene, folder, SMALL);
+        let verdict = match (control.code, ran.code, ran.stdout.contains("No space left")) {
+            (0, 1, true) => Verdict::Held,
+            (0, ..) => Verdict::Escaped(format!("{ran:?}")),
+            _ => Verdict::Invalid(format!("it fails with {LARGE}, too: {control:?}")),
+        };
+        tally.count("RS3", &format!("RS3 {folder}"), &format!("{:?}", scene.world.user()), verdict);
+    }
 }
 
 fn on_disk(scene: &Scene<'_>, kind: &str, disk: &str) -> Ran {
@@ -72,7 +77,7 @@ fn in_memory(scene: &Scene<'_>, folder: &str, scratch: &str) -> Ran {
 
 fn run(scene: &Scene<'_>, options: &[&str], arguments: &[&str]) -> Ran {
     let lent = format!("{}:/lent", scene.path("lent"));
-    scene.world.run(&[&["exec", "--ro", &lent], options, &["--", PROBE], arguments].concat())
+    scene.make(&["exec"], &[&["--ro", &lent], options].concat(), &[&[PROBE], arguments].concat())
 }
 
 /// However it was filled, nothing of the run stays.
