@@ -152,6 +152,9 @@ impl Blueprint<'_> {
         HostConfig {
             privileged: Some(false),
             network_mode: Some("none".to_owned()),
+            // Without these the engine writes down inside whom the host asks for names, and in which domains.
+            dns: Some(vec!["127.0.0.1".to_owned()]),
+            dns_search: Some(vec![".".to_owned()]),
             ipc_mode: Some("private".to_owned()),
             pid_mode: Some(String::new()),
             uts_mode: Some(String::new()),

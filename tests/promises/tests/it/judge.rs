@@ -52,7 +52,7 @@ pub(crate) fn judge_all(scene: &mut Scene<'_>, cases: &[Cases], beside: Beside, 
     let held = (beside.outside)(scene);
     let controls = Controls::make(scene, cases);
     drop(held);
-    for way in scene.ways() {
+    for way in scene.ways {
         let _held = (beside.inside)(scene);
         judge_way(scene, *way, cases, (&controls, tally));
     }
@@ -121,7 +121,8 @@ fn judge(
         Inside::Killed(signal) if answer.signal == signal => Verdict::Held,
         Inside::Harmless | Inside::Works if answer.succeeded() => Verdict::Held,
         Inside::Learns(is_harmless) if is_harmless(answer) => Verdict::Held,
-        Inside::Learns(_) => Verdict::Escaped(told.clone()),
+        Inside::OtherThan(text) if !answer.bytes.starts_with(text) => Verdict::Held,
+        Inside::Learns(_) | Inside::OtherThan(_) => Verdict::Escaped(told.clone()),
         Inside::Works => Verdict::Blocked(format!("step {}: {told}", answer.step)),
         _ => Verdict::Invalid(format!("it fails otherwise than it should, at step {}: {told}", answer.step)),
     };
@@ -218,6 +219,7 @@ impl Controls {
             Outside::Reaches(errnos) => is_tried && (answer.succeeded() || errnos.contains(&answer.errno)),
             Outside::Survives => answer.signal == 0,
             Outside::Learns(is_so) => is_so(answer),
+            Outside::Tells(text) => answer.succeeded() && answer.bytes.starts_with(text),
         };
         let is_seen = case.witness.as_ref().is_none_or(|witness| arrived.contains_key(witness));
         match (proves, is_seen) {

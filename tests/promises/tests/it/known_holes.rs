@@ -13,8 +13,12 @@ pub(crate) struct Hole {
 pub(crate) const KNOWN_HOLES: &[Hole] = &[MESSAGE_QUEUES, BOOT_ID, COMMAND_LINE];
 
 /// Those of containers.
-pub(crate) const KNOWN_HOLES_OF_CONTAINERS: &[Hole] = &[MESSAGE_QUEUES, BOOT_ID, COMMAND_LINE];
+pub(crate) const KNOWN_HOLES_OF_CONTAINERS: &[Hole] = &[MESSAGE_QUEUES, BOOT_ID, COMMAND_LINE, MOUNTED_FROM];
 
+const MOUNTED_FROM: Hole = Hole {
+    case: "LK2 where the test lies",
+    why: "/proc/self/mountinfo names the directories of the host that an engine has bound",
+};
 const MESSAGE_QUEUES: Hole = Hole {
     case: "twins message queues",
     why: "the calls are allowed, but the queues lie in no directory that Landlock has a rule for (EACCES)",

@@ -1,6 +1,6 @@
 //! The posture of every process and thread, exactly: what is there beyond what is written here is a defect.
 
-mod init;
+pub(crate) mod init;
 mod places;
 
 use crate::belljar::belljar;

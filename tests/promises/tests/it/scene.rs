@@ -18,6 +18,8 @@ pub(crate) struct Scene<'w> {
     pub(crate) world: &'w World,
     /// Whose containers the sandboxes are, if they are containers.
     pub(crate) engine: Option<&'w Docker>,
+    /// The ways into a sandbox that are tried.
+    pub(crate) ways: &'static [Way],
     /// In every name that an attempt makes: where it turns up on the host, something got through.
     pub(crate) mark: String,
     /// In every file of the host that nobody inside may read: 32 random bytes, in hexadecimal digits.
@@ -53,21 +55,22 @@ const DAEMON: u32 = 1;
 
 impl<'w> Scene<'w> {
     pub(crate) fn lay(world: &'w World) -> Self {
-        Self::lay_for(world, None)
+        Self::lay_for(world, None, Way::ALL)
     }
 
     /// The same, with sandboxes that are containers.
-    pub(crate) fn lay_for_containers(world: &'w World, engine: &'w Docker) -> Self {
-        let scene = Self::lay_for(world, Some(engine));
+    pub(crate) fn lay_for_containers(world: &'w World, engine: &'w Docker, ways: &'static [Way]) -> Self {
+        let scene = Self::lay_for(world, Some(engine), ways);
         scene.give_away(Way::Direct.folder().unwrap());
         scene
     }
 
-    fn lay_for(world: &'w World, engine: Option<&'w Docker>) -> Self {
+    fn lay_for(world: &'w World, engine: Option<&'w Docker>, ways: &'static [Way]) -> Self {
         let (mark, canary) = (format!("mark{}", random(8)), random(32));
         let mut scene = Self {
             world,
             engine,
+            ways,
             listeners: Listeners::open(&mark, world),
             victim: victim(world),
             secrets: Vec::new(),
@@ -88,11 +91,6 @@ impl<'w> Scene<'w> {
     /// A path of the world, as text.
     pub(crate) fn path(&self, below: &str) -> String {
         self.world.path().join(below).display().to_string()
-    }
-
-    /// The ways into a sandbox that there are.
-    pub(crate) fn ways(&self) -> &'static [Way] {
-        if self.engine.is_some() { Way::OF_CONTAINERS } else { Way::ALL }
     }
 
     /// The options that say which backend makes a sandbox.

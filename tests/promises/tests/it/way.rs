@@ -52,6 +52,8 @@ impl Way {
         &[Self::Empty, Self::Direct, Self::Copy, Self::Job, Self::Session];
     /// Those into a container: no job runs in one yet.
     pub(crate) const OF_CONTAINERS: &'static [Self] = &[Self::Empty, Self::Direct, Self::Copy, Self::Session];
+    /// Enough where the workspace makes no difference.
+    pub(crate) const COPY_AND_SESSION: &'static [Self] = &[Self::Copy, Self::Session];
     /// Where the workspace is a directory of the host's.
     pub(crate) const GIVEN: &'static [Self] = &[Self::Direct, Self::Copy, Self::Job, Self::Session];
     /// Where belljar lives as long as the program, and passes on what it reads.

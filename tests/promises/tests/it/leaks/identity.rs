@@ -4,19 +4,19 @@ use super::{dump_inside, dump_outside};
 use crate::belljar::belljar;
 use crate::scene::Scene;
 use crate::tally::{Tally, Verdict};
-use crate::way::Way;
 use belljar_testkit::world::World;
 use std::fs::read_to_string;
 use std::path::Path;
 
 /// Where a host tells it.
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 8] = [
     "/proc/cmdline",
     "/proc/sys/kernel",
     "/proc/self",
     "/proc/net",
     "/etc/machine-id",
     "/etc/passwd",
+    "/etc/resolv.conf",
     "/sys/devices/virtual/dmi",
 ];
 
@@ -32,7 +32,7 @@ pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
     let marks = marks(scene);
     let sources: Vec<String> = SOURCES.map(str::to_owned).into_iter().chain(addresses()).collect();
     let outside = dump_outside(scene, &sources);
-    for way in scene.ways() {
+    for way in scene.ways {
         let inside = dump_inside(scene, *way);
         for (name, mark) in &marks {
             // Links that the test itself has put into the workspace say where it lies.
@@ -80,6 +80,15 @@ fn marks(scene: &Scene<'_>) -> Vec<(String, String)> {
     }
     for (name, address) in scene.listeners.tcp().filter(|(name, _)| name.starts_with("outward")) {
         marks.push((format!("{name} address"), address.ip().to_string()));
+    }
+    // Whom the host asks for names. Loopback is everybody's.
+    let resolvers = file("/etc/resolv.conf");
+    let settings = resolvers.lines().filter_map(|line| line.split_once(char::is_whitespace));
+    let settings = settings.filter(|(name, _)| ["nameserver", "search", "domain"].contains(name));
+    for word in
+        settings.flat_map(|(_, words)| words.split_whitespace()).filter(|word| !word.starts_with("127."))
+    {
+        marks.push((format!("resolver {word}"), word.to_owned()));
     }
     // People, but not the users that every system has.
     let people = file("/etc/passwd");

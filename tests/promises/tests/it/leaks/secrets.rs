@@ -4,7 +4,6 @@ use super::{dump_inside, dump_outside};
 use crate::belljar::belljar;
 use crate::scene::{Scene, random};
 use crate::tally::{Tally, Verdict};
-use crate::way::Way;
 use belljar_testkit::world::World;
 
 /// Variables that hold secrets.
@@ -56,7 +55,7 @@ pub(crate) fn judge(scene: &mut Scene<'_>, tally: &Tally) {
         secrets.push((format!("file {name}"), secret));
     }
     let outside = dump_outside(scene, &["/proc/self".to_owned(), scene.path("")]);
-    for way in scene.ways() {
+    for way in scene.ways {
         let inside = dump_inside(scene, *way);
         let place = format!("{way:?} {:?}", scene.world.user());
         for (name, secret) in &secrets {

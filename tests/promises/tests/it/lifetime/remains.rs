@@ -49,7 +49,7 @@ fn whoever_tries_to_stay_is_gone_with_the_sandbox() {
 pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
     let stays = control(scene);
     let place = |what: &str| format!("{what} {:?}", scene.world.user());
-    for way in scene.ways() {
+    for way in scene.ways {
         let (attempts, marks) = attempts();
         let _answers = way.attempt(scene, &attempts);
         for (leave, mark) in WAYS_TO_STAY.iter().zip(&marks) {
@@ -58,7 +58,7 @@ pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
         }
     }
     let of_jobs: &[End] = &[("a step out of time", step_out_of_time)];
-    let of_jobs = if scene.ways().contains(&Way::Job) { of_jobs } else { &[] };
+    let of_jobs = if scene.ways.contains(&Way::Job) { of_jobs } else { &[] };
     for (what, end) in ENDS.iter().chain(of_jobs) {
         let mark = format!("mark{}", random(8));
         end(scene, &mark);

@@ -39,7 +39,7 @@ pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
     };
     let executed = all_at_once(&|kind| exec(scene, kind, &mark));
     judge("exec", |ran| ran.code == 124 && ran.stdout == "waiting\n", executed);
-    if scene.ways().contains(&Way::Job) {
+    if scene.ways.contains(&Way::Job) {
         let is_timeout = |ran: &Ran| {
             let status = serde_json::from_str::<Value>(&ran.stdout).unwrap_or_default()["status"].clone();
             ran.code == 124 && status == "timeout"

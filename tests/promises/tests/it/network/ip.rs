@@ -40,7 +40,8 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
         let (to, length) = internet(address);
         script.call("sendto", args![socket, &scene.mark, 16, 0, to, length]);
         // Loopback of one's own takes any datagram; what counts is whether the host's listener got it.
-        let own_loopback = address.ip().is_loopback();
+        let has_ipv6 = scene.engine.is_none();
+        let own_loopback = address.ip().is_loopback() && (address.is_ipv4() || has_ipv6);
         let case = Case::denied("NT1", format!("UDP to {name}"), script).seen_by(format!("udp {name}"));
         cases.push(match own_loopback {
             true => case.inside(Inside::Harmless),
