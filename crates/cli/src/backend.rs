@@ -7,30 +7,31 @@ use belljar_sandbox::docker::ImageName;
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 
+// Each argument names its heading: one for all of them would be that of whatever comes after them, too.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Backend")]
 pub(crate) struct BackendArguments {
-    /// What makes the sandbox
-    #[arg(long, value_name = "NAME", value_enum, default_value_t = Kind::Native)]
+    /// What makes the sandbox: this kernel alone, a Docker engine on this machine, or, for programs of low risk, this
+    /// kernel without namespaces
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = Kind::Native, help_heading = HEADING)]
     backend: Kind,
     /// The image of the container, which the engine must have
     #[arg(long, value_name = "IMAGE", value_parser = parse_image, required_if_eq("backend", "docker"))]
+    #[arg(help_heading = HEADING)]
     image: Option<ImageName>,
     /// The socket of the container engine [default: /var/run/docker.sock]
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", help_heading = HEADING)]
     docker_socket: Option<PathBuf>,
 }
 
 /// A backend, without what has to be said about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// This kernel alone, nothing to install
     Native,
-    /// A container of a Docker engine on this machine
     Docker,
-    /// No namespaces, and so less isolation: for programs of low risk
     Subprocess,
 }
+
+const HEADING: &str = "Backend";
 
 // === impl BackendArguments ===
 
