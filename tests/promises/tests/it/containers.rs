@@ -25,10 +25,10 @@ type Data = (&'static str, &'static [Cases], Beside, &'static [Way]);
 
 const DATA: [Data; 7] = [
     ("files", files::CASES, Beside::NOBODY, Way::OF_CONTAINERS),
-    ("network", network::CASES, Beside::NOBODY, Way::OF_CONTAINERS),
+    ("network", network::CASES, Beside::NOBODY, &[Way::Direct, Way::Session]),
     ("privileges", privileges::CASES, Beside::NOBODY, Way::COPY_AND_SESSION),
     ("lifetime", lifetime::CASES, Beside::NOBODY, &[Way::Session]),
-    ("twins", twins::CASES, Beside::NOBODY, &[Way::Empty, Way::Copy, Way::Session]),
+    ("twins", twins::CASES, Beside::NOBODY, &[Way::Empty, Way::Session]),
     ("neighbours", &[neighbours::at_once], neighbours::NEIGHBOUR, Way::COPY_AND_SESSION),
     ("successors", &[neighbours::afterwards], neighbours::PREDECESSOR, Way::COPY_AND_SESSION),
 ];
@@ -39,9 +39,9 @@ type Further = (&'static str, fn(&mut Scene<'_>, &Tally), &'static [Way]);
 const FURTHER: [Further; 7] = [
     ("secrets", secrets::judge, &[Way::Direct, Way::Session]),
     ("identity", |scene, tally| identity::judge(scene, tally), Way::COPY_AND_SESSION),
-    ("posture", |scene, tally| posture::judge(scene, tally), Way::OF_CONTAINERS),
+    ("posture", |scene, tally| posture::judge(scene, tally), &[Way::Empty, Way::Direct, Way::Session]),
     ("inbound", |scene, tally| inbound::judge(scene, tally), Way::COPY_AND_SESSION),
-    ("remains", |scene, tally| remains::judge_all(scene, tally), Way::COPY_AND_SESSION),
+    ("remains", |scene, tally| remains::judge_all(scene, tally), &[Way::Copy]),
     ("timeouts", |scene, tally| timeouts::judge_all(scene, tally), Way::COPY_AND_SESSION),
     ("disk", |scene, tally| disk::judge_memory(scene, tally), Way::COPY_AND_SESSION),
 ];
