@@ -3,6 +3,8 @@
 use belljar_confine::launch::LaunchError;
 use belljar_confine::plan::HostPathError;
 use belljar_confine::stage::Stage;
+use belljar_sandbox::backend::BackendError;
+use belljar_sandbox::config::BackendName;
 use belljar_sandbox::directory::DirectoryError;
 use belljar_sandbox::native::StartError;
 use belljar_sandbox::run::RunError;
@@ -45,6 +47,15 @@ pub(crate) enum CliError {
         #[source]
         source: Errno,
     },
+    /// A sandbox of a chosen backend can't be made or used.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// There is no launcher.
+    #[error("can't start a launcher")]
+    Launcher(#[from] LaunchError),
+    /// An option is for sandboxes of another backend.
+    #[error("{option} is for the native backend, not for {backend}")]
+    NotOfBackend { option: &'static str, backend: BackendName },
     #[error(transparent)]
     Run(#[from] RunError),
     #[error(transparent)]
@@ -66,6 +77,8 @@ pub(crate) enum CliError {
     NoSession {
         /// What its keeper said.
         why: String,
+        /// Whether that is because there is no such backend here.
+        lacks_backend: bool,
     },
     /// The changes of a command can't be told.
     #[error(transparent)]
@@ -115,6 +128,13 @@ impl CliError {
     fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Run(RunError::Start(error)) | Self::Start(error) => start_hint(error),
+            Self::Backend(BackendError::Unavailable { .. }) | Self::NoSession { lacks_backend: true, .. } => {
+                Some(UNAVAILABLE_HINT)
+            }
+            Self::Backend(BackendError::Weaker { .. }) => Some(
+                "leave out the limit or layer that it can't give, or choose another backend; \
+                 --isolation prints what it gives",
+            ),
             Self::Apply(ApplyError::Conflict { .. }) => {
                 Some("run the job again on the files as they are now; nothing was applied")
             }
@@ -131,6 +151,9 @@ impl CliError {
 const CONFLICT_HINT: &str = "nothing was written; `belljar session diff` shows what the session has, and \
      `belljar session discard` gives these paths up there";
 
+const UNAVAILABLE_HINT: &str = "without --backend the sandbox is made by this kernel alone, and needs no engine; \
+     `belljar doctor` tells what the kernel offers";
+
 fn refusal_hint(refusal: &Refusal) -> Option<&'static str> {
     match refusal {
         Refusal::Direct { .. } | Refusal::Shared { .. } | Refusal::Empty => Some(
@@ -138,6 +161,9 @@ fn refusal_hint(refusal: &Refusal) -> Option<&'static str> {
         ),
         Refusal::Busy { .. } => Some("wait for them, or say --force: they will see their files change"),
         Refusal::Conflict { .. } => Some(CONFLICT_HINT),
+        Refusal::Apart { .. } => {
+            Some("`belljar session create --workspace-copy DIR` without --backend makes a session that can")
+        }
         Refusal::Outside { .. } | Refusal::Unchanged { .. } => None,
     }
 }

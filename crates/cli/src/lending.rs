@@ -4,6 +4,7 @@ use crate::error::CliError;
 use crate::limits::LimitArguments;
 use belljar_confine::plan::HostPath;
 use belljar_contract::isolation::Required;
+use belljar_sandbox::backends::chosen::Chosen;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Lent;
@@ -63,6 +64,14 @@ impl SandboxArguments {
     /// The layers without which there shall be no sandbox.
     pub(crate) fn required(&self) -> Result<Required, CliError> {
         self.limits.required()
+    }
+
+    /// The same for a backend that may not be able to limit everything: what was asked for by name is not let go of.
+    pub(crate) fn required_of(&self, backend: &Chosen) -> Result<Required, CliError> {
+        match backend {
+            Chosen::Native => self.limits.required(),
+            Chosen::Docker { .. } | Chosen::Subprocess => self.limits.required_with_limits(),
+        }
     }
 
     /// How long it may last.

@@ -60,6 +60,22 @@ impl LimitArguments {
         Required::parse(self.require.clone())
             .map_err(|error| crate::error::CliError::usage(format!("--require: {error}")))
     }
+
+    /// Those, and the layers that uphold the limits which were set here.
+    pub(crate) fn required_with_limits(&self) -> Result<Required, crate::error::CliError> {
+        let limits = [
+            (self.memory.is_some_and(|most| most.0.is_some()), "memory_limit"),
+            (self.cpus.is_some_and(|most| most.0.is_some()), "cpu_limit"),
+            (self.pids.is_some(), "process_limit"),
+            (self.open_files.is_some(), "resource_limits"),
+            (self.disk.is_some_and(|most| most.0.is_some()), "disk_limit"),
+            (self.scratch.is_some(), "scratch_limit"),
+        ];
+        let set = limits.into_iter().filter(|(is_set, _)| *is_set).map(|(_, layer)| layer.to_owned());
+        let named = self.required()?;
+        let all = named.names().map(str::to_owned).chain(set);
+        Required::parse(all).map_err(|error| crate::error::CliError::usage(error.to_string()))
+    }
 }
 
 /// Says which limit has ended a sandbox, and how to give it more.

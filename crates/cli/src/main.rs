@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod backend;
 mod command;
 mod error;
 mod lending;

@@ -10,6 +10,7 @@ mod pump;
 use crate::error::CliError;
 use belljar_confine::plan::Stdio;
 use belljar_confine::sealed::Sealed;
+use belljar_sandbox::backend::{self, TerminalSize};
 use belljar_sandbox::session::{Execution, Outcome};
 use pump::Pump;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -45,6 +46,8 @@ pub(crate) trait Watched {
     /// Waits until it has ended, or until `deadline`; nothing then. Its exit code.
     fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<u8>, CliError>;
     fn kill(&self);
+    /// Tells it the size of its terminal, where that is no terminal of this host's.
+    fn resize(&self, _size: TerminalSize) {}
 }
 
 const TICK: Duration = Duration::from_millis(250);
@@ -107,7 +110,7 @@ impl Streams {
             Some(terminal) => {
                 let (mut raw, mut streams) =
                     RawTerminal::enter(terminal).map_err(|source| CliError::Watch { source })?;
-                streams.relay(watched, deadline, |_| raw.follow_size())
+                streams.relay(watched, deadline, |watched| raw.follow_size(watched))
             }
             None if self.is_nothing() => match watched.wait_until(deadline)? {
                 Some(code) => Ok(Relay::Ended(code)),
@@ -125,10 +128,10 @@ impl Streams {
         &mut self,
         watched: &mut dyn Watched,
         deadline: Option<Instant>,
-        mut each_time: impl FnMut(&Self),
+        mut each_time: impl FnMut(&dyn Watched),
     ) -> Result<Relay, CliError> {
         loop {
-            each_time(self);
+            each_time(watched);
             let has_ended =
                 self.wait_for_something(watched, deadline).map_err(|source| CliError::Watch { source })?;
             self.input = self.input.take().and_then(Pump::work);
@@ -182,6 +185,25 @@ impl Watched for Sealed {
     }
 }
 
+impl Watched for Box<dyn backend::Execution> {
+    fn ending(&self) -> BorrowedFd<'_> {
+        (**self).ending()
+    }
+
+    fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<u8>, CliError> {
+        Ok((**self).wait_until(deadline)?.map(|ending| ending.outcome.exit_code()))
+    }
+
+    fn kill(&self) {
+        // One that can't be reached is over.
+        let _ = (**self).kill();
+    }
+
+    fn resize(&self, size: TerminalSize) {
+        let _ = (**self).resize(size);
+    }
+}
+
 impl Watched for Execution {
     fn ending(&self) -> BorrowedFd<'_> {
         self.ending()
@@ -193,6 +215,10 @@ impl Watched for Execution {
 
     fn kill(&self) {
         self.kill();
+    }
+
+    fn resize(&self, size: TerminalSize) {
+        self.resize(size);
     }
 }
 
@@ -221,11 +247,20 @@ impl RawTerminal {
     }
 
     /// A window that was resized is noticed here, several times a second, instead of by a signal.
-    fn follow_size(&mut self) {
+    fn follow_size(&mut self, watched: &dyn Watched) {
         let Ok(size) = tcgetwinsize(stdin()) else { return };
-        if self.size != Some(size) && tcsetwinsize(&self.theirs, size).is_ok() {
-            self.size = Some(size);
+        if self.size == Some(size) {
+            return;
         }
+        match tcsetwinsize(&self.theirs, size) {
+            // A container's terminal is in the container.
+            Err(Errno::NOTTY | Errno::OPNOTSUPP) => {
+                watched.resize(TerminalSize { rows: size.ws_row, columns: size.ws_col });
+            }
+            Err(_) => return,
+            Ok(()) => {}
+        }
+        self.size = Some(size);
     }
 }
 

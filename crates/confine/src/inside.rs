@@ -54,6 +54,9 @@ pub enum AttendError {
     Gone,
 }
 
+/// The exit code of a PID 1 that has ended because memory had run out.
+pub const OUT_OF_MEMORY: i32 = 12;
+
 /// Is PID 1 until the other end of `control` is closed. Returns its exit code.
 pub fn attend(control: &OwnedFd, walls: &Walls) -> i32 {
     attend_as_pid_1(control, walls)

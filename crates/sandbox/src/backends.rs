@@ -3,6 +3,7 @@
 //! One that can't be had spoils the categories that need it, and those only. Nothing ever falls back to another one: a
 //! category runs where its configuration says, or not at all.
 
+pub mod chosen;
 pub mod here;
 
 use crate::backend::{Backend, BackendError, with_causes};

@@ -27,5 +27,5 @@ mod relay;
 mod sandbox;
 mod settings;
 
-pub use backend::{COPY, DockerBackend};
+pub use backend::DockerBackend;
 pub use settings::{DeploymentId, DockerSettings, ImageName, InvalidSetting};

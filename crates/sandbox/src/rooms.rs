@@ -5,7 +5,7 @@ use crate::backend::BackendError;
 use crate::directory::{Directory, DirectoryError};
 use crate::run::WorkspaceChoice;
 use crate::state::RunFolder;
-use crate::workspace::copy;
+use crate::workspace::{COPY, copy};
 use belljar_confine::plan::{HostPath, Identity};
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -46,9 +46,9 @@ impl Rooms {
         let make = |name| folder.make(name, owner);
         let path = match workspace {
             WorkspaceChoice::Direct(path) => path.clone(),
-            WorkspaceChoice::Empty => make("workspace")?,
+            WorkspaceChoice::Empty => make(COPY)?,
             WorkspaceChoice::Copy(source) => {
-                let made = make("workspace")?;
+                let made = make(COPY)?;
                 copy::tree(&Directory::open_meant(source)?, &Directory::open_meant(&made)?)?;
                 made
             }

@@ -21,6 +21,7 @@ pub use interrupted::{Interrupted, InterruptedError, interrupted};
 pub use keeper::{KEEPER, KeeperError, Keeping, keep};
 pub use protocol::{Load, Outcome, Refusal, Streams};
 
+use crate::config::BackendName;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -32,6 +33,8 @@ pub struct Session {
     pub id: String,
     /// What its owner calls it.
     pub name: Option<String>,
+    /// Which backend made its sandbox.
+    pub backend: BackendName,
     /// When it began.
     pub created_at: Timestamp,
     /// What it works on, for people.

@@ -11,3 +11,7 @@ pub mod held;
 pub mod opened;
 mod transfer;
 pub mod undo;
+
+/// Where a copy that shares nothing with its source is in its run's folder; [`changes::ChangeSet::read_copy`] tells what
+/// became of it.
+pub const COPY: &str = "workspace";

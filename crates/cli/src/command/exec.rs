@@ -1,12 +1,16 @@
 //! `belljar exec`
 
+mod elsewhere;
+
 use super::Subcommand;
+use crate::backend::BackendArguments;
 use crate::error::CliError;
 use crate::lending::SandboxArguments;
 use crate::terminal::{self, Relay};
 use crate::{limits, state, summary};
 use belljar_confine::launch::LaunchError;
 use belljar_confine::stage::Stage;
+use belljar_sandbox::backends::chosen::Chosen;
 use belljar_sandbox::directory::Directory;
 use belljar_sandbox::native::{self, HostUser, StartError};
 use belljar_sandbox::run::WorkspaceChoice;
@@ -24,6 +28,8 @@ use std::time::{Instant, SystemTime};
 pub(crate) struct ExecArguments {
     #[command(flatten)]
     sandbox: SandboxArguments,
+    #[command(flatten)]
+    backend: BackendArguments,
     /// Keep the changes to a workspace that is a copy
     #[arg(long)]
     keep: bool,
@@ -47,6 +53,17 @@ impl Subcommand for ExecArguments {
         "Run a command in a fresh sandbox, with the terminal attached if there is one";
 
     fn run(&self) -> Result<ExitCode, CliError> {
+        match self.backend.chosen()? {
+            Chosen::Native => self.run_natively(),
+            chosen => elsewhere::run(self, &chosen),
+        }
+    }
+}
+
+// === impl ExecArguments ===
+
+impl ExecArguments {
+    fn run_natively(&self) -> Result<ExitCode, CliError> {
         let since = SystemTime::now();
         let state = state::open();
         let user = HostUser::choose();
@@ -106,9 +123,7 @@ impl Subcommand for ExecArguments {
         }
         Ok(ExitCode::from(code))
     }
-}
 
-impl ExecArguments {
     fn spec(
         &self,
         (choice, folder): (&WorkspaceChoice, Option<&RunFolder>),

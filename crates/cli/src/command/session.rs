@@ -3,16 +3,20 @@
 mod checkpoint;
 
 use super::{Subcommand, exec};
+use crate::backend::BackendArguments;
 use crate::error::CliError;
 use crate::lending::{SandboxArguments, parse_duration};
 use crate::terminal::{self, Relay};
 use crate::{limits, state, summary};
 use belljar_confine::plan::Stdio;
 use belljar_contract::isolation::Required;
-use belljar_sandbox::backend::{Wanted, with_causes};
+use belljar_sandbox::backend::{BackendError, Wanted, with_causes};
+use belljar_sandbox::backends::chosen::{Chosen, Site};
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::run::WorkspaceChoice;
-use belljar_sandbox::session::{self, Client, Description, Forking, Keeping, Session, SessionError, Streams};
+use belljar_sandbox::session::{
+    self, Client, Description, Forking, KeeperError, Keeping, Session, SessionError, Streams,
+};
 use belljar_sandbox::spec::Lent;
 use belljar_sandbox::state::State;
 use jiff::Timestamp;
@@ -38,7 +42,7 @@ pub(crate) struct SessionArguments {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// Make a sandbox that lives on, and print its id
-    Create(CreateArguments),
+    Create(Box<CreateArguments>),
     /// Run a command in a session
     Exec(ExecArguments),
     /// Open a shell in a session
@@ -61,6 +65,8 @@ enum Command {
 struct CreateArguments {
     #[command(flatten)]
     sandbox: SandboxArguments,
+    #[command(flatten)]
+    backend: BackendArguments,
     /// A name to call it by, instead of its id
     #[arg(long)]
     name: Option<String>,
@@ -110,7 +116,8 @@ struct EndArguments {
 /// What a keeper is told when it begins.
 #[derive(Debug, Serialize, Deserialize)]
 struct Order {
-    state: PathBuf,
+    site: Site,
+    backend: Chosen,
     workspace: WorkspaceChoice,
     lent: Vec<Lent>,
     env: BTreeMap<String, String>,
@@ -127,7 +134,15 @@ enum Errand {
 }
 
 /// What a keeper says when it has begun, or why it has not.
-type Word = Result<Session, String>;
+type Word = Result<Session, Failure>;
+
+/// Why there is no session.
+#[derive(Debug, Serialize, Deserialize)]
+struct Failure {
+    why: String,
+    /// Whether that is because there is no such backend here.
+    lacks_backend: bool,
+}
 
 impl Subcommand for SessionArguments {
     const NAME: &'static str = "session";
@@ -164,11 +179,13 @@ fn create(arguments: &CreateArguments) -> Result<ExitCode, CliError> {
     const LONGEST: Duration = Duration::from_secs(24 * 3600);
     let workspace = arguments.sandbox.workspace()?;
     must_be_free(arguments.name.as_deref())?;
+    let backend = arguments.backend.chosen()?;
     let order = Order {
-        state: state::open().path().to_owned(),
+        site: Site { state: state::open().path().to_owned(), executable: state::own_program()? },
         session: Session {
             id: String::new(),
             name: arguments.name.clone(),
+            backend: backend.name(),
             created_at: Timestamp::now(),
             workspace: shown(&workspace),
             forked_from: None,
@@ -179,7 +196,8 @@ fn create(arguments: &CreateArguments) -> Result<ExitCode, CliError> {
         lent: arguments.sandbox.lent()?,
         env: arguments.sandbox.env(),
         limits: arguments.sandbox.limits(),
-        required: arguments.sandbox.required()?,
+        required: arguments.sandbox.required_of(&backend)?,
+        backend,
     };
     begin(&Errand::Create(Box::new(order)), arguments.json)
 }
@@ -187,7 +205,7 @@ fn create(arguments: &CreateArguments) -> Result<ExitCode, CliError> {
 fn must_be_free(name: Option<&str>) -> Result<(), CliError> {
     match name {
         Some(name) if session::find(&state::open(), name).is_ok() => {
-            Err(CliError::NoSession { why: format!("there is a session {name} already") })
+            Err(no_session(format!("there is a session {name} already")))
         }
         _ => Ok(()),
     }
@@ -199,24 +217,28 @@ fn begin(errand: &Errand, as_json: bool) -> Result<ExitCode, CliError> {
     keeper.arg0(session::KEEPER).current_dir("/").env_clear();
     keeper.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
     keeper.stderr(std::process::Stdio::null());
-    let no_session = |error: &dyn std::error::Error| CliError::NoSession { why: with_causes(error) };
-    let mut keeper = keeper.spawn().map_err(|error| no_session(&error))?;
+    let failed = |error: &dyn std::error::Error| no_session(with_causes(error));
+    let mut keeper = keeper.spawn().map_err(|error| failed(&error))?;
     let mut word = String::new();
     if let (Some(mut to), Some(from)) = (keeper.stdin.take(), keeper.stdout.take()) {
-        let errand = serde_json::to_vec(errand).map_err(|error| no_session(&error))?;
-        to.write_all(&errand).map_err(|error| no_session(&error))?;
+        let errand = serde_json::to_vec(errand).map_err(|error| failed(&error))?;
+        to.write_all(&errand).map_err(|error| failed(&error))?;
         drop(to);
-        BufReader::new(from).read_line(&mut word).map_err(|error| no_session(&error))?;
+        BufReader::new(from).read_line(&mut word).map_err(|error| failed(&error))?;
     }
-    let word: Word = serde_json::from_str(&word)
-        .map_err(|_| CliError::NoSession { why: "its keeper ended".to_owned() })?;
-    let session = word.map_err(|why| CliError::NoSession { why })?;
+    let word: Word = serde_json::from_str(&word).map_err(|_| no_session("its keeper ended".to_owned()))?;
+    let session =
+        word.map_err(|Failure { why, lacks_backend }| CliError::NoSession { why, lacks_backend })?;
     if as_json {
         anstream::println!("{}", serde_json::to_string_pretty(&session).unwrap_or_default());
     } else {
         anstream::println!("{}", session.id);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn no_session(why: String) -> CliError {
+    CliError::NoSession { why, lacks_backend: false }
 }
 
 fn shown(workspace: &WorkspaceChoice) -> String {
@@ -238,14 +260,15 @@ pub(crate) fn keep() -> ExitCode {
             session::keep_fork(Forking { state: State::at(state), origin, name }, begun)
         }
         Err(error) => {
-            say(&Err(error.to_string()));
+            say(&Err(Failure { why: error.to_string(), lacks_backend: false }));
             return ExitCode::FAILURE;
         }
     };
     match word {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(&Err(with_causes(&error)));
+            let lacks_backend = matches!(error, KeeperError::Backend(BackendError::Unavailable { .. }));
+            say(&Err(Failure { why: with_causes(&error), lacks_backend }));
             ExitCode::FAILURE
         }
     }
@@ -259,9 +282,9 @@ fn take_errand() -> std::io::Result<Errand> {
 
 impl From<Box<Order>> for Keeping {
     fn from(order: Box<Order>) -> Self {
-        let Order { state, workspace, lent, env, limits, required, session } = *order;
+        let Order { site, backend, workspace, lent, env, limits, required, session } = *order;
         let wanted = Wanted { workspace, lent, env, limits, required };
-        Self { state: State::at(state), wanted, session }
+        Self { site, backend, wanted, session }
     }
 }
 

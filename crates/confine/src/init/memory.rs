@@ -95,6 +95,12 @@ impl Memory {
         }
     }
 
+    /// Whether the kernel has killed somebody for want of memory, where that is counted. To be asked before it is told that
+    /// somebody has ended: whoever hears that wants to know why.
+    pub(super) fn has_cost_somebody(&self) -> bool {
+        matches!(self, Self::Counted { file, .. } if oom_kills(file) > 0)
+    }
+
     /// Whether there is more than may be. Looks only when it is time to.
     pub(super) fn has_run_out(&mut self) -> bool {
         let now = Instant::now();

@@ -6,8 +6,10 @@ use super::memory::Memory;
 use super::payload;
 use super::send;
 use super::streams::Streams;
+
 use crate::execution::attended::Attended;
 use crate::execution::{Request, Told};
+use crate::inside::OUT_OF_MEMORY;
 use crate::kernel::{self, Reaped};
 use crate::plan::{Command, Program};
 use crate::report::Report;
@@ -104,7 +106,11 @@ impl<'a> Watch<'a> {
         let usage = kernel::usage_of_children();
         match over {
             Over::Program { status } => send(self.control, &Report::Ended { status, usage }, &[]),
-            Over::Memory => send(self.control, &Report::OutOfMemory { usage }, &[]),
+            Over::Memory => {
+                send(self.control, &Report::OutOfMemory { usage }, &[]);
+                // In a container nobody is left who could hear that; an engine tells the code.
+                return OUT_OF_MEMORY;
+            }
             Over::Host => {}
         }
         0
@@ -117,6 +123,9 @@ impl<'a> Watch<'a> {
                 return Some(Over::Program { status });
             }
             if let Some(at) = self.executions.iter().position(|execution| execution.pid == pid) {
+                if self.memory.has_cost_somebody() {
+                    return Some(Over::Memory);
+                }
                 self.executions.swap_remove(at).tell_end(status, usage);
             }
         }

@@ -34,30 +34,38 @@ impl Here {
 
     /// Makers of every backend that there is.
     pub fn makers(self) -> Makers<'static> {
-        let Self { launcher, state, executable, docker_socket } = self;
-        let (for_native, for_docker, for_subprocess) = (state.clone(), state.clone(), state);
-        let helper = executable.clone();
-        Makers::default()
-            .with(BackendName::Native, move |_: &Sandboxing| made(NativeBackend::new(launcher, for_native)))
-            .with(BackendName::Subprocess, move |sandboxing: &Sandboxing| {
+        let makers = BackendName::ALL.into_iter().map(|name| {
+            let here = self.clone();
+            (name, move |sandboxing: &Sandboxing| here.make(name, sandboxing))
+        });
+        makers.fold(Makers::default(), |makers, (name, maker)| makers.with(name, maker))
+    }
+
+    /// Makes one backend. Whether it can make sandboxes is not tried.
+    ///
+    /// # Errors
+    /// [`BackendError::Unavailable`] when there can't be one.
+    pub fn make(&self, name: BackendName, sandboxing: &Sandboxing) -> Result<Box<dyn Backend>, BackendError> {
+        let state = self.state.clone();
+        match name {
+            BackendName::Native => Ok(Box::new(NativeBackend::new(Arc::clone(&self.launcher), state))),
+            BackendName::Subprocess => {
                 let settings = subprocess_settings(&sandboxing.subprocess)
                     .map_err(|error| unavailable("subprocess", &error))?;
-                made(SubprocessBackend::new(executable, for_subprocess, settings))
-            })
-            .with(BackendName::Docker, move |sandboxing: &Sandboxing| {
-                let settings = docker_settings(&sandboxing.docker, (docker_socket, helper), &for_docker)
+                Ok(Box::new(SubprocessBackend::new(self.executable.clone(), state, settings)))
+            }
+            BackendName::Docker => {
+                let places = (self.docker_socket.clone(), self.executable.clone());
+                let settings = docker_settings(&sandboxing.docker, places, &state)
                     .map_err(|error| unavailable("docker", &*error))?;
-                made(DockerBackend::new(settings, for_docker)?)
-            })
-            .with(BackendName::Kubernetes, |_: &Sandboxing| {
+                Ok(Box::new(DockerBackend::new(settings, state)?))
+            }
+            BackendName::Kubernetes => {
                 let why = "this version makes no pods".to_owned();
                 Err(BackendError::Unavailable { backend: "k8s", why })
-            })
+            }
+        }
     }
-}
-
-fn made(backend: impl Backend + 'static) -> Result<Box<dyn Backend>, BackendError> {
-    Ok(Box::new(backend))
 }
 
 fn unavailable(backend: &'static str, why: &dyn Error) -> BackendError {

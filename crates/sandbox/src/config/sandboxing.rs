@@ -11,7 +11,7 @@ use super::subprocess::SubprocessConfig;
 use crate::limits::Limits;
 use belljar_contract::category::{ALIASES, Category};
 use belljar_contract::isolation::{LAYERS, Required};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub struct Sandboxing {
 }
 
 /// A backend, by the name that configurations use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BackendName {
     /// Programs of the host with less around them.
@@ -54,13 +54,6 @@ pub enum BackendName {
 pub(super) const LEAST_MEMORY: u64 = 6 << 20;
 /// A page.
 pub(super) const LEAST_SCRATCH: u64 = 4 << 10;
-
-const BACKENDS: [(&str, BackendName); 4] = [
-    ("subprocess", BackendName::Subprocess),
-    ("docker", BackendName::Docker),
-    ("native", BackendName::Native),
-    ("k8s", BackendName::Kubernetes),
-];
 
 // === impl Sandboxing ===
 
@@ -157,6 +150,9 @@ fn layered() -> BTreeMap<Category, BackendName> {
 // === impl BackendName ===
 
 impl BackendName {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Subprocess, Self::Docker, Self::Native, Self::Kubernetes];
+
     /// The name in configurations.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -175,7 +171,7 @@ impl fmt::Display for BackendName {
 }
 
 fn backend(node: &Node, log: &mut Log) -> Option<BackendName> {
-    one_of(node, log, &BACKENDS)
+    one_of(node, log, &BackendName::ALL.map(|name| (name.as_str(), name)))
 }
 
 /// How long a call may take.

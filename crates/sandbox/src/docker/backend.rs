@@ -11,6 +11,7 @@ use crate::limits::Limits;
 use crate::run::WorkspaceChoice;
 use crate::spec::Lent;
 use crate::state::{RunFolder, State};
+use crate::workspace::COPY;
 use belljar_confine::plan::{HostPath, Identity};
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Required;
@@ -44,10 +45,6 @@ enum PutError {
     #[error("the container has something else at /{inside} than what was meant")]
     Other { inside: String },
 }
-
-/// Where a copy of a workspace is in its run's folder; [`crate::workspace::changes::ChangeSet::read_copy`] tells what
-/// became of it.
-pub const COPY: &str = "workspace";
 
 /// Who it is inside when it can be anybody.
 const USER: User = User { uid: 1000, gid: 1000 };

@@ -109,6 +109,11 @@ impl Channel {
         }
     }
 
+    /// Whether it is over.
+    pub(super) fn is_gone(&self) -> bool {
+        self.routes().is_gone
+    }
+
     /// Hands a frame to whom it is for. What is for nobody is late, and of no use any more. False if it is more than
     /// was ever asked for.
     fn deliver(&self, told: FromInside, body: Vec<u8>) -> bool {

@@ -44,8 +44,9 @@ pub(super) const OWNER: &str = "belljar.owner";
 
 pub(super) const HOME: &str = "home/agent";
 
-/// What Docker hides by itself, and what tells of the host or its kernel's insides besides.
-const MASKED: [&str; 19] = [
+/// What Docker hides by itself, what tells of the host or its kernel's insides besides, and all of sysfs but the container's
+/// own control group, by which PID 1 and the relay know their limits.
+const MASKED: [&str; 37] = [
     "/proc/acpi",
     "/proc/asound",
     "/proc/interrupts",
@@ -63,8 +64,26 @@ const MASKED: [&str; 19] = [
     "/proc/timer_list",
     "/proc/timer_stats",
     "/proc/vmallocinfo",
-    "/sys/devices/virtual/powercap",
+    "/sys/block",
+    "/sys/bus",
+    "/sys/class",
+    "/sys/dev",
+    "/sys/devices",
     "/sys/firmware",
+    "/sys/fs/bpf",
+    "/sys/fs/btrfs",
+    "/sys/fs/ext4",
+    "/sys/fs/f2fs",
+    "/sys/fs/fuse",
+    "/sys/fs/pstore",
+    "/sys/fs/resctrl",
+    "/sys/fs/selinux",
+    "/sys/fs/smackfs",
+    "/sys/fs/xfs",
+    "/sys/hypervisor",
+    "/sys/kernel",
+    "/sys/module",
+    "/sys/power",
 ];
 const READ_ONLY: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
@@ -133,6 +152,9 @@ impl Blueprint<'_> {
         HostConfig {
             privileged: Some(false),
             network_mode: Some("none".to_owned()),
+            // Without these the engine writes down inside whom the host asks for names, and in which domains.
+            dns: Some(vec!["127.0.0.1".to_owned()]),
+            dns_search: Some(vec![".".to_owned()]),
             ipc_mode: Some("private".to_owned()),
             pid_mode: Some(String::new()),
             uts_mode: Some(String::new()),

@@ -12,6 +12,7 @@ use crate::limits::Limit;
 use crate::native::environment::made_from_nothing;
 use crate::spec::Program;
 use crate::state::RunFolder;
+use belljar_confine::inside::OUT_OF_MEMORY;
 use belljar_confine::plan::Stdio;
 use belljar_confine::sealed::Outcome;
 use belljar_contract::id::RunId;
@@ -25,7 +26,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A container that goes when this is dropped.
 #[derive(Debug)]
@@ -47,6 +48,10 @@ pub(super) struct DockerSandbox {
     isolation: Isolation,
     has_run_out_of_memory: Arc<AtomicBool>,
 }
+
+/// As long as an engine may take to see that a container has ended, and how often it is asked.
+const LATEST_WORD: Duration = Duration::from_secs(5);
+const BETWEEN_WORDS: Duration = Duration::from_millis(20);
 
 // === impl Container ===
 
@@ -71,6 +76,22 @@ impl Container {
 
     pub(super) fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Whether that has ended it, as far as the engine tells. It hears of an end later than whoever speaks with PID 1.
+    fn has_run_out_of_memory(&self, channel: &Channel) -> bool {
+        let given_up = Instant::now() + LATEST_WORD;
+        loop {
+            let Some(state) = self.engine.inspect(&self.id).ok().and_then(|found| found.state) else {
+                return false;
+            };
+            let is_awaited = channel.is_gone() && state.running == Some(true) && Instant::now() < given_up;
+            if !is_awaited {
+                let said = state.exit_code == Some(OUT_OF_MEMORY.into()) && state.running == Some(false);
+                return said || state.oom_killed == Some(true);
+            }
+            std::thread::sleep(BETWEEN_WORDS);
+        }
     }
 
     fn remove(&mut self) -> Result<(), BackendError> {
@@ -171,12 +192,9 @@ impl Sandbox for DockerSandbox {
     }
 
     fn ended_by(&self) -> Option<Limit> {
-        let is_known = self.has_run_out_of_memory.load(Ordering::Acquire);
-        let was_killed = || {
-            let found = self.container.engine.inspect(&self.container.id).ok();
-            found.and_then(|found| found.state).and_then(|state| state.oom_killed).unwrap_or(false)
-        };
-        (is_known || was_killed()).then_some(Limit::Memory)
+        let is_known = || self.has_run_out_of_memory.load(Ordering::Acquire);
+        (is_known() || self.container.has_run_out_of_memory(&self.channel) || is_known())
+            .then_some(Limit::Memory)
     }
 
     fn pause(&self) -> Result<(), BackendError> {

@@ -3,6 +3,7 @@
 use super::keeper::address;
 use super::protocol::{Answer, Ask, Load, Outcome, Refusal, Streams, read_document, receive, send};
 use super::{DESCRIPTION, Session};
+use crate::backend::TerminalSize;
 use crate::limits::Limit;
 use crate::state::State;
 use belljar_contract::result::WorkspaceChanges;
@@ -241,6 +242,11 @@ impl Execution {
     /// Becomes readable when the program has ended.
     pub fn ending(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+
+    /// Tells the program how large its terminal is.
+    pub fn resize(&self, TerminalSize { rows, columns }: TerminalSize) {
+        let _ = send(self.socket.as_fd(), &Ask::Resize { rows, columns }, &[]);
     }
 
     /// Kills the program.

@@ -4,9 +4,9 @@ mod checkpoint;
 
 use super::protocol::{Answer, Ask, Outcome, receive, send};
 use super::{DESCRIPTION, SOCKET, Session, SessionError};
-use crate::backend::{Backend, BackendError, Execution, Sandbox, Wanted, with_causes};
+use crate::backend::{BackendError, Execution, Sandbox, TerminalSize, Wanted, with_causes};
+use crate::backends::chosen::{Chosen, Site};
 use crate::limits::Limit;
-use crate::native::NativeBackend;
 use crate::spec::Program;
 use crate::state::State;
 use crate::workspace::baseline::Baseline;
@@ -33,10 +33,12 @@ pub const KEEPER: &str = "belljar-keeper";
 #[derive(Debug)]
 pub struct Keeping {
     /// Where.
-    pub state: State,
+    pub site: Site,
+    /// What makes the sandbox.
+    pub backend: Chosen,
     /// The sandbox.
     pub wanted: Wanted,
-    /// The session; its id is filled in.
+    /// The session; its id and its backend are filled in.
     pub session: Session,
 }
 
@@ -86,8 +88,9 @@ const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 /// # Errors
 /// [`KeeperError`] when there is no session; how it ends is nobody's to hear.
 pub fn keep(keeping: Keeping, ready: impl FnOnce(&Session)) -> Result<(), KeeperError> {
-    let Keeping { state, wanted, session } = keeping;
-    let backend = NativeBackend::new(Arc::new(Launcher::start()?), state.clone());
+    let Keeping { site, backend, wanted, session } = keeping;
+    let (state, session) = (State::at(&site.state), Session { backend: backend.name(), ..session });
+    let backend = backend.make(Arc::new(Launcher::start()?), &site)?;
     let baseline = Baseline::now();
     let sandbox = backend.create(wanted.clone())?;
     look_after(Begun { state, wanted, session, sandbox, baseline }, ready)
@@ -202,7 +205,7 @@ impl Keeper {
                 self.end();
                 Ok(Answer::Over)
             }
-            Ask::Kill | Ask::Hold | Ask::Release => return,
+            Ask::Kill | Ask::Resize { .. } | Ask::Hold | Ask::Release => return,
         };
         let answer = answer.unwrap_or_else(|error| Answer::Failed { message: with_causes(&error) });
         // Whoever has hung up wants to hear nothing.
@@ -269,9 +272,14 @@ fn watch(caller: &OwnedFd, execution: &mut dyn Execution) -> Result<(), BackendE
             return Ok(());
         }
         if is_called {
-            let hangs_up = !matches!(receive::<Ask>(caller), Ok(Some((Ask::Kill, _))));
+            let asked = receive::<Ask>(caller);
+            if let Ok(Some((Ask::Resize { rows, columns }, _))) = asked {
+                // A program without a terminal has no use for a size.
+                let _ = execution.resize(TerminalSize { rows, columns });
+                continue;
+            }
             execution.kill()?;
-            if hangs_up {
+            if !matches!(asked, Ok(Some((Ask::Kill, _)))) {
                 return Ok(());
             }
         }

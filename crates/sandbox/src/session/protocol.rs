@@ -2,6 +2,7 @@
 
 use super::Session;
 use crate::backend::Stats;
+use crate::config::BackendName;
 use crate::limits::Limit;
 use belljar_confine::message;
 use belljar_confine::sealed;
@@ -29,6 +30,11 @@ pub(super) enum Ask {
     },
     /// Kill the program that was asked for here.
     Kill,
+    /// Its terminal has another size.
+    Resize {
+        rows: u16,
+        columns: u16,
+    },
     /// Tell about the session.
     Describe,
     /// Tell what it changed in its copy.
@@ -99,6 +105,14 @@ pub enum Refusal {
     Shared {
         /// The directory.
         directory: String,
+    },
+    /// Its backend keeps the workspace to itself.
+    #[error(
+        "in a session of the {backend} backend changes are not told, committed or undone, and it has no forks"
+    )]
+    Apart {
+        /// The backend.
+        backend: BackendName,
     },
     /// It began with nothing.
     #[error("the session's workspace was empty at first and is the copy of nothing")]

@@ -42,6 +42,8 @@ pub(crate) enum Inside {
     Harmless,
     /// It succeeds, and what it learns is this.
     Learns(fn(&Answer) -> bool),
+    /// Whatever comes of it, it doesn't learn this.
+    OtherThan(&'static str),
     /// It succeeds, because sandboxes must not forbid it.
     Works,
 }
@@ -70,6 +72,8 @@ pub(crate) enum Outside {
     Survives,
     /// It succeeds, and what it learns is this.
     Learns(fn(&Answer) -> bool),
+    /// It succeeds, and what it learns begins with this.
+    Tells(&'static str),
 }
 
 /// The steps of a case, under construction.

@@ -1,6 +1,7 @@
 //! What a case proves: the verdict, made outside of the sandbox.
 
 use crate::case::{Case, Control, Inside, Outside};
+use crate::containers::exempt::is_exempt;
 use crate::holding::Holding;
 use crate::scene::Scene;
 use crate::tally::{Tally, Verdict};
@@ -34,23 +35,27 @@ pub(crate) struct Beside {
 
 /// Makes every attempt of a group on every way into a sandbox and where it must succeed, as everybody, and judges.
 pub(crate) fn every_case_holds(group: &str, cases: &[Cases]) {
-    every_case_holds_beside(group, cases, Beside { outside: |_| None, inside: |_| None });
+    every_case_holds_beside(group, cases, Beside::NOBODY);
 }
 
 /// The same, with somebody beside.
 pub(crate) fn every_case_holds_beside(group: &str, cases: &[Cases], beside: Beside) {
     let tally = Tally::new(group);
     World::as_everyone(crate::belljar::belljar(), |world| {
-        let mut scene = Scene::lay(world);
-        let held = (beside.outside)(&scene);
-        let controls = Controls::make(&scene, cases);
-        drop(held);
-        for way in Way::ALL {
-            let _held = (beside.inside)(&scene);
-            judge_way(&mut scene, *way, cases, (&controls, &tally));
-        }
+        judge_all(&mut Scene::lay(world), cases, beside, &tally);
     });
     tally.close();
+}
+
+/// Makes every attempt of a group on every way into a sandbox of a scene and where it must succeed, and judges.
+pub(crate) fn judge_all(scene: &mut Scene<'_>, cases: &[Cases], beside: Beside, tally: &Tally) {
+    let held = (beside.outside)(scene);
+    let controls = Controls::make(scene, cases);
+    drop(held);
+    for way in scene.ways {
+        let _held = (beside.inside)(scene);
+        judge_way(scene, *way, cases, (&controls, tally));
+    }
 }
 
 fn judge_way(scene: &mut Scene<'_>, way: Way, cases: &[Cases], (controls, tally): (&Controls, &Tally)) {
@@ -82,7 +87,10 @@ fn judge_way(scene: &mut Scene<'_>, way: Way, cases: &[Cases], (controls, tally)
 
 /// All cases of a group; no two have one name.
 fn all(groups: &[Cases], scene: &Scene<'_>, place: &Place) -> Vec<Case> {
-    let cases: Vec<Case> = groups.iter().flat_map(|cases| cases(scene, place)).collect();
+    let mut cases: Vec<Case> = groups.iter().flat_map(|cases| cases(scene, place)).collect();
+    if scene.engine.is_some() {
+        cases.retain(|case| !is_exempt(case));
+    }
     let mut names = BTreeSet::new();
     for case in &cases {
         assert!(names.insert(case.name()), "two cases are called {}", case.name());
@@ -113,7 +121,8 @@ fn judge(
         Inside::Killed(signal) if answer.signal == signal => Verdict::Held,
         Inside::Harmless | Inside::Works if answer.succeeded() => Verdict::Held,
         Inside::Learns(is_harmless) if is_harmless(answer) => Verdict::Held,
-        Inside::Learns(_) => Verdict::Escaped(told.clone()),
+        Inside::OtherThan(text) if !answer.bytes.starts_with(text) => Verdict::Held,
+        Inside::Learns(_) | Inside::OtherThan(_) => Verdict::Escaped(told.clone()),
         Inside::Works => Verdict::Blocked(format!("step {}: {told}", answer.step)),
         _ => Verdict::Invalid(format!("it fails otherwise than it should, at step {}: {told}", answer.step)),
     };
@@ -163,6 +172,12 @@ fn seen_by_the_host(scene: &mut Scene<'_>, inner: &Inner<'_>, before: &[(PathBuf
     seen
 }
 
+// === impl Beside ===
+
+impl Beside {
+    pub(crate) const NOBODY: Self = Self { outside: |_| None, inside: |_| None };
+}
+
 /// Why a control proves nothing.
 enum Why {
     NotRoot,
@@ -204,6 +219,7 @@ impl Controls {
             Outside::Reaches(errnos) => is_tried && (answer.succeeded() || errnos.contains(&answer.errno)),
             Outside::Survives => answer.signal == 0,
             Outside::Learns(is_so) => is_so(answer),
+            Outside::Tells(text) => answer.succeeded() && answer.bytes.starts_with(text),
         };
         let is_seen = case.witness.as_ref().is_none_or(|witness| arrived.contains_key(witness));
         match (proves, is_seen) {

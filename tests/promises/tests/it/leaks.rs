@@ -1,7 +1,7 @@
 //! Leaks: no secret of the host's, and nothing that tells which host it is, can be read inside.
 
-mod identity;
-mod secrets;
+pub(crate) mod identity;
+pub(crate) mod secrets;
 
 use crate::scene::Scene;
 use crate::way::{PROBE, Way};

@@ -1,8 +1,8 @@
 //! Lifetime: what is in a sandbox ends with it, ends in time, and ends nobody outside.
 
 mod others;
-mod remains;
-mod timeouts;
+pub(crate) mod remains;
+pub(crate) mod timeouts;
 
 use crate::judge::{Cases, every_case_holds};
 

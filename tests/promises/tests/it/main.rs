@@ -9,6 +9,7 @@
 
 mod belljar;
 mod case;
+mod containers;
 mod files;
 mod holding;
 mod host;

@@ -10,33 +10,31 @@ use libc::{AF_UNIX, ECONNREFUSED, ENOENT, IPC_CREAT, O_APPEND, O_CREAT, O_RDONLY
 
 #[test]
 fn two_sandboxes_at_once_see_nothing_of_each_other() {
-    every_case_holds_beside(
-        "neighbours",
-        &[at_once],
-        Beside {
-            outside: |scene| Some(Holding::outside(scene, &plant(scene, &scene.outside()))),
-            inside: |scene| Some(Holding::inside(scene, Way::Copy, &plant(scene, &Place::inside()))),
-        },
-    );
+    every_case_holds_beside("neighbours", &[at_once], NEIGHBOUR);
 }
 
 #[test]
 fn a_sandbox_finds_nothing_of_the_one_before() {
-    every_case_holds_beside(
-        "successors",
-        &[afterwards],
-        Beside {
-            outside: |scene| {
-                drop(Holding::outside(scene, &plant(scene, &scene.outside())));
-                None
-            },
-            inside: |scene| {
-                drop(Holding::inside(scene, Way::Copy, &plant(scene, &Place::inside())));
-                None
-            },
-        },
-    );
+    every_case_holds_beside("successors", &[afterwards], PREDECESSOR);
 }
+
+/// Somebody who has left the canary everywhere and is still there.
+pub(crate) const NEIGHBOUR: Beside = Beside {
+    outside: |scene| Some(Holding::outside(scene, &plant(scene, &scene.outside()))),
+    inside: |scene| Some(Holding::inside(scene, Way::Copy, &plant(scene, &Place::inside()))),
+};
+
+/// Somebody who has left it and is gone.
+pub(crate) const PREDECESSOR: Beside = Beside {
+    outside: |scene| {
+        drop(Holding::outside(scene, &plant(scene, &scene.outside())));
+        None
+    },
+    inside: |scene| {
+        drop(Holding::inside(scene, Way::Copy, &plant(scene, &Place::inside())));
+        None
+    },
+};
 
 /// Directories that every sandbox may write.
 const WRITABLE: [&str; 4] = ["/tmp", "/dev/shm", "/home/agent", "/workspace"];
@@ -66,7 +64,7 @@ fn key(scene: &Scene<'_>) -> u32 {
     u32::from_str_radix(&scene.mark[4..11], 16).unwrap()
 }
 
-fn at_once(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+pub(crate) fn at_once(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     let name = format!("@{}-neighbour", scene.mark);
     let mut script = Script::one("socket", args![AF_UNIX, SOCK_STREAM, 0]);
     let socket = script.first();
@@ -76,7 +74,7 @@ fn at_once(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     cases
 }
 
-fn afterwards(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+pub(crate) fn afterwards(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     look("LK3", scene, place)
 }
 

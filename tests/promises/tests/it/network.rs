@@ -1,7 +1,7 @@
 //! The network: nothing of the host is reached, and nobody on the host is seen to be.
 
 mod families;
-mod inbound;
+pub(crate) mod inbound;
 mod ip;
 mod local;
 mod names;

@@ -1,6 +1,6 @@
 //! The posture of every process and thread, exactly: what is there beyond what is written here is a defect.
 
-mod init;
+pub(crate) mod init;
 mod places;
 
 use crate::belljar::belljar;
@@ -20,18 +20,23 @@ fn every_thread_has_exactly_the_posture_that_is_written_down() {
     World::as_everyone(belljar(), |world| {
         let scene = Scene::lay(world);
         for way in Way::ALL {
-            let told: Value = serde_json::from_str(&way.run(&scene, &[PROBE, "posture"])).unwrap();
-            let place = format!("{way:?} {:?}", world.user());
-            for (what, found, expected) in compare(&told, *way) {
-                let verdict = match found == expected {
-                    true => Verdict::Held,
-                    false => Verdict::Escaped(format!("{found}, not {expected}")),
-                };
-                tally.count("posture", &format!("posture {what}"), &place, verdict);
-            }
+            judge(&scene, *way, compare, &tally);
         }
     });
     tally.close();
+}
+
+/// What was found in a sandbox is what must be.
+pub(crate) fn judge(scene: &Scene<'_>, way: Way, compare: fn(&Value, Way) -> Compared, tally: &Tally) {
+    let told: Value = serde_json::from_str(&way.run(scene, &[PROBE, "posture"])).unwrap();
+    let place = format!("{way:?} {:?}", scene.world.user());
+    for (what, found, expected) in compare(&told, way) {
+        let verdict = match found == expected {
+            true => Verdict::Held,
+            false => Verdict::Escaped(format!("{found}, not {expected}")),
+        };
+        tally.count("posture", &format!("posture {what}"), &place, verdict);
+    }
 }
 
 /// The control: whoever is not in a sandbox has another posture, and the probe tells so.
@@ -68,10 +73,10 @@ fn outside_the_posture_is_another_one() {
     });
 }
 
-type Compared = Vec<(String, Value, Value)>;
+pub(crate) type Compared = Vec<(String, Value, Value)>;
 
 /// What was found beside what must be: threads before and after there are more of them, then the process.
-fn compare(told: &Value, way: Way) -> Compared {
+pub(crate) fn compare(told: &Value, way: Way) -> Compared {
     let mut compared = Vec::new();
     for (which, count) in [("threads", 1), ("more_threads", 4)] {
         let threads = told[which].as_array().unwrap();

@@ -1,10 +1,10 @@
 //! More than one's share: what is limited, is; limits are not raised; output is cut where it should be.
 
-mod disk;
+pub(crate) mod disk;
 mod limits;
-mod memory;
+pub(crate) mod memory;
 mod output;
-mod processor;
+pub(crate) mod processor;
 
 use crate::judge::{Cases, every_case_holds};
 

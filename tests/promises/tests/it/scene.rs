@@ -5,16 +5,21 @@
 use crate::belljar::PROBE;
 use crate::listeners::Listeners;
 use crate::way::{Place, Way};
-use belljar_testkit::world::{User, World};
+use belljar_testkit::foreign_root::{Docker, IMAGE};
+use belljar_testkit::world::{Ran, User, World};
 use std::fs::{self, Permissions};
 use std::io::Read;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// The host, laid out.
 pub(crate) struct Scene<'w> {
     pub(crate) world: &'w World,
+    /// Whose containers the sandboxes are, if they are containers.
+    pub(crate) engine: Option<&'w Docker>,
+    /// The ways into a sandbox that are tried.
+    pub(crate) ways: &'static [Way],
     /// In every name that an attempt makes: where it turns up on the host, something got through.
     pub(crate) mark: String,
     /// In every file of the host that nobody inside may read: 32 random bytes, in hexadecimal digits.
@@ -39,6 +44,9 @@ pub(crate) const CHANGES: [&str; 16] = [
 /// The names of programs that lend rights: a user's, a group's.
 const SET_ID: [&str; 2] = ["set-uid", "set-gid"];
 
+/// The user inside of a container that may be anybody.
+const OF_CONTAINERS: u32 = 1000;
+
 const ROOT: u32 = 0;
 /// A user that owns nothing, on every system.
 const DAEMON: u32 = 1;
@@ -47,9 +55,22 @@ const DAEMON: u32 = 1;
 
 impl<'w> Scene<'w> {
     pub(crate) fn lay(world: &'w World) -> Self {
+        Self::lay_for(world, None, Way::ALL)
+    }
+
+    /// The same, with sandboxes that are containers.
+    pub(crate) fn lay_for_containers(world: &'w World, engine: &'w Docker, ways: &'static [Way]) -> Self {
+        let scene = Self::lay_for(world, Some(engine), ways);
+        scene.give_away(Way::Direct.folder().unwrap());
+        scene
+    }
+
+    fn lay_for(world: &'w World, engine: Option<&'w Docker>, ways: &'static [Way]) -> Self {
         let (mark, canary) = (format!("mark{}", random(8)), random(32));
         let mut scene = Self {
             world,
+            engine,
+            ways,
             listeners: Listeners::open(&mark, world),
             victim: victim(world),
             secrets: Vec::new(),
@@ -70,6 +91,26 @@ impl<'w> Scene<'w> {
     /// A path of the world, as text.
     pub(crate) fn path(&self, below: &str) -> String {
         self.world.path().join(below).display().to_string()
+    }
+
+    /// The options that say which backend makes a sandbox.
+    pub(crate) fn backend(&self) -> Vec<String> {
+        let Some(engine) = self.engine else { return Vec::new() };
+        let socket = engine.socket().display().to_string();
+        ["--backend", "docker", "--image", IMAGE, "--docker-socket", &socket].map(str::to_owned).into()
+    }
+
+    /// The command of belljar that makes a sandbox, with these options of it.
+    pub(crate) fn making(&self, command: &[&str], options: &[&str], program: &[&str]) -> Command {
+        let backend = self.backend();
+        let backend: Vec<&str> = backend.iter().map(String::as_str).collect();
+        let program = if program.is_empty() { Vec::new() } else { [&["--"], program].concat() };
+        self.world.command(&[command, &backend, options, &program].concat())
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn make(&self, command: &[&str], options: &[&str], program: &[&str]) -> Ran {
+        Ran::from(self.making(command, options, program).output().unwrap())
     }
 
     /// The host, for controls.
@@ -167,6 +208,19 @@ impl<'w> Scene<'w> {
     fn fill_given(&self, folder: &str) {
         self.world.write(&format!("{folder}/kept/file"), "as it was");
         self.fill_traps(folder);
+    }
+
+    /// Gives a folder to the user that containers have: who works in a directory as it is, is its owner. What lends
+    /// rights stays what it is.
+    fn give_away(&self, folder: &str) {
+        let mut pending = vec![self.world.path().join(folder)];
+        while let Some(path) = pending.pop() {
+            lchown(&path, Some(OF_CONTAINERS), Some(OF_CONTAINERS)).unwrap();
+            if fs::symlink_metadata(&path).unwrap().is_dir() {
+                let entries = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
+                pending.extend(entries.filter(|path| !SET_ID.iter().any(|name| path.ends_with(name))));
+            }
+        }
     }
 
     /// A directory that looks like a sandbox's root, with nothing in the way.

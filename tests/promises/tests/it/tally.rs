@@ -1,7 +1,7 @@
 //! Counts verdicts by row, tells them, and decides whether the group has passed.
 
 use crate::case::Case;
-use crate::known_holes::KNOWN_HOLES;
+use crate::known_holes::{Hole, KNOWN_HOLES, KNOWN_HOLES_OF_CONTAINERS};
 use belljar_testkit::skip::skip;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +26,9 @@ pub(crate) enum Verdict {
 /// The verdicts of one group of cases.
 pub(crate) struct Tally {
     group: String,
+    /// What is told of every row besides, where it is not of native sandboxes.
+    of: &'static str,
+    holes: &'static [Hole],
     counted: RefCell<Counted>,
 }
 
@@ -72,7 +75,17 @@ pub(crate) fn tell(what: &str) {
 
 impl Tally {
     pub(crate) fn new(group: &str) -> Self {
-        Self { group: group.to_owned(), counted: RefCell::default() }
+        Self { group: group.to_owned(), of: "", holes: KNOWN_HOLES, counted: RefCell::default() }
+    }
+
+    /// For verdicts about containers.
+    pub(crate) fn of_containers(group: &str) -> Self {
+        Self { of: " docker", holes: KNOWN_HOLES_OF_CONTAINERS, ..Self::new(group) }
+    }
+
+    /// The rows of which something was counted.
+    pub(crate) fn rows(&self) -> BTreeSet<&'static str> {
+        self.counted.borrow().rows.keys().copied().collect()
     }
 
     /// Counts one verdict.
@@ -81,7 +94,7 @@ impl Tally {
         let counts = counted.rows.entry(row).or_default();
         match verdict {
             Verdict::Held => counts.held += 1,
-            Verdict::Escaped(_) | Verdict::Blocked(_) if KNOWN_HOLES.iter().any(|hole| hole.case == case) => {
+            Verdict::Escaped(_) | Verdict::Blocked(_) if self.holes.iter().any(|hole| hole.case == case) => {
                 counts.known += 1;
                 counted.holes.insert(case.to_owned());
             }
@@ -119,17 +132,17 @@ impl Tally {
     #[track_caller]
     pub(crate) fn close(self) {
         let counted = self.counted.into_inner();
-        let mended = counted.mended();
-        tell(&counted.told(&self.group));
+        let mended = counted.mended(self.holes);
+        tell(&counted.told(&self.group, self.holes));
         for (row, cases) in &counted.not_shown {
             let told = cases.iter().map(|(why, cases)| {
                 let cases: Vec<&str> = cases.iter().map(|case| case.trim_start_matches(row).trim()).collect();
                 format!("{why}: {}", cases.join(", "))
             });
-            skip(&format!("promises {row}, in part"), &told.collect::<Vec<_>>().join("; "));
+            skip(&format!("promises {row}{}, in part", self.of), &told.collect::<Vec<_>>().join("; "));
         }
         for (row, counts) in &counted.rows {
-            note(row, counts);
+            note(&format!("{row}{}", self.of), counts);
         }
         counted.note_cases();
         assert!(mended.is_empty(), "no longer holes, so to be removed from the list: {mended:?}");
@@ -156,14 +169,14 @@ impl Counted {
         self.wrong.entry(case.to_owned()).or_default().entry(what).or_default().push(place);
     }
     /// Known holes of these rows through which nothing comes any more.
-    fn mended(&self) -> Vec<&'static str> {
+    fn mended(&self, holes: &'static [Hole]) -> Vec<&'static str> {
         let is_ours = |case: &str| self.rows.contains_key(case.split(' ').next().unwrap_or_default());
-        let ours = KNOWN_HOLES.iter().map(|hole| hole.case).filter(|case| is_ours(case));
+        let ours = holes.iter().map(|hole| hole.case).filter(|case| is_ours(case));
         ours.filter(|case| !self.holes.contains(*case)).collect()
     }
 
     /// All of it, for people.
-    fn told(&self, group: &str) -> String {
+    fn told(&self, group: &str, holes: &[Hole]) -> String {
         let mut told = format!("{group}\nrow        held  escaped  invalid  known  not shown\n");
         let mut add = |line: String| told.push_str(&(line + "\n"));
         for (row, Row { held, escaped, invalid, known, not_shown }) in &self.rows {
@@ -175,7 +188,7 @@ impl Counted {
                 "refusals slower than {SLOW_MS} ms: {slow} of {all}; the slowest: {ms:.1} ms, {case}"
             ));
         }
-        for hole in KNOWN_HOLES.iter().filter(|hole| self.holes.contains(hole.case)) {
+        for hole in holes.iter().filter(|hole| self.holes.contains(hole.case)) {
             add(format!("known hole: {}: {}", hole.case, hole.why));
         }
         for (case, what) in &self.wrong {

@@ -50,6 +50,10 @@ pub(crate) const PROBE: &str = "/lent/belljar-probe";
 impl Way {
     pub(crate) const ALL: &'static [Self] =
         &[Self::Empty, Self::Direct, Self::Copy, Self::Job, Self::Session];
+    /// Those into a container: no job runs in one yet.
+    pub(crate) const OF_CONTAINERS: &'static [Self] = &[Self::Empty, Self::Direct, Self::Copy, Self::Session];
+    /// Enough where the workspace makes no difference.
+    pub(crate) const COPY_AND_SESSION: &'static [Self] = &[Self::Copy, Self::Session];
     /// Where the workspace is a directory of the host's.
     pub(crate) const GIVEN: &'static [Self] = &[Self::Direct, Self::Copy, Self::Job, Self::Session];
     /// Where belljar lives as long as the program, and passes on what it reads.
@@ -77,7 +81,7 @@ impl Way {
         };
         let given = option.zip(self.folder()).map(|(option, folder)| [option.to_owned(), scene.path(folder)]);
         let lent = ["--ro".to_owned(), format!("{}:/lent", scene.path("lent"))];
-        given.into_iter().flatten().chain(lent).collect()
+        scene.backend().into_iter().chain(given.into_iter().flatten()).chain(lent).collect()
     }
 
     /// The arguments of belljar that run a program this way; in a session, those that make it.

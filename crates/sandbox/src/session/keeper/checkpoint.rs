@@ -146,7 +146,11 @@ impl Keeper {
                 let directory = path.as_path().display().to_string();
                 Err(Refusal::Shared { directory }.into())
             }
-            _ => Ok(fork::Origin { session: self.session.clone(), wanted: self.wanted.clone() }),
+            _ => {
+                let sandbox = self.sandbox();
+                self.within_reach(sandbox.as_deref().ok_or(BackendError::Gone)?)?;
+                Ok(fork::Origin { session: self.session.clone(), wanted: self.wanted.clone() })
+            }
         });
         let Ok(Some((Ask::Hold, _))) = receive::<Ask>(caller) else { return };
         let _running = Running::begin(&self.activity);
@@ -159,7 +163,7 @@ impl Keeper {
         let baseline = lock(&self.baseline);
         let sandbox = self.sandbox();
         let sandbox = sandbox.as_deref().ok_or(BackendError::Gone)?;
-        let workspace = sandbox.workspace().ok_or_else(unreachable)?;
+        let workspace = self.within_reach(sandbox)?;
         let begins_with = workspace.layers.as_ref().map_or(&workspace.shown, |layers| &layers.upper);
         let _still = Still::bring_about(sandbox)?;
         let baseline = document(&*baseline).map_err(CheckpointError::Note)?;
@@ -176,19 +180,19 @@ impl Keeper {
         Ok(())
     }
 
+    /// The workspace, if its backend shows it.
+    fn within_reach<'s>(&self, sandbox: &'s dyn Sandbox) -> Result<&'s HeldWorkspace, Refusal> {
+        sandbox.workspace().ok_or(Refusal::Apart { backend: self.session.backend })
+    }
+
     /// The workspace with its layers, if it is a copy.
     fn copy<'s>(&self, sandbox: &'s dyn Sandbox) -> Result<(&'s HeldWorkspace, &'s Layers), CheckpointError> {
-        match &self.wanted.workspace {
-            WorkspaceChoice::Empty => Err(Refusal::Empty.into()),
-            WorkspaceChoice::Direct(path) => {
-                let directory = path.as_path().display().to_string();
-                Err(Refusal::Direct { directory }.into())
-            }
-            WorkspaceChoice::Copy(_) => {
-                let workspace = sandbox.workspace().ok_or_else(unreachable)?;
-                Ok((workspace, workspace.layers.as_ref().ok_or_else(unreachable)?))
-            }
+        if let WorkspaceChoice::Direct(path) = &self.wanted.workspace {
+            let directory = path.as_path().display().to_string();
+            return Err(Refusal::Direct { directory }.into());
         }
+        let workspace = self.within_reach(sandbox)?;
+        Ok((workspace, workspace.layers.as_ref().ok_or(Refusal::Empty)?))
     }
 }
 
@@ -243,10 +247,6 @@ fn answer_of(error: CheckpointError) -> Answer {
         CheckpointError::Refused(refusal) => Answer::Refused(refusal),
         error => Answer::Failed { message: with_causes(&error) },
     }
-}
-
-fn unreachable() -> BackendError {
-    BackendError::Reach("this backend keeps the workspace to itself".into())
 }
 
 /// A path of the workspace, relative to it.

@@ -1,9 +1,10 @@
 //! FS1: reading and listing what only the host may see.
 
-use crate::case::{Case, Control, HERE, Script, args, room};
+use crate::case::{Case, Control, HERE, Inside, Outside, Script, args, room};
 use crate::scene::Scene;
 use crate::way::Place;
 use libc::{EACCES, ENOENT, ENOTDIR, O_DIRECTORY, O_RDONLY};
+use std::os::unix::fs::MetadataExt;
 
 /// Refusals of a path that isn't there, or that leads nowhere.
 pub(super) const NOT_THERE: &[i32] = &[ENOENT, EACCES, ENOTDIR];
@@ -54,11 +55,16 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
         })
         .collect();
     let there = |path: &&str| std::fs::symlink_metadata(path).is_ok();
-    cases.extend(HOST_FILES.into_iter().filter(there).map(|path| {
-        Case::denied("FS1", format!("read {path}"), read(path)).fails(NOT_THERE).by(Control::Root)
+    // An image has files of its own in the same places, and a control group to look at.
+    let may_be_there =
+        |path: &str| scene.engine.is_some() && (!path.starts_with("/sys/") || path == "/sys/fs/cgroup");
+    cases.extend(HOST_FILES.into_iter().filter(there).map(|path| match may_be_there(path) {
+        true => other_than_the_hosts(path),
+        false => Case::denied("FS1", format!("read {path}"), read(path)).fails(NOT_THERE).by(Control::Root),
     }));
-    cases.extend(HOST_DIRECTORIES.into_iter().filter(there).map(|path| {
-        Case::denied("FS1", format!("list {path}"), list(path)).fails(NOT_THERE).by(Control::Root)
+    cases.extend(HOST_DIRECTORIES.into_iter().filter(there).map(|path| match may_be_there(path) {
+        true => other_than_the_hosts(path),
+        false => Case::denied("FS1", format!("list {path}"), list(path)).fails(NOT_THERE).by(Control::Root),
     }));
     let world = scene.path("");
     cases.push(Case::denied("FS1", "list the user's folder", list(&world)).fails(NOT_THERE));
@@ -68,6 +74,19 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
             .fails(NOT_THERE),
     );
     cases
+}
+
+/// What is at that path is not what the host has there.
+fn other_than_the_hosts(path: &str) -> Case {
+    let metadata = std::fs::metadata(path).unwrap();
+    // struct stat begins with device and inode.
+    let bytes = [metadata.dev().to_ne_bytes(), metadata.ino().to_ne_bytes()].concat();
+    let hosts: String = bytes.into_iter().map(char::from).collect();
+    let hosts: &'static str = Box::leak(hosts.trim_end_matches('\0').to_owned().into_boxed_str());
+    Case::call("FS1", &format!("the host's {path}"), "newfstatat", args![HERE, path, room(144), 0])
+        .inside(Inside::OtherThan(hosts))
+        .outside(Outside::Tells(hosts))
+        .by(Control::Root)
 }
 
 /// Opens a file and reads its beginning.

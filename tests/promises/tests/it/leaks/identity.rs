@@ -4,50 +4,51 @@ use super::{dump_inside, dump_outside};
 use crate::belljar::belljar;
 use crate::scene::Scene;
 use crate::tally::{Tally, Verdict};
-use crate::way::Way;
 use belljar_testkit::world::World;
 use std::fs::read_to_string;
 use std::path::Path;
 
 /// Where a host tells it.
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 8] = [
     "/proc/cmdline",
     "/proc/sys/kernel",
     "/proc/self",
     "/proc/net",
     "/etc/machine-id",
     "/etc/passwd",
+    "/etc/resolv.conf",
     "/sys/devices/virtual/dmi",
 ];
 
 #[test]
 fn nothing_inside_tells_which_host_it_is() {
     let tally = Tally::new("identity");
-    World::as_everyone(belljar(), |world| {
-        let scene = Scene::lay(world);
-        let marks = marks(&scene);
-        let outside = dump_outside(
-            &scene,
-            &SOURCES.map(str::to_owned).into_iter().chain(addresses()).collect::<Vec<_>>(),
-        );
-        for way in Way::ALL {
-            let inside = dump_inside(&scene, *way);
-            for (name, mark) in &marks {
-                // Links that the test itself has put into the workspace say where it lies.
-                let mut lines = inside.lines().filter(|line| !line.starts_with("link /workspace/"));
-                let line = lines.find(|line| line.contains(mark));
-                let verdict = match (line, outside.contains(mark)) {
-                    (Some(line), _) => Verdict::Escaped(line.chars().take(100).collect()),
-                    (None, true) => Verdict::Held,
-                    (None, false) => {
-                        Verdict::NotShown("this host doesn't tell it to whoever runs this test".to_owned())
-                    }
-                };
-                tally.count("LK2", &format!("LK2 {name}"), &format!("{way:?} {:?}", world.user()), verdict);
-            }
-        }
-    });
+    World::as_everyone(belljar(), |world| judge(&Scene::lay(world), &tally));
     tally.close();
+}
+
+/// Looks for every mark of the host in every sandbox of a scene.
+pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
+    let marks = marks(scene);
+    let sources: Vec<String> = SOURCES.map(str::to_owned).into_iter().chain(addresses()).collect();
+    let outside = dump_outside(scene, &sources);
+    for way in scene.ways {
+        let inside = dump_inside(scene, *way);
+        for (name, mark) in &marks {
+            // Links that the test itself has put into the workspace say where it lies.
+            let mut lines = inside.lines().filter(|line| !line.starts_with("link /workspace/"));
+            let line = lines.find(|line| line.contains(mark));
+            let verdict = match (line, outside.contains(mark)) {
+                (Some(line), _) => Verdict::Escaped(line.chars().take(100).collect()),
+                (None, true) => Verdict::Held,
+                (None, false) => {
+                    Verdict::NotShown("this host doesn't tell it to whoever runs this test".to_owned())
+                }
+            };
+            let place = format!("{way:?} {:?}", scene.world.user());
+            tally.count("LK2", &format!("LK2 {name}"), &place, verdict);
+        }
+    }
 }
 
 /// The files that hold the addresses of the host's interfaces.
@@ -79,6 +80,15 @@ fn marks(scene: &Scene<'_>) -> Vec<(String, String)> {
     }
     for (name, address) in scene.listeners.tcp().filter(|(name, _)| name.starts_with("outward")) {
         marks.push((format!("{name} address"), address.ip().to_string()));
+    }
+    // Whom the host asks for names. Loopback is everybody's.
+    let resolvers = file("/etc/resolv.conf");
+    let settings = resolvers.lines().filter_map(|line| line.split_once(char::is_whitespace));
+    let settings = settings.filter(|(name, _)| ["nameserver", "search", "domain"].contains(name));
+    for word in
+        settings.flat_map(|(_, words)| words.split_whitespace()).filter(|word| !word.starts_with("127."))
+    {
+        marks.push((format!("resolver {word}"), word.to_owned()));
     }
     // People, but not the users that every system has.
     let people = file("/etc/passwd");

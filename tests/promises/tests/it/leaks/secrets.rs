@@ -4,7 +4,6 @@ use super::{dump_inside, dump_outside};
 use crate::belljar::belljar;
 use crate::scene::{Scene, random};
 use crate::tally::{Tally, Verdict};
-use crate::way::Way;
 use belljar_testkit::world::World;
 
 /// Variables that hold secrets.
@@ -38,39 +37,42 @@ const FILES: [&str; 8] = [
 #[test]
 fn no_secret_of_the_host_can_be_read_inside() {
     let tally = Tally::new("secrets");
-    World::as_everyone(belljar(), |world| {
-        let mut scene = Scene::lay(world);
-        let mut secrets: Vec<(String, String)> =
-            VARIABLES.map(|name| (format!("variable {name}"), format!("secret-{}", random(16)))).into();
-        scene.environment = secrets
-            .iter()
-            .map(|(name, secret)| (name.trim_start_matches("variable ").to_owned(), secret.clone()))
-            .collect();
-        for name in FILES {
-            let secret = format!("secret-{}", random(16));
-            world.write(name, &secret);
-            secrets.push((format!("file {name}"), secret));
-        }
-        let outside = dump_outside(&scene, &["/proc/self".to_owned(), scene.path("")]);
-        for way in Way::ALL {
-            let inside = dump_inside(&scene, *way);
-            for (name, secret) in &secrets {
-                let verdict = match (found(&inside, secret), outside.contains(secret)) {
-                    (Some(line), _) => Verdict::Escaped(line),
-                    (None, true) => Verdict::Held,
-                    (None, false) => Verdict::Invalid("it can't be read outside, either".to_owned()),
-                };
-                tally.count("LK1", &format!("LK1 {name}"), &format!("{way:?} {:?}", world.user()), verdict);
-            }
-            let verdict = if inside.contains("file /proc/") {
-                Verdict::Held
-            } else {
-                Verdict::Invalid("an empty dump".to_owned())
-            };
-            tally.count("LK1", "LK1 the dump itself", &format!("{way:?} {:?}", world.user()), verdict);
-        }
-    });
+    World::as_everyone(belljar(), |world| judge(&mut Scene::lay(world), &tally));
     tally.close();
+}
+
+/// Plants the secrets and looks for each in every sandbox of a scene.
+pub(crate) fn judge(scene: &mut Scene<'_>, tally: &Tally) {
+    let mut secrets: Vec<(String, String)> =
+        VARIABLES.map(|name| (format!("variable {name}"), format!("secret-{}", random(16)))).into();
+    scene.environment = secrets
+        .iter()
+        .map(|(name, secret)| (name.trim_start_matches("variable ").to_owned(), secret.clone()))
+        .collect();
+    for name in FILES {
+        let secret = format!("secret-{}", random(16));
+        scene.world.write(name, &secret);
+        secrets.push((format!("file {name}"), secret));
+    }
+    let outside = dump_outside(scene, &["/proc/self".to_owned(), scene.path("")]);
+    for way in scene.ways {
+        let inside = dump_inside(scene, *way);
+        let place = format!("{way:?} {:?}", scene.world.user());
+        for (name, secret) in &secrets {
+            let verdict = match (found(&inside, secret), outside.contains(secret)) {
+                (Some(line), _) => Verdict::Escaped(line),
+                (None, true) => Verdict::Held,
+                (None, false) => Verdict::Invalid("it can't be read outside, either".to_owned()),
+            };
+            tally.count("LK1", &format!("LK1 {name}"), &place, verdict);
+        }
+        let verdict = if inside.contains("file /proc/") {
+            Verdict::Held
+        } else {
+            Verdict::Invalid("an empty dump".to_owned())
+        };
+        tally.count("LK1", "LK1 the dump itself", &place, verdict);
+    }
 }
 
 /// The beginning of the line that has the secret in it, plain or encoded.

@@ -25,43 +25,46 @@ const WAYS_TO_STAY: [Leave; 7] = [
     Leave::Restless,
 ];
 
+/// An end of a sandbox with everybody in it.
+type End = (&'static str, fn(&Scene<'_>, &str));
+
+const ENDS: [End; 4] = [
+    ("out of time", out_of_time),
+    ("a session's command out of time", command_out_of_time),
+    ("belljar killed", belljar_killed),
+    ("a session's end", session_ended),
+];
+
 /// Whoever is still there after this has stayed.
 const GONE_WITHIN: Duration = Duration::from_secs(1);
 
 #[test]
 fn whoever_tries_to_stay_is_gone_with_the_sandbox() {
     let tally = Tally::new("remains");
-    World::as_everyone(belljar(), |world| {
-        let scene = Scene::lay(world);
-        let stays = control(&scene);
-        let place = |what: &str| format!("{what} {:?}", world.user());
-        for way in Way::ALL {
-            let (attempts, marks) = attempts();
-            let _answers = way.attempt(&scene, &attempts);
-            for (leave, mark) in WAYS_TO_STAY.iter().zip(&marks) {
-                let verdict = judge(mark, stays.contains(leave));
-                tally.count(
-                    "LF1",
-                    &format!("LF1 {leave:?} after the end"),
-                    &place(&format!("{way:?}")),
-                    verdict,
-                );
-            }
-        }
-        for (what, end) in [
-            ("out of time", out_of_time as fn(&Scene<'_>, &str)),
-            ("a step out of time", step_out_of_time),
-            ("a session's command out of time", command_out_of_time),
-            ("belljar killed", belljar_killed),
-            ("a session's end", session_ended),
-        ] {
-            let mark = format!("mark{}", random(8));
-            end(&scene, &mark);
-            let verdict = judge(&mark, stays.len() == WAYS_TO_STAY.len());
-            tally.count("LF1", &format!("LF1 everyone, {what}"), &place(what), verdict);
-        }
-    });
+    World::as_everyone(belljar(), |world| judge_all(&Scene::lay(world), &tally));
     tally.close();
+}
+
+/// Has everybody try to stay in every sandbox of a scene, however it ends.
+pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
+    let stays = control(scene);
+    let place = |what: &str| format!("{what} {:?}", scene.world.user());
+    for way in scene.ways {
+        let (attempts, marks) = attempts();
+        let _answers = way.attempt(scene, &attempts);
+        for (leave, mark) in WAYS_TO_STAY.iter().zip(&marks) {
+            let verdict = judge(mark, stays.contains(leave));
+            tally.count("LF1", &format!("LF1 {leave:?} after the end"), &place(&format!("{way:?}")), verdict);
+        }
+    }
+    let of_jobs: &[End] = &[("a step out of time", step_out_of_time)];
+    let of_jobs = if scene.ways.contains(&Way::Job) { of_jobs } else { &[] };
+    for (what, end) in ENDS.iter().chain(of_jobs) {
+        let mark = format!("mark{}", random(8));
+        end(scene, &mark);
+        let verdict = judge(&mark, stays.len() == WAYS_TO_STAY.len());
+        tally.count("LF1", &format!("LF1 everyone, {what}"), &place(what), verdict);
+    }
 }
 
 /// Nobody in the sandbox can see that the host is gone when PID 1 doesn't: then it is the kernel that must.
@@ -144,7 +147,7 @@ fn with_everyone(command: &mut Command, mark: &str) -> std::process::Child {
 
 fn out_of_time(scene: &Scene<'_>, mark: &str) {
     let lent = format!("{}:/lent", scene.path("lent"));
-    let ran = scene.world.run(&["exec", "--timeout", "1s", "--ro", &lent, "--", PROBE, "leave", mark]);
+    let ran = scene.make(&["exec"], &["--timeout", "1s", "--ro", &lent], &[PROBE, "leave", mark]);
     assert_eq!((ran.code, ran.stdout.as_str()), (124, "everyone is there\n"), "{}", ran.stderr);
 }
 
@@ -159,7 +162,7 @@ fn step_out_of_time(scene: &Scene<'_>, mark: &str) {
 
 fn session(scene: &Scene<'_>) -> String {
     let lent = format!("{}:/lent", scene.path("lent"));
-    scene.world.run(&["session", "create", "--ro", &lent]).succeeded().stdout.trim().to_owned()
+    scene.make(&["session", "create"], &["--ro", &lent], &[]).succeeded().stdout.trim().to_owned()
 }
 
 fn command_out_of_time(scene: &Scene<'_>, mark: &str) {

@@ -4,7 +4,7 @@ use crate::belljar::belljar;
 use crate::host;
 use crate::scene::{Scene, random};
 use crate::tally::{Tally, Verdict};
-use crate::way::PROBE;
+use crate::way::{PROBE, Way};
 use belljar_testkit::job::job;
 use belljar_testkit::world::{Ran, World};
 use serde_json::{Value, json};
@@ -19,57 +19,55 @@ const LIMIT: Duration = Duration::from_secs(1);
 #[test]
 fn whatever_a_program_waits_for_its_time_ends() {
     let tally = Tally::new("timeouts");
-    World::as_everyone(belljar(), |world| {
-        let scene = Scene::lay(world);
-        let mark = format!("mark{}", random(8));
-        let waits = control(&scene, &mark);
-        let lent = format!("{}:/lent", scene.path("lent"));
-        let exec = |kind: &str| {
-            let limit = format!("{}s", LIMIT.as_secs());
-            let workspace = scene.world.write(&format!("{mark}/{kind}/file"), "");
-            let workspace = workspace.parent().unwrap().display().to_string();
-            scene.world.command(&[
-                "exec",
-                "--timeout",
-                &limit,
-                "--workspace",
-                &workspace,
-                "--ro",
-                &lent,
-                "--",
-                PROBE,
-                "wait",
-                kind,
-                "/workspace",
-            ])
-        };
-        let run = |kind: &str| {
-            let argv = [PROBE, "wait", kind, "/workspace"];
-            let mut document = job(&json!([{ "type": "run_command", "args": { "argv": argv } }]));
-            document["constraints"]["max_runtime_seconds"] = json!(LIMIT.as_secs());
-            let name = format!("wait-{kind}.json");
-            scene.world.write(&name, document.to_string());
-            scene.world.command(&["run", "--json", "--ro", &lent, &name])
-        };
-        let executed = all_at_once(&exec);
-        let ran = all_at_once(&run);
-        let executed =
-            executed.into_iter().map(|ran| ("exec", ran.code == 124 && ran.stdout == "waiting\n", ran));
-        let ran = ran.into_iter().map(|ran| {
-            let status = serde_json::from_str::<Value>(&ran.stdout).unwrap_or_default()["status"].clone();
-            ("run", ran.code == 124 && status == "timeout", ran)
-        });
-        for (index, (how, is_timeout, ran)) in executed.chain(ran).enumerate() {
-            let kind = KINDS[index % KINDS.len()];
-            let verdict = match (is_timeout, waits.contains(&kind)) {
+    World::as_everyone(belljar(), |world| judge_all(&Scene::lay(world), &tally));
+    tally.close();
+}
+
+/// Waits for everything in sandboxes of a scene.
+pub(crate) fn judge_all(scene: &Scene<'_>, tally: &Tally) {
+    let mark = format!("mark{}", random(8));
+    let waits = control(scene, &mark);
+    let judge = |how: &str, is_timeout: fn(&Ran) -> bool, ran: Vec<Ran>| {
+        for (kind, ran) in KINDS.iter().zip(ran) {
+            let verdict = match (is_timeout(&ran), waits.contains(kind)) {
                 (true, true) => Verdict::Held,
                 (true, false) => Verdict::Invalid("it doesn't wait outside, either".to_owned()),
                 (false, _) => Verdict::Escaped(format!("{ran:?}")),
             };
-            tally.count("LF3", &format!("LF3 {kind}, {how}"), &format!("{:?}", world.user()), verdict);
+            tally.count("LF3", &format!("LF3 {kind}, {how}"), &format!("{:?}", scene.world.user()), verdict);
         }
-    });
-    tally.close();
+    };
+    let executed = all_at_once(&|kind| exec(scene, kind, &mark));
+    judge("exec", |ran| ran.code == 124 && ran.stdout == "waiting\n", executed);
+    if scene.ways.contains(&Way::Job) {
+        let is_timeout = |ran: &Ran| {
+            let status = serde_json::from_str::<Value>(&ran.stdout).unwrap_or_default()["status"].clone();
+            ran.code == 124 && status == "timeout"
+        };
+        judge("run", is_timeout, all_at_once(&|kind| run(scene, kind)));
+    }
+}
+
+fn exec(scene: &Scene<'_>, kind: &str, mark: &str) -> Command {
+    let limit = format!("{}s", LIMIT.as_secs());
+    let workspace = scene.world.write(&format!("{mark}/{kind}/file"), "");
+    let workspace = workspace.parent().unwrap().display().to_string();
+    let lent = format!("{}:/lent", scene.path("lent"));
+    let mut options = vec!["--timeout", &limit, "--ro", &lent];
+    if scene.engine.is_none() {
+        options.extend(["--workspace", &workspace]);
+    }
+    scene.making(&["exec"], &options, &[PROBE, "wait", kind, "/workspace"])
+}
+
+fn run(scene: &Scene<'_>, kind: &str) -> Command {
+    let argv = [PROBE, "wait", kind, "/workspace"];
+    let mut document = job(&json!([{ "type": "run_command", "args": { "argv": argv } }]));
+    document["constraints"]["max_runtime_seconds"] = json!(LIMIT.as_secs());
+    let name = format!("wait-{kind}.json");
+    scene.world.write(&name, document.to_string());
+    let lent = format!("{}:/lent", scene.path("lent"));
+    scene.world.command(&["run", "--json", "--ro", &lent, &name])
 }
 
 /// Runs one command a kind, all at the same time.

@@ -17,32 +17,33 @@ use std::time::Duration;
 #[test]
 fn nobody_outside_reaches_what_is_listened_at_inside() {
     let tally = Tally::new("inbound");
-    World::as_everyone(belljar(), |world| {
-        let scene = Scene::lay(world);
-        let free_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let attempt =
-            Attempt { case: "listen".to_owned(), steps: listen(free_port, &scene.mark).into_steps() };
-        let addresses =
-            scene.listeners.tcp().filter(|(name, _)| name.starts_with("outward") || *name == "loopback");
-        let addresses: Vec<SocketAddr> = addresses
-            .map(|(_, address)| SocketAddr::new(address.ip(), free_port))
-            .filter(SocketAddr::is_ipv4)
-            .collect();
-        let control = reached(&Holding::outside(&scene, &attempt), &addresses, &scene.mark);
-        for way in Way::EXEC {
-            let inside = reached(&Holding::inside(&scene, *way, &attempt), &addresses, &scene.mark);
-            for ((what, is_reached), (_, is_reached_outside)) in inside.into_iter().zip(&control) {
-                let verdict = match (is_reached, is_reached_outside) {
-                    (true, _) => Verdict::Escaped("it took the connection".to_owned()),
-                    (false, true) => Verdict::Held,
-                    (false, false) => Verdict::Invalid("nobody takes it outside, either".to_owned()),
-                };
-                let place = format!("{way:?} {:?}", world.user());
-                tally.count("NT6", &format!("NT6 {what}"), &place, verdict);
-            }
-        }
-    });
+    World::as_everyone(belljar(), |world| judge(&Scene::lay(world), &tally));
     tally.close();
+}
+
+/// Listens in every sandbox of a scene, and knocks.
+pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
+    let free_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let attempt = Attempt { case: "listen".to_owned(), steps: listen(free_port, &scene.mark).into_steps() };
+    let addresses =
+        scene.listeners.tcp().filter(|(name, _)| name.starts_with("outward") || *name == "loopback");
+    let addresses: Vec<SocketAddr> = addresses
+        .map(|(_, address)| SocketAddr::new(address.ip(), free_port))
+        .filter(SocketAddr::is_ipv4)
+        .collect();
+    let control = reached(&Holding::outside(scene, &attempt), &addresses, &scene.mark);
+    for way in Way::EXEC {
+        let inside = reached(&Holding::inside(scene, *way, &attempt), &addresses, &scene.mark);
+        for ((what, is_reached), (_, is_reached_outside)) in inside.into_iter().zip(&control) {
+            let verdict = match (is_reached, is_reached_outside) {
+                (true, _) => Verdict::Escaped("it took the connection".to_owned()),
+                (false, true) => Verdict::Held,
+                (false, false) => Verdict::Invalid("nobody takes it outside, either".to_owned()),
+            };
+            let place = format!("{way:?} {:?}", scene.world.user());
+            tally.count("NT6", &format!("NT6 {what}"), &place, verdict);
+        }
+    }
 }
 
 fn listen(port: u16, mark: &str) -> Script {

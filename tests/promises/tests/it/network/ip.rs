@@ -4,12 +4,13 @@ use crate::case::{Case, Control, Inside, Script, args, internet, words};
 use crate::scene::Scene;
 use crate::way::Place;
 use libc::{
-    AF_INET, AF_INET6, EACCES, ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, SOCK_DGRAM, SOCK_RAW, SOCK_STREAM,
+    AF_INET, AF_INET6, EACCES, EADDRNOTAVAIL, ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, SOCK_DGRAM, SOCK_RAW,
+    SOCK_STREAM,
 };
 use std::net::{IpAddr, SocketAddr};
 
 /// Refusals of a connection: of what isn't there, or can't be reached.
-pub(super) const UNREACHABLE: &[i32] = &[ECONNREFUSED, ENETUNREACH, EHOSTUNREACH, EACCES];
+pub(super) const UNREACHABLE: &[i32] = &[ECONNREFUSED, ENETUNREACH, EHOSTUNREACH, EADDRNOTAVAIL, EACCES];
 
 /// Addresses of others: the documentation's, public ones, private ranges, link-local ones and where clouds keep their
 /// secrets.
@@ -39,7 +40,8 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
         let (to, length) = internet(address);
         script.call("sendto", args![socket, &scene.mark, 16, 0, to, length]);
         // Loopback of one's own takes any datagram; what counts is whether the host's listener got it.
-        let own_loopback = address.ip().is_loopback();
+        let has_ipv6 = scene.engine.is_none();
+        let own_loopback = address.ip().is_loopback() && (address.is_ipv4() || has_ipv6);
         let case = Case::denied("NT1", format!("UDP to {name}"), script).seen_by(format!("udp {name}"));
         cases.push(match own_loopback {
             true => case.inside(Inside::Harmless),

@@ -27,20 +27,26 @@ fn pid_1_holds_nothing_of_the_host() {
             let nothing = Attempt { case: "nothing".to_owned(), steps: Vec::new() };
             let held = Holding::inside(&scene, *way, &nothing);
             let init = child_of(held.pid()).expect("PID 1 is belljar's child");
-            for (what, found, expected) in compare(&scene, init) {
-                let verdict = match found == expected {
-                    true => Verdict::Held,
-                    false => Verdict::Escaped(format!("{found}, not {expected}")),
-                };
-                let place = format!("{way:?} {:?}", world.user());
-                tally.count("init", &format!("init {what}"), &place, verdict);
-            }
+            judge(compare(&scene, init), &format!("{way:?} {:?}", world.user()), &tally);
         }
     });
     tally.close();
 }
 
-fn compare(scene: &Scene<'_>, init: u32) -> Vec<(&'static str, Value, Value)> {
+/// What is found about PID 1, and what must be.
+pub(crate) type Compared = Vec<(&'static str, Value, Value)>;
+
+pub(crate) fn judge(compared: Compared, place: &str, tally: &Tally) {
+    for (what, found, expected) in compared {
+        let verdict = match found == expected {
+            true => Verdict::Held,
+            false => Verdict::Escaped(format!("{found}, not {expected}")),
+        };
+        tally.count("init", &format!("init {what}"), place, verdict);
+    }
+}
+
+pub(crate) fn compare(scene: &Scene<'_>, init: u32) -> Compared {
     let status = fs::read_to_string(format!("/proc/{init}/status")).unwrap();
     let value = |key: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));

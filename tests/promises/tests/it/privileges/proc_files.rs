@@ -9,7 +9,7 @@ use libc::{EACCES, ENOENT, ENOTDIR, EPERM, EROFS, O_DIRECTORY, O_RDONLY, O_WRONL
 const CLOSED: &[i32] = &[EROFS, EACCES, EPERM, ENOENT, ENOTDIR];
 
 /// Files whose writing steers the machine. They are opened, and nothing is written.
-const SETTINGS: [&str; 24] = [
+const SETTINGS: [&str; 29] = [
     "/proc/sysrq-trigger",
     "/proc/sys/kernel/core_pattern",
     "/proc/sys/kernel/modprobe",
@@ -34,6 +34,11 @@ const SETTINGS: [&str; 24] = [
     "/proc/mtrr",
     "/sys/kernel/uevent_helper",
     "/sys/power/state",
+    "/sys/fs/cgroup/cgroup.procs",
+    "/sys/fs/cgroup/memory/cgroup.procs",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+    "/sys/fs/cgroup/pids/cgroup.procs",
+    "/sys/fs/cgroup/devices/devices.allow",
 ];
 
 /// Files whose reading tells of the kernel's memory or of everybody's processes.
@@ -65,7 +70,11 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
         cases.push(open(path, format!("write {path}"), O_WRONLY).by(Control::Root).needs("that file"));
     }
     for path in SECRETS.into_iter().filter(there) {
-        cases.push(open(path, format!("read {path}"), O_RDONLY).by(Control::Root).needs("that file"));
+        let case = open(path, format!("read {path}"), O_RDONLY).by(Control::Root).needs("that file");
+        cases.push(match scene.engine {
+            Some(_) if path.starts_with("/proc/") => hidden(path),
+            _ => case,
+        });
     }
     for path in OWN {
         cases.push(open(path, format!("write {path}"), O_WRONLY));
@@ -79,6 +88,18 @@ pub(crate) fn cases(scene: &Scene<'_>, _: &Place) -> Vec<Case> {
     cases.push(addresses());
     cases.push(own_page_map());
     cases
+}
+
+/// An engine hides a file behind one that is empty.
+fn hidden(path: &str) -> Case {
+    let mut script = Script::one("openat", args![HERE, path, O_RDONLY, 0]);
+    let file = script.first();
+    script.call("read", args![file, room(64), 64]);
+    Case::denied("PK7", format!("read {path}"), script)
+        .inside(Inside::Learns(|answer| answer.ret <= 0 && answer.bytes.is_empty()))
+        .outside(Outside::Learns(|answer| answer.ret > 0))
+        .by(Control::Root)
+        .needs("anything in that file")
 }
 
 /// `/proc/kallsyms` names every function of the kernel; where they lie is what one must not learn.

@@ -7,6 +7,7 @@ use crate::tally::{Tally, Verdict};
 use crate::way::PROBE;
 use belljar_testkit::world::{Ran, User, World};
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 const SMALL: &str = "4m";
 const LARGE: &str = "1g";
@@ -47,32 +48,40 @@ fn whoever_takes_too_much_disk_ends_the_sandbox() {
             tally.count("RS3", &format!("RS3 {kind} in a copy"), &place, verdict);
             tally.count("RS3", &format!("RS3 {kind}, what is left"), &place, judge_rest(&scene, &before));
         }
-        for folder in ["/tmp", "/home/agent", "/dev/shm"] {
-            let control = in_memory(&scene, folder, LARGE);
-            let ran = in_memory(&scene, folder, SMALL);
-            let verdict = match (control.code, ran.code, ran.stdout.contains("No space left")) {
-                (0, 1, true) => Verdict::Held,
-                (0, ..) => Verdict::Escaped(format!("{ran:?}")),
-                _ => Verdict::Invalid(format!("it fails with {LARGE}, too: {control:?}")),
-            };
-            tally.count("RS3", &format!("RS3 {folder}"), &place, verdict);
-        }
+        judge_memory(&scene, &tally);
     });
     tally.close();
 }
 
+/// Fills what lies in memory.
+pub(crate) fn judge_memory(scene: &Scene<'_>, tally: &Tally) {
+    // Whoever has filled something stays for a while, and all of them at the same time.
+    let begin = |folder| (folder, in_memory(scene, folder, LARGE).stdout(Stdio::piped()).spawn().unwrap());
+    for (folder, control) in ["/tmp", "/home/agent", "/dev/shm"].map(begin) {
+        let ran = Ran::from(in_memory(scene, folder, SMALL).output().unwrap());
+        let control = Ran::from(control.wait_with_output().unwrap());
+        let verdict = match (control.code, ran.code, ran.stdout.contains("No space left")) {
+            (0, 1, true) => Verdict::Held,
+            (0, ..) => Verdict::Escaped(format!("{ran:?}")),
+            _ => Verdict::Invalid(format!("it fails with {LARGE}, too: {control:?}")),
+        };
+        tally.count("RS3", &format!("RS3 {folder}"), &format!("{:?}", scene.world.user()), verdict);
+    }
+}
+
 fn on_disk(scene: &Scene<'_>, kind: &str, disk: &str) -> Ran {
     let copy = scene.path("given/copy");
-    run(scene, &["--workspace-copy", &copy, "--disk", disk], &["fill", kind, "/workspace", TAKEN])
+    let options = ["--workspace-copy", &copy, "--disk", disk];
+    Ran::from(command(scene, &options, &["fill", kind, "/workspace", TAKEN]).output().unwrap())
 }
 
-fn in_memory(scene: &Scene<'_>, folder: &str, scratch: &str) -> Ran {
-    run(scene, &["--scratch", scratch], &["fill", "plain", folder, TAKEN])
+fn in_memory(scene: &Scene<'_>, folder: &str, scratch: &str) -> Command {
+    command(scene, &["--scratch", scratch], &["fill", "plain", folder, TAKEN])
 }
 
-fn run(scene: &Scene<'_>, options: &[&str], arguments: &[&str]) -> Ran {
+fn command(scene: &Scene<'_>, options: &[&str], arguments: &[&str]) -> Command {
     let lent = format!("{}:/lent", scene.path("lent"));
-    scene.world.run(&[&["exec", "--ro", &lent], options, &["--", PROBE], arguments].concat())
+    scene.making(&["exec"], &[&["--ro", &lent], options].concat(), &[&[PROBE], arguments].concat())
 }
 
 /// However it was filled, nothing of the run stays.

@@ -1,6 +1,7 @@
 //! RS6: processor time. A sandbox gets its share and no more, with however many processes and by whatever niceness.
 
 use crate::belljar::belljar;
+use crate::scene::Scene;
 use crate::tally::{Tally, Verdict};
 use belljar_testkit::world::World;
 
@@ -10,37 +11,38 @@ const SPIN: &str = "for i in 1 2 3 4; do timeout 1 sh -c 'while :; do :; done' &
 #[test]
 fn a_sandbox_gets_its_share_of_the_processors_and_no_more() {
     let tally = Tally::new("processor");
-    World::as_everyone(belljar(), |world| {
-        let place = format!("{:?}", world.user());
-        let unlimited = match seconds(world, &["--cpus", "none"]) {
-            used if used > 0.5 => Verdict::Held,
-            used => Verdict::Blocked(format!("{used} s of a second on each processor")),
-        };
-        tally.count("RS6", "RS6 spinning without a limit", &place, unlimited);
-        let required = world.run(&["exec", "--cpus", "0.25", "--require", "cpu_limit", "--", "true"]);
-        let verdict = match required.code {
-            0 => {
-                let (limited, free) = (seconds(world, &["--cpus", "0.25"]), seconds(world, &[]));
-                match (limited < 0.55, free > 1.5 * limited) {
-                    (true, true) => Verdict::Held,
-                    (false, _) => Verdict::Escaped(format!("{limited} s of 0.25")),
-                    (true, false) => {
-                        Verdict::Invalid(format!("{free} s without a limit, {limited} s with one"))
-                    }
-                }
-            }
-            // Said, and not run: that is what `--require` is for.
-            _ if required.stderr.contains("cpu_limit") => Verdict::NotShown("control groups".to_owned()),
-            _ => Verdict::Escaped(format!("{required:?}")),
-        };
-        tally.count("RS6", "RS6 spinning", &place, verdict);
-    });
+    World::as_everyone(belljar(), |world| judge(&Scene::lay(world), &tally));
     tally.close();
 }
 
+/// Spins in sandboxes of a scene.
+pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
+    let place = format!("{:?}", scene.world.user());
+    let unlimited = match seconds(scene, &["--cpus", "none"]) {
+        used if used > 0.5 => Verdict::Held,
+        used => Verdict::Blocked(format!("{used} s of a second on each processor")),
+    };
+    tally.count("RS6", "RS6 spinning without a limit", &place, unlimited);
+    let required = scene.make(&["exec"], &["--cpus", "0.25", "--require", "cpu_limit"], &["true"]);
+    let verdict = match required.code {
+        0 => {
+            let (limited, free) = (seconds(scene, &["--cpus", "0.25"]), seconds(scene, &[]));
+            match (limited < 0.55, free > 1.5 * limited) {
+                (true, true) => Verdict::Held,
+                (false, _) => Verdict::Escaped(format!("{limited} s of 0.25")),
+                (true, false) => Verdict::Invalid(format!("{free} s without a limit, {limited} s with one")),
+            }
+        }
+        // Said, and not run: that is what `--require` is for.
+        _ if required.stderr.contains("cpu_limit") => Verdict::NotShown("control groups".to_owned()),
+        _ => Verdict::Escaped(format!("{required:?}")),
+    };
+    tally.count("RS6", "RS6 spinning", &place, verdict);
+}
+
 /// The processor time of the shell's children, from the second line of `times`.
-fn seconds(world: &World, options: &[&str]) -> f64 {
-    let ran = world.run(&[&["exec"], options, &["--", "sh", "-c", SPIN]].concat()).succeeded();
+fn seconds(scene: &Scene<'_>, options: &[&str]) -> f64 {
+    let ran = scene.make(&["exec"], options, &["sh", "-c", SPIN]).succeeded();
     let of_children = ran.stdout.lines().nth(1).unwrap();
     let seconds = of_children.split_whitespace().map(|time| {
         let (minutes, seconds) = time.trim_end_matches('s').split_once('m').unwrap();

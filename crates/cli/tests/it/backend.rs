@@ -1,0 +1,173 @@
+//! `--backend`: sandboxes that are not made by this kernel alone.
+
+use crate::BELLJAR;
+use crate::session::{Sessions, exec, keeper_of, list};
+use belljar_testkit::foreign_root::{Docker, IMAGE};
+use belljar_testkit::skip::skip;
+use belljar_testkit::wait::until;
+use belljar_testkit::world::{Ran, World};
+use std::io::Write;
+use std::process::Stdio;
+
+const CREATE: &[&str] = &["session", "create"];
+const EXEC: &[&str] = &["exec"];
+
+fn refused(ran: &Ran, why: &str) {
+    assert_eq!((ran.code, ran.stdout.as_str()), (125, ""), "{ran:?}");
+    assert!(ran.stderr.contains(why), "{ran:?}");
+}
+
+#[test]
+fn what_would_be_ignored_or_is_unknown_is_refused() {
+    let world = World::new(BELLJAR);
+    for (command, program) in [(CREATE, &[][..]), (EXEC, &["--", "true"])] {
+        let run = |options: &[&str]| world.run(&[command, options, program].concat());
+        refused(&run(&["--backend", "podman"]), "[possible values: native, docker, subprocess]");
+        refused(&run(&["--backend", "docker"]), "--image <IMAGE>");
+        refused(&run(&["--backend", "docker", "--image=--privileged"]), "is no name of an image");
+        refused(&run(&["--backend", "docker", "--image=-v /:/host"]), "is no name of an image");
+        refused(&run(&["--image", IMAGE]), "--image is for --backend docker");
+        refused(
+            &run(&["--backend", "subprocess", "--docker-socket", "x"]),
+            "--docker-socket is for --backend docker",
+        );
+    }
+    for option in ["--keep", "--timings"] {
+        let ran = world.run(&["exec", "--backend", "subprocess", option, "--", "true"]);
+        refused(&ran, &format!("{option} is for the native backend, not for subprocess"));
+    }
+    assert!(!world.path().join("state").exists());
+}
+
+#[test]
+fn an_engine_that_is_not_there_is_said_with_a_way_out() {
+    World::as_everyone(BELLJAR, |world| {
+        let docker = ["--backend", "docker", "--image", IMAGE, "--docker-socket", "no-engine"];
+        for (command, program) in [(CREATE, &[][..]), (EXEC, &["--", "true"])] {
+            let ran = world.run(&[command, &docker, program].concat());
+            refused(&ran, "the docker backend is not available: no engine answers at ");
+            assert!(ran.stderr.contains("/no-engine") && ran.stderr.contains("\nHint: without --backend"));
+        }
+    });
+}
+
+#[test]
+fn what_a_backend_can_not_limit_is_not_asked_for_in_vain() {
+    World::as_everyone(BELLJAR, |world| {
+        let subprocess = ["exec", "--backend", "subprocess"];
+        let run = |options: &[&str]| world.run(&[&subprocess, options, &["--", "true"]].concat());
+        for (option, layer) in [("--memory=1g", "memory_limit"), ("--pids=100", "process_limit")] {
+            refused(&run(&[option]), &format!("the subprocess backend can't give {layer}"));
+        }
+        refused(&run(&["--require", "network_namespace"]), "can't give network_namespace");
+        assert_eq!(run(&["--memory=none", "--open-files=100"]).code, 0);
+    });
+}
+
+#[test]
+fn a_command_and_a_session_run_without_namespaces() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        world.write("source/file", "before\n");
+        let subprocess = ["--backend", "subprocess", "--workspace-copy", "source"];
+        exec_tells_and_applies(world, &subprocess);
+        let id = world.run(&[CREATE, &subprocess].concat()).succeeded().stdout.trim().to_owned();
+        assert_eq!(exec(world, &id, "cat file; echo more > file").succeeded().stdout, "after\n");
+        only_what_can_be_is_done(world, &id, "subprocess");
+        world.run(&["session", "end", &id]).succeeded();
+        assert_eq!(world.read("source/file"), "after\n");
+        assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0);
+    });
+}
+
+/// Changes `source/file` from `before` to `after`.
+fn exec_tells_and_applies(world: &World, backend: &[&str]) {
+    let run =
+        |options: &[&str], script| world.run(&[EXEC, backend, options, &["--", "sh", "-c", script]].concat());
+    let ran = run(&[], "cat file; echo after > file; echo said >&2; exit 3");
+    assert_eq!((ran.code, ran.stdout.as_str()), (3, "before\n"), "{ran:?}");
+    assert!(ran.stderr.contains("said\n") && ran.stderr.contains("+after"), "{ran:?}");
+    assert!(ran.stderr.contains("thrown away"), "{ran:?}");
+    assert_eq!(world.read("source/file"), "before\n");
+    // A program that goes on in the background is stopped before anything is told, and gone afterwards.
+    let ran = run(&["--apply"], "echo after > file; (while :; do echo x >> other; done) & exit 0");
+    assert!(ran.succeeded().stderr.contains("applied"));
+    assert_eq!(world.read("source/file"), "after\n");
+    assert_eq!(run(&[], "kill -TERM $$").code, 143);
+    assert_eq!(run(&["--timeout", "1s"], "sleep 600").code, 124);
+    let program = |name| world.run(&[EXEC, backend, &["--", name]].concat()).code;
+    assert_eq!((program("no-such-program"), program("/etc/passwd")), (127, 126));
+}
+
+/// What a session can't do it doesn't do otherwise.
+fn only_what_can_be_is_done(world: &World, id: &str, backend: &str) {
+    for command in ["diff", "commit", "discard", "fork"] {
+        let ran = world.run(&["session", command, id]);
+        refused(&ran, &format!("in a session of the {backend} backend changes are not told"));
+    }
+    let listed = list(world);
+    assert_eq!((listed.len(), &listed[0]["backend"]), (1, &backend.into()));
+}
+
+#[test]
+fn a_command_and_a_session_run_in_a_container_of_an_image() {
+    let engine = match Docker::start() {
+        Ok(engine) => engine,
+        Err(reason) => return skip("a_command_and_a_session_run_in_a_container_of_an_image", &reason),
+    };
+    let world = &World::new(BELLJAR);
+    let _sessions = Sessions(world);
+    let socket = engine.socket().display().to_string();
+    let docker = ["--backend", "docker", "--image", IMAGE, "--docker-socket", &socket];
+    let containers = || engine.command(&["ps", "--all", "--quiet"]).unwrap().lines().count();
+    world.write("source/file", "before\n");
+    let copy = [&docker[..], &["--workspace-copy", "source"]].concat();
+    exec_tells_and_applies(world, &copy);
+    let ran =
+        world.run(&[EXEC, &docker, &["--disk", "1g", "--workspace-copy", "source", "--", "true"]].concat());
+    refused(&ran, "the docker backend can't give disk_limit");
+    let ran = world.run(
+        &[EXEC, &docker[..2], &["--image", "no-such/image", "--docker-socket", &socket, "--", "true"]]
+            .concat(),
+    );
+    refused(&ran, "the engine has no image no-such/image");
+    assert_eq!(containers(), 0);
+
+    let id =
+        world.run(&[CREATE, &copy, &["-e", "GIVEN=value"]].concat()).succeeded().stdout.trim().to_owned();
+    let ran = exec(world, &id, "cat file; echo $GIVEN; cat /etc/debian_version; echo more > file; exit 3");
+    assert_eq!(ran.code, 3);
+    assert!(ran.stdout.starts_with("after\nvalue\n12."), "{ran:?}");
+    assert_eq!(exec(world, &id, "cat file").succeeded().stdout, "more\n");
+    input_passes_through_and_a_caller_that_goes_takes_its_command_along(world, &id);
+    only_what_can_be_is_done(world, &id, "docker");
+    assert_eq!(containers(), 1);
+    world.run(&["session", "end", &id]).succeeded();
+    assert_eq!((containers(), world.read("source/file").as_str()), (0, "after\n"));
+
+    // What a killed keeper leaves ends by itself, and is cleared away by the next.
+    let id = world.run(&[CREATE, &docker].concat()).succeeded().stdout.trim().to_owned();
+    let keeper = keeper_of(&world.path().join("state/runs").join(&id));
+    rustix::process::kill_process(keeper, rustix::process::Signal::KILL).unwrap();
+    until(|| engine.command(&["ps", "--quiet"]).unwrap().is_empty());
+    world.run(&[EXEC, &docker, &["--", "true"]].concat()).succeeded();
+    assert_eq!(containers(), 0);
+    assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0);
+}
+
+fn input_passes_through_and_a_caller_that_goes_takes_its_command_along(world: &World, id: &str) {
+    let mut cat = world
+        .command(&["session", "exec", id, "--", "cat"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    cat.stdin.take().unwrap().write_all(b"through").unwrap();
+    assert_eq!(Ran::from(cat.wait_with_output().unwrap()).succeeded().stdout, "through");
+    let sleeps = || exec(world, id, "grep -qs ^sleep /proc/[0-9]*/cmdline").code == 0;
+    let mut caller = world.command(&["session", "exec", id, "--", "sleep", "600"]).spawn().unwrap();
+    until(sleeps);
+    caller.kill().unwrap();
+    caller.wait().unwrap();
+    until(|| !sleeps());
+}

@@ -1,0 +1,86 @@
+//! The same rows on containers of an engine, through belljar: what they must withstand is no other than what any
+//! sandbox must.
+
+pub(crate) mod exempt;
+mod posture;
+
+use crate::belljar::belljar;
+use crate::judge::{Beside, Cases, judge_all};
+use crate::leaks::{identity, secrets};
+use crate::lifetime::{remains, timeouts};
+use crate::network::inbound;
+use crate::resources::{disk, memory, processor};
+use crate::scene::Scene;
+use crate::tally::{Tally, tell};
+use crate::way::Way;
+use crate::{files, lifetime, neighbours, network, privileges, resources, twins};
+use belljar_testkit::foreign_root::Docker;
+use belljar_testkit::skip::skip;
+use belljar_testkit::world::World;
+use std::thread;
+use std::time::Instant;
+
+/// Cases that are data: with who is beside them, and on which ways.
+type Data = (&'static str, &'static [Cases], Beside, &'static [Way]);
+
+const DATA: [Data; 7] = [
+    ("files", files::CASES, Beside::NOBODY, Way::OF_CONTAINERS),
+    ("network", network::CASES, Beside::NOBODY, &[Way::Direct, Way::Session]),
+    ("privileges", privileges::CASES, Beside::NOBODY, Way::COPY_AND_SESSION),
+    ("lifetime", lifetime::CASES, Beside::NOBODY, &[Way::Session]),
+    ("twins", twins::CASES, Beside::NOBODY, &[Way::Empty, Way::Session]),
+    ("neighbours", &[neighbours::at_once], neighbours::NEIGHBOUR, Way::COPY_AND_SESSION),
+    ("successors", &[neighbours::afterwards], neighbours::PREDECESSOR, Way::COPY_AND_SESSION),
+];
+
+/// Groups that are more than data.
+type Further = (&'static str, fn(&mut Scene<'_>, &Tally), &'static [Way]);
+
+const FURTHER: [Further; 7] = [
+    ("secrets", secrets::judge, &[Way::Direct, Way::Session]),
+    ("identity", |scene, tally| identity::judge(scene, tally), Way::COPY_AND_SESSION),
+    ("posture", |scene, tally| posture::judge(scene, tally), &[Way::Empty, Way::Direct, Way::Session]),
+    ("inbound", |scene, tally| inbound::judge(scene, tally), Way::COPY_AND_SESSION),
+    ("remains", |scene, tally| remains::judge_all(scene, tally), &[Way::Copy]),
+    ("timeouts", |scene, tally| timeouts::judge_all(scene, tally), Way::COPY_AND_SESSION),
+    ("disk", |scene, tally| disk::judge_memory(scene, tally), Way::COPY_AND_SESSION),
+];
+
+#[test]
+fn every_row_that_applies_holds_in_a_container_too() {
+    let engine = match Docker::start() {
+        Ok(engine) => engine,
+        Err(reason) => return skip("every_row_that_applies_holds_in_a_container_too", &reason),
+    };
+    // A world for each: what the controls of one do to it is not for the others.
+    let judge = |name: &str, ways: &'static [Way], group: &dyn Fn(&mut Scene<'_>)| {
+        let begun = Instant::now();
+        let world = World::new(belljar());
+        group(&mut Scene::lay_for_containers(&world, &engine, ways));
+        tell(&format!("{name}: {:.1} s", begun.elapsed().as_secs_f64()));
+    };
+    // An engine takes its time for each container; two halves take less than one after the other.
+    let (data, further) = thread::scope(|scope| {
+        let data = scope.spawn(|| {
+            let tally = Tally::of_containers("containers");
+            for (name, cases, beside, ways) in DATA {
+                judge(name, ways, &|scene| judge_all(scene, cases, beside, &tally));
+            }
+            judge("memory", Way::COPY_AND_SESSION, &|scene| memory::judge_all(scene, &tally));
+            tally
+        });
+        let further = Tally::of_containers("containers, further");
+        for (name, group, ways) in FURTHER {
+            judge(name, ways, &|scene| group(scene, &further));
+        }
+        (data.join().unwrap(), further)
+    });
+    // What is measured here is disturbed by others, and of the processes that the control takes an engine may find none.
+    judge("processor", Way::COPY_AND_SESSION, &|scene| processor::judge(scene, &data));
+    judge("resources", &[Way::Empty, Way::Session], &|scene| {
+        judge_all(scene, resources::CASES, Beside::NOBODY, &data);
+    });
+    exempt::tell_and_check(&[&data, &further]);
+    data.close();
+    further.close();
+}

@@ -1,0 +1,85 @@
+//! What containers are not tried for, each with the reason: a row that is neither here nor counted fails the suite.
+
+use crate::case::Case;
+use crate::tally::{Tally, tell};
+use std::collections::BTreeSet;
+
+/// Cases that don't apply to containers.
+struct Exempt {
+    row: &'static str,
+    /// What their names have behind the row, or begin with; every case of the row if it is empty.
+    cases: &'static [&'static str],
+    why: &'static str,
+}
+
+/// Every row that native sandboxes are tried for.
+const ROWS: [&str; 35] = [
+    "FS1", "FS2", "FS3", "FS4", "FS5", "FS6", "FS7", "FS8", "LF1", "LF2", "LF3", "LK1", "LK2", "LK3", "NT1",
+    "NT2", "NT4", "NT5", "NT6", "NT7", "PK1", "PK2", "PK3", "PK4", "PK5", "PK7", "RS1", "RS2", "RS3", "RS4",
+    "RS5", "RS6", "twins", "init", "posture",
+];
+
+const EXEMPT: [Exempt; 9] = [
+    Exempt {
+        row: "FS7",
+        cases: &[],
+        why: "no job runs in a container yet: there are no papers and no runner in one",
+    },
+    Exempt {
+        row: "RS5",
+        cases: &[],
+        why: "what is cut and shown is the output of jobs, and no job runs in a container yet",
+    },
+    Exempt {
+        row: "RS3",
+        cases: &["on disk"],
+        why: "an engine limits no directory that it is lent; the report says so, and --disk is refused",
+    },
+    Exempt {
+        row: "RS4",
+        cases: &["setrlimit: raise processes", "prlimit64: raise processes"],
+        why: "an engine counts processes by control group; this limit is a user's, and other containers have the same user",
+    },
+    Exempt {
+        row: "LF1",
+        cases: &["belljar killed while PID 1 stands still"],
+        why: "containers are an engine's children; one whose PID 1 somebody on the host has stopped is cleared away by the \
+              next command",
+    },
+    Exempt {
+        row: "twins",
+        cases: &["a mapping that is sealed"],
+        why: "an engine may not know the newest calls by name, and refuses what it doesn't know",
+    },
+    Exempt { row: "twins", cases: &["git"], why: "the image has none" },
+    Exempt {
+        row: "twins",
+        cases: &["datagrams on loopback 6", "loopback of family 10"],
+        why: "an engine since version 26 gives containers without network no loopback of IPv6",
+    },
+    Exempt {
+        row: "PK7",
+        cases: &["the control groups"],
+        why: "PID 1 reads the container's own, by which it knows its limits; nobody writes them",
+    },
+];
+
+/// Whether a case doesn't apply.
+pub(crate) fn is_exempt(case: &Case) -> bool {
+    let is_named = |exempt: &Exempt| {
+        exempt.cases.is_empty() || exempt.cases.iter().any(|name| case.what.starts_with(name))
+    };
+    EXEMPT.iter().any(|exempt| exempt.row == case.row && is_named(exempt))
+}
+
+/// Says what doesn't apply, and that nothing else is left out.
+pub(super) fn tell_and_check(tallies: &[&Tally]) {
+    for Exempt { row, cases, why } in &EXEMPT {
+        let cases = if cases.is_empty() { "all of it".to_owned() } else { cases.join(", ") };
+        tell(&format!("not of containers: {row}, {cases}: {why}"));
+    }
+    let whole = EXEMPT.iter().filter(|exempt| exempt.cases.is_empty()).map(|exempt| exempt.row);
+    let accounted: BTreeSet<&str> = tallies.iter().flat_map(|tally| tally.rows()).chain(whole).collect();
+    let forgotten: Vec<_> = ROWS.iter().filter(|row| !accounted.contains(*row)).collect();
+    assert!(forgotten.is_empty(), "neither tried nor exempt: {forgotten:?}");
+}
