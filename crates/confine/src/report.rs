@@ -1,5 +1,6 @@
 //! What PID 1 tells the host, over a socket that nothing else in the sandbox has.
 
+use crate::inspection::Testimony;
 use crate::kernel::Usage;
 use crate::stage::Stage;
 use rustix::io::Errno;
@@ -15,6 +16,8 @@ pub(crate) enum Report {
         /// What it was about, such as a path.
         subject: String,
     },
+    /// Every wall stands, and nothing but PID 1 runs. A program waits for the host's word.
+    Built(Testimony),
     /// The program runs.
     Started {
         /// When each stage ended, in nanoseconds of the monotonic clock.
@@ -38,6 +41,10 @@ const FAILED: u8 = 1;
 const STARTED: u8 = 2;
 const ENDED: u8 = 3;
 const OUT_OF_MEMORY: u8 = 4;
+const BUILT: u8 = 5;
+
+/// What the host says when the program may begin.
+pub(crate) const GO: u8 = 1;
 
 // === impl Report ===
 
@@ -50,6 +57,7 @@ impl Report {
                 bytes.extend(subject.bytes().take(LONGEST_SUBJECT));
                 bytes
             }
+            Self::Built(testimony) => [vec![BUILT], testimony.encode()].concat(),
             Self::Started { marks, landlock_abi } => {
                 let mut bytes = vec![STARTED];
                 bytes.extend(landlock_abi.to_le_bytes());
@@ -83,6 +91,7 @@ impl Report {
                 let subject = String::from_utf8_lossy(rest).into_owned();
                 Some(Self::Failed { stage: Stage::from_byte(stage)?, errno, subject })
             }
+            BUILT => Testimony::decode(rest).map(Self::Built),
             STARTED => {
                 let landlock_abi = u32::from_le_bytes(take(&mut rest)?);
                 let mut marks = Vec::new();
