@@ -13,12 +13,14 @@
 //! namespaces only root sees from outside which they are, so PID 1 says it too; nothing that could make it lie has run.
 
 mod papers;
+mod starter;
 mod testimony;
 
+pub(crate) use starter::inspect as inspect_starter;
 pub(crate) use testimony::Testimony;
 
 use crate::kernel::landlock_abi;
-use crate::plan::Plan;
+use crate::plan::{self, Plan};
 use papers::{Papers, Status};
 use rustix::fs::stat;
 use rustix::io::Errno;
@@ -167,31 +169,53 @@ fn place(plan: &Plan, testimony: &Testimony, hosts: (u64, u64)) -> Result<(), No
 
 /// What PID 1 may do.
 fn privileges(status: &Status, testimony: &Testimony, own_filters: u64) -> Result<(), NotInForce> {
-    for set in CAPABILITIES {
-        let held = status.field(set);
-        let is_empty = !held.is_empty() && held.bytes().all(|digit| digit == b'0');
-        check("capabilities", is_empty, || format!("{set} is {held}"))?;
-    }
-    check("no_new_privs", status.number("NoNewPrivs") == Some(1), || "the flag is not set".to_owned())?;
-    // Whoever launches may be behind a filter itself, which PID 1 then has, too.
-    let (mode, filters) = (status.number("Seccomp"), status.number("Seccomp_filters"));
-    let has_own = mode == Some(2) && filters.is_some_and(|filters| filters > own_filters);
-    check("seccomp", has_own, || format!("{} filters", filters.unwrap_or_default()))?;
+    no_new_privileges(status)?;
+    capabilities(status, &CAPABILITIES)?;
+    filters(status, own_filters, 1)?;
     check("pid_namespace", !testimony.is_dumpable, || "PID 1 can be looked into".to_owned())?;
     let (told, offered) = (testimony.landlock_abi, landlock_abi());
     check("landlock", told == offered, || format!("ABI {told} where the kernel has {offered}"))?;
     check("landlock", told == 0 || testimony.is_refused_by_landlock, || "it refuses nothing".to_owned())
 }
 
+fn capabilities(status: &Status, sets: &[&str]) -> Result<(), NotInForce> {
+    for set in sets {
+        let held = status.field(set);
+        let is_empty = !held.is_empty() && held.bytes().all(|digit| digit == b'0');
+        check("capabilities", is_empty, || format!("{set} is {held}"))?;
+    }
+    Ok(())
+}
+
+fn no_new_privileges(status: &Status) -> Result<(), NotInForce> {
+    check("no_new_privs", status.number("NoNewPrivs") == Some(1), || "the flag is not set".to_owned())
+}
+
+/// Whoever launches may be behind filters itself, which every process that comes from it then has, too.
+fn filters(status: &Status, own: u64, more: u64) -> Result<(), NotInForce> {
+    let (mode, filters) = (status.number("Seccomp"), status.number("Seccomp_filters").unwrap_or_default());
+    let found = || format!("{filters} filters, {own} of them those of whoever launches");
+    check("seccomp", mode == Some(2) && filters >= own.saturating_add(more), found)
+}
+
 /// What every process of the sandbox has from PID 1.
 fn limits(plan: &Plan, text: &str) -> Result<(), NotInForce> {
-    let limits = [
+    each_limit(text, &limits_of_each(plan.limits))?;
+    each_limit(text, &[("process_limit", "Max processes", plan.limits.processes)])
+}
+
+/// Those that are no matter of how many processes there are.
+fn limits_of_each(limits: plan::Limits) -> [(&'static str, &'static str, u64); 3] {
+    [
         ("resource_limits", "Max core file size", 1),
-        ("resource_limits", "Max open files", plan.limits.open_files),
-        ("resource_limits", "Max locked memory", plan.limits.locked_memory_bytes),
-        ("process_limit", "Max processes", plan.limits.processes),
-    ];
-    for (layer, name, most) in limits {
+        ("resource_limits", "Max open files", limits.open_files),
+        ("resource_limits", "Max locked memory", limits.locked_memory_bytes),
+    ]
+}
+
+/// Layers, names as the kernel writes them, and the most that each may be.
+fn each_limit(text: &str, limits: &[(&str, &str, u64)]) -> Result<(), NotInForce> {
+    for &(layer, name, most) in limits {
         let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
         // The soft limit and the hard one.
         let found: Vec<&str> = line.split_whitespace().take(2).collect();

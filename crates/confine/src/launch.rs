@@ -107,6 +107,8 @@ pub fn launch(plan: &Plan) -> Result<Launched, LaunchError> {
     let cloned = unsafe { kernel::clone_into(namespaces(), group) };
     let (pid, pidfd) = match cloned {
         Ok(Cloned::Child) => {
+            // Or nobody in the sandbox would hear that the host is gone.
+            drop(ours);
             init::run(&Birth { plan, control: theirs.as_fd() });
         }
         Ok(Cloned::Parent { pid, pidfd }) => (pid, pidfd),

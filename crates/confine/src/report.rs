@@ -24,6 +24,12 @@ pub(crate) enum Report {
         marks: Vec<(Stage, u64)>,
         landlock_abi: u32,
     },
+    /// Every wall of a sandbox without namespaces stands around its starter.
+    Supervised {
+        /// The starter's number.
+        starter: i32,
+        landlock_abi: u32,
+    },
     /// The program has ended, and so will everything else in the sandbox.
     Ended {
         /// As `wait4` gives it.
@@ -42,6 +48,7 @@ const STARTED: u8 = 2;
 const ENDED: u8 = 3;
 const OUT_OF_MEMORY: u8 = 4;
 const BUILT: u8 = 5;
+const SUPERVISED: u8 = 6;
 
 /// What the host says when the program may begin.
 pub(crate) const GO: u8 = 1;
@@ -65,6 +72,12 @@ impl Report {
                     bytes.push(*stage as u8);
                     bytes.extend(nanoseconds.to_le_bytes());
                 }
+                bytes
+            }
+            Self::Supervised { starter, landlock_abi } => {
+                let mut bytes = vec![SUPERVISED];
+                bytes.extend(starter.to_le_bytes());
+                bytes.extend(landlock_abi.to_le_bytes());
                 bytes
             }
             Self::Ended { status, usage } => {
@@ -101,6 +114,10 @@ impl Report {
                 }
                 Some(Self::Started { marks, landlock_abi })
             }
+            SUPERVISED => {
+                let starter = i32::from_le_bytes(take(&mut rest)?);
+                Some(Self::Supervised { starter, landlock_abi: u32::from_le_bytes(take(&mut rest)?) })
+            }
             ENDED => {
                 let status = i32::from_le_bytes(take(&mut rest)?);
                 Some(Self::Ended { status, usage: take_usage(&mut rest)? })
@@ -136,6 +153,7 @@ mod tests {
         let reports = [
             Report::Failed { stage: Stage::Root, errno: Errno::NOENT, subject: "usr".to_owned() },
             Report::Started { marks: vec![(Stage::Clone, 1), (Stage::Exec, u64::MAX)], landlock_abi: 7 },
+            Report::Supervised { starter: 10, landlock_abi: 7 },
             Report::Ended { status: 9, usage: Usage { cpu: Duration::from_micros(5), max_rss_bytes: 6 } },
             Report::OutOfMemory { usage: Usage { cpu: Duration::from_micros(7), max_rss_bytes: 8 } },
         ];

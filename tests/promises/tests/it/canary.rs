@@ -7,6 +7,7 @@ use belljar_confine::removal::{VARIABLE, Wall};
 use belljar_testkit::world::{Ran, World};
 use rustix::process::{getpid, set_child_subreaper};
 use std::fs;
+use std::time::{Duration, Instant};
 
 /// The walls whose absence shows from outside, or to PID 1, and the layer that is told.
 const SEEN: [(Wall, &str); 13] = [
@@ -76,12 +77,25 @@ fn judge(refused: &Ran, layer: &str) -> Verdict {
     }
 }
 
-/// The children of this process that belljar has had.
+/// Whoever is still there after a moment. Without a namespace of their own, processes don't end with PID 1, but when they
+/// hear that the host is gone.
 fn left() -> Vec<String> {
+    let deadline = Instant::now() + Duration::from_secs(1);
+    loop {
+        match children() {
+            left if left.is_empty() || Instant::now() > deadline => return left,
+            _ => std::thread::sleep(Duration::from_millis(2)),
+        }
+    }
+}
+
+/// The children of this process that belljar has had, and that live.
+fn children() -> Vec<String> {
     let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
     let children = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
     let children: Vec<String> =
         children.flat_map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
-    let name = |pid: &String| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    children.iter().map(name).filter(|name| name.starts_with("belljar")).collect()
+    let stat = |pid: &String| fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let lives = |stat: &String| stat.contains("(belljar") && !stat.contains(") Z ");
+    children.iter().map(stat).filter(lives).collect()
 }
