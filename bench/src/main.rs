@@ -11,6 +11,7 @@ mod contest;
 mod diff;
 mod exec;
 mod fork;
+mod neighbour;
 mod sandboxes;
 mod tree;
 
@@ -25,7 +26,7 @@ pub(crate) struct Programs {
 
 type Case = (&'static str, fn(&Programs) -> bool);
 
-const CASES: [Case; 9] = [
+const CASES: [Case; 10] = [
     ("exec", exec::run),
     ("diff", diff::run),
     ("tree", tree::run),
@@ -35,6 +36,7 @@ const CASES: [Case; 9] = [
     ("rate", sandboxes::rate),
     ("density", sandboxes::density),
     ("churn", sandboxes::churn),
+    ("neighbour", neighbour::run),
 ];
 
 fn main() -> ExitCode {
