@@ -9,8 +9,9 @@
 //!   ├── go ─────────────────────────────────► exec
 //!   └── or kills it: a layer is not in force
 //! ```
-//! The files are opened while PID 1 may still be looked at by an ordinary user, and read when its walls stand. Of its
-//! namespaces only root sees from outside which they are, so PID 1 says it too; nothing that could make it lie has run.
+//! The files are opened while PID 1 may still be looked at by an ordinary user, and read when its walls stand. Which its
+//! namespaces are, root alone would see from outside, and its limits can be had for less: PID 1 says both. Nothing has run
+//! yet that could make it lie.
 
 mod papers;
 mod starter;
@@ -24,8 +25,10 @@ use crate::plan::{self, Plan};
 use papers::{Papers, Status};
 use rustix::fs::stat;
 use rustix::io::Errno;
-use rustix::process::geteuid;
+use rustix::process::{Resource, geteuid};
+use rustix::thread::SecureComputingMode;
 use serde::{Deserialize, Serialize};
+use std::sync::OnceLock;
 
 /// A layer that should be in force and isn't. There is no sandbox then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
@@ -40,13 +43,12 @@ pub struct NotInForce {
 /// Looks at one new PID 1.
 #[derive(Debug)]
 pub(crate) struct Inspector {
-    pid: i32,
     /// What the kernel says of PID 1, or why that can't be had.
     papers: Result<Papers, Errno>,
-    own: Own,
+    own: &'static Own,
 }
 
-/// How it is for whoever launches: what must be different inside.
+/// How it is for whoever launches: what must be different inside. It stays so for as long as that process lives.
 #[derive(Debug)]
 struct Own {
     namespaces: [u64; NAMESPACES.len()],
@@ -54,15 +56,21 @@ struct Own {
     filters: u64,
 }
 
-/// The namespaces of a sandbox: how `/proc` calls each, and which layer it is.
-const NAMESPACES: [(&str, &str); 7] = [
-    ("user", "user_namespace"),
-    ("mnt", "mount_namespace"),
-    ("pid", "pid_namespace"),
+/// Namespaces: how `/proc` calls each, and which layer it is. Those of users, processes and mounts show in other ways:
+/// by the map of users, by PID 1 having two numbers, and by its root.
+const NAMESPACES: [(&str, &str); 4] = [
     ("net", "network_namespace"),
     ("ipc", "ipc_namespace"),
     ("uts", "uts_namespace"),
     ("cgroup", "cgroup_namespace"),
+];
+
+/// Limits, and which layer each is.
+const LIMITS: [(Resource, &str); 4] = [
+    (Resource::Core, "resource_limits"),
+    (Resource::Nofile, "resource_limits"),
+    (Resource::Memlock, "resource_limits"),
+    (Resource::Nproc, "process_limit"),
 ];
 
 /// The sets of capabilities, all of which must be empty.
@@ -82,7 +90,7 @@ impl Inspector {
     /// Begins while PID 1 builds, when there is nothing else to do.
     pub(crate) fn begin(pid: i32, plan: &Plan) -> Result<Self, Errno> {
         let papers = Papers::open(pid, plan.group_name.is_some());
-        Ok(Self { pid, papers, own: Own::look()? })
+        Ok(Self { papers, own: Own::get()? })
     }
 
     /// Compares what is found with what the plan promises.
@@ -93,49 +101,53 @@ impl Inspector {
         };
         let papers = self.papers.as_ref().map_err(|errno| unread(*errno))?;
         let status = papers.status().map_err(unread)?;
-        self.namespaces(testimony)?;
+        namespaces(testimony, self.own)?;
         identity(plan, &status, &papers.uid_map().map_err(unread)?)?;
         place(plan, testimony, self.own.root)?;
         privileges(&status, testimony, self.own.filters)?;
-        limits(plan, &papers.limits().map_err(unread)?)?;
+        limits(plan, &testimony.limits)?;
         match &plan.group_name {
             Some(name) => in_group(plan, name, &papers.groups().map_err(unread)?),
             None => Ok(()),
         }
-    }
-
-    fn namespaces(&self, testimony: &Testimony) -> Result<(), NotInForce> {
-        let all = NAMESPACES.iter().zip(self.own.namespaces).zip(testimony.namespaces);
-        for (((name, layer), own), told) in all {
-            let seen = match namespace(&self.pid.to_string(), name) {
-                Ok(seen) => seen,
-                // Whoever is not root may not look, because PID 1 is not to be looked into.
-                Err(Errno::ACCESS | Errno::PERM | Errno::NOENT) => told,
-                Err(errno) => return check(layer, false, || errno.to_string()),
-            };
-            check(layer, seen != own && told != own, || "it is the host's".to_owned())?;
-            check(layer, seen == told, || "it is not the one that PID 1 is in".to_owned())?;
-        }
-        Ok(())
     }
 }
 
 // === impl Own ===
 
 impl Own {
+    fn get() -> Result<&'static Self, Errno> {
+        static OWN: OnceLock<Own> = OnceLock::new();
+        match OWN.get() {
+            Some(own) => Ok(own),
+            None => Self::look().map(|own| OWN.get_or_init(|| own)),
+        }
+    }
+
     fn look() -> Result<Self, Errno> {
         let mut namespaces = [0; NAMESPACES.len()];
         for (found, (name, _)) in namespaces.iter_mut().zip(NAMESPACES) {
-            *found = namespace("self", name)?;
+            *found = namespace(name)?;
         }
         let root = stat("/")?;
-        let filters = Status::own()?.number("Seccomp_filters").ok_or(Errno::NOSYS)?;
+        let filters = match rustix::thread::secure_computing_mode()? {
+            SecureComputingMode::Disabled => 0,
+            _ => Status::own()?.number("Seccomp_filters").ok_or(Errno::NOSYS)?,
+        };
         Ok(Self { namespaces, root: (root.st_dev, root.st_ino), filters })
     }
 }
 
-fn namespace(process: &str, name: &str) -> Result<u64, Errno> {
-    stat(format!("/proc/{process}/ns/{name}")).map(|stat| stat.st_ino)
+fn namespace(name: &str) -> Result<u64, Errno> {
+    stat(format!("/proc/self/ns/{name}")).map(|stat| stat.st_ino)
+}
+
+fn namespaces(testimony: &Testimony, own: &Own) -> Result<(), NotInForce> {
+    let all = NAMESPACES.iter().zip(own.namespaces).zip(testimony.namespaces);
+    for (((_, layer), own), found) in all {
+        check(layer, found != own, || "it is the host's".to_owned())?;
+    }
+    Ok(())
 }
 
 /// Who PID 1 is, inside and on the host.
@@ -199,29 +211,11 @@ fn filters(status: &Status, own: u64, more: u64) -> Result<(), NotInForce> {
 }
 
 /// What every process of the sandbox has from PID 1.
-fn limits(plan: &Plan, text: &str) -> Result<(), NotInForce> {
-    each_limit(text, &limits_of_each(plan.limits))?;
-    each_limit(text, &[("process_limit", "Max processes", plan.limits.processes)])
-}
-
-/// Those that are no matter of how many processes there are.
-fn limits_of_each(limits: plan::Limits) -> [(&'static str, &'static str, u64); 3] {
-    [
-        ("resource_limits", "Max core file size", 1),
-        ("resource_limits", "Max open files", limits.open_files),
-        ("resource_limits", "Max locked memory", limits.locked_memory_bytes),
-    ]
-}
-
-/// Layers, names as the kernel writes them, and the most that each may be.
-fn each_limit(text: &str, limits: &[(&str, &str, u64)]) -> Result<(), NotInForce> {
-    for &(layer, name, most) in limits {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
-        // The soft limit and the hard one.
-        let found: Vec<&str> = line.split_whitespace().take(2).collect();
-        let is_kept =
-            found.len() == 2 && found.iter().all(|limit| limit.parse().is_ok_and(|limit: u64| limit <= most));
-        check(layer, is_kept, || format!("{name}: {}, not {most}", found.join(" ")))?;
+fn limits(plan: &Plan, found: &[u64; LIMITS.len()]) -> Result<(), NotInForce> {
+    let plan::Limits { open_files, processes, locked_memory_bytes } = plan.limits;
+    let most = [1, open_files, locked_memory_bytes, processes];
+    for (((_, layer), found), most) in LIMITS.iter().zip(found).zip(most) {
+        check(layer, *found <= most, || format!("{found} where there should be at most {most}"))?;
     }
     Ok(())
 }

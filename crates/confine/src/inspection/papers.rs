@@ -8,7 +8,6 @@ use rustix::io::Errno;
 #[derive(Debug)]
 pub(super) struct Papers {
     status: OwnedFd,
-    limits: OwnedFd,
     uid_map: OwnedFd,
     /// Only where it matters.
     groups: Option<OwnedFd>,
@@ -17,23 +16,17 @@ pub(super) struct Papers {
 /// What stands in a status: lines `name: value`.
 pub(super) struct Status(String);
 
-/// A status is about 1.5 KB long, and grows with the number of processors; the others are shorter.
-const LONGEST: usize = 16 << 10;
+/// A status is about 1.5 KB long, and not twice that with thousands of processors; the others are shorter.
+const LONGEST: usize = 8 << 10;
 
 fn open(process: &str, name: &str) -> Result<OwnedFd, Errno> {
     openat(CWD, format!("/proc/{process}/{name}"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
 }
 
 fn read(file: &OwnedFd) -> Result<String, Errno> {
-    let mut text = vec![0; LONGEST];
-    let mut length = 0;
-    loop {
-        match rustix::io::pread(file, &mut text[length..], length as u64)? {
-            0 => break,
-            more => length += more,
-        }
-    }
-    text.truncate(length);
+    let mut text = Vec::with_capacity(LONGEST);
+    // In one piece, or what is missing is found missing.
+    rustix::io::pread(file, rustix::buffer::spare_capacity(&mut text), 0)?;
     String::from_utf8(text).map_err(|_| Errno::ILSEQ)
 }
 
@@ -44,7 +37,6 @@ impl Papers {
         let open = |name| open(&pid.to_string(), name);
         Ok(Self {
             status: open("status")?,
-            limits: open("limits")?,
             uid_map: open("uid_map")?,
             groups: if with_groups { Some(open("cgroup")?) } else { None },
         })
@@ -52,10 +44,6 @@ impl Papers {
 
     pub(super) fn status(&self) -> Result<Status, Errno> {
         read(&self.status).map(Status)
-    }
-
-    pub(super) fn limits(&self) -> Result<String, Errno> {
-        read(&self.limits)
     }
 
     pub(super) fn uid_map(&self) -> Result<String, Errno> {

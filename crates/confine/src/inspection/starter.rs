@@ -1,7 +1,7 @@
 //! The same for a sandbox without namespaces, whose programs have everything from their starter.
 
 use super::papers::{Papers, Status};
-use super::{NotInForce, capabilities, each_limit, filters, limits_of_each, no_new_privileges};
+use super::{NotInForce, capabilities, filters, no_new_privileges};
 use crate::supervised::{Files, Plan};
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -27,7 +27,7 @@ pub(crate) fn inspect(pid: i32, plan: &Plan) -> Result<(), NotInForce> {
         let more = if matches!(plan.files, Files::Listed { .. }) { 3 } else { 2 };
         filters(&status, own, more)?;
     }
-    each_limit(&papers.limits().map_err(unread)?, &limits_of_each(plan.limits))
+    Ok(())
 }
 
 #[cfg(test)]

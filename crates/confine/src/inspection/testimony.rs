@@ -1,15 +1,17 @@
 //! What PID 1 says of itself when its last wall stands.
 
-use super::{NAMESPACES, namespace};
+use super::{LIMITS, NAMESPACES, namespace};
 use rustix::fs::{CWD, FileType, Mode, mknodat, stat, statvfs, unlink};
 use rustix::io::Errno;
-use rustix::process::{DumpableBehavior, dumpable_behavior};
+use rustix::process::{DumpableBehavior, dumpable_behavior, getrlimit};
 
 /// What only PID 1 can see wherever it is, or what ordinary users may not see from outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Testimony {
     /// The numbers of its namespaces.
     pub(super) namespaces: [u64; NAMESPACES.len()],
+    /// The higher of each limit's two values.
+    pub(super) limits: [u64; LIMITS.len()],
     /// Device and inode of its root.
     pub(super) root: (u64, u64),
     /// What the file system of its root can hold.
@@ -22,7 +24,7 @@ pub(crate) struct Testimony {
     pub(super) is_refused_by_landlock: bool,
 }
 
-const WORDS: usize = NAMESPACES.len() + 6;
+const WORDS: usize = NAMESPACES.len() + LIMITS.len() + 6;
 
 // === impl Testimony ===
 
@@ -31,11 +33,13 @@ impl Testimony {
     pub(crate) fn give(landlock_abi: u32, writable: &[String]) -> Result<Self, Errno> {
         let mut namespaces = [0; NAMESPACES.len()];
         for (found, (name, _)) in namespaces.iter_mut().zip(NAMESPACES) {
-            *found = namespace("self", name)?;
+            *found = namespace(name)?;
         }
+        let limits = LIMITS.map(|(resource, _)| getrlimit(resource).maximum.unwrap_or(u64::MAX));
         let (root, room) = (stat("/")?, statvfs("/")?);
         Ok(Self {
             namespaces,
+            limits,
             root: (root.st_dev, root.st_ino),
             scratch_bytes: room.f_blocks.saturating_mul(room.f_frsize),
             is_dumpable: dumpable_behavior()? != DumpableBehavior::NotDumpable,
@@ -54,17 +58,24 @@ impl Testimony {
             self.landlock_abi.into(),
             self.is_refused_by_landlock.into(),
         ];
-        self.namespaces.iter().chain(&others).flat_map(|word| word.to_le_bytes()).collect()
+        self.namespaces
+            .iter()
+            .chain(&self.limits)
+            .chain(&others)
+            .flat_map(|word| word.to_le_bytes())
+            .collect()
     }
 
     /// Nothing for bytes that no `encode` made.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (words, []) = bytes.as_chunks::<8>() else { return None };
         let words: [[u8; 8]; WORDS] = words.try_into().ok()?;
-        let [user, mnt, pid, net, ipc, uts, cgroup, device, inode, scratch, dumpable, abi, refused] =
+        let [net, ipc, uts, cgroup, core, files, locked, processes, rest @ ..] =
             words.map(u64::from_le_bytes);
+        let [device, inode, scratch, dumpable, abi, refused] = rest;
         Some(Self {
-            namespaces: [user, mnt, pid, net, ipc, uts, cgroup],
+            namespaces: [net, ipc, uts, cgroup],
+            limits: [core, files, locked, processes],
             root: (device, inode),
             scratch_bytes: scratch,
             is_dumpable: dumpable != 0,
