@@ -13,6 +13,7 @@ mod exec;
 #[expect(unsafe_code, reason = "a bare `clone3` is what ours is measured by")]
 mod floor;
 mod fork;
+mod neighbour;
 mod sandboxes;
 mod tree;
 
@@ -38,6 +39,7 @@ const CASES: [Case; 10] = [
     ("rate", sandboxes::rate),
     ("density", sandboxes::density),
     ("churn", sandboxes::churn),
+    ("neighbour", neighbour::run),
 ];
 
 fn main() -> ExitCode {

@@ -195,6 +195,14 @@ impl Entrance {
         }
     }
 
+    /// In how many trees the group has a directory.
+    pub(crate) fn trees(&self) -> usize {
+        match self {
+            Self::Born(_) => 1,
+            Self::Joins { lists, .. } => lists.len(),
+        }
+    }
+
     /// Readable when memory has run out, where the kernel doesn't end everything by itself.
     pub(crate) fn out_of_memory(&self) -> Option<BorrowedFd<'_>> {
         match self {
@@ -289,6 +297,11 @@ impl Group {
             Directories::V2(directory) => directory.limit(limits),
             Directories::V1(directories) => directories.limit(limits),
         }
+    }
+
+    /// What it is called, the same in every tree.
+    pub fn name(&self) -> Option<&str> {
+        self.paths().find_map(Path::file_name)?.to_str()
     }
 
     /// What a launch needs for PID 1 to be in it.

@@ -10,6 +10,7 @@ pub(crate) mod payload;
 pub(crate) mod streams;
 mod watch;
 
+use crate::inspection::Testimony;
 use crate::kernel;
 use crate::launch::Ground;
 use crate::message;
@@ -121,6 +122,8 @@ fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fa
     wall!(SystemCalls: kernel::install_filter(seccomp::policy(plan.audience)).about("filter")?, else ());
     // No program starts before the last wall stands, and nothing but PID 1 is there when it does.
     worker.take().map_or(Ok(()), Worker::finish)?;
+    let testimony = Testimony::give(plan, landlock_abi).about("/proc/self")?;
+    send(birth.control, &Report::Built(testimony), &[]);
     progress.pass(Stage::Exec);
     let memory = Memory::watch(plan)?;
     let mut watch = Watch::begin(birth.control, own_devices(plan)?, hidden, memory)?;

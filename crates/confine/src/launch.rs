@@ -3,10 +3,11 @@
 use crate::as_user::AsUser;
 use crate::group::Entrance;
 use crate::init::{self, Birth, now_in_nanoseconds};
+use crate::inspection::{Inspector, NotInForce};
 use crate::kernel::{self, Cloned};
 use crate::message;
 use crate::plan::{Plan, wire};
-use crate::report::Report;
+use crate::report::{GO, Report};
 use crate::sealed::Sealed;
 use crate::stage::{Stage, Timings};
 use crate::wall;
@@ -59,6 +60,9 @@ pub enum LaunchError {
         #[serde(with = "wire::errno")]
         source: Errno,
     },
+    /// Something that was put up doesn't hold.
+    #[error(transparent)]
+    NotInForce(#[from] NotInForce),
     /// PID 1 ended without a word.
     #[error("the sandbox ended while it was built")]
     Vanished,
@@ -119,6 +123,8 @@ pub(crate) fn launch_from(ground: Ground, plan: &Plan) -> Result<Launched, Launc
     let cloned = unsafe { kernel::clone_into(namespaces(), group) };
     let (pid, pidfd) = match cloned {
         Ok(Cloned::Child) => {
+            // Or nobody in the sandbox would hear that the host is gone.
+            drop(ours);
             init::run(&Birth { plan, ground, control: theirs.as_fd() });
         }
         Ok(Cloned::Parent { pid, pidfd }) => (pid, pidfd),
@@ -127,18 +133,40 @@ pub(crate) fn launch_from(ground: Ground, plan: &Plan) -> Result<Launched, Launc
     drop(became);
     drop(theirs);
     let sealed = Sealed::child(pid, pidfd, ours);
-    match receive(&sealed) {
-        Ok((Some(Report::Started { marks, landlock_abi }), descriptors)) => {
+    inspect(plan, &sealed)?;
+    match hear(&sealed)? {
+        (Report::Started { marks, landlock_abi }, descriptors) => {
             let mut descriptors = descriptors.into_iter();
             let exported = plan.exported.as_ref().and_then(|_| descriptors.next());
             let terminal = descriptors.next();
             Ok(Launched { sealed, terminal, exported, landlock_abi, timings: timings(begun, &marks) })
         }
-        Ok((Some(Report::Failed { stage, errno, subject }), _)) => {
+        _ => Err(LaunchError::Vanished),
+    }
+}
+
+/// Waits for the walls, looks whether they hold, and lets the program go. It doesn't before.
+fn inspect(plan: &Plan, sealed: &Sealed) -> Result<(), LaunchError> {
+    let control = |source| LaunchError::Control { source };
+    let inspector = wall!(Canary: Some(Inspector::begin(sealed.pid(), plan)), else None);
+    let (Report::Built(testimony), _) = hear(sealed)? else { return Err(LaunchError::Vanished) };
+    if let Some(inspector) = inspector {
+        inspector.map_err(control)?.inspect(plan, &testimony)?;
+    }
+    match plan.program {
+        Some(_) => message::send(sealed.control(), &[GO], &[]).map_err(control),
+        None => Ok(()),
+    }
+}
+
+/// What PID 1 says next. That a wall could not be put up is the end.
+fn hear(sealed: &Sealed) -> Result<(Report, Vec<OwnedFd>), LaunchError> {
+    match receive(sealed).map_err(|source| LaunchError::Control { source })? {
+        (Some(Report::Failed { stage, errno, subject }), _) => {
             Err(LaunchError::Stage { stage, subject, source: errno })
         }
-        Ok(_) => Err(LaunchError::Vanished),
-        Err(source) => Err(LaunchError::Control { source }),
+        (Some(report), descriptors) => Ok((report, descriptors)),
+        (None, _) => Err(LaunchError::Vanished),
     }
 }
 

@@ -7,7 +7,8 @@
 //! host                                   │ new user, mount, pid, net, ipc, uts, cgroup namespaces
 //! launch ── clone3 ──────────────────────┼─► init (PID 1): walls, one after the other
 //!    │                                   │      └─ clone(VM|VFORK) ─► exec: the program
-//!    │ ◄── Started (or Failed: stage) ───┤      reaps everything
+//!    │ ◄── Built ── inspected ── go ────►┤      reaps everything
+//!    │ ◄── Started (or Failed: stage) ───┤
 //!    │ ◄── Ended: status, usage ─────────┤      ends; the kernel kills what is left
 //! ```
 
@@ -16,6 +17,7 @@ pub mod execution;
 pub mod family;
 pub mod group;
 pub mod inside;
+pub mod inspection;
 pub mod launch;
 pub mod launcher;
 pub mod lend;

@@ -36,6 +36,8 @@ pub struct Plan {
     pub limits: Limits,
     /// The control group that everything in it is part of.
     pub group: Option<Entrance>,
+    /// What that group is called, so that it can be seen whether PID 1 is in it.
+    pub group_name: Option<String>,
     /// Memory that its processes may hold together, where no control group limits it: PID 1 looks now and then, and ends
     /// everything when there is more.
     pub watched_memory_bytes: Option<u64>,

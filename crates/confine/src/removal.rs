@@ -111,6 +111,7 @@ mod removable {
         ClosedInInit "closed_in_init" "what whoever launched has open, in PID 1",
         Umask "umask" "files that everybody may write",
         Views "views" "what is lent as it is, with what listens in it",
+        Canary "canary" "a launch that takes every wall for granted",
         Environment "environment" "the environment of whoever launched",
     }
 

@@ -1,5 +1,6 @@
 //! What PID 1 tells the host, over a socket that nothing else in the sandbox has.
 
+use crate::inspection::Testimony;
 use crate::kernel::Usage;
 use crate::stage::Stage;
 use rustix::io::Errno;
@@ -15,10 +16,18 @@ pub(crate) enum Report {
         /// What it was about, such as a path.
         subject: String,
     },
+    /// Every wall stands, and nothing but PID 1 runs. A program waits for the host's word.
+    Built(Testimony),
     /// The program runs.
     Started {
         /// When each stage ended, in nanoseconds of the monotonic clock.
         marks: Vec<(Stage, u64)>,
+        landlock_abi: u32,
+    },
+    /// Every wall of a sandbox without namespaces stands around its starter.
+    Supervised {
+        /// The starter's number.
+        starter: i32,
         landlock_abi: u32,
     },
     /// The program has ended, and so will everything else in the sandbox.
@@ -38,6 +47,11 @@ const FAILED: u8 = 1;
 const STARTED: u8 = 2;
 const ENDED: u8 = 3;
 const OUT_OF_MEMORY: u8 = 4;
+const BUILT: u8 = 5;
+const SUPERVISED: u8 = 6;
+
+/// What the host says when the program may begin.
+pub(crate) const GO: u8 = 1;
 
 // === impl Report ===
 
@@ -50,6 +64,7 @@ impl Report {
                 bytes.extend(subject.bytes().take(LONGEST_SUBJECT));
                 bytes
             }
+            Self::Built(testimony) => [vec![BUILT], testimony.encode()].concat(),
             Self::Started { marks, landlock_abi } => {
                 let mut bytes = vec![STARTED];
                 bytes.extend(landlock_abi.to_le_bytes());
@@ -57,6 +72,12 @@ impl Report {
                     bytes.push(*stage as u8);
                     bytes.extend(nanoseconds.to_le_bytes());
                 }
+                bytes
+            }
+            Self::Supervised { starter, landlock_abi } => {
+                let mut bytes = vec![SUPERVISED];
+                bytes.extend(starter.to_le_bytes());
+                bytes.extend(landlock_abi.to_le_bytes());
                 bytes
             }
             Self::Ended { status, usage } => {
@@ -83,6 +104,7 @@ impl Report {
                 let subject = String::from_utf8_lossy(rest).into_owned();
                 Some(Self::Failed { stage: Stage::from_byte(stage)?, errno, subject })
             }
+            BUILT => Testimony::decode(rest).map(Self::Built),
             STARTED => {
                 let landlock_abi = u32::from_le_bytes(take(&mut rest)?);
                 let mut marks = Vec::new();
@@ -91,6 +113,10 @@ impl Report {
                     marks.push((Stage::from_byte(stage)?, u64::from_le_bytes(take(&mut rest)?)));
                 }
                 Some(Self::Started { marks, landlock_abi })
+            }
+            SUPERVISED => {
+                let starter = i32::from_le_bytes(take(&mut rest)?);
+                Some(Self::Supervised { starter, landlock_abi: u32::from_le_bytes(take(&mut rest)?) })
             }
             ENDED => {
                 let status = i32::from_le_bytes(take(&mut rest)?);
@@ -127,6 +153,7 @@ mod tests {
         let reports = [
             Report::Failed { stage: Stage::Root, errno: Errno::NOENT, subject: "usr".to_owned() },
             Report::Started { marks: vec![(Stage::Clone, 1), (Stage::Exec, u64::MAX)], landlock_abi: 7 },
+            Report::Supervised { starter: 10, landlock_abi: 7 },
             Report::Ended { status: 9, usage: Usage { cpu: Duration::from_micros(5), max_rss_bytes: 6 } },
             Report::OutOfMemory { usage: Usage { cpu: Duration::from_micros(7), max_rss_bytes: 8 } },
         ];

@@ -92,6 +92,10 @@ impl Sealed {
         self.ended.get_or_insert(Ending { outcome: Outcome::Killed, usage: Usage::default() });
     }
 
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid
+    }
+
     pub(crate) fn control(&self) -> BorrowedFd<'_> {
         self.control.as_fd()
     }

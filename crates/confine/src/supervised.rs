@@ -21,6 +21,7 @@ mod walls;
 
 pub use supervisor::main_inside;
 
+use crate::inspection::inspect_starter;
 use crate::launch::LaunchError;
 use crate::message;
 use crate::plan::{Limits, wire};
@@ -113,7 +114,10 @@ pub fn start(executable: &Path, name: &str, plan: &Plan) -> Result<Supervised, L
     let sealed = Sealed::supervised(pid, pidfd.map_err(control)?, ours);
     message::send(sealed.ending(), &bytes, &message::borrowed(&descriptors)).map_err(control)?;
     match crate::launch::receive(&sealed).map_err(control)?.0 {
-        Some(Report::Started { landlock_abi, .. }) => Ok(Supervised { sealed, landlock_abi }),
+        Some(Report::Supervised { starter, landlock_abi }) => {
+            inspect_starter(starter, plan)?;
+            Ok(Supervised { sealed, landlock_abi })
+        }
         Some(Report::Failed { stage, errno, subject }) => {
             Err(LaunchError::Stage { stage, subject, source: errno })
         }

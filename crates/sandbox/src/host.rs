@@ -47,10 +47,16 @@ pub fn features() -> Vec<Feature> {
     ]
 }
 
+/// The first two numbers of the kernel's version; zeros for what can't be read.
+pub(crate) fn kernel_version() -> (u32, u32) {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let mut numbers = release.split(['.', '-']).map(|part| part.parse().unwrap_or_default());
+    (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default())
+}
+
 fn kernel() -> Feature {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
-    let numbers: Vec<u32> = release.split(['.', '-']).map_while(|part| part.parse().ok()).take(2).collect();
-    let new_enough = numbers.as_slice() >= [5, 12].as_slice();
+    let new_enough = kernel_version() >= (5, 12);
     Feature {
         name: "kernel",
         state: if new_enough { Presence::Have } else { Presence::Missing },

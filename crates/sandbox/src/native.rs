@@ -145,6 +145,7 @@ fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) ->
         hostname: "belljar".to_owned(),
         limits: rlimits(&spec.limits),
         group: held.entrance()?,
+        group_name: held.group.as_ref().and_then(Group::name).map(str::to_owned),
         watched_memory_bytes: held.watched_memory_bytes,
         hides_mounts: names_host_paths(spec),
         // What runs a job is the runner, and nothing else is.
@@ -155,7 +156,8 @@ fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) ->
         },
         program,
     };
-    let isolation = isolation::report(&plan, spec, &held);
+    let keepers = isolation::Keepers { held: &held, is_disk_watched: growth.is_some() };
+    let isolation = isolation::report(&plan, spec, keepers);
     let missing = isolation.missing(&spec.required);
     if !missing.is_empty() {
         return Err(StartError::Weaker { missing });

@@ -2,7 +2,7 @@
 
 use crate::BELLJAR;
 use belljar_testkit::job::{job, shell};
-use belljar_testkit::world::World;
+use belljar_testkit::world::{Ran, User, World};
 use serde_json::json;
 use std::fs::Permissions;
 use std::net::TcpListener;
@@ -313,5 +313,30 @@ fn namespaces_and_mounts_can_not_be_made_but_threads_processes_and_sockets_can()
                     print(len(os.listdir('/usr/bin')) > 10, socket.if_nameindex())\n";
         let ran = world.run(&["exec", "--", "python3", "-c", twin]).succeeded();
         assert_eq!(ran.stdout, "True [(1, 'lo')]\n");
+    });
+}
+
+/// The kernel counts the processes of everybody but its own root, by whatever number that one goes.
+#[test]
+fn the_process_limit_is_reported_where_it_is_kept_and_only_there() {
+    let script = "for i in $(seq 40); do sleep 5 > /dev/null & done 2>&1; wait";
+    let arguments = ["exec", "--pids", "20", "--isolation", "--", "sh", "-c", script];
+    let agree = |ran: &Ran| {
+        let report = ran.stderr.split_inclusive("\n}\n").next().unwrap();
+        let report: serde_json::Value = serde_json::from_str(report).unwrap();
+        let layers = report["layers"].as_array().unwrap();
+        let layer = layers.iter().find(|layer| layer["name"] == "process_limit").unwrap();
+        let is_kept = [&ran.stdout, &ran.stderr].iter().any(|said| said.to_lowercase().contains("fork"));
+        assert_eq!(layer["in_force"], json!(is_kept), "{layer}: {ran:?}");
+        is_kept
+    };
+    World::as_everyone(BELLJAR, |world| {
+        // Root may have no other ids to give itself; an ordinary user is never root of the machine.
+        let is_kept = agree(&world.run(&arguments));
+        assert!(is_kept || world.user() == User::Own, "an ordinary user's processes are limited");
+        // Root of a user namespace has no other ids to give, and is whoever made it.
+        let mut command = world.command_of("/usr/bin/unshare".as_ref(), &["--map-root-user"]);
+        let ran = Ran::from(command.arg(world.program()).args(arguments).output().unwrap());
+        agree(&ran);
     });
 }

@@ -4,12 +4,14 @@
 use super::streams::Streams;
 use crate::kernel::{self, Parent};
 use crate::plan::Command;
+use crate::report::GO;
 use crate::seccomp;
 use crate::wall;
 use crate::walls::{About, Fault};
 use rustix::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use rustix::fs::Mode;
 use rustix::io::Errno;
+use rustix::net::RecvFlags;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;
@@ -24,7 +26,10 @@ pub(crate) struct Started {
 /// What surrounds a program.
 enum Surroundings<'a> {
     /// A sandbox of which the starter is PID 1: a guard is put on top of its filter.
-    Namespaces,
+    Namespaces {
+        /// Where the host says that the program may begin, if it still has to.
+        word: Option<BorrowedFd<'a>>,
+    },
     /// A sandbox without namespaces: the program is the supervisor's child, as the starter is, and begins in a
     /// directory that is open already.
     Supervisor { directory: BorrowedFd<'a> },
@@ -47,9 +52,14 @@ struct Payload<'a> {
 /// Looked up in when the environment names no `PATH`.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 
-/// Starts a program, with the guard on top of the filter that PID 1 has.
-pub(crate) fn start(command: &Command, streams: Streams) -> Result<Started, Fault> {
-    let mut payload = Payload::new(command, streams, Surroundings::Namespaces);
+/// Starts a program, with the guard on top of the filter that PID 1 has; it begins when the host has given its word there,
+/// if it is still to be given.
+pub(crate) fn start(
+    command: &Command,
+    streams: Streams,
+    word: Option<BorrowedFd<'_>>,
+) -> Result<Started, Fault> {
+    let mut payload = Payload::new(command, streams, Surroundings::Namespaces { word });
     let started = payload.start();
     // The child has put it into the table that was shared then; PID 1 alone has that now.
     let listener = payload.listener.map(kernel::take_raw);
@@ -73,7 +83,7 @@ pub(crate) fn start_supervised(
 impl Surroundings<'_> {
     fn parent(&self) -> Parent {
         match self {
-            Self::Namespaces => Parent::Caller,
+            Self::Namespaces { .. } => Parent::Caller,
             Self::Supervisor { .. } => Parent::CallersParent,
         }
     }
@@ -121,7 +131,10 @@ impl<'a> Payload<'a> {
         let step = |what: &'static str| move |errno: Errno| (what, errno);
         match self.surroundings {
             // First, while the table of descriptors is shared: PID 1 finds the listener there.
-            Surroundings::Namespaces => wall!(Guard: self.guard().map_err(step("guard"))?, else ()),
+            Surroundings::Namespaces { word } => {
+                wall!(Guard: self.guard().map_err(step("guard"))?, else ());
+                word.map_or(Ok(()), wait_for_word).map_err(step("host"))?;
+            }
             Surroundings::Supervisor { .. } => {
                 set_parent_process_death_signal(Some(Signal::KILL)).map_err(step("death signal"))?;
             }
@@ -136,7 +149,7 @@ impl<'a> Payload<'a> {
         rustix::stdio::dup2_stdout(output).map_err(step("stdout"))?;
         rustix::stdio::dup2_stderr(errors).map_err(step("stderr"))?;
         match self.surroundings {
-            Surroundings::Namespaces => rustix::process::chdir(self.command.directory.as_c_str()),
+            Surroundings::Namespaces { .. } => rustix::process::chdir(self.command.directory.as_c_str()),
             Surroundings::Supervisor { directory } => rustix::process::fchdir(directory),
         }
         .map_err(step("working directory"))?;
@@ -161,6 +174,16 @@ impl<'a> Payload<'a> {
             }
         }
         answer
+    }
+}
+
+/// Waits as late as it can: the host looks at PID 1 meanwhile.
+fn wait_for_word(control: BorrowedFd<'_>) -> Result<(), Errno> {
+    let mut word = [0_u8];
+    let heard = rustix::io::retry_on_intr(|| rustix::net::recv(control, &mut word[..], RecvFlags::empty()));
+    match (heard?.1, word) {
+        (1, [GO]) => Ok(()),
+        _ => Err(Errno::CONNRESET),
     }
 }
 

@@ -70,14 +70,19 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// Starts the program that the sandbox is for.
+    /// Starts the program that the sandbox is for, once the host says so.
     pub(super) fn start_program(&mut self, command: &Command, streams: Streams) -> Result<(), Fault> {
-        self.program = Some(self.start(command, streams)?);
+        self.program = Some(self.start(command, streams, Some(self.control))?);
         Ok(())
     }
 
-    fn start(&mut self, command: &Command, streams: Streams) -> Result<i32, Fault> {
-        let started = payload::start(command, streams)?;
+    fn start(
+        &mut self,
+        command: &Command,
+        streams: Streams,
+        word: Option<BorrowedFd<'_>>,
+    ) -> Result<i32, Fault> {
+        let started = payload::start(command, streams, word)?;
         let own_devices = Rc::clone(&self.own_devices);
         self.connectors.extend(started.listener.map(|listener| Connector::new(listener, own_devices)));
         Ok(started.pid)
@@ -203,7 +208,7 @@ impl<'a> Watch<'a> {
     fn start_execution(&mut self, Program { command, stdio }: &Program, channel: OwnedFd) {
         let started = Streams::connect(stdio).and_then(|mut streams| {
             let terminal = streams.host_end.take();
-            self.start(command, streams).map(|pid| (pid, terminal))
+            self.start(command, streams, None).map(|pid| (pid, terminal))
         });
         match started {
             Ok((pid, terminal)) => {

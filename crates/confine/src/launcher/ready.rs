@@ -5,6 +5,7 @@
 //! read-only, and locked: it belongs to a user namespace above.
 
 use super::{Line, answer};
+use crate::inspection;
 use crate::kernel::{self, Cloned};
 use crate::launch::{Ground, LaunchError, launch_from};
 use crate::message;
@@ -104,6 +105,7 @@ pub(super) fn start(foundation: &Foundation) -> Result<OwnedFd, Errno> {
 /// Builds the root and moves in.
 fn settle(foundation: &Foundation) -> Result<(), Fault> {
     let _ = rustix::thread::set_name(c"belljar-ready");
+    inspection::remember_the_host().about("the host")?;
     enter_new_mounts()?;
     root::cut_propagation()?;
     rustix::process::umask(Mode::empty());

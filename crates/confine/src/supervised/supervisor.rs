@@ -100,8 +100,8 @@ impl Supervisor {
             (Files::Listed { writable, .. }, Some(listener)) => Some(Metadata::new(listener, writable)?),
             _ => None,
         };
-        let started = Report::Started { marks: Vec::new(), landlock_abi };
-        message::send(control.as_fd(), &started.encode(), &[]).about("host")?;
+        let standing = Report::Supervised { starter: starter.pid, landlock_abi };
+        message::send(control.as_fd(), &standing.encode(), &[]).about("host")?;
         Ok(Self { plan, control, children, starter, metadata, executions: Vec::new() })
     }
 

@@ -21,6 +21,8 @@ pub(super) struct Measured {
     pub(super) interfaces: Vec<String>,
     /// Whether a filter was in force before PID 1 put up its own.
     pub(super) has_engines_filter: bool,
+    /// Whether PID 1 has put up its own, on top of that.
+    pub(super) has_own_filter: bool,
     pub(super) has_no_new_privs: bool,
     /// Every capability that is in any set.
     pub(super) capabilities: u64,
@@ -65,6 +67,7 @@ impl Measured {
                 .collect(),
             interfaces: interfaces(),
             has_engines_filter: field(&status, "Seccomp") == Some("2"),
+            has_own_filter: filters(&of_init) > filters(&status),
             has_no_new_privs: [&status, &of_init]
                 .iter()
                 .all(|status| field(status, "NoNewPrivs") == Some("1")),
@@ -95,6 +98,14 @@ fn each<T>(places: &[String], look: impl Fn(&str) -> Option<T>) -> BTreeMap<Stri
 
 fn field<'s>(status: &'s str, name: &str) -> Option<&'s str> {
     status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
+/// How many there are; where the kernel tells no number, one if there are any.
+fn filters(status: &str) -> u64 {
+    match (field(status, "Seccomp"), field(status, "Seccomp_filters")) {
+        (Some("2"), count) => count.and_then(|count| count.parse().ok()).unwrap_or(1),
+        _ => 0,
+    }
 }
 
 fn in_line(text: &str) -> String {
@@ -137,4 +148,28 @@ fn millicpus() -> Option<u64> {
     let mut numbers = text.split_whitespace().map(str::parse::<u64>);
     let (Some(Ok(quota)), Some(Ok(period))) = (numbers.next(), numbers.next()) else { return None };
     (quota * 1000).checked_div(period)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_that_was_there_before_is_not_pid_1s_own() {
+        let engines = "Seccomp:\t2\nSeccomp_filters:\t1\n";
+        let both = "Seccomp:\t2\nSeccomp_filters:\t2\n";
+        let without_count = "Seccomp:\t2\n";
+        let none = "Seccomp:\t0\nSeccomp_filters:\t0\n";
+        for (init, other, has_own) in [
+            (both, engines, true),
+            (engines, none, true),
+            (without_count, none, true),
+            (engines, engines, false),
+            (without_count, without_count, false),
+            (none, none, false),
+            ("", "", false),
+        ] {
+            assert_eq!(filters(init) > filters(other), has_own, "{init:?} {other:?}");
+        }
+    }
 }

@@ -19,6 +19,8 @@ pub(super) struct Groups {
 pub(super) struct Held {
     /// The group that everything in it is part of.
     pub(super) group: Option<Group>,
+    /// What the group limits; nothing without one.
+    pub(super) limits: GroupLimits,
     /// The version of control groups that limits it, or why none does.
     pub(super) version: Result<u8, String>,
     /// Memory that PID 1 itself looks after.
@@ -55,14 +57,11 @@ impl Groups {
         match &self.hierarchies {
             Ok(found) if needs_group => {
                 let group = found.make(&format!("{}{id}", self.prefix), &wanted)?;
-                Ok(Held { group: Some(group), version: Ok(found.version()), watched_memory_bytes: None })
+                let (group, version) = (Some(group), Ok(found.version()));
+                Ok(Held { group, limits: wanted, version, watched_memory_bytes: None })
             }
-            Ok(_) => {
-                Ok(Held { group: None, version: Err("not asked for".to_owned()), watched_memory_bytes: None })
-            }
-            Err(why) => {
-                Ok(Held { group: None, version: Err(why.clone()), watched_memory_bytes: wanted.memory_bytes })
-            }
+            Ok(_) => Ok(Held::without_group("not asked for", None)),
+            Err(why) => Ok(Held::without_group(why, wanted.memory_bytes)),
         }
     }
 }
@@ -81,6 +80,11 @@ fn prefix(state: &State) -> String {
 // === impl Held ===
 
 impl Held {
+    fn without_group(why: &str, watched_memory_bytes: Option<u64>) -> Self {
+        let version = Err(why.to_owned());
+        Self { group: None, limits: GroupLimits::default(), version, watched_memory_bytes }
+    }
+
     pub(super) fn entrance(&self) -> Result<Option<Entrance>, GroupError> {
         self.group.as_ref().map(Group::entrance).transpose()
     }

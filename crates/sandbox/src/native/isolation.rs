@@ -1,17 +1,26 @@
 //! The isolation report of the native backend.
 //!
-//! A layer is reported as in force only if the launch would have failed without it, or the launch told so; nothing is
-//! taken for granted that some kernel might lack.
+//! A layer is reported as in force only if the launch would have failed without it: putting it up would have, or the look
+//! that is taken from outside when all of them stand (`belljar_confine::inspection`).
 
 use super::HostUser;
 use super::groups::Held;
+use crate::host;
 use crate::limits::{Bytes, Limits};
 use crate::spec::{SandboxSpec, Workspace};
-use belljar_confine::plan::Plan;
+use belljar_confine::plan::{Identity, Plan};
 use belljar_contract::isolation::{Isolation, Layer};
 
+/// What keeps a sandbox within its limits, besides the plan.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Keepers<'a> {
+    pub(super) held: &'a Held,
+    /// Whether somebody looks how much it writes to disk.
+    pub(super) is_disk_watched: bool,
+}
+
 /// The report for a sandbox that is launched from that plan, or not at all.
-pub(super) fn report(plan: &Plan, spec: &SandboxSpec, held: &Held) -> Isolation {
+pub(super) fn report(plan: &Plan, spec: &SandboxSpec, keepers: Keepers<'_>) -> Isolation {
     let identity = plan.identity;
     let in_force = [
         (
@@ -42,35 +51,37 @@ pub(super) fn report(plan: &Plan, spec: &SandboxSpec, held: &Held) -> Isolation 
         abi => layer("landlock", true, format!("ABI {abi}: writes in {}", plan.writable.join(", "))),
     });
     layers.push(unprivileged(&spec.user));
-    layers.extend(limits(spec, held));
+    layers.extend(limits(plan, spec, keepers));
     Isolation { backend: "native".to_owned(), layers }
 }
 
 /// What it may use as a whole, and what sees to it.
-fn limits(spec: &SandboxSpec, held: &Held) -> [Layer; 5] {
-    let Limits { memory_bytes, processes, millicpus, disk_bytes, scratch_bytes, .. } = spec.limits;
+fn limits(plan: &Plan, spec: &SandboxSpec, Keepers { held, is_disk_watched }: Keepers<'_>) -> [Layer; 5] {
+    let Limits { memory_bytes, millicpus, disk_bytes, scratch_bytes, .. } = spec.limits;
     let memory = match (memory_bytes, &held.version) {
         (None, _) => layer("memory_limit", false, "not asked for".to_owned()),
-        (Some(most), Ok(version)) => {
+        (Some(most), Ok(version)) if held.limits.memory_bytes.is_some() => {
             layer("memory_limit", true, format!("{} by control groups, version {version}", Bytes(most)))
         }
-        (Some(most), Err(why)) => {
+        (Some(most), Err(why)) if plan.watched_memory_bytes.is_some() => {
             let detail =
                 format!("{} by adding up what processes and files hold, now and then: {why}", Bytes(most));
             layer("memory_limit", true, detail)
         }
+        (Some(_), _) => layer("memory_limit", false, "nobody looks after it".to_owned()),
     };
     let cpu = match (millicpus, &held.version) {
         (None, _) => layer("cpu_limit", false, "not asked for".to_owned()),
-        (Some(most), Ok(version)) => {
+        (Some(most), Ok(version)) if held.limits.millicpus.is_some() => {
             let processors = f64::from(most) / 1000.0;
             layer("cpu_limit", true, format!("{processors} processors by control groups, version {version}"))
         }
+        (Some(_), Ok(_)) => layer("cpu_limit", false, "nobody looks after it".to_owned()),
         (Some(_), Err(why)) => layer("cpu_limit", false, why.clone()),
     };
-    let processes = format!("{processes} processes and threads, of a user that no other sandbox has");
     let is_on_disk = spec.job.is_some() || !matches!(spec.workspace, Workspace::Empty);
     let disk = match (is_on_disk, disk_bytes) {
+        (true, Some(_)) if !is_disk_watched => layer("disk_limit", false, "nobody looks after it".to_owned()),
         (false, _) => layer("disk_limit", true, "nothing on disk may be written".to_owned()),
         (true, None) => layer("disk_limit", false, "not asked for".to_owned()),
         (true, Some(most)) => {
@@ -78,7 +89,33 @@ fn limits(spec: &SandboxSpec, held: &Held) -> [Layer; 5] {
         }
     };
     let scratch = format!("{} in memory", Bytes(scratch_bytes));
-    [memory, layer("process_limit", true, processes), cpu, disk, layer("scratch_limit", true, scratch)]
+    [memory, process_limit(plan, held), cpu, disk, layer("scratch_limit", true, scratch)]
+}
+
+/// The kernel counts the processes of a user, but never stops its own root, in whatever namespace and by whatever number
+/// that one goes.
+fn process_limit(plan: &Plan, held: &Held) -> Layer {
+    let most = plan.limits.processes;
+    let is_by_group = held.version == Ok(2) && held.limits.processes.is_some();
+    let (in_force, how) = match is_by_group {
+        true => (true, "by control groups, version 2".to_owned()),
+        false if is_machines_root(plan.identity) => {
+            let why = "the kernel limits no processes of root, and there is no control group of version 2 that does";
+            return layer("process_limit", false, why.to_owned());
+        }
+        // Since Linux 5.14 they are counted by namespace and user, and before by user alone.
+        false if host::kernel_version() < (5, 14) => {
+            (true, "with whatever else that user of the host runs".to_owned())
+        }
+        false => (true, "counted in a user namespace of its own".to_owned()),
+    };
+    layer("process_limit", in_force, format!("{most} processes and threads, {how}"))
+}
+
+/// Whether that user is the one who owns `/proc`: root of the machine, as it is called here. Where it has no name at all,
+/// nobody here is it.
+fn is_machines_root(identity: Identity) -> bool {
+    rustix::fs::stat("/proc").map_or(true, |proc| proc.st_uid == identity.host_uid)
 }
 
 fn unprivileged(chosen: &HostUser) -> Layer {

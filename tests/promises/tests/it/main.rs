@@ -8,6 +8,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 mod belljar;
+#[cfg(feature = "removable-walls")]
+mod canary;
 mod case;
 mod containers;
 mod files;

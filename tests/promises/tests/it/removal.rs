@@ -16,6 +16,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
+const CANARY: &str = "canary::a_sandbox_with_a_wall_missing_is_refused_before_anything_runs_in_it";
 const POSTURE: &str = "posture::every_thread_has_exactly_the_posture_that_is_written_down";
 const INIT: &str = "posture::init::pid_1_holds_nothing_of_the_host";
 const FILES: &str = "files::no_file_of_the_host_is_read_or_changed_and_no_path_leads_out";
@@ -135,6 +136,7 @@ fn missed_by(wall: Wall) -> (&'static str, &'static str) {
         Wall::ClosedInInit => (INIT, "init holds"),
         Wall::Umask => (POSTURE, "posture threads: Umask"),
         Wall::Views => (POSTURE, "posture mount at /lent"),
+        Wall::Canary => (CANARY, "canary without system_calls"),
         Wall::Environment => (POSTURE, "posture environment"),
     }
 }
@@ -200,7 +202,9 @@ fn run(walls: &[Wall], watcher: &str) -> Found {
         }
         false => Command::new(own),
     };
-    let names: Vec<&str> = walls.iter().map(|wall| wall.as_str()).collect();
+    // The canary would have no sandbox with a wall missing, and nobody else would get to notice.
+    let canary = (!walls.is_empty()).then_some(Wall::Canary);
+    let names: Vec<&str> = walls.iter().copied().chain(canary).map(Wall::as_str).collect();
     command
         .args(["--exact", watcher])
         .env(VARIABLE, names.join(","))

@@ -5,11 +5,12 @@ mod limits;
 pub(crate) mod memory;
 mod output;
 pub(crate) mod processor;
+mod write_back;
 
 use crate::judge::{Cases, every_case_holds};
 
 /// All of them.
-pub(crate) const CASES: &[Cases] = &[limits::cases];
+pub(crate) const CASES: &[Cases] = &[limits::cases, write_back::cases];
 
 #[test]
 fn what_is_limited_stays_limited() {

@@ -10,6 +10,18 @@ pub(super) const OPENAT2: &[Rule] = &[refuse(
 )];
 
 pub(super) const RULES: &[Rule] = &[
+    refuse(
+        "sync",
+        libc::SYS_sync,
+        libc::ENOSYS,
+        "has everybody's files written back, and others wait for that; it can't fail, so nobody asks whether it has",
+    ),
+    refuse(
+        "syncfs",
+        libc::SYS_syncfs,
+        libc::ENOSYS,
+        "the same for a file system that others use, too; said, so that nothing is taken for durable that isn't: fsync is",
+    ),
     eperm("mount", libc::SYS_mount, "changes what the file system shows"),
     eperm("umount2", libc::SYS_umount2, "uncovers what a mount hides"),
     eperm("pivot_root", libc::SYS_pivot_root, "changes the root"),

@@ -6,8 +6,6 @@ pub(super) const RULES: &[Rule] = &[
     allow("uname", libc::SYS_uname, "names the system"),
     allow("sysinfo", libc::SYS_sysinfo, "memory and load, as free and make -l read them"),
     allow("getrandom", libc::SYS_getrandom, "random bytes"),
-    allow("sync", libc::SYS_sync, "writes everything back; slow for the asker alone"),
-    allow("syncfs", libc::SYS_syncfs, "the same for one file system"),
     allow("lsm_get_self_attr", LSM_GET_SELF_ATTR, "one's own security labels"),
     allow("lsm_list_modules", LSM_LIST_MODULES, "which security modules there are"),
 ];

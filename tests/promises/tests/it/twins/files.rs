@@ -104,7 +104,6 @@ fn write_back(s: &mut Script, path: &str) {
     s.call("fsync", args![file]);
     s.call("fdatasync", args![file]);
     s.call("sync_file_range", args![file, 0, 4096, 2]);
-    s.call("syncfs", args![file]);
 }
 
 fn names(s: &mut Script, folder: &str) {

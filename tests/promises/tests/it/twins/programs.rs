@@ -34,6 +34,11 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
     });
     vec![
         git.needs("git"),
+        // Nothing is written back, and nobody is told that it was: the call itself can't say so, either.
+        Case::twin("sync, and files by name", |s| {
+            let file = format!("{}-sync", place.path(&format!("/workspace/{}", scene.mark)));
+            s.act(run(&["/bin/sh", "-c", &format!("echo text > {file} && sync && sync {file}")], "/"));
+        }),
         Case::twin("a shell, and what it starts", |s| {
             s.act(run(&["/bin/sh", "-c", "(exit 3) || test $(echo a | tr a b) = b"], "/"));
         }),

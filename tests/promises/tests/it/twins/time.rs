@@ -2,7 +2,7 @@
 
 use crate::case::{Case, Script, args, room, words};
 use crate::scene::Scene;
-use crate::way::{Place, Way};
+use crate::way::Place;
 use libc::{CLOCK_MONOTONIC, CLOCK_REALTIME};
 
 pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
@@ -10,11 +10,6 @@ pub(crate) fn cases(_: &Scene<'_>, _: &Place) -> Vec<Case> {
         Case::twin("clocks", clocks),
         Case::twin("timers", timers),
         Case::twin("timers as descriptors", as_descriptors),
-        // Once: it may take its time.
-        Case::twin("everything written back", |s| {
-            s.call("sync", args![]);
-        })
-        .only(&[Way::Empty]),
     ]
 }
 

@@ -1,0 +1,101 @@
+//! What PID 1 says of itself when its last wall stands.
+
+use super::{LIMITS, NAMESPACES, namespace};
+use crate::plan::Plan;
+use rustix::fs::{CWD, FileType, Mode, mknodat, stat, statvfs, unlink};
+use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, dumpable_behavior, getrlimit};
+
+/// What only PID 1 can see wherever it is, or what ordinary users may not see from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Testimony {
+    /// The numbers of its namespaces.
+    pub(super) namespaces: [u64; NAMESPACES.len()],
+    /// The higher of each limit's two values.
+    pub(super) limits: [u64; LIMITS.len()],
+    /// Device and inode of its root.
+    pub(super) root: (u64, u64),
+    /// What the file system of its scratch directories can hold.
+    pub(super) scratch_bytes: u64,
+    /// Whether others may look into it.
+    pub(super) is_dumpable: bool,
+    /// The ABI of the domain that it has entered; 0 for none.
+    pub(super) landlock_abi: u32,
+    /// Whether it has tried what nothing but Landlock refuses.
+    pub(super) is_refused_by_landlock: bool,
+}
+
+const WORDS: usize = NAMESPACES.len() + LIMITS.len() + 6;
+
+// === impl Testimony ===
+
+impl Testimony {
+    /// Looks around. Nothing else of the sandbox runs yet.
+    pub(crate) fn give(plan: &Plan, landlock_abi: u32) -> Result<Self, Errno> {
+        let mut namespaces = [0; NAMESPACES.len()];
+        for (found, (name, _)) in namespaces.iter_mut().zip(NAMESPACES) {
+            *found = namespace(name)?;
+        }
+        let limits = LIMITS.map(|(resource, _)| getrlimit(resource).maximum.unwrap_or(u64::MAX));
+        // All scratch directories are in one file system.
+        let scratch = plan.scratch_places().next().unwrap_or_default();
+        let (root, room) = (stat("/")?, statvfs(format!("/{scratch}"))?);
+        Ok(Self {
+            namespaces,
+            limits,
+            root: (root.st_dev, root.st_ino),
+            scratch_bytes: room.f_blocks.saturating_mul(room.f_frsize),
+            is_dumpable: dumpable_behavior()? != DumpableBehavior::NotDumpable,
+            landlock_abi,
+            is_refused_by_landlock: plan.writable.first().is_none_or(|place| is_refused_a_device(place)),
+        })
+    }
+
+    /// As bytes.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let others = [
+            self.root.0,
+            self.root.1,
+            self.scratch_bytes,
+            self.is_dumpable.into(),
+            self.landlock_abi.into(),
+            self.is_refused_by_landlock.into(),
+        ];
+        self.namespaces
+            .iter()
+            .chain(&self.limits)
+            .chain(&others)
+            .flat_map(|word| word.to_le_bytes())
+            .collect()
+    }
+
+    /// Nothing for bytes that no `encode` made.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let (words, []) = bytes.as_chunks::<8>() else { return None };
+        let words: [[u8; 8]; WORDS] = words.try_into().ok()?;
+        let [net, ipc, uts, cgroup, core, files, locked, processes, rest @ ..] =
+            words.map(u64::from_le_bytes);
+        let [device, inode, scratch, dumpable, abi, refused] = rest;
+        Some(Self {
+            namespaces: [net, ipc, uts, cgroup],
+            limits: [core, files, locked, processes],
+            root: (device, inode),
+            scratch_bytes: scratch,
+            is_dumpable: dumpable != 0,
+            landlock_abi: u32::try_from(abi).ok()?,
+            is_refused_by_landlock: refused == 1,
+        })
+    }
+}
+
+/// Tries to make a device that leads nowhere, which takes no right: where everything else may be written, the domain
+/// alone refuses it.
+fn is_refused_a_device(place: &str) -> bool {
+    const NOWHERE: u64 = 0;
+    let path = format!("/{place}/.belljar-canary");
+    let made = mknodat(CWD, path.as_str(), FileType::CharacterDevice, Mode::RUSR, NOWHERE);
+    if made.is_ok() {
+        let _ = unlink(path.as_str());
+    }
+    made == Err(Errno::ACCESS)
+}

@@ -1,0 +1,139 @@
+//! What is not as the plan promises is found, layer by layer; the launches of every other test show that what is, is not.
+
+use super::*;
+use crate::group::Entrance;
+use crate::plan::{Identity, Limits};
+use crate::seccomp::policy::Audience;
+use rustix::fs::{Mode, OFlags};
+
+const GOOD: &str = "Name:\tbelljar-init\nUid:\t7 7 7 7\nGid:\t8 8 8 8\nGroups:\t \nNSpid:\t4711\t1\nCapInh:\t0000000000000000
+CapPrm:\t0000000000000000\nCapEff:\t0000000000000000\nCapBnd:\t0000000000000000\nCapAmb:\t0000000000000000
+NoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t2\n";
+
+const MAP: &str = "      1000          7          1\n";
+
+fn plan() -> Plan {
+    Plan {
+        identity: Identity { inside_uid: 1000, inside_gid: 1000, host_uid: 7, host_gid: 8 },
+        root: Vec::new(),
+        scratch_bytes: 1 << 20,
+        writable: Vec::new(),
+        exported: None,
+        hostname: "belljar".to_owned(),
+        limits: Limits { open_files: 100, processes: 64, ..Limits::default() },
+        group: None,
+        group_name: None,
+        watched_memory_bytes: None,
+        audience: Audience::Everyone,
+        hides_mounts: false,
+        program: None,
+    }
+}
+
+fn testimony() -> Testimony {
+    Testimony {
+        namespaces: [101, 102, 103, 104],
+        limits: [1, 100, 8 << 20, 64],
+        root: (5, 6),
+        scratch_bytes: 1 << 20,
+        is_dumpable: false,
+        landlock_abi: landlock_abi(),
+        is_refused_by_landlock: true,
+    }
+}
+
+/// Everything that is judged by what was read.
+fn judge(status: &str, map: &str, testimony: &Testimony) -> Result<(), NotInForce> {
+    let (plan, status) = (plan(), Status::from(status));
+    let own = Own { namespaces: [1, 2, 3, 4], root: (1, 2), filters: 1 };
+    identity(&plan, &status, map)?;
+    place(&plan, testimony, own.root)?;
+    privileges(&status, testimony, own.filters)?;
+    namespaces(testimony, &own)?;
+    limits(&plan, &testimony.limits)
+}
+
+#[test]
+fn whatever_is_not_as_it_should_be_names_its_layer() {
+    assert_eq!(judge(GOOD, MAP, &testimony()), Ok(()), "the control");
+    for (good, bad, layer) in [
+        ("Uid:\t7 7 7 7", "Uid:\t7 7 0 7", "host_user"),
+        ("Uid:\t7 7 7 7", "Uid:\t", "host_user"),
+        ("Gid:\t8 8 8 8", "Gid:\t8 8 8 0", "host_user"),
+        ("Groups:\t ", "Groups:\t0 4 ", "host_user"),
+        ("NSpid:\t4711\t1", "NSpid:\t4711", "pid_namespace"),
+        ("NSpid:\t4711\t1", "NSpid:\t4711\t2", "pid_namespace"),
+        ("NoNewPrivs:\t1", "NoNewPrivs:\t0", "no_new_privs"),
+        ("Seccomp:\t2", "Seccomp:\t0", "seccomp"),
+        // As where whoever launches has one filter, and PID 1 has that and no other.
+        ("Seccomp_filters:\t2", "Seccomp_filters:\t1", "seccomp"),
+        ("Seccomp_filters:\t2\n", "", "seccomp"),
+    ] {
+        let found = judge(&GOOD.replace(good, bad), MAP, &testimony()).unwrap_err();
+        assert_eq!(found.layer, layer, "{bad}");
+    }
+    for set in CAPABILITIES {
+        let line = format!("{set}:\t0000000000000000");
+        for bad in [format!("{set}:\t0000000000000400"), String::new()] {
+            let found = judge(&GOOD.replace(&line, &bad), MAP, &testimony()).unwrap_err();
+            assert_eq!(found.layer, "capabilities", "{bad}");
+        }
+    }
+    for bad in ["0 7 1", "1000 0 1", "1000 7 2", "0 0 4294967295", "1000 7 1 1001 8 1", ""] {
+        assert_eq!(judge(GOOD, bad, &testimony()).unwrap_err().layer, "user_namespace", "{bad}");
+    }
+}
+
+#[test]
+fn what_pid_1_says_of_itself_is_held_against_the_plan() {
+    let good = testimony();
+    for (bad, layer) in [
+        (Testimony { root: (1, 2), ..good.clone() }, "mount_namespace"),
+        (Testimony { scratch_bytes: 0, ..good.clone() }, "scratch_limit"),
+        (Testimony { scratch_bytes: 1 << 30, ..good.clone() }, "scratch_limit"),
+        (Testimony { namespaces: [1, 102, 103, 104], ..good.clone() }, "network_namespace"),
+        (Testimony { namespaces: [101, 2, 103, 104], ..good.clone() }, "ipc_namespace"),
+        (Testimony { namespaces: [101, 102, 3, 104], ..good.clone() }, "uts_namespace"),
+        (Testimony { namespaces: [101, 102, 103, 4], ..good.clone() }, "cgroup_namespace"),
+        (Testimony { limits: [2, 100, 8 << 20, 64], ..good.clone() }, "resource_limits"),
+        (Testimony { limits: [1, 101, 8 << 20, 64], ..good.clone() }, "resource_limits"),
+        (Testimony { limits: [1, 100, u64::MAX, 64], ..good.clone() }, "resource_limits"),
+        (Testimony { limits: [1, 100, 8 << 20, 65], ..good.clone() }, "process_limit"),
+        (Testimony { is_dumpable: true, ..good.clone() }, "pid_namespace"),
+        (Testimony { landlock_abi: landlock_abi() + 1, ..good.clone() }, "landlock"),
+    ] {
+        assert_eq!(judge(GOOD, MAP, &bad).unwrap_err().layer, layer, "{bad:?}");
+    }
+    // A host that allows less keeps its own.
+    let lower = Testimony { limits: [0, 50, 0, 5], ..good.clone() };
+    assert_eq!(judge(GOOD, MAP, &lower), Ok(()));
+    if good.landlock_abi > 0 {
+        let idle = Testimony { is_refused_by_landlock: false, ..good.clone() };
+        assert_eq!(judge(GOOD, MAP, &idle).unwrap_err().layer, "landlock");
+    }
+    assert_eq!(Testimony::decode(&good.encode()), Some(good));
+    assert_eq!(Testimony::decode(&[0; 8]), None);
+}
+
+#[test]
+fn a_process_that_is_not_sealed_is_not_taken_for_one_that_is() {
+    let own = std::process::id().cast_signed();
+    // Whatever it says of itself.
+    let found = Inspector::begin(own, &plan()).unwrap().inspect(&plan(), &testimony()).unwrap_err();
+    assert_eq!(found.layer, "user_namespace", "{found}");
+    let gone = Inspector::begin(i32::MAX, &plan()).unwrap().inspect(&plan(), &testimony()).unwrap_err();
+    assert!(gone.found.contains("can't be read"), "{gone}");
+}
+
+#[test]
+fn a_group_in_only_one_of_two_trees_is_not_enough() {
+    let door = || crate::group::Door(rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty()).unwrap());
+    let entrance = Entrance::Joins { lists: vec![door(), door()], out_of_memory: None };
+    let plan = Plan { group: Some(entrance), ..plan() };
+    let text = "4:memory:/a/belljar-1\n2:cpuacct:/\n1:cpu:/belljar-1\n0::/\n";
+    assert_eq!(in_group(&plan, "belljar-1", text), Ok(()));
+    for bad in [text.replace("/a/belljar-1", "/a"), text.replace("/belljar-1", "/belljar-12"), String::new()]
+    {
+        assert!(in_group(&plan, "belljar-1", &bad).is_err(), "{bad}");
+    }
+}
