@@ -7,6 +7,7 @@ mod choice;
 mod containers;
 mod execution;
 mod files;
+mod hostile;
 mod house;
 mod keeping;
 mod lifetime;
@@ -33,10 +34,22 @@ struct Maker {
 }
 
 const BACKENDS: [Maker; 5] = [
-    Maker { name: "native", make: House::native, own: &[lifetime::SEALED] },
-    Maker { name: "native_made_ahead", make: House::native_made_ahead, own: &[lifetime::SEALED] },
-    Maker { name: "docker", make: House::docker, own: &[lifetime::SEALED, containers::CASES] },
-    Maker { name: "subprocess", make: House::subprocess, own: &[lifetime::SEALED, walls::CASES] },
+    Maker { name: "native", make: House::native, own: &[lifetime::SEALED, hostile::CASES] },
+    Maker {
+        name: "native_made_ahead",
+        make: House::native_made_ahead,
+        own: &[lifetime::SEALED, hostile::CASES],
+    },
+    Maker {
+        name: "docker",
+        make: House::docker,
+        own: &[lifetime::SEALED, hostile::CASES, containers::CASES],
+    },
+    Maker {
+        name: "subprocess",
+        make: House::subprocess,
+        own: &[lifetime::SEALED, hostile::CASES, walls::CASES],
+    },
     // No trait promises a wall; the isolation report does.
     Maker { name: "fake", make: House::fake, own: &[lifetime::UNSEALED] },
 ];
