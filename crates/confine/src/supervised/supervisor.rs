@@ -13,12 +13,12 @@ use crate::kernel::{self, Reaped};
 use crate::message;
 use crate::plan::{Program, wire};
 use crate::report::Report;
-use crate::walls::{About, Fault};
+use crate::walls::{About, Fault, privileges};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
-use rustix::process::{DumpableBehavior, Signal};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 use std::ffi::CStr;
 use std::process::ExitCode;
 
@@ -92,9 +92,18 @@ impl Supervisor {
         let _ = rustix::thread::set_name(c"belljar-super");
         rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).about("dumpable")?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid())).about("child subreaper")?;
+        // It holds every process that it ends by a descriptor.
+        let most = rustix::process::getrlimit(Resource::Nofile).maximum;
+        rustix::process::setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most })
+            .about("limit")?;
         // Before the first child: no end of one may be missed.
         let children = kernel::children_descriptor().about("signals")?;
         let (starter, Standing { landlock_abi, listener }) = Starter::begin(&plan)?;
+        privileges::keep_none_but_sight()?;
+        // Nothing may trace it, so where `/proc` hides such processes, it does now.
+        if !family::descendants().iter().any(|member| member.pid == starter.pid) {
+            return Err(Errno::ACCESS).about("/proc hides processes, which could not be ended then");
+        }
         let own = match &plan.files {
             Files::Listed { writable, .. } => writable.as_slice(),
             Files::AllOfTheUsers => &[],
