@@ -77,11 +77,12 @@ fn init(text: &str) -> Result<ExitCode, Box<dyn Error>> {
         .env_clear()
         .stdin(Stdio::from(theirs))
         .stderr(Stdio::from(engine_writes))
-        .spawn();
-    drop(relay?);
+        .spawn()?
+        .id();
     let walls = Walls {
         writable: orders.writable,
         own: orders.own,
+        spared: vec![relay.cast_signed()],
         open_files: orders.open_files,
         audience: Audience::Everyone,
     };

@@ -235,6 +235,12 @@ fn the_relay_is_out_of_reach(house: &House) {
     until(|| look("[4]321").stdout.contains("HOME="));
     let ran = look("[b]elljar-inside.relay");
     assert!(ran.stdout.is_empty() && ran.stderr.contains("Permission denied"), "{ran:?}");
+    // Nor is it limited, which would end it.
+    let limit = "for one in /proc/[0-9]*; do grep -qa [b]elljar-inside.relay $one/cmdline && prlimit --nofile=4:4 --pid ${one#/proc/}; done";
+    let ran = run(&*sandbox, limit);
+    assert!(ran.stderr.contains("not permitted"), "{ran:?}");
+    let ran = run(&*sandbox, "sleep 60 & prlimit --nofile=4:4 --pid $!; kill $!");
+    assert_eq!(ran.outcome, Outcome::Exited(0), "{ran:?}");
     run(&*sandbox, "kill -KILL -1; for pid in /proc/[0-9]*; do kill -KILL ${pid#/proc/}; done");
     assert_eq!(run(&*sandbox, "true").outcome, Outcome::Exited(0));
 }
