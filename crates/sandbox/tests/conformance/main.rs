@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
 
+mod calls;
 mod choice;
 mod containers;
 mod execution;
@@ -48,7 +49,7 @@ const BACKENDS: [Maker; 5] = [
     Maker {
         name: "subprocess",
         make: House::subprocess,
-        own: &[lifetime::SEALED, hostile::CASES, walls::CASES],
+        own: &[lifetime::SEALED, hostile::CASES, walls::CASES, calls::CASES],
     },
     // No trait promises a wall; the isolation report does.
     Maker { name: "fake", make: House::fake, own: &[lifetime::UNSEALED] },
