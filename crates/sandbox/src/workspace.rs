@@ -9,5 +9,5 @@ pub mod duplicate;
 pub mod growth;
 pub mod held;
 pub mod opened;
-mod transfer;
+pub(crate) mod transfer;
 pub mod undo;
