@@ -28,7 +28,7 @@ pub(crate) struct Programs {
 
 type Case = (&'static str, fn(&Programs) -> bool);
 
-const CASES: [Case; 10] = [
+const CASES: [Case; 11] = [
     ("exec", exec::run),
     ("diff", diff::run),
     ("tree", tree::run),

@@ -22,6 +22,8 @@ pub struct Walls {
     pub writable: Vec<String>,
     /// Directories in whose file systems nobody but the sandbox listens, relative to the root.
     pub own: Vec<String>,
+    /// Processes that nobody inside signals or limits.
+    pub spared: Vec<i32>,
     /// Open files of one process.
     pub open_files: u64,
     /// Whom the system call policy is for.

@@ -14,9 +14,10 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 use tar::{Archive, Builder, EntryType, Header};
 
-/// As many names are packed from one directory.
+/// As many names are packed from one directory, and remembered at once.
 const MOST_NAMES: usize = 1_000_000;
 
 /// Unpacks an archive below `inside`. What is made belongs to the sandbox's user.
@@ -89,12 +90,29 @@ pub(crate) fn pack_as(
     name: PathBuf,
     archive: &mut dyn Write,
 ) -> Result<(), BackendError> {
+    pack_at_most(MOST_NAMES, root, (path, name), archive)
+}
+
+/// The same, with no more than so many names remembered at once: whoever made them knows how long paths may be.
+fn pack_at_most(
+    most: usize,
+    root: &Directory,
+    (path, name): (PathBuf, PathBuf),
+    archive: &mut dyn Write,
+) -> Result<(), BackendError> {
     let mut builder = Builder::new(archive);
-    let mut pending = vec![(path, name)];
-    while let Some((path, name)) = pending.pop() {
-        let below = take(root, &path, &name, &mut builder).map_err(failed(&path.display().to_string()))?;
-        let below = below.into_iter().map(|child| (path.join(&child), name.join(&child)));
-        pending.extend(below);
+    // A directory's own path is there once, however many names it has.
+    let mut pending: Vec<(Rc<(PathBuf, PathBuf)>, PathBuf)> = Vec::new();
+    let mut next = Some((path, name));
+    while let Some((path, name)) = next {
+        let shown = path.display().to_string();
+        let below = take(root, &path, &name, &mut builder).map_err(failed(&shown))?;
+        if pending.len() + below.len() > most {
+            return Err(failed(&shown)(Errno::OVERFLOW.into()));
+        }
+        let parents = Rc::new((path, name));
+        pending.extend(below.into_iter().map(|child| (Rc::clone(&parents), child)));
+        next = pending.pop().map(|(parents, child)| (parents.0.join(&child), parents.1.join(&child)));
     }
     builder.finish().map_err(failed("the archive"))
 }
@@ -161,4 +179,36 @@ pub(crate) fn relative(path: &Path) -> Option<PathBuf> {
 pub(crate) fn failed(path: &str) -> impl Fn(io::Error) -> BackendError {
     let path = path.to_owned();
     move |source| BackendError::Copy { path: path.clone(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_names_are_remembered_than_may_be() {
+        let place = tempfile::tempdir().unwrap();
+        let deep = place.path().join("a/b");
+        std::fs::create_dir_all(&deep).unwrap();
+        for number in 0..6 {
+            // Whichever is taken first, others are left.
+            std::fs::create_dir_all(place.path().join(format!("a/{number}/x"))).unwrap();
+            std::fs::write(deep.join(number.to_string()), "x").unwrap();
+        }
+        let root = Directory::open_host(place.path()).unwrap();
+        let packed = |most| {
+            let mut archive = Vec::new();
+            pack_at_most(most, &root, ("a".into(), "named".into()), &mut archive).map(|()| archive)
+        };
+        assert!(matches!(packed(6), Err(BackendError::Copy { .. })));
+        let archive = packed(13).unwrap();
+        let mut names: Vec<PathBuf> = Archive::new(archive.as_slice())
+            .entries()
+            .unwrap()
+            .map(|entry| entry.unwrap().path().unwrap().into_owned())
+            .collect();
+        names.sort();
+        assert_eq!(names.len(), 20);
+        assert_eq!(names.last().unwrap(), Path::new("named/b/5"));
+    }
 }

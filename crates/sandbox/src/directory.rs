@@ -371,8 +371,11 @@ impl<'a> Clearing<'a> {
         }
         let bury = || rustix::fs::renameat(directory, name, &self.graves, self.moved.to_string());
         // A directory that may not be written can't be moved either; it is ours, so it can be opened up.
-        let open_up = || rustix::fs::chmodat(directory, name, Mode::RWXU, AtFlags::empty());
-        bury().or_else(|_| open_up().and_then(|()| bury())).map_err(at(path))?;
+        // Whatever has come to its place meanwhile is not followed.
+        bury().or_else(|_| {
+            directory.change_mode(path, 0o700)?;
+            bury().map_err(at(path))
+        })?;
         self.moved += 1;
         Ok(())
     }
@@ -444,5 +447,21 @@ mod tests {
         std::fs::set_permissions(place.path().join("inside/own"), PermissionsExt::from_mode(0o000)).unwrap();
         inside.change_mode(Path::new("own"), 0o640).unwrap();
         assert_eq!(place.path().join("inside/own").metadata().unwrap().mode() & 0o777, 0o640);
+    }
+    #[test]
+    fn what_is_cleared_away_changes_nothing_outside() {
+        let place = tempfile::tempdir().unwrap();
+        let outside = place.path().join("outside");
+        std::fs::write(&outside, "x").unwrap();
+        std::fs::set_permissions(&outside, PermissionsExt::from_mode(0o644)).unwrap();
+        std::fs::create_dir(place.path().join("inside")).unwrap();
+        let top = Directory::open_host(&place.path().join("inside")).unwrap();
+        let mut clearing = Clearing::begin(&top).unwrap();
+        // Seen as a directory, and a link by the time that it can't be moved.
+        symlink(&outside, place.path().join("inside/swapped")).unwrap();
+        clearing.graves.make(Path::new("0"), 0o700).unwrap().make(Path::new("full"), 0o700).unwrap();
+        let seen = Name { name: c"swapped".to_owned(), kind: FileType::Directory };
+        clearing.remove(&top, &seen).unwrap_err();
+        assert_eq!(std::fs::metadata(&outside).unwrap().mode() & 0o777, 0o644);
     }
 }

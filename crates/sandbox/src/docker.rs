@@ -13,6 +13,7 @@
 mod backend;
 mod channel;
 mod container;
+mod copier;
 mod copy;
 mod engine;
 mod execution;

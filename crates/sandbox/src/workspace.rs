@@ -9,7 +9,7 @@ pub mod duplicate;
 pub mod growth;
 pub mod held;
 pub mod opened;
-mod transfer;
+pub(crate) mod transfer;
 pub mod undo;
 
 /// Where a copy that shares nothing with its source is in its run's folder; [`changes::ChangeSet::read_copy`] tells what

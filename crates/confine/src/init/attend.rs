@@ -49,6 +49,7 @@ fn put_up<'a>(control: BorrowedFd<'a>, walls: &Walls, stage: &mut Stage) -> Resu
     privileges::hold_none()?;
     rules.map_or(Ok(()), |rules| kernel::enter_landlock(rules.as_fd())).about("landlock")?;
     *stage = Stage::Seccomp;
+    kernel::install_filter(&seccomp::spare::spare(&walls.spared)).about("filter")?;
     kernel::install_filter(seccomp::policy(walls.audience)).about("filter")?;
     *stage = Stage::Exec;
     let watch = Watch::begin(control, own_devices, None, Memory::of_container())?;

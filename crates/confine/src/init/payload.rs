@@ -156,7 +156,7 @@ impl<'a> Payload<'a> {
         rustix::process::umask(Mode::from_raw_mode(wall!(Umask: 0o022, else 0)));
         match self.surroundings {
             // PID 1 has given up all that it had inherited, and handles none.
-            Surroundings::Namespaces => kernel::unblock_signals(),
+            Surroundings::Namespaces { .. } => kernel::unblock_signals(),
             Surroundings::Supervisor { .. } => kernel::reset_signals(),
         }
         wall!(ClosedDescriptors: kernel::close_from(3), else ());

@@ -15,6 +15,7 @@ const MAP: &str = "      1000          7          1\n";
 fn plan() -> Plan {
     Plan {
         identity: Identity { inside_uid: 1000, inside_gid: 1000, host_uid: 7, host_gid: 8 },
+        base: Vec::new(),
         root: Vec::new(),
         scratch_bytes: 1 << 20,
         writable: Vec::new(),

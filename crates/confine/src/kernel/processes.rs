@@ -85,9 +85,19 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// From `/proc/<pid>/stat`; nothing if it is gone. The name stands in parentheses and may hold anything.
+    /// From `/proc/<pid>/stat`; nothing if it is gone.
     pub(crate) fn read(pid: i32) -> Option<Self> {
-        let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let mut process = Self::read_from(pid, &format!("/proc/{pid}/stat"))?;
+        // Its first thread has ended, and others live on: those hold the memory then, of which the first says nothing.
+        if process.is_alive && process.resident_pages == 0 {
+            process.resident_pages = resident_pages_of_threads(pid);
+        }
+        Some(process)
+    }
+
+    /// The name stands in parentheses and may hold anything.
+    fn read_from(pid: i32, path: &str) -> Option<Self> {
+        let stat = std::fs::read(path).ok()?;
         let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
         let text = std::str::from_utf8(stat.get(after_name..)?).ok()?;
         // The third field of the file, as its manual counts them, is the first here.
@@ -95,14 +105,24 @@ impl Process {
         let field = |number: usize| fields.get(number - 3).copied();
         let number = |at: usize| field(at)?.parse::<u64>().ok();
         let ticks = number(14)? + number(15)?;
+        let threads = number(20)?;
         Some(Self {
             pid,
             parent: field(4)?.parse().ok()?,
             session: field(6)?.parse().ok()?,
-            is_alive: !matches!(field(3)?, "Z" | "X"),
+            // What the state tells is how its first thread is.
+            is_alive: !matches!(field(3)?, "Z" | "X") || threads > 1,
             cpu: Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second().max(1)),
-            threads: number(20)?,
+            threads,
             resident_pages: number(24)?,
         })
     }
+}
+
+/// What the threads of a process hold together: any that lives knows.
+fn resident_pages_of_threads(pid: i32) -> u64 {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let paths = threads.filter_map(|thread| thread.path().join("stat").into_os_string().into_string().ok());
+    let pages = |path: String| Process::read_from(pid, &path).map(|thread| thread.resident_pages);
+    paths.filter_map(pages).find(|pages| *pages > 0).unwrap_or_default()
 }

@@ -1,27 +1,36 @@
-//! Keeps a few processes from being signalled: where there is no PID namespace, those that look after a sandbox belong
-//! to the same user as what is in it.
+//! Keeps a few processes from being signalled and limited: those that look after a sandbox and belong to the same user as
+//! what is in it.
 
 use super::program::{
     Instruction, JUMP_IF_EQUAL, OFFSET_ARGUMENTS, OFFSET_NUMBER, RETURN_ALLOW, RETURN_ERRNO, give, jump_if,
     load,
 };
 
-/// The calls that signal whom their first argument names, or get a descriptor to do so.
-const CALLS: [libc::c_long; 6] = [
+/// The calls that signal or limit whom their first argument names, or get a descriptor to do so.
+const CALLS: [libc::c_long; 11] = [
     libc::SYS_kill,
     libc::SYS_tkill,
     libc::SYS_tgkill,
     libc::SYS_rt_sigqueueinfo,
     libc::SYS_rt_tgsigqueueinfo,
     libc::SYS_pidfd_open,
+    libc::SYS_prlimit64,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setattr,
 ];
 
-/// A filter, for use on top of the policy, which lets nobody signal these processes, the groups that they lead, or
-/// everybody at once.
+/// Whom to signal for everybody at once.
+pub(crate) const EVERYBODY: i32 = -1;
+
+/// A filter, for use on top of the policy, which lets nobody signal these processes or the groups that they lead.
 pub(crate) fn spare(pids: &[i32]) -> Vec<Instruction> {
-    let everybody = u32::MAX;
-    let named = pids.iter().flat_map(|pid| [pid.cast_unsigned(), pid.wrapping_neg().cast_unsigned()]);
-    let targets: Vec<u32> = named.chain([everybody]).collect();
+    let and_group = |pid: &i32| match *pid {
+        EVERYBODY => vec![EVERYBODY],
+        pid => vec![pid, pid.wrapping_neg()],
+    };
+    let targets: Vec<u32> = pids.iter().flat_map(and_group).map(i32::cast_unsigned).collect();
     let mut program = vec![load(OFFSET_NUMBER)];
     for (index, call) in CALLS.iter().enumerate() {
         // The numbers and lists are small: every jump fits.
@@ -46,7 +55,7 @@ mod tests {
 
     #[test]
     fn those_that_are_spared_are_out_of_reach_and_nobody_else_is() {
-        let program = Program::from(spare(&[4321, 4322]));
+        let program = Program::from(spare(&[4321, 4322, EVERYBODY]));
         let answer = |call: libc::c_long, first: i32| {
             let arguments = [u64::from(first.cast_unsigned()), 9, 9, 0, 0, 0];
             program.evaluate(&Call { architecture: ARCHITECTURE, number: call as u32, arguments })

@@ -1,7 +1,7 @@
 //! The supervisor: it has programs started, collects what ends, and when the host wants it so or is gone, ends
 //! everything, itself last.
 
-use super::metadata::Metadata;
+use super::questions::Questions;
 use super::starter::{StartError, Starter};
 use super::walls::Standing;
 use super::{Files, Plan, STAGE};
@@ -13,12 +13,12 @@ use crate::kernel::{self, Reaped};
 use crate::message;
 use crate::plan::{Program, wire};
 use crate::report::Report;
-use crate::walls::{About, Fault};
+use crate::walls::{About, Fault, privileges};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
-use rustix::process::{DumpableBehavior, Signal};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 use std::ffi::CStr;
 use std::process::ExitCode;
 
@@ -29,8 +29,7 @@ struct Supervisor {
     /// Readable when a child has ended.
     children: OwnedFd,
     starter: Starter,
-    /// Answers for what Landlock has no say in.
-    metadata: Option<Metadata>,
+    questions: Option<Questions>,
     executions: Vec<Attended>,
 }
 
@@ -63,7 +62,7 @@ pub fn main_inside() -> ExitCode {
 }
 
 /// Ends everything that descends from this process, and comes back when nothing does any more: orphans come to it, so
-/// without children it has no descendants.
+/// without children it has no descendants. Meanwhile no question is answered, so whoever would fork waits.
 fn end_everything() {
     while reap_all().is_ok() {
         // Stopped first, so that nobody starts others faster than they are found.
@@ -93,16 +92,26 @@ impl Supervisor {
         let _ = rustix::thread::set_name(c"belljar-super");
         rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).about("dumpable")?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid())).about("child subreaper")?;
+        // It holds every process that it ends by a descriptor.
+        let most = rustix::process::getrlimit(Resource::Nofile).maximum;
+        rustix::process::setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most })
+            .about("limit")?;
         // Before the first child: no end of one may be missed.
         let children = kernel::children_descriptor().about("signals")?;
         let (starter, Standing { landlock_abi, listener }) = Starter::begin(&plan)?;
-        let metadata = match (&plan.files, listener) {
-            (Files::Listed { writable, .. }, Some(listener)) => Some(Metadata::new(listener, writable)?),
-            _ => None,
+        privileges::keep_none_but_sight()?;
+        // Nothing may trace it, so where `/proc` hides such processes, it does now.
+        if !family::descendants().iter().any(|member| member.pid == starter.pid) {
+            return Err(Errno::ACCESS).about("/proc hides processes, which could not be ended then");
+        }
+        let own = match &plan.files {
+            Files::Listed { writable, .. } => writable.as_slice(),
+            Files::AllOfTheUsers => &[],
         };
+        let questions = listener.map(|listener| Questions::new(listener, own)).transpose()?;
         let standing = Report::Supervised { starter: starter.pid, landlock_abi };
         message::send(control.as_fd(), &standing.encode(), &[]).about("host")?;
-        Ok(Self { plan, control, children, starter, metadata, executions: Vec::new() })
+        Ok(Self { plan, control, children, starter, questions, executions: Vec::new() })
     }
 
     fn until_end(mut self) -> ExitCode {
@@ -131,7 +140,7 @@ impl Supervisor {
     /// Waits for a child to end or a word of the host's, and sees to it.
     fn wait_for_something(&mut self) -> Option<Over> {
         let channels = self.executions.iter().map(|execution| execution.channel.as_fd());
-        let listener = self.metadata.iter().map(Metadata::listener);
+        let listener = self.questions.iter().map(Questions::listener);
         let all = [self.children.as_fd(), self.control.as_fd()].into_iter().chain(channels).chain(listener);
         let mut watched: Vec<_> = all.map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN)).collect();
         if poll(&mut watched, None).is_err() {
@@ -140,10 +149,10 @@ impl Supervisor {
         let events: Vec<PollFlags> = watched.iter().map(PollFd::revents).collect();
         let (of_self, rest) = events.split_at_checked(2)?;
         let (of_channels, of_listener) = rest.split_at_checked(self.executions.len())?;
-        if let (Some(metadata), Some(event)) = (&self.metadata, of_listener.first())
+        if let (Some(questions), Some(event)) = (&self.questions, of_listener.first())
             && event.contains(PollFlags::IN)
         {
-            metadata.answer_one();
+            questions.answer_one();
         }
         self.obey(of_channels);
         // What it says about who ended is of no interest: `reap` asks for that.
@@ -204,7 +213,7 @@ impl Supervisor {
         let directory = self.directory(&command.directory).about("working directory");
         let directory = directory.map_err(StartError::Program)?;
         let mut streams = Streams::connect(stdio).map_err(StartError::Program)?;
-        let pid = self.starter.start(command, &streams, directory)?;
+        let pid = self.starter.start(command, &streams, directory, self.questions.as_ref())?;
         Ok((pid, streams.host_end.take()))
     }
 

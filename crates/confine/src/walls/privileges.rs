@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capability_is_in_bounding_set, clear_ambient_capability_set,
-    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
+    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs, set_thread_groups,
 };
 
 /// Sets the limits that every process of the sandbox inherits.
@@ -65,6 +65,18 @@ pub(crate) fn hold_none() -> Result<(), Fault> {
         }
     }
     drop_held()
+}
+
+/// Drops every capability that is held but the one without which some of `/proc` can't be seen, and all groups: for whoever
+/// does something in the place of somebody without any.
+pub(crate) fn keep_none_but_sight() -> Result<(), Fault> {
+    if !rustix::process::getuid().is_root() {
+        return Ok(());
+    }
+    set_thread_groups(&[]).about("groups")?;
+    let sight = CapabilitySet::SYS_PTRACE;
+    let kept = CapabilitySets { effective: sight, permitted: sight, inheritable: CapabilitySet::empty() };
+    set_capabilities(None, kept).about("capabilities")
 }
 
 /// Drops every capability that is held, and closes the ways to new ones that need none to be closed.

@@ -4,6 +4,7 @@
 //! a copied file shares what it holds with the original until one of them is changed.
 
 use crate::directory::{Directory, DirectoryError, Name};
+use crate::workspace::transfer::copy_data;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, openat, symlinkat};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
@@ -55,7 +56,7 @@ fn put(
             to.make(name, stat.st_mode & 0o777 | 0o700).map_err(at)?;
         }
         FileType::Symlink => symlinkat(from.read_link(name).map_err(at)?, to, name)?,
-        FileType::RegularFile => put_file(&from.open_file(name).map_err(at)?, to, name, &stat)?,
+        FileType::RegularFile => put_file(from.open_file(name).map_err(at)?, to, name, &stat)?,
         _ => return Ok(None),
     }
     if rustix::process::geteuid().is_root() {
@@ -65,12 +66,11 @@ fn put(
     Ok((kind == FileType::Directory).then_some(stat.st_mode & 0o777))
 }
 
-fn put_file(from: &File, to: &Directory, name: &Path, stat: &Stat) -> Result<(), Errno> {
+fn put_file(mut from: File, to: &Directory, name: &Path, stat: &Stat) -> Result<(), Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let made = File::from(openat(to, name, flags, Mode::from_raw_mode(stat.st_mode & 0o777))?);
-    if rustix::fs::ioctl_ficlone(&made, from).is_err() {
-        let (mut from, mut made) = (from, &made);
-        std::io::copy(&mut from, &mut made)
+    let mut made = File::from(openat(to, name, flags, Mode::from_raw_mode(stat.st_mode & 0o777))?);
+    if rustix::fs::ioctl_ficlone(&made, &from).is_err() {
+        copy_data(&mut from, &mut made, u64::MAX)
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     }
     // Build tools go by it.
@@ -124,5 +124,18 @@ mod tests {
         fs::write(target.path().join("a/new"), "").unwrap();
         fs::remove_file(target.path().join("a/link")).unwrap();
         assert_eq!(changes(), ["Modified a/b/file", "Deleted a/link", "Created a/new"]);
+    }
+    #[test]
+    fn holes_stay_holes() {
+        let (source, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        // As a job may have left it: next to nothing, and larger than any disk.
+        let file = File::create(source.path().join("file")).unwrap();
+        std::os::unix::fs::FileExt::write_at(&file, b"x", 1 << 33).unwrap();
+        let open = |path: &Path| Directory::open_host(path).unwrap();
+        let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        fill(&open(source.path()), &open(target.path()), own).unwrap();
+        let copied = fs::metadata(target.path().join("file")).unwrap();
+        assert_eq!(copied.len(), (1 << 33) + 1);
+        assert!(copied.blocks() < 2048, "{}", copied.blocks());
     }
 }

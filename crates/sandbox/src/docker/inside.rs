@@ -14,7 +14,7 @@ use belljar_confine::message;
 use belljar_confine::plan::Identity;
 use belljar_confine::seccomp::policy::Audience;
 use rustix::io::Errno;
-use rustix::process::{getegid, geteuid};
+use rustix::process::{DumpableBehavior, getegid, geteuid, set_dumpable_behavior};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::ffi::OsString;
@@ -77,11 +77,12 @@ fn init(text: &str) -> Result<ExitCode, Box<dyn Error>> {
         .env_clear()
         .stdin(Stdio::from(theirs))
         .stderr(Stdio::from(engine_writes))
-        .spawn();
-    drop(relay?);
+        .spawn()?
+        .id();
     let walls = Walls {
         writable: orders.writable,
         own: orders.own,
+        spared: vec![relay.cast_signed()],
         open_files: orders.open_files,
         audience: Audience::Everyone,
     };
@@ -96,10 +97,13 @@ fn relay(orders: &str) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 fn pack(path: &str) -> Result<ExitCode, Box<dyn Error>> {
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     answer(archive::pack(&Directory::open_host(Path::new("/"))?, path, &mut stdout().lock()))
 }
 
 fn unpack(path: &str) -> Result<ExitCode, Box<dyn Error>> {
+    // Whoever is inside is the same user, and neither traces it nor gets at its streams.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let root = Directory::open_host(Path::new("/"))?;
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
     let own = Identity { inside_uid: uid, inside_gid: gid, host_uid: uid, host_gid: gid };

@@ -1,11 +1,16 @@
 //! The processes of a container, as the relay sees them: all but PID 1 and itself.
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
+use std::path::Path;
 use std::time::Duration;
 
 /// How many there are.
 pub(super) fn count() -> u64 {
-    others().iter().filter(|(_, state)| !matches!(state, b'Z' | b'X')).count() as u64
+    let is_alive = |pid: Pid, state: u8| match state {
+        b'Z' => threads(pid).iter().any(|state| !matches!(state, b'Z' | b'X')),
+        state => state != b'X',
+    };
+    others().into_iter().filter(|(pid, state)| is_alive(*pid, *state)).count() as u64
 }
 
 /// Stops all of them. One that starts another meanwhile is seen again, until none is left that could.
@@ -15,7 +20,12 @@ pub(super) fn stop() {
     for _ in 0..ROUNDS {
         let running: Vec<Pid> = others()
             .into_iter()
-            .filter_map(|(pid, state)| (!matches!(state, b'T' | b't' | b'Z' | b'X')).then_some(pid))
+            .filter(|(pid, state)| match state {
+                // What it tells is how the first thread is; others may live on.
+                b'Z' => has_threads_that_run(*pid),
+                state => !matches!(state, b'T' | b't' | b'X'),
+            })
+            .map(|(pid, _)| pid)
             .collect();
         if running.is_empty() {
             return;
@@ -38,20 +48,32 @@ fn signal(processes: &[Pid], signal: Signal) {
     }
 }
 
-/// With the letter of its state, which stands behind its name; the name is in parentheses and may hold anything.
+fn has_threads_that_run(pid: Pid) -> bool {
+    threads(pid).iter().any(|state| !matches!(state, b'T' | b't' | b'Z' | b'X'))
+}
+
+/// The states of a process's threads.
+fn threads(pid: Pid) -> Vec<u8> {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero()));
+    threads.into_iter().flatten().flatten().filter_map(|thread| state(&thread.path())).collect()
+}
+
+/// The letter of a state, which stands behind the name; the name is in parentheses and may hold anything.
+fn state(of: &Path) -> Option<u8> {
+    let stat = std::fs::read(of.join("stat")).ok()?;
+    let after_name = stat.iter().rposition(|byte| *byte == b')')?;
+    stat.get(after_name + 2).copied()
+}
+
+/// With the state of its first thread.
 fn others() -> Vec<(Pid, u8)> {
     let own = getpid();
-    let state = |pid: Pid| {
-        let stat = std::fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-        let after_name = stat.iter().rposition(|byte| *byte == b')')?;
-        stat.get(after_name + 2).copied()
-    };
     std::fs::read_dir("/proc")
         .into_iter()
         .flatten()
         .flatten()
         .filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
         .filter(|pid| !pid.is_init() && *pid != own)
-        .filter_map(|pid| Some((pid, state(pid)?)))
+        .filter_map(|pid| Some((pid, state(Path::new(&format!("/proc/{}", pid.as_raw_nonzero())))?)))
         .collect()
 }

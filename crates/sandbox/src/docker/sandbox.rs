@@ -2,10 +2,10 @@
 
 use super::channel::Channel;
 use super::container::Blueprint;
+use super::copier::Copier;
 use super::engine::{AskError, Engine};
 use super::execution::DockerExecution;
 use super::frame::{FromInside, Start, ToInside};
-use super::inside;
 use super::measured::Measured;
 use crate::backend::{BackendError, Execution, Sandbox, Stats};
 use crate::limits::Limit;
@@ -14,15 +14,10 @@ use crate::spec::Program;
 use crate::state::RunFolder;
 use belljar_confine::inside::OUT_OF_MEMORY;
 use belljar_confine::plan::Stdio;
-use belljar_confine::sealed::Outcome;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Isolation;
-use rustix::fd::OwnedFd;
-use rustix::fs::{CWD, Mode, OFlags, openat};
-use rustix::pipe::{PipeFlags, pipe_with};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -125,13 +120,6 @@ impl DockerSandbox {
     ) -> Self {
         Self { container, channel, folder, env, isolation, has_run_out_of_memory }
     }
-
-    /// Starts our own program inside, to copy something.
-    fn copier(&self, act: &str, path: &str, stdio: [OwnedFd; 3]) -> Result<DockerExecution, BackendError> {
-        let argv = [&format!("/{}", inside::PATH), act, path].map(|text| text.as_bytes().to_vec()).into();
-        let start = Start { argv, env: Vec::new(), directory: b"/".to_vec(), has_terminal: false };
-        DockerExecution::start(&self.channel, start, Stdio::Descriptors(stdio))
-    }
 }
 
 impl Sandbox for DockerSandbox {
@@ -156,29 +144,11 @@ impl Sandbox for DockerSandbox {
     }
 
     fn copy_in(&self, inside: &str, archive: &mut dyn Read) -> Result<(), BackendError> {
-        let copy = |source: io::Error| BackendError::Copy { path: inside.to_owned(), source };
-        let ((input, to_it), (said, errors)) = (pipe().map_err(copy)?, pipe().map_err(copy)?);
-        let nothing = nothing().map_err(copy)?;
-        let mut unpacking = self.copier(inside::UNPACK, inside, [input, nothing, errors])?;
-        let mut to_it = File::from(to_it);
-        let written = io::copy(archive, &mut to_it);
-        if written.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe) {
-            unpacking.kill()?;
-        }
-        drop(to_it);
-        // What it says itself says more than that it has stopped listening.
-        copied(&mut unpacking, said, inside)?;
-        written.map(drop).map_err(copy)
+        Copier::unpack(&self.channel, inside)?.give(archive)
     }
 
     fn copy_out(&self, inside: &str, archive: &mut dyn Write) -> Result<(), BackendError> {
-        let copy = |source: io::Error| BackendError::Copy { path: inside.to_owned(), source };
-        let ((of_it, output), (said, errors)) = (pipe().map_err(copy)?, pipe().map_err(copy)?);
-        let nothing = nothing().map_err(copy)?;
-        let mut packing = self.copier(inside::PACK, inside, [nothing, output, errors])?;
-        let read = io::copy(&mut File::from(of_it), archive);
-        copied(&mut packing, said, inside)?;
-        read.map(drop).map_err(copy)
+        Copier::pack(&self.channel, inside)?.take(archive)
     }
 
     fn stats(&self) -> Result<Stats, BackendError> {
@@ -210,31 +180,4 @@ impl Sandbox for DockerSandbox {
         container.remove()?;
         folder.remove().map_err(|error| BackendError::Clear(error.into()))
     }
-}
-
-/// Waits for a copier, and says what it says.
-fn copied(copier: &mut DockerExecution, said: OwnedFd, inside: &str) -> Result<(), BackendError> {
-    const LONGEST: u64 = 8192;
-    let mut text = String::new();
-    let copy = |source: io::Error| BackendError::Copy { path: inside.to_owned(), source };
-    File::from(said).take(LONGEST).read_to_string(&mut text).map_err(copy)?;
-    let ending = copier.wait_until(None)?;
-    match ending.map(|ending| ending.outcome) {
-        Some(Outcome::Exited(0)) => Ok(()),
-        Some(Outcome::Exited(code)) if code == inside::COPY_FAILED => {
-            let (errno, path) = text.split_once(' ').unwrap_or(("", inside));
-            let errno = errno.parse().unwrap_or(rustix::io::Errno::IO.raw_os_error());
-            Err(BackendError::Copy { path: path.to_owned(), source: io::Error::from_raw_os_error(errno) })
-        }
-        Some(Outcome::Killed) => Err(BackendError::Gone),
-        _ => Err(copy(io::Error::other(text))),
-    }
-}
-
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    Ok(pipe_with(PipeFlags::CLOEXEC)?)
-}
-
-fn nothing() -> io::Result<OwnedFd> {
-    Ok(openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
 }

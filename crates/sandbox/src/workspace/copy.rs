@@ -2,6 +2,7 @@
 //!
 //! Directories, files and links are copied. Sockets, pipes and devices are not: nothing is behind a copy of them.
 
+use super::transfer::copy_data;
 use crate::directory::{Directory, DirectoryError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps, openat, symlinkat};
 use rustix::io::Errno;
@@ -76,8 +77,7 @@ fn file(from: &Directory, to: &Directory, name: &Path) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut copy = File::from(openat(to, name, flags, Mode::RUSR | Mode::WUSR)?);
     if rustix::fs::ioctl_ficlone(&copy, &source).is_err() {
-        // The kernel copies without bringing anything here, where it can.
-        io::copy(&mut source, &mut copy)?;
+        copy_data(&mut source, &mut copy, u64::MAX)?;
     }
     rustix::fs::fchmod(&copy, Mode::from_raw_mode(stat.st_mode & PERMISSIONS))?;
     rustix::fs::futimens(&copy, &times(&stat))?;
@@ -131,5 +131,17 @@ mod tests {
         for directory in [from, to] {
             fs::set_permissions(directory.path().join("closed"), PermissionsExt::from_mode(0o755)).unwrap();
         }
+    }
+    #[test]
+    fn holes_stay_holes() {
+        let (source, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        // As a job may have left it: next to nothing, and larger than any disk.
+        let file = File::create(source.path().join("file")).unwrap();
+        std::os::unix::fs::FileExt::write_at(&file, b"x", 1 << 33).unwrap();
+        let open = |path: &Path| Directory::open_host(path).unwrap();
+        tree(&open(source.path()), &open(target.path())).unwrap();
+        let copied = fs::metadata(target.path().join("file")).unwrap();
+        assert_eq!(copied.len(), (1 << 33) + 1);
+        assert!(copied.blocks() < 2048, "{}", copied.blocks());
     }
 }

@@ -233,7 +233,7 @@ fn makes_way(changed: &Changed) -> bool {
 ///
 /// # Errors
 /// `EDQUOT` for more than `most` bytes, or whatever the kernel says.
-pub(super) fn copy_data(from: &mut File, to: &mut File, most: u64) -> std::io::Result<u64> {
+pub(crate) fn copy_data(from: &mut File, to: &mut File, most: u64) -> std::io::Result<u64> {
     let size = from.metadata()?.len();
     let (mut at, mut copied) = (0, 0);
     while at < size {

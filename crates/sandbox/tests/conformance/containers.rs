@@ -36,6 +36,7 @@ pub(crate) const CASES: &[Case] = &[
     ("families_of_sockets_that_lead_out_are_refused", families_that_lead_out_are_refused),
     ("only_its_own_places_can_be_written", only_its_own_places_can_be_written),
     ("the_relay_is_out_of_reach", the_relay_is_out_of_reach),
+    ("a_copy_is_not_held_up_from_inside", a_copy_is_not_held_up_from_inside),
     ("a_stream_that_nobody_reads_holds_up_no_other", a_stream_that_nobody_reads_holds_up_no_other),
     ("what_is_no_file_or_leads_to_the_engine_is_not_lent", what_leads_to_the_engine_is_not_lent),
     ("an_engine_or_image_that_is_not_there_is_said_by_name", what_is_not_there_is_said),
@@ -234,8 +235,38 @@ fn the_relay_is_out_of_reach(house: &House) {
     until(|| look("[4]321").stdout.contains("HOME="));
     let ran = look("[b]elljar-inside.relay");
     assert!(ran.stdout.is_empty() && ran.stderr.contains("Permission denied"), "{ran:?}");
+    // Nor is it limited, which would end it.
+    let limit = "for one in /proc/[0-9]*; do grep -qa [b]elljar-inside.relay $one/cmdline && prlimit --nofile=4:4 --pid ${one#/proc/}; done";
+    let ran = run(&*sandbox, limit);
+    assert!(ran.stderr.contains("not permitted"), "{ran:?}");
+    let ran = run(&*sandbox, "sleep 60 & prlimit --nofile=4:4 --pid $!; kill $!");
+    assert_eq!(ran.outcome, Outcome::Exited(0), "{ran:?}");
     run(&*sandbox, "kill -KILL -1; for pid in /proc/[0-9]*; do kill -KILL ${pid#/proc/}; done");
     assert_eq!(run(&*sandbox, "true").outcome, Outcome::Exited(0));
+}
+
+fn a_copy_is_not_held_up_from_inside(house: &House) {
+    // Whoever packs, once it is there.
+    let attack = |what: &str| {
+        format!(
+            "head -c 20M /dev/urandom > big; exec perl -e 'while (1) {{ for (glob \"/proc/[0-9]*\") {{ \
+             open(F, \"$_/cmdline\") && <F> =~ /inside.pack/ or next; {what} }} }}'"
+        )
+    };
+    let stop = "kill STOP => substr $_, 6";
+    let hold = "open(H, \">$_/fd/1\") and sleep 600";
+    for attack in [attack(stop), attack(hold)] {
+        let sandbox = house.sandbox();
+        let _attacking = start(&*sandbox, &attack);
+        until(|| run(&*sandbox, "test $(stat -c %s big) = 20971520").outcome == Outcome::Exited(0));
+        let begun = Instant::now();
+        let mut out = Vec::new();
+        let copied = sandbox.copy_out("/workspace", &mut out);
+        // It may have been too quick for the attack; if not, it is given up.
+        assert!(copied.is_ok() || matches!(copied, Err(BackendError::Copy { .. })), "{copied:?}");
+        assert!(begun.elapsed() < Duration::from_secs(90), "{:?}", begun.elapsed());
+        assert!(copied.is_err() || out.len() > 20 << 20, "{}", out.len());
+    }
 }
 
 fn a_stream_that_nobody_reads_holds_up_no_other(house: &House) {

@@ -3,10 +3,12 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
 
+mod calls;
 mod choice;
 mod containers;
 mod execution;
 mod files;
+mod hostile;
 mod house;
 mod keeping;
 mod lifetime;
@@ -34,10 +36,22 @@ struct Maker {
 }
 
 const BACKENDS: [Maker; 5] = [
-    Maker { name: "native", make: House::native, own: &[lifetime::SEALED] },
-    Maker { name: "native_made_ahead", make: House::native_made_ahead, own: &[lifetime::SEALED] },
-    Maker { name: "docker", make: House::docker, own: &[lifetime::SEALED, containers::CASES] },
-    Maker { name: "subprocess", make: House::subprocess, own: &[lifetime::SEALED, walls::CASES] },
+    Maker { name: "native", make: House::native, own: &[lifetime::SEALED, hostile::CASES] },
+    Maker {
+        name: "native_made_ahead",
+        make: House::native_made_ahead,
+        own: &[lifetime::SEALED, hostile::CASES],
+    },
+    Maker {
+        name: "docker",
+        make: House::docker,
+        own: &[lifetime::SEALED, hostile::CASES, containers::CASES],
+    },
+    Maker {
+        name: "subprocess",
+        make: House::subprocess,
+        own: &[lifetime::SEALED, hostile::CASES, walls::CASES, calls::CASES],
+    },
     // No trait promises a wall; the isolation report does.
     Maker { name: "fake", make: House::fake, own: &[lifetime::UNSEALED] },
 ];

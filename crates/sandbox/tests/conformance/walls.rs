@@ -39,14 +39,14 @@ pub(crate) const CASES: &[Case] = &[
     ("a_wall_that_is_missing_is_reported_and_missed", a_wall_that_is_missing_is_reported_and_missed),
 ];
 
-const NONE: Walls = Walls { landlock: false, seccomp: false };
+pub(crate) const NONE: Walls = Walls { landlock: false, seccomp: false };
 const LANDLOCK: Walls = Walls { landlock: true, seccomp: false };
-const SECCOMP: Walls = Walls { landlock: false, seccomp: true };
+pub(crate) const SECCOMP: Walls = Walls { landlock: false, seccomp: true };
 
 /// A backend and somewhere to be outside.
-struct Scene {
+pub(crate) struct Scene {
     state: TempDir,
-    outside: TempDir,
+    pub(crate) outside: TempDir,
     settings: SubprocessSettings,
     asked: BTreeMap<String, String>,
 }
@@ -54,7 +54,7 @@ struct Scene {
 // === impl Scene ===
 
 impl Scene {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let settings = SubprocessSettings::default();
         let folder = || tempfile::Builder::new().prefix("belljar-test-").tempdir().unwrap();
         Self { state: folder(), outside: folder(), settings, asked: BTreeMap::new() }
@@ -86,15 +86,15 @@ impl Scene {
         self.backend(walls).create(wanted)
     }
 
-    fn sandbox(&self, walls: Walls) -> Box<dyn Sandbox> {
+    pub(crate) fn sandbox(&self, walls: Walls) -> Box<dyn Sandbox> {
         self.create(walls, |_| ()).unwrap()
     }
 
-    fn run(&self, walls: Walls, script: &str) -> Ran {
+    pub(crate) fn run(&self, walls: Walls, script: &str) -> Ran {
         run(&*self.sandbox(walls), script)
     }
 
-    fn file(&self, name: &str, content: &str) -> String {
+    pub(crate) fn file(&self, name: &str, content: &str) -> String {
         let path = self.outside.path().join(name);
         std::fs::write(&path, content).unwrap();
         path.display().to_string()

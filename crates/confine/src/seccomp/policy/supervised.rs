@@ -10,6 +10,14 @@ use super::{Rule, allow_if, is, is_not, masked, refuse};
 pub(super) const RULES: &[Rule] = &[
     refuse("socket", libc::SYS_socket, libc::EACCES, "every network there is, is the host's"),
     refuse("connect", libc::SYS_connect, libc::EACCES, "local sockets by path lead to the host's services"),
+    refuse("bind", libc::SYS_bind, libc::EACCES, "takes a name that belongs to everybody on the host"),
+    refuse("listen", libc::SYS_listen, libc::EACCES, "nobody may come in by a name"),
+    refuse(
+        "pidfd_send_signal",
+        libc::SYS_pidfd_send_signal,
+        libc::ENOSYS,
+        "whom a descriptor means, no filter sees; programs fall back to numbers",
+    ),
     allow_if(
         "socketpair",
         libc::SYS_socketpair,
@@ -49,28 +57,35 @@ pub(super) const RULES: &[Rule] = &[
     allow_if(
         "fcntl",
         libc::SYS_fcntl,
-        &[&[is_not(1, F_SETSIG), is_not(1, F_SETLEASE)]],
+        &[&[is_not(1, F_SETOWN), is_not(1, F_SETOWN_EX), is_not(1, F_SETSIG), is_not(1, F_SETLEASE)]],
         libc::EPERM,
-        "flags and locks of a descriptor; not which signal it sends, and be it one that kills, nor leases, for which others wait",
+        "flags and locks of a descriptor; not whom it signals nor by what, which kills whoever expects none, nor leases, for which others wait",
     ),
     allow_if(
         "ioctl",
         libc::SYS_ioctl,
-        &[&[
-            is_not(1, TIOCSTI),
-            is_not(1, TIOCLINUX),
-            is_not(1, TIOCSETD),
-            is_not(1, TIOCCONS),
-            is_not(1, FS_IOC_SETFLAGS),
-            is_not(1, FS_IOC32_SETFLAGS),
-            is_not(1, FS_IOC_SETVERSION),
-            is_not(1, FS_IOC_FSSETXATTR),
-            is_not(1, FS_IOC_SET_ENCRYPTION_POLICY),
-            is_not(1, FS_IOC_ENABLE_VERITY),
-        ]],
-        libc::EPERM,
-        "terminals and devices; not what changes a file's nature, for which a descriptor that only reads is enough",
+        &[
+            &[
+                masked(1, IOCTL_TYPE, TERMINALS),
+                is_not(1, TIOCSTI),
+                is_not(1, TIOCLINUX),
+                is_not(1, TIOCSETD),
+                is_not(1, TIOCCONS),
+            ],
+            &[is(1, FICLONE)],
+            &[is(1, FICLONERANGE)],
+            &[is(1, FIGETBSZ)],
+            &[is(1, FS_IOC_FIEMAP)],
+            &[is(1, FS_IOC_GETFLAGS)],
+            &[is(1, FS_IOC_FSGETXATTR)],
+        ],
+        libc::ENOTTY,
+        "terminals, pipes, and copies that share what they hold; nothing by which a file system changes files or makes a copy of itself: for some of that a descriptor that only reads is enough",
     ),
+    refuse("getxattr", libc::SYS_getxattr, libc::EOPNOTSUPP, ATTRIBUTES),
+    refuse("lgetxattr", libc::SYS_lgetxattr, libc::EOPNOTSUPP, ATTRIBUTES),
+    refuse("listxattr", libc::SYS_listxattr, libc::EOPNOTSUPP, ATTRIBUTES),
+    refuse("llistxattr", libc::SYS_llistxattr, libc::EOPNOTSUPP, ATTRIBUTES),
     refuse("setxattr", libc::SYS_setxattr, libc::EOPNOTSUPP, ATTRIBUTES),
     refuse("lsetxattr", libc::SYS_lsetxattr, libc::EOPNOTSUPP, ATTRIBUTES),
     refuse("fsetxattr", libc::SYS_fsetxattr, libc::EOPNOTSUPP, ATTRIBUTES),
@@ -102,13 +117,18 @@ pub(super) const RULES: &[Rule] = &[
 /// with the sandbox, and Landlock has no say in these calls.
 const ONESELF: &[&[super::Condition]] = &[&[is(0, 0)]];
 const IOPRIO_WHO_PROCESS: u32 = 1;
+const F_SETOWN: u32 = 8;
 const F_SETSIG: u32 = 10;
+const F_SETOWN_EX: u32 = 15;
 const F_SETLEASE: u32 = 1024;
-const FS_IOC_SETFLAGS: u32 = 0x4008_6602;
-const FS_IOC32_SETFLAGS: u32 = 0x4004_6602;
-const FS_IOC_SETVERSION: u32 = 0x4008_7602;
-const FS_IOC_FSSETXATTR: u32 = 0x401c_5820;
-const FS_IOC_SET_ENCRYPTION_POLICY: u32 = 0x800c_6613;
-const FS_IOC_ENABLE_VERITY: u32 = 0x4080_6685;
+/// Which family a request belongs to.
+const IOCTL_TYPE: u32 = 0xff00;
+const TERMINALS: u32 = 0x5400;
+const FICLONE: u32 = 0x4004_9409;
+const FICLONERANGE: u32 = 0x4020_940d;
+const FIGETBSZ: u32 = 2;
+const FS_IOC_FIEMAP: u32 = 0xc020_660b;
+const FS_IOC_GETFLAGS: u32 = 0x8008_6601;
+const FS_IOC_FSGETXATTR: u32 = 0x801c_581f;
 const ATTRIBUTES: &str = "attributes of any file of the user's; Landlock has no say in them";
 const SHARED: &str = "the host's, shared with every process of the user's";

@@ -1,0 +1,54 @@
+//! Programs that know how they are looked after, and make that hard.
+
+use crate::Case;
+use crate::house::{House, start, wait};
+use belljar_confine::sealed::Outcome;
+use belljar_sandbox::backend::Sandbox;
+use belljar_testkit::machine_code::{forking_away, without_its_first_thread};
+use belljar_testkit::wait::until;
+use std::time::{Duration, Instant};
+use tar::{Builder, Header};
+
+pub(crate) const CASES: &[Case] = &[
+    (
+        "a_program_whose_first_thread_has_ended_is_counted_and_killed",
+        a_program_whose_first_thread_has_ended_is_counted_and_killed,
+    ),
+    ("who_forks_away_ends_with_its_sandbox", who_forks_away_ends_with_its_sandbox),
+];
+
+fn put_program(sandbox: &dyn Sandbox, name: &str, program: &[u8]) {
+    let mut header = Header::new_gnu();
+    header.set_mode(0o755);
+    header.set_size(program.len() as u64);
+    let mut builder = Builder::new(Vec::new());
+    builder.append_data(&mut header, name, program).unwrap();
+    sandbox.copy_in("/workspace", &mut builder.into_inner().unwrap().as_slice()).unwrap();
+}
+
+fn a_program_whose_first_thread_has_ended_is_counted_and_killed(house: &House) {
+    let sandbox = house.sandbox();
+    put_program(&*sandbox, "program", &without_its_first_thread());
+    let mut running = start(&*sandbox, "exec ./program");
+    until(|| sandbox.stats().unwrap().memory_bytes > 15 << 20);
+    // By then it has no first thread any more.
+    let soon = Instant::now() + Duration::from_millis(300);
+    assert_eq!(running.wait_until(Some(soon)).unwrap(), None);
+    let stats = sandbox.stats().unwrap();
+    assert!(stats.processes == 1 && stats.memory_bytes > 15 << 20, "{stats:?}");
+    running.kill().unwrap();
+    assert_eq!(wait(running.as_mut()), Outcome::Signaled(9));
+    assert_eq!(sandbox.stats().unwrap().processes, 0);
+}
+
+fn who_forks_away_ends_with_its_sandbox(house: &House) {
+    let sandbox = house.sandbox();
+    put_program(&*sandbox, "program", &forking_away());
+    let mut running = start(&*sandbox, "exec ./program");
+    until(|| sandbox.stats().unwrap().cpu > Duration::from_millis(200));
+    let begun = Instant::now();
+    sandbox.destroy().unwrap();
+    // By themselves they would end much later.
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert_eq!(wait(running.as_mut()), Outcome::Killed);
+}
