@@ -10,7 +10,7 @@ pub mod profile;
 pub mod program;
 pub(crate) mod spare;
 
-use policy::{Audience, UNLISTED, Verdict, asked_for as rules_asked_for, guard, rules, rules_under_guard};
+use policy::{Audience, UNLISTED, Verdict, guard, metadata, rules, rules_under_guard};
 use profile::Profile;
 use program::{Instruction, Program};
 
@@ -34,21 +34,17 @@ pub(crate) fn policy(audience: Audience) -> &'static [Instruction] {
 /// The filter for every process but PID 1, on top.
 pub(crate) const GUARD: &[Instruction] = &compiled::GUARD;
 
-/// The filter that has new processes asked for, and changes of metadata if need be, on top, in a sandbox without
-/// namespaces.
-pub(crate) fn asked_for(files_too: bool) -> &'static [Instruction] {
-    if files_too { &compiled::FORKS_AND_METADATA } else { &compiled::FORKS }
-}
+/// The filter that has changes of metadata asked for, on top, in a sandbox without namespaces.
+pub(crate) const METADATA: &[Instruction] = &compiled::METADATA;
 
 /// The filters as they are to be compiled, by the names of their constants.
-pub fn programs() -> [(&'static str, Program); 6] {
+pub fn programs() -> [(&'static str, Program); 5] {
     let policy = |audience| Program::compile(&rules_under_guard(audience), UNLISTED);
     [
         ("EVERYONE", policy(Audience::Everyone)),
         ("RUNNER", policy(Audience::Runner)),
         ("GUARD", Program::compile(guard::RULES, Verdict::Allow)),
-        ("FORKS", Program::compile(&rules_asked_for(false), Verdict::Allow)),
-        ("FORKS_AND_METADATA", Program::compile(&rules_asked_for(true), Verdict::Allow)),
+        ("METADATA", Program::compile(metadata::RULES, Verdict::Allow)),
         ("SUPERVISED", Program::compile(&rules(Audience::Supervised), UNLISTED)),
     ]
 }

@@ -15,7 +15,6 @@
 //! of the host's secrets, and any thread may start one.
 
 mod metadata;
-mod questions;
 mod starter;
 mod supervisor;
 mod walls;

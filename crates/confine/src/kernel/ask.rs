@@ -55,22 +55,10 @@ pub(crate) fn is_still_asked(listener: BorrowedFd<'_>, id: u64) -> bool {
 /// Gives the answer: what the call returns to whoever made it.
 pub(crate) fn answer_question(listener: BorrowedFd<'_>, id: u64, answer: Result<(), Errno>) {
     let error = answer.err().map_or(0, |errno| -errno.raw_os_error());
-    respond(listener, &libc::seccomp_notif_resp { id, val: 0, error, flags: 0 });
-}
-
-/// Has the kernel make the call as whoever asked wanted it. Only where nothing was looked at to decide that: what lies in
-/// memory may be something else by then.
-pub(crate) fn let_happen(listener: BorrowedFd<'_>, id: u64) {
-    let flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
-    respond(listener, &libc::seccomp_notif_resp { id, val: 0, error: 0, flags });
-}
-
-fn respond(listener: BorrowedFd<'_>, response: &libc::seccomp_notif_resp) {
+    let response = libc::seccomp_notif_resp { id, val: 0, error, flags: 0 };
     // SAFETY: the response is what this call reads, and lives until it returns. If whoever asked is gone, nothing is
     // left to be done.
-    unsafe {
-        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, std::ptr::from_ref(response))
-    };
+    unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const response) };
 }
 
 /// Takes a copy of a descriptor of the thread's process.

@@ -5,7 +5,6 @@
 
 mod denied;
 mod files;
-pub mod forks;
 pub mod guard;
 mod memory;
 pub mod metadata;
@@ -108,15 +107,6 @@ pub fn rules(audience: Audience) -> Vec<Rule> {
     if audience == Audience::Supervised {
         replace(&mut rules, supervised::RULES);
     }
-    rules
-}
-
-/// The rules by which the supervisor is asked in a sandbox without namespaces, sorted by number. It knows about files only
-/// where those that may be used are listed.
-pub fn asked_for(files_too: bool) -> Vec<Rule> {
-    let metadata = if files_too { metadata::RULES } else { &[] };
-    let mut rules = [forks::RULES, metadata].concat();
-    rules.sort_unstable_by_key(|rule| rule.number);
     rules
 }
 

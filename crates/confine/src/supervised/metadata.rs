@@ -9,10 +9,10 @@
 mod request;
 
 use super::Place;
-use crate::kernel::ask::{self, Question};
+use crate::kernel::ask;
 use crate::walls::{About, Fault};
 use request::{Change, Request};
-use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
@@ -20,8 +20,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Makes the changes of one sandbox.
+/// Answers the questions of one sandbox.
 pub(super) struct Metadata {
+    listener: OwnedFd,
     /// The sandbox's directories.
     own: Vec<OwnedFd>,
 }
@@ -32,18 +33,25 @@ const PERMISSIONS: u32 = 0o1777;
 // === impl Metadata ===
 
 impl Metadata {
-    pub(super) fn new(own: &[Place]) -> Result<Self, Fault> {
+    pub(super) fn new(listener: OwnedFd, own: &[Place]) -> Result<Self, Fault> {
         let copy = |place: &Place| rustix::io::fcntl_dupfd_cloexec(place, 3).about("a place");
-        Ok(Self { own: own.iter().map(copy).collect::<Result<_, _>>()? })
+        Ok(Self { listener, own: own.iter().map(copy).collect::<Result<_, _>>()? })
     }
 
-    /// Answers a question for a change.
-    pub(super) fn answer(&self, listener: BorrowedFd<'_>, question: &Question) {
-        let request = Request::take(question);
+    /// Where questions come in.
+    pub(super) fn listener(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+
+    /// Answers one question.
+    pub(super) fn answer_one(&self) {
+        // Whoever asked may be gone already.
+        let Ok(question) = ask::take_question(self.listener()) else { return };
+        let request = Request::take(&question);
         // What was taken was the caller's only if it still waits: its number may have become another's.
-        if ask::is_still_asked(listener, question.id) {
+        if ask::is_still_asked(self.listener(), question.id) {
             let answer = request.and_then(|request| self.fulfil(&request));
-            ask::answer_question(listener, question.id, answer);
+            ask::answer_question(self.listener(), question.id, answer);
         }
     }
 

@@ -4,21 +4,18 @@
 //! from it but the ids of children, which it checks. Without it the sandbox is over.
 
 use super::Plan;
-use super::questions::Questions;
 use super::walls::{self, Standing};
 use crate::init::payload;
 use crate::init::streams::Streams;
 use crate::kernel::{self, Cloned};
 use crate::message;
 use crate::plan::{Command, Stdio, wire};
-use crate::sealed::timespec;
 use crate::seccomp::spare::EVERYBODY;
 use crate::walls::{About, Fault};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, Instant};
 
 /// The starter, as the supervisor holds it.
 pub(super) struct Starter {
@@ -50,7 +47,7 @@ pub(super) enum StartError {
 }
 
 /// How long the starter may take. One that somebody inside has stopped would never answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 // === impl Starter ===
 
@@ -66,7 +63,7 @@ impl Starter {
         };
         drop(theirs);
         let starter = Self { pid, socket: ours };
-        match starter.answer(None) {
+        match starter.answer() {
             Ok(Ok((landlock_abi, listener))) => Ok((starter, Standing { landlock_abi, listener })),
             Ok(Err(fault)) | Err(fault) => Err(fault),
         }
@@ -78,48 +75,29 @@ impl Starter {
         command: &Command,
         streams: &Streams,
         directory: OwnedFd,
-        questions: Option<&Questions>,
     ) -> Result<i32, StartError> {
         let order = encode(command, streams, directory).map_err(StartError::Program)?;
         let (bytes, descriptors) = order;
         let told =
             message::send(self.socket.as_fd(), &bytes, &message::borrowed(&descriptors)).about("starter");
-        match told.and_then(|()| self.answer(questions)) {
+        match told.and_then(|()| self.answer()) {
             Ok(started) => started.map(|(pid, _)| pid.cast_signed()).map_err(StartError::Program),
             Err(_) => Err(StartError::StarterLost),
         }
     }
 
     /// Its answer, if it gives one, and a descriptor if one came along.
-    fn answer(&self, questions: Option<&Questions>) -> Result<Result<(u32, Option<OwnedFd>), Fault>, Fault> {
-        self.wait(questions, Instant::now() + PATIENCE).about("starter")?;
+    fn answer(&self) -> Result<Result<(u32, Option<OwnedFd>), Fault>, Fault> {
+        let mut spoken = [PollFd::new(&self.socket, PollFlags::IN)];
+        let ready = rustix::io::retry_on_intr(|| poll(&mut spoken, Some(&PATIENCE))).about("starter")?;
+        if ready == 0 {
+            return Err(Errno::TIMEDOUT).about("starter");
+        }
         let received = message::receive(self.socket.as_fd()).and_then(|received| received.ok_or(Errno::PIPE));
         let (bytes, descriptors) = received.about("starter")?;
         let answer = wire::decode::<Answer>(&bytes, Vec::new()).about("starter")?;
         let fault = |(errno, subject)| Fault { subject, errno: Errno::from_raw_os_error(errno) };
         Ok(answer.map(|number| (number, descriptors.into_iter().next())).map_err(fault))
-    }
-
-    /// Waits for it to say something. It asks, too, before it makes a child, and so may others meanwhile.
-    fn wait(&self, questions: Option<&Questions>, until: Instant) -> Result<(), Errno> {
-        loop {
-            let listener = questions.map(Questions::listener);
-            let watched = [self.socket.as_fd()].into_iter().chain(listener);
-            let mut watched: Vec<_> =
-                watched.map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN)).collect();
-            let left = timespec(until.saturating_duration_since(Instant::now()));
-            let ready = rustix::io::retry_on_intr(|| poll(&mut watched, Some(&left)))?;
-            let mut events = watched.iter().map(PollFd::revents);
-            if events.next().is_some_and(|event| !event.is_empty()) {
-                return Ok(());
-            }
-            if ready == 0 || Instant::now() >= until {
-                return Err(Errno::TIMEDOUT);
-            }
-            if events.next().is_some_and(|event| event.contains(PollFlags::IN)) {
-                questions.into_iter().for_each(Questions::answer_one);
-            }
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The supervisor: it has programs started, collects what ends, and when the host wants it so or is gone, ends
 //! everything, itself last.
 
-use super::questions::Questions;
+use super::metadata::Metadata;
 use super::starter::{StartError, Starter};
 use super::walls::Standing;
 use super::{Files, Plan, STAGE};
@@ -29,7 +29,8 @@ struct Supervisor {
     /// Readable when a child has ended.
     children: OwnedFd,
     starter: Starter,
-    questions: Option<Questions>,
+    /// Answers for what Landlock has no say in.
+    metadata: Option<Metadata>,
     executions: Vec<Attended>,
 }
 
@@ -62,7 +63,7 @@ pub fn main_inside() -> ExitCode {
 }
 
 /// Ends everything that descends from this process, and comes back when nothing does any more: orphans come to it, so
-/// without children it has no descendants. Meanwhile no question is answered, so whoever would fork waits.
+/// without children it has no descendants.
 fn end_everything() {
     while reap_all().is_ok() {
         // Stopped first, so that nobody starts others faster than they are found.
@@ -104,14 +105,13 @@ impl Supervisor {
         if !family::descendants().iter().any(|member| member.pid == starter.pid) {
             return Err(Errno::ACCESS).about("/proc hides processes, which could not be ended then");
         }
-        let own = match &plan.files {
-            Files::Listed { writable, .. } => writable.as_slice(),
-            Files::AllOfTheUsers => &[],
+        let metadata = match (&plan.files, listener) {
+            (Files::Listed { writable, .. }, Some(listener)) => Some(Metadata::new(listener, writable)?),
+            _ => None,
         };
-        let questions = listener.map(|listener| Questions::new(listener, own)).transpose()?;
         let standing = Report::Supervised { starter: starter.pid, landlock_abi };
         message::send(control.as_fd(), &standing.encode(), &[]).about("host")?;
-        Ok(Self { plan, control, children, starter, questions, executions: Vec::new() })
+        Ok(Self { plan, control, children, starter, metadata, executions: Vec::new() })
     }
 
     fn until_end(mut self) -> ExitCode {
@@ -140,7 +140,7 @@ impl Supervisor {
     /// Waits for a child to end or a word of the host's, and sees to it.
     fn wait_for_something(&mut self) -> Option<Over> {
         let channels = self.executions.iter().map(|execution| execution.channel.as_fd());
-        let listener = self.questions.iter().map(Questions::listener);
+        let listener = self.metadata.iter().map(Metadata::listener);
         let all = [self.children.as_fd(), self.control.as_fd()].into_iter().chain(channels).chain(listener);
         let mut watched: Vec<_> = all.map(|one| PollFd::from_borrowed_fd(one, PollFlags::IN)).collect();
         if poll(&mut watched, None).is_err() {
@@ -149,10 +149,10 @@ impl Supervisor {
         let events: Vec<PollFlags> = watched.iter().map(PollFd::revents).collect();
         let (of_self, rest) = events.split_at_checked(2)?;
         let (of_channels, of_listener) = rest.split_at_checked(self.executions.len())?;
-        if let (Some(questions), Some(event)) = (&self.questions, of_listener.first())
+        if let (Some(metadata), Some(event)) = (&self.metadata, of_listener.first())
             && event.contains(PollFlags::IN)
         {
-            questions.answer_one();
+            metadata.answer_one();
         }
         self.obey(of_channels);
         // What it says about who ended is of no interest: `reap` asks for that.
@@ -213,7 +213,7 @@ impl Supervisor {
         let directory = self.directory(&command.directory).about("working directory");
         let directory = directory.map_err(StartError::Program)?;
         let mut streams = Streams::connect(stdio).map_err(StartError::Program)?;
-        let pid = self.starter.start(command, &streams, directory, self.questions.as_ref())?;
+        let pid = self.starter.start(command, &streams, directory)?;
         Ok((pid, streams.host_end.take()))
     }
 

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 pub(super) struct Standing {
     /// The ABI of Landlock in force; 0 for none.
     pub(super) landlock_abi: u32,
-    /// Where new processes and changes of metadata are asked for.
+    /// Where changes of metadata are asked for.
     pub(super) listener: Option<OwnedFd>,
 }
 
@@ -38,8 +38,9 @@ pub(super) fn put_up(plan: &Plan, spared: &[i32]) -> Result<Standing, Fault> {
     rules.map_or(Ok(()), |rules| kernel::enter_landlock(rules.as_fd())).about("landlock")?;
     let mut listener = None;
     if plan.walls.seccomp {
-        let files_too = matches!(plan.files, Files::Listed { .. });
-        listener = Some(kernel::ask::install_guard(seccomp::asked_for(files_too)).about("filter")?);
+        if matches!(plan.files, Files::Listed { .. }) {
+            listener = Some(kernel::ask::install_guard(seccomp::METADATA).about("filter")?);
+        }
         kernel::install_filter(&spare::spare(spared)).about("filter")?;
         kernel::install_filter(seccomp::policy(Audience::Supervised)).about("filter")?;
     }

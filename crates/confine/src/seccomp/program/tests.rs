@@ -95,13 +95,11 @@ fn the_tree_answers_like_the_list_for_a_million_calls() {
 
 #[test]
 fn what_was_compiled_beforehand_is_this_policy() {
-    let [(_, everyone), (_, runner), (_, guard), (_, forks), (_, forks_and_metadata), (_, supervised)] =
-        crate::seccomp::programs();
+    let [(_, everyone), (_, runner), (_, guard), (_, metadata), (_, supervised)] = crate::seccomp::programs();
     assert_eq!(everyone.instructions(), crate::seccomp::policy(Audience::Everyone));
     assert_eq!(runner.instructions(), crate::seccomp::policy(Audience::Runner));
     assert_eq!(guard.instructions(), crate::seccomp::GUARD);
-    assert_eq!(forks.instructions(), crate::seccomp::asked_for(false));
-    assert_eq!(forks_and_metadata.instructions(), crate::seccomp::asked_for(true));
+    assert_eq!(metadata.instructions(), crate::seccomp::METADATA);
     assert_eq!(supervised.instructions(), crate::seccomp::policy(Audience::Supervised));
 }
 
