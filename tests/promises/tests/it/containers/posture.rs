@@ -58,8 +58,8 @@ fn is_engines(what: &str, way: Way, found: &Value) -> bool {
     let eighth: u64 = 1 << 27;
     let share = if way == Way::Empty { eighth } else { 2 * eighth };
     match what {
-        // The engine's own filter, ours, and the guard.
-        "threads: Seccomp_filters" | "more_threads: Seccomp_filters" => *found == "3",
+        // The engine's own filter, ours, that which spares the relay, and the guard.
+        "threads: Seccomp_filters" | "more_threads: Seccomp_filters" => *found == "4",
         // One's own, named once more.
         "threads: Groups" | "more_threads: Groups" => *found == "1000",
         // No user namespace, and so the limit of a user's processes is the host's; control groups count them.
