@@ -56,6 +56,8 @@ mod tests {
             ("crates/a/src/bin/b.rs", "fn main() {}\n"),
             ("crates/a/tests/it/main.rs", "fn a() { unsafe { b() } } // unsafe\n"),
             ("crates/confine/src/lib.rs", "unsafe fn a() {}\n"),
+            ("bench/src/floor.rs", "unsafe fn a() {}\n"),
+            ("bench/src/main.rs", "//! The bench.\n"),
             ("tests/promises/src/main.rs", "//! The probe.\n"),
             ("tests/promises/src/probe/kernel.rs", "unsafe fn a() {}\n"),
             ("tests/promises/src/probe/acts.rs", "unsafe fn a() {}\n"),
@@ -69,6 +71,6 @@ mod tests {
 
     #[test]
     fn an_exception_for_a_file_that_is_gone_is_found() {
-        assert_eq!(check(&Repository::of(&[])).len(), 2);
+        assert_eq!(check(&Repository::of(&[])).len(), 4);
     }
 }

@@ -21,8 +21,8 @@ pub(crate) struct Testimony {
     pub(super) is_dumpable: bool,
     /// The ABI of the domain that it has entered; 0 for none.
     pub(super) landlock_abi: u32,
-    /// Whether it has tried what nothing but Landlock refuses.
-    pub(super) is_refused_by_landlock: bool,
+    /// The errno of what nothing but Landlock refuses; 0 if it was not refused.
+    pub(super) refused_by_landlock: i32,
 }
 
 const WORDS: usize = NAMESPACES.len() + LIMITS.len() + 6;
@@ -47,7 +47,7 @@ impl Testimony {
             scratch_bytes: room.f_blocks.saturating_mul(room.f_frsize),
             is_dumpable: dumpable_behavior()? != DumpableBehavior::NotDumpable,
             landlock_abi,
-            is_refused_by_landlock: plan.writable.first().is_none_or(|place| is_refused_a_device(place)),
+            refused_by_landlock: plan.writable.first().map_or(libc::EACCES, |place| refused_a_device(place)),
         })
     }
 
@@ -59,7 +59,7 @@ impl Testimony {
             self.scratch_bytes,
             self.is_dumpable.into(),
             self.landlock_abi.into(),
-            self.is_refused_by_landlock.into(),
+            self.refused_by_landlock.unsigned_abs().into(),
         ];
         self.namespaces
             .iter()
@@ -83,19 +83,19 @@ impl Testimony {
             scratch_bytes: scratch,
             is_dumpable: dumpable != 0,
             landlock_abi: u32::try_from(abi).ok()?,
-            is_refused_by_landlock: refused == 1,
+            refused_by_landlock: i32::try_from(refused).ok()?,
         })
     }
 }
 
 /// Tries to make a device that leads nowhere, which takes no right: where everything else may be written, the domain
 /// alone refuses it.
-fn is_refused_a_device(place: &str) -> bool {
+fn refused_a_device(place: &str) -> i32 {
     const NOWHERE: u64 = 0;
     let path = format!("/{place}/.belljar-canary");
     let made = mknodat(CWD, path.as_str(), FileType::CharacterDevice, Mode::RUSR, NOWHERE);
     if made.is_ok() {
         let _ = unlink(path.as_str());
     }
-    made == Err(Errno::ACCESS)
+    made.err().map_or(0, Errno::raw_os_error)
 }

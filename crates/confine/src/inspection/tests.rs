@@ -39,7 +39,7 @@ fn testimony() -> Testimony {
         scratch_bytes: 1 << 20,
         is_dumpable: false,
         landlock_abi: landlock_abi(),
-        is_refused_by_landlock: true,
+        refused_by_landlock: libc::EACCES,
     }
 }
 
@@ -109,7 +109,7 @@ fn what_pid_1_says_of_itself_is_held_against_the_plan() {
     let lower = Testimony { limits: [0, 50, 0, 5], ..good.clone() };
     assert_eq!(judge(GOOD, MAP, &lower), Ok(()));
     if good.landlock_abi > 0 {
-        let idle = Testimony { is_refused_by_landlock: false, ..good.clone() };
+        let idle = Testimony { refused_by_landlock: 0, ..good.clone() };
         assert_eq!(judge(GOOD, MAP, &idle).unwrap_err().layer, "landlock");
     }
     assert_eq!(Testimony::decode(&good.encode()), Some(good));
