@@ -15,8 +15,7 @@ pub(crate) mod attended;
 use crate::kernel::Usage;
 use crate::message;
 use crate::plan::{Command, Program, Stdio, wire};
-use crate::sealed::{Ending, Handle, Outcome, Sealed, timespec};
-use rustix::event::{PollFd, PollFlags, poll};
+use crate::sealed::{Ending, Handle, Outcome, Sealed, is_spoken_to};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -231,15 +230,8 @@ impl Execution {
     /// # Errors
     /// Whatever `poll` says; the program may live on.
     pub fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<Ending>, Errno> {
-        while self.ended.is_none() {
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let mut spoken = [PollFd::new(&self.channel, PollFlags::IN)];
-            match poll(&mut spoken, left.map(timespec).as_ref()) {
-                Ok(0) if left.is_some_and(|left| left.is_zero()) => return Ok(None),
-                Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) => self.ended = Some(self.last_word()?),
-                Err(errno) => return Err(errno),
-            }
+        if self.ended.is_none() && is_spoken_to(self.channel.as_fd(), deadline)? {
+            self.ended = Some(self.last_word()?);
         }
         Ok(self.ended)
     }

@@ -192,12 +192,8 @@ fn privileges(status: &Status, testimony: &Testimony, own_filters: u64) -> Resul
     check("pid_namespace", !testimony.is_dumpable, || "PID 1 can be looked into".to_owned())?;
     let (told, offered) = (testimony.landlock_abi, landlock_abi());
     check("landlock", told == offered, || format!("ABI {told} where the kernel has {offered}"))?;
-    // Seen on Linux 6.1: with ABI 2 the kernel lets this one thing happen, in a domain that refuses others.
-    const FIRST_THAT_REFUSES_IT: u32 = 3;
     let errno = testimony.refused_by_landlock;
-    check("landlock", told < FIRST_THAT_REFUSES_IT || errno == libc::EACCES, || {
-        format!("it refuses nothing (errno {errno})")
-    })
+    check("landlock", told == 0 || errno == libc::EACCES, || format!("it refuses nothing (errno {errno})"))
 }
 
 fn capabilities(status: &Status, sets: &[&str]) -> Result<(), NotInForce> {

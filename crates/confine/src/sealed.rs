@@ -130,15 +130,8 @@ impl Sealed {
     /// # Errors
     /// Whatever `poll` or `waitid` say; the sandbox may live on.
     pub fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<Ending>, Errno> {
-        while self.ended.is_none() {
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let mut spoken = [PollFd::new(&self.control, PollFlags::IN)];
-            match poll(&mut spoken, left.map(timespec).as_ref()) {
-                Ok(0) if left.is_some_and(|left| left.is_zero()) => return Ok(None),
-                Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) => self.ended = Some(self.last_word()?),
-                Err(errno) => return Err(errno),
-            }
+        if self.ended.is_none() && is_spoken_to(self.control.as_fd(), deadline)? {
+            self.ended = Some(self.last_word()?);
         }
         Ok(self.ended)
     }
@@ -189,6 +182,20 @@ impl Sealed {
         }
         let mut gone = [PollFd::new(&self.pidfd, PollFlags::IN)];
         rustix::io::retry_on_intr(|| poll(&mut gone, None)).map(drop)
+    }
+}
+
+/// Waits until there is something to be read, or until `deadline`; false then.
+pub(crate) fn is_spoken_to(channel: BorrowedFd<'_>, deadline: Option<Instant>) -> Result<bool, Errno> {
+    loop {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let mut spoken = [PollFd::from_borrowed_fd(channel, PollFlags::IN)];
+        match poll(&mut spoken, left.map(timespec).as_ref()) {
+            Ok(0) if left.is_some_and(|left| left.is_zero()) => return Ok(false),
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return Ok(true),
+            Err(errno) => return Err(errno),
+        }
     }
 }
 

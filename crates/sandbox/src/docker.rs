@@ -14,7 +14,6 @@ mod backend;
 mod channel;
 mod container;
 mod copier;
-mod copy;
 mod engine;
 mod execution;
 mod frame;

@@ -29,4 +29,5 @@ pub mod shipping;
 pub mod spec;
 pub mod state;
 pub mod subprocess;
+mod thread_state;
 pub mod workspace;

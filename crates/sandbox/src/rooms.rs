@@ -49,7 +49,7 @@ impl Rooms {
             WorkspaceChoice::Empty => make(COPY)?,
             WorkspaceChoice::Copy(source) => {
                 let made = make(COPY)?;
-                copy::tree(&Directory::open_meant(source)?, &Directory::open_meant(&made)?)?;
+                copy::tree(&Directory::open_meant(source)?, &Directory::open_meant(&made)?, owner)?;
                 made
             }
         };

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// A Docker engine of its own, ended when dropped.
+/// A Docker engine that nobody else uses for as long as this lives.
 #[derive(Debug)]
 pub struct Docker {
-    // Before the folder that it works in, and before the lock.
-    engine: Engine,
-    folder: TempDir,
+    socket: PathBuf,
+    /// If it was started for this, it is ended when this is dropped: before the folder that it works in, and the lock.
+    _engine: Option<Engine>,
+    _folder: Option<TempDir>,
     _lock: File,
 }
 
@@ -26,6 +27,14 @@ struct Engine {
 
 /// The image that [`Docker`] has.
 pub const IMAGE: &str = "belljar/debian";
+
+/// The variable with the folder of an engine that is started for a whole run of tests: for each of them it would take
+/// seconds.
+pub const SHARED_ENGINE: &str = "BELLJAR_TEST_ENGINE";
+
+/// The engine's socket in its folder, and why it could not be started.
+const SOCKET: &str = "socket";
+const FAILURE: &str = "failure";
 
 /// The root of a minimal Debian, made by `debootstrap`.
 ///
@@ -66,35 +75,64 @@ fn run(command: &mut Command) -> Result<String, String> {
 // === impl Docker ===
 
 impl Docker {
-    /// Starts an engine without network that has [`IMAGE`]. What it stores is kept for the next one; there is one at a
-    /// time in a checkout, and others wait for it.
+    /// An engine without network that has [`IMAGE`], and no container: the one of this run of tests, or a new one. What it
+    /// stores is kept for the next one; there is one at a time in a checkout, and others wait for it.
     ///
     /// # Errors
     /// Why there is none here.
     pub fn start() -> Result<Self, String> {
-        let text = |error: std::io::Error| error.to_string();
         let root = debian()?;
-        let folder = tempfile::tempdir().map_err(text)?;
         let store = root.with_file_name("docker");
-        std::fs::create_dir_all(&store).map_err(text)?;
-        let lock = File::create(store.with_extension("lock")).map_err(text)?;
-        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
-            .map_err(|error| error.to_string())?;
-        let engine = Engine::start(&store, folder.path())?;
-        let docker = Self { engine, folder, _lock: lock };
-        wait::until(|| docker.command(&["version"]).is_ok() || docker.engine.has_ended());
-        docker.command(&["version"])?;
+        let docker = match std::env::var_os(SHARED_ENGINE) {
+            Some(folder) => Self::join(Path::new(&folder), &store)?,
+            None => {
+                let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+                let docker = Self::own(folder.path(), &store)?;
+                Self { _folder: Some(folder), ..docker }
+            }
+        };
         // Those of a test that was killed.
         for id in docker.command(&["ps", "--all", "--quiet"])?.lines() {
             docker.command(&["rm", "--force", id])?;
         }
         if docker.command(&["image", "inspect", IMAGE]).is_err() {
-            let archive = docker.folder.path().join("image.tar");
+            let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+            let archive = folder.path().join("image.tar");
             run(Command::new("tar").arg("-C").arg(root).arg("-cf").arg(&archive).arg("."))?;
             docker.command(&["import", &archive.display().to_string(), IMAGE])?;
-            let _ = std::fs::remove_file(archive);
         }
         Ok(docker)
+    }
+
+    /// Starts one in a folder, for whoever joins it.
+    ///
+    /// # Errors
+    /// Why there is none here.
+    pub fn start_shared(folder: &Path) -> Result<Self, String> {
+        let docker = debian().and_then(|root| Self::own(folder, &root.with_file_name("docker")));
+        docker.inspect_err(|why| {
+            // Or they would wait.
+            let _ = std::fs::write(folder.join(FAILURE), why);
+        })
+    }
+
+    fn own(folder: &Path, store: &Path) -> Result<Self, String> {
+        std::fs::create_dir_all(store).map_err(|error| error.to_string())?;
+        let lock = lock(store, "lock")?;
+        let (engine, socket) = (Engine::start(store, folder)?, folder.join(SOCKET));
+        wait::until(|| answers(&socket).is_ok() || engine.has_ended());
+        answers(&socket)?;
+        Ok(Self { socket, _engine: Some(engine), _folder: None, _lock: lock })
+    }
+
+    fn join(folder: &Path, store: &Path) -> Result<Self, String> {
+        let (socket, failure) = (folder.join(SOCKET), folder.join(FAILURE));
+        let lock = lock(store, "user")?;
+        wait::until(|| answers(&socket).is_ok() || failure.exists());
+        match std::fs::read_to_string(failure) {
+            Ok(why) => Err(why),
+            Err(_) => Ok(Self { socket, _engine: None, _folder: None, _lock: lock }),
+        }
     }
 
     /// Runs a `docker` command; returns what it wrote.
@@ -102,14 +140,28 @@ impl Docker {
     /// # Errors
     /// The last line of what it complained of.
     pub fn command(&self, arguments: &[&str]) -> Result<String, String> {
-        let host = format!("unix://{}", self.socket().display());
-        run(Command::new("docker").env("DOCKER_HOST", host).args(arguments))
+        command(&self.socket, arguments)
     }
 
     /// The engine's socket.
     pub fn socket(&self) -> PathBuf {
-        self.folder.path().join("socket")
+        self.socket.clone()
     }
+}
+
+fn command(socket: &Path, arguments: &[&str]) -> Result<String, String> {
+    let host = format!("unix://{}", socket.display());
+    run(Command::new("docker").env("DOCKER_HOST", host).args(arguments))
+}
+
+fn answers(socket: &Path) -> Result<(), String> {
+    command(socket, &["version"]).map(drop)
+}
+
+fn lock(store: &Path, extension: &str) -> Result<File, String> {
+    let lock = File::create(store.with_extension(extension)).map_err(|error| error.to_string())?;
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).map_err(|error| error.to_string())?;
+    Ok(lock)
 }
 
 // === impl Engine ===
@@ -128,7 +180,7 @@ impl Engine {
             .arg(folder.join("exec"))
             .arg("--pidfile")
             .arg(folder.join("pid"))
-            .arg(format!("--host=unix://{}", folder.join("socket").display()))
+            .arg(format!("--host=unix://{}", folder.join(SOCKET).display()))
             .args(["--iptables=false", "--ip6tables=false", "--bridge=none"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())

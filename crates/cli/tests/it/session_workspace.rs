@@ -1,7 +1,7 @@
 //! What a session changed in its copy: shown, committed, discarded, forked, while the session lives on.
 
-use crate::BELLJAR;
 use crate::session::{Sessions, create, exec, keeper_of, list};
+use crate::{BELLJAR, workspace_copy};
 use belljar_testkit::wait::until;
 use belljar_testkit::world::{Ran, World};
 use std::os::unix::fs::MetadataExt;
@@ -15,23 +15,13 @@ const CHANGES: &str = "echo more >> kept; rm gone; chmod +x mode; mkdir new; ech
                        mkdir -p deep/er; echo d > deep/er/file; chmod 500 deep/er; chmod 500 deep";
 
 fn lay_out(world: &World) -> String {
-    for (name, content) in [
-        ("kept", "line\n"),
-        ("gone", "soon\n"),
-        ("mode", "m\n"),
-        ("same", "same\n"),
-        ("folder/below", "f\n"),
-        ("replaced/old", "o\n"),
-        ("moved/inner/file", "i\n"),
-        ("closed/file", "c\n"),
-        ("untouched/deep/file", "u\n"),
-        ("one", "two names\n"),
-    ] {
+    let source = workspace_copy::lay_out(world);
+    for (name, content) in [("moved/inner/file", "i\n"), ("closed/file", "c\n"), ("one", "two names\n")] {
         world.write(&format!("source/{name}"), content);
     }
-    let source = world.path().join("source");
-    std::fs::hard_link(source.join("one"), source.join("twin")).unwrap();
-    source.display().to_string()
+    let at = |name: &str| format!("{source}/{name}");
+    std::fs::hard_link(at("one"), at("twin")).unwrap();
+    source
 }
 
 fn changed(world: &World, session: &str) -> Vec<String> {

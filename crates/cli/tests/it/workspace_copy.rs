@@ -13,7 +13,8 @@ const CHANGES: &str = "echo more >> kept; rm gone; chmod +x mode; mkdir new; ech
                        rm -r folder; echo now a file > folder; ln -s kept link; echo same > same; \
                        rm -r replaced; mkdir replaced; echo r > replaced/inner; printf 'a\\0b' > binary";
 
-fn lay_out(world: &World) -> String {
+/// A source with something for every change, and what stays as it is.
+pub(crate) fn lay_out(world: &World) -> String {
     for (name, content) in [
         ("kept", "line\n"),
         ("gone", "soon\n"),

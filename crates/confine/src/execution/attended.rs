@@ -2,6 +2,7 @@
 
 use super::{Order, Told};
 use crate::kernel::{self, Usage};
+use rustix::event::PollFlags;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 
@@ -14,11 +15,21 @@ pub(crate) struct Attended {
     pub(crate) kill: fn(i32),
 }
 
+/// Does what the host wants done to those of whose channels there are events. One whose channel it has closed is nobody's
+/// any more, and is ended.
+pub(crate) fn obey(all: &mut Vec<Attended>, events: &[PollFlags]) {
+    let mut events = events.iter();
+    all.retain(|one| match events.next() {
+        Some(event) if !event.is_empty() => one.obey(),
+        _ => true,
+    });
+}
+
 // === impl Attended ===
 
 impl Attended {
     /// Does what the host wants done to it, and says whether it goes on being looked after.
-    pub(crate) fn obey(&self) -> bool {
+    fn obey(&self) -> bool {
         match Order::receive(self.channel.as_fd()) {
             Ok(Some(Order::Signal(signal))) => {
                 kernel::signal_group(self.pid, signal);

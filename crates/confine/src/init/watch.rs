@@ -6,8 +6,7 @@ use super::memory::Memory;
 use super::payload;
 use super::send;
 use super::streams::Streams;
-
-use crate::execution::attended::Attended;
+use crate::execution::attended::{self, Attended};
 use crate::execution::{Request, Told};
 use crate::inside::OUT_OF_MEMORY;
 use crate::kernel::{self, Reaped};
@@ -156,7 +155,7 @@ impl<'a> Watch<'a> {
             return Some(Over::Memory);
         }
         self.answer(of_listeners);
-        self.obey(of_channels);
+        attended::obey(&mut self.executions, of_channels);
         // What it says about who ended is of no interest: `reap` asks for that.
         let mut signals = [0; 1024];
         let _ = rustix::io::read(&self.children, &mut signals);
@@ -172,15 +171,6 @@ impl<'a> Watch<'a> {
                 connector.answer_one();
             }
             !event.intersects(PollFlags::HUP | PollFlags::ERR)
-        });
-    }
-
-    /// Does what the host wants done to a program. One whose channel it has closed is nobody's any more, and is ended.
-    fn obey(&mut self, events: &[PollFlags]) {
-        let mut events = events.iter();
-        self.executions.retain(|execution| match events.next() {
-            Some(event) if !event.is_empty() => execution.obey(),
-            _ => true,
         });
     }
 

@@ -109,8 +109,10 @@ fn what_pid_1_says_of_itself_is_held_against_the_plan() {
     let lower = Testimony { limits: [0, 50, 0, 5], ..good.clone() };
     assert_eq!(judge(GOOD, MAP, &lower), Ok(()));
     if good.landlock_abi > 0 {
-        let idle = Testimony { refused_by_landlock: 0, ..good.clone() };
-        assert_eq!(judge(GOOD, MAP, &idle).unwrap_err().layer, "landlock");
+        for errno in [0, libc::EPERM] {
+            let idle = Testimony { refused_by_landlock: errno, ..good.clone() };
+            assert_eq!(judge(GOOD, MAP, &idle).unwrap_err().layer, "landlock");
+        }
     }
     assert_eq!(Testimony::decode(&good.encode()), Some(good));
     assert_eq!(Testimony::decode(&[0; 8]), None);

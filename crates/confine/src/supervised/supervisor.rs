@@ -5,7 +5,7 @@ use super::metadata::Metadata;
 use super::starter::{StartError, Starter};
 use super::walls::Standing;
 use super::{Files, Plan, STAGE};
-use crate::execution::attended::Attended;
+use crate::execution::attended::{self, Attended};
 use crate::execution::{Load, Request, Told};
 use crate::family;
 use crate::init::streams::Streams;
@@ -154,20 +154,11 @@ impl Supervisor {
         {
             metadata.answer_one();
         }
-        self.obey(of_channels);
+        attended::obey(&mut self.executions, of_channels);
         // What it says about who ended is of no interest: `reap` asks for that.
         let mut signals = [0; 1024];
         let _ = rustix::io::read(&self.children, &mut signals);
         if of_self[1].is_empty() { None } else { self.serve() }
-    }
-
-    /// Does what the host wants done to a program. One whose channel it has closed is nobody's any more, and is ended.
-    fn obey(&mut self, events: &[PollFlags]) {
-        let mut events = events.iter();
-        self.executions.retain(|execution| match events.next() {
-            Some(event) if !event.is_empty() => execution.obey(),
-            _ => true,
-        });
     }
 
     /// Does what the host asks.

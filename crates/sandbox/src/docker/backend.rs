@@ -4,14 +4,14 @@ use super::container::{self, Blueprint, User};
 use super::engine::{AskError, Engine, Image};
 use super::isolation::{Asked, report};
 use super::sandbox::{Container, DockerSandbox};
-use super::{DockerSettings, copy, inside};
+use super::{DockerSettings, inside};
 use crate::backend::{Backend, BackendError, Sandbox, Wanted, with_causes};
 use crate::directory::Directory;
 use crate::limits::Limits;
 use crate::run::WorkspaceChoice;
 use crate::spec::Lent;
 use crate::state::{RunFolder, State};
-use crate::workspace::COPY;
+use crate::workspace::{COPY, copy};
 use belljar_confine::plan::{HostPath, Identity};
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Required;
@@ -137,7 +137,7 @@ impl DockerBackend {
             WorkspaceChoice::Copy(source) => {
                 let copied = folder.make(COPY, identity(user))?;
                 let source = Directory::open_meant(source)?;
-                copy::fill(&source, &Directory::open_host(copied.as_path())?, (user.uid, user.gid))?;
+                copy::tree(&source, &Directory::open_host(copied.as_path())?, identity(user))?;
                 Some(copied)
             }
         })

@@ -1,14 +1,15 @@
 //! The processes of a container, as the relay sees them: all but PID 1 and itself.
 
+use crate::thread_state::ThreadState;
 use rustix::process::{Pid, Signal, getpid, kill_process};
 use std::path::Path;
 use std::time::Duration;
 
 /// How many there are.
 pub(super) fn count() -> u64 {
-    let is_alive = |pid: Pid, state: u8| match state {
-        b'Z' => threads(pid).iter().any(|state| !matches!(state, b'Z' | b'X')),
-        state => state != b'X',
+    let is_alive = |pid: Pid, state: ThreadState| match state.is_uncollected() {
+        true => threads(pid).iter().any(|thread| !thread.is_over()),
+        false => !state.is_over(),
     };
     others().into_iter().filter(|(pid, state)| is_alive(*pid, *state)).count() as u64
 }
@@ -20,10 +21,9 @@ pub(super) fn stop() {
     for _ in 0..ROUNDS {
         let running: Vec<Pid> = others()
             .into_iter()
-            .filter(|(pid, state)| match state {
-                // What it tells is how the first thread is; others may live on.
-                b'Z' => has_threads_that_run(*pid),
-                state => !matches!(state, b'T' | b't' | b'X'),
+            // What an uncollected one tells is how its first thread is; others may live on.
+            .filter(|(pid, state)| {
+                state.runs() || state.is_uncollected() && threads(*pid).into_iter().any(ThreadState::runs)
             })
             .map(|(pid, _)| pid)
             .collect();
@@ -48,25 +48,18 @@ fn signal(processes: &[Pid], signal: Signal) {
     }
 }
 
-fn has_threads_that_run(pid: Pid) -> bool {
-    threads(pid).iter().any(|state| !matches!(state, b'T' | b't' | b'Z' | b'X'))
-}
-
-/// The states of a process's threads.
-fn threads(pid: Pid) -> Vec<u8> {
+/// What the threads of a process do.
+fn threads(pid: Pid) -> Vec<ThreadState> {
     let threads = std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero()));
     threads.into_iter().flatten().flatten().filter_map(|thread| state(&thread.path())).collect()
 }
 
-/// The letter of a state, which stands behind the name; the name is in parentheses and may hold anything.
-fn state(of: &Path) -> Option<u8> {
-    let stat = std::fs::read(of.join("stat")).ok()?;
-    let after_name = stat.iter().rposition(|byte| *byte == b')')?;
-    stat.get(after_name + 2).copied()
+fn state(of: &Path) -> Option<ThreadState> {
+    ThreadState::of(&std::fs::read(of.join("stat")).ok()?)
 }
 
 /// With the state of its first thread.
-fn others() -> Vec<(Pid, u8)> {
+fn others() -> Vec<(Pid, ThreadState)> {
     let own = getpid();
     std::fs::read_dir("/proc")
         .into_iter()

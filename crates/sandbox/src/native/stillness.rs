@@ -4,6 +4,7 @@
 //! may not be brought to rest at all, so whoever has stopped a sandbox must still expect anything of it.
 
 use crate::directory::{Directory, DirectoryError};
+use crate::thread_state::ThreadState;
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::io::Read;
@@ -60,14 +61,9 @@ fn numbers(directory: &Directory, path: &Path) -> Result<Vec<PathBuf>, Directory
         .collect())
 }
 
-/// Whether a thread is neither stopped nor over. Its name stands in parentheses and may hold anything.
+/// Whether a thread is neither stopped nor over.
 fn runs(root: &Directory, stat: &Path) -> bool {
     let mut text = Vec::new();
     let read = root.open_file(stat).map(|mut file| file.read_to_end(&mut text));
-    if !matches!(read, Ok(Ok(_))) {
-        return false;
-    }
-    let after_name = text.iter().rposition(|byte| *byte == b')').map(|at| at + 2);
-    let state = after_name.and_then(|at| text.get(at));
-    !matches!(state, Some(b'T' | b't' | b'Z' | b'X') | None)
+    matches!(read, Ok(Ok(_))) && ThreadState::of(&text).is_some_and(ThreadState::runs)
 }

@@ -4,8 +4,10 @@
 
 use super::transfer::copy_data;
 use crate::directory::{Directory, DirectoryError};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps, openat, symlinkat};
+use belljar_confine::plan::Identity;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps, chownat, openat, symlinkat};
 use rustix::io::Errno;
+use rustix::process::{Gid, Uid, getegid, geteuid};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -28,8 +30,8 @@ pub(crate) struct CopyError {
     pub(crate) source: io::Error,
 }
 
-/// Copies everything in a directory to an empty one.
-pub(crate) fn tree(from: &Directory, to: &Directory) -> Result<(), CopyError> {
+/// Copies everything in a directory to an empty one. What is made belongs to the owner, if only root may say so.
+pub(crate) fn tree(from: &Directory, to: &Directory, owner: Identity) -> Result<(), CopyError> {
     // Directories get their permissions last: one that may not be written couldn't be filled.
     let mut pending = vec![PathBuf::from(".")];
     let mut finished: Vec<PathBuf> = Vec::new();
@@ -42,8 +44,11 @@ pub(crate) fn tree(from: &Directory, to: &Directory) -> Result<(), CopyError> {
         let copy = to.open(&path).map_err(|error| failed(&path)(error.into()))?;
         for name in source.names(MOST_NAMES).map_err(|error| failed(&path)(error.into()))? {
             let child = Path::new(OsStr::from_bytes(name.name.as_bytes()));
-            let is_directory = one(&source, &copy, child, name.kind).map_err(failed(&path.join(child)))?;
-            if is_directory {
+            let made = one(&source, &copy, child, name.kind).map_err(failed(&path.join(child)))?;
+            if made {
+                give(&copy, child, owner).map_err(|errno| failed(&path.join(child))(errno.into()))?;
+            }
+            if made && name.kind == FileType::Directory {
                 pending.push(path.join(child));
             }
         }
@@ -57,18 +62,32 @@ pub(crate) fn tree(from: &Directory, to: &Directory) -> Result<(), CopyError> {
     Ok(())
 }
 
-/// Copies one thing, and says whether it is a directory, whose own content is yet to come.
+/// Copies one thing; of a directory, the content is yet to come. False if nothing was made.
 fn one(from: &Directory, to: &Directory, name: &Path, kind: FileType) -> io::Result<bool> {
-    match kind {
-        FileType::Directory => to.make(name, 0o700).map(|_| true).map_err(io::Error::from),
-        FileType::Symlink => {
-            let target = from.read_link(name)?;
-            symlinkat(target, to, name)?;
-            Ok(false)
-        }
-        FileType::RegularFile => file(from, to, name).map(|()| false),
-        _ => Ok(false),
+    let made = match kind {
+        FileType::Directory => to.make(name, 0o700).map(drop).map_err(io::Error::from),
+        FileType::Symlink => link(from, to, name),
+        FileType::RegularFile => file(from, to, name),
+        _ => return Ok(false),
+    };
+    match made {
+        // Gone meanwhile.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        made => made.map(|()| true),
     }
+}
+
+/// Makes it the owner's, who may not be whoever copies.
+fn give(to: &Directory, name: &Path, Identity { host_uid, host_gid, .. }: Identity) -> Result<(), Errno> {
+    if !geteuid().is_root() || (host_uid, host_gid) == (geteuid().as_raw(), getegid().as_raw()) {
+        return Ok(());
+    }
+    let (user, group) = (Uid::from_raw(host_uid), Gid::from_raw(host_gid));
+    chownat(to, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)
+}
+
+fn link(from: &Directory, to: &Directory, name: &Path) -> io::Result<()> {
+    Ok(symlinkat(from.read_link(name)?, to, name)?)
 }
 
 fn file(from: &Directory, to: &Directory, name: &Path) -> io::Result<()> {
@@ -103,8 +122,14 @@ fn times(stat: &rustix::fs::Stat) -> Timestamps {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workspace::changes::{ChangeSet, Changed};
     use std::fs;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    fn own() -> Identity {
+        let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+        Identity { inside_uid: uid, inside_gid: gid, host_uid: uid, host_gid: gid }
+    }
 
     #[test]
     fn a_copy_has_the_same_content_permissions_and_times_and_follows_no_link() {
@@ -117,7 +142,7 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, from.path().join("pipe"), FileType::Fifo, Mode::RWXU, 0)
             .unwrap();
         let open = |directory: &tempfile::TempDir| Directory::open_host(directory.path()).unwrap();
-        tree(&open(&from), &open(&to)).unwrap();
+        tree(&open(&from), &open(&to), own()).unwrap();
         let run = to.path().join("closed/deep/run");
         assert_eq!(fs::read_to_string(&run).unwrap(), "#!/bin/sh\n");
         assert_eq!(run.metadata().unwrap().mode() & 0o7777, 0o755);
@@ -128,10 +153,42 @@ mod tests {
         assert_eq!(to.path().join("closed").metadata().unwrap().mode() & 0o777, 0o555);
         assert_eq!(fs::read_link(to.path().join("link")).unwrap(), Path::new("/etc/passwd"));
         assert!(!to.path().join("pipe").exists());
+        // And nothing has changed, until something does.
+        let changes = || {
+            let set = ChangeSet::read_copy(&open(&from), &open(&to)).unwrap();
+            let line =
+                |(path, changed): (&Path, &Changed)| format!("{:?} {}", changed.change(), path.display());
+            set.iter().map(line).collect::<Vec<_>>()
+        };
+        assert_eq!(changes(), Vec::<String>::new());
+        // Reading has opened it up.
+        fs::set_permissions(to.path().join("closed"), PermissionsExt::from_mode(0o555)).unwrap();
+        fs::write(&run, "#!/bin/SH\n").unwrap();
+        fs::write(to.path().join("new"), "").unwrap();
+        fs::remove_file(to.path().join("link")).unwrap();
+        assert_eq!(changes(), ["Modified closed/deep/run", "Deleted link", "Created new"]);
         for directory in [from, to] {
             fs::set_permissions(directory.path().join("closed"), PermissionsExt::from_mode(0o755)).unwrap();
         }
     }
+
+    #[test]
+    fn a_copy_is_its_owners_if_root_makes_it_and_else_whose_it_can_be() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::create_dir(from.path().join("folder")).unwrap();
+        fs::write(from.path().join("folder/file"), "").unwrap();
+        symlink("/etc/passwd", from.path().join("link")).unwrap();
+        let open = |directory: &tempfile::TempDir| Directory::open_host(directory.path()).unwrap();
+        let owner = Identity { host_uid: 4711, host_gid: 4712, ..own() };
+        tree(&open(&from), &open(&to), owner).unwrap();
+        let expected = if geteuid().is_root() { owner } else { own() };
+        for name in ["folder", "folder/file", "link"] {
+            let found = fs::symlink_metadata(to.path().join(name)).unwrap();
+            assert_eq!((found.uid(), found.gid()), (expected.host_uid, expected.host_gid), "{name}");
+        }
+        assert_eq!(fs::metadata("/etc/passwd").unwrap().uid(), 0);
+    }
+
     #[test]
     fn holes_stay_holes() {
         let (source, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -139,7 +196,7 @@ mod tests {
         let file = File::create(source.path().join("file")).unwrap();
         std::os::unix::fs::FileExt::write_at(&file, b"x", 1 << 33).unwrap();
         let open = |path: &Path| Directory::open_host(path).unwrap();
-        tree(&open(source.path()), &open(target.path())).unwrap();
+        tree(&open(source.path()), &open(target.path()), own()).unwrap();
         let copied = fs::metadata(target.path().join("file")).unwrap();
         assert_eq!(copied.len(), (1 << 33) + 1);
         assert!(copied.blocks() < 2048, "{}", copied.blocks());

@@ -18,7 +18,7 @@ fn a_sandbox_gets_its_share_of_the_processors_and_no_more() {
 /// Spins in sandboxes of a scene.
 pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
     let place = format!("{:?}", scene.world.user());
-    let unlimited = match seconds(scene, &["--cpus", "none"]) {
+    let unlimited = match most_seconds(scene, &["--cpus", "none"], 0.5) {
         used if used > 0.5 => Verdict::Held,
         used => Verdict::Blocked(format!("{used} s of a second on each processor")),
     };
@@ -26,7 +26,8 @@ pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
     let required = scene.make(&["exec"], &["--cpus", "0.25", "--require", "cpu_limit"], &["true"]);
     let verdict = match required.code {
         0 => {
-            let (limited, free) = (seconds(scene, &["--cpus", "0.25"]), seconds(scene, &[]));
+            let limited = most_seconds(scene, &["--cpus", "0.25"], 0.55);
+            let free = most_seconds(scene, &[], 1.5 * limited);
             match (limited < 0.55, free > 1.5 * limited) {
                 (true, true) => Verdict::Held,
                 (false, _) => Verdict::Escaped(format!("{limited} s of 0.25")),
@@ -38,6 +39,20 @@ pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
         _ => Verdict::Escaped(format!("{required:?}")),
     };
     tally.count("RS6", "RS6 spinning", &place, verdict);
+}
+
+/// The most that they get in several attempts, or the first that is more than `enough`: on a machine that is busy,
+/// whoever has no limit may get little, too.
+fn most_seconds(scene: &Scene<'_>, options: &[&str], enough: f64) -> f64 {
+    const ATTEMPTS: usize = 5;
+    let mut most: f64 = 0.0;
+    for _ in 0..ATTEMPTS {
+        most = most.max(seconds(scene, options));
+        if most > enough {
+            break;
+        }
+    }
+    most
 }
 
 /// The processor time of the shell's children, from the second line of `times`.

@@ -1,0 +1,52 @@
+//! What a thread does, as the kernel says in `/proc/<pid>/stat`.
+
+/// The letter of a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ThreadState(u8);
+
+// === impl ThreadState ===
+
+impl ThreadState {
+    /// From the whole text. The letter stands behind the name, which is in parentheses and may hold anything.
+    pub(crate) fn of(stat: &[u8]) -> Option<Self> {
+        let after_name = stat.iter().rposition(|byte| *byte == b')')?;
+        stat.get(after_name + 2).copied().map(Self)
+    }
+
+    /// Whether it has ended. Of a process, it is the first thread that the state tells of; others may live on.
+    pub(crate) fn is_over(self) -> bool {
+        matches!(self.0, b'Z' | b'X')
+    }
+
+    /// Whether it has ended, and nobody has asked yet how.
+    pub(crate) fn is_uncollected(self) -> bool {
+        self.0 == b'Z'
+    }
+
+    /// Whether it is neither stopped nor over.
+    pub(crate) fn runs(self) -> bool {
+        !self.is_over() && !matches!(self.0, b'T' | b't')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_never_taken_for_a_state() {
+        let of = |stat: &str| ThreadState::of(stat.as_bytes());
+        for (stat, runs, is_over) in [
+            ("7 (sh) S 1 7", true, false),
+            ("7 (a) Z (b) T 1", false, false),
+            ("7 () Z) D 1", true, false),
+            ("7 (sh) Z 1", false, true),
+            ("7 (sh) X 1", false, true),
+            ("7 (sh) t 1", false, false),
+        ] {
+            let state = of(stat).unwrap();
+            assert_eq!((state.runs(), state.is_over()), (runs, is_over), "{stat}");
+        }
+        assert_eq!((of(""), of("7 (sh)")), (None, None));
+    }
+}
