@@ -56,6 +56,7 @@ struct Answer {
     pid: i32,
     landlock_abi: u32,
     has_terminal: bool,
+    has_mounts: bool,
     timings: Timings,
 }
 
@@ -162,11 +163,12 @@ impl Line {
         let (Some(pidfd), Some(channel)) = (descriptors.next(), descriptors.next()) else {
             return Err(control(Errno::BADMSG));
         };
-        let exported = plan.exported.as_ref().and_then(|_| descriptors.next());
+        let mut next_if = |is_there: bool| if is_there { descriptors.next() } else { None };
         Ok(Launched {
             sealed: Sealed::of_launcher(answer.pid, pidfd, channel),
-            terminal: descriptors.next().filter(|_| answer.has_terminal),
-            exported,
+            exported: next_if(plan.exported.is_some()),
+            terminal: next_if(answer.has_terminal),
+            mounts: next_if(answer.has_mounts),
             landlock_abi: answer.landlock_abi,
             timings: answer.timings,
         })
@@ -214,10 +216,11 @@ fn answer(socket: BorrowedFd<'_>, launched: Result<Launched, LaunchError>) -> Re
         Err(error) => Err(error),
         Ok(launched) => {
             let (pid, pidfd, control) = launched.sealed.into_parts()?;
-            let has_terminal = launched.terminal.is_some();
+            let Launched { sealed: _, terminal, exported, mounts, landlock_abi, timings } = launched;
+            let (has_terminal, has_mounts) = (terminal.is_some(), mounts.is_some());
             descriptors.extend([pidfd, control]);
-            descriptors.extend(launched.exported.into_iter().chain(launched.terminal));
-            Ok(Answer { pid, landlock_abi: launched.landlock_abi, has_terminal, timings: launched.timings })
+            descriptors.extend(exported.into_iter().chain(terminal).chain(mounts));
+            Ok(Answer { pid, landlock_abi, has_terminal, has_mounts, timings })
         }
     };
     let bytes = postcard::to_stdvec(&answer).map_err(|_| Errno::BADMSG)?;

@@ -5,6 +5,7 @@ pub(crate) mod environment;
 pub(crate) mod groups;
 mod identity;
 mod isolation;
+mod remains;
 mod sandbox;
 mod spares;
 mod stillness;

@@ -1,6 +1,7 @@
 //! The native backend: sandboxes launched by a small process, their folders in a state directory.
 
 use super::groups::{self, Groups};
+use super::remains::Remains;
 use super::sandbox::{Made, NativeSandbox};
 use super::spares::{Spare, Spares};
 use super::warden::Warden;
@@ -33,6 +34,7 @@ pub(super) struct Shop {
     state: State,
     groups: Groups,
     warden: Warden,
+    remains: Arc<Remains>,
 }
 
 // === impl Shop ===
@@ -40,12 +42,12 @@ pub(super) struct Shop {
 impl Shop {
     fn open(launcher: Arc<Launcher>, state: State, makes_many: bool) -> Self {
         let groups = Groups::open(&state);
-        Self { launcher, makes_many, state, groups, warden: Warden::default() }
+        Self { launcher, makes_many, state, groups, warden: Warden::default(), remains: Arc::default() }
     }
 
     /// A sandbox in which nothing runs yet.
     pub(super) fn build(&self, spec: &SandboxSpec) -> Result<Running, StartError> {
-        let Self { launcher, makes_many, groups, warden, state: _ } = self;
+        let Self { launcher, makes_many, groups, warden, state: _, remains: _ } = self;
         let site = Site { launcher: Some(launcher), makes_many: *makes_many, groups, warden };
         build(&site, spec, None)
     }
@@ -140,8 +142,16 @@ impl Backend for NativeBackend {
             fill(&shown, user).map_err(create)?;
         }
         let workspace = HeldWorkspace { shown, layers, owner: user };
-        let resident = Resident::new(running.launched.sealed);
-        let made = Made { root, workspace, resident, group: running.group, fate: running.fate, folder };
+        let made = Made {
+            root,
+            workspace,
+            resident: Resident::new(running.launched.sealed),
+            mounts: running.launched.mounts,
+            remains: Arc::clone(&self.shop.remains),
+            group: running.group,
+            fate: running.fate,
+            folder,
+        };
         Ok(Box::new(NativeSandbox::new(spec, made, running.isolation)))
     }
 

@@ -1,5 +1,6 @@
 //! A native sandbox that lives on.
 
+use super::remains::Remains;
 use super::warden::Fate;
 use super::{command, stillness};
 use crate::archive;
@@ -16,6 +17,8 @@ use belljar_confine::plan::Stdio;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Isolation;
 use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// A native sandbox.
 #[derive(Debug)]
@@ -33,6 +36,9 @@ pub(super) struct Made {
     pub(super) root: Directory,
     pub(super) workspace: HeldWorkspace,
     pub(super) resident: Resident,
+    /// Its mounts, if it need not be waited for that they are taken apart.
+    pub(super) mounts: Option<OwnedFd>,
+    pub(super) remains: Arc<Remains>,
     pub(super) group: Option<Group>,
     pub(super) fate: Fate,
     pub(super) folder: Option<RunFolder>,
@@ -100,9 +106,10 @@ impl Sandbox for NativeSandbox {
     }
 
     fn destroy(self: Box<Self>) -> Result<(), BackendError> {
-        let Made { resident, group, folder, root, workspace, fate: _ } = self.made;
+        let Made { resident, mounts, remains, group, folder, root, workspace, fate: _ } = self.made;
         drop((root, workspace));
         resident.end();
+        mounts.into_iter().for_each(|mounts| remains.clear_away(mounts));
         let group = group.map_or(Ok(()), Group::remove).map_err(|error| BackendError::Clear(error.into()));
         let folder = folder.map_or(Ok(()), RunFolder::remove);
         folder.map_err(|error| BackendError::Clear(error.into())).and(group)
