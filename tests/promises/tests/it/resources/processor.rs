@@ -3,7 +3,8 @@
 use crate::belljar::belljar;
 use crate::scene::Scene;
 use crate::tally::{Tally, Verdict};
-use belljar_testkit::world::World;
+use belljar_confine::group::Hierarchies;
+use belljar_testkit::world::{User, World};
 
 /// Four that spin for a second, and what all of them have used.
 const SPIN: &str = "for i in 1 2 3 4; do timeout 1 sh -c 'while :; do :; done' & done; wait; times";
@@ -35,10 +36,19 @@ pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
             }
         }
         // Said, and not run: that is what `--require` is for.
-        _ if required.stderr.contains("cpu_limit") => Verdict::NotShown("control groups".to_owned()),
+        _ if required.stderr.contains("cpu_limit") && !may_be_limited(scene) => {
+            Verdict::NotShown("control groups".to_owned())
+        }
         _ => Verdict::Escaped(format!("{required:?}")),
     };
     tally.count("RS6", "RS6 spinning", &place, verdict);
+}
+
+/// Whether there are control groups of processor time for whoever makes this scene's sandboxes. Of others than this
+/// process's user it isn't known.
+fn may_be_limited(scene: &Scene<'_>) -> bool {
+    let all = |groups: Hierarchies| groups.version() == 2 || groups.parents().len() > 1;
+    scene.world.user() == User::Own && Hierarchies::find().is_ok_and(all)
 }
 
 /// The most that they get in several attempts, or the first that is more than `enough`: on a machine that is busy,
