@@ -1,0 +1,194 @@
+//! Where a secret comes from, and comes from again when it has changed.
+
+use crate::secret::{Secret, SecretError};
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Where a secret comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A variable of this process.
+    Variable(String),
+    /// A file, read again when it is another one or has been written to.
+    File(PathBuf),
+    /// What a program prints, run again after a while, and when an upstream takes it no more.
+    Command(Vec<OsString>),
+}
+
+/// A secret that may change while it is used.
+pub struct Credential {
+    source: Source,
+    known: Mutex<Option<Known>>,
+}
+
+struct Known {
+    secret: Secret,
+    learned_at: Instant,
+    /// Of a file: which one, and when and how it was last written to.
+    mark: Option<Mark>,
+}
+
+type Mark = (u64, u64, i64, i64, u64);
+
+/// Why there is no secret. What it says is for the host.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialError {
+    /// No such variable.
+    #[error("the variable {name} is not set")]
+    Unset {
+        /// Its name.
+        name: String,
+    },
+    /// The file can't be read.
+    #[error("can't read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The program can't be run, or says that it has none.
+    #[error("the command {} gave none", program.display())]
+    Command {
+        /// The program.
+        program: OsString,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// What was found is no secret.
+    #[error("what {origin} gives is no credential")]
+    Invalid {
+        /// Where it was found.
+        origin: String,
+        /// Why.
+        #[source]
+        source: SecretError,
+    },
+}
+
+/// How long what a command has printed is used.
+const COMMAND_TIME: Duration = Duration::from_secs(300);
+
+// === impl Credential ===
+
+impl Credential {
+    /// One from a source that is asked when the secret is first needed.
+    pub fn new(source: Source) -> Self {
+        Self { source, known: Mutex::new(None) }
+    }
+
+    /// The secret as it is now.
+    ///
+    /// # Errors
+    /// [`CredentialError`].
+    pub fn get(&self) -> Result<Secret, CredentialError> {
+        // Nothing in there is ever half done.
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mark = match &self.source {
+            Source::File(path) => Some(mark(path)?),
+            Source::Variable(_) | Source::Command(_) => None,
+        };
+        if let Some(known) = known.as_ref().filter(|known| self.is_fresh(known, mark)) {
+            return Ok(known.secret.clone());
+        }
+        let secret = self.read()?;
+        *known = Some(Known { secret: secret.clone(), learned_at: Instant::now(), mark });
+        Ok(secret)
+    }
+
+    /// Forgets it: an upstream takes it no more.
+    pub fn forget(&self) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    fn is_fresh(&self, known: &Known, mark: Option<Mark>) -> bool {
+        match self.source {
+            Source::Variable(_) => true,
+            Source::File(_) => known.mark == mark,
+            Source::Command(_) => known.learned_at.elapsed() < COMMAND_TIME,
+        }
+    }
+
+    fn read(&self) -> Result<Secret, CredentialError> {
+        let (text, origin) = match &self.source {
+            Source::Variable(name) => {
+                let text =
+                    std::env::var_os(name).ok_or_else(|| CredentialError::Unset { name: name.clone() })?;
+                (text.into_encoded_bytes(), format!("the variable {name}"))
+            }
+            Source::File(path) => {
+                let text = std::fs::read(path);
+                let failed = |source| CredentialError::Read { path: path.clone(), source };
+                (text.map_err(failed)?, path.display().to_string())
+            }
+            Source::Command(argv) => {
+                let program = argv.first().cloned().unwrap_or_default();
+                let failed = |source| CredentialError::Command { program: program.clone(), source };
+                (run(argv).map_err(failed)?, format!("the command {}", program.display()))
+            }
+        };
+        Secret::parse(text).map_err(|source| CredentialError::Invalid { origin, source })
+    }
+}
+
+fn mark(path: &Path) -> Result<Mark, CredentialError> {
+    let failed = |source| CredentialError::Read { path: path.to_owned(), source };
+    let found = std::fs::metadata(path).map_err(failed)?;
+    Ok((found.dev(), found.ino(), found.mtime(), found.mtime_nsec(), found.len()))
+}
+
+fn run(argv: &[OsString]) -> std::io::Result<Vec<u8>> {
+    let (program, arguments) = argv.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
+    let mut command = Command::new(program);
+    let output = command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output()?;
+    match output.status.success() {
+        true => Ok(output.stdout),
+        false => Err(std::io::Error::other(output.status.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(credential: &Credential) -> String {
+        String::from_utf8(credential.get().map(|secret| secret.expose().to_vec()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_file_that_changes_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        std::fs::write(&path, "sk-first-key\n").unwrap();
+        let credential = Credential::new(Source::File(path.clone()));
+        assert_eq!(text(&credential), "sk-first-key");
+        std::fs::write(folder.path().join("new"), "sk-second-key\n").unwrap();
+        std::fs::rename(folder.path().join("new"), &path).unwrap();
+        assert_eq!(text(&credential), "sk-second-key");
+        std::fs::remove_file(&path).unwrap();
+        assert!(matches!(credential.get(), Err(CredentialError::Read { .. })));
+    }
+
+    #[test]
+    fn a_command_is_run_again_when_what_it_gave_is_taken_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = "cd \"$0\" && echo x >> runs && printf 'sk-key-number-%s' $(wc -l < runs)";
+        let argv = ["sh", "-c", script].map(OsString::from);
+        let argv = argv.into_iter().chain([folder.path().into()]).collect();
+        let credential = Credential::new(Source::Command(argv));
+        assert_eq!(
+            (text(&credential), text(&credential)),
+            ("sk-key-number-1".into(), "sk-key-number-1".into())
+        );
+        credential.forget();
+        assert_eq!(text(&credential), "sk-key-number-2");
+        let failing = Credential::new(Source::Command(vec!["false".into()]));
+        assert!(matches!(failing.get(), Err(CredentialError::Command { .. })));
+    }
+}

@@ -1,0 +1,206 @@
+//! Where a body ends.
+
+use super::head::Malformed;
+use super::limits::CHUNK_LINE_BYTES;
+use std::ops::Range;
+
+/// How long a body is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyLength {
+    /// So many bytes.
+    Exact(u64),
+    /// In chunks, each of which says how long it is.
+    Chunked,
+    /// Until the connection is closed. Only answers can be.
+    UntilClose,
+}
+
+/// Finds the end of a body in chunks, and what of the bytes is payload, while they pass.
+#[derive(Debug, Default)]
+pub struct Chunks {
+    state: State,
+    /// Of the line that is being read.
+    line: Line,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Line {
+    bytes: [u8; CHUNK_LINE_BYTES],
+    length: usize,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum State {
+    /// In the line with the size of the next chunk.
+    #[default]
+    Size,
+    /// In a chunk of which so many bytes are still to come.
+    Payload(u64),
+    /// In the end of line behind a chunk.
+    After,
+    /// In the line behind the last chunk. There are no trailers.
+    Last,
+    /// Behind everything.
+    Done,
+}
+
+// === impl Chunks ===
+
+impl Chunks {
+    /// Whether the body has ended.
+    pub fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    /// Looks at bytes that follow those before, hands each piece of payload on as a range of them, and says how many
+    /// belong to the body. All of them do until it is done.
+    ///
+    /// # Errors
+    /// [`Malformed`]: an extension, a trailer, a line that ends in anything but CR LF, a size that isn't one.
+    pub fn pass(&mut self, bytes: &[u8], mut payload: impl FnMut(Range<usize>)) -> Result<usize, Malformed> {
+        let mut at = 0;
+        while at < bytes.len() && self.state != State::Done {
+            match self.state {
+                State::Payload(left) => {
+                    let here = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len() - at);
+                    payload(at..at + here);
+                    at += here;
+                    self.state = match left - here as u64 {
+                        0 => State::After,
+                        left => State::Payload(left),
+                    };
+                }
+                State::Size | State::After | State::Last => {
+                    let byte = bytes[at];
+                    at += 1;
+                    if self.line.push(byte)? {
+                        self.end_line()?;
+                    }
+                }
+                State::Done => {}
+            }
+        }
+        Ok(at)
+    }
+
+    fn end_line(&mut self) -> Result<(), Malformed> {
+        let line = std::mem::take(&mut self.line);
+        let text = line.text();
+        self.state = match self.state {
+            State::Size => match size(text)? {
+                0 => State::Last,
+                size => State::Payload(size),
+            },
+            State::After if text.is_empty() => State::Size,
+            State::Last if text.is_empty() => State::Done,
+            State::Last => return Err(Malformed::Trailer),
+            _ => return Err(Malformed::Chunk),
+        };
+        Ok(())
+    }
+}
+
+// === impl Line ===
+
+impl Line {
+    /// Whether the line is complete, which it is with CR LF and nothing else.
+    fn push(&mut self, byte: u8) -> Result<bool, Malformed> {
+        let before = self.length.checked_sub(1).and_then(|at| self.bytes.get(at));
+        match (before, byte) {
+            (Some(b'\r'), b'\n') => return Ok(true),
+            (Some(b'\r'), _) | (_, b'\n') => return Err(Malformed::LineEnd),
+            _ => {}
+        }
+        *self.bytes.get_mut(self.length).ok_or(Malformed::Chunk)? = byte;
+        self.length += 1;
+        Ok(false)
+    }
+
+    fn text(&self) -> &[u8] {
+        // Without its CR.
+        self.bytes.get(..self.length.saturating_sub(1)).unwrap_or_default()
+    }
+}
+
+/// A size is hexadecimal digits, and nothing else: no sign, no space, no extension.
+fn size(text: &[u8]) -> Result<u64, Malformed> {
+    if text.is_empty() || text.len() > 16 || !text.iter().all(u8::is_ascii_hexdigit) {
+        return Err(Malformed::Chunk);
+    }
+    let text = std::str::from_utf8(text).map_err(|_| Malformed::Chunk)?;
+    u64::from_str_radix(text, 16).map_err(|_| Malformed::Chunk)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Everything at once, or in pieces of a size: the payload, and how much was left over.
+    fn read(bytes: &[u8], piece: usize) -> Result<(Vec<u8>, bool, usize), Malformed> {
+        let (mut chunks, mut payload, mut taken) = (Chunks::default(), Vec::new(), 0);
+        for piece in bytes.chunks(piece) {
+            let used = chunks.pass(piece, |range| payload.extend_from_slice(&piece[range]))?;
+            taken += used;
+            if chunks.is_done() {
+                break;
+            }
+        }
+        Ok((payload, chunks.is_done(), bytes.len() - taken))
+    }
+
+    #[test]
+    fn a_body_ends_where_it_ends_and_not_a_byte_later() {
+        let read = |bytes: &[u8]| read(bytes, bytes.len().max(1)).unwrap();
+        assert_eq!(read(b"0\r\n\r\n"), (Vec::new(), true, 0));
+        assert_eq!(read(b"3\r\nabc\r\n0\r\n\r\nGET"), (b"abc".to_vec(), true, 3));
+        assert_eq!(read(b"00A\r\n0123456789\r\n0\r\n\r\n"), (b"0123456789".to_vec(), true, 0));
+        assert_eq!(read(b"3\r\nab"), (b"ab".to_vec(), false, 0));
+    }
+
+    #[test]
+    fn whatever_could_be_understood_in_two_ways_is_refused() {
+        for bad in [
+            &b"3;a=b\r\nabc\r\n0\r\n\r\n"[..],
+            b"3 \r\nabc\r\n0\r\n\r\n",
+            b" 3\r\nabc\r\n0\r\n\r\n",
+            b"+3\r\nabc\r\n0\r\n\r\n",
+            b"-1\r\n",
+            b"0x3\r\nabc\r\n0\r\n\r\n",
+            b"3_0\r\n",
+            b"\r\n",
+            b"3\nabc\n0\n\n",
+            b"3\r\nabc0\r\n\r\n",
+            b"3\r\nabcd\r\n0\r\n\r\n",
+            b"3\r\nabc\n\r\n0\r\n\r\n",
+            b"3\r\rabc\r\n0\r\n\r\n",
+            b"0\r\nX: y\r\n\r\n",
+            b"0\r\n\n",
+            b"10000000000000000\r\n",
+            b"00000000000000000000000000000003\r\nabc\r\n0\r\n\r\n",
+            b"3\0\r\nabc\r\n0\r\n\r\n",
+        ] {
+            assert!(read(bad, bad.len()).is_err(), "{:?}", String::from_utf8_lossy(bad));
+            assert!(read(bad, 1).is_err(), "{:?}", String::from_utf8_lossy(bad));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn however_it_is_cut_it_is_the_same_body(parts: Vec<Vec<u8>>, piece in 1_usize..40, rest: Vec<u8>) {
+            let mut bytes = Vec::new();
+            for part in parts.iter().filter(|part| !part.is_empty()) {
+                bytes.extend(format!("{:x}\r\n", part.len()).bytes());
+                bytes.extend(part);
+                bytes.extend(b"\r\n");
+            }
+            bytes.extend(b"0\r\n\r\n");
+            let whole = bytes.len();
+            bytes.extend(&rest);
+            let (payload, is_done, left) = read(&bytes, piece).unwrap();
+            prop_assert_eq!(payload, parts.concat());
+            prop_assert!(is_done);
+            prop_assert_eq!(left, bytes.len() - whole);
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Heads of requests and answers.
+
+use super::body::BodyLength;
+use super::limits::{REQUEST_HEADERS, RESPONSE_HEADERS};
+use std::ops::Range;
+
+/// One header. Its name is in small letters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// Its name.
+    pub name: String,
+    /// Its value, without white space around it.
+    pub value: Vec<u8>,
+}
+
+/// The head of a request that can be understood in one way only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestHead {
+    /// The method, as it was written: methods are told apart by case.
+    pub method: String,
+    /// The path, as it was written: nothing in it is decoded.
+    pub path: String,
+    /// What stands behind the question mark, if there is one.
+    pub query: Option<String>,
+    /// All headers, in their order.
+    pub headers: Vec<Header>,
+    /// How long the body is.
+    pub body: BodyLength,
+    /// Whether another request may follow on the same connection.
+    pub keeps_alive: bool,
+    /// Whether the client waits to be told to send the body.
+    pub expects_continue: bool,
+}
+
+/// The head of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResponseHead {
+    /// The status.
+    pub status: u16,
+    /// All headers, in their order.
+    pub headers: Vec<Header>,
+    /// How long the body is.
+    pub body: BodyLength,
+    /// Whether another request may follow on the same connection.
+    pub keeps_alive: bool,
+}
+
+/// Why something is no HTTP that is taken here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// A line that ends in anything but CR LF.
+    #[error("a line doesn't end in CR LF")]
+    LineEnd,
+    /// A character that has no place in a head.
+    #[error("a control character in the head")]
+    Control,
+    /// Not a request, or not an answer.
+    #[error("not the head of a message of HTTP/1")]
+    Syntax,
+    /// More headers than may be.
+    #[error("too many headers")]
+    TooManyHeaders,
+    /// Neither 1.0 nor 1.1.
+    #[error("neither HTTP/1.1 nor HTTP/1.0")]
+    Version,
+    /// Not a path.
+    #[error("the target is not a path")]
+    Target,
+    /// No host, or more than one.
+    #[error("there must be one Host")]
+    Host,
+    /// Two lengths, or one that isn't a number.
+    #[error("the body's length can be understood in more than one way")]
+    Length,
+    /// A transfer coding that isn't `chunked` alone.
+    #[error("a transfer coding other than chunked")]
+    Coding,
+    /// An expectation that can't be met.
+    #[error("an expectation other than 100-continue")]
+    Expectation,
+    /// Something other than a chunk.
+    #[error("a chunk that isn't one")]
+    Chunk,
+    /// Headers behind the body.
+    #[error("trailers are not taken")]
+    Trailer,
+}
+
+/// Where the head ends that begins these bytes: behind the empty line.
+pub fn end(bytes: &[u8]) -> Option<usize> {
+    // A line that ends in LF alone ends a head, too: to be refused at once, and not when there is no more room.
+    let crlf = memchr::memmem::find(bytes, b"\r\n\r\n").map(|at| at + 4);
+    let lf = memchr::memmem::find(bytes, b"\n\n").map(|at| at + 2);
+    match (crlf, lf) {
+        (Some(crlf), Some(lf)) => Some(crlf.min(lf)),
+        (one, other) => one.or(other),
+    }
+}
+
+// === impl RequestHead ===
+
+impl RequestHead {
+    /// Parses the head that [`end`] has found.
+    ///
+    /// # Errors
+    /// [`Malformed`], for whatever a server behind this one might understand otherwise.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        plain(bytes)?;
+        let mut space = [httparse::EMPTY_HEADER; REQUEST_HEADERS];
+        let mut request = httparse::Request::new(&mut space);
+        match request.parse(bytes) {
+            Ok(httparse::Status::Complete(length)) if length == bytes.len() => {}
+            Err(httparse::Error::TooManyHeaders) => return Err(Malformed::TooManyHeaders),
+            Err(httparse::Error::Version) => return Err(Malformed::Version),
+            _ => return Err(Malformed::Syntax),
+        }
+        let is_1_1 = request.version == Some(1);
+        // One space on each side, which the library doesn't insist on.
+        let (method, target) = (request.method.unwrap_or_default(), request.path.unwrap_or_default());
+        let line = format!("{method} {target} HTTP/1.{}\r\n", u8::from(is_1_1));
+        if !bytes.starts_with(line.as_bytes()) {
+            return Err(Malformed::Syntax);
+        }
+        let (path, query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query.to_owned())),
+            None => (target, None),
+        };
+        if !path.starts_with('/')
+            || target.contains('#')
+            || !target.bytes().all(|byte| byte.is_ascii_graphic())
+        {
+            return Err(Malformed::Target);
+        }
+        let headers = headers(request.headers);
+        let hosts = all(&headers, "host").count();
+        if hosts > 1 || (is_1_1 && hosts == 0) {
+            return Err(Malformed::Host);
+        }
+        let body = match length(&headers, is_1_1)? {
+            Some(body) => body,
+            None => BodyLength::Exact(0),
+        };
+        let expects_continue = match all(&headers, "expect").collect::<Vec<_>>()[..] {
+            [] => false,
+            [one] if one.eq_ignore_ascii_case(b"100-continue") => is_1_1,
+            _ => return Err(Malformed::Expectation),
+        };
+        let keeps_alive = is_1_1 && !has_token(&headers, "connection", "close");
+        let (method, path) = (method.to_owned(), path.to_owned());
+        Ok(Self { method, path, query, headers, body, keeps_alive, expects_continue })
+    }
+
+    /// The value of the one header of that name.
+    pub fn header(&self, name: &str) -> Option<&[u8]> {
+        all(&self.headers, name).next()
+    }
+}
+
+// === impl ResponseHead ===
+
+impl ResponseHead {
+    /// Parses the head that [`end`] has found.
+    ///
+    /// # Errors
+    /// [`Malformed`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        plain(bytes)?;
+        let mut space = [httparse::EMPTY_HEADER; RESPONSE_HEADERS];
+        let mut response = httparse::Response::new(&mut space);
+        match response.parse(bytes) {
+            Ok(httparse::Status::Complete(length)) if length == bytes.len() => {}
+            Err(httparse::Error::TooManyHeaders) => return Err(Malformed::TooManyHeaders),
+            Err(httparse::Error::Version) => return Err(Malformed::Version),
+            _ => return Err(Malformed::Syntax),
+        }
+        let is_1_1 = response.version == Some(1);
+        let status = response.code.unwrap_or_default();
+        let headers = headers(response.headers);
+        let body = match (status, length(&headers, is_1_1)?) {
+            (100..=199 | 204 | 304, _) => BodyLength::Exact(0),
+            (_, Some(body)) => body,
+            (_, None) => BodyLength::UntilClose,
+        };
+        let keeps_alive =
+            is_1_1 && body != BodyLength::UntilClose && !has_token(&headers, "connection", "close");
+        Ok(Self { status, headers, body, keeps_alive })
+    }
+
+    /// The value of the first header of that name.
+    pub fn header(&self, name: &str) -> Option<&[u8]> {
+        all(&self.headers, name).next()
+    }
+}
+
+/// Lines end in CR LF, and hold nothing that is no text.
+fn plain(bytes: &[u8]) -> Result<(), Malformed> {
+    let mut before = 0;
+    for byte in bytes {
+        match (before, byte) {
+            (b'\r', b'\n') => {}
+            (b'\r', _) | (_, b'\n') => return Err(Malformed::LineEnd),
+            (_, b'\r' | b'\t' | 0x20..=0x7e | 0x80..) => {}
+            _ => return Err(Malformed::Control),
+        }
+        before = *byte;
+    }
+    Ok(())
+}
+
+fn headers(parsed: &[httparse::Header<'_>]) -> Vec<Header> {
+    let one = |header: &httparse::Header<'_>| Header {
+        name: header.name.to_ascii_lowercase(),
+        value: header.value.trim_ascii().to_vec(),
+    };
+    parsed.iter().map(one).collect()
+}
+
+/// Every value of a name.
+pub(crate) fn all<'h>(headers: &'h [Header], name: &str) -> impl Iterator<Item = &'h [u8]> {
+    headers.iter().filter(move |header| header.name == name).map(|header| header.value.as_slice())
+}
+
+/// Whether a list has a word in it.
+fn has_token(headers: &[Header], name: &str, token: &str) -> bool {
+    all(headers, name)
+        .flat_map(|value| value.split(|byte| *byte == b','))
+        .any(|one| one.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
+}
+
+/// How long the body is, if it says so in one way.
+fn length(headers: &[Header], is_1_1: bool) -> Result<Option<BodyLength>, Malformed> {
+    let lengths: Vec<&[u8]> = all(headers, "content-length").collect();
+    let codings: Vec<&[u8]> = all(headers, "transfer-encoding").collect();
+    match (lengths.as_slice(), codings.as_slice()) {
+        ([], []) => Ok(None),
+        ([], [coding]) if is_1_1 && coding.eq_ignore_ascii_case(b"chunked") => Ok(Some(BodyLength::Chunked)),
+        ([], _) => Err(Malformed::Coding),
+        ([length], []) => exact(length).map(Some),
+        _ => Err(Malformed::Length),
+    }
+}
+
+fn exact(text: &[u8]) -> Result<BodyLength, Malformed> {
+    const LONGEST: Range<usize> = 1..19;
+    if !LONGEST.contains(&text.len()) || !text.iter().all(u8::is_ascii_digit) {
+        return Err(Malformed::Length);
+    }
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    number.map(BodyLength::Exact).ok_or(Malformed::Length)
+}
+
+#[cfg(test)]
+mod tests;

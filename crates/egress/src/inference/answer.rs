@@ -1,0 +1,133 @@
+//! Heads of answers, as a sandbox gets them.
+
+use super::models::Models;
+use super::refusal::Refusal;
+use super::route::Route;
+use crate::http1::{BodyLength, ResponseHead};
+use belljar_contract::id::RunId;
+use serde_json::json;
+use std::fmt::Write;
+
+/// What of a provider's headers goes on. Everything else tells of the host, or would be kept by a client for others.
+const PASSED_ON: &[&str] = &[
+    "content-type",
+    "retry-after",
+    "retry-after-ms",
+    "request-id",
+    "x-request-id",
+    "openai-processing-ms",
+    "openai-version",
+    "x-litellm-call-id",
+    "x-litellm-response-cost",
+];
+const PREFIXES_PASSED_ON: &[&str] = &["x-ratelimit-", "anthropic-ratelimit-"];
+
+/// The head for a provider's answer. One that ends with the provider's connection ends with this one, too.
+pub(crate) fn head_of(answer: &ResponseHead, body: BodyLength, keeps_alive: bool) -> Vec<u8> {
+    let mut head = Vec::with_capacity(512);
+    head.extend_from_slice(format!("HTTP/1.1 {} {}\r\n", answer.status, phrase(answer.status)).as_bytes());
+    for header in &answer.headers {
+        let goes_on = PASSED_ON.contains(&header.name.as_str())
+            || PREFIXES_PASSED_ON.iter().any(|prefix| header.name.starts_with(prefix));
+        if goes_on {
+            head.extend_from_slice(header.name.as_bytes());
+            head.extend_from_slice(b": ");
+            head.extend_from_slice(&header.value);
+            head.extend_from_slice(b"\r\n");
+        }
+    }
+    match body {
+        BodyLength::Exact(length) => {
+            head.extend_from_slice(format!("content-length: {length}\r\n").as_bytes());
+        }
+        BodyLength::Chunked => head.extend_from_slice(b"transfer-encoding: chunked\r\n"),
+        BodyLength::UntilClose => {}
+    }
+    if !keeps_alive {
+        head.extend_from_slice(b"connection: close\r\n");
+    }
+    head.extend_from_slice(b"\r\n");
+    head
+}
+
+/// A whole answer of the host's own.
+pub(crate) fn own(status: u16, body: &str, keeps_alive: bool) -> Vec<u8> {
+    let mut answer = String::with_capacity(body.len() + 160);
+    let _ = write!(answer, "HTTP/1.1 {status} {}\r\ncontent-type: application/json\r\n", phrase(status));
+    let _ = write!(answer, "content-length: {}\r\n", body.len());
+    if status == 429 {
+        // A budget doesn't come back; who waits for others may ask again soon.
+        answer.push_str("retry-after: 1\r\n");
+    }
+    if !keeps_alive {
+        answer.push_str("connection: close\r\n");
+    }
+    answer.push_str("\r\n");
+    answer.push_str(body);
+    answer.into_bytes()
+}
+
+/// What the host answers by itself.
+pub(crate) fn told(route: Route, models: &Models, run_id: &RunId, body: &[u8]) -> Result<String, Refusal> {
+    let told = match route {
+        Route::Health => json!({"status": "ok", "runId": run_id.as_str()}),
+        Route::Version => json!({"version": env!("CARGO_PKG_VERSION")}),
+        Route::Models => {
+            let one =
+                |name: &str| json!({"id": name, "object": "model", "created": 0, "owned_by": "belljar"});
+            let all: Vec<_> = models.names().into_iter().map(one).collect();
+            json!({"object": "list", "data": all})
+        }
+        Route::Tags => {
+            let all: Vec<_> = models.names().into_iter().map(tag).collect();
+            json!({"models": all})
+        }
+        Route::Show => show(models, body)?,
+        Route::Call(_) => return Err(Refusal::BadAnswer),
+    };
+    Ok(told.to_string())
+}
+
+fn tag(name: &str) -> serde_json::Value {
+    json!({"name": name, "model": name, "modified_at": "1970-01-01T00:00:00Z", "size": 0, "digest": "",
+           "details": {"format": "", "family": "", "families": null, "parameter_size": "", "quantization_level": ""}})
+}
+
+fn show(models: &Models, body: &[u8]) -> Result<serde_json::Value, Refusal> {
+    let asked: serde_json::Value =
+        serde_json::from_slice(body).map_err(|error| Refusal::NotJson { why: error.to_string() })?;
+    // An older member of the same meaning.
+    let name = asked.get("model").or_else(|| asked.get("name")).and_then(serde_json::Value::as_str);
+    let name = name.ok_or(Refusal::NoModel)?;
+    if models.get(name).is_none() {
+        let allowed = models.names().into_iter().map(str::to_owned).collect();
+        return Err(Refusal::ModelNotAllowed { asked: name.to_owned(), allowed });
+    }
+    let mut told = tag(name);
+    told["capabilities"] = json!(["completion", "tools"]);
+    told["model_info"] = json!({});
+    Ok(told)
+}
+
+fn phrase(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        201 => "Created",
+        202 => "Accepted",
+        204 => "No Content",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        408 => "Request Timeout",
+        413 => "Content Too Large",
+        422 => "Unprocessable Content",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        _ => "Answer",
+    }
+}

@@ -1,0 +1,166 @@
+//! A connection that somebody in a sandbox has made.
+
+use super::refusal::Refusal;
+use crate::http1::limits::{
+    HEAD_TIME, IDLE_TIME, KEEP_ALIVE_TIME, REQUEST_BODY_BYTES, REQUEST_BODY_TIME, REQUEST_HEAD_BYTES,
+};
+use crate::http1::{BodyLength, Chunks, RequestHead, head};
+use bytes::{Buf, BytesMut};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
+
+/// Such a connection.
+pub(crate) struct Client<S> {
+    stream: S,
+    inbox: BytesMut,
+    is_closed: bool,
+}
+
+/// Why nothing more comes from it.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// It is gone, or takes nothing any more.
+    Gone,
+    /// It is told why.
+    Refused(Refusal),
+}
+
+const ROOM: usize = 16 << 10;
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+// === impl Client ===
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
+    pub(crate) fn new(stream: S) -> Self {
+        Self { stream, inbox: BytesMut::with_capacity(ROOM), is_closed: false }
+    }
+
+    /// The head of the next request.
+    pub(crate) async fn head(&mut self) -> Result<RequestHead, Stop> {
+        if self.inbox.is_empty() {
+            match timeout(KEEP_ALIVE_TIME, self.fill()).await {
+                Ok(Ok(_)) => {}
+                // Nobody has asked anything, and nobody is told.
+                Ok(Err(stop)) => return Err(stop),
+                Err(_) => return Err(Stop::Gone),
+            }
+        }
+        let end = timeout(HEAD_TIME, self.whole_head()).await.map_err(|_| Refusal::TooSlow)??;
+        let parsed = RequestHead::parse(&self.inbox[..end]).map_err(Refusal::Malformed);
+        self.inbox.advance(end);
+        Ok(parsed?)
+    }
+
+    /// Reads until there is a whole head, and says where it ends.
+    async fn whole_head(&mut self) -> Result<usize, Stop> {
+        loop {
+            let end = head::end(&self.inbox);
+            match end {
+                _ if end.unwrap_or(self.inbox.len()) > REQUEST_HEAD_BYTES => {
+                    return Err(Refusal::HeadTooLarge.into());
+                }
+                Some(end) => return Ok(end),
+                None => self.fill().await?,
+            }
+        }
+    }
+
+    /// The body of a request, whole.
+    pub(crate) async fn body(&mut self, head: &RequestHead) -> Result<Vec<u8>, Stop> {
+        if let BodyLength::Exact(length) = head.body
+            && length > REQUEST_BODY_BYTES as u64
+        {
+            return Err(Refusal::BodyTooLarge.into());
+        }
+        if head.expects_continue && self.inbox.is_empty() {
+            self.send(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+        }
+        let whole = async {
+            match head.body {
+                BodyLength::Exact(length) => self.exact(length).await,
+                BodyLength::Chunked => self.chunked().await,
+                BodyLength::UntilClose => Ok(Vec::new()),
+            }
+        };
+        timeout(REQUEST_BODY_TIME, whole).await.map_err(|_| Refusal::TooSlow)?
+    }
+
+    async fn exact(&mut self, length: u64) -> Result<Vec<u8>, Stop> {
+        let length = usize::try_from(length).map_err(|_| Refusal::BodyTooLarge)?;
+        while self.inbox.len() < length {
+            self.fill().await?;
+        }
+        let body = self.inbox[..length].to_vec();
+        self.inbox.advance(length);
+        Ok(body)
+    }
+
+    async fn chunked(&mut self) -> Result<Vec<u8>, Stop> {
+        let (mut chunks, mut body) = (Chunks::default(), Vec::new());
+        loop {
+            let used = chunks
+                .pass(&self.inbox, |range| body.extend_from_slice(&self.inbox[range]))
+                .map_err(Refusal::Malformed)?;
+            self.inbox.advance(used);
+            match (chunks.is_done(), body.len() > REQUEST_BODY_BYTES) {
+                (_, true) => return Err(Refusal::BodyTooLarge.into()),
+                (true, _) => return Ok(body),
+                (false, _) => self.fill().await?,
+            };
+        }
+    }
+
+    /// Reads once. Nothing more comes from whoever has closed its end.
+    async fn fill(&mut self) -> Result<(), Stop> {
+        self.inbox.reserve(ROOM);
+        match self.stream.read_buf(&mut self.inbox).await {
+            Ok(0) | Err(_) => {
+                self.is_closed = true;
+                Err(Stop::Gone)
+            }
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// Returns when it is gone. Whoever has sent another request meanwhile is taken to be there still.
+    pub(crate) async fn gone(&mut self) {
+        while self.inbox.len() < REQUEST_HEAD_BYTES {
+            if self.fill().await.is_err() {
+                return;
+            }
+        }
+        std::future::pending::<()>().await;
+    }
+
+    /// Writes; whoever takes nothing for long is gone.
+    pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<(), Stop> {
+        match timeout(IDLE_TIME, self.stream.write_all(bytes)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(Stop::Gone),
+        }
+    }
+
+    /// Ends the connection so that what was written last arrives: bytes that were not read would have the kernel throw
+    /// it away.
+    pub(crate) async fn close(mut self) {
+        const MOST: usize = 1 << 20;
+        const PATIENCE: Duration = Duration::from_secs(1);
+        if self.is_closed || self.stream.shutdown().await.is_err() {
+            return;
+        }
+        let drain = async {
+            let mut taken = 0;
+            while taken < MOST && self.fill().await.is_ok() {
+                taken += self.inbox.len();
+                self.inbox.clear();
+            }
+        };
+        let _ = timeout(PATIENCE, drain).await;
+    }
+}

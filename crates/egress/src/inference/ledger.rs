@@ -1,0 +1,12 @@
+//! Where calls are written down.
+
+use belljar_contract::inference::CallRecord;
+
+/// Takes one record for each call, made or refused.
+pub trait Ledger: Send + Sync {
+    /// Takes a record, without waiting for a disk. What was taken is written down, or the ledger isn't sound any more.
+    fn record(&self, record: CallRecord);
+
+    /// Whether what it takes is written down. If not, no more calls are made.
+    fn is_sound(&self) -> bool;
+}

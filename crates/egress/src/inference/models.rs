@@ -1,0 +1,82 @@
+//! Which models a run may use, and who answers for each.
+
+use crate::credential::Credential;
+use crate::upstream::Upstream;
+use belljar_contract::inference::Surface;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Somebody who answers calls.
+pub struct Provider {
+    /// Its name in the configuration.
+    pub name: String,
+    /// What it is.
+    pub kind: ProviderKind,
+    /// Where it is.
+    pub upstream: Upstream,
+    /// What it wants to see.
+    pub credential: Option<Credential>,
+}
+
+/// What a provider is: which shapes it speaks, and where its bills are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProviderKind {
+    /// A LiteLLM proxy. It speaks for others, and what it writes down is what is billed.
+    LiteLlm,
+    /// Whoever speaks OpenAI's language.
+    OpenAi,
+    /// Anthropic.
+    Anthropic,
+    /// An Ollama server.
+    Ollama,
+}
+
+/// A model, by the name that runs know it by.
+#[derive(Clone)]
+pub struct Model {
+    /// What it is called here.
+    pub name: String,
+    /// What its provider calls it.
+    pub upstream_name: String,
+    /// Who answers for it.
+    pub provider: Arc<Provider>,
+}
+
+/// The models that one run may use, by name.
+#[derive(Clone, Default)]
+pub struct Models(BTreeMap<String, Model>);
+
+// === impl ProviderKind ===
+
+impl ProviderKind {
+    /// Whether it understands calls of that shape.
+    pub(crate) fn speaks(self, surface: Surface) -> bool {
+        matches!(
+            (self, surface),
+            (Self::LiteLlm, Surface::OpenAi | Surface::Anthropic)
+                | (Self::OpenAi, Surface::OpenAi)
+                | (Self::Anthropic, Surface::Anthropic)
+                | (Self::Ollama, Surface::Ollama | Surface::OpenAi)
+        )
+    }
+}
+
+// === impl Models ===
+
+impl Models {
+    /// The model of that name.
+    pub(crate) fn get(&self, name: &str) -> Option<&Model> {
+        self.0.get(name)
+    }
+
+    /// Their names, as they are told to whoever asked for another one.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.0.keys().map(String::as_str).collect()
+    }
+}
+
+impl FromIterator<Model> for Models {
+    fn from_iter<I: IntoIterator<Item = Model>>(models: I) -> Self {
+        Self(models.into_iter().map(|model| (model.name.clone(), model)).collect())
+    }
+}

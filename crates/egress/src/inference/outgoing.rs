@@ -1,0 +1,80 @@
+//! What a provider is sent.
+
+use super::models::{Provider, ProviderKind};
+use super::request::Prepared;
+use super::route::{self, Call};
+use crate::http1::RequestHead;
+use crate::identity::Identity;
+use crate::secret::Secret;
+use zeroize::Zeroizing;
+
+/// What of a client's headers goes on: how it wants to be understood. Who it is, and everything else, is said by the host.
+const PASSED_ON: &[&str] = &["accept", "anthropic-beta", "anthropic-version", "openai-beta", "user-agent"];
+
+/// What a client that says no version means.
+const ANTHROPIC_VERSION: &str = "2023-06-01";
+
+/// A call as bytes: its head, and its body.
+pub(crate) fn write(
+    head: &RequestHead,
+    call: Call,
+    prepared: &Prepared,
+    (identity, call_id): (&Identity, &str),
+    secret: Option<&Secret>,
+) -> Zeroizing<Vec<u8>> {
+    let provider = &prepared.model.provider;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(prepared.body.len() + 1024));
+    let query = route::query(head.query.as_deref()).map_or(String::new(), |query| format!("?{query}"));
+    let prefix = provider.upstream.prefix();
+    bytes.extend_from_slice(format!("POST {prefix}{}{query} HTTP/1.1\r\n", call.path).as_bytes());
+    let mut put = |name: &str, value: &[u8]| {
+        bytes.extend_from_slice(name.as_bytes());
+        bytes.extend_from_slice(b": ");
+        bytes.extend_from_slice(value);
+        bytes.extend_from_slice(b"\r\n");
+    };
+    put("host", provider.upstream.host().as_bytes());
+    put("content-type", b"application/json");
+    put("content-length", prepared.body.len().to_string().as_bytes());
+    // What passes is looked at.
+    put("accept-encoding", b"identity");
+    for name in PASSED_ON {
+        if let Some(value) = head.header(name).filter(|value| is_plain(value)) {
+            put(name, value);
+        }
+    }
+    for (name, value) in injected(provider, identity, call_id) {
+        put(name, value.as_bytes());
+    }
+    if provider.kind == ProviderKind::Anthropic && head.header("anthropic-version").is_none() {
+        put("anthropic-version", ANTHROPIC_VERSION.as_bytes());
+    }
+    if let Some(secret) = secret {
+        match provider.kind {
+            ProviderKind::Anthropic => put("x-api-key", secret.expose()),
+            ProviderKind::LiteLlm | ProviderKind::OpenAi | ProviderKind::Ollama => {
+                put("authorization", &Zeroizing::new([b"Bearer ", secret.expose()].concat()));
+            }
+        }
+    }
+    bytes.extend_from_slice(b"\r\n");
+    bytes.extend_from_slice(&prepared.body);
+    bytes
+}
+
+/// What says who calls (`spec/2` invariant 10). Only LiteLLM understands it; for the others it stands in the body.
+fn injected(provider: &Provider, identity: &Identity, call_id: &str) -> Vec<(&'static str, String)> {
+    match provider.kind {
+        ProviderKind::LiteLlm => vec![
+            ("x-litellm-call-id", call_id.to_owned()),
+            ("x-litellm-end-user-id", identity.billing_account_id.clone()),
+            ("x-litellm-spend-logs-metadata", identity.metadata()),
+        ],
+        ProviderKind::OpenAi => vec![("x-client-request-id", call_id.to_owned())],
+        ProviderKind::Anthropic | ProviderKind::Ollama => Vec::new(),
+    }
+}
+
+fn is_plain(value: &[u8]) -> bool {
+    value.len() <= 1024 && value.iter().all(|byte| matches!(byte, 0x20..=0x7e))
+}

@@ -1,0 +1,214 @@
+//! Finds what would have a provider reach out into the world for whoever is in a sandbox.
+//!
+//! A provider that fetches an address carries out whatever stands in that address. Tools that the provider runs itself,
+//! addresses of images, servers of tools: each would be a way out that nobody on the host has opened. So is what was stored
+//! with the provider by somebody else: it belongs to the same account.
+
+use super::members::Members;
+use super::refusal::Refusal;
+use super::route::Operation;
+use belljar_contract::inference::Surface;
+use serde_json::Value;
+
+const REACHES_OUT: &str = "the provider would reach out for it, past the host";
+const STORED: &str = "it names what is stored with the provider, which other runs share";
+
+/// Members that no call may have.
+const REFUSED: &[(&str, &str)] = &[
+    ("mcp_servers", REACHES_OUT),
+    ("web_search_options", REACHES_OUT),
+    ("container", STORED),
+    ("conversation", STORED),
+    ("previous_response_id", STORED),
+    ("prompt_id", STORED),
+    ("assistant_id", STORED),
+    ("thread_id", STORED),
+    ("context_management_id", STORED),
+    ("background", "it would go on when the call is over"),
+];
+
+/// Types of tools that a provider only talks about, and the client runs.
+const OF_CLIENTS: &[&str] = &["function", "custom", "local_shell", "apply_patch"];
+/// The same, by how they begin: each has a date behind it.
+const OF_CLIENTS_BY_DATE: &[&str] = &["bash_", "text_editor_", "computer_", "memory_"];
+
+/// Looks at a request's body.
+pub(crate) fn check(members: &Members<'_>, surface: Surface, operation: Operation) -> Result<(), Refusal> {
+    if surface == Surface::Ollama {
+        // Nothing in its shape leads anywhere: images are in it, and tools are the client's.
+        return Ok(());
+    }
+    for (name, why) in REFUSED {
+        let is_set = members.get(name).is_some_and(|value| !matches!(value, "null" | "false" | "[]"));
+        if is_set {
+            return Err(Refusal::Forbidden { member: (*name).to_owned(), why });
+        }
+    }
+    // In a plain completion it is the text.
+    if operation == Operation::Responses && members.get("prompt").is_some_and(|prompt| prompt != "null") {
+        return Err(Refusal::Forbidden { member: "prompt".to_owned(), why: STORED });
+    }
+    if let Some(tools) = members.get("tools") {
+        tools_of_clients(tools)?;
+    }
+    ["messages", "input", "system", "instructions"]
+        .iter()
+        .filter_map(|name| Some((*name, members.get(name)?)))
+        .try_for_each(|(name, text)| content(name, text))
+}
+
+fn tools_of_clients(text: &str) -> Result<(), Refusal> {
+    let refuse = |member: String| Err(Refusal::Forbidden { member, why: REACHES_OUT });
+    let Ok(tools) = serde_json::from_str::<Vec<Value>>(text) else {
+        return match text {
+            "null" => Ok(()),
+            _ => Err(Refusal::NotJson { why: "`tools` is no list".to_owned() }),
+        };
+    };
+    for (at, tool) in tools.iter().enumerate() {
+        let is_clients = match tool.get("type") {
+            None | Some(Value::Null) => true,
+            Some(Value::String(kind)) => {
+                OF_CLIENTS.contains(&kind.as_str())
+                    || OF_CLIENTS_BY_DATE.iter().any(|dated| kind.starts_with(dated))
+            }
+            Some(_) => false,
+        };
+        if !is_clients {
+            return refuse(format!("tools[{at}].type"));
+        }
+    }
+    Ok(())
+}
+
+/// Looks through what is said.
+fn content(name: &str, text: &str) -> Result<(), Refusal> {
+    // Nearly every text has none of these, and needn't be taken apart; an escape could hide one.
+    const SIGNS: [&str; 4] = ["_url\"", "\"url\"", "_id\"", "\\u"];
+    if !SIGNS.iter().any(|sign| memchr::memmem::find(text.as_bytes(), sign.as_bytes()).is_some()) {
+        return Ok(());
+    }
+    let value: Value =
+        serde_json::from_str(text).map_err(|error| Refusal::NotJson { why: error.to_string() })?;
+    walk(&value, &mut name.to_owned())
+}
+
+fn walk(value: &Value, path: &mut String) -> Result<(), Refusal> {
+    let length = path.len();
+    match value {
+        Value::Array(all) => {
+            for (at, one) in all.iter().enumerate() {
+                path.push_str(&format!("[{at}]"));
+                walk(one, path)?;
+                path.truncate(length);
+            }
+        }
+        Value::Object(members) => {
+            for (name, value) in members {
+                path.push('.');
+                path.push_str(name);
+                if let Some(why) = leads_out(name, value, members) {
+                    return Err(Refusal::Forbidden { member: path.clone(), why });
+                }
+                // What a tool was called with is nothing but words: nobody goes there.
+                if !(name == "input" || name == "arguments") {
+                    walk(value, path)?;
+                }
+                path.truncate(length);
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn leads_out(name: &str, value: &Value, beside: &serde_json::Map<String, Value>) -> Option<&'static str> {
+    let is_address = |value: &Value| value.as_str().is_some_and(|text| !text.starts_with("data:"));
+    match name {
+        "image_url" | "file_url" | "audio_url" | "video_url" | "input_url" => {
+            let address = value.get("url").unwrap_or(value);
+            (is_address(address)).then_some(REACHES_OUT)
+        }
+        // Anthropic's sources: {"type": "url", "url": …}.
+        "url" if beside.get("type").and_then(Value::as_str) == Some("url") => {
+            is_address(value).then_some(REACHES_OUT)
+        }
+        "file_id" | "vector_store_ids" | "container_id" => (!value.is_null()).then_some(STORED),
+        "type" if value == "item_reference" => Some(STORED),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(body: &str, surface: Surface) -> Result<(), String> {
+        let operation = if body.contains("\"input\"") { Operation::Responses } else { Operation::Completion };
+        let members = Members::parse(body.as_bytes()).unwrap();
+        super::check(&members, surface, operation).map_err(|refusal| match refusal {
+            Refusal::Forbidden { member, .. } => member,
+            other => other.code().to_owned(),
+        })
+    }
+
+    #[test]
+    fn what_has_a_provider_reach_out_is_refused_by_its_place() {
+        for (body, member) in [
+            (
+                r#"{"messages":[{"content":[{"type":"image_url","image_url":{"url":"https://a/?q=secret"}}]}]}"#,
+                "messages[0].content[0].image_url",
+            ),
+            (r#"{"messages":[{"content":[{"image_url":"http://a"}]}]}"#, "messages[0].content[0].image_url"),
+            (
+                r#"{"messages":[{"content":[{"image\u005furl":"http://a"}]}]}"#,
+                "messages[0].content[0].image_url",
+            ),
+            (
+                r#"{"messages":[{"content":[{"type":"image","source":{"type":"url","url":"https://a"}}]}]}"#,
+                "messages[0].content[0].source.url",
+            ),
+            (
+                r#"{"input":[{"content":[{"type":"input_file","file_url":"https://a"}]}]}"#,
+                "input[0].content[0].file_url",
+            ),
+            (
+                r#"{"input":[{"content":[{"type":"input_file","file_id":"file-1"}]}]}"#,
+                "input[0].content[0].file_id",
+            ),
+            (r#"{"input":[{"type":"item_reference","some_id":"msg_1"}]}"#, "input[0].type"),
+            (r#"{"input":"a","prompt":{"id":"pmpt_1"}}"#, "prompt"),
+            (r#"{"input":"a","previous_response_id":"resp_1"}"#, "previous_response_id"),
+            (r#"{"input":"a","background":true}"#, "background"),
+            (r#"{"tools":[{"type":"function"},{"type":"web_search"}]}"#, "tools[1].type"),
+            (r#"{"tools":[{"type":"mcp","server_url":"https://a"}]}"#, "tools[0].type"),
+            (r#"{"tools":[{"type":"code_interpreter"}]}"#, "tools[0].type"),
+            (r#"{"tools":[{"type":"web_fetch_20250910"}]}"#, "tools[0].type"),
+            (r#"{"tools":[{"type":["function"]}]}"#, "tools[0].type"),
+            (r#"{"tools":{"type":"web_search"}}"#, "invalid_body"),
+            (r#"{"mcp_servers":[{"url":"https://a"}]}"#, "mcp_servers"),
+            (r#"{"web_search_options":{}}"#, "web_search_options"),
+        ] {
+            for surface in [Surface::OpenAi, Surface::Anthropic] {
+                assert_eq!(check(body, surface), Err(member.to_owned()), "{body}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_agents_really_send_is_not() {
+        for body in [
+            r#"{"messages":[{"content":"see https://example.org and \"image_url\": \"http://a\""}]}"#,
+            r#"{"messages":[{"content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}}]}]}"#,
+            r#"{"messages":[{"content":[{"type":"tool_use","input":{"url":"https://a","image_url":"http://b"}}]}]}"#,
+            r#"{"messages":[{"tool_calls":[{"function":{"arguments":"{\"url\":\"http://a\"}"},"id":"call_1"}]}]}"#,
+            r#"{"messages":[{"tool_call_id":"call_1","content":"\u00e4"}]}"#,
+            r#"{"tools":[{"type":"function","function":{"parameters":{"properties":{"url":{"type":"string"}}}}}]}"#,
+            r#"{"tools":[{"name":"Bash","input_schema":{}},{"type":"bash_20250124"},{"type":"custom"}]}"#,
+            r#"{"tools":null,"mcp_servers":[],"background":false,"previous_response_id":null}"#,
+            r#"{"prompt":"a plain text"}"#,
+        ] {
+            assert_eq!(check(body, Surface::OpenAi), Ok(()), "{body}");
+        }
+    }
+}

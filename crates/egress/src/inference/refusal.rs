@@ -1,0 +1,141 @@
+//! What is said when a call isn't answered by a provider, in the words of whoever's client it is.
+
+use super::route::shape_of;
+use belljar_contract::inference::Surface;
+use serde_json::{Value, json};
+
+/// Why a call isn't made, or has no answer. What it says is for whoever is in the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("malformed request: {0}")]
+    Malformed(crate::http1::Malformed),
+    #[error("the request's head is larger than {} bytes", crate::http1::limits::REQUEST_HEAD_BYTES)]
+    HeadTooLarge,
+    #[error("the request's body is larger than {} bytes", crate::http1::limits::REQUEST_BODY_BYTES)]
+    BodyTooLarge,
+    #[error("the request took too long to arrive")]
+    TooSlow,
+    #[error("there is nothing at {method} {path} here")]
+    NotFound { method: String, path: String },
+    #[error("the body is not a JSON object that can be taken: {why}")]
+    NotJson { why: String },
+    #[error("`model` must be a string with the name of a model")]
+    NoModel,
+    #[error("the model {asked:?} is not allowed in this run; allowed are: {}", allowed.join(", "))]
+    ModelNotAllowed { asked: String, allowed: Vec<String> },
+    #[error("the model {model:?} can't be called at {path}")]
+    WrongSurface { model: String, path: &'static str },
+    #[error("`{member}` can't be set from here: {why}")]
+    Forbidden { member: String, why: &'static str },
+    #[error("this run's budget of {what} is used up")]
+    BudgetExceeded { what: &'static str },
+    #[error("this run has {most} calls under way already")]
+    TooManyCalls { most: usize },
+    #[error("the host has no credential for this model's provider")]
+    NoCredential,
+    #[error("this model's provider can't be reached")]
+    Unreachable,
+    #[error("this model's provider did not answer in time")]
+    OutOfTime,
+    #[error("this model's provider gave no answer that can be understood")]
+    BadAnswer,
+    #[error("this model's provider answered with {status}, and what it said can't be passed on")]
+    Withheld { status: u16 },
+    #[error("calls can't be recorded at present, and so none are made")]
+    NotRecorded,
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// A stable name for programs and records.
+    pub(crate) fn code(&self) -> &'static str {
+        match self {
+            Self::Malformed(_) => "malformed_request",
+            Self::HeadTooLarge => "request_head_too_large",
+            Self::BodyTooLarge => "request_body_too_large",
+            Self::TooSlow => "request_timeout",
+            Self::NotFound { .. } => "not_found",
+            Self::NotJson { .. } => "invalid_body",
+            Self::NoModel => "model_missing",
+            Self::ModelNotAllowed { .. } => "model_not_allowed",
+            Self::WrongSurface { .. } => "model_not_on_this_route",
+            Self::Forbidden { .. } => "member_not_allowed",
+            Self::BudgetExceeded { .. } => "budget_exceeded",
+            Self::TooManyCalls { .. } => "too_many_calls",
+            Self::NoCredential => "credential_unavailable",
+            Self::Unreachable => "provider_unreachable",
+            Self::OutOfTime => "provider_timeout",
+            Self::BadAnswer => "provider_answer_malformed",
+            Self::Withheld { .. } => "provider_answer_withheld",
+            Self::NotRecorded => "audit_unavailable",
+        }
+    }
+
+    pub(crate) fn status(&self) -> u16 {
+        match self {
+            Self::Malformed(_) | Self::NotJson { .. } | Self::NoModel | Self::WrongSurface { .. } => 400,
+            Self::Forbidden { .. } => 400,
+            Self::ModelNotAllowed { .. } => 403,
+            Self::NotFound { .. } => 404,
+            Self::TooSlow => 408,
+            Self::BodyTooLarge => 413,
+            Self::BudgetExceeded { .. } | Self::TooManyCalls { .. } => 429,
+            Self::HeadTooLarge => 431,
+            Self::NoCredential | Self::Unreachable | Self::BadAnswer | Self::Withheld { .. } => 502,
+            Self::NotRecorded => 503,
+            Self::OutOfTime => 504,
+        }
+    }
+
+    /// Whether a provider could have been asked, or was: then it is that call's end, and otherwise its denial.
+    pub(crate) fn is_providers(&self) -> bool {
+        matches!(self.status(), 502 | 504)
+    }
+
+    /// Whether the connection can be used on: whatever the bytes behind were, they are known.
+    pub(crate) fn keeps_alive(&self) -> bool {
+        !matches!(self, Self::Malformed(_) | Self::HeadTooLarge | Self::BodyTooLarge | Self::TooSlow)
+    }
+
+    /// The body, as a client of that shape understands it.
+    pub(crate) fn body(&self, surface: Surface) -> String {
+        let (message, code, kind) = (self.to_string(), self.code(), self.kind());
+        let body: Value = match surface {
+            Surface::OpenAi => {
+                json!({"error": {"message": message, "type": kind, "param": self.member(), "code": code}})
+            }
+            Surface::Anthropic => {
+                json!({"type": "error", "error": {"type": kind, "message": message, "code": code}})
+            }
+            Surface::Ollama => json!({"error": message, "code": code}),
+        };
+        body.to_string()
+    }
+
+    /// The same for a path that leads nowhere.
+    pub(crate) fn body_at(&self, path: &str) -> String {
+        self.body(shape_of(path))
+    }
+
+    /// The classes are those that both OpenAI's and Anthropic's clients tell apart.
+    fn kind(&self) -> &'static str {
+        match self.status() {
+            401 => "authentication_error",
+            403 => "permission_error",
+            404 => "not_found_error",
+            413 => "request_too_large",
+            429 => "rate_limit_error",
+            500.. => "api_error",
+            _ => "invalid_request_error",
+        }
+    }
+
+    fn member(&self) -> Option<&str> {
+        match self {
+            Self::NoModel | Self::ModelNotAllowed { .. } | Self::WrongSurface { .. } => Some("model"),
+            Self::Forbidden { member, .. } => Some(member),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Everything that leaves the host for a sandbox. Nothing inside is believed: who calls is known by the socket that the
+//! call comes in by, and what it may do was decided before.
+
+#![forbid(unsafe_code)]
+
+pub mod credential;
+pub mod http1;
+pub mod identity;
+pub mod inference;
+pub mod secret;
+pub mod upstream;

@@ -1,0 +1,63 @@
+//! What nobody but an upstream may see.
+
+use zeroize::Zeroizing;
+
+/// A secret. It can neither be shown nor written down, and is wiped from memory when it goes.
+#[derive(Clone)]
+pub struct Secret(Zeroizing<Vec<u8>>);
+
+/// A secret that can't be one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SecretError {
+    /// Nothing in it.
+    #[error("it is empty")]
+    Empty,
+    /// It would have to go into a header.
+    #[error("it holds a character that no header may hold")]
+    Character,
+    /// It could stand anywhere by chance.
+    #[error("it is shorter than {SHORTEST} characters")]
+    Short,
+}
+
+/// What is shorter would be found in harmless answers.
+const SHORTEST: usize = 8;
+
+// === impl Secret ===
+
+impl Secret {
+    /// Takes a secret as somebody has written it down, with white space around it.
+    ///
+    /// # Errors
+    /// [`SecretError`].
+    pub fn parse(text: impl Into<Vec<u8>>) -> Result<Self, SecretError> {
+        let text = Zeroizing::new(text.into());
+        let text = text.trim_ascii();
+        match text.len() {
+            0 => Err(SecretError::Empty),
+            _ if !text.iter().all(u8::is_ascii_graphic) => Err(SecretError::Character),
+            length if length < SHORTEST => Err(SecretError::Short),
+            _ => Ok(Self(Zeroizing::new(text.to_vec()))),
+        }
+    }
+
+    /// Its bytes, for the one who needs them.
+    pub(crate) fn expose(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_not_stand_in_a_header_is_no_secret() {
+        let parse = |text: &str| Secret::parse(text).map(|secret| secret.expose().to_vec());
+        assert_eq!(parse(" sk-12345678\n"), Ok(b"sk-12345678".to_vec()));
+        assert_eq!(parse(" \n"), Err(SecretError::Empty));
+        assert_eq!(parse("sk-1234\r\nX: y"), Err(SecretError::Character));
+        assert_eq!(parse("sk-1234\u{0}567"), Err(SecretError::Character));
+        assert_eq!(parse("short"), Err(SecretError::Short));
+    }
+}
