@@ -20,7 +20,7 @@ use crate::seccomp;
 use crate::stage::Stage;
 use crate::wall;
 use crate::walls::{
-    About, Fault, devices, group, identity, landlock, privileges, root, sources,
+    About, Fault, devices, group, hatches, identity, landlock, privileges, root, sources,
     worker::{self, Worker},
 };
 use memory::Memory;
@@ -112,6 +112,7 @@ fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fa
     progress.pass(Stage::Terminal);
     let mut streams = plan.program.as_ref().map(|program| Streams::connect(&program.stdio)).transpose()?;
     let exported = plan.exported.as_deref().map(export).transpose()?;
+    let hatches = hatches::open(&plan.hatches)?;
     progress.pass(Stage::Landlock);
     let (rules, landlock_abi) = wall!(Landlock: landlock::rules(&plan.writable)?, else (None, 0));
     progress.pass(Stage::Privileges);
@@ -133,10 +134,11 @@ fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fa
     }
     progress.pass(Stage::Exec);
     let marks = std::mem::take(&mut progress.marks);
-    let descriptors: Vec<BorrowedFd<'_>> = exported.iter().chain(&terminal).map(AsFd::as_fd).collect();
+    let descriptors: Vec<BorrowedFd<'_>> =
+        exported.iter().chain(&hatches).chain(&terminal).map(AsFd::as_fd).collect();
     send(birth.control, &Report::Started { marks, landlock_abi }, &descriptors);
     // Everything that was open for building is closed with this; only what the watch needs stays.
-    let left = (terminal, exported, root);
+    let left = (terminal, exported, hatches, root);
     wall!(ClosedInInit: watch.close_all_but_its_own(left), else std::mem::forget(left));
     Ok(watch)
 }

@@ -26,6 +26,8 @@ pub struct Launched {
     pub terminal: Option<OwnedFd>,
     /// The directory that the plan exports.
     pub exported: Option<OwnedFd>,
+    /// The sockets of the plan's hatches, in their order.
+    pub hatches: Vec<OwnedFd>,
     /// Its mounts, held, if it comes from a process that is ready for many. The kernel takes them apart when nobody holds them
     /// any more, which is a third of a sandbox's end: whoever lets go of them later waits later.
     pub mounts: Option<OwnedFd>,
@@ -149,8 +151,17 @@ pub(crate) fn launch_from(ground: Ground, plan: &Plan) -> Result<Launched, Launc
         (Report::Started { marks, landlock_abi }, descriptors) => {
             let mut descriptors = descriptors.into_iter();
             let exported = plan.exported.as_ref().and_then(|_| descriptors.next());
+            let hatches = descriptors.by_ref().take(plan.hatches.len()).collect();
             let terminal = descriptors.next();
-            Ok(Launched { sealed, terminal, exported, mounts, landlock_abi, timings: timings(begun, &marks) })
+            Ok(Launched {
+                sealed,
+                terminal,
+                exported,
+                hatches,
+                mounts,
+                landlock_abi,
+                timings: timings(begun, &marks),
+            })
         }
         _ => Err(LaunchError::Vanished),
     }

@@ -167,6 +167,7 @@ impl Line {
         Ok(Launched {
             sealed: Sealed::of_launcher(answer.pid, pidfd, channel),
             exported: next_if(plan.exported.is_some()),
+            hatches: plan.hatches.iter().map_while(|_| next_if(true)).collect(),
             terminal: next_if(answer.has_terminal),
             mounts: next_if(answer.has_mounts),
             landlock_abi: answer.landlock_abi,
@@ -216,10 +217,10 @@ fn answer(socket: BorrowedFd<'_>, launched: Result<Launched, LaunchError>) -> Re
         Err(error) => Err(error),
         Ok(launched) => {
             let (pid, pidfd, control) = launched.sealed.into_parts()?;
-            let Launched { sealed: _, terminal, exported, mounts, landlock_abi, timings } = launched;
+            let Launched { sealed: _, terminal, exported, hatches, mounts, landlock_abi, timings } = launched;
             let (has_terminal, has_mounts) = (terminal.is_some(), mounts.is_some());
             descriptors.extend([pidfd, control]);
-            descriptors.extend(exported.into_iter().chain(terminal).chain(mounts));
+            descriptors.extend(exported.into_iter().chain(hatches).chain(terminal).chain(mounts));
             Ok(Answer { pid, landlock_abi, has_terminal, has_mounts, timings })
         }
     };

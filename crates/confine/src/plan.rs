@@ -30,6 +30,8 @@ pub struct Plan {
     /// A directory of the root whose descriptor comes back with the launch: through it the host reaches what the
     /// sandbox leaves there, also after the sandbox has ended.
     pub exported: Option<String>,
+    /// Sockets that listen inside. They come back with the launch, and are the host's.
+    pub hatches: Vec<Hatch>,
     /// The host name inside.
     pub hostname: String,
     /// Resource limits of every process.
@@ -47,6 +49,21 @@ pub struct Plan {
     pub hides_mounts: bool,
     /// What runs. The sandbox ends with it; one without a program ends when the host says so.
     pub program: Option<Program>,
+}
+
+/// A socket that listens inside, and is the host's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Hatch {
+    /// On the loopback of the sandbox's network, `127.0.0.1`.
+    Loopback {
+        /// Its port.
+        port: u16,
+    },
+    /// At a path in one of its scratch directories.
+    Local {
+        /// The path.
+        inside: String,
+    },
 }
 
 /// A program, and where its input and output go.

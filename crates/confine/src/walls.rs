@@ -2,6 +2,7 @@
 
 pub(crate) mod devices;
 pub(crate) mod group;
+pub(crate) mod hatches;
 pub(crate) mod identity;
 pub(crate) mod landlock;
 pub(crate) mod privileges;

@@ -19,5 +19,6 @@ pub mod problem;
 pub mod result;
 pub mod schema;
 pub mod version;
+pub mod yaml;
 
 mod decode;

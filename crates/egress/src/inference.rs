@@ -15,6 +15,7 @@ mod answer;
 pub mod budget;
 mod call;
 mod client;
+pub mod config;
 mod draft;
 mod echo;
 mod exchange;

@@ -11,31 +11,24 @@
 
 mod allowed_host;
 mod docker;
-mod document;
 mod kubernetes;
 mod lifecycle;
-mod members;
-mod mistake;
 mod native;
-mod quantity;
 mod sandboxing;
-mod scalar;
 mod shipping;
 mod subprocess;
 
 pub use allowed_host::AllowedHost;
+pub use belljar_contract::yaml::{LARGEST_BYTES, Mistake, Mistakes, Position};
 pub use docker::{DockerConfig, MountMode, Network};
 pub use kubernetes::{KubernetesConfig, NetworkPolicy, Resources};
 pub use lifecycle::{LifecycleConfig, Strategy};
-pub use mistake::{Mistake, Mistakes, Position};
 pub use native::NativeConfig;
 pub use sandboxing::{BackendName, Sandboxing};
 pub use shipping::LogShippingConfig;
 pub use subprocess::SubprocessConfig;
 
-use document::Node;
-use members::Members;
-use mistake::Log;
+use belljar_contract::yaml::{self, Log, Members, Node};
 
 /// A configuration, checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,9 +39,6 @@ pub struct Config {
     pub log_shipping: LogShippingConfig,
 }
 
-/// The largest file that is read, in bytes.
-pub const LARGEST_BYTES: usize = 256 << 10;
-
 // === impl Config ===
 
 impl Config {
@@ -58,7 +48,7 @@ impl Config {
     /// [`Mistakes`]: all that are found.
     pub fn parse(bytes: &[u8]) -> Result<Self, Mistakes> {
         let mut log = Log::default();
-        let config = document::parse(bytes, &mut log).map(|root| Self::read(&root, &mut log));
+        let config = yaml::parse(bytes, &mut log).map(|root| Self::read(&root, &mut log));
         log.finish()?;
         // Nothing is read of a document that is none, and that has been noted.
         Ok(config.unwrap_or_default())

@@ -18,6 +18,7 @@ pub mod docker;
 pub mod event;
 mod execution;
 pub mod fake;
+pub mod hatch;
 pub mod host;
 pub mod lifecycle;
 pub mod limits;

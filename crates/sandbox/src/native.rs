@@ -30,6 +30,7 @@ use belljar_confine::seccomp::policy::Audience;
 use belljar_confine::wall;
 use belljar_contract::isolation::{Isolation, Layer};
 use groups::Groups;
+use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStringExt;
 use warden::{Fate, Warden};
@@ -143,6 +144,7 @@ fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) ->
         scratch_bytes: spec.limits.scratch_bytes,
         writable: writable(spec),
         exported,
+        hatches: spec.hatches.iter().flat_map(|hatch| hatch.sockets()).collect(),
         hostname: "belljar".to_owned(),
         limits: rlimits(&spec.limits),
         group: held.entrance()?,
@@ -217,6 +219,7 @@ fn root(spec: &SandboxSpec, site: &Site<'_>) -> Result<Vec<Entry>, StartError> {
         root.push(Entry::Bind { inside: "job".to_owned(), source, access: Access::ReadWrite });
     }
     root.extend(spec.unlisted_scratch.as_deref().map(scratch));
+    root.extend(spec.hatches.iter().map(|hatch| scratch(hatch.directory())));
     for lent in &spec.lent {
         root.push(lending.view(&lent.inside, &lent.path)?);
     }
@@ -266,7 +269,11 @@ fn writable(spec: &SandboxSpec) -> Vec<String> {
 
 fn command(spec: &SandboxSpec, program: &Program, has_terminal: bool) -> Result<Command, StartError> {
     let argv = program.argv.iter().map(|argument| c_string(argument.clone(), "an argument"));
-    let env = environment::made_from_nothing(&spec.env, has_terminal);
+    let of_hatches = spec.hatches.iter().flat_map(|hatch| hatch.environment());
+    let mut env: BTreeMap<String, String> =
+        of_hatches.map(|(name, value)| (name.to_owned(), value)).collect();
+    env.extend(spec.env.clone());
+    let env = environment::made_from_nothing(&env, has_terminal);
     let env = env.into_iter().map(|(name, value)| c_string(format!("{name}={value}").into(), &name));
     Ok(Command {
         argv: argv.collect::<Result<_, _>>()?,

@@ -1,5 +1,6 @@
 //! What a sandbox is asked to be, whichever backend builds it.
 
+use crate::hatch::Hatch;
 use crate::limits::Limits;
 use crate::native::HostUser;
 use crate::run::WorkspaceChoice;
@@ -26,6 +27,8 @@ pub struct SandboxSpec {
     pub lent: Vec<Lent>,
     /// An empty directory in memory that every layer but Landlock lets be written; for checking that Landlock doesn't.
     pub unlisted_scratch: Option<String>,
+    /// Ways out of it, of which the host gets the sockets.
+    pub hatches: Vec<Hatch>,
     /// Variables added to the sandbox's environment, which is otherwise made from nothing.
     pub env: BTreeMap<String, String>,
     /// What it may use.
@@ -82,6 +85,7 @@ impl SandboxSpec {
             job: None,
             lent: Vec::new(),
             unlisted_scratch: None,
+            hatches: Vec::new(),
             env: BTreeMap::new(),
             limits: Limits::default(),
             required: Required::default(),

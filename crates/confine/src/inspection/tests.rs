@@ -20,6 +20,7 @@ fn plan() -> Plan {
         scratch_bytes: 1 << 20,
         writable: Vec::new(),
         exported: None,
+        hatches: Vec::new(),
         hostname: "belljar".to_owned(),
         limits: Limits { open_files: 100, processes: 64, ..Limits::default() },
         group: None,

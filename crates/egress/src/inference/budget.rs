@@ -91,8 +91,9 @@ impl Reservation<'_> {
         let tokens =
             usage.input_tokens.unwrap_or_default().saturating_add(usage.output_tokens.unwrap_or_default());
         self.0.tokens.fetch_add(tokens, Ordering::Relaxed);
-        // A cost is finite and not negative.
-        let cost = (usage.cost.unwrap_or_default() * MICRO).ceil() as u64;
+        // A cost is a finite number and not negative.
+        let cost: f64 = usage.cost.as_ref().and_then(|cost| cost.as_str().parse().ok()).unwrap_or_default();
+        let cost = (cost * MICRO).ceil() as u64;
         self.0.cost.fetch_add(cost, Ordering::Relaxed);
     }
 }
@@ -106,6 +107,7 @@ impl Drop for Reservation<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use belljar_contract::inference::Cost;
 
     #[test]
     fn what_is_used_up_is_refused_by_its_name() {
@@ -113,7 +115,11 @@ mod tests {
             Budget::new(BudgetLimits { tokens: Some(10), at_once: Some(1), ..BudgetLimits::default() });
         let first = budget.begin().unwrap();
         assert_eq!(budget.begin().unwrap_err(), Refusal::TooManyCalls { most: 1 });
-        first.spend(&Usage { input_tokens: Some(4), output_tokens: Some(5), cost: Some(0.000_000_1) });
+        first.spend(&Usage {
+            input_tokens: Some(4),
+            output_tokens: Some(5),
+            cost: Cost::parse("0.0000001").ok(),
+        });
         drop(first);
         let second = budget.begin().unwrap();
         second.spend(&Usage { input_tokens: Some(4), ..Usage::default() });

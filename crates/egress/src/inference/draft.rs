@@ -7,7 +7,10 @@ use super::relay::Cut;
 use super::request::Prepared;
 use super::run::Run;
 use crate::http1::{RequestHead, ResponseHead};
-use belljar_contract::inference::{CallOutcome, CallRecord, CostSource, Surface};
+use belljar_contract::id::CallId;
+use belljar_contract::inference::{
+    CallOutcome, CallRecord, Cost, Excerpt, ReasonCode, ReportedUsage, Route, Surface, UsageSource,
+};
 use jiff::Timestamp;
 use std::time::Instant;
 use uuid::Uuid;
@@ -16,22 +19,21 @@ use uuid::Uuid;
 pub(crate) struct Draft<'r> {
     run: &'r Run,
     is_written: bool,
-    call_id: String,
+    call_id: CallId,
     started_at: Timestamp,
     since: Instant,
-    method: String,
-    path: String,
+    route: Route,
     surface: Surface,
-    asked_model: Option<String>,
-    model: Option<String>,
-    provider: Option<String>,
+    asked_model: Option<Excerpt>,
+    model: Option<Excerpt>,
+    provider: Option<Excerpt>,
     is_litellm: bool,
     streams: bool,
     status: Option<u16>,
     upstream_status: Option<u16>,
-    upstream_request_id: Option<String>,
+    upstream_request_id: Option<Excerpt>,
     first_byte_ms: Option<u64>,
-    cost_source: Option<CostSource>,
+    usage_source: UsageSource,
     pub(crate) request_bytes: u64,
     pub(crate) response_bytes: u64,
     pub(crate) usage: Usage,
@@ -41,24 +43,23 @@ pub(crate) struct Draft<'r> {
 
 impl<'r> Draft<'r> {
     pub(crate) fn new(run: &'r Run, head: &RequestHead) -> Self {
-        Self::of(run, clipped(&head.method), clipped(&head.path))
+        Self::of(run, &head.method, &head.path)
     }
 
     /// Of what can't be read.
     pub(crate) fn unreadable(run: &'r Run) -> Self {
-        Self::of(run, String::new(), String::new())
+        Self::of(run, "", "")
     }
 
-    fn of(run: &'r Run, method: String, path: String) -> Self {
-        let surface = super::route::shape_of(&path);
+    fn of(run: &'r Run, method: &str, path: &str) -> Self {
+        let surface = super::route::shape_of(path);
         Self {
             run,
             is_written: false,
-            call_id: Uuid::now_v7().to_string(),
+            call_id: CallId::from_uuid(Uuid::now_v7()),
             started_at: Timestamp::now(),
             since: Instant::now(),
-            method,
-            path,
+            route: Route { method: Excerpt::of(method), path: Excerpt::of(path) },
             surface,
             asked_model: None,
             model: None,
@@ -69,7 +70,7 @@ impl<'r> Draft<'r> {
             upstream_status: None,
             upstream_request_id: None,
             first_byte_ms: None,
-            cost_source: None,
+            usage_source: UsageSource::Body,
             request_bytes: 0,
             response_bytes: 0,
             usage: Usage::default(),
@@ -77,14 +78,14 @@ impl<'r> Draft<'r> {
     }
 
     pub(crate) fn call_id(&self) -> &str {
-        &self.call_id
+        self.call_id.as_str()
     }
 
     /// Notes who is asked.
     pub(crate) fn prepared(&mut self, prepared: &Prepared) {
-        self.asked_model = Some(prepared.model.name.clone());
-        self.model = Some(prepared.model.upstream_name.clone());
-        self.provider = Some(prepared.model.provider.name.clone());
+        self.asked_model = Some(Excerpt::of(&prepared.model.name));
+        self.model = Some(Excerpt::of(&prepared.model.upstream_name));
+        self.provider = Some(Excerpt::of(&prepared.model.provider.name));
         self.is_litellm = prepared.model.provider.kind == ProviderKind::LiteLlm;
         self.streams = prepared.streams;
     }
@@ -94,7 +95,7 @@ impl<'r> Draft<'r> {
         self.upstream_status = Some(answer.status);
         self.first_byte_ms = Some(self.elapsed_ms());
         let id = answer.header("x-request-id").or_else(|| answer.header("request-id"));
-        self.upstream_request_id = id.map(|id| clipped(&String::from_utf8_lossy(id)));
+        self.upstream_request_id = id.map(|id| Excerpt::of(&String::from_utf8_lossy(id)));
     }
 
     /// The answer is passed on from now on.
@@ -109,17 +110,15 @@ impl<'r> Draft<'r> {
     /// Notes what it has cost: LiteLLM says it in a header where the answer is whole.
     pub(crate) fn spent(&mut self, said: Usage, answer: &ResponseHead) {
         self.usage = said;
-        self.cost_source = said.cost.map(|_| CostSource::Body);
-        if !self.is_litellm {
+        self.usage_source = if self.streams { UsageSource::Stream } else { UsageSource::Body };
+        // With a stream the header is written before anything has been paid for.
+        if !self.is_litellm || self.streams {
             return;
         }
         let cost = answer.header("x-litellm-response-cost").and_then(|cost| std::str::from_utf8(cost).ok());
-        let cost =
-            cost.and_then(|cost| cost.parse().ok()).filter(|cost: &f64| cost.is_finite() && *cost >= 0.0);
-        // With a stream the header is written before anything has been paid for.
-        if let Some(cost) = cost.filter(|_| !self.streams) {
+        if let Some(cost) = cost.and_then(|cost| Cost::parse(cost).ok()) {
             self.usage.cost = Some(cost);
-            self.cost_source = Some(CostSource::Header);
+            self.usage_source = UsageSource::Header;
         }
     }
 
@@ -131,10 +130,10 @@ impl<'r> Draft<'r> {
     /// It is over, and the caller is told why.
     pub(crate) fn refuse(mut self, refusal: &Refusal) {
         if let Refusal::ModelNotAllowed { asked, .. } = refusal {
-            self.asked_model = Some(clipped(asked));
+            self.asked_model = Some(Excerpt::of(asked));
         }
         self.status = Some(refusal.status());
-        let code = refusal.code().to_owned();
+        let code = reason(refusal.code());
         let outcome = match refusal.is_providers() {
             true => CallOutcome::Failed { code },
             false => CallOutcome::Denied { reason: code },
@@ -151,7 +150,7 @@ impl<'r> Draft<'r> {
             Cut::Echo => "credential_echoed",
             Cut::TooLarge => "provider_answer_too_large",
         };
-        self.write(CallOutcome::Failed { code: code.to_owned() });
+        self.write(CallOutcome::Failed { code: reason(code) });
     }
 
     fn elapsed_ms(&self) -> u64 {
@@ -161,31 +160,30 @@ impl<'r> Draft<'r> {
     fn write(&mut self, outcome: CallOutcome) {
         self.is_written = true;
         let total_ms = self.elapsed_ms();
-        let take = std::mem::take::<Option<String>>;
+        let Usage { input_tokens, output_tokens, cost } = self.usage.clone();
+        let says_something = input_tokens.is_some() || output_tokens.is_some() || cost.is_some();
+        let source = self.usage_source;
+        let usage = ReportedUsage { source, input_tokens, output_tokens, cost_usd: cost };
         self.run.ledger.record(CallRecord {
-            call_id: std::mem::take(&mut self.call_id),
+            call_id: self.call_id.clone(),
             run_id: self.run.identity.run_id.clone(),
             attempt: self.run.identity.attempt,
             started_at: self.started_at,
-            method: std::mem::take(&mut self.method),
-            path: std::mem::take(&mut self.path),
+            route: self.route.clone(),
             surface: self.surface,
-            requested_model: take(&mut self.asked_model),
-            model: take(&mut self.model),
-            provider: take(&mut self.provider),
-            outcome,
+            model_asked: self.asked_model.take(),
+            model_used: self.model.take(),
+            provider: self.provider.take(),
             status: self.status,
             upstream_status: self.upstream_status,
-            upstream_request_id: take(&mut self.upstream_request_id),
+            outcome,
             request_bytes: self.request_bytes,
             response_bytes: self.response_bytes,
-            is_streamed: self.streams,
             first_byte_ms: self.first_byte_ms,
             total_ms,
-            input_tokens: self.usage.input_tokens,
-            output_tokens: self.usage.output_tokens,
-            cost_usd: self.usage.cost,
-            cost_source: self.cost_source,
+            usage: says_something.then_some(usage),
+            upstream_request_id: self.upstream_request_id.take(),
+            is_streamed: self.streams,
         });
     }
 }
@@ -199,8 +197,7 @@ impl Drop for Draft<'_> {
     }
 }
 
-/// As much of it as needs to be written down.
-pub(crate) fn clipped(text: &str) -> String {
-    const LONGEST: usize = 200;
-    text.chars().take(LONGEST).collect()
+/// The names are this crate's own.
+fn reason(code: &str) -> ReasonCode {
+    ReasonCode::parse(code).unwrap_or_else(|_| unreachable!("{code} is no code"))
 }

@@ -3,13 +3,14 @@
 use super::answer;
 use super::call;
 use super::client::{Client, Stop};
-use super::draft::{Draft, clipped};
+use super::draft::Draft;
 use super::refusal::Refusal;
 use super::relay::Cut;
 use super::route::{self, Route};
 use super::run::Run;
 use crate::http1::RequestHead;
 use crate::upstream::Pool;
+use belljar_contract::inference::Excerpt;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Answers everything that comes by one connection, until it is closed.
@@ -42,6 +43,7 @@ where
     let mut draft = Draft::new(run, head);
     let found = route::find(&head.method, &head.path);
     let Some(route) = found else {
+        let clipped = |text: &str| String::from(Excerpt::of(text));
         let (method, path) = (clipped(&head.method), clipped(&head.path));
         let refusal = Refusal::NotFound { method, path };
         let keeps_alive = head.keeps_alive && head.body == crate::http1::BodyLength::Exact(0);

@@ -53,10 +53,10 @@ impl ProviderKind {
     pub(crate) fn speaks(self, surface: Surface) -> bool {
         matches!(
             (self, surface),
-            (Self::LiteLlm, Surface::OpenAi | Surface::Anthropic)
-                | (Self::OpenAi, Surface::OpenAi)
+            (Self::LiteLlm, Surface::Openai | Surface::Anthropic)
+                | (Self::OpenAi, Surface::Openai)
                 | (Self::Anthropic, Surface::Anthropic)
-                | (Self::Ollama, Surface::Ollama | Surface::OpenAi)
+                | (Self::Ollama, Surface::Ollama | Surface::Openai)
         )
     }
 }

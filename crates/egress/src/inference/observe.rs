@@ -1,15 +1,16 @@
 //! Reads what a call has cost out of its answer, while that passes untouched.
 
-use belljar_contract::inference::Surface;
+use belljar_contract::inference::{Cost, Surface};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 /// What an answer says that it has cost.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Usage {
     pub(crate) input_tokens: Option<u64>,
     pub(crate) output_tokens: Option<u64>,
     /// In dollars.
-    pub(crate) cost: Option<f64>,
+    pub(crate) cost: Option<Cost>,
 }
 
 /// Looks at the bytes of one answer as they pass.
@@ -37,27 +38,33 @@ const LONGEST_LINE: usize = 1 << 20;
 const LONGEST_WHOLE: usize = 16 << 20;
 
 /// Every way to say it, of all that there are.
-#[derive(Deserialize, Default)]
-struct Said {
-    usage: Option<Counts>,
-    response: Option<Inner>,
-    message: Option<Inner>,
+#[derive(Deserialize)]
+struct Said<'s> {
+    #[serde(borrow)]
+    usage: Option<Counts<'s>>,
+    #[serde(borrow)]
+    response: Option<Inner<'s>>,
+    #[serde(borrow)]
+    message: Option<Inner<'s>>,
     prompt_eval_count: Option<u64>,
     eval_count: Option<u64>,
 }
 
-#[derive(Deserialize, Default)]
-struct Inner {
-    usage: Option<Counts>,
+#[derive(Deserialize)]
+struct Inner<'s> {
+    #[serde(borrow)]
+    usage: Option<Counts<'s>>,
 }
 
-#[derive(Deserialize, Default)]
-struct Counts {
+#[derive(Deserialize)]
+struct Counts<'s> {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
-    cost: Option<f64>,
+    /// As it is written: what is billed is not rounded.
+    #[serde(borrow)]
+    cost: Option<&'s RawValue>,
 }
 
 // === impl Observer ===
@@ -124,7 +131,7 @@ impl Observer {
     fn sign(&self) -> &'static [u8] {
         match self.surface {
             Surface::Ollama => b"eval_count\"",
-            Surface::OpenAi | Surface::Anthropic => b"\"usage\"",
+            Surface::Openai | Surface::Anthropic => b"\"usage\"",
         }
     }
 
@@ -134,7 +141,7 @@ impl Observer {
         }
         let line = line.trim_ascii();
         let document = line.strip_prefix(b"data:").unwrap_or(line);
-        let Ok(said) = serde_json::from_slice::<Said>(document) else { return };
+        let Ok(said) = serde_json::from_slice::<Said<'_>>(document) else { return };
         let inner = said.response.or(said.message).and_then(|inner| inner.usage);
         for counts in [said.usage, inner].into_iter().flatten() {
             let Counts { prompt_tokens, completion_tokens, input_tokens, output_tokens, cost } = counts;
@@ -142,7 +149,9 @@ impl Observer {
             let newer = |new: Option<u64>, old: Option<u64>| new.or(old);
             self.usage.input_tokens = newer(prompt_tokens.or(input_tokens), self.usage.input_tokens);
             self.usage.output_tokens = newer(completion_tokens.or(output_tokens), self.usage.output_tokens);
-            self.usage.cost = cost.filter(|cost| cost.is_finite() && *cost >= 0.0).or(self.usage.cost);
+            if let Some(cost) = cost.and_then(|cost| Cost::parse(cost.get()).ok()) {
+                self.usage.cost = Some(cost);
+            }
         }
         self.usage.input_tokens = said.prompt_eval_count.or(self.usage.input_tokens);
         self.usage.output_tokens = said.eval_count.or(self.usage.output_tokens);
@@ -162,7 +171,7 @@ mod tests {
         let mut observer = Observer::new(surface, shape);
         text.as_bytes().chunks(piece).for_each(|piece| observer.see(piece));
         let Usage { input_tokens, output_tokens, cost } = observer.finish();
-        (input_tokens, output_tokens, cost)
+        (input_tokens, output_tokens, cost.map(|cost| cost.as_str().parse().unwrap()))
     }
 
     #[test]
@@ -179,13 +188,13 @@ mod tests {
                       {\"done\":true,\"prompt_eval_count\":5,\"eval_count\":7}";
         for piece in 1..chat.len() {
             let lines = |surface, text| observed(surface, Shape::Lines, text, piece);
-            assert_eq!(lines(Surface::OpenAi, chat), (Some(5), Some(7), Some(0.25)), "{piece}");
-            assert_eq!(lines(Surface::OpenAi, responses), (Some(5), Some(7), Some(0.25)), "{piece}");
+            assert_eq!(lines(Surface::Openai, chat), (Some(5), Some(7), Some(0.25)), "{piece}");
+            assert_eq!(lines(Surface::Openai, responses), (Some(5), Some(7), Some(0.25)), "{piece}");
             assert_eq!(lines(Surface::Anthropic, messages), (Some(5), Some(7), Some(0.25)), "{piece}");
             assert_eq!(lines(Surface::Ollama, ollama), (Some(5), Some(7), None), "{piece}");
             let whole =
                 "{\"usage\": {\"prompt_tokens\": 5, \"completion_tokens\": 7, \"cost\": 0.25}, \"x\": 1}";
-            let whole = observed(Surface::OpenAi, Shape::Whole, whole, piece);
+            let whole = observed(Surface::Openai, Shape::Whole, whole, piece);
             assert_eq!(whole, (Some(5), Some(7), Some(0.25)), "{piece}");
         }
     }
@@ -194,13 +203,13 @@ mod tests {
     fn a_line_without_end_takes_no_memory_and_hides_no_later_one() {
         let long =
             format!("data: {{\"x\":\"{}\"}}\ndata: {{\"usage\":{{\"cost\":1.0}}}}\n", "a".repeat(3 << 20));
-        let mut observer = Observer::new(Surface::OpenAi, Shape::Lines);
+        let mut observer = Observer::new(Surface::Openai, Shape::Lines);
         for piece in long.as_bytes().chunks(10_000) {
             observer.see(piece);
             assert!(observer.kept.capacity() <= 2 * LONGEST_LINE);
         }
-        assert_eq!(observer.finish().cost, Some(1.0));
-        let negative = observed(Surface::OpenAi, Shape::Lines, "data: {\"usage\":{\"cost\":-1.0}}\n", 99);
+        assert_eq!(observer.finish().cost, Cost::parse("1.0").ok());
+        let negative = observed(Surface::Openai, Shape::Lines, "data: {\"usage\":{\"cost\":-1.0}}\n", 99);
         assert_eq!(negative, (None, None, None));
     }
 }

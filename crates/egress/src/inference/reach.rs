@@ -189,7 +189,7 @@ mod tests {
             (r#"{"mcp_servers":[{"url":"https://a"}]}"#, "mcp_servers"),
             (r#"{"web_search_options":{}}"#, "web_search_options"),
         ] {
-            for surface in [Surface::OpenAi, Surface::Anthropic] {
+            for surface in [Surface::Openai, Surface::Anthropic] {
                 assert_eq!(check(body, surface), Err(member.to_owned()), "{body}");
             }
         }
@@ -208,7 +208,7 @@ mod tests {
             r#"{"tools":null,"mcp_servers":[],"background":false,"previous_response_id":null}"#,
             r#"{"prompt":"a plain text"}"#,
         ] {
-            assert_eq!(check(body, Surface::OpenAi), Ok(()), "{body}");
+            assert_eq!(check(body, Surface::Openai), Ok(()), "{body}");
         }
     }
 }

@@ -102,7 +102,7 @@ impl Refusal {
     pub(crate) fn body(&self, surface: Surface) -> String {
         let (message, code, kind) = (self.to_string(), self.code(), self.kind());
         let body: Value = match surface {
-            Surface::OpenAi => {
+            Surface::Openai => {
                 json!({"error": {"message": message, "type": kind, "param": self.member(), "code": code}})
             }
             Surface::Anthropic => {

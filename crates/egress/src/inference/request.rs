@@ -136,7 +136,7 @@ fn identify(members: &mut Members<'_>, call: Call, model: &Model, identity: &Ide
         members.remove(name);
     }
     match (call.surface, call.operation) {
-        (Surface::OpenAi, _) => {
+        (Surface::Openai, _) => {
             members.set("user", text(&identity.billing_account_id));
             members.remove("metadata");
             // Nothing is kept with a provider that somebody else of the same account could ask for.

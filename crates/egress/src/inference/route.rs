@@ -55,10 +55,10 @@ const fn call(surface: Surface, path: &'static str, operation: Operation) -> Rou
 const ROUTES: &[(&str, &str, Route)] = &[
     ("GET", "/health", Route::Health),
     ("GET", "/v1/models", Route::Models),
-    ("POST", "/v1/chat/completions", call(Surface::OpenAi, "/v1/chat/completions", Operation::Completion)),
-    ("POST", "/v1/completions", call(Surface::OpenAi, "/v1/completions", Operation::Completion)),
-    ("POST", "/v1/responses", call(Surface::OpenAi, "/v1/responses", Operation::Responses)),
-    ("POST", "/v1/embeddings", call(Surface::OpenAi, "/v1/embeddings", Operation::Embedding)),
+    ("POST", "/v1/chat/completions", call(Surface::Openai, "/v1/chat/completions", Operation::Completion)),
+    ("POST", "/v1/completions", call(Surface::Openai, "/v1/completions", Operation::Completion)),
+    ("POST", "/v1/responses", call(Surface::Openai, "/v1/responses", Operation::Responses)),
+    ("POST", "/v1/embeddings", call(Surface::Openai, "/v1/embeddings", Operation::Embedding)),
     ("POST", "/v1/messages", call(Surface::Anthropic, "/v1/messages", Operation::Messages)),
     (
         "POST",
@@ -86,7 +86,7 @@ pub(crate) fn shape_of(path: &str) -> Surface {
     match path {
         path if path.starts_with("/api/") => Surface::Ollama,
         path if path.starts_with("/v1/messages") => Surface::Anthropic,
-        _ => Surface::OpenAi,
+        _ => Surface::Openai,
     }
 }
 

@@ -1,8 +1,6 @@
 //! A host and a port that a sandbox may reach, as `allowed_hosts` lists them.
 
-use super::document::Node;
-use super::mistake::Log;
-use super::scalar::text;
+use belljar_contract::yaml::{Log, Node, text};
 use std::fmt;
 use std::net::Ipv4Addr;
 

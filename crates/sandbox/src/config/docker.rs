@@ -1,16 +1,14 @@
 //! `sandboxing.docker`: containers.
 
 use super::allowed_host::AllowedHost;
-use super::document::Node;
 use super::lifecycle::LifecycleConfig;
-use super::members::{Members, list, one_of, place};
-use super::mistake::Log;
-use super::quantity::{processors, size};
 use super::sandboxing::{LEAST_MEMORY, LEAST_SCRATCH, by_category, required_layers, timeout};
-use super::scalar::{boolean, text, whole};
 use crate::limits::Limits;
 use belljar_contract::category::Category;
 use belljar_contract::isolation::Required;
+use belljar_contract::yaml::{
+    Log, Members, Node, boolean, list, one_of, place, processors, size, text, whole,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -1,11 +1,7 @@
 //! `sandboxing.k8s`: a pod for each agent, planned in `spec/3`. What is written is checked; no backend uses it yet.
 
 use super::allowed_host::is_label;
-use super::document::Node;
-use super::members::{Members, one_of, place};
-use super::mistake::Log;
-use super::quantity::{kubernetes_cpu, kubernetes_memory};
-use super::scalar::text;
+use belljar_contract::yaml::{Log, Members, Node, kubernetes_cpu, kubernetes_memory, one_of, place, text};
 
 /// The settings of the Kubernetes backend.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,9 +1,6 @@
 //! `lifecycle`: how long a sandbox is kept for its owner (`spec/3 §Sandbox Lifecycle Strategies`).
 
-use super::document::Node;
-use super::members::{Members, one_of};
-use super::mistake::Log;
-use super::scalar::seconds;
+use belljar_contract::yaml::{Log, Members, Node, one_of, seconds};
 use std::fmt;
 use std::time::Duration;
 

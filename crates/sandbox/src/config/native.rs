@@ -1,14 +1,10 @@
 //! `sandboxing.native`: sandboxes made by the kernel's own means, our own backend beside those of `spec/3`.
 
-use super::document::Node;
 use super::lifecycle::LifecycleConfig;
-use super::members::Members;
-use super::mistake::Log;
-use super::quantity::{processors, size};
 use super::sandboxing::{LEAST_MEMORY, LEAST_SCRATCH, required_layers, timeout};
-use super::scalar::whole;
 use crate::limits::Limits;
 use belljar_contract::isolation::Required;
+use belljar_contract::yaml::{Log, Members, Node, processors, size, whole};
 use std::time::Duration;
 
 /// The settings of the native backend.

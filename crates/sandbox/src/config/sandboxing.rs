@@ -1,16 +1,13 @@
 //! `sandboxing`: which backend for which category of tools, and the settings of each.
 
 use super::docker::DockerConfig;
-use super::document::{Node, Value};
 use super::kubernetes::KubernetesConfig;
-use super::members::{Members, instead_of, list, one_of, place};
-use super::mistake::{Log, quoted};
 use super::native::NativeConfig;
-use super::scalar::seconds;
 use super::subprocess::SubprocessConfig;
 use crate::limits::Limits;
 use belljar_contract::category::{ALIASES, Category};
 use belljar_contract::isolation::{LAYERS, Required};
+use belljar_contract::yaml::{Log, Members, Node, Value, instead_of, list, one_of, place, quoted, seconds};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,9 +1,6 @@
 //! `log.container_log_shipping`: what is told of an execution (`spec/3 §Container Log Shipping`).
 
-use super::document::Node;
-use super::members::Members;
-use super::mistake::Log;
-use super::scalar::{boolean, seconds, whole};
+use belljar_contract::yaml::{Log, Members, Node, boolean, seconds, whole};
 use std::time::Duration;
 
 /// What is told of an execution.

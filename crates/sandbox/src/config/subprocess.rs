@@ -1,12 +1,9 @@
 //! `sandboxing.subprocess`: programs of the host with less around them.
 
-use super::document::Node;
-use super::members::{Members, list};
-use super::mistake::Log;
 use super::sandboxing::{required_layers, timeout};
-use super::scalar::{boolean, text};
 use crate::limits::Limits;
 use belljar_contract::isolation::Required;
+use belljar_contract::yaml::{Log, Members, Node, boolean, list, text};
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -9,20 +9,23 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span};
 
 /// A value and where it stands.
 #[derive(Debug)]
-pub(super) struct Node {
-    pub(super) position: Position,
+pub struct Node {
+    /// Where it stands.
+    pub position: Position,
     /// The way from the root.
-    pub(super) path: String,
-    pub(super) value: Value,
+    pub path: String,
+    /// What stands there.
+    pub value: Value,
 }
 
 /// What may stand somewhere.
 #[derive(Debug)]
-pub(super) enum Value {
+pub enum Value {
     /// A text without quotes, whose meaning depends on where it stands.
     Plain(String),
     /// A text in quotes, or a block of text: a text in any case.
     Text(String),
+    /// A list.
     Sequence(Vec<Node>),
     /// The keys in their order, repeated ones included.
     Mapping(Vec<(Key, Node)>),
@@ -30,9 +33,11 @@ pub(super) enum Value {
 
 /// A key and where it stands.
 #[derive(Debug)]
-pub(super) struct Key {
-    pub(super) position: Position,
-    pub(super) name: String,
+pub struct Key {
+    /// Where it stands.
+    pub position: Position,
+    /// What it says.
+    pub name: String,
 }
 
 /// What is being read: the innermost last.
@@ -58,7 +63,7 @@ const DEEPEST: usize = 16;
 const MOST_NODES: usize = 10_000;
 
 /// Reads a document; nothing if there is none that could be read on, which has been noted then.
-pub(super) fn parse(bytes: &[u8], log: &mut Log) -> Option<Node> {
+pub fn parse(bytes: &[u8], log: &mut Log) -> Option<Node> {
     if bytes.len() > LARGEST_BYTES {
         let expected = format!("at most {LARGEST_BYTES}");
         log.note(Position::START, "the file", format!("{} bytes", bytes.len()), expected);
@@ -251,7 +256,7 @@ impl Open {
 
 impl Node {
     /// What it is, as mistakes say it.
-    pub(super) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         match &self.value {
             Value::Plain(text) if text.is_empty() => "nothing".to_owned(),
             Value::Plain(text) if is_harmless(text) => format!("`{text}`"),
@@ -267,7 +272,7 @@ fn is_harmless(text: &str) -> bool {
 }
 
 /// The way to a member.
-pub(super) fn below(path: &str, name: &str) -> String {
+pub fn below(path: &str, name: &str) -> String {
     let name = if name.len() <= 40 && !name.contains(char::is_control) { name } else { &quoted(name) };
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }

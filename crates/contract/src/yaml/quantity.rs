@@ -5,14 +5,14 @@ use super::mistake::Log;
 use super::scalar::{text_or_number, thousandths, whole_number};
 
 /// A size in memory (`512m`), in bytes, at least so many.
-pub(super) fn size(node: &Node, log: &mut Log, least: u64) -> Option<u64> {
+pub fn size(node: &Node, log: &mut Log, least: u64) -> Option<u64> {
     let expected =
         format!("a size from {least} bytes on, such as 64m: a whole number and k, m, g or nothing");
     text_or_number(node, log, &expected, |text| bytes(text).filter(|bytes| *bytes >= least))
 }
 
 /// Processors (`1.5`), in thousandths of one.
-pub(super) fn processors(node: &Node, log: &mut Log) -> Option<u32> {
+pub fn processors(node: &Node, log: &mut Log) -> Option<u32> {
     const MOST: u64 = 16_000;
     text_or_number(node, log, "a number of processors above 0 up to 16, such as 1.5", |text| {
         let millis = thousandths(text).filter(|millis| (1..=MOST).contains(millis))?;
@@ -33,7 +33,7 @@ fn bytes(text: &str) -> Option<u64> {
 }
 
 /// Processors in the notation of Kubernetes (`250m`, `1`), in thousandths of one.
-pub(super) fn kubernetes_cpu(node: &Node, log: &mut Log) -> Option<u64> {
+pub fn kubernetes_cpu(node: &Node, log: &mut Log) -> Option<u64> {
     text_or_number(node, log, "a quantity of processors such as 250m or 1.5", |text| {
         let millis = match text.strip_suffix('m') {
             Some(millis) => whole_number(millis)?,
@@ -44,7 +44,7 @@ pub(super) fn kubernetes_cpu(node: &Node, log: &mut Log) -> Option<u64> {
 }
 
 /// A size in the notation of Kubernetes (`256Mi`), in bytes.
-pub(super) fn kubernetes_memory(node: &Node, log: &mut Log) -> Option<u64> {
+pub fn kubernetes_memory(node: &Node, log: &mut Log) -> Option<u64> {
     const UNITS: [(&str, u64); 7] = [
         ("Ki", 1 << 10),
         ("Mi", 1 << 20),

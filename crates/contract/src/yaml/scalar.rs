@@ -13,7 +13,7 @@ use std::time::Duration;
 const AMBIGUOUS: [&str; 12] = ["y", "yes", "n", "no", "on", "off", "true", "false", "null", "~", "=", "<<"];
 
 /// A text of which some check thinks well, or what it should be.
-pub(super) fn text<T>(
+pub fn text<T>(
     node: &Node,
     log: &mut Log,
     expected: &str,
@@ -36,7 +36,7 @@ pub(super) fn text<T>(
 }
 
 /// A text that is a number with a unit, or a number alone, which needs no quotes.
-pub(super) fn text_or_number<T>(
+pub fn text_or_number<T>(
     node: &Node,
     log: &mut Log,
     expected: &str,
@@ -63,7 +63,7 @@ fn checked<T>(
 }
 
 /// `true` or `false`.
-pub(super) fn boolean(node: &Node, log: &mut Log) -> Option<bool> {
+pub fn boolean(node: &Node, log: &mut Log) -> Option<bool> {
     match &node.value {
         Value::Plain(text) if text == "true" => Some(true),
         Value::Plain(text) if text == "false" => Some(false),
@@ -75,7 +75,7 @@ pub(super) fn boolean(node: &Node, log: &mut Log) -> Option<bool> {
 }
 
 /// A whole number.
-pub(super) fn whole(node: &Node, log: &mut Log, range: RangeInclusive<u64>) -> Option<u64> {
+pub fn whole(node: &Node, log: &mut Log, range: RangeInclusive<u64>) -> Option<u64> {
     let number = match &node.value {
         Value::Plain(text) => whole_number(text),
         _ => None,
@@ -92,7 +92,7 @@ pub(super) fn whole(node: &Node, log: &mut Log, range: RangeInclusive<u64>) -> O
 }
 
 /// A number of seconds, of which a fraction is fine.
-pub(super) fn seconds(node: &Node, log: &mut Log, range: RangeInclusive<Duration>) -> Option<Duration> {
+pub fn seconds(node: &Node, log: &mut Log, range: RangeInclusive<Duration>) -> Option<Duration> {
     let millis = match &node.value {
         Value::Plain(text) => thousandths(text),
         _ => None,
@@ -107,7 +107,7 @@ pub(super) fn seconds(node: &Node, log: &mut Log, range: RangeInclusive<Duration
 }
 
 /// A decimal number in the one way that everybody reads alike, as thousandths.
-pub(super) fn thousandths(text: &str) -> Option<u64> {
+pub fn thousandths(text: &str) -> Option<u64> {
     let (whole, places) = text.split_once('.').unwrap_or((text, "0"));
     let is_plain = !places.is_empty() && places.len() <= 3 && places.bytes().all(|b| b.is_ascii_digit());
     let thousandths: u64 = format!("{places:0<3}").parse().ok().filter(|_| is_plain)?;
@@ -115,7 +115,7 @@ pub(super) fn thousandths(text: &str) -> Option<u64> {
 }
 
 /// A whole number in the one way that everybody reads alike.
-pub(super) fn whole_number(text: &str) -> Option<u64> {
+pub fn whole_number(text: &str) -> Option<u64> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     text.parse().ok().filter(|_| is_plain)
 }

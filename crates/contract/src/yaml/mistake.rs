@@ -37,7 +37,7 @@ pub struct Mistakes {
 
 /// The mistakes so far.
 #[derive(Debug, Default)]
-pub(super) struct Log {
+pub struct Log {
     found: Vec<Mistake>,
     unlisted: usize,
 }
@@ -71,7 +71,7 @@ fn lines(mistakes: &[Mistake], unlisted: usize) -> String {
 
 impl Position {
     /// Where a file begins.
-    pub(super) const START: Self = Self { line: 1, column: 1 };
+    pub const START: Self = Self { line: 1, column: 1 };
 }
 
 impl fmt::Display for Position {
@@ -84,7 +84,7 @@ impl fmt::Display for Position {
 
 impl Log {
     /// Notes a mistake.
-    pub(super) fn note(
+    pub fn note(
         &mut self,
         position: Position,
         path: &str,
@@ -100,7 +100,7 @@ impl Log {
     }
 
     /// All of them, unless there are none.
-    pub(super) fn finish(self) -> Result<(), Mistakes> {
+    pub fn finish(self) -> Result<(), Mistakes> {
         let Self { found: mut mistakes, unlisted } = self;
         mistakes.sort_by_key(|mistake| mistake.position);
         if mistakes.is_empty() { Ok(()) } else { Err(Mistakes { mistakes, unlisted }) }
@@ -108,7 +108,7 @@ impl Log {
 }
 
 /// A text as it is quoted in mistakes: in one line, and not at any length.
-pub(super) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     const LONGEST: usize = 60;
     let mut characters = text.chars();
     let start: String = characters.by_ref().take(LONGEST).collect();

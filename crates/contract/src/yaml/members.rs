@@ -8,18 +8,19 @@ use super::mistake::{Log, quoted};
 use std::collections::BTreeMap;
 
 /// The members of one mapping.
-pub(super) struct Members<'n, 'l> {
+pub struct Members<'n, 'l> {
     node: &'n Node,
     members: &'n [(Key, Node)],
     known: Vec<&'static str>,
-    pub(super) log: &'l mut Log,
+    /// Where mistakes are noted.
+    pub log: &'l mut Log,
 }
 
 // === impl Members ===
 
 impl<'n, 'l> Members<'n, 'l> {
     /// Opens a mapping, and notes the names that are in it twice.
-    pub(super) fn open(node: &'n Node, log: &'l mut Log) -> Option<Self> {
+    pub fn open(node: &'n Node, log: &'l mut Log) -> Option<Self> {
         let Value::Mapping(members) = &node.value else {
             log.note(node.position, place(node), node.describe(), "a mapping");
             return None;
@@ -36,11 +37,7 @@ impl<'n, 'l> Members<'n, 'l> {
     }
 
     /// A member that must be there.
-    pub(super) fn required<T: Default>(
-        &mut self,
-        name: &'static str,
-        read: impl FnOnce(&Node, &mut Log) -> T,
-    ) -> T {
+    pub fn required<T: Default>(&mut self, name: &'static str, read: impl FnOnce(&Node, &mut Log) -> T) -> T {
         if let Some(node) = self.take(name) {
             return read(node, self.log);
         }
@@ -50,16 +47,12 @@ impl<'n, 'l> Members<'n, 'l> {
     }
 
     /// A member with members of its own, that may be absent.
-    pub(super) fn section<T: Default>(
-        &mut self,
-        name: &'static str,
-        read: impl FnOnce(&Node, &mut Log) -> T,
-    ) -> T {
+    pub fn section<T: Default>(&mut self, name: &'static str, read: impl FnOnce(&Node, &mut Log) -> T) -> T {
         self.take(name).map(|node| read(node, self.log)).unwrap_or_default()
     }
 
     /// A member that stands for `default` when absent.
-    pub(super) fn or<T>(
+    pub fn or<T>(
         &mut self,
         name: &'static str,
         default: T,
@@ -69,7 +62,7 @@ impl<'n, 'l> Members<'n, 'l> {
     }
 
     /// A member that may be absent.
-    pub(super) fn optional<T>(
+    pub fn optional<T>(
         &mut self,
         name: &'static str,
         read: impl FnOnce(&Node, &mut Log) -> Option<T>,
@@ -78,12 +71,12 @@ impl<'n, 'l> Members<'n, 'l> {
     }
 
     /// Where a member stands, if it is there.
-    pub(super) fn node(&self, name: &str) -> Option<&'n Node> {
+    pub fn node(&self, name: &str) -> Option<&'n Node> {
         self.members.iter().find(|(key, _)| key.name == name).map(|(_, node)| node)
     }
 
     /// Ends the reading: what was not asked for is unknown.
-    pub(super) fn finish(self) {
+    pub fn finish(self) {
         for (key, _) in self.members {
             if !self.known.contains(&key.name.as_str()) {
                 let expected = match key.name.as_str() {
@@ -103,12 +96,12 @@ impl<'n, 'l> Members<'n, 'l> {
 }
 
 /// How the place of a node is called.
-pub(super) fn place(node: &Node) -> &str {
+pub fn place(node: &Node) -> &str {
     if node.path.is_empty() { "the file" } else { &node.path }
 }
 
 /// Reads every item of a list.
-pub(super) fn list<T>(
+pub fn list<T>(
     node: &Node,
     log: &mut Log,
     mut read: impl FnMut(&Node, &mut Log) -> Option<T>,
@@ -121,7 +114,7 @@ pub(super) fn list<T>(
 }
 
 /// What to write instead of an unknown name.
-pub(super) fn instead_of(name: &str, known: &[&str]) -> String {
+pub fn instead_of(name: &str, known: &[&str]) -> String {
     let mut known = known.to_vec();
     known.sort_unstable();
     known.dedup();
@@ -161,7 +154,7 @@ fn slips(known: &str, written: &str) -> usize {
 }
 
 /// The one of `known` that a node names.
-pub(super) fn one_of<T: Copy>(node: &Node, log: &mut Log, known: &[(&'static str, T)]) -> Option<T> {
+pub fn one_of<T: Copy>(node: &Node, log: &mut Log, known: &[(&'static str, T)]) -> Option<T> {
     let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
     let (Value::Plain(text) | Value::Text(text)) = &node.value else {
         log.note(node.position, place(node), node.describe(), instead_of("", &names));

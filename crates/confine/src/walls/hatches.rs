@@ -1,0 +1,47 @@
+//! Sockets that listen inside and are the host's: it takes what comes by them, and so knows who calls.
+
+use super::{About, Fault};
+use crate::plan::Hatch;
+use rustix::fd::OwnedFd;
+use rustix::fs::{CWD, Mode, chmodat};
+use rustix::io::Errno;
+use rustix::net::sockopt::set_socket_reuseaddr;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+/// So many may wait to be taken.
+const BACKLOG: i32 = 1_024;
+
+/// Makes them, in the network and the root that this process is in.
+pub(crate) fn open(hatches: &[Hatch]) -> Result<Vec<OwnedFd>, Fault> {
+    hatches.iter().map(|hatch| make(hatch).about(&subject(hatch))).collect()
+}
+
+fn make(hatch: &Hatch) -> Result<OwnedFd, Errno> {
+    let socket = |family| socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+    let made = match hatch {
+        Hatch::Loopback { port } => {
+            let made = socket(AddressFamily::INET)?;
+            set_socket_reuseaddr(&made, true)?;
+            bind(&made, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, *port))?;
+            made
+        }
+        Hatch::Local { inside } => {
+            let made = socket(AddressFamily::UNIX)?;
+            let path = format!("/{inside}");
+            bind(&made, &SocketAddrUnix::new(path.as_str())?)?;
+            // Whoever is inside may connect.
+            chmodat(CWD, path.as_str(), Mode::from_raw_mode(0o666), rustix::fs::AtFlags::empty())?;
+            made
+        }
+    };
+    listen(&made, BACKLOG)?;
+    Ok(made)
+}
+
+fn subject(hatch: &Hatch) -> String {
+    match hatch {
+        Hatch::Loopback { port } => format!("127.0.0.1:{port}"),
+        Hatch::Local { inside } => format!("/{inside}"),
+    }
+}

@@ -1,0 +1,20 @@
+//! Configurations in YAML, read strictly.
+//!
+//! A strict part of it: nothing unknown, nothing twice, no anchors, no tags, and nothing that YAML 1.1 and 1.2 read
+//! differently. Every mistake is told at once, with its line, its column and what would be right. Pure: text comes in,
+//! values or all mistakes go out.
+
+mod document;
+mod members;
+mod mistake;
+mod quantity;
+mod scalar;
+
+pub use document::{Key, Node, Value, below, parse};
+pub use members::{Members, instead_of, list, one_of, place};
+pub use mistake::{Log, Mistake, Mistakes, Position, quoted};
+pub use quantity::{kubernetes_cpu, kubernetes_memory, processors, size};
+pub use scalar::{boolean, seconds, text, text_or_number, thousandths, whole, whole_number};
+
+/// The largest file that is read, in bytes.
+pub const LARGEST_BYTES: usize = 256 << 10;

@@ -1,0 +1,201 @@
+//! `inference`: who answers for which model, and how much a run may have of them.
+//!
+//! ```yaml
+//! inference:
+//!   providers:
+//!     - name: house
+//!       kind: litellm                    # litellm, openai, anthropic, ollama
+//!       url: http://127.0.0.1:4000
+//!       credential: {env: LITELLM_MASTER_KEY}   # or {file: PATH}, or {command: [PROGRAM, …]}
+//!   models:
+//!     - {name: small, provider: house, upstream: gpt-4o-mini}
+//!   budget: {calls: 100, tokens: 1000000, cost_usd: 2.5, at_once: 8}
+//! ```
+
+use super::budget::BudgetLimits;
+use super::models::{Model, Models, Provider, ProviderKind};
+use crate::credential::{Credential, Source};
+use crate::upstream::Upstream;
+use belljar_contract::yaml::{
+    Log, Members, Node, list, one_of, place, quoted, text, text_or_number, thousandths, whole,
+};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::sync::Arc;
+
+/// The section, checked.
+#[derive(Clone, Default)]
+pub struct InferenceConfig {
+    /// All models that there are.
+    pub models: Models,
+    /// How much each run may have of them.
+    pub budget: BudgetLimits,
+}
+
+const KINDS: [(&str, ProviderKind); 4] = [
+    ("litellm", ProviderKind::LiteLlm),
+    ("openai", ProviderKind::OpenAi),
+    ("anthropic", ProviderKind::Anthropic),
+    ("ollama", ProviderKind::Ollama),
+];
+
+// === impl InferenceConfig ===
+
+impl InferenceConfig {
+    /// Reads the section; what is wrong with it is noted.
+    pub fn read(node: &Node, log: &mut Log) -> Self {
+        let Some(mut members) = Members::open(node, log) else { return Self::default() };
+        let providers: Vec<Arc<Provider>> =
+            members.required("providers", |node, log| list(node, log, provider).unwrap_or_default());
+        let providers: BTreeMap<&str, &Arc<Provider>> =
+            providers.iter().map(|provider| (provider.name.as_str(), provider)).collect();
+        let models = members.required("models", |node, log| {
+            let all = list(node, log, |node, log| model(node, log, &providers)).unwrap_or_default();
+            unique(node, log, all.iter().map(|model| model.name.as_str()));
+            all
+        });
+        let budget = members.section("budget", budget);
+        members.finish();
+        Self { models: models.into_iter().collect(), budget }
+    }
+}
+
+fn provider(node: &Node, log: &mut Log) -> Option<Arc<Provider>> {
+    let mut members = Members::open(node, log)?;
+    let name = members.required("name", name);
+    let kind = members.required("kind", |node, log| one_of(node, log, &KINDS));
+    let upstream = members.required("url", |node, log| {
+        text(node, log, "http://ADDRESS:PORT[/PREFIX] or unix:/PATH", |text| Upstream::parse(text).ok())
+    });
+    let credential = members.optional("credential", source).map(Credential::new);
+    members.finish();
+    Some(Arc::new(Provider { name: name?, kind: kind?, upstream: upstream?, credential }))
+}
+
+fn model(node: &Node, log: &mut Log, providers: &BTreeMap<&str, &Arc<Provider>>) -> Option<Model> {
+    let mut members = Members::open(node, log)?;
+    let name = members.required("name", name);
+    let provider = members.required("provider", |node, log| {
+        let known: Vec<&str> = providers.keys().copied().collect();
+        let expected = format!("the name of a provider: {}", known.join(", "));
+        text(node, log, &expected, |text| providers.get(text).map(|provider| Arc::clone(provider)))
+    });
+    let upstream_name = members.optional("upstream", self::name);
+    members.finish();
+    let name = name?;
+    Some(Model { upstream_name: upstream_name.unwrap_or_else(|| name.clone()), name, provider: provider? })
+}
+
+/// A name of a model or provider, as it may stand in a request.
+fn name(node: &Node, log: &mut Log) -> Option<String> {
+    const LONGEST: usize = 200;
+    let is_name = |text: &str| {
+        !text.is_empty() && text.len() <= LONGEST && text.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    text_or_number(node, log, "1 to 200 visible characters of ASCII", |text| {
+        is_name(text).then(|| text.to_owned())
+    })
+}
+
+fn unique<'n>(node: &Node, log: &mut Log, names: impl Iterator<Item = &'n str>) {
+    let mut seen = std::collections::BTreeSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            log.note(node.position, place(node), format!("{} twice", quoted(name)), "each name once");
+        }
+    }
+}
+
+fn source(node: &Node, log: &mut Log) -> Option<Source> {
+    let mut members = Members::open(node, log)?;
+    let path_expected = "the absolute path of a file";
+    let all = [
+        members.optional("env", |node, log| {
+            text(node, log, "the name of a variable", |text| {
+                let is_name = !text.is_empty() && !text.contains(['=', '\0']);
+                is_name.then(|| Source::Variable(text.to_owned()))
+            })
+        }),
+        members.optional("file", |node, log| {
+            text(node, log, path_expected, |text| text.starts_with('/').then(|| Source::File(text.into())))
+        }),
+        members.optional("command", |node, log| {
+            let argv = list(node, log, |node, log| {
+                text_or_number(node, log, "an argument", |text| Some(OsString::from(text)))
+            })?;
+            Some(Source::Command(argv))
+        }),
+    ];
+    let mut given = all.into_iter().flatten();
+    let (first, second) = (given.next(), given.next());
+    if first.is_none() || second.is_some() {
+        members.log.note(
+            node.position,
+            place(node),
+            "no source, or more than one",
+            "one of env, file, command",
+        );
+    }
+    members.finish();
+    first
+}
+
+fn budget(node: &Node, log: &mut Log) -> BudgetLimits {
+    let Some(mut members) = Members::open(node, log) else { return BudgetLimits::default() };
+    let count = |node: &Node, log: &mut Log| whole(node, log, 1..=u64::MAX >> 1);
+    let read = BudgetLimits {
+        calls: members.optional("calls", count),
+        tokens: members.optional("tokens", count),
+        cost: members.optional("cost_usd", |node, log| {
+            text_or_number(node, log, "dollars, such as 2.5", |text| Some(thousandths(text)? as f64 / 1000.0))
+        }),
+        at_once: members.optional("at_once", count).and_then(|most| usize::try_from(most).ok()),
+    };
+    members.finish();
+    read
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use belljar_contract::yaml;
+
+    fn read(text: &str) -> Result<InferenceConfig, String> {
+        let mut log = Log::default();
+        let config =
+            yaml::parse(text.as_bytes(), &mut log).map(|root| InferenceConfig::read(&root, &mut log));
+        log.finish().map_err(|mistakes| mistakes.to_string())?;
+        Ok(config.unwrap())
+    }
+
+    #[test]
+    fn models_find_their_providers_and_keep_their_names_unless_they_have_others() {
+        let config = read(
+            "providers:\n  - {name: house, kind: litellm, url: 'http://127.0.0.1:4000', credential: {env: KEY}}\n  \
+             - {name: own, kind: ollama, url: 'unix:/run/ollama'}\nmodels:\n  \
+             - {name: small, provider: house, upstream: gpt-4o-mini}\n  - {name: 'llama3:8b', provider: own}\n\
+             budget: {calls: 3, cost_usd: 2.5}\n",
+        )
+        .unwrap();
+        let small = config.models.get("small").unwrap();
+        assert_eq!(
+            (small.upstream_name.as_str(), small.provider.kind),
+            ("gpt-4o-mini", ProviderKind::LiteLlm)
+        );
+        assert_eq!(config.models.get("llama3:8b").unwrap().upstream_name, "llama3:8b");
+        assert_eq!((config.budget.calls, config.budget.cost), (Some(3), Some(2.5)));
+    }
+
+    #[test]
+    fn every_mistake_is_told_with_its_place() {
+        let mistakes = read(
+            "providers:\n  - {name: house, kind: litelm, url: 'https//x', credential: {env: A, file: /b}}\n  \
+             - {name: own, kind: ollama, url: 'unix:/run/ollama', key: 1}\nmodels:\n  \
+             - {name: small, provider: hose}\n  - {name: a b, provider: own}\n  - {provider: own}\n  \
+             - {name: c, provider: own}\n  - {name: c, provider: own}\nbudget: {call: 3, cost_usd: much}\n",
+        )
+        .err()
+        .unwrap();
+        insta::assert_snapshot!(mistakes);
+    }
+}

@@ -1,0 +1,63 @@
+//! Ways out of a sandbox, as it sees them. The host owns the sockets, and takes what comes by them.
+
+use belljar_confine::plan;
+use serde::{Deserialize, Serialize};
+
+/// A way out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hatch {
+    /// To models (`spec/2` invariant 9).
+    Inference,
+}
+
+/// Where OpenAI's and Anthropic's clients find models.
+pub const OPENAI_PORT: u16 = 8080;
+/// Where Ollama's clients find models.
+pub const OLLAMA_PORT: u16 = 11434;
+/// The directory with the socket by which all of them do. Not below `/run`, which images cover with a file system of their
+/// own.
+pub const SOCKET_DIRECTORY: &str = "llm-sock";
+/// That socket.
+pub const SOCKET: &str = "llm-sock/llm.sock";
+
+// === impl Hatch ===
+
+impl Hatch {
+    /// The sockets that it takes.
+    pub(crate) fn sockets(self) -> Vec<plan::Hatch> {
+        match self {
+            Self::Inference => vec![
+                plan::Hatch::Loopback { port: OPENAI_PORT },
+                plan::Hatch::Loopback { port: OLLAMA_PORT },
+                plan::Hatch::Local { inside: SOCKET.to_owned() },
+            ],
+        }
+    }
+
+    /// The directory in memory that one of them lies in.
+    pub(crate) fn directory(self) -> &'static str {
+        match self {
+            Self::Inference => SOCKET_DIRECTORY,
+        }
+    }
+
+    /// The variables by which clients find them.
+    pub fn environment(self) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Inference => {
+                let (models, ollama) =
+                    (format!("http://localhost:{OPENAI_PORT}"), format!("http://localhost:{OLLAMA_PORT}"));
+                vec![
+                    ("OPENAI_API_BASE", models.clone()),
+                    ("OPENAI_BASE_URL", format!("{models}/v1")),
+                    ("ANTHROPIC_BASE_URL", models),
+                    ("OLLAMA_BASE_URL", ollama.clone()),
+                    ("OLLAMA_HOST", ollama),
+                    ("INFERENCE_PROXY_URL", format!("http+unix://%2F{}", SOCKET.replace('/', "%2F"))),
+                    ("LLM_PROXY_SOCKET", format!("/{SOCKET}")),
+                ]
+            }
+        }
+    }
+}
