@@ -4,8 +4,8 @@
 //! Made of threads and the standard library alone: what is tested against it is made with the libraries that it might
 //! have been made with. There is no TLS.
 
-mod anthropic;
 mod answer;
+mod anthropic;
 mod connection;
 mod conversation;
 mod delivery;
@@ -213,11 +213,15 @@ fn begin<S: Stream + 'static>(state: &Arc<State>, stream: S) {
     }
     let state = Arc::clone(state);
     let thread = std::thread::Builder::new().stack_size(256 << 10);
-    // Without a thread for it the connection is closed.
-    let _ = thread.spawn(move || {
-        connection::serve(&state, stream, connection);
-        locked(&state.open).remove(&connection);
+    let serving = Arc::clone(&state);
+    let begun = thread.spawn(move || {
+        connection::serve(&serving, stream, connection);
+        locked(&serving.open).remove(&connection);
     });
+    if begun.is_err() {
+        // The last handle of it: it is closed.
+        locked(&state.open).remove(&connection);
+    }
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

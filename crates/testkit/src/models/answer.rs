@@ -64,9 +64,14 @@ pub struct ToolCall {
 #[derive(Debug, Clone)]
 pub(super) enum Pieces {
     Of(VecDeque<String>),
-    Repeated { piece: String, count: usize },
+    Repeated {
+        piece: String,
+        count: usize,
+    },
     /// The time at which each piece is written, in nanoseconds of the monotonic clock.
-    Stamped { count: usize },
+    Stamped {
+        count: usize,
+    },
 }
 
 /// How an answer is sent.

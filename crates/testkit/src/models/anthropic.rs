@@ -6,17 +6,18 @@ use super::request::Request;
 use serde_json::{Value, json};
 
 /// An answer to `/v1/messages`.
-pub(super) fn answer(request: &Request, reply: &Reply, frame: Frame) -> Rendered {
+pub(super) fn answer(request: &Request, reply: &Reply, frame: &Frame) -> Rendered {
     match request.asks_for_a_stream() {
-        true => Rendered::server_sent(stream(reply, &frame)),
+        true => Rendered::server_sent(stream(reply, frame)),
         false => {
-            let blocks = reply.parts.iter().enumerate().map(|(index, part)| block(part, index, &frame, true)).collect();
-            Rendered::json(200, &message(&frame, blocks, Some(stop_reason(reply)), reply.usage.output))
+            let blocks: Vec<Value> =
+                reply.parts.iter().enumerate().map(|(index, part)| block(part, index, frame, true)).collect();
+            Rendered::json(200, &message(frame, &blocks, Some(stop_reason(reply)), reply.usage.output))
         }
     }
 }
 
-fn message(frame: &Frame, content: Vec<Value>, stop_reason: Option<&str>, output_tokens: u64) -> Value {
+fn message(frame: &Frame, content: &[Value], stop_reason: Option<&str>, output_tokens: u64) -> Value {
     json!({
         "id": format!("msg_{}", frame.id), "type": "message", "role": "assistant", "model": frame.model,
         "content": content, "stop_reason": stop_reason, "stop_sequence": null,
@@ -43,7 +44,7 @@ fn block(part: &Part, index: usize, frame: &Frame, is_whole: bool) -> Value {
 
 fn stream(reply: &Reply, frame: &Frame) -> Events {
     let begun = [
-        json!({ "type": "message_start", "message": message(frame, Vec::new(), None, 1) }),
+        json!({ "type": "message_start", "message": message(frame, &[], None, 1) }),
         json!({ "type": "ping" }),
     ];
     let ended = [
@@ -72,7 +73,9 @@ fn deltas(part: Part) -> Box<dyn Iterator<Item = Value>> {
     match part {
         Part::Text(pieces) => Box::new(pieces.map(|text| json!({ "type": "text_delta", "text": text }))),
         Part::Tool(call) => Box::new(
-            fragments(&call).into_iter().map(|json| json!({ "type": "input_json_delta", "partial_json": json })),
+            fragments(&call)
+                .into_iter()
+                .map(|json| json!({ "type": "input_json_delta", "partial_json": json })),
         ),
     }
 }

@@ -104,13 +104,21 @@ fn reason(status: u16) -> &'static str {
 impl<'a, 'b> Outgoing<'a, 'b> {
     fn new(line: &'b mut Line<'a>, delivery: &'b Delivery, is_in_chunks: bool) -> Self {
         let (unframed, unwritten) = (Vec::new(), Vec::new());
-        Self { line, delivery, is_in_chunks, unframed, chunks: 0, unwritten, written: 0, next_byte_at: Instant::now() }
+        Self {
+            line,
+            delivery,
+            is_in_chunks,
+            unframed,
+            chunks: 0,
+            unwritten,
+            written: 0,
+            next_byte_at: Instant::now(),
+        }
     }
 
     fn send(mut self, events: impl Iterator<Item = Vec<u8>>) -> Result<(), Stop> {
         let mut next_at = Instant::now();
-        let mut sent = 0;
-        for event in events {
+        for (sent, event) in events.enumerate() {
             if self.delivery.flaw == Some(DeliveryFlaw::SilentAfter(sent)) {
                 break;
             }
@@ -125,7 +133,6 @@ impl<'a, 'b> Outgoing<'a, 'b> {
                 return Err(Stop::Cut);
             }
             self.write(&framed)?;
-            sent += 1;
         }
         if let Some(DeliveryFlaw::SilentAfter(_)) = self.delivery.flaw {
             self.flush()?;
@@ -234,7 +241,8 @@ impl Line<'_> {
 
     fn peer_is_gone(&mut self) -> bool {
         use rustix::net::RecvFlags;
-        let looked = rustix::net::recv(self.stream.as_fd(), &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        let looked =
+            rustix::net::recv(self.stream.as_fd(), &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
         match looked {
             Ok((_, length)) => length == 0,
             Err(error) => error != rustix::io::Errno::AGAIN,

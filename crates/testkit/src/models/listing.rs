@@ -31,9 +31,7 @@ pub(super) fn answer(request: &Request, models: &[String]) -> Option<Rendered> {
 const CREATED: u64 = 1_700_000_000;
 
 fn anthropic_models(models: &[String]) -> Value {
-    let model = |name: &String| {
-        json!({ "type": "model", "id": name, "display_name": name, "created_at": rfc3339(CREATED) })
-    };
+    let model = |name: &String| json!({ "type": "model", "id": name, "display_name": name, "created_at": rfc3339(CREATED) });
     let data: Vec<Value> = models.iter().map(model).collect();
     json!({ "data": data, "has_more": false, "first_id": models.first(), "last_id": models.last() })
 }
@@ -63,7 +61,9 @@ fn details() -> Value {
 /// The texts of which vectors are wanted.
 fn inputs(request: &Request) -> Vec<String> {
     match &request.json()["input"] {
-        Value::Array(inputs) => inputs.iter().map(|input| input.as_str().unwrap_or_default().to_owned()).collect(),
+        Value::Array(inputs) => {
+            inputs.iter().map(|input| input.as_str().unwrap_or_default().to_owned()).collect()
+        }
         input => vec![input.as_str().unwrap_or_default().to_owned()],
     }
 }

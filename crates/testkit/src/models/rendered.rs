@@ -42,7 +42,9 @@ impl Rendered {
             Content::Reply(reply) => Self::reply(request, reply),
             Content::Error { status, message, retry_after } => {
                 let mut rendered = Self::error(request, *status, message);
-                rendered.headers.extend(retry_after.map(|after| ("retry-after".to_owned(), after.to_string())));
+                rendered
+                    .headers
+                    .extend(retry_after.map(|after| ("retry-after".to_owned(), after.to_string())));
                 rendered
             }
             Content::Echo { status } => {
@@ -51,7 +53,11 @@ impl Rendered {
                 Self::error(request, *status, &message)
             }
             Content::Own { status, headers, body } => {
-                return Some(Self { status: *status, headers: headers.clone(), body: Body::Whole(body.clone()) });
+                return Some(Self {
+                    status: *status,
+                    headers: headers.clone(),
+                    body: Body::Whole(body.clone()),
+                });
             }
             Content::Raw(_) | Content::HangUp => return None,
         };
@@ -63,7 +69,9 @@ impl Rendered {
     pub(super) fn unscripted(request: &Request, models: &[String]) -> Self {
         let listed = listing::answer(request, models);
         let mut rendered = listed.unwrap_or_else(|| match request.operation() {
-            Operation::Unknown => Self::error(request, 404, &format!("there is no {} {}", request.method, request.target)),
+            Operation::Unknown => {
+                Self::error(request, 404, &format!("there is no {} {}", request.method, request.target))
+            }
             _ => Self::error(request, 500, "the script has no answer to this"),
         });
         rendered.identify(request);
@@ -71,12 +79,20 @@ impl Rendered {
     }
 
     pub(super) fn json(status: u16, body: &Value) -> Self {
-        Self { status, headers: content_type("application/json"), body: Body::Whole(body.to_string().into_bytes()) }
+        Self {
+            status,
+            headers: content_type("application/json"),
+            body: Body::Whole(body.to_string().into_bytes()),
+        }
     }
 
     /// One that comes as server-sent events.
     pub(super) fn server_sent(events: Events) -> Self {
-        Self { status: 200, headers: content_type("text/event-stream; charset=utf-8"), body: Body::Events(events) }
+        Self {
+            status: 200,
+            headers: content_type("text/event-stream; charset=utf-8"),
+            body: Body::Events(events),
+        }
     }
 
     /// One that comes as lines of JSON.
@@ -87,14 +103,15 @@ impl Rendered {
     fn reply(request: &Request, reply: &Reply) -> Self {
         let frame = Frame::new(request, reply);
         let mut rendered = match request.operation() {
-            Operation::Responses => responses::answer(request, reply, frame),
+            Operation::Responses => responses::answer(request, reply, &frame),
             Operation::Completions => openai::completion(request, reply, frame),
-            Operation::Messages => anthropic::answer(request, reply, frame),
+            Operation::Messages => anthropic::answer(request, reply, &frame),
             Operation::OllamaChat | Operation::OllamaGenerate => ollama::answer(request, reply, frame),
             _ => openai::chat(request, reply, frame),
         };
         // As LiteLLM does: in a stream the cost is in the last chunk, if anywhere.
-        if let (Body::Whole(_), Some(cost), Dialect::OpenAi) = (&rendered.body, reply.cost, request.dialect()) {
+        if let (Body::Whole(_), Some(cost), Dialect::OpenAi) = (&rendered.body, reply.cost, request.dialect())
+        {
             rendered.headers.push(("x-litellm-response-cost".to_owned(), cost.to_string()));
         }
         rendered

@@ -109,7 +109,8 @@ const IN_NAMES: &[u8] = b"!#$%&'*+-.^_`|~";
 impl Request {
     /// The value of the first header line of this name, in any case.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers_named(name).next()
+        let line = self.headers.iter().find(|line| line.0.eq_ignore_ascii_case(name));
+        line.map(|(_, value)| value.as_str())
     }
 
     /// The values of all header lines of this name, in any case.

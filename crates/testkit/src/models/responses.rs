@@ -7,14 +7,15 @@ use serde_json::{Value, json};
 use std::iter::once;
 
 /// An answer to `/v1/responses`.
-pub(super) fn answer(request: &Request, reply: &Reply, frame: Frame) -> Rendered {
+pub(super) fn answer(request: &Request, reply: &Reply, frame: &Frame) -> Rendered {
     // A tool that takes a text is called otherwise than one that takes an object.
     let items: Vec<Item> =
-        reply.parts.iter().enumerate().map(|(index, part)| Item::new(index, part, &frame)).collect();
-    match request.asks_for_a_stream() {
-        true => Rendered::server_sent(stream(items, frame)),
-        false => Rendered::json(200, &response(&frame, "completed", items.iter().map(|item| item.ended(&item.text())).collect())),
+        reply.parts.iter().enumerate().map(|(index, part)| Item::new(index, part, frame)).collect();
+    if request.asks_for_a_stream() {
+        return Rendered::server_sent(stream(items, frame));
     }
+    let output: Vec<Value> = items.iter().map(|item| item.ended(&item.text())).collect();
+    Rendered::json(200, &response(frame, "completed", &output))
 }
 
 /// One item of the output.
@@ -66,9 +67,12 @@ impl Item {
     }
 
     fn call(&self, call: &ToolCall, status: &str, text: &str) -> Value {
-        let (kind, input) = if call.arguments.is_string() { ("custom_tool_call", "input") } else { ("function_call", "arguments") };
-        let mut item =
-            json!({ "id": self.id, "type": kind, "status": status, "call_id": self.call_id, "name": call.name });
+        let (kind, input) = if call.arguments.is_string() {
+            ("custom_tool_call", "input")
+        } else {
+            ("function_call", "arguments")
+        };
+        let mut item = json!({ "id": self.id, "type": kind, "status": status, "call_id": self.call_id, "name": call.name });
         item[input] = json!(text);
         item
     }
@@ -77,9 +81,11 @@ impl Item {
     fn events(self) -> Box<dyn Iterator<Item = Value>> {
         let (id, index) = (self.id.clone(), self.index);
         let of_item = move |kind: &str| json!({ "type": kind, "item_id": id, "output_index": index });
-        let begun = json!({ "type": "response.output_item.added", "output_index": index, "item": self.begun() });
+        let begun =
+            json!({ "type": "response.output_item.added", "output_index": index, "item": self.begun() });
         let text = self.text_if_it_ends();
-        let ended = json!({ "type": "response.output_item.done", "output_index": index, "item": self.ended(&text) });
+        let ended =
+            json!({ "type": "response.output_item.done", "output_index": index, "item": self.ended(&text) });
         match self.part {
             Part::Text(pieces) => {
                 let with = move |kind: &str, member: &str, value: Value| {
@@ -132,12 +138,12 @@ fn content(text: &str) -> Value {
     json!({ "type": "output_text", "annotations": [], "logprobs": [], "text": text })
 }
 
-fn stream(items: Vec<Item>, frame: Frame) -> Events {
+fn stream(items: Vec<Item>, frame: &Frame) -> Events {
     let state = |kind: &str, response: Value| json!({ "type": kind, "response": response });
     let begun = ["response.created", "response.in_progress"]
-        .map(|kind| state(kind, response(&frame, "in_progress", Vec::new())));
-    let output = items.iter().map(|item| item.ended(&item.text_if_it_ends())).collect();
-    let ended = state("response.completed", response(&frame, "completed", output));
+        .map(|kind| state(kind, response(frame, "in_progress", &[])));
+    let output: Vec<Value> = items.iter().map(|item| item.ended(&item.text_if_it_ends())).collect();
+    let ended = state("response.completed", response(frame, "completed", &output));
     let events = begun.into_iter().chain(items.into_iter().flat_map(Item::events)).chain(once(ended));
     Box::new(events.enumerate().map(|(number, mut event)| {
         event["sequence_number"] = json!(number);
@@ -145,7 +151,7 @@ fn stream(items: Vec<Item>, frame: Frame) -> Events {
     }))
 }
 
-fn response(frame: &Frame, status: &str, output: Vec<Value>) -> Value {
+fn response(frame: &Frame, status: &str, output: &[Value]) -> Value {
     let usage = (status == "completed").then(|| {
         let (input, output) = (frame.usage.input, frame.usage.output);
         let mut usage = json!({

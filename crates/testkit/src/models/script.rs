@@ -7,7 +7,9 @@ use std::fmt;
 
 /// Finds the answer to a request. Where it has none, the server gives its own: lists of models, vectors, counts; and an
 /// error where a model would have to think.
-pub struct Script(Box<dyn FnMut(&Request) -> Option<Answer> + Send>);
+pub struct Script(Box<Find>);
+
+type Find = dyn FnMut(&Request) -> Option<Answer> + Send;
 
 // === impl Script ===
 
