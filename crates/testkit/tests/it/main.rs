@@ -3,3 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 mod agents;
+mod litellm;
+mod python;
+mod shapes;
