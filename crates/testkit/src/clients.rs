@@ -76,6 +76,8 @@ pub(crate) fn environment(name: &str, requirements: &str) -> Result<PathBuf, Str
             "install",
             "--quiet",
             "--disable-pip-version-check",
+            // What is used is compiled when it is used.
+            "--no-compile",
             "--retries=1",
             "--no-deps",
             "--only-binary=:all:",
