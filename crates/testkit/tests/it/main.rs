@@ -1,0 +1,8 @@
+//! What tests are tested with: the scripted model server, LiteLLM, and real clients of both.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+mod agents;
+mod litellm;
+mod python;
+mod shapes;
