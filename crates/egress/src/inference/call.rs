@@ -206,8 +206,12 @@ where
     draft.begin();
     let passed = relay.run(answer::head_of(answer, answer.body, keeps_alive), client, connection).await;
     draft.response_bytes = relay.bytes;
+    let has_begun = relay.has_begun;
     draft.spent(relay.finish(), answer);
-    Ok(passed?)
+    match passed {
+        Err(Cut::Echo) if !has_begun => Err(Refusal::Withheld { status: answer.status }.into()),
+        passed => Ok(passed?),
+    }
 }
 
 /// The payload of an error.

@@ -20,6 +20,8 @@ pub(crate) struct Relay<'r> {
     held: Vec<u8>,
     /// Payload so far.
     pub(crate) bytes: u64,
+    /// Whether the client has got anything yet.
+    pub(crate) has_begun: bool,
 }
 
 /// Where it ends.
@@ -61,7 +63,7 @@ impl<'r> Relay<'r> {
             BodyLength::Chunked => End::Chunks(Chunks::default()),
             BodyLength::UntilClose => End::WithConnection,
         };
-        Self { end, watch, observer, held: Vec::new(), bytes: 0 }
+        Self { end, watch, observer, held: Vec::new(), bytes: 0, has_begun: false }
     }
 
     /// Passes everything on, behind what is to be sent first.
@@ -84,6 +86,7 @@ impl<'r> Relay<'r> {
                 out.append(&mut self.held);
             }
             if !out.is_empty() {
+                self.has_begun = true;
                 client.send(&out).await?;
                 out.clear();
             }

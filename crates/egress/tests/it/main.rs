@@ -1,0 +1,10 @@
+//! The proxies against servers and clients that are as bad as can be.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+mod credentials;
+mod framing;
+mod identity;
+mod refusals;
+mod rig;
+mod streams;

@@ -1,0 +1,212 @@
+//! A proxy between a client of plain bytes and a scripted model server.
+
+use belljar_contract::id::RunId;
+use belljar_contract::inference::CallRecord;
+use belljar_egress::credential::{Credential, Source};
+use belljar_egress::identity::Identity;
+use belljar_egress::inference::budget::{Budget, BudgetLimits};
+use belljar_egress::inference::ledger::Ledger;
+use belljar_egress::inference::models::{Model, Models, Provider, ProviderKind};
+use belljar_egress::inference::proxy::{Listener, Proxy, Serving};
+use belljar_egress::inference::run::Run;
+use belljar_egress::upstream::Upstream;
+use belljar_testkit::models::{Conduct, ModelServer, Script};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+
+/// What the provider wants to see, and nobody else may.
+pub(crate) const KEY: &str = "sk-host-4f9aB7zKd82QmX01";
+pub(crate) const RUN: &str = "01a20073-e9f5-7598-b496-5102b8186da2";
+
+pub(crate) const CHAT: &str = "/v1/chat/completions";
+
+/// Everything between a client and a model.
+pub(crate) struct Rig {
+    pub(crate) server: ModelServer,
+    pub(crate) book: Arc<Book>,
+    pub(crate) run: Arc<Run>,
+    address: SocketAddr,
+    serving: Option<Serving>,
+    // Last: it ends everything.
+    _proxy: Proxy,
+    _folder: TempDir,
+}
+
+/// How a rig is to be.
+pub(crate) struct Plan {
+    pub(crate) kind: ProviderKind,
+    pub(crate) conduct: Conduct,
+    pub(crate) limits: BudgetLimits,
+}
+
+/// A ledger that can be read, and can be broken.
+#[derive(Default)]
+pub(crate) struct Book {
+    records: Mutex<Vec<CallRecord>>,
+    pub(crate) is_broken: AtomicBool,
+}
+
+/// An answer as a client got it.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self { kind: ProviderKind::LiteLlm, conduct: Conduct::default(), limits: BudgetLimits::default() }
+    }
+}
+
+// === impl Book ===
+
+impl Book {
+    pub(crate) fn records(&self) -> Vec<CallRecord> {
+        self.records.lock().unwrap().clone()
+    }
+
+    /// The one record that there must be by and by.
+    pub(crate) fn only(&self) -> CallRecord {
+        belljar_testkit::wait::until(|| !self.records().is_empty());
+        let records = self.records();
+        assert_eq!(records.len(), 1, "{records:?}");
+        records.into_iter().next().unwrap()
+    }
+}
+
+impl Ledger for Book {
+    fn record(&self, record: CallRecord) {
+        self.records.lock().unwrap().push(record);
+    }
+
+    fn is_sound(&self) -> bool {
+        !self.is_broken.load(Ordering::Relaxed)
+    }
+}
+
+// === impl Rig ===
+
+impl Rig {
+    pub(crate) fn new(script: Script) -> Self {
+        Self::with(Plan::default(), script)
+    }
+
+    pub(crate) fn with(plan: Plan, script: Script) -> Self {
+        let server = ModelServer::start_with(plan.conduct, script);
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("key"), KEY).unwrap();
+        let provider = Arc::new(Provider {
+            name: "house".to_owned(),
+            kind: plan.kind,
+            upstream: Upstream::parse(&server.url()).unwrap(),
+            credential: Some(Credential::new(Source::File(folder.path().join("key")))),
+        });
+        let model = |name: &str, upstream_name: &str| Model {
+            name: name.to_owned(),
+            upstream_name: upstream_name.to_owned(),
+            provider: Arc::clone(&provider),
+        };
+        let book = Arc::new(Book::default());
+        let run = Arc::new(Run {
+            identity: identity(),
+            models: Models::from_iter([model("small", "gpt-4o-mini"), model("large", "large")]),
+            budget: Budget::new(plan.limits),
+            ledger: Arc::clone(&book) as Arc<dyn Ledger>,
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let proxy = Proxy::start().unwrap();
+        let listener = Listener::from_descriptor(listener.into()).unwrap();
+        let serving = proxy.serve(Arc::clone(&run), vec![listener]);
+        Self { server, book, run, address, serving: Some(serving), _proxy: proxy, _folder: folder }
+    }
+
+    pub(crate) fn key_file(&self) -> std::path::PathBuf {
+        self._folder.path().join("key")
+    }
+
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+        stream
+    }
+
+    /// Sends bytes, and reads all that comes until the other end closes.
+    pub(crate) fn raw(&self, bytes: &[u8]) -> Answer {
+        let mut stream = self.connect();
+        // Who refuses early closes early.
+        let _ = stream.write_all(bytes);
+        read(stream)
+    }
+
+    /// Posts a document, with headers of the client's own, and waits for the whole answer.
+    pub(crate) fn post(&self, path: &str, headers: &str, body: &Value) -> Answer {
+        let mut stream = self.connect();
+        stream.write_all(&request(path, &format!("{headers}Connection: close\r\n"), body)).unwrap();
+        read(stream)
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        let mut stream = self.connect();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        read(stream)
+    }
+
+    /// Ends the run.
+    pub(crate) fn end(&mut self) {
+        self.serving.take().unwrap().end();
+    }
+}
+
+pub(crate) fn identity() -> Identity {
+    Identity {
+        run_id: RunId::parse(RUN).unwrap(),
+        attempt: 2,
+        billing_account_id: "account-7".to_owned(),
+        graph_id: "sandbox:agent".to_owned(),
+        user_id: Some("user-9".to_owned()),
+        existing_trace_id: Some("trace-1".to_owned()),
+        session_id: Some("session-3".to_owned()),
+        trace_user_id: None,
+    }
+}
+
+pub(crate) fn request(path: &str, headers: &str, body: &Value) -> Vec<u8> {
+    let body = body.to_string();
+    let length = body.len();
+    format!("POST {path} HTTP/1.1\r\nHost: localhost:8080\r\nContent-Length: {length}\r\n{headers}\r\n{body}")
+        .into_bytes()
+}
+
+/// Everything until the end, of one answer.
+pub(crate) fn read(mut stream: TcpStream) -> Answer {
+    let mut bytes = Vec::new();
+    // A connection that is cut off may be reset.
+    let _ = stream.read_to_end(&mut bytes);
+    Answer::from(bytes)
+}
+
+// === impl Answer ===
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+impl From<Vec<u8>> for Answer {
+    fn from(bytes: Vec<u8>) -> Self {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let status =
+            head.split_whitespace().nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+        Self { status, head: head.to_ascii_lowercase(), body: body.to_owned(), bytes }
+    }
+}

@@ -1,0 +1,122 @@
+//! Answers that come piece by piece, and ends that come too soon.
+
+use crate::rig::{CHAT, Rig, read, request};
+use belljar_testkit::models::{Answer, Outcome, Script};
+use belljar_testkit::wait;
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+fn stream() -> Value {
+    json!({"model": "small", "stream": true})
+}
+
+fn asked(rig: &Rig) -> TcpStream {
+    let mut stream = rig.connect();
+    stream.write_all(&request(CHAT, "", &self::stream())).unwrap();
+    stream
+}
+
+/// Reads until there is so much of something.
+fn read_until(stream: &mut TcpStream, sign: &str) -> String {
+    let mut text = String::new();
+    let mut buffer = [0; 4096];
+    while !text.contains(sign) {
+        let count = stream.read(&mut buffer).unwrap();
+        assert!(count > 0, "ended: {text}");
+        text.push_str(&String::from_utf8_lossy(&buffer[..count]));
+    }
+    text
+}
+
+#[test]
+fn an_event_is_passed_on_before_there_is_another() {
+    let rig = Rig::new(Script::always(Answer::pieces(&["one", "two"]).silent_after(2)));
+    let mut stream = asked(&rig);
+    read_until(&mut stream, "one");
+    assert!(matches!(rig.server.exchanges()[0].outcome, Outcome::Open));
+}
+
+#[test]
+fn what_is_streamed_arrives_byte_for_byte_however_it_is_cut() {
+    let direct = |answer: Answer| {
+        let rig = Rig::new(Script::always(answer));
+        let answer = rig.post(CHAT, "", &stream());
+        assert_eq!(answer.status, 200);
+        assert!(answer.bytes.ends_with(b"0\r\n\r\n"), "{answer:?}");
+        assert_eq!(rig.book.only().outcome.to_string(), "completed");
+        // Without the frames of chunks.
+        let events = answer.body.lines().filter(|line| line.starts_with("data:")).count();
+        (events, answer.body.contains("[DONE]"))
+    };
+    let (events, is_done) = direct(Answer::repeated("word ", 500));
+    assert!(events > 500 && is_done, "{events}");
+    assert!(direct(Answer::repeated("word ", 500).in_bursts()).1);
+    direct(Answer::repeated("word ", 20).in_chunks_of(&[1, 7, 3]));
+}
+
+#[test]
+fn a_caller_that_is_gone_takes_its_call_along() {
+    for answer in [
+        Answer::text("hello").silent_after(1),
+        Answer::text("hello").after(std::time::Duration::from_secs(120)),
+    ] {
+        let rig = Rig::new(Script::always(answer));
+        let stream = asked(&rig);
+        wait::until(|| rig.server.request_count() == 1);
+        drop(stream);
+        wait::until(|| matches!(rig.server.exchanges()[0].outcome, Outcome::PeerGone { .. }));
+        assert_eq!(rig.book.only().outcome.to_string(), "canceled");
+    }
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_not_taken_for_a_whole_one() {
+    for answer in [Answer::text("one two three").cut_in_event(2), Answer::text("hello").cut_after_bytes(20)] {
+        let rig = Rig::new(Script::always(answer));
+        let answer = read(asked(&rig));
+        assert!(!answer.bytes.ends_with(b"0\r\n\r\n"), "{answer:?}");
+        assert_eq!(rig.book.only().outcome.to_string(), "failed: provider_cut");
+    }
+}
+
+#[test]
+fn a_provider_that_says_no_http_or_nothing_is_told_as_such() {
+    for (answer, status) in [
+        (Answer::raw("SSH-2.0-x\r\n\r\n"), 502),
+        (Answer::raw("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello"), 502),
+        (Answer::hang_up(), 502),
+    ] {
+        let rig = Rig::new(Script::always(answer));
+        let answer = rig.post(CHAT, "", &json!({"model": "small"}));
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert!(rig.book.only().outcome.to_string().starts_with("failed: provider_"));
+    }
+}
+
+#[test]
+fn a_run_that_ends_ends_its_calls_and_records_them() {
+    let mut rig = Rig::new(Script::always(Answer::text("hello").silent_after(1)));
+    let mut stream = asked(&rig);
+    wait::until(|| rig.server.request_count() == 1);
+    read_until(&mut stream, "data:");
+    rig.end();
+    assert_eq!(rig.book.only().outcome.to_string(), "canceled");
+    wait::until(|| matches!(rig.server.exchanges()[0].outcome, Outcome::PeerGone { .. }));
+    let mut rest = Vec::new();
+    let _ = stream.read_to_end(&mut rest);
+    assert!(!rest.ends_with(b"0\r\n\r\n"));
+    // And nobody listens any more.
+    assert!(std::net::TcpStream::connect(stream.peer_addr().unwrap()).is_err());
+}
+
+#[test]
+fn a_provider_that_closes_after_each_answer_costs_a_connection_and_no_call() {
+    let rig = Rig::new(Script::always(Answer::text("hello").then_closes()));
+    for _ in 0..5 {
+        assert_eq!(rig.post(CHAT, "", &json!({"model": "small"})).status, 200);
+    }
+    let old = Rig::new(Script::always(Answer::text("hello").of_version_1_0()));
+    assert_eq!(old.post(CHAT, "", &json!({"model": "small"})).status, 200);
+    assert_eq!(old.book.only().outcome.to_string(), "completed");
+}
