@@ -1,0 +1,165 @@
+//! The audit log: append-only, hash-chained, signed, and acknowledged only when it is on the disk.
+//!
+//! ```text
+//! submit ─► queue ─► one thread: lock ─► tail as others left it ─► announce ─► write, sync ─► head ─► unlock ─► done
+//!  (never waits)     takes all there is                             what comes    the records, then    what is
+//!                                                                                a signed checkpoint   there
+//! ```
+//!
+//! Every batch ends in a checkpoint, which is a record too, with a signature over all before it. So whatever is not
+//! followed by one was never acknowledged, and what a crash leaves of a batch can be told from what somebody added.
+//! The format is in `docs/audit.md`; [`verify`] and [`export`] read it.
+
+mod chain;
+mod checkpoint;
+mod error;
+mod event;
+pub mod export;
+mod folder;
+mod hash;
+mod head;
+mod key;
+mod queue;
+pub mod reading;
+mod record;
+mod segment;
+mod snapshot;
+mod tail;
+mod torn;
+pub mod verify;
+mod walk;
+
+pub use error::AuditError;
+pub use event::{Event, EventError, LARGEST_EVENT_BYTES};
+pub use hash::{Hash, ParseHashError};
+pub use key::{ParseKeyError, PublicKey};
+pub use record::Record;
+
+use queue::Queue;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use tail::Tail;
+
+/// A log that is open for appending. Several processes, and several of these, may have the same one open.
+///
+/// Dropping it writes what was submitted and waits for that.
+#[derive(Debug)]
+pub struct AuditLog {
+    queue: Arc<Queue>,
+    public_key: PublicKey,
+    writer: Option<JoinHandle<()>>,
+}
+
+/// A record that is on the disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receipt {
+    /// Its number, counted from 1 through the whole log.
+    pub sequence: u64,
+    /// Its hash, which stands for it and everything before it.
+    pub hash: Hash,
+}
+
+/// Where the log of a state directory is.
+pub fn folder_in(state: &Path) -> PathBuf {
+    state.join("audit")
+}
+
+/// What can be set.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// From this size on a segment is not added to any more.
+    pub segment_bytes: u64,
+    /// How many records may wait to be written.
+    pub most_waiting: usize,
+}
+
+/// How many bytes may wait to be written, whatever their number.
+const MOST_WAITING_BYTES: usize = 32 << 20;
+
+// === impl Settings ===
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { segment_bytes: 64 << 20, most_waiting: 16_384 }
+    }
+}
+
+// === impl AuditLog ===
+
+impl AuditLog {
+    /// Opens the log in `folder`, made with a new key if there is none. What a crash has left of a batch is moved aside
+    /// and recorded.
+    ///
+    /// This starts a thread.
+    ///
+    /// # Errors
+    /// [`AuditError`] when it can't be made or read, or when it is damaged: a damaged log takes no more records.
+    pub fn open(folder: &Path) -> Result<Self, AuditError> {
+        Self::open_with(folder, Settings::default())
+    }
+
+    /// The same, with other settings.
+    ///
+    /// # Errors
+    /// As [`AuditLog::open`].
+    pub fn open_with(folder: &Path, settings: Settings) -> Result<Self, AuditError> {
+        let tail = Tail::open(folder, settings.segment_bytes)?;
+        let public_key = tail.public_key();
+        let queue = Arc::new(Queue::new(settings.most_waiting, MOST_WAITING_BYTES));
+        let theirs = Arc::clone(&queue);
+        let writer = std::thread::Builder::new()
+            .name("audit".to_owned())
+            .spawn(move || theirs.write_until_closed(tail))
+            .map_err(|error| AuditError::io("start the thread that writes", folder, error))?;
+        Ok(Self { queue, public_key, writer: Some(writer) })
+    }
+
+    /// The key that signs this log.
+    pub fn public_key(&self) -> &PublicKey {
+        &self.public_key
+    }
+
+    /// Submits an event and returns at once. `done` is called when its record is on the disk, by the thread that writes,
+    /// so it must not wait for anything; or with the reason why it is not there and won't be.
+    ///
+    /// [`AuditError::Full`], [`AuditError::Failed`] and [`AuditError::Closed`] are told before this returns. Whoever gets
+    /// any error must not do what was to be recorded.
+    pub fn submit(&self, event: Event, done: impl FnOnce(Result<Receipt, AuditError>) + Send + 'static) {
+        self.queue.submit(event, Box::new(done));
+    }
+
+    /// Appends an event and waits until its record is on the disk.
+    ///
+    /// # Errors
+    /// [`AuditError`] when it isn't.
+    pub fn append(&self, event: Event) -> Result<Receipt, AuditError> {
+        let (done, outcome) = mpsc::sync_channel(1);
+        self.submit(event, move |result| {
+            // The other end waits below.
+            let _ = done.send(result);
+        });
+        outcome.recv().unwrap_or(Err(AuditError::Closed))
+    }
+
+    /// Writes what was submitted, and takes no more.
+    pub fn close(mut self) {
+        self.finish();
+    }
+
+    fn finish(&mut self) {
+        self.queue.close();
+        let Some(writer) = self.writer.take() else { return };
+        // The last one to let go may be a `done`, which the writer itself calls.
+        if writer.thread().id() != std::thread::current().id() {
+            // Whoever waited for a record has been told what became of it.
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Drop for AuditLog {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}

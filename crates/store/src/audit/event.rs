@@ -1,0 +1,165 @@
+//! What is to be recorded: one object of JSON, with its kind, its time and its run.
+//!
+//! It is put into its final form by whoever makes it, so that the thread that writes only numbers, hashes and copies.
+//! Text in it stays text: whatever a line, a terminal or a reader could take for something else is escaped.
+
+use belljar_contract::id::RunId;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::ser::Formatter;
+use std::io::{self, Write};
+
+/// An event in the form in which it will stand in the log, from its time on.
+#[derive(Debug, Clone)]
+pub struct Event {
+    body: Vec<u8>,
+}
+
+/// Why something can't be an event.
+#[derive(Debug, thiserror::Error)]
+pub enum EventError {
+    /// The kind is not one.
+    #[error(
+        "{kind:?} is not a kind of event: lower-case letters, digits and underscores, or it is the log's own"
+    )]
+    Kind {
+        /// What was given.
+        kind: String,
+    },
+    /// It has no form in JSON.
+    #[error("the event can't be written as JSON")]
+    Unwritable {
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// It is something else than an object.
+    #[error("the event is not an object")]
+    NotAnObject,
+    /// There is too much of it.
+    #[error("the event has {bytes} bytes; {LARGEST_EVENT_BYTES} are allowed")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+    },
+}
+
+/// The longest event, as JSON.
+pub const LARGEST_EVENT_BYTES: usize = 256 << 10;
+
+/// The kinds that only the log itself writes.
+pub(super) const OWN_KINDS: [&str; 3] = ["checkpoint", "created", "torn_tail"];
+
+const LONGEST_KIND: usize = 64;
+
+// === impl Event ===
+
+impl Event {
+    /// An event of this kind, now.
+    ///
+    /// # Errors
+    /// [`EventError`] when the kind or the event is nothing that can be recorded.
+    pub fn new(kind: &str, run: Option<&RunId>, event: &impl Serialize) -> Result<Self, EventError> {
+        if !is_kind(kind.as_bytes()) || OWN_KINDS.contains(&kind) {
+            return Err(EventError::Kind { kind: kind.to_owned() });
+        }
+        Self::of_log(kind, run, event)
+    }
+
+    /// The same, also for the log's own kinds.
+    pub(super) fn of_log(
+        kind: &str,
+        run: Option<&RunId>,
+        event: &impl Serialize,
+    ) -> Result<Self, EventError> {
+        let mut body = Vec::with_capacity(1024);
+        push_head(&mut body, Timestamp::now(), kind, run);
+        let begin = body.len();
+        event
+            .serialize(&mut serde_json::Serializer::with_formatter(&mut body, Escaping))
+            .map_err(|source| EventError::Unwritable { source })?;
+        match body.len() - begin {
+            _ if body.get(begin) != Some(&b'{') => Err(EventError::NotAnObject),
+            bytes if bytes > LARGEST_EVENT_BYTES => Err(EventError::TooLong { bytes }),
+            _ => Ok(Self { body }),
+        }
+    }
+
+    pub(super) fn body(&self) -> &[u8] {
+        &self.body
+    }
+}
+
+/// What stands before the event itself.
+pub(super) fn push_head(body: &mut Vec<u8>, time: Timestamp, kind: &str, run: Option<&RunId>) {
+    // Writing to a vector can't fail.
+    let _ = write!(body, "\"time\":\"{time:.6}\",\"kind\":\"{kind}\"");
+    if let Some(run) = run {
+        let _ = write!(body, ",\"run\":\"{run}\"");
+    }
+    body.extend_from_slice(b",\"event\":");
+}
+
+/// Whether that is a name for a kind.
+pub(super) fn is_kind(kind: &[u8]) -> bool {
+    let is_allowed = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
+    (1..=LONGEST_KIND).contains(&kind.len()) && kind[0].is_ascii_lowercase() && kind.iter().all(is_allowed)
+}
+
+/// Compact JSON, in which also those characters are escaped that JSON lets through and a terminal or an editor acts on.
+struct Escaping;
+
+impl Formatter for Escaping {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        let mut rest = fragment;
+        if !fragment.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+            while let Some((at, hidden)) = rest.char_indices().find(|(_, character)| is_hidden(*character)) {
+                writer.write_all(&rest.as_bytes()[..at])?;
+                write!(writer, "\\u{:04x}", u32::from(hidden))?;
+                rest = &rest[at + hidden.len_utf8()..];
+            }
+        }
+        writer.write_all(rest.as_bytes())
+    }
+}
+
+/// Controls, and what has no width or turns the direction of what follows. All of it is in the first plane.
+fn is_hidden(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn text_of(value: &Value) -> String {
+        let event = Event::new("test", None, value).unwrap();
+        let body = String::from_utf8(event.body().to_vec()).unwrap();
+        body.split_once(",\"event\":").unwrap().1.to_owned()
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_acts_on_is_written_and_all_of_it_comes_back() {
+        let text = "a\n\r\0\u{1b}[31m\u{7f}\u{9b}2J\u{202e}\u{2028}\u{feff}é漢🦀\"\\}";
+        let written = text_of(&json!({ "text": text }));
+        assert!(written.chars().all(|character| !is_hidden(character)), "{written}");
+        assert!(written.contains("é漢🦀"), "what is harmless stays as it is: {written}");
+        let read: Value = serde_json::from_str(&written).unwrap();
+        assert_eq!(read["text"], text);
+    }
+
+    #[test]
+    fn only_objects_of_a_bounded_length_and_kinds_that_are_not_the_logs_own_are_events() {
+        assert!(matches!(Event::new("test", None, &json!([1])), Err(EventError::NotAnObject)));
+        assert!(matches!(Event::new("test", None, &"{}"), Err(EventError::NotAnObject)));
+        let long = json!({ "a": "x".repeat(LARGEST_EVENT_BYTES) });
+        assert!(matches!(Event::new("test", None, &long), Err(EventError::TooLong { .. })));
+        for kind in
+            ["", "checkpoint", "torn_tail", "created", "A", "1a", "a b", "a\"", "a\n", &"a".repeat(65)]
+        {
+            assert!(matches!(Event::new(kind, None, &json!({})), Err(EventError::Kind { .. })), "{kind}");
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Exports: records as they stand in the log, in one file that others can check without the log.
+//!
+//! ```text
+//! {"belljar_audit_export":1,"public_key":"…","run":null,"first":1,"last":9}
+//! {"sequence":1,…                                               a record as it is
+//! {"omitted":2,"content":"…","previous":"…","hash":"…"}         one that the export is not about
+//! …
+//! {"signature":"…"}                                             over all lines before
+//! ```
+//!
+//! The last record is a checkpoint. An export of a run shows that its records are in the log; that there are no
+//! others of that run is the word of whoever exported.
+
+use super::chain::{Chain, Position};
+use super::checkpoint;
+use super::error::{AuditError, Fault, Finding};
+use super::folder::Folder;
+use super::hash::Hash;
+use super::key::PublicKey;
+use super::record::{Links, Record};
+use super::segment::Lines;
+use super::snapshot::Snapshot;
+use super::verify::{Anchor, Count, Demands, Verdict, verdict};
+use belljar_contract::id::RunId;
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// What became of an export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exported {
+    /// The records in it that are not the log's own.
+    pub records: u64,
+}
+
+/// Why there is no export.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The log can't be read, or is damaged.
+    #[error(transparent)]
+    Log(#[from] AuditError),
+    /// It can't be written.
+    #[error("can't write the export")]
+    Write {
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// There is nothing to export.
+    #[error("the log has no records of that run")]
+    Nothing,
+}
+
+/// The first line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Header {
+    key: PublicKey,
+    run: Option<String>,
+    first: u64,
+    last: u64,
+}
+
+/// Hashes what it passes on.
+struct Hashing<W> {
+    to: W,
+    hash: Sha256,
+}
+
+const LAST_LINE: (&str, &str) = ("{\"signature\":\"", "\"}");
+
+/// Writes the whole log, or what belongs to one run.
+///
+/// # Errors
+/// [`ExportError`] when the log is damaged, among others: what is signed here has been looked at.
+pub fn export(folder: &Path, run: Option<&RunId>, to: impl Write) -> Result<Exported, ExportError> {
+    let snapshot = Snapshot::take(folder)?;
+    let key = Folder::of_log(folder)?.secret_key()?;
+    let (header, records) = survey(&snapshot, run.map(RunId::as_str))?;
+    let mut to = Hashing { to, hash: Sha256::new() };
+    let mut text = header.to_line();
+    let mut outcome = Ok(());
+    snapshot.each(&mut |record, seen| {
+        if (header.first..=header.last).contains(&record.sequence) && outcome.is_ok() {
+            match header.is_about(record) {
+                true => text.extend_from_slice(seen.line),
+                false => push_omitted(&mut text, record.sequence, seen.line),
+            }
+            text.push(b'\n');
+            outcome = to.write_all(&text);
+            text.clear();
+        }
+        Ok(())
+    })?;
+    let write = |source| ExportError::Write { source };
+    outcome.map_err(write)?;
+    let mut last = LAST_LINE.0.as_bytes().to_vec();
+    key.sign(&message(to.hash.clone()), &mut last);
+    last.extend_from_slice(LAST_LINE.1.as_bytes());
+    last.push(b'\n');
+    to.write_all(&last).and_then(|()| to.flush()).map_err(write)?;
+    Ok(Exported { records })
+}
+
+/// What an export will span.
+fn survey(snapshot: &Snapshot, run: Option<&str>) -> Result<(Header, u64), ExportError> {
+    let mut header = Header { key: snapshot.key, run: run.map(str::to_owned), first: 0, last: 0 };
+    let mut count = Count::new(snapshot.key);
+    let demands = Demands::default();
+    let mut is_open = false;
+    snapshot.each(&mut |record, _| {
+        let is_checkpoint = record.kind == checkpoint::KIND;
+        let is_chosen = run.is_none() || record.run == run;
+        if is_chosen {
+            count.see(record, "", &demands)?;
+            is_open = true;
+            header.first = if header.first == 0 { record.sequence } else { header.first };
+        }
+        // Up to the checkpoint that stands for the last one.
+        if is_checkpoint && is_open {
+            header.last = record.sequence;
+            is_open = false;
+        }
+        Ok(())
+    })?;
+    match header.first {
+        0 => Err(ExportError::Nothing),
+        _ => Ok((header, count.extent.records)),
+    }
+}
+
+fn push_omitted(text: &mut Vec<u8>, sequence: u64, line: &[u8]) {
+    // It was read as a record just now.
+    if let Ok((_, Links { content, previous, .. })) = Links::split(line) {
+        text.extend_from_slice(format!("{{\"omitted\":{sequence}").as_bytes());
+        super::record::push_links(text, &content, &previous);
+        text.pop();
+    }
+}
+
+fn message(hash: Sha256) -> Vec<u8> {
+    format!("belljar audit export 1\n{}\n", Hash::from_array(hash.finalize().into())).into_bytes()
+}
+
+/// Looks at an export.
+///
+/// # Errors
+/// [`AuditError`] when it can't be read. What is wrong with it is a [`Verdict`].
+pub fn verify(file: &Path, demands: &Demands) -> Result<Verdict, AuditError> {
+    verdict(Inspection::run(file, demands))
+}
+
+/// A look at an export.
+struct Inspection<'a> {
+    file: String,
+    demands: &'a Demands,
+    header: Header,
+    count: Count,
+    chain: Option<Chain>,
+    hash: Sha256,
+}
+
+// === impl Inspection ===
+
+impl<'a> Inspection<'a> {
+    fn run(path: &Path, demands: &'a Demands) -> Result<super::verify::Extent, AuditError> {
+        let failed = |error| AuditError::io("read", path, error);
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let mut lines = Lines::of(File::open(path).map_err(failed)?, u64::MAX);
+        let mut inspection: Option<Self> = None;
+        let mut is_over = false;
+        while let Some(line) = lines.next_line().map_err(failed)? {
+            let about = |sequence, fault| AuditError::Damaged {
+                finding: Finding { file: name.clone(), line: Some(line.number), sequence, fault },
+            };
+            if is_over || !line.is_whole {
+                return Err(about(None, if is_over { Fault::Added } else { Fault::Malformed }));
+            }
+            match &mut inspection {
+                None => inspection = Some(Self::begin(line.bytes, name.clone(), demands)?),
+                Some(inspection) => {
+                    let sequence = inspection.next_sequence();
+                    is_over = inspection.see(line.bytes).map_err(|fault| about(sequence, fault))?;
+                }
+            }
+        }
+        match inspection.filter(|_| is_over) {
+            Some(inspection) => inspection.end(),
+            None => Err(AuditError::damaged(name, None, Fault::Malformed)),
+        }
+    }
+
+    fn begin(line: &[u8], file: String, demands: &'a Demands) -> Result<Self, AuditError> {
+        let header = Header::parse(line)
+            .ok_or_else(|| AuditError::Damaged { finding: Finding::about(file.clone(), Fault::Malformed) })?;
+        demands.accept(header.key, &file)?;
+        let mut inspection =
+            Self { file, demands, count: Count::new(header.key), header, chain: None, hash: Sha256::new() };
+        inspection.take_in(line);
+        Ok(inspection)
+    }
+
+    fn take_in(&mut self, line: &[u8]) {
+        self.hash.update(line);
+        self.hash.update(b"\n");
+    }
+
+    fn next_sequence(&self) -> Option<u64> {
+        let next = self.chain.as_ref().map_or(self.header.first, |chain| chain.position().sequence + 1);
+        (next <= self.header.last).then_some(next)
+    }
+
+    /// Looks at a line and says whether it is the last one.
+    fn see(&mut self, line: &[u8]) -> Result<bool, Fault> {
+        let Some(sequence) = self.next_sequence() else {
+            let digits = line.strip_prefix(LAST_LINE.0.as_bytes());
+            let digits = digits.and_then(|rest| rest.strip_suffix(LAST_LINE.1.as_bytes()));
+            let digits = digits.ok_or(Fault::Malformed)?;
+            return match self.header.key.has_signed(&message(self.hash.clone()), digits) {
+                true => Ok(true),
+                false => Err(Fault::Forged),
+            };
+        };
+        self.take_in(line);
+        let (begin, links) = Links::split(line)?;
+        let (first, key) = (self.header.first, self.header.key);
+        let chain = self.chain.get_or_insert_with(|| {
+            let before = if first == 1 { Position::BEGIN.hash } else { links.previous };
+            Chain::from(Position { sequence: first - 1, hash: before }, key)
+        });
+        let demands_met = if begin == format!("{{\"omitted\":{sequence}").as_bytes() {
+            chain.skip(&links)?;
+            self.count.extent.omitted += 1;
+            self.count.reach(Anchor { sequence, hash: links.hash }, "", self.demands)
+        } else {
+            let record = chain.follow(line)?;
+            if !self.header.is_about(&record) {
+                return Err(Fault::Foreign);
+            }
+            self.count.see(&record, "", self.demands)
+        };
+        demands_met.map_err(|_| Fault::Unexpected).map(|()| false)
+    }
+
+    fn end(self) -> Result<super::verify::Extent, AuditError> {
+        if !self.chain.is_some_and(|chain| chain.is_signed()) {
+            return Err(AuditError::damaged(self.file, Some(self.header.last), Fault::Added));
+        }
+        self.demands.met_by(&self.count.extent, self.header.first, &self.file)?;
+        Ok(self.count.extent)
+    }
+}
+
+// === impl Header ===
+
+impl Header {
+    fn to_line(&self) -> Vec<u8> {
+        let Self { key, run, first, last } = self;
+        let run = run.as_ref().map_or("null".to_owned(), |run| format!("\"{run}\""));
+        format!(
+            "{{\"belljar_audit_export\":1,\"public_key\":\"{key}\",\"run\":{run},\"first\":{first},\"last\":{last}}}\n"
+        )
+        .into_bytes()
+    }
+
+    /// Reads a line that is exactly as it would be written.
+    fn parse(line: &[u8]) -> Option<Self> {
+        let rest = std::str::from_utf8(line).ok()?;
+        let rest = rest.strip_prefix("{\"belljar_audit_export\":1,\"public_key\":\"")?;
+        let (key, rest) = rest.split_once("\",\"run\":")?;
+        let (run, rest) = rest.split_once(",\"first\":")?;
+        let (first, last) = rest.strip_suffix('}')?.split_once(",\"last\":")?;
+        let header = Self {
+            key: PublicKey::parse(key).ok()?,
+            run: run.strip_prefix('"').and_then(|run| run.strip_suffix('"')).map(str::to_owned),
+            first: first.parse().ok().filter(|first| *first > 0)?,
+            last: last.parse().ok()?,
+        };
+        (header.to_line().strip_suffix(b"\n") == Some(line) && header.first < header.last).then_some(header)
+    }
+
+    /// Whether a record is shown whole. Checkpoints always are: they are what others check.
+    fn is_about(&self, record: &Record<'_>) -> bool {
+        self.run.is_none() || record.run == self.run.as_deref() || record.kind == checkpoint::KIND
+    }
+}
+
+// === impl Hashing ===
+
+impl<W: Write> Write for Hashing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes)?;
+        self.hash.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}

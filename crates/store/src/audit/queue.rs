@@ -1,0 +1,171 @@
+//! What waits to be written, and the thread that writes it: all there is at once, synced once.
+
+use super::Receipt;
+use super::error::AuditError;
+use super::event::Event;
+use super::tail::Tail;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Who waits for a record.
+pub(super) type Done = Box<dyn FnOnce(Result<Receipt, AuditError>) + Send>;
+
+/// What waits to be written.
+pub(super) struct Queue {
+    waiting: Mutex<Waiting>,
+    something: Condvar,
+    most: usize,
+    most_bytes: usize,
+}
+
+#[derive(Default)]
+struct Waiting {
+    submitted: Vec<Submitted>,
+    bytes: usize,
+    is_closed: bool,
+    /// What went wrong. It stays so.
+    failure: Option<Arc<AuditError>>,
+    writer_sleeps: bool,
+}
+
+struct Submitted {
+    event: Event,
+    done: Done,
+}
+
+/// One batch is no larger than this, but for its last record: it is what a crash may leave.
+const BATCH_BYTES: usize = 4 << 20;
+
+// === impl Queue ===
+
+impl Queue {
+    pub(super) fn new(most: usize, most_bytes: usize) -> Self {
+        Self { waiting: Mutex::default(), something: Condvar::new(), most, most_bytes }
+    }
+
+    pub(super) fn submit(&self, event: Event, done: Done) {
+        let refusal = {
+            let mut waiting = self.lock();
+            match waiting.refusal(self) {
+                None => {
+                    waiting.bytes += event.body().len();
+                    waiting.submitted.push(Submitted { event, done });
+                    if waiting.writer_sleeps {
+                        self.something.notify_one();
+                    }
+                    return;
+                }
+                Some(refusal) => refusal,
+            }
+        };
+        done(Err(refusal));
+    }
+
+    pub(super) fn close(&self) {
+        self.lock().is_closed = true;
+        self.something.notify_one();
+    }
+
+    /// Is the thread that writes.
+    pub(super) fn write_until_closed(&self, mut tail: Tail) {
+        let _end = Ending(self);
+        while let Some(batch) = self.next_batch() {
+            let outcome = match self.failure() {
+                Some(failure) => Err(AuditError::Failed { source: failure }),
+                None => tail.write(batch.iter().map(|submitted| &submitted.event)),
+            };
+            match outcome {
+                Ok(receipts) => {
+                    for (Submitted { done, .. }, receipt) in batch.into_iter().zip(receipts) {
+                        tell(done, Ok(receipt));
+                    }
+                }
+                Err(error) => {
+                    self.fail(&error);
+                    batch.into_iter().for_each(|submitted| tell(submitted.done, Err(error.clone())));
+                }
+            }
+        }
+        // All that was acknowledged is on the disk already.
+        let _ = tail.sync_head();
+    }
+
+    /// Waits for something to write; nothing when there is nothing and won't be.
+    fn next_batch(&self) -> Option<Vec<Submitted>> {
+        let mut waiting = self.lock();
+        while waiting.submitted.is_empty() {
+            if waiting.is_closed {
+                return None;
+            }
+            waiting.writer_sleeps = true;
+            waiting = self.something.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        waiting.writer_sleeps = false;
+        let mut bytes = 0;
+        let fits = |submitted: &&Submitted| {
+            let has_room = bytes < BATCH_BYTES;
+            bytes += submitted.event.body().len();
+            has_room
+        };
+        let many = waiting.submitted.iter().take_while(fits).count();
+        let rest = waiting.submitted.split_off(many);
+        let batch = std::mem::replace(&mut waiting.submitted, rest);
+        waiting.bytes -= batch.iter().map(|submitted| submitted.event.body().len()).sum::<usize>();
+        Some(batch)
+    }
+
+    fn failure(&self) -> Option<Arc<AuditError>> {
+        self.lock().failure.clone()
+    }
+
+    fn fail(&self, error: &AuditError) {
+        let mut waiting = self.lock();
+        waiting.failure.get_or_insert_with(|| Arc::new(error.clone()));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").field("waiting", &self.lock().submitted.len()).finish_non_exhaustive()
+    }
+}
+
+// === impl Waiting ===
+
+impl Waiting {
+    /// Why nothing more is taken, if nothing is.
+    fn refusal(&self, queue: &Queue) -> Option<AuditError> {
+        if let Some(source) = &self.failure {
+            return Some(AuditError::Failed { source: Arc::clone(source) });
+        }
+        if self.is_closed {
+            return Some(AuditError::Closed);
+        }
+        let is_full = self.submitted.len() >= queue.most || self.bytes >= queue.most_bytes;
+        is_full.then_some(AuditError::Full)
+    }
+}
+
+/// Whoever waits must not go on as if nothing were, nor the others not be told.
+fn tell(done: Done, outcome: Result<Receipt, AuditError>) {
+    let _ = catch_unwind(AssertUnwindSafe(|| done(outcome)));
+}
+
+/// However the thread ends, nobody waits for it afterwards.
+struct Ending<'a>(&'a Queue);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        let left = {
+            let mut waiting = self.0.lock();
+            waiting.is_closed = true;
+            std::mem::take(&mut waiting.submitted)
+        };
+        left.into_iter().for_each(|submitted| tell(submitted.done, Err(AuditError::Closed)));
+    }
+}

@@ -1,0 +1,266 @@
+//! The end of a log, where it grows. Several processes may each have one of these; who holds the lock may write.
+
+use super::AuditError;
+use super::Receipt;
+use super::checkpoint;
+use super::event::Event;
+use super::folder::Folder;
+use super::head::{Head, HeadFile, Mark};
+use super::key::{PublicKey, SecretKey};
+use super::record;
+use super::segment;
+use super::torn;
+use super::walk::{Place, walk};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The end of a log.
+pub(super) struct Tail {
+    folder: Folder,
+    lock: Arc<File>,
+    key: SecretKey,
+    public_key: PublicKey,
+    head: HeadFile,
+    end: End,
+    segment_bytes: u64,
+    /// The batch that is being written.
+    text: Vec<u8>,
+    /// Whether there may be something of it on the disk, and not all.
+    is_storing: bool,
+}
+
+/// Where the next batch goes.
+struct End {
+    /// The last checkpoint. All before it is there for good.
+    place: Place,
+    /// The segment with it, or an empty one after that.
+    file: File,
+    segment: u64,
+    begin: u64,
+    /// Whether a crash has left something there, which the next batch is written over.
+    is_torn: bool,
+}
+
+// === impl Tail ===
+
+impl Tail {
+    /// Opens a log, which is made if there is none, and clears up after a crash.
+    pub(super) fn open(path: &Path, segment_bytes: u64) -> Result<Self, AuditError> {
+        let folder = Folder::open_or_create(path)?;
+        let key = folder.secret_key()?;
+        let public_key = key.public();
+        let lock = folder.lock_file()?;
+        let mut head = HeadFile::open(&folder)?;
+        let locked = folder.lock(&lock)?;
+        let found = find_end(&folder, public_key, &head.read(&public_key)?)?;
+        let mut tail = Self {
+            folder,
+            lock,
+            key,
+            public_key,
+            head,
+            end: found.end,
+            segment_bytes,
+            text: Vec::new(),
+            is_storing: false,
+        };
+        tail.clear_up(found.rest_begins_at)?;
+        drop(locked);
+        Ok(tail)
+    }
+
+    pub(super) fn public_key(&self) -> PublicKey {
+        self.public_key
+    }
+
+    /// Writes events, all or none of them, and gives a receipt for each once they are on the disk.
+    pub(super) fn write<'e>(
+        &mut self,
+        events: impl Iterator<Item = &'e Event>,
+    ) -> Result<Vec<Receipt>, AuditError> {
+        let locked = self.folder.lock(&self.lock)?;
+        self.catch_up()?;
+        let receipts = self.write_batch(events);
+        if self.is_storing {
+            self.take_back();
+        }
+        drop(locked);
+        receipts
+    }
+
+    /// Makes also the head last. Without this the log is whole, but a power cut may make it forget how long it was.
+    pub(super) fn sync_head(&self) -> Result<(), AuditError> {
+        self.head.sync()
+    }
+
+    /// Goes to where the log ends now: others may have written since.
+    fn catch_up(&mut self) -> Result<(), AuditError> {
+        let path = || self.folder.path().join(segment::name(self.end.segment));
+        let metadata = self.end.file.metadata().map_err(|error| AuditError::io("read", &path(), error))?;
+        if !self.head.has_changed()? && metadata.len() == self.end.begin {
+            return Ok(());
+        }
+        let found = find_end(&self.folder, self.public_key, &self.head.read(&self.public_key)?)?;
+        self.end = found.end;
+        self.clear_up(found.rest_begins_at)
+    }
+
+    /// Moves aside what a crash has left, and records that. Whoever is killed meanwhile leaves the next one to go on.
+    fn clear_up(&mut self, rest_begins_at: Option<u64>) -> Result<(), AuditError> {
+        let head = self.head.read(&self.public_key)?;
+        let is_clear = head.next == head.done && head.done.position == self.end.place.position;
+        if is_clear && rest_begins_at.is_none() {
+            return Ok(());
+        }
+        let sequence = self.end.place.position.sequence + 1;
+        torn::clear(&self.folder)?;
+        if let Some(begin) = rest_begins_at {
+            torn::move_aside(&self.folder, (&mut self.end.file, begin), sequence)?;
+        }
+        let untold = torn::untold(&self.folder, sequence)?;
+        if !untold.is_empty() {
+            return self.write_batch(untold.iter()).map(drop);
+        }
+        self.head.announce(&self.last_mark()?)?;
+        self.head.confirm()
+    }
+
+    fn write_batch<'e>(
+        &mut self,
+        events: impl Iterator<Item = &'e Event>,
+    ) -> Result<Vec<Receipt>, AuditError> {
+        let mut position = self.end.place.position;
+        let mut receipts = Vec::with_capacity(events.size_hint().0);
+        self.text.clear();
+        for event in events {
+            let sequence = position.sequence + 1;
+            position.hash = record::push(&mut self.text, sequence, event.body(), &position.hash);
+            position.sequence = sequence;
+            receipts.push(Receipt { sequence, hash: position.hash });
+        }
+        let checkpoint_at = self.text.len();
+        position = checkpoint::push(&mut self.text, &self.key, position);
+        let (is_new, segment, begin) = self.next_place();
+        let line = self.text[checkpoint_at..self.text.len() - 1].to_vec();
+        let next = Mark { segment, end: begin + self.text.len() as u64, line, position };
+        self.head.announce(&next)?;
+        self.is_storing = true;
+        self.store(is_new, segment, begin)?;
+        self.is_storing = false;
+        self.head.confirm()?;
+        let place = Place { segment, end: next.end, position };
+        (self.end.place, self.end.segment, self.end.begin) = (place, segment, next.end);
+        self.end.is_torn = false;
+        Ok(receipts)
+    }
+
+    /// Where the next batch goes: whether that is a new segment, which, and where in it.
+    fn next_place(&self) -> (bool, u64, u64) {
+        match self.end.begin >= self.segment_bytes && !self.end.is_torn {
+            true => (true, self.end.segment + 1, 0),
+            false => (false, self.end.segment, self.end.begin),
+        }
+    }
+
+    /// Puts the batch on the disk.
+    fn store(&mut self, is_new: bool, segment: u64, begin: u64) -> Result<(), AuditError> {
+        let name = segment::name(segment);
+        let failed = |error| AuditError::io("write", &self.folder.path().join(&name), error);
+        if is_new {
+            self.end.file = self.folder.create(&name)?;
+            self.folder.sync()?;
+            // From time to time is often enough.
+            self.head.sync()?;
+        }
+        let file = &self.end.file;
+        // What a crash has left may be longer than what is written over it.
+        if file.metadata().map_err(failed)?.len() > begin {
+            file.set_len(begin).map_err(failed)?;
+        }
+        file.write_all_at(&self.text, begin).and_then(|()| file.sync_data()).map_err(failed)
+    }
+
+    /// Removes what there is of a batch that nobody will be told of. If it can't be, the next one to open the log finds
+    /// and records it.
+    fn take_back(&mut self) {
+        let (is_new, segment, begin) = self.next_place();
+        let is_gone = match is_new {
+            true => std::fs::remove_file(self.folder.path().join(segment::name(segment))),
+            false => self.end.file.set_len(begin).and_then(|()| self.end.file.sync_data()),
+        };
+        if is_gone.is_ok() {
+            // Announced for nothing is announced all the same.
+            let _ = self.head.withdraw();
+        }
+    }
+
+    /// The mark for the last checkpoint.
+    fn last_mark(&self) -> Result<Mark, AuditError> {
+        let Place { segment, end, position } = self.end.place;
+        let line = line_before(&self.folder, segment, end)?;
+        Ok(Mark { segment, end, line, position })
+    }
+}
+
+/// The end that was found, and where in its segment begins what a crash has left.
+struct Found {
+    end: End,
+    rest_begins_at: Option<u64>,
+}
+
+/// Finds the end by what the head says, and by what was written since.
+fn find_end(folder: &Folder, key: PublicKey, head: &Head) -> Result<Found, AuditError> {
+    let Mark { segment, end, ref line, position } = head.done;
+    let last = folder.last_segment()?;
+    let cut = |segment| {
+        let fault = super::error::Fault::Cut { signed: position.sequence };
+        AuditError::damaged(segment::name(segment), None, fault)
+    };
+    if last < segment || line_before(folder, segment, end)? != *line {
+        return Err(cut(segment.min(last)));
+    }
+    let mut sizes = Vec::new();
+    for number in segment..=last {
+        sizes.push(size_of(folder, number)?);
+    }
+    let from = Place { segment, end, position };
+    let (place, rest) = walk(folder, key, from, &sizes, &mut |_, _| Ok(()))?.judged(head)?;
+    let mut segment = last;
+    if place.segment < last && rest.is_none() {
+        // It was to be begun. Whoever needs it makes it again.
+        let path = folder.path().join(segment::name(last));
+        std::fs::remove_file(&path).map_err(|error| AuditError::io("remove", &path, error))?;
+        segment = place.segment;
+    }
+    let file = folder.open_to_write(&segment::name(segment))?;
+    let begin = if place.segment == segment { place.end } else { 0 };
+    let end = End { place, file, segment, begin, is_torn: rest.is_some() };
+    Ok(Found { end, rest_begins_at: rest.map(|rest| rest.begin) })
+}
+
+fn size_of(folder: &Folder, segment: u64) -> Result<u64, AuditError> {
+    let name = segment::name(segment);
+    let metadata = folder.open_to_read(&name)?.metadata();
+    metadata
+        .map(|metadata| metadata.len())
+        .map_err(|error| AuditError::io("read", &folder.path().join(&name), error))
+}
+
+/// The line that ends there, without its newline; nothing when no line ends there.
+fn line_before(folder: &Folder, segment: u64, end: u64) -> Result<Vec<u8>, AuditError> {
+    // Longer than a checkpoint.
+    const WINDOW: u64 = 1024;
+    let name = segment::name(segment);
+    let file = folder.open_to_read(&name)?;
+    let mut bytes = vec![0; usize::try_from(end.min(WINDOW)).unwrap_or_default()];
+    let begin = end - bytes.len() as u64;
+    match file.read_exact_at(&mut bytes, begin) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(Vec::new()),
+        Err(error) => return Err(AuditError::io("read", &folder.path().join(&name), error)),
+    }
+    let Some(text) = bytes.strip_suffix(b"\n") else { return Ok(Vec::new()) };
+    Ok(text.rsplit(|byte| *byte == b'\n').next().unwrap_or_default().to_vec())
+}

@@ -1,0 +1,180 @@
+//! Whether a log is as it was written: no record edited, removed, added, moved or doubled, at whatever place.
+//!
+//! What can't be seen from a log alone: that all of it was replaced by an older copy of itself, or by one that somebody
+//! made with another key, or with this one. Against these help a key and a record's hash that are kept elsewhere
+//! ([`Demands`]).
+
+use super::checkpoint;
+use super::error::{AuditError, Fault, Finding};
+use super::event::OWN_KINDS;
+use super::folder::{HEAD, PUBLIC_KEY};
+use super::hash::Hash;
+use super::head::Mark;
+use super::key::PublicKey;
+use super::record::Record;
+use super::segment;
+use super::snapshot::Snapshot;
+use super::torn::{self, TornTail};
+use super::walk::Seen;
+use std::path::Path;
+
+/// What is known of a log from elsewhere.
+#[derive(Debug, Clone, Default)]
+pub struct Demands {
+    /// The key that signs it.
+    pub key: Option<PublicKey>,
+    /// Records that must be in it.
+    pub anchors: Vec<Anchor>,
+}
+
+/// A record and its hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Anchor {
+    /// Its number.
+    pub sequence: u64,
+    /// Its hash, which stands for everything before it, too.
+    pub hash: Hash,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Everything is as it was written.
+    Intact(Extent),
+    /// Something isn't; this was seen first.
+    Broken(Finding),
+}
+
+/// What a log, or an export of one, holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extent {
+    /// The key that signs it.
+    pub key: PublicKey,
+    /// The records of what was submitted.
+    pub records: u64,
+    /// The records of the log itself: its checkpoints, its beginning, what crashes have left.
+    pub own_records: u64,
+    /// The records that an export has left out.
+    pub omitted: u64,
+    /// The last record, for others to keep.
+    pub last: Anchor,
+    /// How many times a crash has left something of a batch that was never acknowledged.
+    pub torn_tails: u64,
+    /// Whether a crash has left such a thing that nobody has moved aside yet. The next one to open the log does.
+    pub has_leftover: bool,
+}
+
+/// Looks at a whole log, also while others write to it.
+///
+/// # Errors
+/// [`AuditError`] when it can't be read. What is wrong with it is a [`Verdict`].
+pub fn verify(folder: &Path, demands: &Demands) -> Result<Verdict, AuditError> {
+    verdict(inspect(folder, demands))
+}
+
+pub(super) fn verdict(inspected: Result<Extent, AuditError>) -> Result<Verdict, AuditError> {
+    match inspected {
+        Ok(extent) => Ok(Verdict::Intact(extent)),
+        Err(AuditError::Damaged { finding }) => Ok(Verdict::Broken(finding)),
+        Err(error) => Err(error),
+    }
+}
+
+fn inspect(folder: &Path, demands: &Demands) -> Result<Extent, AuditError> {
+    let snapshot = Snapshot::take(folder)?;
+    demands.accept(snapshot.key, PUBLIC_KEY)?;
+    let mut count = Count::new(snapshot.key);
+    let mut told = Vec::new();
+    let (end, rest) = snapshot.each(&mut |record, seen| {
+        count.see(record, &segment::name(seen.segment), demands)?;
+        for mark in [&snapshot.head.done, &snapshot.head.next] {
+            must_be_marked_right(mark, record, seen)?;
+        }
+        if record.kind == torn::KIND {
+            let tail: TornTail = serde_json::from_str(record.event).map_err(|_| {
+                AuditError::damaged(segment::name(seen.segment), Some(record.sequence), Fault::Malformed)
+            })?;
+            told.push(tail);
+        }
+        Ok(())
+    })?;
+    let open = snapshot.is_unsettled().then_some(end.position.sequence + 1);
+    torn::check(&snapshot.folder, &told, open)?;
+    let extent = Extent { torn_tails: told.len() as u64, has_leftover: rest.is_some(), ..count.extent };
+    demands.met_by(&extent, 1, &segment::name(end.segment))?;
+    Ok(extent)
+}
+
+fn must_be_marked_right(mark: &Mark, record: &Record<'_>, seen: Seen<'_>) -> Result<(), AuditError> {
+    let is_right = (mark.segment, mark.end, mark.line.as_slice()) == (seen.segment, seen.end, seen.line);
+    match mark.position.sequence == record.sequence && !is_right {
+        true => Err(AuditError::damaged(HEAD, Some(record.sequence), Fault::Altered)),
+        false => Ok(()),
+    }
+}
+
+/// Counts what is seen.
+#[derive(Debug)]
+pub(super) struct Count {
+    pub(super) extent: Extent,
+}
+
+// === impl Count ===
+
+impl Count {
+    pub(super) fn new(key: PublicKey) -> Self {
+        let last = Anchor { sequence: 0, hash: Hash::NONE };
+        let extent =
+            Extent { key, records: 0, own_records: 0, omitted: 0, last, torn_tails: 0, has_leftover: false };
+        Self { extent }
+    }
+
+    /// Takes a record into account, which must be the one that is expected there.
+    pub(super) fn see(
+        &mut self,
+        record: &Record<'_>,
+        file: &str,
+        demands: &Demands,
+    ) -> Result<(), AuditError> {
+        match OWN_KINDS.contains(&record.kind) {
+            true => self.extent.own_records += 1,
+            false => self.extent.records += 1,
+        }
+        self.reach(Anchor { sequence: record.sequence, hash: record.hash }, file, demands)
+    }
+
+    /// Takes a record into account of which only the hash is known.
+    pub(super) fn reach(&mut self, anchor: Anchor, file: &str, demands: &Demands) -> Result<(), AuditError> {
+        self.extent.last = anchor;
+        let is_other = |expected: &Anchor| expected.sequence == anchor.sequence && *expected != anchor;
+        match demands.anchors.iter().any(is_other) {
+            true => Err(AuditError::damaged(file, Some(anchor.sequence), Fault::Unexpected)),
+            false => Ok(()),
+        }
+    }
+}
+
+// === impl Demands ===
+
+impl Demands {
+    pub(super) fn accept(&self, found: PublicKey, file: &str) -> Result<(), AuditError> {
+        match self.key.is_some_and(|key| key != found) {
+            true => Err(AuditError::damaged(file, None, Fault::UnexpectedKey { found: Box::new(found) })),
+            false => Ok(()),
+        }
+    }
+
+    /// All records that are expected must have been seen.
+    pub(super) fn met_by(&self, extent: &Extent, first: u64, file: &str) -> Result<(), AuditError> {
+        let seen = first..=extent.last.sequence;
+        match self.anchors.iter().find(|anchor| !seen.contains(&anchor.sequence)) {
+            Some(missing) => Err(AuditError::damaged(file, Some(missing.sequence), Fault::Missing)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether a record is one that a reader of the log is not interested in: it only signs.
+pub fn is_checkpoint(record: &Record<'_>) -> bool {
+    record.kind == checkpoint::KIND
+}

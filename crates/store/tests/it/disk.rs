@@ -1,0 +1,75 @@
+//! A disk that is full.
+
+use crate::log::{event, intact};
+use belljar_store::audit::{AuditError, AuditLog, Event};
+use belljar_testkit::skip::skip;
+use serde_json::json;
+use std::path::Path;
+use std::process::Command;
+
+/// A small file system of its own, gone with the test.
+struct SmallDisk {
+    mounted: tempfile::TempDir,
+}
+
+// === impl SmallDisk ===
+
+impl SmallDisk {
+    fn mount(size: &str) -> Option<Self> {
+        let mounted = tempfile::tempdir().unwrap();
+        let options = format!("size={size}");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(mounted.path());
+        mount.status().is_ok_and(|status| status.success()).then_some(Self { mounted })
+    }
+
+    fn path(&self) -> &Path {
+        self.mounted.path()
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.path()).status();
+    }
+}
+
+#[test]
+fn on_a_full_disk_nothing_is_acknowledged_that_is_not_there_and_with_room_it_goes_on() {
+    let name = "on_a_full_disk_nothing_is_acknowledged_that_is_not_there_and_with_room_it_goes_on";
+    if !is_root() {
+        return skip(name, "to mount a small disk takes root");
+    }
+    let Some(disk) = SmallDisk::mount("512k") else {
+        return skip(name, "nothing may be mounted here");
+    };
+    let folder = disk.path().join("audit");
+    let log = AuditLog::open(&folder).unwrap();
+    let mut acknowledged = 0;
+    let long = Event::new("test", None, &json!({ "text": "x".repeat(10_000) })).unwrap();
+    let refused = loop {
+        match log.append(long.clone()) {
+            Ok(_) => acknowledged += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(refused, AuditError::Io { action: "write", .. }), "{refused}");
+    assert!(acknowledged > 30);
+    // Also what would fit, and also when there is room again.
+    assert!(matches!(log.append(event(1)), Err(AuditError::Failed { .. })));
+    assert_eq!(intact(&folder).records, acknowledged);
+    log.close();
+    let found = intact(&folder);
+    assert_eq!((found.records, found.has_leftover, found.torn_tails), (acknowledged, false, 0));
+    let remount = Command::new("mount").args(["-o", "remount,size=2m"]).arg(disk.path()).status().unwrap();
+    assert!(remount.success());
+    let log = AuditLog::open(&folder).unwrap();
+    log.append(event(2)).unwrap();
+    log.close();
+    assert_eq!(intact(&folder).records, acknowledged + 1);
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}

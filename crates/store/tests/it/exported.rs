@@ -1,0 +1,144 @@
+//! Exports: checked by somebody who has neither the log nor its key.
+
+use crate::forger::{begin, lines, member, sealed, write};
+use crate::log::{Place, intact, run};
+use crate::tampering::put;
+use belljar_store::audit::AuditLog;
+use belljar_store::audit::export::{ExportError, export, verify};
+use belljar_store::audit::verify::{Anchor, Demands, Extent, Verdict};
+use std::path::{Path, PathBuf};
+
+fn exported(place: &Place, of: Option<u32>) -> PathBuf {
+    let file = place.beside("export.jsonl");
+    let run = of.map(run);
+    export(&place.path(), run.as_ref(), std::fs::File::create(&file).unwrap()).unwrap();
+    file
+}
+
+#[track_caller]
+fn sound(file: &Path, demands: &Demands) -> Extent {
+    match verify(file, demands).unwrap() {
+        Verdict::Intact(extent) => extent,
+        Verdict::Broken(finding) => panic!("{finding}"),
+    }
+}
+
+#[track_caller]
+fn spoiled(file: &Path, demands: &Demands) -> String {
+    match verify(file, demands).unwrap() {
+        Verdict::Intact(extent) => panic!("nothing is found: {extent:?}"),
+        Verdict::Broken(finding) => finding.to_string(),
+    }
+}
+
+#[test]
+fn an_export_holds_the_lines_as_they_are_and_verifies_by_itself() {
+    let place = Place::with_records(6, 1500);
+    let of_log = intact(&place.path());
+    let file = exported(&place, None);
+    let mut expected = Vec::new();
+    for number in 1..=4 {
+        let segment = place.path().join(format!("{number:08}.jsonl"));
+        if segment.exists() {
+            expected.extend(lines(&segment));
+        }
+    }
+    let got = lines(&file);
+    assert_eq!(got[1..got.len() - 1], expected);
+    std::fs::remove_dir_all(place.path()).unwrap();
+    let found = sound(&file, &Demands { key: Some(of_log.key), anchors: vec![of_log.last] });
+    assert_eq!((found.records, found.omitted, found.last), (6, 0, of_log.last));
+}
+
+#[test]
+fn an_export_of_a_run_has_its_records_nothing_of_others_and_still_verifies_against_an_anchor() {
+    let place = Place::with_records(7, 1500);
+    let of_log = intact(&place.path());
+    let file = exported(&place, Some(1));
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(!text.contains(run(0).as_str()) && text.contains(run(1).as_str()));
+    let found = sound(&file, &Demands { key: Some(of_log.key), anchors: Vec::new() });
+    assert_eq!((found.records, found.omitted), (3, 2));
+    // The hash of a record that was left out, and of one that is there.
+    for (kept, name) in [("\"omitted\":", "omitted"), ("\"sequence\":", "sequence")] {
+        let line = text.lines().filter(|line| line.starts_with(&format!("{{{kept}"))).nth(1).unwrap();
+        let (_, rest) = line.split_once(kept).unwrap();
+        let sequence = rest.split_once(',').unwrap().0.parse().unwrap();
+        let anchor = |hash| Demands { key: None, anchors: vec![Anchor { sequence, hash }] };
+        sound(&file, &anchor(belljar_store::audit::Hash::parse(member(line, "hash")).unwrap()));
+        assert!(spoiled(&file, &anchor(of_log.last.hash)).contains("expected"), "{name}");
+    }
+    let nobody = export(&place.path(), Some(&run(5)), Vec::new());
+    assert!(matches!(nobody, Err(ExportError::Nothing)));
+}
+
+#[test]
+fn any_byte_changed_in_an_export_is_found_and_so_is_any_cut() {
+    let place = Place::with_records(4, 1 << 20);
+    let file = exported(&place, Some(1));
+    let whole = std::fs::read(&file).unwrap();
+    for at in 0..whole.len() {
+        for other in [whole[at] ^ 1, whole[at] ^ 0x20, whole[at] ^ 0x80, b'\n'] {
+            if other != whole[at] {
+                put(&file, at, other);
+                spoiled(&file, &Demands::default());
+            }
+        }
+        put(&file, at, whole[at]);
+    }
+    let opened = std::fs::File::options().write(true).open(&file).unwrap();
+    for length in (0..whole.len()).rev() {
+        opened.set_len(length as u64).unwrap();
+        spoiled(&file, &Demands::default());
+    }
+    std::fs::write(&file, [&whole[..], b"\n"].concat()).unwrap();
+    spoiled(&file, &Demands::default());
+    std::fs::write(&file, &whole).unwrap();
+    sound(&file, &Demands::default());
+}
+
+#[test]
+fn lines_of_an_export_that_are_moved_doubled_left_out_or_made_anew_are_found() {
+    let place = Place::with_records(4, 1 << 20);
+    let file = exported(&place, None);
+    let whole = lines(&file);
+    for at in 0..whole.len() {
+        let mut removed = whole.clone();
+        removed.remove(at);
+        let mut doubled = whole.clone();
+        doubled.insert(at, whole[at].clone());
+        let mut swapped = whole.clone();
+        swapped.swap(at, (at + 1) % whole.len());
+        for attempt in [removed, doubled, swapped] {
+            write(&file, &attempt);
+            spoiled(&file, &Demands::default());
+        }
+    }
+    // A record is said to be of no interest.
+    let mut omitted = whole.clone();
+    let line = &whole[3];
+    let (content, previous, hash) = (member(line, "content"), member(line, "previous"), member(line, "hash"));
+    omitted[3] = format!(
+        "{{\"omitted\":3,\"content\":\"{content}\",\"previous\":\"{previous}\",\"hash\":\"{hash}\"}}"
+    );
+    write(&file, &omitted);
+    spoiled(&file, &Demands::default());
+    let mut edited = whole.clone();
+    edited[3] = sealed(&begin(line).replace("\"number\":0", "\"number\":9"), previous);
+    write(&file, &edited);
+    spoiled(&file, &Demands::default());
+    write(&file, &whole);
+    sound(&file, &Demands::default());
+}
+
+#[test]
+fn a_log_that_is_damaged_is_not_exported() {
+    let place = Place::with_records(2, 1 << 20);
+    let segment = place.path().join("00000001.jsonl");
+    let text = std::fs::read_to_string(&segment).unwrap();
+    std::fs::write(&segment, text.replace("\"number\":1", "\"number\":2")).unwrap();
+    assert!(matches!(export(&place.path(), None, Vec::new()), Err(ExportError::Log(_))));
+    std::fs::write(&segment, text).unwrap();
+    export(&place.path(), None, Vec::new()).unwrap();
+    AuditLog::open(&place.path()).unwrap().close();
+}

@@ -1,0 +1,12 @@
+//! The audit log, on real files.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+mod crash;
+mod disk;
+mod exported;
+mod forger;
+mod log;
+mod tampering;
+mod text;
+mod torn;
