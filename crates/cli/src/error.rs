@@ -4,7 +4,7 @@ use belljar_confine::launch::LaunchError;
 use belljar_confine::plan::HostPathError;
 use belljar_confine::stage::Stage;
 use belljar_sandbox::backend::BackendError;
-use belljar_sandbox::config::BackendName;
+use belljar_sandbox::config::{BackendName, Mistakes};
 use belljar_sandbox::directory::DirectoryError;
 use belljar_sandbox::native::StartError;
 use belljar_sandbox::run::RunError;
@@ -12,6 +12,7 @@ use belljar_sandbox::session::{InterruptedError, Refusal, SessionError};
 use belljar_sandbox::state::StateError;
 use belljar_sandbox::workspace::apply::ApplyError;
 use belljar_sandbox::workspace::changes::ChangesError;
+use belljar_store::audit::AuditError;
 use rustix::io::Errno;
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -56,6 +57,28 @@ pub(crate) enum CliError {
     /// An option is for sandboxes of another backend.
     #[error("{option} is for the native backend, not for {backend}")]
     NotOfBackend { option: &'static str, backend: BackendName },
+    /// Models can't be served.
+    #[error("can't serve models to the sandbox")]
+    Serve {
+        #[source]
+        source: std::io::Error,
+    },
+    /// Calls can't be recorded, and so none may be made.
+    #[error("can't open the audit")]
+    Audit {
+        #[source]
+        source: AuditError,
+    },
+    /// Not everything that happened is on the disk.
+    #[error("not all calls of models could be recorded")]
+    NotRecorded,
+    /// A configuration with mistakes.
+    #[error("{} has mistakes", path.display())]
+    Config {
+        path: PathBuf,
+        #[source]
+        source: Mistakes,
+    },
     #[error(transparent)]
     Run(#[from] RunError),
     #[error(transparent)]

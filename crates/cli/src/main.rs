@@ -8,6 +8,7 @@ mod command;
 mod error;
 mod lending;
 mod limits;
+mod models;
 mod progress;
 mod state;
 mod summary;

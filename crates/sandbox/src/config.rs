@@ -54,6 +54,12 @@ impl Config {
         Ok(config.unwrap_or_default())
     }
 
+    /// Reads what a document with other sections has of it.
+    pub fn read_if_there(members: &mut Members<'_, '_>) -> Self {
+        let sandboxing = members.section("sandboxing", Sandboxing::read);
+        Self { sandboxing, log_shipping: members.section("log", read_log) }
+    }
+
     fn read(root: &Node, log: &mut Log) -> Self {
         let Some(mut members) = Members::open(root, log) else { return Self::default() };
         let sandboxing = members.required("sandboxing", Sandboxing::read);

@@ -6,12 +6,14 @@ use super::Subcommand;
 use crate::backend::BackendArguments;
 use crate::error::CliError;
 use crate::lending::SandboxArguments;
+use crate::models::{ModelArguments, Served};
 use crate::terminal::{self, Relay};
 use crate::{limits, state, summary};
 use belljar_confine::launch::LaunchError;
 use belljar_confine::stage::Stage;
 use belljar_sandbox::backends::chosen::Chosen;
 use belljar_sandbox::directory::Directory;
+use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::native::{self, HostUser, StartError};
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::{Program, SandboxSpec, Workspace};
@@ -30,6 +32,8 @@ pub(crate) struct ExecArguments {
     sandbox: SandboxArguments,
     #[command(flatten)]
     backend: BackendArguments,
+    #[command(flatten)]
+    models: ModelArguments,
     /// Keep the changes to a workspace that is a copy
     #[arg(long)]
     keep: bool,
@@ -64,6 +68,7 @@ impl Subcommand for ExecArguments {
 
 impl ExecArguments {
     fn run_natively(&self) -> Result<ExitCode, CliError> {
+        let models = self.models.chosen()?;
         let since = SystemTime::now();
         let state = state::open();
         let user = HostUser::choose();
@@ -72,7 +77,8 @@ impl ExecArguments {
             WorkspaceChoice::Copy(_) => Some(state.begin_run(user.identity())?),
             WorkspaceChoice::Empty | WorkspaceChoice::Direct(_) => None,
         };
-        let spec = self.spec((&choice, folder.as_ref()), user)?;
+        let mut spec = self.spec((&choice, folder.as_ref()), user)?;
+        spec.hatches.extend(models.is_some().then_some(Hatch::Inference));
         // Held from before the start: what is read afterwards is what was copied, whatever has come to its name.
         let layers = match &spec.workspace {
             Workspace::Copy { source, upper, .. } => {
@@ -90,6 +96,8 @@ impl ExecArguments {
         if self.isolation {
             anstream::eprintln!("{}", serde_json::to_string_pretty(&running.isolation).unwrap_or_default());
         }
+        let sockets = std::mem::take(&mut running.launched.hatches);
+        let served = models.map(|models| self.models.serve(models, &spec.id, &state, sockets)).transpose()?;
         let deadline = self.sandbox.timeout().map(|timeout| Instant::now() + timeout);
         let terminal = running.launched.terminal.take();
         let outcome = relay.until_end(&mut running.launched.sealed, terminal, deadline)?;
@@ -107,6 +115,7 @@ impl ExecArguments {
         if let Some(limit) = running.ended_by(ending.outcome) {
             limits::tell(limit);
         }
+        served.map_or(Ok(()), Served::end)?;
         // Nothing in it runs any more. What the kernel still clears away then needs no waiting for, unless it holds the
         // layers of a copy or a control group.
         match (&folder, running.group) {

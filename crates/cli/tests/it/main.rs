@@ -8,6 +8,7 @@ mod doctor;
 mod exec;
 mod failures;
 mod killed;
+mod models;
 mod run;
 mod sealed;
 mod session;

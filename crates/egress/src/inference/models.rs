@@ -46,6 +46,16 @@ pub struct Model {
 #[derive(Clone, Default)]
 pub struct Models(BTreeMap<String, Model>);
 
+/// There is no such model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no model {name:?}")]
+pub struct UnknownModel {
+    /// What was asked for.
+    pub name: String,
+    /// What there is.
+    pub known: Vec<String>,
+}
+
 // === impl ProviderKind ===
 
 impl ProviderKind {
@@ -67,6 +77,20 @@ impl Models {
     /// The model of that name.
     pub(crate) fn get(&self, name: &str) -> Option<&Model> {
         self.0.get(name)
+    }
+
+    /// These alone.
+    ///
+    /// # Errors
+    /// [`UnknownModel`] for the first that isn't there.
+    pub fn only(&self, names: &[String]) -> Result<Self, UnknownModel> {
+        let find = |name: &String| self.get(name).cloned().ok_or_else(|| self.unknown(name));
+        names.iter().map(find).collect()
+    }
+
+    fn unknown(&self, name: &str) -> UnknownModel {
+        let known = self.names().into_iter().map(str::to_owned).collect();
+        UnknownModel { name: name.to_owned(), known }
     }
 
     /// Their names, as they are told to whoever asked for another one.

@@ -60,11 +60,14 @@ pub(super) fn run(arguments: &ExecArguments, chosen: &Chosen) -> Result<ExitCode
 
 /// What only a sandbox can do whose stages and folder are this process's own.
 fn refuse_what_is_native(arguments: &ExecArguments, chosen: &Chosen) -> Result<(), CliError> {
-    let refuse = |option| Err(CliError::NotOfBackend { option, backend: chosen.name() });
-    match (arguments.keep, arguments.timings) {
-        (true, _) => refuse("--keep"),
-        (_, true) => refuse("--timings"),
-        (false, false) => Ok(()),
+    let of_native = [
+        ("--keep", arguments.keep),
+        ("--timings", arguments.timings),
+        ("--model", arguments.models.chosen()?.is_some()),
+    ];
+    match of_native.into_iter().find(|(_, is_said)| *is_said) {
+        Some((option, _)) => Err(CliError::NotOfBackend { option, backend: chosen.name() }),
+        None => Ok(()),
     }
 }
 

@@ -1,0 +1,127 @@
+//! Models in a sandbox: by sockets that the host owns, and by nothing else.
+
+use crate::BELLJAR;
+use belljar_testkit::models::{Answer, ModelServer, Script};
+use belljar_testkit::world::{Ran, User, World};
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+
+const KEY: &str = "sk-host-4f9aB7zKd82QmX01";
+
+/// What a program inside does: calls by each socket, and by a path that leads past them.
+const CALLS: &str = r#"
+import http.client, json, os, socket, urllib.error, urllib.request
+def call(base, path, body):
+    request = urllib.request.Request(base + path, json.dumps(body).encode(), {"Authorization": "Bearer inside"})
+    try:
+        return urllib.request.urlopen(request).read().decode()
+    except urllib.error.HTTPError as error:
+        return f"{error.code} {json.load(error)['error']['code']}"
+body = {"model": "small", "messages": [{"role": "user", "content": "hi"}]}
+print("chat", json.loads(call(os.environ["OPENAI_BASE_URL"], "/chat/completions", body))["choices"][0]["message"]["content"])
+print("base", "hello" in call(os.environ["OPENAI_API_BASE"], "/v1/chat/completions", body))
+print("messages", "hello" in call(os.environ["ANTHROPIC_BASE_URL"], "/v1/messages", {**body, "max_tokens": 5}))
+print("other", call(os.environ["OPENAI_BASE_URL"], "/chat/completions", {"model": "other"}))
+class Local(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(os.environ["LLM_PROXY_SOCKET"])
+local = Local("localhost")
+local.request("GET", "/v1/models")
+print("socket", [model["id"] for model in json.load(local.getresponse())["data"]])
+print("ollama", [model["name"] for model in json.load(urllib.request.urlopen(os.environ["OLLAMA_HOST"] + "/api/tags"))["models"]])
+try:
+    socket.create_connection(("127.0.0.1", PORT), 2)
+    print("past")
+except OSError:
+    print("sealed")
+print("key", any("KEY" in value for value in os.environ.values()))
+"#;
+
+fn configure(world: &World, server: &ModelServer) -> String {
+    world.write("key", KEY);
+    std::fs::set_permissions(world.path().join("key"), PermissionsExt::from_mode(0o644)).unwrap();
+    let key = world.path().join("key").display().to_string();
+    let config = json!({"inference": {
+        "providers": [{"name": "house", "kind": "litellm", "url": server.url(), "credential": {"file": key}}],
+        "models": [{"name": "small", "provider": "house", "upstream": "gpt-4o-mini"},
+                   {"name": "other", "provider": "house"}],
+    }});
+    world.write("config.yaml", &config.to_string());
+    world.path().join("config.yaml").display().to_string()
+}
+
+fn records(world: &World) -> Vec<Value> {
+    let log = std::fs::read_dir(world.path().join("state/audit")).unwrap();
+    let files =
+        log.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|e| e == "jsonl"));
+    let lines: Vec<String> = files
+        .flat_map(|file| {
+            std::fs::read_to_string(file).unwrap().lines().map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect();
+    let all = lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    all.filter(|record| record["kind"] == "inference_call").map(|record| record["event"].clone()).collect()
+}
+
+#[test]
+fn a_program_inside_calls_models_and_only_those_by_every_socket_and_reaches_nothing_else() {
+    World::as_everyone(BELLJAR, |world| {
+        let server = ModelServer::start(Script::always(Answer::text("hello")));
+        let config = configure(world, &server);
+        let script = CALLS.replace("PORT", &server.address().port().to_string()).replace("KEY", KEY);
+        let ran =
+            world.run(&["exec", "--model", "small", "--config", &config, "--", "python3", "-c", &script]);
+        let expected = "chat hello\nbase True\nmessages True\nother 403 model_not_allowed\nsocket ['small']\n\
+                        ollama ['small']\nsealed\nkey False\n";
+        assert_eq!(ran.stdout, expected, "{ran:?}");
+        assert!(ran.stderr.contains("3 calls of models, "), "{ran:?}");
+        let requests = server.requests();
+        assert_eq!(requests.len(), 3);
+        let of_host = format!("Bearer {KEY}");
+        assert!(requests.iter().all(|request| request.header("authorization") == Some(of_host.as_str())));
+        assert!(requests.iter().all(|request| !request.contains(b"inside")));
+        let results: Vec<Value> = records(world).iter().map(|record| record["outcome"].clone()).collect();
+        assert_eq!(
+            results.iter().filter(|outcome| **outcome == json!("completed")).count(),
+            5,
+            "{results:?}"
+        );
+        assert!(results.contains(&json!({"denied": {"reason": "model_not_allowed"}})), "{results:?}");
+    });
+}
+
+#[test]
+fn without_models_nobody_listens_inside() {
+    World::as_everyone(BELLJAR, |world| {
+        let script = "import os, socket\nfor port in 8080, 11434:\n try: socket.create_connection(('127.0.0.1', port)); \
+                      print('open')\n except ConnectionRefusedError: print('refused')\n\
+                      print(os.path.exists('/llm-sock'), 'OPENAI_API_BASE' in os.environ)";
+        let ran = world.run(&["exec", "--", "python3", "-c", script]).succeeded();
+        assert_eq!(ran.stdout, "refused\nrefused\nFalse False\n");
+        assert!(!world.path().join("state/audit").exists());
+    });
+}
+
+#[test]
+fn what_can_not_be_served_is_said_before_anything_is_made() {
+    let world = World::new(BELLJAR);
+    let server = ModelServer::start(Script::always(Answer::text("hello")));
+    let config = configure(&world, &server);
+    let refused = |ran: &Ran, why: &str| {
+        assert_eq!(ran.code, 125, "{ran:?}");
+        assert!(ran.stderr.contains(why), "{ran:?}");
+    };
+    let run = |options: &[&str]| world.run(&[&["exec"], options, &["--", "true"]].concat());
+    refused(&run(&["--model", "none", "--config", &config]), "has no model \"none\"; it has: other, small");
+    refused(&run(&["--model", "small", "--config", "nowhere.yaml"]), "nowhere.yaml");
+    refused(&run(&["--model", "small"]), "--config FILE");
+    refused(
+        &run(&["--model", "small", "--config", &config, "--backend", "subprocess"]),
+        "--model is for the native backend",
+    );
+    world.write("bad.yaml", "inference: {providers: [{name: a, kind: b}], models: []}");
+    refused(&run(&["--model", "small", "--config", "bad.yaml"]), "1:");
+    assert_eq!(world.user(), User::Own);
+    assert!(!world.path().join("state").exists());
+}
