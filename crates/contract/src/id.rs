@@ -93,6 +93,10 @@ id! {
     /// One attempt at a job in one sandbox; made by the host.
     RunId
 }
+id! {
+    /// One call of a model; made by the host, and known to the upstream (`spec/2 §Invariants`).
+    CallId
+}
 
 /// The hyphenated form, either case.
 const UUID_PATTERN: &str = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$";

@@ -1,4 +1,5 @@
-//! Everything that crosses a process boundary: the job, its result, the runner's log events, the ids.
+//! Everything that crosses a process boundary: the job, its result, the runner's log events, the ids,
+//! and what is recorded of calls.
 //!
 //! No I/O, no clock, no environment: text and bytes come in, values and complete lists of problems go out.
 //! A value of a type in here has been checked; nothing downstream checks it again.
@@ -9,6 +10,7 @@ pub mod category;
 pub mod event;
 pub mod failure;
 pub mod id;
+pub mod inference;
 pub mod isolation;
 pub mod job;
 pub mod json;

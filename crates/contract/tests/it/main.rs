@@ -11,6 +11,7 @@ mod dialects;
 mod documents;
 mod hostile;
 mod ids_and_versions;
+mod inference;
 mod members;
 mod messages;
 mod reference;

@@ -1,0 +1,277 @@
+//! What is recorded of calls to models (`spec/2 §Invariants`, 7 and 11): who called what, and what came of it; never a
+//! prompt, an answer or a credential.
+
+use crate::id::{CallId, RunId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The kind under which such a record stands in the audit.
+pub const CALL: &str = "inference_call";
+
+/// One call of a model, denied ones included.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallRecord {
+    /// The call's id, as the upstream knows it (`x-litellm-call-id`).
+    pub call_id: CallId,
+    /// The run that called, known by the listener that it came in on.
+    pub run_id: RunId,
+    /// Which attempt of the run.
+    pub attempt: u32,
+    /// When the head of the request was there (UTC).
+    pub started_at: Timestamp,
+    /// What was asked for.
+    pub route: Route,
+    /// Whose dialect that is.
+    pub surface: Surface,
+    /// The model that was asked for; null where the request names none.
+    pub model_asked: Option<Excerpt>,
+    /// The model that the upstream was asked for; null when none was.
+    pub model_used: Option<Excerpt>,
+    /// The upstream; null when none was asked.
+    pub provider: Option<Excerpt>,
+    /// The status that the client was told; null when it was gone before.
+    pub status: Option<u16>,
+    /// The status that the upstream gave; null when it gave none.
+    pub upstream_status: Option<u16>,
+    /// How it ended.
+    pub outcome: CallOutcome,
+    /// The bytes of the request's body.
+    pub request_bytes: u64,
+    /// The bytes of the response's body, as far as they were passed on.
+    pub response_bytes: u64,
+    /// How long the first byte of the response took, in milliseconds; null when there was none.
+    pub first_byte_ms: Option<u64>,
+    /// How long all of it took, in milliseconds.
+    pub total_ms: u64,
+    /// What the upstream says that it used; null when it says nothing.
+    pub usage: Option<ReportedUsage>,
+    /// The upstream's own id of the request.
+    pub upstream_request_id: Option<Excerpt>,
+    /// Whether the response was a stream of events.
+    pub is_streamed: bool,
+}
+
+/// The method and path of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Route {
+    /// The method.
+    pub method: Excerpt,
+    /// The path, without a query.
+    pub path: Excerpt,
+}
+
+/// Whose dialect of requests and responses is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Surface {
+    /// OpenAI's.
+    Openai,
+    /// Anthropic's.
+    Anthropic,
+    /// Ollama's.
+    Ollama,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum CallOutcome {
+    /// The upstream's whole response was passed on, whatever it was.
+    Completed,
+    /// It was refused here; no upstream was asked.
+    Denied {
+        /// Why.
+        reason: ReasonCode,
+    },
+    /// It was let through, and there is no whole response.
+    Failed {
+        /// What went wrong.
+        code: ReasonCode,
+    },
+    /// The client was gone before the end.
+    Canceled,
+}
+
+/// What an upstream says that a call used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportedUsage {
+    /// Where it says so.
+    pub source: UsageSource,
+    /// Tokens of the request.
+    pub input_tokens: Option<u64>,
+    /// Tokens of the response.
+    pub output_tokens: Option<u64>,
+    /// What it cost, in US dollars.
+    pub cost_usd: Option<Cost>,
+}
+
+/// Where an upstream told of usage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UsageSource {
+    /// In the head of its response.
+    Header,
+    /// In the body.
+    Body,
+    /// In an event of a stream.
+    Stream,
+}
+
+/// Text from outside, cut where it gets long.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Excerpt(String);
+
+/// The text is longer than an excerpt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("longer than {} bytes", Excerpt::LONGEST_BYTES)]
+pub struct TooLongError;
+
+/// A stable code: lower-case letters, digits and underscores.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ReasonCode(String);
+
+/// The text is no code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a code of lower-case letters, digits and underscores")]
+pub struct ParseCodeError;
+
+/// An amount of money, in the very digits in which it was reported.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Cost(String);
+
+/// The text is no amount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a decimal number from 0 on")]
+pub struct ParseCostError;
+
+// === impl Excerpt ===
+
+impl Excerpt {
+    /// The longest one.
+    pub const LONGEST_BYTES: usize = 256;
+
+    /// As much of the text as fits.
+    pub fn of(text: &str) -> Self {
+        Self(text[..text.floor_char_boundary(Self::LONGEST_BYTES)].to_owned())
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Excerpt {
+    type Error = TooLongError;
+
+    fn try_from(text: String) -> Result<Self, TooLongError> {
+        if text.len() > Self::LONGEST_BYTES { Err(TooLongError) } else { Ok(Self(text)) }
+    }
+}
+
+impl From<Excerpt> for String {
+    fn from(excerpt: Excerpt) -> Self {
+        excerpt.0
+    }
+}
+
+// === impl ReasonCode ===
+
+impl ReasonCode {
+    const LONGEST_BYTES: usize = 64;
+
+    /// Reads a code.
+    ///
+    /// # Errors
+    /// [`ParseCodeError`] for every other text.
+    pub fn parse(text: &str) -> Result<Self, ParseCodeError> {
+        let is_allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
+        let is_code = (1..=Self::LONGEST_BYTES).contains(&text.len()) && text.bytes().all(is_allowed);
+        if is_code { Ok(Self(text.to_owned())) } else { Err(ParseCodeError) }
+    }
+
+    /// The code.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for ReasonCode {
+    type Error = ParseCodeError;
+
+    fn try_from(text: String) -> Result<Self, ParseCodeError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<ReasonCode> for String {
+    fn from(code: ReasonCode) -> Self {
+        code.0
+    }
+}
+
+// === impl Cost ===
+
+impl Cost {
+    const LONGEST_BYTES: usize = 40;
+
+    /// Reads a decimal number, perhaps with an exponent.
+    ///
+    /// # Errors
+    /// [`ParseCostError`] for every other text, and for what is no finite number.
+    pub fn parse(text: &str) -> Result<Self, ParseCostError> {
+        let begins_well = text.bytes().next().is_some_and(|byte| byte.is_ascii_digit());
+        let is_finite = text.parse::<f64>().is_ok_and(f64::is_finite);
+        let is_cost = text.len() <= Self::LONGEST_BYTES && begins_well && is_finite;
+        if is_cost { Ok(Self(text.to_owned())) } else { Err(ParseCostError) }
+    }
+
+    /// The digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Cost {
+    type Error = ParseCostError;
+
+    fn try_from(text: String) -> Result<Self, ParseCostError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Cost> for String {
+    fn from(cost: Cost) -> Self {
+        cost.0
+    }
+}
+
+// === impl Surface, CallOutcome ===
+
+impl fmt::Display for Surface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Openai => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Ollama => "ollama",
+        })
+    }
+}
+
+impl fmt::Display for CallOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Completed => f.write_str("completed"),
+            Self::Denied { reason } => write!(f, "denied: {}", reason.as_str()),
+            Self::Failed { code } => write!(f, "failed: {}", code.as_str()),
+            Self::Canceled => f.write_str("canceled"),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The record of a call: it comes back as it was, and holds nothing that is not its own.
+
+use belljar_contract::id::{CallId, RunId};
+use belljar_contract::inference::{
+    CallOutcome, CallRecord, Cost, Excerpt, ReasonCode, ReportedUsage, Route, Surface, UsageSource,
+};
+use serde_json::{Value, json};
+
+fn record(outcome: CallOutcome) -> CallRecord {
+    CallRecord {
+        call_id: CallId::parse("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e").unwrap(),
+        run_id: RunId::parse("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f").unwrap(),
+        attempt: 0,
+        started_at: "2026-01-02T03:04:05.000006Z".parse().unwrap(),
+        route: Route { method: Excerpt::of("POST"), path: Excerpt::of("/v1/chat/completions") },
+        surface: Surface::Openai,
+        model_asked: Some(Excerpt::of("small")),
+        model_used: Some(Excerpt::of("vendor/small-2")),
+        provider: Some(Excerpt::of("litellm")),
+        status: Some(200),
+        upstream_status: Some(200),
+        outcome,
+        request_bytes: 120,
+        response_bytes: 4_000,
+        first_byte_ms: Some(80),
+        total_ms: 900,
+        usage: Some(ReportedUsage {
+            source: UsageSource::Stream,
+            input_tokens: Some(20),
+            output_tokens: Some(7),
+            cost_usd: Some(Cost::parse("1.25e-05").unwrap()),
+        }),
+        upstream_request_id: None,
+        is_streamed: true,
+    }
+}
+
+#[test]
+fn a_record_is_one_object_and_comes_back_as_it_was() {
+    let code = ReasonCode::parse("model_not_allowed").unwrap();
+    let outcomes = [
+        (CallOutcome::Completed, json!("completed")),
+        (
+            CallOutcome::Denied { reason: code.clone() },
+            json!({ "denied": { "reason": "model_not_allowed" } }),
+        ),
+        (CallOutcome::Failed { code }, json!({ "failed": { "code": "model_not_allowed" } })),
+        (CallOutcome::Canceled, json!("canceled")),
+    ];
+    for (outcome, written) in outcomes {
+        let record = record(outcome);
+        let value = serde_json::to_value(&record).unwrap();
+        assert_eq!(value["outcome"], written);
+        assert_eq!((&value["surface"], &value["usage"]["cost_usd"]), (&json!("openai"), &json!("1.25e-05")));
+        assert_eq!(serde_json::from_value::<CallRecord>(value).unwrap(), record);
+    }
+}
+
+#[test]
+fn a_member_that_is_unknown_is_refused_at_any_depth() {
+    let denied = CallOutcome::Denied { reason: ReasonCode::parse("budget_exceeded").unwrap() };
+    let sound = serde_json::to_value(record(denied)).unwrap();
+    for path in ["", "/route", "/usage", "/outcome", "/outcome/denied"] {
+        let mut spoiled = sound.clone();
+        spoiled.pointer_mut(path).unwrap()["prompt"] = json!("x");
+        assert!(serde_json::from_value::<CallRecord>(spoiled).is_err(), "{path}");
+    }
+    let mut spoiled = sound.clone();
+    spoiled["outcome"] = json!("succeeded");
+    assert!(serde_json::from_value::<CallRecord>(spoiled).is_err());
+    assert!(serde_json::from_value::<CallRecord>(sound).is_ok());
+}
+
+#[test]
+fn text_from_outside_is_cut_and_codes_and_costs_are_what_they_say() {
+    let long = "é".repeat(1_000);
+    assert_eq!(Excerpt::of(&long).as_str().len(), Excerpt::LONGEST_BYTES);
+    assert!(serde_json::from_value::<Excerpt>(Value::String(long)).is_err());
+    for wrong in ["", "Denied", "a b", "a\n", &"a".repeat(65)] {
+        assert!(ReasonCode::parse(wrong).is_err(), "{wrong:?}");
+    }
+    for right in ["0", "0.00012", "1e-7", "12.5"] {
+        assert_eq!(Cost::parse(right).unwrap().as_str(), right);
+    }
+    for wrong in ["", "-1", "+1", "NaN", "inf", "1e999", ".5", "1 ", "0x1", "1_0"] {
+        assert!(Cost::parse(wrong).is_err(), "{wrong:?}");
+    }
+}
