@@ -11,6 +11,8 @@ use belljar_contract::id::RunId;
 use belljar_store::audit::verify::{Anchor, Demands, Extent, Verdict, is_checkpoint};
 use belljar_store::audit::{self, AuditError, Hash, PublicKey, Record};
 use jiff::Timestamp;
+use rustix::stdio::stdout;
+use rustix::termios::tcgetwinsize;
 use serde_json::json;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -117,6 +119,7 @@ fn parse_anchor(text: &str) -> Result<Anchor, String> {
 impl ShowArguments {
     fn show(&self, folder: &Path) -> Result<ExitCode, CliError> {
         let mut out = BufWriter::new(std::io::stdout().lock());
+        let width = tcgetwinsize(stdout()).map_or(usize::MAX, |size| usize::from(size.ws_col));
         let mut latest = VecDeque::new();
         let mut written = match self.json {
             true => Ok(()),
@@ -129,7 +132,7 @@ impl ShowArguments {
                 if !self.wants(record, since.as_deref()) || written.is_err() {
                     return;
                 }
-                let mut row = if self.json { line.to_vec() } else { table::row(record).into_bytes() };
+                let mut row = if self.json { line.to_vec() } else { table::row(record, width).into_bytes() };
                 row.push(b'\n');
                 match self.last {
                     None => written = out.write_all(&row),

@@ -89,7 +89,12 @@ fn records_are_shown_as_a_table_in_which_nothing_acts_on_a_terminal() {
             .all(|character| !character.is_control() && character != '\u{202e}')
     );
     let shown: String = rows(&shown.stdout).lines().skip(2).map(|line| format!("{line}\n")).collect();
-    insta::assert_snapshot!(shown, @"");
+    insta::assert_snapshot!(shown, @r#"
+    3           0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f  inference_call  200 completed, POST /v1/chat/completions, small as vendor/small-2 at litellm, 4000 bytes in 900 ms, 20 + ? tokens, 0.00012 USD
+    5           0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f  inference_call  403 denied: model_not_allowed, POST /v1/chat/completions,  [2J 31m  9  fake  , 4000 bytes in 900 ms
+    7           0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d10  note            {"text":"\u001b[2J\u009b31m\n\r9  fake\u202e\u0007"}
+    9           -                                     note            {"text":"plain"}
+    "#);
 }
 
 #[test]
@@ -132,16 +137,14 @@ fn a_log_is_verified_with_a_stable_exit_code_and_what_is_wrong_is_said() {
         world.run(&["audit", "verify"]).succeeded().stdout.contains("compared with nothing from elsewhere")
     );
 
-    let of_other = key.replace(&key[..4], "0000");
-    let wrong = [
-        &["--expect", &format!("10:{}", "0".repeat(64))[..]][..],
-        &["--expect", &anchor.replace("10:", "99:")],
-    ];
-    for demand in wrong {
-        assert_eq!(world.run(&[&["audit", "verify"], demand].concat()).code, 1, "{demand:?}");
+    // The first public key of RFC 8032's tests.
+    let of_other = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
+    let (other_hash, later) = (format!("10:{}", "0".repeat(64)), anchor.replace("10:", "99:"));
+    for demand in [["--key", of_other], ["--expect", &other_hash], ["--expect", &later]] {
+        assert_eq!(world.run(&[&["audit", "verify"], &demand[..]].concat()).code, 1, "{demand:?}");
     }
     for malformed in [["--key", "xyz"], ["--expect", "10"], ["--expect", ":0"]] {
-        assert_eq!(world.run(&[&["audit", "verify"], &malformed[..]].concat()).code, 125, "{of_other}");
+        assert_eq!(world.run(&[&["audit", "verify"], &malformed[..]].concat()).code, 125, "{malformed:?}");
     }
     let sound = std::fs::read(segment(&world)).unwrap();
     let text = String::from_utf8(sound.clone()).unwrap();

@@ -8,13 +8,14 @@ use belljar_store::audit::Record;
 pub(super) const HEAD: &str =
     "RECORD    TIME                         RUN                                   KIND            WHAT\n";
 
-/// The row of a record, without its newline.
-pub(super) fn row(record: &Record<'_>) -> String {
+/// The row of a record, without its newline; of that width at most, for one that a terminal breaks could look like two.
+pub(super) fn row(record: &Record<'_>, width: usize) -> String {
     let Record { sequence, time, kind, run, event, .. } = record;
     let call = (*kind == CALL).then(|| serde_json::from_str::<CallRecord>(event).ok()).flatten();
     let what = call.map_or_else(|| (*event).to_owned(), |call| summary(&call));
     let run = run.unwrap_or("-");
-    plain(&format!("{sequence:<8}  {time}  {run:36}  {kind:14}  {what}"))
+    let row = plain(&format!("{sequence:<8}  {time}  {run:36}  {kind:14}  {what}"));
+    row.chars().take(width).collect()
 }
 
 fn summary(call: &CallRecord) -> String {
