@@ -85,6 +85,7 @@ pub(crate) const OUTSIDERS: &[Outsider] = &[
         names: &[
             "attohttpc",
             "curl",
+            "httparse",
             "hyper",
             "hyper-util",
             "hyper-rustls",
@@ -97,8 +98,8 @@ pub(crate) const OUTSIDERS: &[Outsider] = &[
             "tokio-rustls",
             "ureq",
         ],
-        only_in: &[],
-        why: "nothing here speaks HTTP or TLS yet; when something does, one room will",
+        only_in: &["egress"],
+        why: "what leaves the host leaves by one room, and nobody else speaks HTTP or TLS",
     },
     Outsider {
         names: &["bollard"],
@@ -107,7 +108,7 @@ pub(crate) const OUTSIDERS: &[Outsider] = &[
     },
     Outsider {
         names: &["async-std", "mio", "smol", "tokio"],
-        only_in: &["sandbox", "cli", "testkit"],
+        only_in: &["sandbox", "egress", "cli", "testkit"],
         why: "the contract and policy do no I/O, the runner and the walls are small and have no runtime",
     },
     Outsider {

@@ -1,5 +1,6 @@
 //! The subcommands, one a file.
 
+mod audit;
 mod completions;
 mod config;
 mod doctor;
@@ -31,13 +32,14 @@ struct Entry {
     run: fn(&ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Error>,
 }
 
-const SUBCOMMANDS: [Entry; 8] = [
+const SUBCOMMANDS: [Entry; 9] = [
     Entry::of::<run::RunArguments>(),
     Entry::of::<exec::ExecArguments>(),
     Entry::of::<session::SessionArguments>(),
     Entry::of::<doctor::DoctorArguments>(),
     Entry::of::<validate::ValidateArguments>(),
     Entry::of::<config::ConfigArguments>(),
+    Entry::of::<audit::AuditArguments>(),
     Entry::of::<completions::CompletionsArguments>(),
     Entry::of::<man::ManArguments>(),
 ];
@@ -52,7 +54,7 @@ Inside a sandbox there is no network, no secret, and nothing of the host but its
 const EXIT_CODES: &str = "\
 Exit codes:
   0    success
-  1    the job failed; its result says why
+  1    the job failed; its result says why. audit verify: something is not as it was written
   2    the job or the configuration is malformed; nothing of it ran
   124  out of time
   125  belljar itself could not do its part, or the command line is wrong

@@ -13,6 +13,7 @@ use belljar_sandbox::state::StateError;
 use belljar_sandbox::workspace::apply::ApplyError;
 use belljar_sandbox::workspace::changes::ChangesError;
 use belljar_store::audit::AuditError;
+use belljar_store::audit::export::ExportError;
 use rustix::io::Errno;
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -63,12 +64,6 @@ pub(crate) enum CliError {
         #[source]
         source: std::io::Error,
     },
-    /// Calls can't be recorded, and so none may be made.
-    #[error("can't open the audit")]
-    Audit {
-        #[source]
-        source: AuditError,
-    },
     /// Not everything that happened is on the disk.
     #[error("not all calls of models could be recorded")]
     NotRecorded,
@@ -108,6 +103,12 @@ pub(crate) enum CliError {
     Changes(#[from] ChangesError),
     #[error(transparent)]
     Apply(#[from] ApplyError),
+    /// The audit log can't be used.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// The audit log can't be exported.
+    #[error(transparent)]
+    Export(#[from] ExportError),
 }
 
 // === impl CliError ===
@@ -163,6 +164,8 @@ impl CliError {
             }
             Self::Session(SessionError::Refused(refusal)) => refusal_hint(refusal),
             Self::Interrupted(InterruptedError::Apply(ApplyError::Conflict { .. })) => Some(CONFLICT_HINT),
+            Self::Audit(AuditError::Damaged { .. })
+            | Self::Export(ExportError::Log(AuditError::Damaged { .. })) => Some(DAMAGED_HINT),
             Self::State(_) | Self::Run(RunError::State(_)) => {
                 Some("set BELLJAR_STATE_DIR to a directory that you may write")
             }
@@ -173,6 +176,9 @@ impl CliError {
 
 const CONFLICT_HINT: &str = "nothing was written; `belljar session diff` shows what the session has, and \
      `belljar session discard` gives these paths up there";
+
+const DAMAGED_HINT: &str = "nothing is added to a damaged log; keep its folder as it is for whoever looks into it, \
+     under another name: a new one is begun then";
 
 const UNAVAILABLE_HINT: &str = "without --backend the sandbox is made by this kernel alone, and needs no engine; \
      `belljar doctor` tells what the kernel offers";

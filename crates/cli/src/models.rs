@@ -88,7 +88,7 @@ impl ModelArguments {
             trace_user_id: None,
         };
         identity.check().map_err(|error| CliError::usage(error.to_string()))?;
-        let log = AuditLog::open(&folder_in(state.path())).map_err(|source| CliError::Audit { source })?;
+        let log = AuditLog::open(&folder_in(state.path()))?;
         let book = Arc::new(Book { log, is_broken: Arc::default() });
         let ledger = Arc::clone(&book) as Arc<dyn Ledger>;
         let budget = Budget::new(config.budget);

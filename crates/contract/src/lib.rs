@@ -1,4 +1,5 @@
-//! Everything that crosses a process boundary: the job, its result, the runner's log events, the ids.
+//! Everything that crosses a process boundary: the job, its result, the runner's log events, the ids,
+//! and what is recorded of calls.
 //!
 //! No I/O, no clock, no environment: text and bytes come in, values and complete lists of problems go out.
 //! A value of a type in here has been checked; nothing downstream checks it again.

@@ -107,7 +107,7 @@ fn a_run_that_ends_ends_its_calls_and_records_them() {
     let _ = stream.read_to_end(&mut rest);
     assert!(!rest.ends_with(b"0\r\n\r\n"));
     // And nobody listens any more.
-    assert!(std::net::TcpStream::connect(stream.peer_addr().unwrap()).is_err());
+    assert!(TcpStream::connect(stream.peer_addr().unwrap()).is_err());
 }
 
 #[test]

@@ -77,14 +77,14 @@ fn any_byte_changed_in_an_export_is_found_and_so_is_any_cut() {
     let place = Place::with_records(4, 1 << 20);
     let file = exported(&place, Some(1));
     let whole = std::fs::read(&file).unwrap();
-    for at in 0..whole.len() {
-        for other in [whole[at] ^ 1, whole[at] ^ 0x20, whole[at] ^ 0x80, b'\n'] {
-            if other != whole[at] {
+    for (at, byte) in whole.iter().enumerate() {
+        for other in [byte ^ 1, byte ^ 0x20, byte ^ 0x80, b'\n'] {
+            if other != *byte {
                 put(&file, at, other);
                 spoiled(&file, &Demands::default());
             }
         }
-        put(&file, at, whole[at]);
+        put(&file, at, *byte);
     }
     let opened = std::fs::File::options().write(true).open(&file).unwrap();
     for length in (0..whole.len()).rev() {

@@ -46,9 +46,9 @@ fn any_byte_changed_in_any_file_is_found() {
     let mut tried = 0;
     for file in files(&folder) {
         let sound = std::fs::read(&file).unwrap();
-        for at in 0..sound.len() {
-            for other in [sound[at] ^ 1, sound[at] ^ 0x20, sound[at] ^ 0x80, b'\n', b' '] {
-                if other == sound[at] {
+        for (at, byte) in sound.iter().enumerate() {
+            for other in [byte ^ 1, byte ^ 0x20, byte ^ 0x80, b'\n', b' '] {
+                if other == *byte {
                     continue;
                 }
                 put(&file, at, other);
@@ -56,7 +56,7 @@ fn any_byte_changed_in_any_file_is_found() {
                 assert!(matches!(verdict, Verdict::Broken(_)), "{} byte {at} as {other}", file.display());
                 tried += 1;
             }
-            put(&file, at, sound[at]);
+            put(&file, at, *byte);
         }
     }
     assert!(tried > 10_000, "{tried}");

@@ -1,3 +1,5 @@
+//! Heads that are taken, and all those that could be read in two ways.
+
 use super::*;
 
 fn request(text: &str) -> Result<RequestHead, Malformed> {

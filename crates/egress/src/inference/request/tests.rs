@@ -1,1 +1,106 @@
+//! What a provider is sent, and what it is never sent.
 
+use super::*;
+use crate::inference::models::Provider;
+use crate::inference::route::{Route, find};
+use crate::upstream::Upstream;
+use belljar_contract::id::RunId;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+fn models(kind: ProviderKind) -> Models {
+    let upstream = Upstream::parse("http://127.0.0.1:1").unwrap();
+    let provider = Arc::new(Provider { name: "house".to_owned(), kind, upstream, credential: None });
+    let model = Model { name: "small".to_owned(), upstream_name: "their-small".to_owned(), provider };
+    [model].into_iter().collect()
+}
+
+fn identity() -> Identity {
+    Identity {
+        run_id: RunId::parse("01a20073-e9f5-7598-b496-5102b8186da2").unwrap(),
+        attempt: 0,
+        billing_account_id: "account".to_owned(),
+        graph_id: "sandbox:agent".to_owned(),
+        user_id: None,
+        existing_trace_id: None,
+        session_id: None,
+        trace_user_id: None,
+    }
+}
+
+fn prepared(kind: ProviderKind, path: &str, body: &Value) -> Result<(Value, bool), Refusal> {
+    let Some(Route::Call(call)) = find("POST", path) else { panic!("{path}") };
+    let prepared = prepare(body.to_string().into_bytes(), call, &models(kind), &identity())?;
+    Ok((serde_json::from_slice(&prepared.body).unwrap(), prepared.streams))
+}
+
+#[test]
+fn identity_and_model_are_the_hosts_in_every_shape() {
+    use ProviderKind::*;
+    let body = json!({"model": "small", "user": "me", "metadata": {"a": 1}, "x": [1]});
+    for (kind, path, expected) in [
+        (LiteLlm, "/v1/chat/completions", json!({"model": "their-small", "user": "account", "x": [1]})),
+        (OpenAi, "/v1/embeddings", json!({"model": "their-small", "user": "account", "x": [1]})),
+        (
+            OpenAi,
+            "/v1/responses",
+            json!({"model": "their-small", "user": "account", "x": [1], "store": false}),
+        ),
+        (
+            Anthropic,
+            "/v1/messages",
+            json!({"model": "their-small", "metadata": {"user_id": "account"}, "x": [1]}),
+        ),
+        (Anthropic, "/v1/messages/count_tokens", json!({"model": "their-small", "x": [1]})),
+        (Ollama, "/v1/chat/completions", json!({"model": "their-small", "x": [1]})),
+    ] {
+        assert_eq!(prepared(kind, path, &body).unwrap().0, expected, "{path}");
+    }
+    let stored = json!({"model": "small", "store": true});
+    assert_eq!(prepared(OpenAi, "/v1/chat/completions", &stored).unwrap().0["store"], json!(false));
+}
+
+#[test]
+fn a_stream_is_asked_what_it_costs_and_keeps_its_other_options() {
+    let path = "/v1/chat/completions";
+    let stream = json!({"model": "small", "stream": true, "stream_options": {"include_obfuscation": false}});
+    let (sent, streams) = prepared(ProviderKind::LiteLlm, path, &stream).unwrap();
+    assert!(streams);
+    assert_eq!(sent["stream_options"], json!({"include_obfuscation": false, "include_usage": true}));
+    let off = json!({"model": "small", "stream": true, "stream_options": {"include_usage": false}});
+    assert_eq!(
+        prepared(ProviderKind::LiteLlm, path, &off).unwrap().0["stream_options"],
+        json!({"include_usage": true})
+    );
+    let whole = json!({"model": "small", "stream": false});
+    let (sent, streams) = prepared(ProviderKind::LiteLlm, path, &whole).unwrap();
+    assert!(!streams && sent.get("stream_options").is_none());
+    // Ollama streams unless it is asked not to.
+    assert!(prepared(ProviderKind::Ollama, "/api/chat", &json!({"model": "small"})).unwrap().1);
+    assert!(!prepared(ProviderKind::Ollama, "/api/chat", &whole).unwrap().1);
+    for bad in [json!({"model": "small", "stream": "true"}), json!({"model": "small", "stream": 1})] {
+        assert!(matches!(prepared(ProviderKind::OpenAi, path, &bad), Err(Refusal::NotJson { .. })));
+    }
+}
+
+#[test]
+fn what_litellm_lets_a_caller_decide_is_the_hosts_to_decide() {
+    let path = "/v1/chat/completions";
+    let with = |name: &str| json!({"model": "small", name: "x"});
+    let others = [
+        "aws_access_key_id",
+        "vertex_credentials",
+        "azure_ad_token",
+        "litellm_trace_id",
+        "output_cost_per_token",
+    ];
+    for name in OF_LITELLM.iter().chain(&others) {
+        let refused = prepared(ProviderKind::LiteLlm, path, &with(name));
+        assert!(matches!(refused, Err(Refusal::Forbidden { member, .. }) if member == *name), "{name}");
+    }
+    for name in ["temperature", "tools_of_mine", "reasoning_effort", "n"] {
+        assert!(prepared(ProviderKind::LiteLlm, path, &with(name)).is_ok(), "{name}");
+    }
+    // Whoever isn't LiteLLM says by itself that it doesn't know them.
+    assert!(prepared(ProviderKind::OpenAi, path, &with("tags")).is_ok());
+}

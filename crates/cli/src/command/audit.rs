@@ -1,0 +1,272 @@
+//! `belljar audit`: what was done, as it was recorded.
+
+mod table;
+
+use super::Subcommand;
+use crate::error::CliError;
+use crate::lending::parse_duration;
+use crate::progress::harmless;
+use crate::state;
+use belljar_contract::id::RunId;
+use belljar_store::audit::verify::{Anchor, Demands, Extent, Verdict, is_checkpoint};
+use belljar_store::audit::{self, AuditError, Hash, PublicKey, Record};
+use jiff::Timestamp;
+use rustix::stdio::stdout;
+use rustix::termios::tcgetwinsize;
+use serde_json::json;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{BufWriter, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+#[command(about = Self::ABOUT)]
+pub(crate) struct AuditArguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Show records, the latest last
+    Show(ShowArguments),
+    /// Tell whether every record is there as it was written; exit code 1 if not
+    Verify(VerifyArguments),
+    /// Write records to a file that others can verify without the log
+    Export(ExportArguments),
+}
+
+#[derive(Debug, clap::Args)]
+struct ShowArguments {
+    /// Only those of this run
+    #[arg(long, value_name = "ID", value_parser = RunId::parse)]
+    run: Option<RunId>,
+    /// Only those of this kind, such as inference_call
+    #[arg(long)]
+    kind: Option<String>,
+    /// Only those from this time on, such as 2026-01-31T12:00:00Z, or so long ago: 90s, 5m, 1h
+    #[arg(long, value_name = "TIME", value_parser = parse_since)]
+    since: Option<Timestamp>,
+    /// Only so many, the latest
+    #[arg(long, value_name = "N")]
+    last: Option<usize>,
+    /// Print the lines as they stand in the log
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct VerifyArguments {
+    /// An export; without it the log of this machine is verified
+    file: Option<PathBuf>,
+    /// The key that must have signed it, kept elsewhere
+    #[arg(long, value_name = "PUBLIC", value_parser = PublicKey::parse)]
+    key: Option<PublicKey>,
+    /// A record that must be in it, kept elsewhere
+    #[arg(long, value_name = "SEQUENCE:HASH", value_parser = parse_anchor)]
+    expect: Vec<Anchor>,
+    /// Print what was found as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct ExportArguments {
+    /// Only the records of this run; of others their hashes
+    #[arg(long, value_name = "ID", value_parser = RunId::parse)]
+    run: Option<RunId>,
+    /// Where to, instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Exit code for a log that is not as it was written.
+const NOT_INTACT: u8 = 1;
+
+impl Subcommand for AuditArguments {
+    const NAME: &'static str = "audit";
+    const ABOUT: &'static str = "What was recorded: show it, verify it, hand it on";
+
+    fn run(&self) -> Result<ExitCode, CliError> {
+        let folder = audit::folder_in(state::open().path());
+        match &self.action {
+            Action::Show(arguments) => arguments.show(&folder),
+            Action::Verify(arguments) => arguments.verify(&folder),
+            Action::Export(arguments) => arguments.export(&folder),
+        }
+    }
+}
+
+fn parse_since(text: &str) -> Result<Timestamp, String> {
+    if let Ok(time) = text.parse() {
+        return Ok(time);
+    }
+    let ago = parse_duration(text).map_err(|_| format!("{text:?} is neither a time nor a duration"))?;
+    Timestamp::now().checked_sub(ago).map_err(|error| error.to_string())
+}
+
+fn parse_anchor(text: &str) -> Result<Anchor, String> {
+    let parts = text.split_once(':').and_then(|(sequence, hash)| {
+        Some(Anchor { sequence: sequence.parse().ok()?, hash: Hash::parse(hash).ok()? })
+    });
+    parts.ok_or_else(|| format!("{text:?} is not the number of a record, a colon and its hash"))
+}
+
+// === impl ShowArguments ===
+
+impl ShowArguments {
+    fn show(&self, folder: &Path) -> Result<ExitCode, CliError> {
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        let width = tcgetwinsize(stdout()).map_or(usize::MAX, |size| usize::from(size.ws_col));
+        let mut latest = VecDeque::new();
+        let mut written = match self.json {
+            true => Ok(()),
+            false => out.write_all(table::HEAD.as_bytes()),
+        };
+        let read = if folder.exists() {
+            // Text by time: all times are of one length.
+            let since = self.since.map(|since| format!("{since:.6}"));
+            audit::reading::each(folder, &mut |record, line| {
+                if !self.wants(record, since.as_deref()) || written.is_err() {
+                    return;
+                }
+                let mut row = if self.json { line.to_vec() } else { table::row(record, width).into_bytes() };
+                row.push(b'\n');
+                match self.last {
+                    None => written = out.write_all(&row),
+                    Some(last) => {
+                        latest.push_back(row);
+                        latest.drain(..latest.len().saturating_sub(last));
+                    }
+                }
+            })
+        } else {
+            Ok(())
+        };
+        let written = written.and_then(|()| latest.iter().try_for_each(|row| out.write_all(row)));
+        match written.and_then(|()| out.flush()) {
+            // Whoever reads has seen enough.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+            written => {
+                written.map_err(CliError::output)?;
+                read?;
+                Ok(ExitCode::SUCCESS)
+            }
+        }
+    }
+
+    fn wants(&self, record: &Record<'_>, since: Option<&str>) -> bool {
+        let is_of_kind = match &self.kind {
+            Some(kind) => record.kind == kind,
+            None => !is_checkpoint(record),
+        };
+        is_of_kind
+            && self.run.as_ref().is_none_or(|run| record.run == Some(run.as_str()))
+            && since.is_none_or(|since| record.time >= since)
+    }
+}
+
+// === impl VerifyArguments ===
+
+impl VerifyArguments {
+    fn verify(&self, folder: &Path) -> Result<ExitCode, CliError> {
+        let demands = Demands { key: self.key, anchors: self.expect.clone() };
+        let verdict = match &self.file {
+            Some(file) if !file.is_dir() => audit::export::verify(file, &demands)?,
+            Some(folder) => audit::verify::verify(folder, &demands)?,
+            None => audit::verify::verify(folder, &demands)?,
+        };
+        match self.json {
+            true => anstream::println!("{}", as_json(&verdict)),
+            false => anstream::print!("{}", self.as_text(&verdict)),
+        }
+        Ok(match verdict {
+            Verdict::Intact(_) => ExitCode::SUCCESS,
+            Verdict::Broken(_) => ExitCode::from(NOT_INTACT),
+        })
+    }
+
+    fn as_text(&self, verdict: &Verdict) -> String {
+        let Extent { key, records, own_records, omitted, last, torn_tails, has_leftover } = match verdict {
+            Verdict::Intact(extent) => extent,
+            Verdict::Broken(finding) => return format!("not intact: {}\n", harmless(&finding.to_string())),
+        };
+        let mut text = format!("intact: {records} records, and {own_records} of the log's own");
+        if *omitted > 0 {
+            text += &format!("; {omitted} of others left out");
+        }
+        text += &format!("\n  last record  {}:{}\n  signed with  {key}\n", last.sequence, last.hash);
+        if *torn_tails > 0 {
+            text += &format!("  {torn_tails} times a crash left something that was never acknowledged\n");
+        }
+        if *has_leftover {
+            text +=
+                "  a crash has left something that was never acknowledged; the next record moves it aside\n";
+        }
+        if self.key.is_none() && self.expect.is_empty() {
+            text += "  compared with nothing from elsewhere (--key, --expect)\n";
+        }
+        text
+    }
+}
+
+fn as_json(verdict: &Verdict) -> String {
+    let value = match verdict {
+        Verdict::Intact(extent) => json!({
+            "intact": true,
+            "records": extent.records,
+            "own_records": extent.own_records,
+            "omitted": extent.omitted,
+            "last": { "sequence": extent.last.sequence, "hash": extent.last.hash.to_string() },
+            "public_key": extent.key.to_string(),
+            "torn_tails": extent.torn_tails,
+            "has_leftover": extent.has_leftover,
+        }),
+        Verdict::Broken(finding) => json!({
+            "intact": false,
+            "file": finding.file,
+            "line": finding.line,
+            "sequence": finding.sequence,
+            "fault": finding.fault.to_string(),
+        }),
+    };
+    serde_json::to_string_pretty(&value).unwrap_or_default()
+}
+
+// === impl ExportArguments ===
+
+impl ExportArguments {
+    fn export(&self, folder: &Path) -> Result<ExitCode, CliError> {
+        let Some(path) = &self.output else {
+            let out = BufWriter::new(std::io::stdout().lock());
+            audit::export::export(folder, self.run.as_ref(), out)?;
+            return Ok(ExitCode::SUCCESS);
+        };
+        // Nobody takes half of one for the whole.
+        let mut partial = path.clone().into_os_string();
+        partial.push(format!(".partial-{}", std::process::id()));
+        let partial = PathBuf::from(partial);
+        let cant_write = |source| AuditError::Io {
+            action: "write",
+            path: path.clone(),
+            source: std::sync::Arc::new(source),
+        };
+        let file =
+            File::options().write(true).create_new(true).mode(0o600).open(&partial).map_err(cant_write)?;
+        let exported = audit::export::export(folder, self.run.as_ref(), BufWriter::new(&file));
+        let written = exported.map_err(CliError::from).and_then(|exported| {
+            let moved = file.sync_all().and_then(|()| std::fs::rename(&partial, path));
+            moved.map_err(|error| CliError::from(cant_write(error)))?;
+            Ok(exported)
+        });
+        if written.is_err() {
+            // What it was to become is not touched.
+            let _ = std::fs::remove_file(&partial);
+        }
+        let records = written?.records;
+        anstream::eprintln!("{records} records in {}", harmless(&path.display().to_string()));
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,49 @@
+//! Records as rows, for a person. What sandboxes have said in them never acts on the terminal.
+
+use crate::progress::harmless;
+use belljar_contract::inference::{CALL, CallRecord, Excerpt};
+use belljar_store::audit::Record;
+
+/// The first row.
+pub(super) const HEAD: &str =
+    "RECORD    TIME                         RUN                                   KIND            WHAT\n";
+
+/// The row of a record, without its newline; of that width at most, for one that a terminal breaks could look like two.
+pub(super) fn row(record: &Record<'_>, width: usize) -> String {
+    let Record { sequence, time, kind, run, event, .. } = record;
+    let call = (*kind == CALL).then(|| serde_json::from_str::<CallRecord>(event).ok()).flatten();
+    let what = call.map_or_else(|| (*event).to_owned(), |call| summary(&call));
+    let run = run.unwrap_or("-");
+    let row = plain(&format!("{sequence:<8}  {time}  {run:36}  {kind:14}  {what}"));
+    row.chars().take(width).collect()
+}
+
+fn summary(call: &CallRecord) -> String {
+    let text = |excerpt: &Option<Excerpt>| excerpt.as_ref().map_or("-", Excerpt::as_str).to_owned();
+    let status = call.status.map_or("-".to_owned(), |status| status.to_string());
+    let mut summary = format!(
+        "{status} {}, {} {}, {}",
+        call.outcome,
+        call.route.method.as_str(),
+        call.route.path.as_str(),
+        text(&call.model_asked)
+    );
+    if call.provider.is_some() {
+        summary += &format!(" as {} at {}", text(&call.model_used), text(&call.provider));
+    }
+    summary += &format!(", {} bytes in {} ms", call.response_bytes, call.total_ms);
+    if let Some(usage) = &call.usage {
+        let tokens = |tokens: Option<u64>| tokens.map_or("?".to_owned(), |tokens| tokens.to_string());
+        summary += &format!(", {} + {} tokens", tokens(usage.input_tokens), tokens(usage.output_tokens));
+        if let Some(cost) = &usage.cost_usd {
+            summary += &format!(", {} USD", cost.as_str());
+        }
+    }
+    summary
+}
+
+/// Without controls, and without what turns the direction of text or has no width.
+fn plain(text: &str) -> String {
+    let is_hidden = |character: char| matches!(character, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    harmless(&text.replace(is_hidden, " "))
+}
