@@ -47,7 +47,7 @@ fn configure(world: &World, server: &ModelServer) -> String {
         "models": [{"name": "small", "provider": "house", "upstream": "gpt-4o-mini"},
                    {"name": "other", "provider": "house"}],
     }});
-    world.write("config.yaml", &config.to_string());
+    world.write("config.yaml", config.to_string());
     world.path().join("config.yaml").display().to_string()
 }
 
