@@ -1,11 +1,12 @@
 //! Where a secret comes from, and comes from again when it has changed.
 
+use crate::echo::Forms;
 use crate::secret::{Secret, SecretError};
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Where a secret comes from.
@@ -26,10 +27,16 @@ pub struct Credential {
 }
 
 struct Known {
-    secret: Secret,
+    injected: Arc<Injected>,
     learned_at: Instant,
     /// Of a file: which one, and when and how it was last written to.
     mark: Option<Mark>,
+}
+
+/// A secret, and every way in which it must not come back.
+pub(crate) struct Injected {
+    pub(crate) secret: Secret,
+    pub(crate) forms: Forms,
 }
 
 type Mark = (u64, u64, i64, i64, u64);
@@ -87,24 +94,35 @@ impl Credential {
     ///
     /// # Errors
     /// [`CredentialError`].
-    pub fn get(&self) -> Result<Secret, CredentialError> {
-        // Nothing in there is ever half done.
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn get(&self) -> Result<Arc<Injected>, CredentialError> {
+        let mut known = self.known();
         let mark = match &self.source {
             Source::File(path) => Some(mark(path)?),
             Source::Variable(_) | Source::Command(_) => None,
         };
         if let Some(known) = known.as_ref().filter(|known| self.is_fresh(known, mark)) {
-            return Ok(known.secret.clone());
+            return Ok(Arc::clone(&known.injected));
         }
         let secret = self.read()?;
-        *known = Some(Known { secret: secret.clone(), learned_at: Instant::now(), mark });
-        Ok(secret)
+        let injected = Arc::new(Injected { forms: Forms::of(Some(&secret)), secret });
+        *known = Some(Known { injected: Arc::clone(&injected), learned_at: Instant::now(), mark });
+        Ok(injected)
+    }
+
+    /// Whether somebody else has to be waited for: a program that runs.
+    pub(crate) fn takes_time(&self) -> bool {
+        let is_known = || self.known().as_ref().is_some_and(|known| self.is_fresh(known, None));
+        matches!(self.source, Source::Command(_)) && !is_known()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<Known>> {
+        // Nothing in there is ever half done.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets it: an upstream takes it no more.
     pub fn forget(&self) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.known().take();
     }
 
     fn is_fresh(&self, known: &Known, mark: Option<Mark>) -> bool {
@@ -158,7 +176,8 @@ mod tests {
     use super::*;
 
     fn text(credential: &Credential) -> String {
-        String::from_utf8(credential.get().map(|secret| secret.expose().to_vec()).unwrap()).unwrap()
+        String::from_utf8(credential.get().map(|injected| injected.secret.expose().to_vec()).unwrap())
+            .unwrap()
     }
 
     #[test]

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod credential;
+mod echo;
 pub mod http1;
 pub mod identity;
 pub mod inference;

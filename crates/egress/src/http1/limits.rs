@@ -11,6 +11,9 @@ pub const REQUEST_HEADERS: usize = 100;
 /// A request's body, in bytes. It is held whole, because what is in it decides where it goes.
 pub const REQUEST_BODY_BYTES: usize = 32 << 20;
 
+/// Bodies of requests that one run has under way, together, in bytes. Others wait.
+pub const REQUEST_BODIES_BYTES: usize = 128 << 20;
+
 /// An answer's status line and headers together, in bytes.
 pub const RESPONSE_HEAD_BYTES: usize = 64 << 10;
 

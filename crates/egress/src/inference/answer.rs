@@ -67,6 +67,12 @@ pub(crate) fn own(status: u16, body: &str, keeps_alive: bool) -> Vec<u8> {
     answer.into_bytes()
 }
 
+/// An answer of which only the head was asked for.
+pub(crate) fn without_body(status: u16) -> Vec<u8> {
+    format!("HTTP/1.1 {status} {}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n", phrase(status))
+        .into_bytes()
+}
+
 /// What the host answers by itself.
 pub(crate) fn told(route: Route, models: &Models, run_id: &RunId, body: &[u8]) -> Result<String, Refusal> {
     let told = match route {

@@ -3,7 +3,6 @@
 use super::answer;
 use super::client::{Client, Stop};
 use super::draft::Draft;
-use super::echo::Forms;
 use super::models::Provider;
 use super::observe::{Observer, Shape};
 use super::outgoing;
@@ -12,12 +11,13 @@ use super::relay::{Cut, Relay};
 use super::request::{self, Prepared};
 use super::route::Call;
 use super::run::Run;
-use crate::credential::Credential;
+use crate::credential::{Credential, Injected};
+use crate::echo::Forms;
 use crate::http1::limits::{CALL_TIME, CONNECT_TIME, IDLE_TIME, RESPONSE_HEAD_BYTES};
 use crate::http1::{BodyLength, Chunks, RequestHead, ResponseHead, head};
-use crate::secret::Secret;
 use crate::upstream::{Connection, Pool};
 use bytes::Buf;
+use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
@@ -80,9 +80,11 @@ where
     draft.prepared(&prepared);
     let reservation = run.budget.begin()?;
     let provider = &prepared.model.provider;
-    let secret = secret_of(provider)?;
-    let bytes = outgoing::write(head, call, &prepared, (&run.identity, draft.call_id()), secret.as_ref());
-    let forms = Forms::of(secret.as_ref());
+    let injected = injected(provider).await?;
+    let secret = injected.as_ref().map(|injected| &injected.secret);
+    let bytes = outgoing::write(head, call, &prepared, (&run.identity, draft.call_id()), secret);
+    let nothing = Forms::of(None);
+    let forms = injected.as_ref().map_or(&nothing, |injected| &injected.forms);
     let exchanged = async {
         let (mut connection, answer) = ask(client, provider, pool, &bytes).await?;
         draft.answered(&answer);
@@ -92,12 +94,12 @@ where
             // It may have been replaced meanwhile; the next call asks for it again.
             credential.forget();
         }
-        if forms_are_in(&forms, &answer) {
+        if forms_are_in(forms, &answer) {
             return Err(Refusal::Withheld { status: answer.status }.into());
         }
         let ends_by_closing = answer.status < 400 && answer.body == BodyLength::UntilClose;
         let keeps_alive = head.keeps_alive && !ends_by_closing;
-        let asked = Asked { prepared: &prepared, call, forms: &forms };
+        let asked = Asked { prepared: &prepared, call, forms };
         let whole = pass_on(client, (&answer, keeps_alive), &mut connection, asked, draft).await;
         if whole.is_ok() && answer.keeps_alive {
             pool.give_back(&provider.upstream, connection);
@@ -113,9 +115,20 @@ where
     }
 }
 
-fn secret_of(provider: &Provider) -> Result<Option<Secret>, Refusal> {
-    // Why there is none is for the host, and `belljar doctor` tells it there.
-    provider.credential.as_ref().map(Credential::get).transpose().map_err(|_| Refusal::NoCredential)
+/// What the provider wants to see. Why there is none is not for whoever is in a sandbox.
+async fn injected(provider: &Arc<Provider>) -> Result<Option<Arc<Injected>>, Refusal> {
+    let Some(credential) = &provider.credential else { return Ok(None) };
+    let got = match credential.takes_time() {
+        false => credential.get(),
+        true => {
+            let provider = Arc::clone(provider);
+            // Other calls go on meanwhile.
+            let asked =
+                tokio::task::spawn_blocking(move || provider.credential.as_ref().map(Credential::get));
+            asked.await.ok().flatten().ok_or(Refusal::NoCredential)?
+        }
+    };
+    got.map(Some).map_err(|_| Refusal::NoCredential)
 }
 
 fn forms_are_in(forms: &Forms, answer: &ResponseHead) -> bool {

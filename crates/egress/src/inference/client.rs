@@ -1,6 +1,7 @@
 //! A connection that somebody in a sandbox has made.
 
 use super::refusal::Refusal;
+use super::room::Place;
 use crate::http1::limits::{
     HEAD_TIME, IDLE_TIME, KEEP_ALIVE_TIME, REQUEST_BODY_BYTES, REQUEST_BODY_TIME, REQUEST_HEAD_BYTES,
 };
@@ -72,7 +73,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     }
 
     /// The body of a request, whole.
-    pub(crate) async fn body(&mut self, head: &RequestHead) -> Result<Vec<u8>, Stop> {
+    pub(crate) async fn body(&mut self, head: &RequestHead, place: &mut Place<'_>) -> Result<Vec<u8>, Stop> {
         if let BodyLength::Exact(length) = head.body
             && length > REQUEST_BODY_BYTES as u64
         {
@@ -83,16 +84,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         }
         let whole = async {
             match head.body {
-                BodyLength::Exact(length) => self.exact(length).await,
-                BodyLength::Chunked => self.chunked().await,
+                BodyLength::Exact(length) => self.exact(length, place).await,
+                BodyLength::Chunked => self.chunked(place).await,
                 BodyLength::UntilClose => Ok(Vec::new()),
             }
         };
         timeout(REQUEST_BODY_TIME, whole).await.map_err(|_| Refusal::TooSlow)?
     }
 
-    async fn exact(&mut self, length: u64) -> Result<Vec<u8>, Stop> {
+    async fn exact(&mut self, length: u64, place: &mut Place<'_>) -> Result<Vec<u8>, Stop> {
         let length = usize::try_from(length).map_err(|_| Refusal::BodyTooLarge)?;
+        place.hold(length).await;
         while self.inbox.len() < length {
             self.fill().await?;
         }
@@ -101,13 +103,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         Ok(body)
     }
 
-    async fn chunked(&mut self) -> Result<Vec<u8>, Stop> {
+    async fn chunked(&mut self, place: &mut Place<'_>) -> Result<Vec<u8>, Stop> {
         let (mut chunks, mut body) = (Chunks::default(), Vec::new());
         loop {
             let used = chunks
                 .pass(&self.inbox, |range| body.extend_from_slice(&self.inbox[range]))
                 .map_err(Refusal::Malformed)?;
             self.inbox.advance(used);
+            place.hold(body.len()).await;
             match (chunks.is_done(), body.len() > REQUEST_BODY_BYTES) {
                 (_, true) => return Err(Refusal::BodyTooLarge.into()),
                 (true, _) => return Ok(body),

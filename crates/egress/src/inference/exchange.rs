@@ -6,6 +6,7 @@ use super::client::{Client, Stop};
 use super::draft::Draft;
 use super::refusal::Refusal;
 use super::relay::Cut;
+use super::room::Room;
 use super::route::{self, Route};
 use super::run::Run;
 use crate::http1::RequestHead;
@@ -14,14 +15,14 @@ use belljar_contract::inference::Excerpt;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Answers everything that comes by one connection, until it is closed.
-pub(crate) async fn serve<S>(stream: S, run: &Run, pool: &Pool)
+pub(crate) async fn serve<S>(stream: S, run: &Run, pool: &Pool, room: &Room)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut client = Client::new(stream);
     loop {
         let keeps_alive = match client.head().await {
-            Ok(head) => exchange(&mut client, &head, run, pool).await,
+            Ok(head) => exchange(&mut client, &head, run, (pool, room)).await,
             Err(Stop::Gone) => break,
             Err(Stop::Refused(refusal)) => {
                 let draft = Draft::unreadable(run);
@@ -36,11 +37,24 @@ where
 }
 
 /// Answers one request. False if no other can follow.
-async fn exchange<S>(client: &mut Client<S>, head: &RequestHead, run: &Run, pool: &Pool) -> bool
+async fn exchange<S>(
+    client: &mut Client<S>,
+    head: &RequestHead,
+    run: &Run,
+    (pool, room): (&Pool, &Room),
+) -> bool
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut draft = Draft::new(run, head);
+    if head.method == "HEAD" {
+        // Its answer has no body, and nothing here is asked for that way: said with a head alone.
+        let refusal =
+            Refusal::NotFound { method: head.method.clone(), path: String::from(Excerpt::of(&head.path)) };
+        draft.refuse(&refusal);
+        let _ = client.send(&answer::without_body(refusal.status())).await;
+        return false;
+    }
     let found = route::find(&head.method, &head.path);
     let Some(route) = found else {
         let clipped = |text: &str| String::from(Excerpt::of(text));
@@ -49,7 +63,9 @@ where
         let keeps_alive = head.keeps_alive && head.body == crate::http1::BodyLength::Exact(0);
         return refuse(client, draft, &refusal, (&Route::Health, &head.path, keeps_alive)).await;
     };
-    let body = match client.body(head).await {
+    // Until the answer is there.
+    let mut place = room.begin();
+    let body = match client.body(head, &mut place).await {
         Ok(body) => body,
         Err(Stop::Gone) => {
             draft.cut(Cut::Gone);

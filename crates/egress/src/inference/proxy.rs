@@ -1,6 +1,7 @@
 //! The thread that serves the sockets of runs.
 
 use super::exchange;
+use super::room::Room;
 use super::run::Run;
 use crate::http1::limits::CONNECTIONS;
 use crate::upstream::Pool;
@@ -133,11 +134,11 @@ async fn take_orders(mut orders: mpsc::UnboundedReceiver<Order>) {
 /// Serves one run until it ends, and then says so.
 async fn serve(order: Order, pool: Rc<Pool>) {
     let Order { run, listeners, mut end, ended } = order;
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let (places, room) = (Arc::new(Semaphore::new(CONNECTIONS)), Rc::new(Room::new()));
     let connections = LocalSet::new();
     for listener in listeners.into_iter().filter_map(|listener| listener.accepting().ok()) {
-        let (run, pool, room) = (Arc::clone(&run), Rc::clone(&pool), Arc::clone(&room));
-        connections.spawn_local(accept(listener, run, pool, room));
+        let with = (Arc::clone(&run), Rc::clone(&pool), Rc::clone(&room));
+        connections.spawn_local(accept(listener, with, Arc::clone(&places)));
     }
     let over = async {
         // Also when nobody is left who could say so.
@@ -149,23 +150,27 @@ async fn serve(order: Order, pool: Rc<Pool>) {
     let _ = ended.send(());
 }
 
-async fn accept(listener: Accepting, run: Arc<Run>, pool: Rc<Pool>, room: Arc<Semaphore>) {
+async fn accept(
+    listener: Accepting,
+    (run, pool, room): (Arc<Run>, Rc<Pool>, Rc<Room>),
+    places: Arc<Semaphore>,
+) {
     loop {
-        let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
-        let (run, pool) = (Arc::clone(&run), Rc::clone(&pool));
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let (run, pool, room) = (Arc::clone(&run), Rc::clone(&pool), Rc::clone(&room));
         match &listener {
             Accepting::Tcp(listener) => {
                 let Ok((stream, _)) = listener.accept().await else { continue };
                 let _ = stream.set_nodelay(true);
                 tokio::task::spawn_local(async move {
-                    exchange::serve(stream, &run, &pool).await;
+                    exchange::serve(stream, &run, &pool, &room).await;
                     drop(place);
                 });
             }
             Accepting::Local(listener) => {
                 let Ok((stream, _)) = listener.accept().await else { continue };
                 tokio::task::spawn_local(async move {
-                    exchange::serve(stream, &run, &pool).await;
+                    exchange::serve(stream, &run, &pool, &room).await;
                     drop(place);
                 });
             }

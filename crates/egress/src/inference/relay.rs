@@ -1,8 +1,8 @@
 //! Passes a provider's answer on, byte for byte, and looks at it on the way.
 
 use super::client::{Client, Stop};
-use super::echo;
 use super::observe::Observer;
+use crate::echo;
 use crate::http1::limits::{IDLE_TIME, RESPONSE_BODY_BYTES};
 use crate::http1::{BodyLength, Chunks};
 use crate::upstream::Connection;

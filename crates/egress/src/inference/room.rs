@@ -1,0 +1,77 @@
+//! How much of the host's memory the requests of one run may take at a time.
+
+use crate::http1::limits::REQUEST_BODIES_BYTES;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// What there is for them.
+#[derive(Debug)]
+pub(crate) struct Room(Semaphore);
+
+/// A part of it that a body has, as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Place<'r> {
+    room: &'r Room,
+    taken: Option<SemaphorePermit<'r>>,
+    units: usize,
+}
+
+/// It is given out in pieces of this size. A body smaller than one takes none: what a connection reads ahead anyway.
+const UNIT_BYTES: usize = 64 << 10;
+
+// === impl Room ===
+
+impl Room {
+    pub(crate) fn new() -> Self {
+        Self(Semaphore::new(REQUEST_BODIES_BYTES / UNIT_BYTES))
+    }
+
+    pub(crate) fn begin(&self) -> Place<'_> {
+        Place { room: self, taken: None, units: 0 }
+    }
+}
+
+// === impl Place ===
+
+impl Place<'_> {
+    /// Waits until there is room for so many bytes in all.
+    pub(crate) async fn hold(&mut self, bytes: usize) {
+        let more = (bytes / UNIT_BYTES).saturating_sub(self.units);
+        let Ok(wanted) = u32::try_from(more) else { return };
+        if wanted == 0 {
+            return;
+        }
+        // It is never closed.
+        if let Ok(permit) = self.room.0.acquire_many(wanted).await {
+            self.units += more;
+            match &mut self.taken {
+                Some(taken) => taken.merge(permit),
+                taken => *taken = Some(permit),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    fn is_ready(future: impl Future) -> bool {
+        matches!(pin!(future).poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(_))
+    }
+
+    #[test]
+    fn what_does_not_fit_waits_until_somebody_goes() {
+        let room = Room::new();
+        let mut first = room.begin();
+        assert!(is_ready(first.hold(1 << 20)));
+        assert!(is_ready(first.hold(REQUEST_BODIES_BYTES)));
+        let mut second = room.begin();
+        assert!(is_ready(second.hold(UNIT_BYTES - 1)), "the small ones always do");
+        assert!(!is_ready(second.hold(UNIT_BYTES)));
+        drop(first);
+        assert!(is_ready(second.hold(UNIT_BYTES)));
+    }
+}
