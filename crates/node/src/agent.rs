@@ -1,0 +1,4 @@
+//! Agents: programs that work by themselves, with a model.
+
+pub mod catalogue;
+pub mod template;

@@ -1,0 +1,207 @@
+//! Which agents there are, and how each is started (`spec/2 §Agent I/O Protocol`).
+//!
+//! ```yaml
+//! agents:
+//!   - name: claude-code
+//!     description: Claude Code, by itself
+//!     argv: [claude, --print, --model, '{model}', --, '{prompt}']
+//!     env: {ANTHROPIC_API_KEY: sealed}
+//!     files: {.config/agent.json: '{{"base": {json:base_url}}}'}   # below its home
+//! ```
+//! An agent is a row: another variant is another row, never another program of ours.
+
+use super::template::{Gap, Template};
+use belljar_contract::yaml::{
+    self, Log, Members, Mistakes, Node, Value, below, list, place, quoted, text, text_or_number,
+};
+use std::collections::BTreeMap;
+
+/// One agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agent {
+    /// What it is called.
+    pub name: String,
+    /// What it is, in a line.
+    pub description: String,
+    /// Its program, found as a shell would, and its arguments.
+    pub argv: Vec<Template>,
+    /// Variables besides those that tell where models are.
+    pub env: BTreeMap<String, Template>,
+    /// Files in its home that are there before it starts, by their path below it.
+    pub files: BTreeMap<String, Template>,
+}
+
+/// All that there are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Catalogue {
+    agents: BTreeMap<String, Agent>,
+}
+
+/// Those that are known without a configuration.
+const BUILT_IN: &str = include_str!("catalogue/built_in.yaml");
+
+// === impl Catalogue ===
+
+impl Catalogue {
+    /// Those that are known without a configuration.
+    pub fn built_in() -> Self {
+        Self::parse(BUILT_IN.as_bytes()).unwrap_or_default()
+    }
+
+    /// Reads a document with a section `agents`.
+    ///
+    /// # Errors
+    /// [`Mistakes`]: all that are found.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Mistakes> {
+        let mut log = Log::default();
+        let catalogue = yaml::parse(bytes, &mut log).and_then(|root| {
+            let mut members = Members::open(&root, &mut log)?;
+            let catalogue = members.required("agents", Self::read);
+            members.finish();
+            Some(catalogue)
+        });
+        log.finish().map(|()| catalogue.unwrap_or_default())
+    }
+
+    /// Reads the section `agents`; what is wrong with it is noted.
+    pub fn read(node: &Node, log: &mut Log) -> Self {
+        let mut agents = BTreeMap::new();
+        for agent in list(node, log, agent).unwrap_or_default() {
+            if let Some(twice) = agents.insert(agent.name.clone(), agent) {
+                let found = format!("{} twice", quoted(&twice.name));
+                log.note(node.position, place(node), found, "each name once");
+            }
+        }
+        Self { agents }
+    }
+
+    /// These, and those of another one, which win.
+    #[must_use]
+    pub fn with(mut self, others: Self) -> Self {
+        self.agents.extend(others.agents);
+        self
+    }
+
+    /// The agent of that name.
+    pub fn get(&self, name: &str) -> Option<&Agent> {
+        self.agents.get(name)
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Agent> {
+        self.agents.values()
+    }
+}
+
+fn agent(node: &Node, log: &mut Log) -> Option<Agent> {
+    let mut members = Members::open(node, log)?;
+    let name = members.required("name", name);
+    let description = members.required("description", |node, log| {
+        text(node, log, "a line of text", |text| {
+            (!text.is_empty() && !text.contains('\n')).then(|| text.to_owned())
+        })
+    });
+    let argv = members.required("argv", |node, log| {
+        let argv = list(node, log, template).unwrap_or_default();
+        if !argv.iter().any(|argument| argument.has(Gap::Prompt)) {
+            log.note(
+                node.position,
+                place(node),
+                "no {prompt}",
+                "an argument with {prompt}, or there is nothing to do",
+            );
+        }
+        argv
+    });
+    let env = members.section("env", |node, log| templates(node, log, "the name of a variable", is_variable));
+    let files = members.section("files", |node, log| templates(node, log, "a path below its home", is_below));
+    members.finish();
+    Some(Agent { name: name?, description: description?, argv, env, files })
+}
+
+fn name(node: &Node, log: &mut Log) -> Option<String> {
+    let is_name = |text: &str| {
+        (1..=64).contains(&text.len())
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte))
+    };
+    text(node, log, "small letters, digits, `-`, `_` and `.`", |text| is_name(text).then(|| text.to_owned()))
+}
+
+fn template(node: &Node, log: &mut Log) -> Option<Template> {
+    let parsed = text_or_number(node, log, "a text", |text| Some(Template::parse(text)))?;
+    match parsed {
+        Ok(template) if template.fill(&NOTHING).contains('\0') => {
+            log.note(node.position, place(node), "a NUL", "a text without one");
+            None
+        }
+        Ok(template) => Some(template),
+        Err(error) => {
+            log.note(node.position, place(node), error.to_string(), "a text with gaps, such as {prompt}");
+            None
+        }
+    }
+}
+
+const NOTHING: super::template::Filling<'static> =
+    super::template::Filling { prompt: "", model: "", base_url: "" };
+
+fn templates(
+    node: &Node,
+    log: &mut Log,
+    expected: &str,
+    is_key: fn(&str) -> bool,
+) -> BTreeMap<String, Template> {
+    let Value::Mapping(members) = &node.value else {
+        log.note(node.position, place(node), node.describe(), "a mapping");
+        return BTreeMap::new();
+    };
+    let mut read = BTreeMap::new();
+    for (key, value) in members {
+        let path = below(&node.path, &key.name);
+        if !is_key(&key.name) {
+            log.note(key.position, &path, quoted(&key.name), expected);
+        }
+        let Some(template) = template(value, log) else { continue };
+        if read.insert(key.name.clone(), template).is_some() {
+            log.note(key.position, &path, "it twice", "each once");
+        }
+    }
+    read
+}
+
+fn is_variable(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+fn is_below(path: &str) -> bool {
+    !path.is_empty() && !path.contains('\0') && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_ones_are_there_and_can_be_replaced() {
+        let built_in = Catalogue::built_in();
+        let names: Vec<&str> = built_in.iter().map(|agent| agent.name.as_str()).collect();
+        assert_eq!(names, ["claude-code", "codex", "opencode"]);
+        let own =
+            Catalogue::parse(b"agents:\n  - {name: codex, description: mine, argv: [mine, '{prompt}']}\n")
+                .unwrap();
+        let both = built_in.with(own);
+        assert_eq!(both.get("codex").unwrap().description, "mine");
+        assert_eq!(both.iter().count(), 3);
+    }
+
+    #[test]
+    fn every_mistake_is_told_with_its_place() {
+        let text = "agents:\n  - {name: A B, description: x, argv: [a, '{prompt}']}\n  \
+                    - {name: b, argv: [a]}\n  - {name: c, description: x, argv: ['{prompt}', '{key}']}\n  \
+                    - {name: c, description: x, argv: ['{prompt}'], env: {'a=b': c}, files: {../x: y, a//b: z}}\n  \
+                    - {name: c, description: x, argv: ['{prompt}'], image: debian}\n";
+        insta::assert_snapshot!(Catalogue::parse(text.as_bytes()).unwrap_err().to_string());
+    }
+}

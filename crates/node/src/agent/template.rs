@@ -1,0 +1,153 @@
+//! Texts with gaps, filled for one run.
+//!
+//! `{name}` is a gap, and `{{` and `}}` are braces. What a gap is filled with is never looked at again.
+
+use std::fmt::Write;
+
+/// A text with gaps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template(Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Gap { gap: Gap, is_json: bool },
+}
+
+/// What may be filled in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gap {
+    /// What the agent is told.
+    Prompt,
+    /// The model, as it is named inside.
+    Model,
+    /// Where models are, without a path.
+    BaseUrl,
+}
+
+/// What is filled in.
+#[derive(Debug, Clone, Copy)]
+pub struct Filling<'f> {
+    /// What the agent is told.
+    pub prompt: &'f str,
+    /// The model, as it is named inside.
+    pub model: &'f str,
+    /// Where models are, without a path.
+    pub base_url: &'f str,
+}
+
+/// A text that is no template.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    /// A gap that nothing is known about.
+    #[error("{{{name}}} is no gap; there are {{prompt}}, {{model}}, {{base_url}}, and {{json:…}} of each")]
+    Unknown {
+        /// What stands in it.
+        name: String,
+    },
+    /// A brace alone.
+    #[error("a brace alone; written twice it is one")]
+    Brace,
+}
+
+const GAPS: [(&str, Gap); 3] = [("prompt", Gap::Prompt), ("model", Gap::Model), ("base_url", Gap::BaseUrl)];
+
+// === impl Template ===
+
+impl Template {
+    /// Parses a text. `{json:name}` is filled with the text as JSON has it, quotes and all.
+    ///
+    /// # Errors
+    /// [`TemplateError`].
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        let (mut parts, mut plain, mut rest) = (Vec::new(), String::new(), text);
+        while let Some(at) = rest.find(['{', '}']) {
+            let (before, brace) = rest.split_at(at);
+            plain.push_str(before);
+            if let Some(after) = brace.strip_prefix("{{").or_else(|| brace.strip_prefix("}}")) {
+                plain.push_str(&brace[..1]);
+                rest = after;
+                continue;
+            }
+            let inner = brace.strip_prefix('{').and_then(|inner| inner.split_once('}'));
+            let (name, after) = inner.ok_or(TemplateError::Brace)?;
+            parts.push(Part::Text(std::mem::take(&mut plain)));
+            parts.push(gap(name)?);
+            rest = after;
+        }
+        plain.push_str(rest);
+        parts.push(Part::Text(plain));
+        parts.retain(|part| *part != Part::Text(String::new()));
+        Ok(Self(parts))
+    }
+
+    /// The text with everything filled in.
+    pub fn fill(&self, filling: &Filling<'_>) -> String {
+        let mut text = String::new();
+        for part in &self.0 {
+            match part {
+                Part::Text(plain) => text.push_str(plain),
+                Part::Gap { gap, is_json: false } => text.push_str(filling.of(*gap)),
+                Part::Gap { gap, is_json: true } => {
+                    // Writing to a text can't fail.
+                    let _ = write!(text, "{}", serde_json::Value::from(filling.of(*gap)));
+                }
+            }
+        }
+        text
+    }
+
+    /// Whether it has that gap.
+    pub fn has(&self, wanted: Gap) -> bool {
+        self.0.iter().any(|part| matches!(part, Part::Gap { gap, .. } if *gap == wanted))
+    }
+}
+
+// === impl Filling ===
+
+impl<'f> Filling<'f> {
+    fn of(&self, gap: Gap) -> &'f str {
+        match gap {
+            Gap::Prompt => self.prompt,
+            Gap::Model => self.model,
+            Gap::BaseUrl => self.base_url,
+        }
+    }
+}
+
+fn gap(name: &str) -> Result<Part, TemplateError> {
+    let (is_json, bare) = match name.strip_prefix("json:") {
+        Some(bare) => (true, bare),
+        None => (false, name),
+    };
+    let found = GAPS.iter().find(|(known, _)| *known == bare);
+    let (_, gap) = found.ok_or_else(|| TemplateError::Unknown { name: name.to_owned() })?;
+    Ok(Part::Gap { gap: *gap, is_json })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILLING: Filling<'_> =
+        Filling { prompt: "say \"{model}\"", model: "small", base_url: "http://localhost:8080" };
+
+    #[test]
+    fn gaps_are_filled_once_and_braces_are_written_twice() {
+        let fill = |text: &str| Template::parse(text).unwrap().fill(&FILLING);
+        assert_eq!(fill("--model={model}"), "--model=small");
+        assert_eq!(fill("{prompt}"), "say \"{model}\"");
+        assert_eq!(fill("{{\"m\": {json:prompt}}}"), "{\"m\": \"say \\\"{model}\\\"\"}");
+        assert_eq!(fill("{base_url}/v1 }}{{"), "http://localhost:8080/v1 }{");
+        assert_eq!(fill(""), "");
+        assert!(Template::parse("a {prompt}").unwrap().has(Gap::Prompt));
+    }
+
+    #[test]
+    fn what_is_no_gap_is_said() {
+        assert_eq!(Template::parse("{key}"), Err(TemplateError::Unknown { name: "key".to_owned() }));
+        for alone in ["{", "}", "a } b", "{prompt", "{{{"] {
+            assert_eq!(Template::parse(alone), Err(TemplateError::Brace), "{alone}");
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! What runs on a node: agents in sandboxes, with their hatches, from the first word to the bill.
+
+#![forbid(unsafe_code)]
+
+pub mod agent;
