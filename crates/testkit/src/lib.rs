@@ -6,6 +6,7 @@
 pub mod foreign_root;
 pub mod headless;
 pub mod job;
+pub mod models;
 pub mod skip;
 pub mod wait;
 pub mod world;

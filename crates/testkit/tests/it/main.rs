@@ -1,0 +1,7 @@
+//! What tests are tested with: the scripted model server, LiteLLM, and real clients of both.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+mod delivery;
+mod raw;
+mod records;
