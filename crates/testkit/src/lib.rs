@@ -3,9 +3,11 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::expect_used, reason = "only tests use this, and a test that can't go on has failed")]
 
+pub mod clients;
 pub mod foreign_root;
 pub mod headless;
 pub mod job;
+mod kept;
 pub mod models;
 pub mod skip;
 pub mod wait;

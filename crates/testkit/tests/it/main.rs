@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
+mod agents;
 mod delivery;
+mod python;
 mod raw;
 mod records;
+mod shapes;

@@ -1,0 +1,37 @@
+//! Codex: OpenAI's responses. `OPENAI_BASE_URL` is nothing to it; and with the built-in provider it first tries a
+//! WebSocket, so that it gets one of its own.
+
+use super::{Agent, Edit, Start, Task, texts};
+use crate::models::{Dialect, ToolCall};
+use serde_json::json;
+
+pub(super) const AGENT: Agent = Agent {
+    name: "codex",
+    dialect: Dialect::OpenAi,
+    program: "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
+    start,
+    edit,
+};
+
+fn start(task: &Task<'_>) -> Start {
+    let config = format!(
+        "model = \"{}\"\nmodel_provider = \"belljar\"\ncheck_for_update_on_startup = false\n\n\
+         [model_providers.belljar]\nname = \"belljar\"\nbase_url = \"{}/v1\"\nenv_key = \"OPENAI_API_KEY\"\n\
+         wire_api = \"responses\"\nrequest_max_retries = 0\nstream_max_retries = 0\n",
+        task.model, task.base_url
+    );
+    // It would put up walls of its own, which can't stand within others.
+    let unsealed = "--dangerously-bypass-approvals-and-sandbox";
+    Start {
+        arguments: texts(["exec", "--skip-git-repo-check", unsealed, "--", task.prompt]),
+        environment: vec![("OPENAI_API_KEY", task.key.to_owned())],
+        home: vec![(".codex/config.toml", config)],
+    }
+}
+
+fn edit(edit: &Edit<'_>) -> Vec<ToolCall> {
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
+    let script = format!("s\u{1}{}\u{1}{}\u{1}", edit.old, edit.new);
+    let command = format!("sed -i {} {}", quoted(&script), quoted(&edit.file.display().to_string()));
+    vec![ToolCall::new("exec_command", json!({ "cmd": command }))]
+}

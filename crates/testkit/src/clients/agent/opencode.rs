@@ -1,0 +1,52 @@
+//! opencode: OpenAI's chat. It asks besides for a title.
+
+use super::{Agent, Edit, Start, Task, texts};
+use crate::models::{Dialect, ToolCall};
+use serde_json::json;
+
+pub(super) const AGENT: Agent = Agent {
+    name: "opencode",
+    dialect: Dialect::OpenAi,
+    program: "opencode-linux-x64/bin/opencode",
+    start,
+    edit,
+};
+
+fn start(task: &Task<'_>) -> Start {
+    let config = json!({
+        "$schema": "https://opencode.ai/config.json",
+        "autoupdate": false,
+        "share": "disabled",
+        "snapshot": false,
+        "lsp": false,
+        "formatter": false,
+        "permission": { "edit": "allow", "bash": "allow", "webfetch": "deny" },
+        "provider": { "belljar": {
+            // One of those that are in its program; another would be installed from npm.
+            "npm": "@ai-sdk/openai-compatible",
+            "name": "belljar",
+            "options": { "baseURL": format!("{}/v1", task.base_url), "apiKey": task.key },
+            "models": { task.model: { "name": task.model, "tool_call": true } },
+        } },
+    });
+    let model = format!("belljar/{}", task.model);
+    Start {
+        arguments: texts(["run", "--model", &model, "--", task.prompt]),
+        environment: vec![
+            // Its list of all models is on another host.
+            ("OPENCODE_DISABLE_MODELS_FETCH", "1".to_owned()),
+            ("OPENCODE_DISABLE_AUTOUPDATE", "1".to_owned()),
+            ("OPENCODE_PURE", "1".to_owned()),
+            ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1".to_owned()),
+        ],
+        home: vec![(".config/opencode/opencode.json", config.to_string())],
+    }
+}
+
+/// It edits no file that it hasn't read.
+fn edit(edit: &Edit<'_>) -> Vec<ToolCall> {
+    vec![
+        ToolCall::new("read", json!({ "filePath": edit.file })),
+        ToolCall::new("edit", json!({ "filePath": edit.file, "oldString": edit.old, "newString": edit.new })),
+    ]
+}
