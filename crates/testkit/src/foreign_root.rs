@@ -2,6 +2,8 @@
 //!
 //! Made once for a checkout and kept in its target folder; tests share them. Each function says why, if it can't.
 
+use crate::daemon::{Daemon, Signal};
+use crate::kept::run;
 use crate::wait;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,16 +15,9 @@ use tempfile::TempDir;
 pub struct Docker {
     socket: PathBuf,
     /// If it was started for this, it is ended when this is dropped: before the folder that it works in, and the lock.
-    _engine: Option<Engine>,
+    _engine: Option<Daemon>,
     _folder: Option<TempDir>,
     _lock: File,
-}
-
-/// The engine's process, with the thread that waits for it.
-#[derive(Debug)]
-struct Engine {
-    pid: rustix::process::Pid,
-    thread: Option<std::thread::JoinHandle<()>>,
 }
 
 /// The image that [`Docker`] has.
@@ -58,18 +53,6 @@ pub fn debian() -> Result<PathBuf, String> {
     run(Command::new("debootstrap").args(["--variant=minbase", "bookworm"]).arg(&partial))?;
     std::fs::rename(&partial, &root).map_err(|error| error.to_string())?;
     Ok(root)
-}
-
-fn run(command: &mut Command) -> Result<String, String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{program}: {error}"))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            Err(format!("{program}: {}", said.lines().last().unwrap_or("failed in silence")))
-        }
-    }
 }
 
 // === impl Docker ===
@@ -119,7 +102,7 @@ impl Docker {
     fn own(folder: &Path, store: &Path) -> Result<Self, String> {
         std::fs::create_dir_all(store).map_err(|error| error.to_string())?;
         let lock = lock(store, "lock")?;
-        let (engine, socket) = (Engine::start(store, folder)?, folder.join(SOCKET));
+        let (engine, socket) = (engine(store, folder)?, folder.join(SOCKET));
         wait::until(|| answers(&socket).is_ok() || engine.has_ended());
         answers(&socket)?;
         Ok(Self { socket, _engine: Some(engine), _folder: None, _lock: lock })
@@ -164,16 +147,11 @@ fn lock(store: &Path, extension: &str) -> Result<File, String> {
     Ok(lock)
 }
 
-// === impl Engine ===
-
-impl Engine {
-    /// Should this process be killed, the kernel ends the engine: it looks at the thread that has started it, so that
-    /// one lives as long as the engine.
-    fn start(store: &Path, folder: &Path) -> Result<Self, String> {
-        let log = File::create(folder.join("log")).map_err(|error| error.to_string())?;
-        let mut command = Command::new("setpriv");
+fn engine(store: &Path, folder: &Path) -> Result<Daemon, String> {
+    let log = File::create(folder.join("log")).map_err(|error| error.to_string())?;
+    Daemon::start("dockerd", Signal::Terminate, |command| {
         command
-            .args(["--pdeathsig", "TERM", "dockerd", "--shutdown-timeout=1"])
+            .arg("--shutdown-timeout=1")
             .arg("--data-root")
             .arg(store)
             .arg("--exec-root")
@@ -185,35 +163,5 @@ impl Engine {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
-        let (tell, told) = std::sync::mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            let child = command.spawn().map_err(|error| format!("setpriv dockerd: {error}"));
-            let (child, error) = match child {
-                Ok(child) => (Some(child), None),
-                Err(error) => (None, Some(error)),
-            };
-            let pid = child.as_ref().map(rustix::process::Pid::from_child);
-            let _ = tell.send(pid.ok_or_else(|| error.unwrap_or_default()));
-            if let Some(mut child) = child {
-                let _ = child.wait();
-            }
-        });
-        let pid = told.recv().map_err(|error| error.to_string())??;
-        Ok(Self { pid, thread: Some(thread) })
-    }
-
-    fn has_ended(&self) -> bool {
-        self.thread.as_ref().is_none_or(std::thread::JoinHandle::is_finished)
-    }
-}
-
-impl Drop for Engine {
-    fn drop(&mut self) {
-        if !self.has_ended() {
-            let _ = rustix::process::kill_process(self.pid, rustix::process::Signal::TERM);
-        }
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
+    })
 }

@@ -4,10 +4,12 @@
 #![expect(clippy::expect_used, reason = "only tests use this, and a test that can't go on has failed")]
 
 pub mod clients;
+mod daemon;
 pub mod foreign_root;
 pub mod headless;
 pub mod job;
 mod kept;
+pub mod litellm;
 pub mod models;
 pub mod skip;
 pub mod wait;

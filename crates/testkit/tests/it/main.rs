@@ -4,6 +4,7 @@
 
 mod agents;
 mod delivery;
+mod litellm;
 mod python;
 mod raw;
 mod records;

@@ -1,0 +1,74 @@
+//! `with-servers COMMAND...`: runs tests that share one Docker engine and one LiteLLM. Where there can be none, they say so
+//! themselves. Without a command it makes what these and the clients of models take, as far as that isn't there.
+
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::print_stderr,
+    reason = "that is how a program that only wraps another says what it can't do"
+)]
+
+use belljar_testkit::clients;
+use belljar_testkit::foreign_root::{self, Docker, SHARED_ENGINE};
+use belljar_testkit::litellm::{self, LiteLlm, SHARED_LITELLM};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::thread;
+use std::time::Instant;
+
+type Make = fn() -> Result<PathBuf, String>;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    let Some(program) = arguments.next() else {
+        make();
+        return ExitCode::SUCCESS;
+    };
+    match run(program, arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("with-servers: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(program: OsString, arguments: impl Iterator<Item = OsString>) -> Result<u8, std::io::Error> {
+    let folder = tempfile::tempdir()?;
+    let [engine, litellm] = ["engine", "litellm"].map(|name| folder.path().join(name));
+    std::fs::create_dir(&engine)?;
+    std::fs::create_dir(&litellm)?;
+    let mut command = Command::new(program);
+    command.args(arguments).env(SHARED_ENGINE, &engine).env(SHARED_LITELLM, &litellm);
+    let mut child = command.spawn()?;
+    // The tests that need none begin meanwhile.
+    let servers = thread::scope(|scope| {
+        let engine = scope.spawn(|| Docker::start_shared(&engine));
+        let litellm = scope.spawn(|| LiteLlm::start_shared(&litellm));
+        (engine.join(), litellm.join())
+    });
+    let status = child.wait()?;
+    drop(servers);
+    // One that was killed has no code.
+    Ok(status.code().and_then(|code| code.try_into().ok()).unwrap_or(1))
+}
+
+/// What can't be made isn't: the tests that need it say why.
+fn make() {
+    let parts: [(&str, Make); 3] = [
+        ("a Debian", foreign_root::debian),
+        ("litellm", litellm::install),
+        ("agents", clients::agents_folder),
+    ];
+    thread::scope(|scope| {
+        for (name, make) in parts {
+            scope.spawn(move || {
+                let begun = Instant::now();
+                match make() {
+                    Ok(_) => eprintln!("{name}: there after {} s", begun.elapsed().as_secs()),
+                    Err(why) => eprintln!("{name}: {why}"),
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,71 @@
+//! A program that runs for as long as a value lives.
+
+use std::process::Command;
+
+/// The process, with the thread that waits for it.
+#[derive(Debug)]
+pub(crate) struct Daemon {
+    pid: rustix::process::Pid,
+    end: Signal,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+/// How it is ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Signal {
+    /// It is asked to end.
+    Terminate,
+    /// It has nothing to put in order.
+    Kill,
+}
+
+// === impl Daemon ===
+
+impl Daemon {
+    /// Starts it. Should this process be killed, the kernel ends it: it looks at the thread that has started it, so that
+    /// one lives as long as the program.
+    pub(crate) fn start(
+        program: &str,
+        end: Signal,
+        arrange: impl FnOnce(&mut Command),
+    ) -> Result<Self, String> {
+        let mut command = Command::new("setpriv");
+        let signal = match end {
+            Signal::Terminate => "TERM",
+            Signal::Kill => "KILL",
+        };
+        command.args(["--pdeathsig", signal, program]);
+        arrange(&mut command);
+        let program = program.to_owned();
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let child = command.spawn().map_err(|error| format!("setpriv {program}: {error}"));
+            let _ = tell.send(child.as_ref().map(rustix::process::Pid::from_child).map_err(String::clone));
+            if let Ok(mut child) = child {
+                let _ = child.wait();
+            }
+        });
+        let pid = told.recv().map_err(|error| error.to_string())??;
+        Ok(Self { pid, end, thread: Some(thread) })
+    }
+
+    /// Whether it has ended by itself.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(std::thread::JoinHandle::is_finished)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let signal = match self.end {
+            Signal::Terminate => rustix::process::Signal::TERM,
+            Signal::Kill => rustix::process::Signal::KILL,
+        };
+        if !self.has_ended() {
+            let _ = rustix::process::kill_process(self.pid, signal);
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
