@@ -9,6 +9,8 @@ use crate::kept::{kept, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+const UV: &str =
+    "uv==0.13.9 --hash=sha256:d7f459fe4fd247d830351c75686d3996ace3c6f3f728eb0e85a30b7ada0cef19\n";
 const PYTHON_REQUIREMENTS: &str = include_str!("clients/requirements.txt");
 const AGENTS: &str = include_str!("clients/package.json");
 const AGENTS_LOCK: &str = include_str!("clients/package-lock.json");
@@ -27,7 +29,8 @@ pub fn python() -> Result<PathBuf, String> {
 /// # Errors
 /// Why there is none here.
 pub fn python_folder() -> Result<PathBuf, String> {
-    environment("clients", PYTHON_REQUIREMENTS)
+    // Compiled: in a sandbox its folder can't be written.
+    environment("clients", PYTHON_REQUIREMENTS, true)
 }
 
 /// A Node of the newest line with long support, in the folder of [`python_folder`].
@@ -64,28 +67,55 @@ pub fn agents_folder() -> Result<PathBuf, String> {
     })
 }
 
-/// A virtual environment with these packages, in a folder of this name.
-pub(crate) fn environment(name: &str, requirements: &str) -> Result<PathBuf, String> {
-    kept(name, requirements, |folder| {
-        let python = system_python()?;
-        run(Command::new(python).args(["-m", "venv", "--without-pip"]).arg(folder))?;
+/// A virtual environment with these packages, in a folder of this name. Installing them with pip takes ten times as long.
+pub(crate) fn environment(name: &str, requirements: &str, compiles: bool) -> Result<PathBuf, String> {
+    let recipe = format!("{compiles} {requirements}");
+    kept(name, &recipe, |folder| {
+        let uv = uv()?;
+        run(Command::new(&uv).args(["venv", "--quiet", "--python"]).arg(system_python()?).arg(folder))?;
         let list = folder.join("requirements.txt");
         std::fs::write(&list, requirements).map_err(|error| error.to_string())?;
-        let mut pip = Command::new(python);
-        pip.args(["-m", "pip", "--python"]).arg(folder.join("bin/python")).args([
+        let mut install = Command::new(&uv);
+        install
+            .args([
+                "pip",
+                "install",
+                "--quiet",
+                "--no-cache",
+                "--no-config",
+                "--no-deps",
+                "--only-binary=:all:",
+            ])
+            .args(compiles.then_some("--compile-bytecode"))
+            .arg("--python")
+            .arg(folder.join("bin/python"))
+            .args(["--require-hashes", "--requirement"]);
+        run(install.arg(&list)).map(drop)
+    })
+}
+
+/// The program that installs packages of Python.
+fn uv() -> Result<PathBuf, String> {
+    let folder = kept("uv", UV, |folder| {
+        let list = folder.join("requirements.txt");
+        std::fs::write(&list, UV).map_err(|error| error.to_string())?;
+        let mut pip = Command::new(system_python()?);
+        pip.args([
+            "-m",
+            "pip",
             "install",
             "--quiet",
             "--disable-pip-version-check",
-            // What is used is compiled when it is used.
-            "--no-compile",
             "--retries=1",
             "--no-deps",
-            "--only-binary=:all:",
-            "--require-hashes",
-            "--requirement",
-        ]);
-        run(pip.arg(&list)).map(drop)
-    })
+        ])
+        .args(["--only-binary=:all:", "--require-hashes", "--requirement"])
+        .arg(&list)
+        .arg("--target")
+        .arg(folder.join("package"));
+        run(&mut pip).map(drop)
+    })?;
+    Ok(folder.join("package/bin/uv"))
 }
 
 /// The system's own comes first: it is where a sandbox has it, too.

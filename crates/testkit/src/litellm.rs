@@ -1,7 +1,7 @@
 //! LiteLLM's proxy itself, with models that answer without any provider, and a witness of what it bills.
 //!
-//! It starts for a quarter of a minute, so tests share one. It has no database: where it keeps its books is what its
-//! callback tells, and that is written down.
+//! It starts for a quarter of a minute, so tests share one. It has no database: what it would write in its books it tells
+//! its callback, which writes that down here.
 
 use crate::clients::environment;
 use crate::daemon::{Daemon, Signal};
@@ -75,7 +75,8 @@ const STARTS_WITHIN: Duration = Duration::from_secs(150);
 /// # Errors
 /// Why it can't be had here.
 pub fn install() -> Result<PathBuf, String> {
-    environment("litellm", REQUIREMENTS)
+    // What is used of it is compiled when it first starts, and that is a small part.
+    environment("litellm", REQUIREMENTS, false)
 }
 
 // === impl LiteLlm ===
@@ -174,8 +175,8 @@ impl LiteLlm {
     }
 
     fn join(folder: &Path) -> Result<Self, String> {
-        // It may have to be installed first.
-        let given_up = Instant::now() + 2 * STARTS_WITHIN;
+        // Whoever starts it may be at that for as long.
+        let given_up = Instant::now() + STARTS_WITHIN + Duration::from_secs(30);
         loop {
             if let Ok(why) = std::fs::read_to_string(folder.join(FAILURE)) {
                 return Err(why);

@@ -9,6 +9,7 @@ mod anthropic;
 mod connection;
 mod conversation;
 mod delivery;
+mod input;
 mod listing;
 mod ollama;
 mod openai;
@@ -78,7 +79,7 @@ pub enum Outcome {
         /// When.
         at: Instant,
     },
-    /// The connection was ended from the other side.
+    /// The connection was ended from the other side, or half of it.
     PeerGone {
         /// When that was noticed: in a pause within milliseconds, else by the next write.
         at: Instant,
@@ -186,8 +187,8 @@ impl ModelServer {
         mut accept: impl FnMut() -> io::Result<S> + Send + 'static,
     ) {
         if self.state.conduct.reads_per_second.is_some() {
-            // What is accepted inherits it; the kernel makes of it what it has at least.
-            rustix::net::sockopt::set_socket_recv_buffer_size(listener, 1).expect("a small buffer");
+            // What is accepted inherits it.
+            rustix::net::sockopt::set_socket_recv_buffer_size(listener, 16 << 10).expect("a small buffer");
         }
         let handle = listener.as_fd().try_clone_to_owned().expect("another handle of the listener");
         let state = Arc::clone(&self.state);

@@ -16,6 +16,8 @@ use std::process::{Command, ExitCode};
 use std::thread;
 use std::time::Instant;
 
+type Make = fn() -> Result<PathBuf, String>;
+
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     let Some(program) = arguments.next() else {
@@ -53,7 +55,7 @@ fn run(program: OsString, arguments: impl Iterator<Item = OsString>) -> Result<u
 
 /// What can't be made isn't: the tests that need it say why.
 fn make() {
-    let parts: [(&str, fn() -> Result<PathBuf, String>); 3] = [
+    let parts: [(&str, Make); 3] = [
         ("a Debian", foreign_root::debian),
         ("litellm", litellm::install),
         ("agents", clients::agents_folder),

@@ -170,7 +170,7 @@ impl Answer {
         Self::with(Content::Own { status, headers: headers.collect(), body: body.into() })
     }
 
-    /// These bytes in place of any HTTP, and the end of the connection.
+    /// These bytes in place of any HTTP, and the end of the connection; with [`Answer::silent_after`], silence.
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
         Self::with(Content::Raw(bytes.into()))
     }

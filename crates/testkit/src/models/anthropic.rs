@@ -37,7 +37,8 @@ fn block(part: &Part, index: usize, frame: &Frame, is_whole: bool) -> Value {
         }
         Part::Tool(call) => {
             let input = if is_whole { call.arguments.clone() } else { json!({}) };
-            json!({ "type": "tool_use", "id": frame.call_id("toolu", index), "name": call.name, "input": input })
+            let id = frame.call_id("toolu", index);
+            json!({ "type": "tool_use", "id": id, "name": call.name, "input": input })
         }
     }
 }
@@ -51,16 +52,16 @@ fn stream(reply: &Reply, frame: &Frame) -> Events {
         json!({
             "type": "message_delta", "delta": { "stop_reason": stop_reason(reply), "stop_sequence": null },
             "usage": {
-                "input_tokens": reply.usage.input, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
-                "output_tokens": reply.usage.output,
+                "input_tokens": reply.usage.input, "cache_creation_input_tokens": 0,
+                "cache_read_input_tokens": 0, "output_tokens": reply.usage.output,
             },
         }),
         json!({ "type": "message_stop" }),
     ];
     let frame = frame.clone();
     let blocks = reply.parts.clone().into_iter().enumerate().flat_map(move |(index, part)| {
-        let opened =
-            json!({ "type": "content_block_start", "index": index, "content_block": block(&part, index, &frame, false) });
+        let empty = block(&part, index, &frame, false);
+        let opened = json!({ "type": "content_block_start", "index": index, "content_block": empty });
         let closed = json!({ "type": "content_block_stop", "index": index });
         let deltas = deltas(part)
             .map(move |delta| json!({ "type": "content_block_delta", "index": index, "delta": delta }));

@@ -1,9 +1,10 @@
 //! One connection of the server: a request, its answer, and the next one.
 
-use super::answer::{Answer, Content, Delivery};
+use super::answer::{Answer, Content, Delivery, DeliveryFlaw};
 use super::delivery::{Line, Stop, Stream, deliver};
+use super::input::Input;
 use super::rendered::{Body, Rendered};
-use super::request::{Input, Request};
+use super::request::Request;
 use super::{Conduct, Exchange, Outcome, State, locked};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -59,7 +60,12 @@ fn answer(state: &State, request: &Request, line: &mut Line<'_>) -> (Result<(), 
     let closes = delivery.closes || delivery.is_of_version_1_0;
     match (Rendered::new(request, &content), content) {
         (Some(rendered), _) => (deliver(rendered, &delivery, request, line), closes),
-        (None, Content::Raw(bytes)) => (line.pause(delivery.delay).and_then(|()| line.write(&bytes)), true),
+        (None, Content::Raw(bytes)) => {
+            let stays = matches!(delivery.flaw, Some(DeliveryFlaw::SilentAfter(_)));
+            let silence = if stays { Duration::MAX } else { Duration::ZERO };
+            let sent = line.pause(delivery.delay).and_then(|()| line.write(&bytes));
+            (sent.and_then(|()| line.pause(silence)), true)
+        }
         (None, _) => (line.pause(delivery.delay).and(Err(Stop::Cut)), true),
     }
 }

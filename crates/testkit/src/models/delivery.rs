@@ -116,16 +116,18 @@ impl<'a, 'b> Outgoing<'a, 'b> {
         }
     }
 
-    fn send(mut self, events: impl Iterator<Item = Vec<u8>>) -> Result<(), Stop> {
+    fn send(mut self, mut events: impl Iterator<Item = Vec<u8>>) -> Result<(), Stop> {
         let mut next_at = Instant::now();
-        for (sent, event) in events.enumerate() {
+        for sent in 0.. {
             if self.delivery.flaw == Some(DeliveryFlaw::SilentAfter(sent)) {
                 break;
             }
+            // An event may hold the time at which it was made: the pause comes first.
             if let (Pace::Every(interval), true) = (self.delivery.pace, sent > 0) {
                 next_at += interval;
                 self.line.pause(next_at.saturating_duration_since(Instant::now()))?;
             }
+            let Some(event) = events.next() else { break };
             let framed = self.framed(&event);
             if self.delivery.flaw == Some(DeliveryFlaw::CutInEvent(sent)) {
                 self.write(&framed[..framed.len() / 2])?;

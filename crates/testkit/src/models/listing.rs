@@ -31,7 +31,8 @@ pub(super) fn answer(request: &Request, models: &[String]) -> Option<Rendered> {
 const CREATED: u64 = 1_700_000_000;
 
 fn anthropic_models(models: &[String]) -> Value {
-    let model = |name: &String| json!({ "type": "model", "id": name, "display_name": name, "created_at": rfc3339(CREATED) });
+    let created_at = rfc3339(CREATED);
+    let model = |name: &String| json!({ "type": "model", "id": name, "display_name": name, "created_at": created_at });
     let data: Vec<Value> = models.iter().map(model).collect();
     json!({ "data": data, "has_more": false, "first_id": models.first(), "last_id": models.last() })
 }
@@ -101,7 +102,7 @@ fn ollama_embeddings(request: &Request) -> Value {
     let inputs = inputs(request);
     let vectors: Vec<[f32; 4]> = inputs.iter().map(|text| vector(text)).collect();
     json!({
-        "model": request.model(), "embeddings": vectors, "total_duration": 2_000_000, "load_duration": 1_000_000,
-        "prompt_eval_count": inputs.len(),
+        "model": request.model(), "embeddings": vectors, "total_duration": 2_000_000,
+        "load_duration": 1_000_000, "prompt_eval_count": inputs.len(),
     })
 }

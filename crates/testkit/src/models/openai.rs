@@ -22,7 +22,7 @@ pub(super) fn completion(request: &Request, reply: &Reply, frame: Frame) -> Rend
             "model": frame.model, "choices": choices, "usage": usage,
         })
     };
-    let choice = |text: &str, finish: Value| json!([{ "index": 0, "text": text, "logprobs": null, "finish_reason": finish }]);
+    let choice = |text: &str, finish| choices("text", json!(text), finish);
     let (told, tells) = (usage(reply), request.json()["stream_options"]["include_usage"] == true);
     if !request.asks_for_a_stream() {
         return Rendered::json(200, &object(choice(&reply.text(), json!("stop")), told));
@@ -51,7 +51,7 @@ fn whole(reply: &Reply, frame: &Frame) -> Value {
     json!({
         "id": format!("chatcmpl-{}", frame.id), "object": "chat.completion", "created": frame.created,
         "model": frame.model, "system_fingerprint": null, "service_tier": "default", "usage": usage(reply),
-        "choices": [{ "index": 0, "message": message, "logprobs": null, "finish_reason": finish(reply) }],
+        "choices": choices("message", message, json!(finish(reply))),
     })
 }
 
@@ -60,8 +60,8 @@ fn stream(reply: &Reply, frame: Frame) -> Events {
         let frame = frame.clone();
         move |choices: Value, usage: Option<Value>| {
             let mut chunk = json!({
-                "id": format!("chatcmpl-{}", frame.id), "object": "chat.completion.chunk", "created": frame.created,
-                "model": frame.model, "system_fingerprint": null, "choices": choices,
+                "id": format!("chatcmpl-{}", frame.id), "object": "chat.completion.chunk",
+                "created": frame.created, "model": frame.model, "system_fingerprint": null, "choices": choices,
             });
             if frame.tells_usage {
                 chunk["usage"] = usage.unwrap_or_default();
@@ -69,7 +69,7 @@ fn stream(reply: &Reply, frame: Frame) -> Events {
             data(&chunk)
         }
     };
-    let choice = |delta: Value, finish: Value| json!([{ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish }]);
+    let choice = |delta, finish| choices("delta", delta, finish);
     let first = chunk(choice(json!({ "role": "assistant", "content": "" }), Value::Null), None);
     let mut end = vec![chunk(choice(json!({}), json!(finish(reply))), None)];
     if frame.tells_usage {
@@ -112,6 +112,14 @@ fn texts(reply: &Reply) -> impl Iterator<Item = String> + use<> {
         Part::Text(pieces) => Some(pieces).into_iter().flatten(),
         Part::Tool(_) => None.into_iter().flatten(),
     })
+}
+
+/// The one choice there is, which holds its part in this member.
+fn choices(member: &str, part: Value, finish: Value) -> Value {
+    let mut choice = json!({ "index": 0, "logprobs": null });
+    choice["finish_reason"] = finish;
+    choice[member] = part;
+    json!([choice])
 }
 
 fn finish(reply: &Reply) -> &'static str {

@@ -50,20 +50,22 @@ impl Item {
 
     fn begun(&self) -> Value {
         match &self.part {
-            Part::Text(_) => {
-                json!({ "id": self.id, "type": "message", "status": "in_progress", "role": "assistant", "content": [] })
-            }
+            Part::Text(_) => self.message("in_progress", &[]),
             Part::Tool(call) => self.call(call, "in_progress", ""),
         }
     }
 
     fn ended(&self, text: &str) -> Value {
         match &self.part {
-            Part::Text(_) => json!({
-                "id": self.id, "type": "message", "status": "completed", "role": "assistant", "content": [content(text)],
-            }),
+            Part::Text(_) => self.message("completed", &[content(text)]),
             Part::Tool(call) => self.call(call, "completed", text),
         }
+    }
+
+    fn message(&self, status: &str, content: &[Value]) -> Value {
+        json!({
+            "id": self.id, "type": "message", "status": status, "role": "assistant", "content": content,
+        })
     }
 
     fn call(&self, call: &ToolCall, status: &str, text: &str) -> Value {
@@ -72,7 +74,8 @@ impl Item {
         } else {
             ("function_call", "arguments")
         };
-        let mut item = json!({ "id": self.id, "type": kind, "status": status, "call_id": self.call_id, "name": call.name });
+        let mut item = json!({ "id": self.id, "type": kind, "status": status, "call_id": self.call_id });
+        item["name"] = json!(call.name);
         item[input] = json!(text);
         item
     }

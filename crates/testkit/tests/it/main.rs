@@ -3,6 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 mod agents;
+mod delivery;
 mod litellm;
 mod python;
+mod raw;
+mod records;
 mod shapes;

@@ -17,6 +17,9 @@ fn start(task: &Task<'_>) -> Start {
         "$schema": "https://opencode.ai/config.json",
         "autoupdate": false,
         "share": "disabled",
+        "snapshot": false,
+        "lsp": false,
+        "formatter": false,
         "permission": { "edit": "allow", "bash": "allow", "webfetch": "deny" },
         "provider": { "belljar": {
             // One of those that are in its program; another would be installed from npm.
@@ -33,7 +36,8 @@ fn start(task: &Task<'_>) -> Start {
             // Its list of all models is on another host.
             ("OPENCODE_DISABLE_MODELS_FETCH", "1".to_owned()),
             ("OPENCODE_DISABLE_AUTOUPDATE", "1".to_owned()),
-            ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1".to_owned()),
+            ("OPENCODE_PURE", "1".to_owned()),
+            ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1".to_owned()),
         ],
         home: vec![(".config/opencode/opencode.json", config.to_string())],
     }
