@@ -5,6 +5,7 @@ use super::refusal::Refusal;
 use super::route::Route;
 use crate::http1::{BodyLength, ResponseHead};
 use belljar_contract::id::RunId;
+use belljar_contract::inference::Excerpt;
 use serde_json::json;
 use std::fmt::Write;
 
@@ -51,12 +52,12 @@ pub(crate) fn head_of(answer: &ResponseHead, body: BodyLength, keeps_alive: bool
 }
 
 /// A whole answer of the host's own.
-pub(crate) fn own(status: u16, body: &str, keeps_alive: bool) -> Vec<u8> {
+pub(crate) fn own(status: u16, body: &str, (keeps_alive, may_come_again): (bool, bool)) -> Vec<u8> {
     let mut answer = String::with_capacity(body.len() + 160);
     let _ = write!(answer, "HTTP/1.1 {status} {}\r\ncontent-type: application/json\r\n", phrase(status));
     let _ = write!(answer, "content-length: {}\r\n", body.len());
-    if status == 429 {
-        // A budget doesn't come back; who waits for others may ask again soon.
+    if may_come_again {
+        // Whoever waits for others may ask again soon; a budget doesn't come back.
         answer.push_str("retry-after: 1\r\n");
     }
     if !keeps_alive {
@@ -100,14 +101,13 @@ fn tag(name: &str) -> serde_json::Value {
 }
 
 fn show(models: &Models, body: &[u8]) -> Result<serde_json::Value, Refusal> {
-    let asked: serde_json::Value =
-        serde_json::from_slice(body).map_err(|error| Refusal::NotJson { why: error.to_string() })?;
+    let asked: serde_json::Value = serde_json::from_slice(body).map_err(|error| Refusal::not_json(&error))?;
     // An older member of the same meaning.
     let name = asked.get("model").or_else(|| asked.get("name")).and_then(serde_json::Value::as_str);
     let name = name.ok_or(Refusal::NoModel)?;
     if models.get(name).is_none() {
         let allowed = models.names().into_iter().map(str::to_owned).collect();
-        return Err(Refusal::ModelNotAllowed { asked: name.to_owned(), allowed });
+        return Err(Refusal::ModelNotAllowed { asked: Excerpt::of(name), allowed });
     }
     let mut told = tag(name);
     told["capabilities"] = json!(["completion", "tools"]);

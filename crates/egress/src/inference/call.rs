@@ -87,14 +87,15 @@ where
     let forms = injected.as_ref().map_or(&nothing, |injected| &injected.forms);
     let exchanged = async {
         let (mut connection, answer) = ask(client, provider, pool, &bytes).await?;
-        draft.answered(&answer);
+        let is_harmless = !forms_are_in(forms, &answer);
+        draft.answered(&answer, is_harmless);
         if answer.status == 401
             && let Some(credential) = &provider.credential
         {
             // It may have been replaced meanwhile; the next call asks for it again.
             credential.forget();
         }
-        if forms_are_in(forms, &answer) {
+        if !is_harmless {
             return Err(Refusal::Withheld { status: answer.status }.into());
         }
         let ends_by_closing = answer.status < 400 && answer.body == BodyLength::UntilClose;

@@ -90,10 +90,13 @@ impl<'r> Draft<'r> {
         self.streams = prepared.streams;
     }
 
-    /// Notes the head of the answer.
-    pub(crate) fn answered(&mut self, answer: &ResponseHead) {
+    /// Notes the head of the answer; of one in which something stands that must not, the status alone.
+    pub(crate) fn answered(&mut self, answer: &ResponseHead, is_harmless: bool) {
         self.upstream_status = Some(answer.status);
         self.first_byte_ms = Some(self.elapsed_ms());
+        if !is_harmless {
+            return;
+        }
         let id = answer.header("x-request-id").or_else(|| answer.header("request-id"));
         self.upstream_request_id = id.map(|id| Excerpt::of(&String::from_utf8_lossy(id)));
     }
@@ -130,7 +133,7 @@ impl<'r> Draft<'r> {
     /// It is over, and the caller is told why.
     pub(crate) fn refuse(mut self, refusal: &Refusal) {
         if let Refusal::ModelNotAllowed { asked, .. } = refusal {
-            self.asked_model = Some(Excerpt::of(asked));
+            self.asked_model = Some(asked.clone());
         }
         self.status = Some(refusal.status());
         let code = reason(refusal.code());

@@ -49,16 +49,14 @@ where
     let mut draft = Draft::new(run, head);
     if head.method == "HEAD" {
         // Its answer has no body, and nothing here is asked for that way: said with a head alone.
-        let refusal =
-            Refusal::NotFound { method: head.method.clone(), path: String::from(Excerpt::of(&head.path)) };
+        let refusal = Refusal::NotFound { method: Excerpt::of(&head.method), path: Excerpt::of(&head.path) };
         draft.refuse(&refusal);
         let _ = client.send(&answer::without_body(refusal.status())).await;
         return false;
     }
     let found = route::find(&head.method, &head.path);
     let Some(route) = found else {
-        let clipped = |text: &str| String::from(Excerpt::of(text));
-        let (method, path) = (clipped(&head.method), clipped(&head.path));
+        let (method, path) = (Excerpt::of(&head.method), Excerpt::of(&head.path));
         let refusal = Refusal::NotFound { method, path };
         let keeps_alive = head.keeps_alive && head.body == crate::http1::BodyLength::Exact(0);
         return refuse(client, draft, &refusal, (&Route::Health, &head.path, keeps_alive)).await;
@@ -80,7 +78,8 @@ where
         return match answer::told(route, &run.models, &run.identity.run_id, &body) {
             Ok(told) => {
                 draft.complete();
-                client.send(&answer::own(200, &told, head.keeps_alive)).await.is_ok() && head.keeps_alive
+                client.send(&answer::own(200, &told, (head.keeps_alive, false))).await.is_ok()
+                    && head.keeps_alive
             }
             Err(refusal) => refuse(client, draft, &refusal, (&route, &head.path, head.keeps_alive)).await,
         };
@@ -116,5 +115,13 @@ where
     };
     draft.refuse(refusal);
     let keeps_alive = keeps_alive && refusal.keeps_alive();
-    client.send(&answer::own(refusal.status(), &body, keeps_alive)).await.is_ok() && keeps_alive
+    client
+        .send(&answer::own(
+            refusal.status(),
+            &body,
+            (keeps_alive, matches!(refusal, Refusal::TooManyCalls { .. })),
+        ))
+        .await
+        .is_ok()
+        && keeps_alive
 }

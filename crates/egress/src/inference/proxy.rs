@@ -10,6 +10,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::LocalSet;
@@ -50,6 +51,9 @@ enum Accepting {
     Tcp(TcpListener),
     Local(UnixListener),
 }
+
+/// Without descriptors nobody can be let in, and trying at once again would help nobody.
+const AFTER_FAILURE: Duration = Duration::from_millis(50);
 
 // === impl Proxy ===
 
@@ -160,7 +164,10 @@ async fn accept(
         let (run, pool, room) = (Arc::clone(&run), Rc::clone(&pool), Rc::clone(&room));
         match &listener {
             Accepting::Tcp(listener) => {
-                let Ok((stream, _)) = listener.accept().await else { continue };
+                let Ok((stream, _)) = listener.accept().await else {
+                    tokio::time::sleep(AFTER_FAILURE).await;
+                    continue;
+                };
                 let _ = stream.set_nodelay(true);
                 tokio::task::spawn_local(async move {
                     exchange::serve(stream, &run, &pool, &room).await;
@@ -168,7 +175,10 @@ async fn accept(
                 });
             }
             Accepting::Local(listener) => {
-                let Ok((stream, _)) = listener.accept().await else { continue };
+                let Ok((stream, _)) = listener.accept().await else {
+                    tokio::time::sleep(AFTER_FAILURE).await;
+                    continue;
+                };
                 tokio::task::spawn_local(async move {
                     exchange::serve(stream, &run, &pool, &room).await;
                     drop(place);

@@ -7,7 +7,7 @@
 use super::members::Members;
 use super::refusal::Refusal;
 use super::route::Operation;
-use belljar_contract::inference::Surface;
+use belljar_contract::inference::{Excerpt, Surface};
 use serde_json::Value;
 
 const REACHES_OUT: &str = "the provider would reach out for it, past the host";
@@ -32,6 +32,27 @@ const OF_CLIENTS: &[&str] = &["function", "custom", "local_shell", "apply_patch"
 /// The same, by how they begin: each has a date behind it.
 const OF_CLIENTS_BY_DATE: &[&str] = &["bash_", "text_editor_", "computer_", "memory_"];
 
+/// Members of a tool that a client runs.
+const OF_TOOLS: &[&str] = &[
+    "allowed_callers",
+    "cache_control",
+    "defer_loading",
+    "description",
+    "display_height_px",
+    "display_number",
+    "display_width_px",
+    "eager_input_streaming",
+    "format",
+    "function",
+    "input_examples",
+    "input_schema",
+    "max_characters",
+    "name",
+    "parameters",
+    "strict",
+    "type",
+];
+
 /// Looks at a request's body.
 pub(crate) fn check(members: &Members<'_>, surface: Surface, operation: Operation) -> Result<(), Refusal> {
     if surface == Surface::Ollama {
@@ -41,12 +62,12 @@ pub(crate) fn check(members: &Members<'_>, surface: Surface, operation: Operatio
     for (name, why) in REFUSED {
         let is_set = members.get(name).is_some_and(|value| !matches!(value, "null" | "false" | "[]"));
         if is_set {
-            return Err(Refusal::Forbidden { member: (*name).to_owned(), why });
+            return Err(Refusal::Forbidden { member: Excerpt::of(name), why });
         }
     }
     // In a plain completion it is the text.
     if operation == Operation::Responses && members.get("prompt").is_some_and(|prompt| prompt != "null") {
-        return Err(Refusal::Forbidden { member: "prompt".to_owned(), why: STORED });
+        return Err(Refusal::Forbidden { member: Excerpt::of("prompt"), why: STORED });
     }
     if let Some(tools) = members.get("tools") {
         tools_of_clients(tools)?;
@@ -58,11 +79,11 @@ pub(crate) fn check(members: &Members<'_>, surface: Surface, operation: Operatio
 }
 
 fn tools_of_clients(text: &str) -> Result<(), Refusal> {
-    let refuse = |member: String| Err(Refusal::Forbidden { member, why: REACHES_OUT });
+    let refuse = |member: String| Err(Refusal::Forbidden { member: Excerpt::of(&member), why: REACHES_OUT });
     let Ok(tools) = serde_json::from_str::<Vec<Value>>(text) else {
         return match text {
             "null" => Ok(()),
-            _ => Err(Refusal::NotJson { why: "`tools` is no list".to_owned() }),
+            _ => Err(Refusal::NotJson { why: Excerpt::of("`tools` is no list") }),
         };
     };
     for (at, tool) in tools.iter().enumerate() {
@@ -77,6 +98,16 @@ fn tools_of_clients(text: &str) -> Result<(), Refusal> {
         if !is_clients {
             return refuse(format!("tools[{at}].type"));
         }
+        // Some providers go by the name of a member alone.
+        let stranger = tool
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name)
+            .find(|name| !OF_TOOLS.contains(&name.as_str()));
+        if let Some(name) = stranger {
+            return refuse(format!("tools[{at}].{name}"));
+        }
     }
     Ok(())
 }
@@ -84,12 +115,11 @@ fn tools_of_clients(text: &str) -> Result<(), Refusal> {
 /// Looks through what is said.
 fn content(name: &str, text: &str) -> Result<(), Refusal> {
     // Nearly every text has none of these, and needn't be taken apart; an escape could hide one.
-    const SIGNS: [&str; 4] = ["_url\"", "\"url\"", "_id\"", "\\u"];
+    const SIGNS: [&str; 7] = ["_url\"", "\"url\"", "_id\"", "_ids\"", "item_reference", "file_data", "\\u"];
     if !SIGNS.iter().any(|sign| memchr::memmem::find(text.as_bytes(), sign.as_bytes()).is_some()) {
         return Ok(());
     }
-    let value: Value =
-        serde_json::from_str(text).map_err(|error| Refusal::NotJson { why: error.to_string() })?;
+    let value: Value = serde_json::from_str(text).map_err(|error| Refusal::not_json(&error))?;
     walk(&value, &mut name.to_owned())
 }
 
@@ -108,7 +138,7 @@ fn walk(value: &Value, path: &mut String) -> Result<(), Refusal> {
                 path.push('.');
                 path.push_str(name);
                 if let Some(why) = leads_out(name, value, members) {
-                    return Err(Refusal::Forbidden { member: path.clone(), why });
+                    return Err(Refusal::Forbidden { member: Excerpt::of(path), why });
                 }
                 // What a tool was called with is nothing but words: nobody goes there.
                 if !(name == "input" || name == "arguments") {
@@ -125,7 +155,7 @@ fn walk(value: &Value, path: &mut String) -> Result<(), Refusal> {
 fn leads_out(name: &str, value: &Value, beside: &serde_json::Map<String, Value>) -> Option<&'static str> {
     let is_address = |value: &Value| value.as_str().is_some_and(|text| !text.starts_with("data:"));
     match name {
-        "image_url" | "file_url" | "audio_url" | "video_url" | "input_url" => {
+        name if name.ends_with("_url") => {
             let address = value.get("url").unwrap_or(value);
             (is_address(address)).then_some(REACHES_OUT)
         }
@@ -133,6 +163,7 @@ fn leads_out(name: &str, value: &Value, beside: &serde_json::Map<String, Value>)
         "url" if beside.get("type").and_then(Value::as_str) == Some("url") => {
             is_address(value).then_some(REACHES_OUT)
         }
+        "file_data" => value.as_str().is_some_and(|data| data.contains("://")).then_some(REACHES_OUT),
         "file_id" | "vector_store_ids" | "container_id" => (!value.is_null()).then_some(STORED),
         "type" if value == "item_reference" => Some(STORED),
         _ => None,
@@ -147,7 +178,7 @@ mod tests {
         let operation = if body.contains("\"input\"") { Operation::Responses } else { Operation::Completion };
         let members = Members::parse(body.as_bytes()).unwrap();
         super::check(&members, surface, operation).map_err(|refusal| match refusal {
-            Refusal::Forbidden { member, .. } => member,
+            Refusal::Forbidden { member, .. } => member.into(),
             other => other.code().to_owned(),
         })
     }
@@ -176,7 +207,7 @@ mod tests {
                 r#"{"input":[{"content":[{"type":"input_file","file_id":"file-1"}]}]}"#,
                 "input[0].content[0].file_id",
             ),
-            (r#"{"input":[{"type":"item_reference","some_id":"msg_1"}]}"#, "input[0].type"),
+            (r#"{"input":[{"type":"item_reference","id":"msg_1"}]}"#, "input[0].type"),
             (r#"{"input":"a","prompt":{"id":"pmpt_1"}}"#, "prompt"),
             (r#"{"input":"a","previous_response_id":"resp_1"}"#, "previous_response_id"),
             (r#"{"input":"a","background":true}"#, "background"),

@@ -1,7 +1,7 @@
 //! What is said when a call isn't answered by a provider, in the words of whoever's client it is.
 
 use super::route::shape_of;
-use belljar_contract::inference::Surface;
+use belljar_contract::inference::{Excerpt, Surface};
 use serde_json::{Value, json};
 
 /// Why a call isn't made, or has no answer. What it says is for whoever is in the sandbox.
@@ -15,18 +15,18 @@ pub(crate) enum Refusal {
     BodyTooLarge,
     #[error("the request took too long to arrive")]
     TooSlow,
-    #[error("there is nothing at {method} {path} here")]
-    NotFound { method: String, path: String },
-    #[error("the body is not a JSON object that can be taken: {why}")]
-    NotJson { why: String },
+    #[error("there is nothing at {} {} here", method.as_str(), path.as_str())]
+    NotFound { method: Excerpt, path: Excerpt },
+    #[error("the body is not a JSON object that can be taken: {}", why.as_str())]
+    NotJson { why: Excerpt },
     #[error("`model` must be a string with the name of a model")]
     NoModel,
-    #[error("the model {asked:?} is not allowed in this run; allowed are: {}", allowed.join(", "))]
-    ModelNotAllowed { asked: String, allowed: Vec<String> },
-    #[error("the model {model:?} can't be called at {path}")]
-    WrongSurface { model: String, path: &'static str },
-    #[error("`{member}` can't be set from here: {why}")]
-    Forbidden { member: String, why: &'static str },
+    #[error("the model {:?} is not allowed in this run; allowed are: {}", asked.as_str(), allowed.join(", "))]
+    ModelNotAllowed { asked: Excerpt, allowed: Vec<String> },
+    #[error("the model {:?} can't be called at {path}", model.as_str())]
+    WrongSurface { model: Excerpt, path: &'static str },
+    #[error("`{}` can't be set from here: {why}", member.as_str())]
+    Forbidden { member: Excerpt, why: &'static str },
     #[error("this run's budget of {what} is used up")]
     BudgetExceeded { what: &'static str },
     #[error("this run has {most} calls under way already")]
@@ -48,6 +48,10 @@ pub(crate) enum Refusal {
 // === impl Refusal ===
 
 impl Refusal {
+    pub(crate) fn not_json(error: &serde_json::Error) -> Self {
+        Self::NotJson { why: Excerpt::of(&error.to_string()) }
+    }
+
     /// A stable name for programs and records.
     pub(crate) fn code(&self) -> &'static str {
         match self {
@@ -134,7 +138,7 @@ impl Refusal {
     fn member(&self) -> Option<&str> {
         match self {
             Self::NoModel | Self::ModelNotAllowed { .. } | Self::WrongSurface { .. } => Some("model"),
-            Self::Forbidden { member, .. } => Some(member),
+            Self::Forbidden { member, .. } => Some(member.as_str()),
             _ => None,
         }
     }

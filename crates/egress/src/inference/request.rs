@@ -1,12 +1,14 @@
 //! What becomes of a request's body before a provider sees it.
 
+mod known;
+
 use super::members::Members;
 use super::models::{Model, Models, ProviderKind};
 use super::reach;
 use super::refusal::Refusal;
 use super::route::{Call, Operation};
 use crate::identity::Identity;
-use belljar_contract::inference::Surface;
+use belljar_contract::inference::{Excerpt, Surface};
 use serde::Deserialize;
 
 /// A request that may be made.
@@ -17,55 +19,10 @@ pub(crate) struct Prepared {
     pub(crate) streams: bool,
 }
 
-const DECIDES: &str = "the host decides that";
-
-/// Members by which LiteLLM lets a caller decide where a call goes, what it costs, and who pays for it.
-const OF_LITELLM: &[&str] = &[
-    "allowed_model_region",
-    "api_base",
-    "api_key",
-    "api_version",
-    "base_model",
-    "base_url",
-    "budget_duration",
-    "cache",
-    "caching",
-    "configurable_clientside_auth_params",
-    "context_window_fallbacks",
-    "custom_llm_provider",
-    "deployment_id",
-    "extra_body",
-    "extra_headers",
-    "fallbacks",
-    "guardrail_config",
-    "guardrails",
-    "headers",
-    "max_budget",
-    "mock_response",
-    "mock_timeout",
-    "mock_tool_calls",
-    "model_info",
-    "model_list",
-    "no-log",
-    "num_retries",
-    "organization",
-    "prompt_id",
-    "prompt_variables",
-    "provider_specific_header",
-    "proxy_server_request",
-    "region_name",
-    "secret_fields",
-    "tags",
-    "ttl",
-    "use_in_pass_through",
-    "use_litellm_proxy",
-    "user_config",
-];
-const PREFIXES_OF_LITELLM: &[&str] =
-    &["aws_", "azure_", "gcs_", "litellm_", "oci_", "s3_", "sagemaker_", "vertex_", "watsonx_"];
+const UNKNOWN: &str = "nothing of that name is known here, and what it would have a provider do isn't either";
 
 /// Members that say who somebody is, besides those that are set.
-const WHO: &[&str] = &["safety_identifier", "litellm_metadata"];
+const WHO: &[&str] = &["safety_identifier"];
 
 /// Checks a body and makes of it what the provider is sent.
 pub(crate) fn prepare(
@@ -74,12 +31,10 @@ pub(crate) fn prepare(
     models: &Models,
     identity: &Identity,
 ) -> Result<Prepared, Refusal> {
-    let mut members = Members::parse(&body).map_err(|error| Refusal::NotJson { why: error.to_string() })?;
+    let mut members = Members::parse(&body).map_err(|error| Refusal::not_json(&error))?;
     let model = model(&members, call, models)?.clone();
     reach::check(&members, call.surface, call.operation)?;
-    if model.provider.kind == ProviderKind::LiteLlm {
-        not_of_litellm(&members)?;
-    }
+    known(&members, call)?;
     let streams = streams(&members, call.operation)?;
     members.set("model", text(&model.upstream_name));
     identify(&mut members, call, &model, identity);
@@ -94,24 +49,17 @@ fn model<'m>(members: &Members<'_>, call: Call, models: &'m Models) -> Result<&'
     let asked: String = members.read("model").ok_or(Refusal::NoModel)?;
     let Some(model) = models.get(&asked) else {
         let allowed = models.names().into_iter().map(str::to_owned).collect();
-        return Err(Refusal::ModelNotAllowed { asked, allowed });
+        return Err(Refusal::ModelNotAllowed { asked: Excerpt::of(&asked), allowed });
     };
     match model.provider.kind.speaks(call.surface) {
         true => Ok(model),
-        false => Err(Refusal::WrongSurface { model: asked, path: call.path }),
+        false => Err(Refusal::WrongSurface { model: Excerpt::of(&asked), path: call.path }),
     }
 }
 
-fn not_of_litellm(members: &Members<'_>) -> Result<(), Refusal> {
-    let is_its = |name: &&str| {
-        // Taken away or set below.
-        !WHO.contains(name)
-            && (OF_LITELLM.contains(name)
-                || PREFIXES_OF_LITELLM.iter().any(|prefix| name.starts_with(prefix))
-                || name.contains("_cost_per_"))
-    };
-    match members.names().find(is_its) {
-        Some(member) => Err(Refusal::Forbidden { member: member.to_owned(), why: DECIDES }),
+fn known(members: &Members<'_>, call: Call) -> Result<(), Refusal> {
+    match members.names().find(|name| !known::may_have(call, name)) {
+        Some(member) => Err(Refusal::Forbidden { member: Excerpt::of(member), why: UNKNOWN }),
         None => Ok(()),
     }
 }
@@ -121,7 +69,7 @@ fn streams(members: &Members<'_>, operation: Operation) -> Result<bool, Refusal>
         None | Some("null") => None,
         Some("true") => Some(true),
         Some("false") => Some(false),
-        Some(_) => return Err(Refusal::NotJson { why: "`stream` is neither true nor false".to_owned() }),
+        Some(_) => return Err(Refusal::NotJson { why: Excerpt::of("`stream` is neither true nor false") }),
     };
     Ok(match operation {
         Operation::Embedding | Operation::CountTokens => false,
@@ -140,7 +88,7 @@ fn identify(members: &mut Members<'_>, call: Call, model: &Model, identity: &Ide
             members.set("user", text(&identity.billing_account_id));
             members.remove("metadata");
             // Nothing is kept with a provider that somebody else of the same account could ask for.
-            if call.operation == Operation::Responses || members.get("store").is_some() {
+            if matches!(call.operation, Operation::Responses) || members.get("store").is_some() {
                 members.set("store", "false".to_owned());
             }
         }
@@ -153,7 +101,8 @@ fn identify(members: &mut Members<'_>, call: Call, model: &Model, identity: &Ide
             members.remove("user");
             members.remove("metadata");
         }
-        (Surface::Ollama, _) => {}
+        // Who else is served there isn't to wait for this one's model, nor to lose its own.
+        (Surface::Ollama, _) => members.remove("keep_alive"),
     }
     if model.provider.kind == ProviderKind::Ollama {
         members.remove("user");
@@ -171,7 +120,7 @@ fn include_usage(members: &mut Members<'_>) -> Result<(), Refusal> {
         None | Some("null") => "{}",
         Some(options) => options,
     };
-    let not_json = |error: serde_json::Error| Refusal::NotJson { why: format!("`stream_options`: {error}") };
+    let not_json = |error: serde_json::Error| Refusal::not_json(&error);
     let Options { mut all } = serde_json::from_str(options).map_err(not_json)?;
     all.insert("include_usage", true.into());
     let options = serde_json::to_string(&all).map_err(not_json)?;

@@ -70,6 +70,7 @@ fn a_header_with_it_is_not_passed_on() {
     let answer = rig.post(CHAT, "", &json!({"model": "small"}));
     assert_eq!(answer.status, 502, "{answer:?}");
     assert!(!holds_the_key(&answer.bytes));
+    assert!(!holds_the_key(format!("{:?}", rig.book.only()).as_bytes()), "nor what is kept for good");
     let others = [
         ("Set-Cookie", "a=b"),
         ("X-LiteLLM-Key-Spend", "5"),
