@@ -125,6 +125,12 @@ impl<'r> Draft<'r> {
         }
     }
 
+    /// It is over, and the host has answered by itself.
+    pub(crate) fn tell(mut self) {
+        self.status = Some(200);
+        self.write(CallOutcome::Completed);
+    }
+
     /// It is over, and the answer was passed on.
     pub(crate) fn complete(mut self) {
         self.write(CallOutcome::Completed);

@@ -77,7 +77,7 @@ where
     let Route::Call(call) = route else {
         return match answer::told(route, &run.models, &run.identity.run_id, &body) {
             Ok(told) => {
-                draft.complete();
+                draft.tell();
                 client.send(&answer::own(200, &told, (head.keeps_alive, false))).await.is_ok()
                     && head.keeps_alive
             }

@@ -37,34 +37,44 @@ pub(crate) enum Shape {
 const LONGEST_LINE: usize = 1 << 20;
 const LONGEST_WHOLE: usize = 16 << 20;
 
-/// Every way to say it, of all that there are.
+/// Every way to say it, of all that there are. Members of these names may be of other types elsewhere.
 #[derive(Deserialize)]
 struct Said<'s> {
     #[serde(borrow)]
-    usage: Option<Counts<'s>>,
+    usage: Option<&'s RawValue>,
     #[serde(borrow)]
-    response: Option<Inner<'s>>,
+    response: Option<&'s RawValue>,
     #[serde(borrow)]
-    message: Option<Inner<'s>>,
-    prompt_eval_count: Option<u64>,
-    eval_count: Option<u64>,
+    message: Option<&'s RawValue>,
+    #[serde(borrow)]
+    prompt_eval_count: Option<&'s RawValue>,
+    #[serde(borrow)]
+    eval_count: Option<&'s RawValue>,
 }
 
 #[derive(Deserialize)]
 struct Inner<'s> {
     #[serde(borrow)]
-    usage: Option<Counts<'s>>,
+    usage: Option<&'s RawValue>,
 }
 
 #[derive(Deserialize)]
 struct Counts<'s> {
-    prompt_tokens: Option<u64>,
-    completion_tokens: Option<u64>,
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
+    #[serde(borrow)]
+    prompt_tokens: Option<&'s RawValue>,
+    #[serde(borrow)]
+    completion_tokens: Option<&'s RawValue>,
+    #[serde(borrow)]
+    input_tokens: Option<&'s RawValue>,
+    #[serde(borrow)]
+    output_tokens: Option<&'s RawValue>,
     /// As it is written: what is billed is not rounded.
     #[serde(borrow)]
     cost: Option<&'s RawValue>,
+}
+
+fn number(value: Option<&RawValue>) -> Option<u64> {
+    value?.get().parse().ok()
 }
 
 // === impl Observer ===
@@ -142,20 +152,29 @@ impl Observer {
         let line = line.trim_ascii();
         let document = line.strip_prefix(b"data:").unwrap_or(line);
         let Ok(said) = serde_json::from_slice::<Said<'_>>(document) else { return };
-        let inner = said.response.or(said.message).and_then(|inner| inner.usage);
-        for counts in [said.usage, inner].into_iter().flatten() {
-            let Counts { prompt_tokens, completion_tokens, input_tokens, output_tokens, cost } = counts;
-            // A later word counts: Anthropic tells the beginning first.
-            let newer = |new: Option<u64>, old: Option<u64>| new.or(old);
-            self.usage.input_tokens = newer(prompt_tokens.or(input_tokens), self.usage.input_tokens);
-            self.usage.output_tokens = newer(completion_tokens.or(output_tokens), self.usage.output_tokens);
-            if let Some(cost) = cost.and_then(|cost| Cost::parse(cost.get()).ok()) {
-                self.usage.cost = Some(cost);
-            }
+        for counts in [said.usage, usage_of(said.response), usage_of(said.message)].into_iter().flatten() {
+            self.count(counts);
         }
-        self.usage.input_tokens = said.prompt_eval_count.or(self.usage.input_tokens);
-        self.usage.output_tokens = said.eval_count.or(self.usage.output_tokens);
+        self.usage.input_tokens = number(said.prompt_eval_count).or(self.usage.input_tokens);
+        self.usage.output_tokens = number(said.eval_count).or(self.usage.output_tokens);
     }
+
+    /// A later word counts: Anthropic tells the beginning first.
+    fn count(&mut self, counts: &RawValue) {
+        let Ok(counts) = serde_json::from_str::<Counts<'_>>(counts.get()) else { return };
+        let (input, output) = (number(counts.prompt_tokens), number(counts.completion_tokens));
+        let input = input.or_else(|| number(counts.input_tokens));
+        let output = output.or_else(|| number(counts.output_tokens));
+        self.usage.input_tokens = input.or(self.usage.input_tokens);
+        self.usage.output_tokens = output.or(self.usage.output_tokens);
+        if let Some(cost) = counts.cost.and_then(|cost| Cost::parse(cost.get()).ok()) {
+            self.usage.cost = Some(cost);
+        }
+    }
+}
+
+fn usage_of(value: Option<&RawValue>) -> Option<&RawValue> {
+    serde_json::from_str::<Inner<'_>>(value?.get()).ok()?.usage
 }
 
 #[cfg(test)]
@@ -184,6 +203,7 @@ mod tests {
         let messages = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":\
                         {\"input_tokens\":5,\"output_tokens\":1}}}\n\nevent: message_delta\n\
                         data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":7,\"cost\":0.25}}\n\n";
+        let generated = "{\"response\":\"a\",\"done\":true,\"prompt_eval_count\":5,\"eval_count\":7}\n";
         let ollama = "{\"message\":{\"content\":\"eval_count\"},\"done\":false}\n\
                       {\"done\":true,\"prompt_eval_count\":5,\"eval_count\":7}";
         for piece in 1..chat.len() {
@@ -192,6 +212,7 @@ mod tests {
             assert_eq!(lines(Surface::Openai, responses), (Some(5), Some(7), Some(0.25)), "{piece}");
             assert_eq!(lines(Surface::Anthropic, messages), (Some(5), Some(7), Some(0.25)), "{piece}");
             assert_eq!(lines(Surface::Ollama, ollama), (Some(5), Some(7), None), "{piece}");
+            assert_eq!(lines(Surface::Ollama, generated), (Some(5), Some(7), None), "{piece}");
             let whole =
                 "{\"usage\": {\"prompt_tokens\": 5, \"completion_tokens\": 7, \"cost\": 0.25}, \"x\": 1}";
             let whole = observed(Surface::Openai, Shape::Whole, whole, piece);
