@@ -4,8 +4,8 @@
 #![expect(clippy::expect_used, reason = "only tests use this, and a test that can't go on has failed")]
 
 pub mod foreign_root;
-pub mod headless;
 pub mod job;
+pub mod machine_code;
 pub mod skip;
 pub mod wait;
 pub mod world;
