@@ -6,10 +6,10 @@
 pub mod clients;
 mod daemon;
 pub mod foreign_root;
-pub mod headless;
 pub mod job;
 mod kept;
 pub mod litellm;
+pub mod machine_code;
 pub mod models;
 pub mod skip;
 pub mod wait;

@@ -2,17 +2,21 @@
 
 use crate::Case;
 use crate::house::{House, start, wait};
+use crate::limits::has;
 use belljar_confine::sealed::Outcome;
 use belljar_sandbox::backend::Sandbox;
-use belljar_testkit::headless::without_its_first_thread;
+use belljar_testkit::machine_code::{forking_away, without_its_first_thread};
 use belljar_testkit::wait::until;
 use std::time::{Duration, Instant};
 use tar::{Builder, Header};
 
-pub(crate) const CASES: &[Case] = &[(
-    "a_program_whose_first_thread_has_ended_is_counted_and_killed",
-    a_program_whose_first_thread_has_ended_is_counted_and_killed,
-)];
+pub(crate) const CASES: &[Case] = &[
+    (
+        "a_program_whose_first_thread_has_ended_is_counted_and_killed",
+        a_program_whose_first_thread_has_ended_is_counted_and_killed,
+    ),
+    ("who_forks_away_ends_with_its_sandbox", who_forks_away_ends_with_its_sandbox),
+];
 
 fn put_program(sandbox: &dyn Sandbox, name: &str, program: &[u8]) {
     let mut header = Header::new_gnu();
@@ -36,4 +40,20 @@ fn a_program_whose_first_thread_has_ended_is_counted_and_killed(house: &House) {
     running.kill().unwrap();
     assert_eq!(wait(running.as_mut()), Outcome::Signaled(9));
     assert_eq!(sandbox.stats().unwrap().processes, 0);
+}
+
+fn who_forks_away_ends_with_its_sandbox(house: &House) {
+    let sandbox = house.sandbox();
+    // Without one there is nothing that keeps them together (SECURITY.md).
+    if !has(&*sandbox, "pid_namespace") {
+        return house.skip("pid_namespace");
+    }
+    put_program(&*sandbox, "program", &forking_away());
+    let mut running = start(&*sandbox, "exec ./program");
+    until(|| sandbox.stats().unwrap().cpu > Duration::from_millis(200));
+    let begun = Instant::now();
+    sandbox.destroy().unwrap();
+    // By themselves they would end much later.
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert_eq!(wait(running.as_mut()), Outcome::Killed);
 }

@@ -30,7 +30,7 @@ fn limited(house: &House, change: impl FnOnce(&mut Limits)) -> Box<dyn Sandbox> 
 }
 
 /// Whether a layer is in force; a backend that lacks it says so, and so does the test.
-fn has(sandbox: &dyn Sandbox, layer: &str) -> bool {
+pub(crate) fn has(sandbox: &dyn Sandbox, layer: &str) -> bool {
     let layers = &sandbox.isolation().layers;
     let layer = layers.iter().find(|found| found.name == layer).unwrap();
     layer.in_force

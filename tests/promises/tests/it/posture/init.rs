@@ -54,13 +54,17 @@ pub(crate) fn compare(scene: &Scene<'_>, init: u32) -> Compared {
     };
     // What it needed to build the sandbox it closes as the program begins.
     let deadline = Instant::now() + Duration::from_secs(2);
-    let mut held = held_by(init);
-    while !held.is_empty() && Instant::now() < deadline {
+    let mut before = held_by(init);
+    // It may look at something now and then: what it holds is there at two moments that follow each other.
+    let held = loop {
         std::thread::sleep(Duration::from_millis(1));
-        // It may look at something now and then; what it holds is what is there every time.
         let now = held_by(init);
-        held.retain(|one| now.contains(one));
-    }
+        let held: Vec<String> = now.iter().filter(|one| before.contains(one)).cloned().collect();
+        if held.is_empty() || Instant::now() >= deadline {
+            break held;
+        }
+        before = now;
+    };
     let is_root = value("Uid").split_whitespace().any(|uid| uid == "0");
     let environment = fs::read(format!("/proc/{init}/environ")).unwrap_or_default();
     let nothing = json!("0".repeat(16));

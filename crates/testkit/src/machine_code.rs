@@ -1,8 +1,9 @@
-//! A program that goes on without its first thread, which is all that most of `/proc` tells of.
+//! Programs of a few instructions, for what no script can do: files to be put into sandboxes and run there.
 
-/// Its file: it touches 16 MiB of memory, starts a thread which does nothing for ever, and ends its first one.
+/// Touches 16 MiB of memory, starts a thread which does nothing for ever, and ends its first one, which is all that most
+/// of `/proc` tells of.
 pub fn without_its_first_thread() -> Vec<u8> {
-    const CODE: [u8; 71] = [
+    file(&[
         0xb9, 0x00, 0x10, 0x00, 0x00, // mov ecx, 4096
         0x48, 0x8d, 0x3d, 0x3b, 0x00, 0x00, 0x00, // lea rdi, [rip + end]
         0xc6, 0x07, 0x01, // 1: mov byte ptr [rdi], 1
@@ -17,10 +18,31 @@ pub fn without_its_first_thread() -> Vec<u8> {
         0x85, 0xc0, 0x74, 0x09, // test eax, eax; jz 2f
         0xb8, 0x3c, 0x00, 0x00, 0x00, 0x31, 0xff, 0x0f, 0x05, // exit(0), this thread alone
         0xb8, 0x22, 0x00, 0x00, 0x00, 0x0f, 0x05, 0xeb, 0xf7, // 2: pause(); jmp 2b
-    ];
+    ])
+}
+
+/// Has eight descendants at any moment, each of which forks and ends, 200 000 times: none is there for longer than it
+/// takes to look for it.
+pub fn forking_away() -> Vec<u8> {
+    file(&[
+        0xbb, 0x40, 0x0d, 0x03, 0x00, // mov ebx, 200000
+        0x41, 0xbc, 0x08, 0x00, 0x00, 0x00, // mov r12d, 8
+        0xb8, 0x39, 0x00, 0x00, 0x00, 0x0f, 0x05, // 1: fork()
+        0x85, 0xc0, 0x74, 0x0e, // test eax, eax; jz 3f
+        0x41, 0xff, 0xcc, 0x75, 0xf0, // dec r12d; jnz 1b
+        0xb8, 0x22, 0x00, 0x00, 0x00, 0x0f, 0x05, 0xeb, 0xf7, // 2: pause(); jmp 2b
+        0xff, 0xcb, 0x74, 0x0b, // 3: dec ebx; jz 4f
+        0xb8, 0x39, 0x00, 0x00, 0x00, 0x0f, 0x05, // fork()
+        0x85, 0xc0, 0x7e, 0xf1, // test eax, eax; jle 3b
+        0xb8, 0x3c, 0x00, 0x00, 0x00, 0x31, 0xff, 0x0f, 0x05, // 4: exit(0)
+    ])
+}
+
+/// The file of a program: a single segment that is read, written and run, with 17 MiB of memory behind it.
+fn file(code: &[u8]) -> Vec<u8> {
     const HEADERS: u64 = 64 + 56;
     const BASE: u64 = 0x40_0000;
-    let size = HEADERS + CODE.len() as u64;
+    let size = HEADERS + code.len() as u64;
     let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x3e\0\x01\0\0\0".to_vec();
     // Where it begins, and where its only segment is described.
     file.extend([BASE + HEADERS, 64, 0].map(u64::to_le_bytes).concat());
@@ -28,6 +50,6 @@ pub fn without_its_first_thread() -> Vec<u8> {
     // To be loaded; read, written and run.
     file.extend([1_u32, 7].map(u32::to_le_bytes).concat());
     file.extend([0, BASE, BASE, size, size + (17 << 20), 4096].map(u64::to_le_bytes).concat());
-    file.extend(CODE);
+    file.extend(code);
     file
 }
