@@ -6,7 +6,9 @@ use super::route::Route;
 use crate::http1::{BodyLength, ResponseHead};
 use belljar_contract::id::RunId;
 use belljar_contract::inference::Excerpt;
+use serde::Deserialize;
 use serde_json::json;
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// What of a provider's headers goes on. Everything else tells of the host, or would be kept by a client for others.
@@ -38,6 +40,8 @@ pub(crate) fn head_of(answer: &ResponseHead, body: BodyLength, keeps_alive: bool
         }
     }
     match body {
+        // There can be none, and so no length.
+        BodyLength::Exact(0) if answer.status == 204 => {}
         BodyLength::Exact(length) => {
             head.extend_from_slice(format!("content-length: {length}\r\n").as_bytes());
         }
@@ -100,16 +104,23 @@ fn tag(name: &str) -> serde_json::Value {
            "details": {"format": "", "family": "", "families": null, "parameter_size": "", "quantization_level": ""}})
 }
 
+/// What is asked for with `/api/show`; the older name means the same.
+#[derive(Deserialize)]
+struct Asked<'a> {
+    #[serde(borrow)]
+    model: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    name: Option<Cow<'a, str>>,
+}
+
 fn show(models: &Models, body: &[u8]) -> Result<serde_json::Value, Refusal> {
-    let asked: serde_json::Value = serde_json::from_slice(body).map_err(|error| Refusal::not_json(&error))?;
-    // An older member of the same meaning.
-    let name = asked.get("model").or_else(|| asked.get("name")).and_then(serde_json::Value::as_str);
-    let name = name.ok_or(Refusal::NoModel)?;
-    if models.get(name).is_none() {
+    let asked: Asked<'_> = serde_json::from_slice(body).map_err(|error| Refusal::not_json(&error))?;
+    let name = asked.model.or(asked.name).ok_or(Refusal::NoModel)?;
+    if models.get(&name).is_none() {
         let allowed = models.names().into_iter().map(str::to_owned).collect();
-        return Err(Refusal::ModelNotAllowed { asked: Excerpt::of(name), allowed });
+        return Err(Refusal::ModelNotAllowed { asked: Excerpt::of(&name), allowed });
     }
-    let mut told = tag(name);
+    let mut told = tag(&name);
     told["capabilities"] = json!(["completion", "tools"]);
     told["model_info"] = json!({});
     Ok(told)

@@ -15,6 +15,8 @@ pub(crate) struct Members<'b> {
 
 /// More than this no request has.
 const MOST: usize = 256;
+/// Nor a longer name, in bytes.
+const LONGEST_NAME: usize = 128;
 
 // === impl Members ===
 
@@ -96,6 +98,11 @@ impl<'de> Visitor<'de> for Reader {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
         let mut all: Vec<(Cow<'de, str>, Cow<'de, str>)> = Vec::new();
         while let Some(Name(name)) = map.next_key()? {
+            if name.len() > LONGEST_NAME {
+                return Err(A::Error::custom(format_args!(
+                    "a member's name is longer than {LONGEST_NAME} bytes"
+                )));
+            }
             if all.iter().any(|(own, _)| *own == name) {
                 return Err(A::Error::custom(format_args!("the member {name:?} is there twice")));
             }
@@ -110,7 +117,7 @@ impl<'de> Visitor<'de> for Reader {
 }
 
 /// A member's name, borrowed where nothing in it is escaped.
-struct Name<'de>(Cow<'de, str>);
+pub(super) struct Name<'de>(pub(super) Cow<'de, str>);
 
 impl<'de> Deserialize<'de> for Name<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

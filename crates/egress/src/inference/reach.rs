@@ -4,11 +4,13 @@
 //! addresses of images, servers of tools: each would be a way out that nobody on the host has opened. So is what was stored
 //! with the provider by somebody else: it belongs to the same account.
 
+mod content;
+mod tools;
+
 use super::members::Members;
 use super::refusal::Refusal;
 use super::route::Operation;
 use belljar_contract::inference::{Excerpt, Surface};
-use serde_json::Value;
 
 const REACHES_OUT: &str = "the provider would reach out for it, past the host";
 const STORED: &str = "it names what is stored with the provider, which other runs share";
@@ -25,32 +27,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("thread_id", STORED),
     ("context_management_id", STORED),
     ("background", "it would go on when the call is over"),
-];
-
-/// Types of tools that a provider only talks about, and the client runs.
-const OF_CLIENTS: &[&str] = &["function", "custom", "local_shell", "apply_patch"];
-/// The same, by how they begin: each has a date behind it.
-const OF_CLIENTS_BY_DATE: &[&str] = &["bash_", "text_editor_", "computer_", "memory_"];
-
-/// Members of a tool that a client runs.
-const OF_TOOLS: &[&str] = &[
-    "allowed_callers",
-    "cache_control",
-    "defer_loading",
-    "description",
-    "display_height_px",
-    "display_number",
-    "display_width_px",
-    "eager_input_streaming",
-    "format",
-    "function",
-    "input_examples",
-    "input_schema",
-    "max_characters",
-    "name",
-    "parameters",
-    "strict",
-    "type",
 ];
 
 /// Looks at a request's body.
@@ -70,104 +46,15 @@ pub(crate) fn check(members: &Members<'_>, surface: Surface, operation: Operatio
         return Err(Refusal::Forbidden { member: Excerpt::of("prompt"), why: STORED });
     }
     if let Some(tools) = members.get("tools") {
-        tools_of_clients(tools)?;
+        tools::check(tools)?;
     }
-    ["messages", "input", "system", "instructions"]
+    if operation == Operation::Embedding {
+        return members.get("input").map_or(Ok(()), |input| content::check_embedded("input", input));
+    }
+    ["messages", "input", "system", "instructions", "prediction"]
         .iter()
         .filter_map(|name| Some((*name, members.get(name)?)))
-        .try_for_each(|(name, text)| content(name, text))
-}
-
-fn tools_of_clients(text: &str) -> Result<(), Refusal> {
-    let refuse = |member: String| Err(Refusal::Forbidden { member: Excerpt::of(&member), why: REACHES_OUT });
-    let Ok(tools) = serde_json::from_str::<Vec<Value>>(text) else {
-        return match text {
-            "null" => Ok(()),
-            _ => Err(Refusal::NotJson { why: Excerpt::of("`tools` is no list") }),
-        };
-    };
-    for (at, tool) in tools.iter().enumerate() {
-        let is_clients = match tool.get("type") {
-            None | Some(Value::Null) => true,
-            Some(Value::String(kind)) => {
-                OF_CLIENTS.contains(&kind.as_str())
-                    || OF_CLIENTS_BY_DATE.iter().any(|dated| kind.starts_with(dated))
-            }
-            Some(_) => false,
-        };
-        if !is_clients {
-            return refuse(format!("tools[{at}].type"));
-        }
-        // Some providers go by the name of a member alone.
-        let stranger = tool
-            .as_object()
-            .into_iter()
-            .flatten()
-            .map(|(name, _)| name)
-            .find(|name| !OF_TOOLS.contains(&name.as_str()));
-        if let Some(name) = stranger {
-            return refuse(format!("tools[{at}].{name}"));
-        }
-    }
-    Ok(())
-}
-
-/// Looks through what is said.
-fn content(name: &str, text: &str) -> Result<(), Refusal> {
-    // Nearly every text has none of these, and needn't be taken apart; an escape could hide one.
-    const SIGNS: [&str; 7] = ["_url\"", "\"url\"", "_id\"", "_ids\"", "item_reference", "file_data", "\\u"];
-    if !SIGNS.iter().any(|sign| memchr::memmem::find(text.as_bytes(), sign.as_bytes()).is_some()) {
-        return Ok(());
-    }
-    let value: Value = serde_json::from_str(text).map_err(|error| Refusal::not_json(&error))?;
-    walk(&value, &mut name.to_owned())
-}
-
-fn walk(value: &Value, path: &mut String) -> Result<(), Refusal> {
-    let length = path.len();
-    match value {
-        Value::Array(all) => {
-            for (at, one) in all.iter().enumerate() {
-                path.push_str(&format!("[{at}]"));
-                walk(one, path)?;
-                path.truncate(length);
-            }
-        }
-        Value::Object(members) => {
-            for (name, value) in members {
-                path.push('.');
-                path.push_str(name);
-                if let Some(why) = leads_out(name, value, members) {
-                    return Err(Refusal::Forbidden { member: Excerpt::of(path), why });
-                }
-                // What a tool was called with is nothing but words: nobody goes there.
-                if !(name == "input" || name == "arguments") {
-                    walk(value, path)?;
-                }
-                path.truncate(length);
-            }
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
-fn leads_out(name: &str, value: &Value, beside: &serde_json::Map<String, Value>) -> Option<&'static str> {
-    let is_address = |value: &Value| value.as_str().is_some_and(|text| !text.starts_with("data:"));
-    match name {
-        name if name.ends_with("_url") => {
-            let address = value.get("url").unwrap_or(value);
-            (is_address(address)).then_some(REACHES_OUT)
-        }
-        // Anthropic's sources: {"type": "url", "url": …}.
-        "url" if beside.get("type").and_then(Value::as_str) == Some("url") => {
-            is_address(value).then_some(REACHES_OUT)
-        }
-        "file_data" => value.as_str().is_some_and(|data| data.contains("://")).then_some(REACHES_OUT),
-        "file_id" | "vector_store_ids" | "container_id" => (!value.is_null()).then_some(STORED),
-        "type" if value == "item_reference" => Some(STORED),
-        _ => None,
-    }
+        .try_for_each(|(name, text)| content::check(name, text))
 }
 
 #[cfg(test)]

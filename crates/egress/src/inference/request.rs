@@ -9,7 +9,7 @@ use super::refusal::Refusal;
 use super::route::{Call, Operation};
 use crate::identity::Identity;
 use belljar_contract::inference::{Excerpt, Surface};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A request that may be made.
 pub(crate) struct Prepared {
@@ -17,6 +17,18 @@ pub(crate) struct Prepared {
     pub(crate) model: Model,
     /// Whether the answer comes piece by piece.
     pub(crate) streams: bool,
+}
+
+/// How an answer is to come piece by piece.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StreamOptions {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    include_usage: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    include_obfuscation: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    continuous_usage_stats: Option<bool>,
 }
 
 const UNKNOWN: &str = "nothing of that name is known here, and what it would have a provider do isn't either";
@@ -111,20 +123,14 @@ fn identify(members: &mut Members<'_>, call: Call, model: &Model, identity: &Ide
 
 /// Asks for what a streamed answer costs, which its last piece tells then.
 fn include_usage(members: &mut Members<'_>) -> Result<(), Refusal> {
-    #[derive(Deserialize)]
-    struct Options<'o> {
-        #[serde(borrow, flatten)]
-        all: std::collections::BTreeMap<&'o str, serde_json::Value>,
-    }
-    let options = match members.get("stream_options") {
-        None | Some("null") => "{}",
-        Some(options) => options,
-    };
+    const WHERE: &str = "stream_options";
     let not_json = |error: serde_json::Error| Refusal::not_json(&error);
-    let Options { mut all } = serde_json::from_str(options).map_err(not_json)?;
-    all.insert("include_usage", true.into());
-    let options = serde_json::to_string(&all).map_err(not_json)?;
-    members.set("stream_options", options);
+    let options = match members.get(WHERE) {
+        None | Some("null") => StreamOptions::default(),
+        Some(options) => serde_json::from_str(options).map_err(not_json)?,
+    };
+    let options = StreamOptions { include_usage: Some(true), ..options };
+    members.set(WHERE, serde_json::to_string(&options).map_err(not_json)?);
     Ok(())
 }
 
