@@ -1,11 +1,13 @@
 //! Where a secret comes from, and comes from again when it has changed.
 
+mod command;
+
 use crate::echo::Forms;
 use crate::secret::{Secret, SecretError};
 use std::ffi::OsString;
-use std::os::unix::fs::MetadataExt;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -79,8 +81,13 @@ pub enum CredentialError {
     },
 }
 
-/// How long what a command has printed is used.
+/// How long what a command has printed is used; and how soon it is asked again at the earliest, when an upstream takes that
+/// no more: whoever is in a sandbox may be able to bring that about.
 const COMMAND_TIME: Duration = Duration::from_secs(300);
+const COMMAND_PAUSE: Duration = Duration::from_secs(30);
+
+/// Nothing larger is a secret.
+const LARGEST_FILE: u64 = 64 << 10;
 
 // === impl Credential ===
 
@@ -120,9 +127,13 @@ impl Credential {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets it: an upstream takes it no more.
+    /// Forgets it: an upstream takes it no more. What a command has just given is the best that there is, all the same.
     pub fn forget(&self) {
-        self.known().take();
+        let is_new = |known: &Known| known.learned_at.elapsed() < COMMAND_PAUSE;
+        let mut known = self.known();
+        if !(matches!(self.source, Source::Command(_)) && known.as_ref().is_some_and(is_new)) {
+            known.take();
+        }
     }
 
     fn is_fresh(&self, known: &Known, mark: Option<Mark>) -> bool {
@@ -141,14 +152,13 @@ impl Credential {
                 (text.into_encoded_bytes(), format!("the variable {name}"))
             }
             Source::File(path) => {
-                let text = std::fs::read(path);
                 let failed = |source| CredentialError::Read { path: path.clone(), source };
-                (text.map_err(failed)?, path.display().to_string())
+                (read_file(path).map_err(failed)?, path.display().to_string())
             }
             Source::Command(argv) => {
                 let program = argv.first().cloned().unwrap_or_default();
                 let failed = |source| CredentialError::Command { program: program.clone(), source };
-                (run(argv).map_err(failed)?, format!("the command {}", program.display()))
+                (command::ask(argv).map_err(failed)?, format!("the command {}", program.display()))
             }
         };
         Secret::parse(text).map_err(|source| CredentialError::Invalid { origin, source })
@@ -161,14 +171,16 @@ fn mark(path: &Path) -> Result<Mark, CredentialError> {
     Ok((found.dev(), found.ino(), found.mtime(), found.mtime_nsec(), found.len()))
 }
 
-fn run(argv: &[OsString]) -> std::io::Result<Vec<u8>> {
-    let (program, arguments) = argv.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
-    let mut command = Command::new(program);
-    let output = command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output()?;
-    match output.status.success() {
-        true => Ok(output.stdout),
-        false => Err(std::io::Error::other(output.status.to_string())),
+/// Reads a regular file, and waits for nobody who would have to write to one of another kind.
+fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::other("not a regular file"));
     }
+    let mut text = Vec::new();
+    file.take(LARGEST_FILE).read_to_end(&mut text)?;
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -192,6 +204,8 @@ mod tests {
         assert_eq!(text(&credential), "sk-second-key");
         std::fs::remove_file(&path).unwrap();
         assert!(matches!(credential.get(), Err(CredentialError::Read { .. })));
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        assert!(matches!(credential.get(), Err(CredentialError::Read { .. })), "nobody writes to it");
     }
 
     #[test]
@@ -205,6 +219,10 @@ mod tests {
             (text(&credential), text(&credential)),
             ("sk-key-number-1".into(), "sk-key-number-1".into())
         );
+        credential.forget();
+        assert_eq!(text(&credential), "sk-key-number-1", "asked again at once, it would say the same");
+        credential.known().as_mut().unwrap().learned_at -= COMMAND_PAUSE;
+        assert_eq!(text(&credential), "sk-key-number-1");
         credential.forget();
         assert_eq!(text(&credential), "sk-key-number-2");
         let failing = Credential::new(Source::Command(vec!["false".into()]));

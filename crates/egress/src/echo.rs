@@ -3,10 +3,13 @@
 //! Some upstreams repeat a request in an error, with its headers. Whoever is in the sandbox must not see them, whole, in
 //! pieces, or written in another way.
 
+mod spoken;
+
 use crate::secret::Secret;
 use aho_corasick::AhoCorasick;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use spoken::Spoken;
 
 /// How a secret may be written.
 pub(crate) struct Forms {
@@ -16,9 +19,16 @@ pub(crate) struct Forms {
 
 /// Looks at the bytes of one answer as they pass.
 pub(crate) struct Watch<'f> {
+    bytes: Tail<'f>,
+    /// The same for what they say.
+    spoken: Option<Spoken<'f>>,
+}
+
+/// Bytes that follow each other.
+struct Tail<'f> {
     forms: &'f Forms,
-    /// The last bytes seen, as many as could belong to a form that isn't complete.
-    tail: Vec<u8>,
+    /// The last of them, as many as could belong to a form that isn't complete.
+    last: Vec<u8>,
 }
 
 /// Of a form in base64, what is shorter stands anywhere by chance.
@@ -33,6 +43,7 @@ impl Forms {
         let bytes = secret.expose();
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let mut forms = vec![bytes.to_vec(), hex.to_ascii_uppercase().into_bytes(), hex.into_bytes()];
+        forms.extend(escaped(bytes));
         for offset in 0..3 {
             // Inside something longer it begins at any of three places in a group; what it shares with others is left out.
             let mut padded = vec![0; offset];
@@ -56,8 +67,14 @@ impl Forms {
             || (self.searcher.is_none() && !self.forms.is_empty())
     }
 
+    /// Whether it stands in a whole answer, or is said by it piece by piece.
+    pub(crate) fn are_told_by(&self, answer: &[u8]) -> bool {
+        self.watch().see(answer).is_none()
+    }
+
     pub(crate) fn watch(&self) -> Watch<'_> {
-        Watch { forms: self, tail: Vec::new() }
+        let spoken = (!self.forms.is_empty()).then(|| Spoken::new(self));
+        Watch { bytes: Tail::new(self), spoken }
     }
 
     fn longest(&self) -> usize {
@@ -65,12 +82,60 @@ impl Forms {
     }
 }
 
+/// As it stands in a text of JSON, in an address, and in a page.
+fn escaped(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> + use<> {
+    type Escape = fn(u8) -> String;
+    let in_json: Escape = |byte| format!("\\{}", char::from(byte));
+    let coded: Escape = |byte| format!("\\u{byte:04x}");
+    let in_address: Escape = |byte| format!("%{byte:02X}");
+    let in_small: Escape = |byte| format!("%{byte:02x}");
+    let in_page: Escape = |byte| format!("&#{byte};");
+    let in_page_coded: Escape = |byte| format!("&#x{byte:x};");
+    let ways: [(&[u8], Escape); 8] = [
+        (b"/", in_json),
+        (b"/", coded),
+        (b"+", coded),
+        (b"/+=", in_address),
+        (b"/+=", in_small),
+        (b"/+=:@!$&'()*,;?#[]~", in_address),
+        (b"/&'", in_page),
+        (b"/&'", in_page_coded),
+    ];
+    let write = |(which, escape): (&[u8], Escape)| -> Vec<u8> {
+        let one = |byte: &u8| match which.contains(byte) {
+            true => escape(*byte).into_bytes(),
+            false => vec![*byte],
+        };
+        bytes.iter().flat_map(one).collect()
+    };
+    ways.map(write).into_iter()
+}
+
 // === impl Watch ===
 
 impl Watch<'_> {
     /// Looks at bytes that follow those before. `None` if a form of the secret is complete with them; otherwise how many
-    /// of the last bytes, of these and those before, could be the beginning of one.
+    /// of the last bytes, of these and those before, are to be held because they could be the beginning of one.
+    /// [`usize::MAX`] are all that there are.
     pub(crate) fn see(&mut self, bytes: &[u8]) -> Option<usize> {
+        let held = self.bytes.see(bytes)?;
+        let is_begun = match &mut self.spoken {
+            Some(spoken) => spoken.see(bytes)?,
+            None => false,
+        };
+        Some(if is_begun { usize::MAX } else { held })
+    }
+}
+
+// === impl Tail ===
+
+impl<'f> Tail<'f> {
+    fn new(forms: &'f Forms) -> Self {
+        Self { forms, last: Vec::new() }
+    }
+
+    /// As [`Watch::see`], for these bytes alone.
+    fn see(&mut self, bytes: &[u8]) -> Option<usize> {
         let keep = self.forms.longest().saturating_sub(1);
         if keep == 0 {
             return Some(0);
@@ -79,25 +144,25 @@ impl Watch<'_> {
             return None;
         }
         let end = bytes.get(bytes.len().saturating_sub(keep)..).unwrap_or(bytes);
-        if !self.tail.is_empty() {
+        if !self.last.is_empty() {
             // What lies across the border.
             let begin = bytes.get(..keep).unwrap_or(bytes);
-            let across = [self.tail.as_slice(), begin].concat();
+            let across = [self.last.as_slice(), begin].concat();
             if self.forms.is_in(&across) {
                 return None;
             }
         }
-        self.tail.extend_from_slice(end);
-        let surplus = self.tail.len().saturating_sub(keep);
-        self.tail.drain(..surplus);
+        self.last.extend_from_slice(end);
+        let surplus = self.last.len().saturating_sub(keep);
+        self.last.drain(..surplus);
         Some(self.held())
     }
 
     /// How long the longest end of the tail is with which a form begins.
     fn held(&self) -> usize {
         let ends = |form: &Vec<u8>| {
-            let most = form.len().min(self.tail.len() + 1).saturating_sub(1);
-            (1..=most).rev().find(|length| self.tail.ends_with(form.get(..*length).unwrap_or_default()))
+            let most = form.len().min(self.last.len() + 1).saturating_sub(1);
+            (1..=most).rev().find(|length| self.last.ends_with(form.get(..*length).unwrap_or_default()))
         };
         self.forms.forms.iter().filter_map(ends).max().unwrap_or_default()
     }
@@ -122,7 +187,7 @@ mod tests {
         for piece in bytes.chunks(piece.max(1)) {
             seen.extend_from_slice(piece);
             let Some(held) = watch.see(piece) else { return (seen[..out].to_vec(), true) };
-            out = out.max(seen.len() - held);
+            out = out.max(seen.len().saturating_sub(held));
         }
         (seen, false)
     }
@@ -154,6 +219,47 @@ mod tests {
         let harmless = format!("{} {} sk-proj- {}", &KEY[..KEY.len() - 1], &KEY[1..], KEY.to_lowercase());
         assert!(!passed(harmless.as_bytes(), 3).1);
         assert_eq!(Forms::of(None).watch().see(KEY.as_bytes()), Some(0));
+    }
+
+    #[test]
+    fn what_is_said_piece_by_piece_is_put_together() {
+        let pieces = |cuts: &[usize], write: fn(&str) -> String| -> (Vec<u8>, bool) {
+            let mut begin = 0;
+            let mut events = String::from("data: {\"content\":\"it is \"}\n\n");
+            for end in cuts.iter().copied().chain([KEY.len()]) {
+                events.push_str(&write(&KEY[begin..end]));
+                begin = end;
+            }
+            passed(events.as_bytes(), 40)
+        };
+        let plain =
+            |text: &str| format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
+        let spaced = |text: &str| {
+            format!("data: {{\"type\": \"x\", \"text\" : \"{}\"}}\n\n", text.replace('/', "\\/"))
+        };
+        let coded = |text: &str| {
+            let text: String = text.chars().map(|one| format!("\\u{:04x}", u32::from(one))).collect();
+            format!("data: {{\"delta\":\"{text}\"}}\n\n")
+        };
+        for write in [plain, spaced, coded] {
+            for cuts in [&[9][..], &[1], &[4, 8, 12, 16, 20], &[23]] {
+                let (out, is_found) = pieces(cuts, write);
+                assert!(is_found, "{cuts:?}");
+                let out = String::from_utf8(out).unwrap();
+                assert!(!out.contains(&KEY[..8]) && out.matches("data").count() < 4, "{out}");
+            }
+        }
+        // The control: another name between the pieces is another text, and so is a piece that is missing.
+        assert!(!passed(plain(&KEY[..9]).repeat(9).as_bytes(), 7).1);
+    }
+
+    #[test]
+    fn what_only_begins_like_it_comes_later() {
+        let forms = forms();
+        let mut watch = forms.watch();
+        let event = |text: &str| format!("data: {{\"content\":\"{text}\"}}\n\n");
+        assert_eq!(watch.see(event("see sk-proj").as_bytes()), Some(usize::MAX));
+        assert_eq!(watch.see(event(" and more").as_bytes()), Some(0));
     }
 
     proptest! {

@@ -37,29 +37,45 @@ fn an_upstream_that_repeats_a_request_in_its_error_is_not_repeated() {
 #[test]
 fn an_answer_with_it_is_cut_off_before_it_however_it_is_cut_into_pieces() {
     let (first, second) = KEY.split_at(9);
+    let letters: Vec<String> = KEY.chars().map(String::from).collect();
+    let letters: Vec<&str> = letters.iter().map(String::as_str).collect();
     for (pieces, sizes) in [
         (vec!["it is ", KEY, " now"], vec![]),
-        (vec!["it is ", first, second, " now"], vec![]),
         (vec!["it is ", KEY, " now"], vec![1]),
         (vec!["it is ", KEY, " now"], vec![3, 5, 2]),
+        // Cut in two, it stands in neither event, and is said all the same.
+        (vec!["it is ", first, second, " now"], vec![]),
+        (letters, vec![]),
     ] {
         let mut reply = Answer::pieces(&pieces);
         if !sizes.is_empty() {
             reply = reply.in_chunks_of(&sizes);
         }
-        let is_whole = pieces.contains(&KEY);
         let rig = Rig::new(Script::always(reply));
         let answer = rig.post(CHAT, "", &stream());
-        // Two halves in two events are no key, and stand apart.
-        assert!(!is_whole || !answer.bytes.ends_with(b"0\r\n\r\n"), "{answer:?}");
-        assert!(!is_whole || !holds_the_key(&answer.bytes), "{answer:?}");
+        assert!(!answer.bytes.ends_with(b"0\r\n\r\n"), "{answer:?}");
+        assert!(!holds_the_key(&answer.bytes) && !answer.body.contains(second), "{answer:?}");
         let record = rig.book.only();
         // It may be noticed before anything was passed on: then it can be said.
-        let expected: &[&str] = match is_whole {
-            true => &["failed: credential_echoed", "failed: provider_answer_withheld"],
-            false => &["completed"],
-        };
+        let expected = ["failed: credential_echoed", "failed: provider_answer_withheld"];
         assert!(expected.contains(&record.outcome.to_string().as_str()), "{record:?}");
+    }
+    // The control: what isn't all of it is passed on, whole.
+    let rig = Rig::new(Script::always(Answer::pieces(&["it is ", first, "not ", second, " now"])));
+    let answer = rig.post(CHAT, "", &stream());
+    assert!(answer.bytes.ends_with(b"0\r\n\r\n") && answer.body.contains(second), "{answer:?}");
+    assert_eq!(rig.book.only().outcome.to_string(), "completed");
+}
+
+#[test]
+fn an_answer_that_can_not_be_looked_at_is_not_passed_on() {
+    let body = b"\x1f\x8b\x08 not looked at";
+    for (coding, status) in [("gzip", 502), ("br", 502), ("identity", 200)] {
+        let with = [("Content-Type", "application/json"), ("Content-Encoding", coding)];
+        let rig = Rig::new(Script::always(Answer::own(200, &with, body)));
+        assert_eq!(rig.post(CHAT, "", &json!({"model": "small"})).status, status, "{coding}");
+        let asked = rig.server.requests().pop().unwrap();
+        assert_eq!(asked.header("accept-encoding"), Some("identity"));
     }
 }
 

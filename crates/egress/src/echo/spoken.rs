@@ -1,0 +1,137 @@
+//! What the events of a stream say when their texts are put together: a word that is cut in two stands in neither.
+
+use super::{Forms, Tail};
+use aho_corasick::AhoCorasick;
+use std::sync::LazyLock;
+
+/// The texts of one answer, as its bytes pass.
+pub(super) struct Spoken<'f> {
+    tail: Tail<'f>,
+    state: State,
+    /// Bytes that can't be told what they are without those that follow.
+    rest: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Between,
+    Within,
+}
+
+/// What stands behind the name of a member.
+enum Behind {
+    /// A text, which begins so many bytes further on.
+    Text(usize),
+    Other,
+    Unknown,
+}
+
+/// The members in which providers put pieces of what is said, in all shapes.
+const NAMES: [&str; 11] = [
+    "\"arguments\"",
+    "\"content\"",
+    "\"delta\"",
+    "\"message\"",
+    "\"partial_json\"",
+    "\"reasoning\"",
+    "\"reasoning_content\"",
+    "\"refusal\"",
+    "\"response\"",
+    "\"text\"",
+    "\"thinking\"",
+];
+const LONGEST_NAME: usize = 19;
+
+static SEARCHER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(NAMES).ok());
+
+/// So many characters of a secret stand anywhere by chance.
+const BY_CHANCE: usize = 5;
+
+// === impl Spoken ===
+
+impl<'f> Spoken<'f> {
+    pub(super) fn new(forms: &'f Forms) -> Self {
+        Self { tail: Tail::new(forms), state: State::Between, rest: Vec::new() }
+    }
+
+    /// Looks at bytes that follow those before. `None` if a form of the secret is complete with them; otherwise whether
+    /// they could be a part of one that isn't complete.
+    pub(super) fn see(&mut self, bytes: &[u8]) -> Option<bool> {
+        let all = match self.rest.is_empty() {
+            true => std::borrow::Cow::Borrowed(bytes),
+            false => std::borrow::Cow::Owned([std::mem::take(&mut self.rest).as_slice(), bytes].concat()),
+        };
+        let mut said = Vec::new();
+        let used = self.read(&all, &mut said);
+        self.rest.extend_from_slice(all.get(used..).unwrap_or_default());
+        self.tail.see(&said).map(|held| held > BY_CHANCE)
+    }
+
+    /// Puts what is said behind `said`, and tells how many bytes were used up.
+    fn read(&mut self, bytes: &[u8], said: &mut Vec<u8>) -> usize {
+        let Some(searcher) = SEARCHER.as_ref() else { return bytes.len() };
+        let mut at = 0;
+        loop {
+            let here = bytes.get(at..).unwrap_or_default();
+            match self.state {
+                State::Between => {
+                    let Some(name) = searcher.find(here) else {
+                        return bytes.len() - here.len().min(LONGEST_NAME - 1);
+                    };
+                    match behind(&here[name.end()..]) {
+                        Behind::Text(begin) => {
+                            at += name.end() + begin;
+                            self.state = State::Within;
+                        }
+                        Behind::Other => at += name.end(),
+                        Behind::Unknown => return at + name.start(),
+                    }
+                }
+                State::Within => match memchr::memchr2(b'"', b'\\', here) {
+                    None => {
+                        said.extend_from_slice(here);
+                        return bytes.len();
+                    }
+                    Some(end) => {
+                        said.extend_from_slice(&here[..end]);
+                        at += end;
+                        if here[end] == b'"' {
+                            at += 1;
+                            self.state = State::Between;
+                        } else {
+                            let Some((byte, length)) = unescaped(&here[end..]) else { return at };
+                            said.push(byte);
+                            at += length;
+                        }
+                    }
+                },
+            }
+        }
+    }
+}
+
+fn behind(bytes: &[u8]) -> Behind {
+    const MOST_SPACE: usize = 64;
+    let colon = bytes.trim_ascii_start();
+    let Some(value) = colon.strip_prefix(b":") else {
+        return if colon.is_empty() && bytes.len() < MOST_SPACE { Behind::Unknown } else { Behind::Other };
+    };
+    let value = value.trim_ascii_start();
+    match value.first() {
+        Some(b'"') => Behind::Text(bytes.len() - value.len() + 1),
+        None if bytes.len() < MOST_SPACE => Behind::Unknown,
+        _ => Behind::Other,
+    }
+}
+
+/// What an escape stands for, as far as secrets may have it in them, and how long it is; nothing, if its end is missing.
+fn unescaped(bytes: &[u8]) -> Option<(u8, usize)> {
+    match bytes.get(1)? {
+        b'u' => {
+            let digits = std::str::from_utf8(bytes.get(2..6)?).unwrap_or_default();
+            let code = u8::from_str_radix(digits.trim_start_matches("00"), 16);
+            Some((code.unwrap_or(b'?'), 6))
+        }
+        other => Some((*other, 2)),
+    }
+}
