@@ -4,6 +4,7 @@ use crate::error::CliError;
 use belljar_contract::id::RunId;
 use belljar_contract::inference::{CALL, CallRecord};
 use belljar_contract::yaml::{self, LARGEST_BYTES, Log, Members};
+use belljar_egress::http1::limits::Times;
 use belljar_egress::identity::Identity;
 use belljar_egress::inference::budget::{Budget, Spent};
 use belljar_egress::inference::config::InferenceConfig;
@@ -92,11 +93,12 @@ impl ModelArguments {
         let book = Arc::new(Book { log, is_broken: Arc::default() });
         let ledger = Arc::clone(&book) as Arc<dyn Ledger>;
         let budget = Budget::new(config.budget);
-        let run = Arc::new(Run { identity, models: config.models, budget, ledger });
+        let times = Times::default();
+        let run = Arc::new(Run { identity, models: config.models, budget, times, ledger });
         let serve = |source| CliError::Serve { source };
         let sockets: Result<Vec<Listener>, _> = sockets.into_iter().map(Listener::from_descriptor).collect();
         let proxy = Proxy::start().map_err(serve)?;
-        let serving = proxy.serve(Arc::clone(&run), sockets.map_err(serve)?);
+        let serving = proxy.serve(Arc::clone(&run), sockets.map_err(serve)?).map_err(serve)?;
         Ok(Served { run, book, serving: Some(serving), _proxy: proxy })
     }
 }

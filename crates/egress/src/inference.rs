@@ -23,6 +23,7 @@ mod members;
 pub mod models;
 mod observe;
 mod outgoing;
+mod pace;
 pub mod proxy;
 mod reach;
 mod refusal;

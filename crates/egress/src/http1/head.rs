@@ -26,6 +26,8 @@ pub struct RequestHead {
     pub headers: Vec<Header>,
     /// How long the body is.
     pub body: BodyLength,
+    /// Whether it is of HTTP/1.1, whose answers may come in chunks.
+    pub is_1_1: bool,
     /// Whether another request may follow on the same connection.
     pub keeps_alive: bool,
     /// Whether the client waits to be told to send the body.
@@ -147,7 +149,7 @@ impl RequestHead {
         };
         let keeps_alive = is_1_1 && !has_token(&headers, "connection", "close");
         let (method, path) = (method.to_owned(), path.to_owned());
-        Ok(Self { method, path, query, headers, body, keeps_alive, expects_continue })
+        Ok(Self { method, path, query, headers, body, is_1_1, keeps_alive, expects_continue })
     }
 
     /// The value of the one header of that name.

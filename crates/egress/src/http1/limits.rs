@@ -29,20 +29,39 @@ pub const CHUNK_LINE_BYTES: usize = 18;
 /// Connections of one run at a time.
 pub const CONNECTIONS: usize = 1_024;
 
-/// From the first byte of a head to its last; and how long a connection may stay open without a request.
-pub const HEAD_TIME: Duration = Duration::from_secs(30);
+/// Bytes of a body for what the host answers by itself.
+pub const SMALL_BODY_BYTES: usize = 64 << 10;
 
-/// How long a connection may stay open without a request.
-pub const KEEP_ALIVE_TIME: Duration = Duration::from_secs(75);
+/// Refusals and answers of the host's own that one run may have at once, and then each second. Others wait: each is
+/// recorded, and nobody is to fill the disk with them.
+pub const OWN_ANSWERS: (u32, u32) = (1_000, 100);
 
-/// A request's body, from the first byte to the last.
-pub const REQUEST_BODY_TIME: Duration = Duration::from_secs(120);
+/// How long anything is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Times {
+    /// From the first byte of a head to its last.
+    pub head: Duration,
+    /// How long a connection may stay open without a request.
+    pub keep_alive: Duration,
+    /// A request's body, from the first byte to the last, and until there is room for it.
+    pub body: Duration,
+    /// A connection to an upstream, until it stands.
+    pub connect: Duration,
+    /// Without a byte from the upstream; and until a client has taken what is sent at a time.
+    pub idle: Duration,
+    /// One call, whatever happens in it.
+    pub call: Duration,
+}
 
-/// A connection to an upstream, until it stands.
-pub const CONNECT_TIME: Duration = Duration::from_secs(10);
-
-/// Without a byte from the upstream, or without one taken by the client.
-pub const IDLE_TIME: Duration = Duration::from_secs(300);
-
-/// One call, whatever happens in it.
-pub const CALL_TIME: Duration = Duration::from_secs(1_800);
+impl Default for Times {
+    fn default() -> Self {
+        Self {
+            head: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(75),
+            body: Duration::from_secs(120),
+            connect: Duration::from_secs(10),
+            idle: Duration::from_secs(300),
+            call: Duration::from_secs(1_800),
+        }
+    }
+}

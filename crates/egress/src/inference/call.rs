@@ -3,22 +3,24 @@
 use super::answer;
 use super::client::{Client, Stop};
 use super::draft::Draft;
-use super::models::Provider;
+use super::models::{Model, Provider};
 use super::observe::{Observer, Shape};
-use super::outgoing;
+use super::outgoing::{self, Outgoing};
 use super::refusal::Refusal;
-use super::relay::{Cut, Relay};
+use super::relay::{Cut, Framing, Relay};
 use super::request::{self, Prepared};
+use super::room::Place;
 use super::route::Call;
-use super::run::Run;
+use super::run::{Run, Served};
 use crate::credential::{Credential, Injected};
 use crate::echo::Forms;
-use crate::http1::limits::{CALL_TIME, CONNECT_TIME, IDLE_TIME, RESPONSE_HEAD_BYTES};
+use crate::http1::limits::{RESPONSE_HEAD_BYTES, Times};
 use crate::http1::{BodyLength, Chunks, RequestHead, ResponseHead, head};
-use crate::upstream::{Connection, Pool};
+use crate::upstream::Connection;
 use bytes::Buf;
 use std::sync::Arc;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::time::timeout;
 
 /// Why a call has no answer, or none that was passed on to its end.
@@ -54,65 +56,109 @@ impl From<Cut> for Failed {
 /// What is asked, and what must not come back.
 #[derive(Clone, Copy)]
 struct Asked<'a> {
-    prepared: &'a Prepared,
+    head: &'a RequestHead,
     call: Call,
+    model: &'a Model,
+    streams: bool,
     forms: &'a Forms,
 }
 
-/// The largest error that is passed on: whole, so that it can be looked through.
-const LARGEST_ERROR: usize = 256 << 10;
+/// The largest payload of an error that is passed on.
+const LARGEST_ERROR: usize = 1 << 20;
+
+/// From this size on a body is looked through elsewhere: other calls go on meanwhile.
+const LARGE_BODY: usize = 256 << 10;
 
 /// Makes a call, and passes the answer on. Whether another request may follow on the client's connection.
 pub(crate) async fn make<S>(
     client: &mut Client<S>,
     (head, call): (&RequestHead, Call),
-    body: Vec<u8>,
-    (run, pool): (&Run, &Pool),
+    (body, place): (Vec<u8>, Place<'_>),
+    served: &Served,
     draft: &mut Draft<'_>,
 ) -> Result<bool, Failed>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    if !run.ledger.is_sound() {
-        return Err(Refusal::NotRecorded.into());
-    }
-    let prepared = request::prepare(body, call, &run.models, &run.identity)?;
-    draft.prepared(&prepared);
-    let reservation = run.budget.begin()?;
-    let provider = &prepared.model.provider;
-    let injected = injected(provider).await?;
+    let run = &served.run;
+    recordable(run).await?;
+    let Prepared { body, model, streams } = prepare(body, call, run).await?;
+    draft.prepared(&model, streams);
+    draft.reserve()?;
+    let injected = injected(&model.provider).await?;
     let secret = injected.as_ref().map(|injected| &injected.secret);
-    let bytes = outgoing::write(head, call, &prepared, (&run.identity, draft.call_id()), secret);
+    let own = (&run.identity, draft.call_id());
+    let outgoing = outgoing::head(head, call, (&model.provider, body.len()), own, secret);
+    let outgoing = Outgoing::new(outgoing, body);
     let nothing = Forms::of(None);
     let forms = injected.as_ref().map_or(&nothing, |injected| &injected.forms);
+    let asked = Asked { head, call, model: &model, streams, forms };
     let exchanged = async {
-        let (mut connection, answer) = ask(client, provider, pool, &bytes).await?;
-        let is_harmless = !forms_are_in(forms, &answer);
-        draft.answered(&answer, is_harmless);
-        if answer.status == 401
-            && let Some(credential) = &provider.credential
-        {
-            // It may have been replaced meanwhile; the next call asks for it again.
-            credential.forget();
+        let ask = ask(&model.provider, served, &outgoing, draft);
+        let (mut connection, answer) = tokio::select! {
+            biased;
+            asked = ask => asked?,
+            () = client.gone() => return Err(Cut::Gone.into()),
+        };
+        // Nobody needs the request any more.
+        drop((outgoing, place));
+        check(&answer, asked, draft)?;
+        let keeps_alive = pass_on(client, &answer, &mut connection, (asked, &run.times), draft).await?;
+        if answer.keeps_alive {
+            served.pool.give_back(&model.provider.upstream, connection);
         }
-        if !is_harmless {
-            return Err(Refusal::Withheld { status: answer.status }.into());
-        }
-        let ends_by_closing = answer.status < 400 && answer.body == BodyLength::UntilClose;
-        let keeps_alive = head.keeps_alive && !ends_by_closing;
-        let asked = Asked { prepared: &prepared, call, forms };
-        let whole = pass_on(client, (&answer, keeps_alive), &mut connection, asked, draft).await;
-        if whole.is_ok() && answer.keeps_alive {
-            pool.give_back(&provider.upstream, connection);
-        }
-        whole.map(|()| keeps_alive)
+        Ok(keeps_alive)
     };
-    let exchanged = timeout(CALL_TIME, exchanged).await;
-    reservation.spend(&draft.usage);
-    match exchanged {
+    match timeout(run.times.call, exchanged).await {
         Ok(exchanged) => exchanged,
         Err(_) if draft.has_begun() => Err(Cut::Silent.into()),
         Err(_) => Err(Refusal::OutOfTime.into()),
+    }
+}
+
+/// Waits until what the call will have been can be written down.
+async fn recordable(run: &Run) -> Result<(), Refusal> {
+    const PATIENCE: Duration = Duration::from_secs(5);
+    const STEP: Duration = Duration::from_millis(5);
+    let since = Instant::now();
+    loop {
+        match (run.ledger.is_sound(), run.ledger.has_room()) {
+            (true, true) => return Ok(()),
+            (true, false) if since.elapsed() < PATIENCE => tokio::time::sleep(STEP).await,
+            _ => return Err(Refusal::NotRecorded),
+        }
+    }
+}
+
+async fn prepare(body: Vec<u8>, call: Call, run: &Arc<Run>) -> Result<Prepared, Refusal> {
+    if body.len() < LARGE_BODY {
+        return request::prepare(body, call, &run.models, &run.identity);
+    }
+    let run = Arc::clone(run);
+    let prepared =
+        tokio::task::spawn_blocking(move || request::prepare(body, call, &run.models, &run.identity));
+    // It doesn't panic; and if it did, this call would be over and no other.
+    prepared.await.unwrap_or(Err(Refusal::TooSlow))
+}
+
+/// What must be so before anything of an answer is passed on.
+fn check(answer: &ResponseHead, asked: Asked<'_>, draft: &mut Draft<'_>) -> Result<(), Refusal> {
+    let is_harmless = !forms_are_in(asked.forms, answer);
+    draft.answered(answer, is_harmless);
+    if answer.status == 401
+        && let Some(credential) = &asked.model.provider.credential
+    {
+        // It may have been replaced meanwhile; the next call asks for it again.
+        credential.forget();
+    }
+    if !is_harmless {
+        return Err(Refusal::Withheld { status: answer.status });
+    }
+    // It was asked to come as it is: what can't be read can't be looked at either.
+    let is_plain = |coding: &[u8]| coding.eq_ignore_ascii_case(b"identity");
+    match answer.header("content-encoding").is_none_or(is_plain) {
+        true => Ok(()),
+        false => Err(Refusal::BadAnswer),
     }
 }
 
@@ -137,38 +183,36 @@ fn forms_are_in(forms: &Forms, answer: &ResponseHead) -> bool {
 }
 
 /// Sends the call and waits for the head of its answer.
-async fn ask<S>(
-    client: &mut Client<S>,
+async fn ask(
     provider: &Provider,
-    pool: &Pool,
-    bytes: &[u8],
-) -> Result<(Connection, ResponseHead), Failed>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let mut connection = match timeout(CONNECT_TIME, pool.take(&provider.upstream)).await {
-        Ok(Ok(connection)) => connection,
-        Ok(Err(_)) => return Err(Refusal::Unreachable.into()),
-        Err(_) => return Err(Refusal::OutOfTime.into()),
-    };
-    let answered = async {
-        match timeout(IDLE_TIME, connection.stream.write_all(bytes)).await {
-            // Whoever refuses a large request may have answered before all of it was sent.
-            Ok(Ok(()) | Err(_)) => {}
+    served: &Served,
+    outgoing: &Outgoing,
+    draft: &mut Draft<'_>,
+) -> Result<(Connection, ResponseHead), Refusal> {
+    let times = &served.run.times;
+    loop {
+        let mut connection = match timeout(times.connect, served.pool.take(&provider.upstream)).await {
+            Ok(Ok(connection)) => connection,
+            Ok(Err(_)) => return Err(Refusal::Unreachable),
             Err(_) => return Err(Refusal::OutOfTime),
+        };
+        let is_sent = timeout(times.idle, outgoing.send(&mut connection.stream)).await;
+        if matches!(is_sent, Ok(false)) {
+            // One that has waited may have died while it did. Nothing was taken, so nothing can happen twice.
+            match connection.is_used {
+                true => continue,
+                false => return Err(Refusal::Unreachable),
+            }
         }
-        read_head(&mut connection).await
-    };
-    let answer = tokio::select! {
-        biased;
-        answer = answered => answer?,
-        () = client.gone() => return Err(Cut::Gone.into()),
-    };
-    Ok((connection, answer))
+        draft.sent();
+        is_sent.map_err(|_| Refusal::OutOfTime)?;
+        let answer = read_head(&mut connection, times.idle).await?;
+        return Ok((connection, answer));
+    }
 }
 
 /// The head of an answer, behind any that only says to go on.
-async fn read_head(connection: &mut Connection) -> Result<ResponseHead, Refusal> {
+async fn read_head(connection: &mut Connection, patience: Duration) -> Result<ResponseHead, Refusal> {
     loop {
         if let Some(end) = head::end(&connection.inbox) {
             let parsed = ResponseHead::parse(connection.inbox.get(..end).unwrap_or_default());
@@ -183,7 +227,7 @@ async fn read_head(connection: &mut Connection) -> Result<ResponseHead, Refusal>
         if connection.inbox.len() > RESPONSE_HEAD_BYTES {
             return Err(Refusal::BadAnswer);
         }
-        match timeout(IDLE_TIME, connection.stream.read_buf(&mut connection.inbox)).await {
+        match timeout(patience, connection.stream.read_buf(&mut connection.inbox)).await {
             Ok(Ok(0) | Err(_)) if connection.inbox.is_empty() => return Err(Refusal::Unreachable),
             Ok(Ok(0) | Err(_)) => return Err(Refusal::BadAnswer),
             Ok(Ok(_)) => {}
@@ -192,44 +236,51 @@ async fn read_head(connection: &mut Connection) -> Result<ResponseHead, Refusal>
     }
 }
 
-/// Passes an answer on as it comes; an error only when all of it is there and was looked through.
+/// Passes an answer on as it comes. Whether another request may follow; an error unless all of the answer is there and was
+/// looked through.
 async fn pass_on<S>(
     client: &mut Client<S>,
-    (answer, keeps_alive): (&ResponseHead, bool),
+    answer: &ResponseHead,
     connection: &mut Connection,
-    asked: Asked<'_>,
+    (asked, times): (Asked<'_>, &Times),
     draft: &mut Draft<'_>,
-) -> Result<(), Failed>
+) -> Result<bool, Failed>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     if answer.status >= 400 {
-        let body = whole_error(answer, connection).await?;
-        if asked.forms.is_in(&body) {
+        let body = whole_error(answer, connection, times.idle).await?;
+        if asked.forms.are_told_by(&body) {
             return Err(Refusal::Withheld { status: answer.status }.into());
         }
-        draft.begin();
         draft.response_bytes = body.len() as u64;
-        let mut bytes = answer::head_of(answer, BodyLength::Exact(draft.response_bytes), keeps_alive);
+        let length = BodyLength::Exact(draft.response_bytes);
+        let mut bytes = answer::head_of(answer, length, asked.head.keeps_alive);
         bytes.extend_from_slice(&body);
-        return Ok(client.send(&bytes).await?);
+        client.send(&bytes).await?;
+        draft.begin();
+        return Ok(asked.head.keeps_alive);
     }
-    let shape = if asked.prepared.streams { Shape::Lines } else { Shape::Whole };
+    let framing = Framing::of(answer.body, asked.head.is_1_1);
+    let keeps_alive = asked.head.keeps_alive && framing != Framing::Bare;
+    let head = answer::head_of(answer, framing.length(answer.body), keeps_alive);
+    let shape = if asked.streams { Shape::Lines } else { Shape::Whole };
     let observer = Observer::new(asked.call.surface, shape);
-    let mut relay = Relay::new(answer.body, asked.forms.watch(), observer);
-    draft.begin();
-    let passed = relay.run(answer::head_of(answer, answer.body, keeps_alive), client, connection).await;
-    draft.response_bytes = relay.bytes;
-    let has_begun = relay.has_begun;
-    draft.spent(relay.finish(), answer);
+    let mut relay = Relay::new((answer.body, framing), asked.forms.watch(), observer, draft);
+    let passed = relay.run(head, client, connection, times.idle).await;
+    drop(relay);
     match passed {
-        Err(Cut::Echo) if !has_begun => Err(Refusal::Withheld { status: answer.status }.into()),
-        passed => Ok(passed?),
+        Err(Cut::Echo) if !draft.has_begun() => Err(Refusal::Withheld { status: answer.status }.into()),
+        passed => Ok(passed.map(|()| keeps_alive)?),
     }
 }
 
 /// The payload of an error.
-async fn whole_error(answer: &ResponseHead, connection: &mut Connection) -> Result<Vec<u8>, Refusal> {
+async fn whole_error(
+    answer: &ResponseHead,
+    connection: &mut Connection,
+    patience: Duration,
+) -> Result<Vec<u8>, Refusal> {
     let withheld = || Refusal::Withheld { status: answer.status };
     let (mut body, mut chunks) = (Vec::new(), Chunks::default());
     loop {
@@ -261,7 +312,7 @@ async fn whole_error(answer: &ResponseHead, connection: &mut Connection) -> Resu
         if is_whole {
             return Ok(body);
         }
-        match timeout(IDLE_TIME, connection.stream.read_buf(inbox)).await {
+        match timeout(patience, connection.stream.read_buf(inbox)).await {
             Ok(Ok(0)) if answer.body == BodyLength::UntilClose => return Ok(body),
             Ok(Ok(0) | Err(_)) => return Err(Refusal::BadAnswer),
             Ok(Ok(_)) => {}

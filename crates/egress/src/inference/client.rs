@@ -2,9 +2,7 @@
 
 use super::refusal::Refusal;
 use super::room::Place;
-use crate::http1::limits::{
-    HEAD_TIME, IDLE_TIME, KEEP_ALIVE_TIME, REQUEST_BODY_BYTES, REQUEST_BODY_TIME, REQUEST_HEAD_BYTES,
-};
+use crate::http1::limits::{REQUEST_HEAD_BYTES, Times};
 use crate::http1::{BodyLength, Chunks, RequestHead, head};
 use bytes::{Buf, BytesMut};
 use std::time::Duration;
@@ -15,7 +13,10 @@ use tokio::time::timeout;
 pub(crate) struct Client<S> {
     stream: S,
     inbox: BytesMut,
+    times: Times,
     is_closed: bool,
+    /// It has sent more ahead than is kept, and some of that is lost.
+    has_overrun: bool,
 }
 
 /// Why nothing more comes from it.
@@ -38,21 +39,27 @@ impl From<Refusal> for Stop {
 // === impl Client ===
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
-    pub(crate) fn new(stream: S) -> Self {
-        Self { stream, inbox: BytesMut::with_capacity(ROOM), is_closed: false }
+    pub(crate) fn new(stream: S, times: Times) -> Self {
+        let inbox = BytesMut::with_capacity(ROOM);
+        Self { stream, inbox, times, is_closed: false, has_overrun: false }
+    }
+
+    /// Whether another request may follow.
+    pub(crate) fn can_go_on(&self) -> bool {
+        !self.is_closed && !self.has_overrun
     }
 
     /// The head of the next request.
     pub(crate) async fn head(&mut self) -> Result<RequestHead, Stop> {
         if self.inbox.is_empty() {
-            match timeout(KEEP_ALIVE_TIME, self.fill()).await {
+            match timeout(self.times.keep_alive, self.fill()).await {
                 Ok(Ok(_)) => {}
                 // Nobody has asked anything, and nobody is told.
                 Ok(Err(stop)) => return Err(stop),
                 Err(_) => return Err(Stop::Gone),
             }
         }
-        let end = timeout(HEAD_TIME, self.whole_head()).await.map_err(|_| Refusal::TooSlow)??;
+        let end = timeout(self.times.head, self.whole_head()).await.map_err(|_| Refusal::TooSlow)??;
         let parsed = RequestHead::parse(&self.inbox[..end]).map_err(Refusal::Malformed);
         self.inbox.advance(end);
         Ok(parsed?)
@@ -72,38 +79,54 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         }
     }
 
-    /// The body of a request, whole.
-    pub(crate) async fn body(&mut self, head: &RequestHead, place: &mut Place<'_>) -> Result<Vec<u8>, Stop> {
+    /// The body of a request, whole, of at most so many bytes.
+    pub(crate) async fn body(
+        &mut self,
+        head: &RequestHead,
+        most: usize,
+        place: &mut Place<'_>,
+    ) -> Result<Vec<u8>, Stop> {
         if let BodyLength::Exact(length) = head.body
-            && length > REQUEST_BODY_BYTES as u64
+            && length > most as u64
         {
-            return Err(Refusal::BodyTooLarge.into());
+            return Err(Refusal::BodyTooLarge { most }.into());
         }
         if head.expects_continue && self.inbox.is_empty() {
             self.send(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
         }
+        let patience = self.times.body;
         let whole = async {
             match head.body {
                 BodyLength::Exact(length) => self.exact(length, place).await,
-                BodyLength::Chunked => self.chunked(place).await,
+                BodyLength::Chunked => self.chunked(most, place).await,
                 BodyLength::UntilClose => Ok(Vec::new()),
             }
         };
-        timeout(REQUEST_BODY_TIME, whole).await.map_err(|_| Refusal::TooSlow)?
+        timeout(patience, whole).await.map_err(|_| Refusal::TooSlow)?
     }
 
     async fn exact(&mut self, length: u64, place: &mut Place<'_>) -> Result<Vec<u8>, Stop> {
-        let length = usize::try_from(length).map_err(|_| Refusal::BodyTooLarge)?;
+        // It was compared with what there may be.
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
         place.hold(length).await;
-        while self.inbox.len() < length {
-            self.fill().await?;
+        let mut body = Vec::with_capacity(length);
+        let here = length.min(self.inbox.len());
+        body.extend_from_slice(&self.inbox[..here]);
+        self.inbox.advance(here);
+        while body.len() < length {
+            let left = length - body.len();
+            match (&mut self.stream).take(left as u64).read_buf(&mut body).await {
+                Ok(0) | Err(_) => {
+                    self.is_closed = true;
+                    return Err(Stop::Gone);
+                }
+                Ok(_) => {}
+            }
         }
-        let body = self.inbox[..length].to_vec();
-        self.inbox.advance(length);
         Ok(body)
     }
 
-    async fn chunked(&mut self, place: &mut Place<'_>) -> Result<Vec<u8>, Stop> {
+    async fn chunked(&mut self, most: usize, place: &mut Place<'_>) -> Result<Vec<u8>, Stop> {
         let (mut chunks, mut body) = (Chunks::default(), Vec::new());
         loop {
             let used = chunks
@@ -111,8 +134,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
                 .map_err(Refusal::Malformed)?;
             self.inbox.advance(used);
             place.hold(body.len()).await;
-            match (chunks.is_done(), body.len() > REQUEST_BODY_BYTES) {
-                (_, true) => return Err(Refusal::BodyTooLarge.into()),
+            match (chunks.is_done(), body.len() > most) {
+                (_, true) => return Err(Refusal::BodyTooLarge { most }.into()),
                 (true, _) => return Ok(body),
                 (false, _) => self.fill().await?,
             };
@@ -131,19 +154,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         }
     }
 
-    /// Returns when it is gone. Whoever has sent another request meanwhile is taken to be there still.
+    /// Returns when it is gone, or has closed its end: nobody asks that way who wants an answer. What it sends ahead is
+    /// kept up to a head's length; of whoever sends more, nothing is taken after this call.
     pub(crate) async fn gone(&mut self) {
-        while self.inbox.len() < REQUEST_HEAD_BYTES {
+        loop {
+            if self.inbox.len() >= REQUEST_HEAD_BYTES {
+                self.has_overrun = true;
+                self.inbox.clear();
+            }
             if self.fill().await.is_err() {
                 return;
             }
         }
-        std::future::pending::<()>().await;
     }
 
     /// Writes; whoever takes nothing for long is gone.
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<(), Stop> {
-        match timeout(IDLE_TIME, self.stream.write_all(bytes)).await {
+        match timeout(self.times.idle, self.stream.write_all(bytes)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) | Err(_) => Err(Stop::Gone),
         }

@@ -39,14 +39,21 @@ const KINDS: [(&str, ProviderKind); 4] = [
     ("ollama", ProviderKind::Ollama),
 ];
 
+/// Calls at a time, where nothing is said: more than any agent makes, and less than would take all there is.
+const AT_ONCE: Option<usize> = Some(64);
+const UNSAID: BudgetLimits = BudgetLimits { calls: None, tokens: None, cost: None, at_once: AT_ONCE };
+
 // === impl InferenceConfig ===
 
 impl InferenceConfig {
     /// Reads the section; what is wrong with it is noted.
     pub fn read(node: &Node, log: &mut Log) -> Self {
         let Some(mut members) = Members::open(node, log) else { return Self::default() };
-        let providers: Vec<Arc<Provider>> =
-            members.required("providers", |node, log| list(node, log, provider).unwrap_or_default());
+        let providers: Vec<Arc<Provider>> = members.required("providers", |node, log| {
+            let all = list(node, log, provider).unwrap_or_default();
+            unique(node, log, all.iter().map(|provider| provider.name.as_str()));
+            all
+        });
         let providers: BTreeMap<&str, &Arc<Provider>> =
             providers.iter().map(|provider| (provider.name.as_str(), provider)).collect();
         let models = members.required("models", |node, log| {
@@ -54,7 +61,7 @@ impl InferenceConfig {
             unique(node, log, all.iter().map(|model| model.name.as_str()));
             all
         });
-        let budget = members.section("budget", budget);
+        let budget = members.optional("budget", |node, log| Some(budget(node, log))).unwrap_or(UNSAID);
         members.finish();
         Self { models: models.into_iter().collect(), budget }
     }
@@ -141,7 +148,7 @@ fn source(node: &Node, log: &mut Log) -> Option<Source> {
 }
 
 fn budget(node: &Node, log: &mut Log) -> BudgetLimits {
-    let Some(mut members) = Members::open(node, log) else { return BudgetLimits::default() };
+    let Some(mut members) = Members::open(node, log) else { return UNSAID };
     let count = |node: &Node, log: &mut Log| whole(node, log, 1..=u64::MAX >> 1);
     let read = BudgetLimits {
         calls: members.optional("calls", count),
@@ -149,7 +156,7 @@ fn budget(node: &Node, log: &mut Log) -> BudgetLimits {
         cost: members.optional("cost_usd", |node, log| {
             text_or_number(node, log, "dollars, such as 2.5", |text| Some(thousandths(text)? as f64 / 1000.0))
         }),
-        at_once: members.optional("at_once", count).and_then(|most| usize::try_from(most).ok()),
+        at_once: members.optional("at_once", count).and_then(|most| usize::try_from(most).ok()).or(AT_ONCE),
     };
     members.finish();
     read
@@ -183,14 +190,18 @@ mod tests {
             ("gpt-4o-mini", ProviderKind::LiteLlm)
         );
         assert_eq!(config.models.get("llama3:8b").unwrap().upstream_name, "llama3:8b");
-        assert_eq!((config.budget.calls, config.budget.cost), (Some(3), Some(2.5)));
+        assert_eq!(
+            (config.budget.calls, config.budget.cost, config.budget.at_once),
+            (Some(3), Some(2.5), AT_ONCE)
+        );
     }
 
     #[test]
     fn every_mistake_is_told_with_its_place() {
         let mistakes = read(
             "providers:\n  - {name: house, kind: litelm, url: 'https//x', credential: {env: A, file: /b}}\n  \
-             - {name: own, kind: ollama, url: 'unix:/run/ollama', key: 1}\nmodels:\n  \
+             - {name: own, kind: ollama, url: 'unix:/run/ollama', key: 1}\n  \
+             - {name: own, kind: ollama, url: 'unix:/run/ollama'}\nmodels:\n  \
              - {name: small, provider: hose}\n  - {name: a b, provider: own}\n  - {provider: own}\n  \
              - {name: c, provider: own}\n  - {name: c, provider: own}\nbudget: {call: 3, cost_usd: much}\n",
         )

@@ -1,10 +1,10 @@
 //! The record of a call, while it is made.
 
-use super::models::ProviderKind;
+use super::budget::{Extent, Reservation};
+use super::models::{Model, ProviderKind};
 use super::observe::Usage;
 use super::refusal::Refusal;
 use super::relay::Cut;
-use super::request::Prepared;
 use super::run::Run;
 use crate::http1::{RequestHead, ResponseHead};
 use belljar_contract::id::CallId;
@@ -33,10 +33,12 @@ pub(crate) struct Draft<'r> {
     upstream_status: Option<u16>,
     upstream_request_id: Option<Excerpt>,
     first_byte_ms: Option<u64>,
-    usage_source: UsageSource,
+    /// What the head of the answer says that it has cost.
+    cost_in_head: Option<Cost>,
+    usage: Usage,
+    reservation: Option<Reservation<'r>>,
     pub(crate) request_bytes: u64,
     pub(crate) response_bytes: u64,
-    pub(crate) usage: Usage,
 }
 
 // === impl Draft ===
@@ -70,10 +72,11 @@ impl<'r> Draft<'r> {
             upstream_status: None,
             upstream_request_id: None,
             first_byte_ms: None,
-            usage_source: UsageSource::Body,
+            cost_in_head: None,
+            usage: Usage::default(),
+            reservation: None,
             request_bytes: 0,
             response_bytes: 0,
-            usage: Usage::default(),
         }
     }
 
@@ -82,12 +85,25 @@ impl<'r> Draft<'r> {
     }
 
     /// Notes who is asked.
-    pub(crate) fn prepared(&mut self, prepared: &Prepared) {
-        self.asked_model = Some(Excerpt::of(&prepared.model.name));
-        self.model = Some(Excerpt::of(&prepared.model.upstream_name));
-        self.provider = Some(Excerpt::of(&prepared.model.provider.name));
-        self.is_litellm = prepared.model.provider.kind == ProviderKind::LiteLlm;
-        self.streams = prepared.streams;
+    pub(crate) fn prepared(&mut self, model: &Model, streams: bool) {
+        self.asked_model = Some(Excerpt::of(&model.name));
+        self.model = Some(Excerpt::of(&model.upstream_name));
+        self.provider = Some(Excerpt::of(&model.provider.name));
+        self.is_litellm = model.provider.kind == ProviderKind::LiteLlm;
+        self.streams = streams;
+    }
+
+    /// Has the call count from now on, however it ends, if there may be one more.
+    pub(crate) fn reserve(&mut self) -> Result<(), Refusal> {
+        self.reservation = Some(self.run.budget.begin()?);
+        Ok(())
+    }
+
+    /// Notes that the provider has been asked, or may have been.
+    pub(crate) fn sent(&mut self) {
+        if let Some(reservation) = &mut self.reservation {
+            reservation.is_sent = true;
+        }
     }
 
     /// Notes the head of the answer; of one in which something stands that must not, the status alone.
@@ -99,30 +115,27 @@ impl<'r> Draft<'r> {
         }
         let id = answer.header("x-request-id").or_else(|| answer.header("request-id"));
         self.upstream_request_id = id.map(|id| Excerpt::of(&String::from_utf8_lossy(id)));
+        // LiteLLM says it where the answer is whole; with a stream the header is written before anything has been paid for.
+        if self.is_litellm && !self.streams {
+            let cost = answer.header("x-litellm-response-cost");
+            let cost = cost.and_then(|cost| std::str::from_utf8(cost).ok());
+            self.cost_in_head = cost.and_then(|cost| Cost::parse(cost).ok());
+        }
     }
 
-    /// The answer is passed on from now on.
+    /// The client has got the beginning of the answer.
     pub(crate) fn begin(&mut self) {
         self.status = self.upstream_status;
     }
 
+    /// Whether the client has got the beginning of an answer.
     pub(crate) fn has_begun(&self) -> bool {
         self.status.is_some()
     }
 
-    /// Notes what it has cost: LiteLLM says it in a header where the answer is whole.
-    pub(crate) fn spent(&mut self, said: Usage, answer: &ResponseHead) {
+    /// Notes what the answer says that it has cost.
+    pub(crate) fn spent(&mut self, said: Usage) {
         self.usage = said;
-        self.usage_source = if self.streams { UsageSource::Stream } else { UsageSource::Body };
-        // With a stream the header is written before anything has been paid for.
-        if !self.is_litellm || self.streams {
-            return;
-        }
-        let cost = answer.header("x-litellm-response-cost").and_then(|cost| std::str::from_utf8(cost).ok());
-        if let Some(cost) = cost.and_then(|cost| Cost::parse(cost).ok()) {
-            self.usage.cost = Some(cost);
-            self.usage_source = UsageSource::Header;
-        }
     }
 
     /// It is over, and the host has answered by itself.
@@ -166,13 +179,29 @@ impl<'r> Draft<'r> {
         u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
+    /// What the provider says that it has cost, and where.
+    fn reported(&mut self) -> Option<ReportedUsage> {
+        let in_head = self.cost_in_head.take();
+        let source = match (&in_head, self.streams) {
+            (Some(_), _) => UsageSource::Header,
+            (None, true) => UsageSource::Stream,
+            (None, false) => UsageSource::Body,
+        };
+        let Usage { input_tokens, output_tokens, ref cost, .. } = self.usage;
+        let cost_usd = in_head.or_else(|| cost.clone());
+        let says_something = input_tokens.is_some() || output_tokens.is_some() || cost_usd.is_some();
+        says_something.then_some(ReportedUsage { source, input_tokens, output_tokens, cost_usd })
+    }
+
     fn write(&mut self, outcome: CallOutcome) {
         self.is_written = true;
         let total_ms = self.elapsed_ms();
-        let Usage { input_tokens, output_tokens, cost } = self.usage.clone();
-        let says_something = input_tokens.is_some() || output_tokens.is_some() || cost.is_some();
-        let source = self.usage_source;
-        let usage = ReportedUsage { source, input_tokens, output_tokens, cost_usd: cost };
+        let usage = self.reported();
+        if let Some(reservation) = self.reservation.take() {
+            let is_whole = outcome == CallOutcome::Completed;
+            let bytes = self.request_bytes.saturating_add(self.response_bytes);
+            reservation.spend(usage.as_ref(), &self.usage, Extent { is_whole, bytes });
+        }
         self.run.ledger.record(CallRecord {
             call_id: self.call_id.clone(),
             run_id: self.run.identity.run_id.clone(),
@@ -190,7 +219,7 @@ impl<'r> Draft<'r> {
             response_bytes: self.response_bytes,
             first_byte_ms: self.first_byte_ms,
             total_ms,
-            usage: says_something.then_some(usage),
+            usage,
             upstream_request_id: self.upstream_request_id.take(),
             is_streamed: self.streams,
         });

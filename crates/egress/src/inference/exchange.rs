@@ -6,30 +6,29 @@ use super::client::{Client, Stop};
 use super::draft::Draft;
 use super::refusal::Refusal;
 use super::relay::Cut;
-use super::room::Room;
 use super::route::{self, Route};
-use super::run::Run;
-use crate::http1::RequestHead;
-use crate::upstream::Pool;
-use belljar_contract::inference::Excerpt;
+use super::run::Served;
+use crate::http1::limits::{REQUEST_BODY_BYTES, SMALL_BODY_BYTES};
+use crate::http1::{BodyLength, RequestHead};
+use belljar_contract::inference::{Excerpt, Surface};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Answers everything that comes by one connection, until it is closed.
-pub(crate) async fn serve<S>(stream: S, run: &Run, pool: &Pool, room: &Room)
+pub(crate) async fn serve<S>(stream: S, served: &Served)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut client = Client::new(stream);
+    let mut client = Client::new(stream, served.run.times);
     loop {
         let keeps_alive = match client.head().await {
-            Ok(head) => exchange(&mut client, &head, run, (pool, room)).await,
+            Ok(head) => exchange(&mut client, &head, served).await,
             Err(Stop::Gone) => break,
             Err(Stop::Refused(refusal)) => {
-                let draft = Draft::unreadable(run);
-                refuse(&mut client, draft, &refusal, (&Route::Health, "", false)).await
+                let draft = Draft::unreadable(&served.run);
+                refuse(&mut client, draft, &refusal, (served, Surface::Openai, false)).await
             }
         };
-        if !keeps_alive {
+        if !keeps_alive || !client.can_go_on() {
             break;
         }
     }
@@ -37,60 +36,44 @@ where
 }
 
 /// Answers one request. False if no other can follow.
-async fn exchange<S>(
-    client: &mut Client<S>,
-    head: &RequestHead,
-    run: &Run,
-    (pool, room): (&Pool, &Room),
-) -> bool
+async fn exchange<S>(client: &mut Client<S>, head: &RequestHead, served: &Served) -> bool
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    let run = &served.run;
     let mut draft = Draft::new(run, head);
-    if head.method == "HEAD" {
-        // Its answer has no body, and nothing here is asked for that way: said with a head alone.
-        let refusal = Refusal::NotFound { method: Excerpt::of(&head.method), path: Excerpt::of(&head.path) };
-        draft.refuse(&refusal);
-        let _ = client.send(&answer::without_body(refusal.status())).await;
-        return false;
-    }
-    let found = route::find(&head.method, &head.path);
-    let Some(route) = found else {
-        let (method, path) = (Excerpt::of(&head.method), Excerpt::of(&head.path));
-        let refusal = Refusal::NotFound { method, path };
-        let keeps_alive = head.keeps_alive && head.body == crate::http1::BodyLength::Exact(0);
-        return refuse(client, draft, &refusal, (&Route::Health, &head.path, keeps_alive)).await;
+    let Some(route) = route::find(&head.method, &head.path) else {
+        return nothing_there(client, head, draft, served).await;
     };
-    // Until the answer is there.
-    let mut place = room.begin();
-    let body = match client.body(head, &mut place).await {
+    let (surface, most) = match route {
+        Route::Call(call) => (call.surface, REQUEST_BODY_BYTES),
+        _ => (route::shape_of(&head.path), SMALL_BODY_BYTES),
+    };
+    let mut place = served.room.begin();
+    let body = match client.body(head, most, &mut place).await {
         Ok(body) => body,
         Err(Stop::Gone) => {
             draft.cut(Cut::Gone);
             return false;
         }
         Err(Stop::Refused(refusal)) => {
-            return refuse(client, draft, &refusal, (&route, &head.path, false)).await;
+            return refuse(client, draft, &refusal, (served, surface, false)).await;
         }
     };
     draft.request_bytes = body.len() as u64;
     let Route::Call(call) = route else {
         return match answer::told(route, &run.models, &run.identity.run_id, &body) {
-            Ok(told) => {
-                draft.tell();
-                client.send(&answer::own(200, &told, (head.keeps_alive, false))).await.is_ok()
-                    && head.keeps_alive
-            }
-            Err(refusal) => refuse(client, draft, &refusal, (&route, &head.path, head.keeps_alive)).await,
+            Ok(told) => tell(client, &told, (draft, head.keeps_alive), served).await,
+            Err(refusal) => refuse(client, draft, &refusal, (served, surface, head.keeps_alive)).await,
         };
     };
-    match call::make(client, (head, call), body, (run, pool), &mut draft).await {
+    match call::make(client, (head, call), (body, place), served, &mut draft).await {
         Ok(keeps_alive) => {
             draft.complete();
             keeps_alive
         }
         Err(call::Failed::Refused(refusal)) => {
-            refuse(client, draft, &refusal, (&route, &head.path, head.keeps_alive)).await
+            refuse(client, draft, &refusal, (served, surface, head.keeps_alive)).await
         }
         Err(call::Failed::Cut(cut)) => {
             draft.cut(cut);
@@ -99,29 +82,57 @@ where
     }
 }
 
+/// Says what the host knows by itself.
+async fn tell<S>(
+    client: &mut Client<S>,
+    told: &str,
+    (draft, keeps_alive): (Draft<'_>, bool),
+    served: &Served,
+) -> bool
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    served.pace.wait().await;
+    draft.tell();
+    client.send(&answer::own(200, told, (keeps_alive, false))).await.is_ok() && keeps_alive
+}
+
+/// Says that there is nothing at that path.
+async fn nothing_there<S>(
+    client: &mut Client<S>,
+    head: &RequestHead,
+    draft: Draft<'_>,
+    served: &Served,
+) -> bool
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let refusal = Refusal::NotFound { method: Excerpt::of(&head.method), path: Excerpt::of(&head.path) };
+    if head.method == "HEAD" {
+        // Its answer has no body, and nothing here is asked for that way: said with a head alone.
+        served.pace.wait().await;
+        draft.refuse(&refusal);
+        let _ = client.send(&answer::without_body(refusal.status())).await;
+        return false;
+    }
+    let keeps_alive = head.keeps_alive && head.body == BodyLength::Exact(0);
+    refuse(client, draft, &refusal, (served, route::shape_of(&head.path), keeps_alive)).await
+}
+
 /// Says why there is no answer, and writes it down.
 async fn refuse<S>(
     client: &mut Client<S>,
     draft: Draft<'_>,
     refusal: &Refusal,
-    (route, path, keeps_alive): (&Route, &str, bool),
+    (served, surface, keeps_alive): (&Served, Surface, bool),
 ) -> bool
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let body = match route {
-        Route::Call(call) => refusal.body(call.surface),
-        _ => refusal.body_at(path),
-    };
+    served.pace.wait().await;
     draft.refuse(refusal);
     let keeps_alive = keeps_alive && refusal.keeps_alive();
-    client
-        .send(&answer::own(
-            refusal.status(),
-            &body,
-            (keeps_alive, matches!(refusal, Refusal::TooManyCalls { .. })),
-        ))
-        .await
-        .is_ok()
-        && keeps_alive
+    let may_come_again = matches!(refusal, Refusal::TooManyCalls { .. });
+    let own = answer::own(refusal.status(), &refusal.body(surface), (keeps_alive, may_come_again));
+    client.send(&own).await.is_ok() && keeps_alive
 }

@@ -9,4 +9,9 @@ pub trait Ledger: Send + Sync {
 
     /// Whether what it takes is written down. If not, no more calls are made.
     fn is_sound(&self) -> bool;
+
+    /// Whether there is room for what calls under way will bring, and for more. While there isn't, no call begins.
+    fn has_room(&self) -> bool {
+        true
+    }
 }

@@ -9,6 +9,8 @@ use serde_json::value::RawValue;
 pub(crate) struct Usage {
     pub(crate) input_tokens: Option<u64>,
     pub(crate) output_tokens: Option<u64>,
+    /// Tokens of a request that some count apart from the others: those that are kept for later, or were.
+    pub(crate) cache_tokens: Option<u64>,
     /// In dollars.
     pub(crate) cost: Option<Cost>,
 }
@@ -19,8 +21,8 @@ pub(crate) struct Observer {
     surface: Surface,
     /// Of the line that isn't complete yet, or of the whole.
     kept: Vec<u8>,
-    /// A line that is too long to be kept is passed over.
-    skips_line: bool,
+    /// Of what is too long to be kept only the end is: there it stands with everybody who writes so much.
+    is_end: bool,
     usage: Usage,
 }
 
@@ -33,9 +35,9 @@ pub(crate) enum Shape {
     Lines,
 }
 
-/// The longest line that is looked at; the longest document.
-const LONGEST_LINE: usize = 1 << 20;
-const LONGEST_WHOLE: usize = 16 << 20;
+/// The longest line or document that is kept whole, and how much of the end of a longer one.
+const LONGEST: usize = 256 << 10;
+const END: usize = 64 << 10;
 
 /// Every way to say it, of all that there are. Members of these names may be of other types elsewhere.
 #[derive(Deserialize)]
@@ -68,6 +70,10 @@ struct Counts<'s> {
     input_tokens: Option<&'s RawValue>,
     #[serde(borrow)]
     output_tokens: Option<&'s RawValue>,
+    #[serde(borrow)]
+    cache_creation_input_tokens: Option<&'s RawValue>,
+    #[serde(borrow)]
+    cache_read_input_tokens: Option<&'s RawValue>,
     /// As it is written: what is billed is not rounded.
     #[serde(borrow)]
     cost: Option<&'s RawValue>,
@@ -81,37 +87,30 @@ fn number(value: Option<&RawValue>) -> Option<u64> {
 
 impl Observer {
     pub(crate) fn new(surface: Surface, shape: Shape) -> Self {
-        Self { shape, surface, kept: Vec::new(), skips_line: false, usage: Usage::default() }
+        Self { shape, surface, kept: Vec::new(), is_end: false, usage: Usage::default() }
     }
 
     /// Looks at bytes that follow those before.
     pub(crate) fn see(&mut self, bytes: &[u8]) {
         match self.shape {
-            Shape::Whole if self.kept.len() + bytes.len() <= LONGEST_WHOLE => {
-                self.kept.extend_from_slice(bytes);
-            }
-            Shape::Whole => self.kept.clear(),
+            Shape::Whole => self.keep(bytes),
             Shape::Lines => self.lines(bytes),
         }
     }
 
-    /// What it has cost, when there is no more.
-    pub(crate) fn finish(mut self) -> Usage {
-        let kept = std::mem::take(&mut self.kept);
-        self.line(&kept);
-        self.usage
+    /// What it has cost, as far as it is known by now.
+    pub(crate) fn finish(&mut self) -> Usage {
+        self.kept_line();
+        std::mem::take(&mut self.usage)
     }
 
     fn lines(&mut self, mut bytes: &[u8]) {
         let Some(last) = memchr::memrchr(b'\n', bytes) else { return self.keep(bytes) };
-        if !self.kept.is_empty() || self.skips_line {
+        if !self.kept.is_empty() {
             let first = memchr::memchr(b'\n', bytes).unwrap_or(last);
             let (head, rest) = bytes.split_at(first);
             self.keep(head);
-            let line = std::mem::take(&mut self.kept);
-            if !std::mem::take(&mut self.skips_line) {
-                self.line(&line);
-            }
+            self.kept_line();
             bytes = rest;
         }
         let end = memchr::memrchr(b'\n', bytes).unwrap_or_default();
@@ -129,11 +128,40 @@ impl Observer {
     }
 
     fn keep(&mut self, bytes: &[u8]) {
-        if self.kept.len() + bytes.len() > LONGEST_LINE {
-            self.kept.clear();
-            self.skips_line = true;
-        } else if !self.skips_line {
+        if self.kept.len() + bytes.len() <= LONGEST {
             self.kept.extend_from_slice(bytes);
+            return;
+        }
+        self.is_end = true;
+        let bytes = bytes.get(bytes.len().saturating_sub(END)..).unwrap_or(bytes);
+        let surplus = (self.kept.len() + bytes.len()).saturating_sub(END).min(self.kept.len());
+        self.kept.drain(..surplus);
+        self.kept.extend_from_slice(bytes);
+    }
+
+    /// What was kept is complete.
+    fn kept_line(&mut self) {
+        let kept = std::mem::take(&mut self.kept);
+        match std::mem::take(&mut self.is_end) {
+            true => self.end_of_line(&kept),
+            false => self.line(&kept),
+        }
+    }
+
+    /// Looks at the end of a document. In a text the quotes around a name would be escaped, so this is one; the last is the
+    /// one that follows everything that was said.
+    fn end_of_line(&mut self, end: &[u8]) {
+        let value = |name: &str| {
+            let at = memchr::memmem::rfind(end, name.as_bytes())? + name.len();
+            let rest = end.get(at..)?.trim_ascii_start().strip_prefix(b":")?;
+            serde_json::Deserializer::from_slice(rest).into_iter::<&RawValue>().next()?.ok()
+        };
+        if let Some(counts) = value("\"usage\"") {
+            self.count(counts);
+        }
+        if self.surface == Surface::Ollama {
+            self.usage.input_tokens = number(value("\"prompt_eval_count\"")).or(self.usage.input_tokens);
+            self.usage.output_tokens = number(value("\"eval_count\"")).or(self.usage.output_tokens);
         }
     }
 
@@ -167,6 +195,9 @@ impl Observer {
         let output = output.or_else(|| number(counts.output_tokens));
         self.usage.input_tokens = input.or(self.usage.input_tokens);
         self.usage.output_tokens = output.or(self.usage.output_tokens);
+        let cached = [counts.cache_creation_input_tokens, counts.cache_read_input_tokens].map(number);
+        let cached = cached.into_iter().flatten().reduce(u64::saturating_add);
+        self.usage.cache_tokens = cached.or(self.usage.cache_tokens);
         if let Some(cost) = counts.cost.and_then(|cost| Cost::parse(cost.get()).ok()) {
             self.usage.cost = Some(cost);
         }
@@ -189,7 +220,7 @@ mod tests {
     ) -> (Option<u64>, Option<u64>, Option<f64>) {
         let mut observer = Observer::new(surface, shape);
         text.as_bytes().chunks(piece).for_each(|piece| observer.see(piece));
-        let Usage { input_tokens, output_tokens, cost } = observer.finish();
+        let Usage { input_tokens, output_tokens, cost, .. } = observer.finish();
         (input_tokens, output_tokens, cost.map(|cost| cost.as_str().parse().unwrap()))
     }
 
@@ -221,15 +252,33 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_takes_no_memory_and_hides_no_later_one() {
-        let long =
-            format!("data: {{\"x\":\"{}\"}}\ndata: {{\"usage\":{{\"cost\":1.0}}}}\n", "a".repeat(3 << 20));
+    fn what_is_too_long_to_be_kept_is_read_from_its_end_and_hides_nothing() {
+        let spoof = format!("\\\"usage\\\":{{\\\"cost\\\":9}} {}", "a".repeat(3 << 20));
+        let lines = format!(
+            "data: {{\"x\":\"{spoof}\",\"usage\":{{\"cost\":0.5}},\"y\":null}}\ndata: {{\"usage\":{{\"prompt_tokens\":7}}}}\n"
+        );
         let mut observer = Observer::new(Surface::Openai, Shape::Lines);
-        for piece in long.as_bytes().chunks(10_000) {
+        for piece in lines.as_bytes().chunks(10_000) {
             observer.see(piece);
-            assert!(observer.kept.capacity() <= 2 * LONGEST_LINE);
+            assert!(observer.kept.capacity() <= 2 * LONGEST);
         }
-        assert_eq!(observer.finish().cost, Cost::parse("1.0").ok());
+        let usage = observer.finish();
+        assert_eq!((usage.cost, usage.input_tokens), (Cost::parse("0.5").ok(), Some(7)));
+        let whole =
+            format!("{{\"data\":\"{spoof}\",\"usage\" : {{\"prompt_tokens\":5,\"cost\":0.25}},\"id\":1}}");
+        for piece in [1 << 10, LONGEST, whole.len()] {
+            assert_eq!(observed(Surface::Openai, Shape::Whole, &whole, piece), (Some(5), None, Some(0.25)));
+        }
+        let ollama = format!("{{\"response\":\"{spoof}\",\"prompt_eval_count\":5,\"eval_count\":7}}");
+        assert_eq!(observed(Surface::Ollama, Shape::Whole, &ollama, 9_999), (Some(5), Some(7), None));
+    }
+
+    #[test]
+    fn what_is_kept_for_later_is_counted_and_what_is_no_amount_is_not() {
+        let cached = "{\"usage\":{\"input_tokens\":5,\"cache_creation_input_tokens\":10,\"cache_read_input_tokens\":20}}";
+        let mut observer = Observer::new(Surface::Anthropic, Shape::Whole);
+        observer.see(cached.as_bytes());
+        assert_eq!(observer.finish().cache_tokens, Some(30));
         let negative = observed(Surface::Openai, Shape::Lines, "data: {\"usage\":{\"cost\":-1.0}}\n", 99);
         assert_eq!(negative, (None, None, None));
     }

@@ -1,11 +1,11 @@
 //! What a provider is sent.
 
 use super::models::{Provider, ProviderKind};
-use super::request::Prepared;
 use super::route::{self, Call};
 use crate::http1::RequestHead;
 use crate::identity::Identity;
 use crate::secret::Secret;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 use zeroize::Zeroizing;
 
 /// What of a client's headers goes on: how it wants to be understood. Who it is, and everything else, is said by the host.
@@ -14,16 +14,53 @@ const PASSED_ON: &[&str] = &["accept", "anthropic-beta", "anthropic-version", "o
 /// What a client that says no version means.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// A call as bytes: its head, and its body.
-pub(crate) fn write(
+/// A call as it is sent. A small body goes along with its head; a larger one isn't copied once more.
+pub(crate) struct Outgoing {
+    first: Zeroizing<Vec<u8>>,
+    then: Vec<u8>,
+}
+
+/// For the head: ours, and what of a client's goes on.
+const ROOM: usize = 16 << 10;
+/// What fits into a packet or a few.
+const ALONG: usize = 16 << 10;
+
+// === impl Outgoing ===
+
+impl Outgoing {
+    /// A call: its head and its body.
+    pub(crate) fn new(mut head: Zeroizing<Vec<u8>>, body: Vec<u8>) -> Self {
+        match body.len() <= ALONG {
+            true => {
+                head.extend_from_slice(&body);
+                Self { first: head, then: Vec::new() }
+            }
+            false => Self { first: head, then: body },
+        }
+    }
+
+    /// Sends all of it. False if nothing of it was taken: then nobody can have acted on it.
+    pub(crate) async fn send<W: AsyncWrite + Unpin>(&self, upstream: &mut W) -> bool {
+        let Ok(taken) = upstream.write(&self.first).await else { return false };
+        if upstream.write_all(self.first.get(taken..).unwrap_or_default()).await.is_ok() {
+            // Whoever refuses a large request may have answered before all of it was sent.
+            let _ = upstream.write_all(&self.then).await;
+        }
+        let _ = upstream.flush().await;
+        true
+    }
+}
+
+/// The head of a call, for a body of that length.
+pub(crate) fn head(
     head: &RequestHead,
     call: Call,
-    prepared: &Prepared,
+    (provider, length): (&Provider, usize),
     (identity, call_id): (&Identity, &str),
     secret: Option<&Secret>,
 ) -> Zeroizing<Vec<u8>> {
-    let provider = &prepared.model.provider;
-    let mut bytes = Zeroizing::new(Vec::with_capacity(prepared.body.len() + 1024));
+    // All of it fits: what grows leaves a copy behind.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(ALONG + ROOM));
     let query = route::query(head.query.as_deref()).map_or(String::new(), |query| format!("?{query}"));
     let prefix = provider.upstream.prefix();
     bytes.extend_from_slice(format!("POST {prefix}{}{query} HTTP/1.1\r\n", call.path).as_bytes());
@@ -35,7 +72,7 @@ pub(crate) fn write(
     };
     put("host", provider.upstream.host().as_bytes());
     put("content-type", b"application/json");
-    put("content-length", prepared.body.len().to_string().as_bytes());
+    put("content-length", length.to_string().as_bytes());
     // What passes is looked at.
     put("accept-encoding", b"identity");
     for name in PASSED_ON {
@@ -58,7 +95,6 @@ pub(crate) fn write(
         }
     }
     bytes.extend_from_slice(b"\r\n");
-    bytes.extend_from_slice(&prepared.body);
     bytes
 }
 

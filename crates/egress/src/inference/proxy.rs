@@ -1,8 +1,9 @@
 //! The thread that serves the sockets of runs.
 
 use super::exchange;
+use super::pace::Pace;
 use super::room::Room;
-use super::run::Run;
+use super::run::{Run, Served};
 use crate::http1::limits::CONNECTIONS;
 use crate::upstream::Pool;
 use rustix::fd::OwnedFd;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::LocalSet;
 
@@ -21,6 +23,7 @@ pub struct Proxy {
     // Before the thread: without it, that one ends.
     orders: Option<mpsc::UnboundedSender<Order>>,
     thread: Option<JoinHandle<()>>,
+    reactor: Handle,
 }
 
 /// A run whose sockets are served. Dropping it ends its calls.
@@ -41,7 +44,7 @@ pub enum Listener {
 
 struct Order {
     run: Arc<Run>,
-    listeners: Vec<Listener>,
+    listeners: Vec<Accepting>,
     end: watch::Receiver<bool>,
     ended: oneshot::Sender<()>,
 }
@@ -58,26 +61,33 @@ const AFTER_FAILURE: Duration = Duration::from_millis(50);
 // === impl Proxy ===
 
 impl Proxy {
-    /// Starts one. It has a thread of its own.
+    /// Starts one. It has a thread of its own, and needs descriptors: as many as this process may have are allowed to it.
     ///
     /// # Errors
     /// The system's, when there can be no more threads or descriptors.
     pub fn start() -> io::Result<Self> {
+        allow_descriptors();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let (orders, taken) = mpsc::unbounded_channel();
+        let reactor = runtime.handle().clone();
         let named = std::thread::Builder::new().name("belljar-models".to_owned());
         let thread = named.spawn(move || LocalSet::new().block_on(&runtime, take_orders(taken)))?;
-        Ok(Self { orders: Some(orders), thread: Some(thread) })
+        Ok(Self { orders: Some(orders), thread: Some(thread), reactor })
     }
 
     /// Serves a run by these sockets, until what is returned is dropped.
-    pub fn serve(&self, run: Arc<Run>, listeners: Vec<Listener>) -> Serving {
+    ///
+    /// # Errors
+    /// The system's, when one of them can't be listened to.
+    pub fn serve(&self, run: Arc<Run>, listeners: Vec<Listener>) -> io::Result<Serving> {
+        let _inside = self.reactor.enter();
+        let listeners = listeners.into_iter().map(Listener::accepting).collect::<io::Result<_>>()?;
         let (end, ending) = watch::channel(false);
         let (ended, has_ended) = oneshot::channel();
         let order = Order { run, listeners, end: ending, ended };
         // The thread takes orders for as long as this lives.
         let _ = self.orders.as_ref().map(|orders| orders.send(order));
-        Serving { end, ended: Some(has_ended) }
+        Ok(Serving { end, ended: Some(has_ended) })
     }
 }
 
@@ -138,11 +148,11 @@ async fn take_orders(mut orders: mpsc::UnboundedReceiver<Order>) {
 /// Serves one run until it ends, and then says so.
 async fn serve(order: Order, pool: Rc<Pool>) {
     let Order { run, listeners, mut end, ended } = order;
-    let (places, room) = (Arc::new(Semaphore::new(CONNECTIONS)), Rc::new(Room::new()));
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let served = Rc::new(Served { run, pool, room: Room::new(), pace: Pace::new() });
     let connections = LocalSet::new();
-    for listener in listeners.into_iter().filter_map(|listener| listener.accepting().ok()) {
-        let with = (Arc::clone(&run), Rc::clone(&pool), Rc::clone(&room));
-        connections.spawn_local(accept(listener, with, Arc::clone(&places)));
+    for listener in listeners {
+        connections.spawn_local(accept(listener, Rc::clone(&served), Arc::clone(&places)));
     }
     let over = async {
         // Also when nobody is left who could say so.
@@ -154,36 +164,36 @@ async fn serve(order: Order, pool: Rc<Pool>) {
     let _ = ended.send(());
 }
 
-async fn accept(
-    listener: Accepting,
-    (run, pool, room): (Arc<Run>, Rc<Pool>, Rc<Room>),
-    places: Arc<Semaphore>,
-) {
+async fn accept(listener: Accepting, served: Rc<Served>, places: Arc<Semaphore>) {
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        let (run, pool, room) = (Arc::clone(&run), Rc::clone(&pool), Rc::clone(&room));
-        match &listener {
-            Accepting::Tcp(listener) => {
-                let Ok((stream, _)) = listener.accept().await else {
-                    tokio::time::sleep(AFTER_FAILURE).await;
-                    continue;
-                };
+        let served = Rc::clone(&served);
+        let accepted = match &listener {
+            Accepting::Tcp(listener) => listener.accept().await.map(|(stream, _)| {
                 let _ = stream.set_nodelay(true);
                 tokio::task::spawn_local(async move {
-                    exchange::serve(stream, &run, &pool, &room).await;
+                    exchange::serve(stream, &served).await;
                     drop(place);
-                });
-            }
-            Accepting::Local(listener) => {
-                let Ok((stream, _)) = listener.accept().await else {
-                    tokio::time::sleep(AFTER_FAILURE).await;
-                    continue;
-                };
+                })
+            }),
+            Accepting::Local(listener) => listener.accept().await.map(|(stream, _)| {
                 tokio::task::spawn_local(async move {
-                    exchange::serve(stream, &run, &pool, &room).await;
+                    exchange::serve(stream, &served).await;
                     drop(place);
-                });
-            }
+                })
+            }),
+        };
+        if accepted.is_err() {
+            tokio::time::sleep(AFTER_FAILURE).await;
         }
+    }
+}
+
+/// Allows this process the descriptors that it could allow itself anyway: a call takes two.
+fn allow_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     }
 }

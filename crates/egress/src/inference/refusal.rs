@@ -1,6 +1,5 @@
 //! What is said when a call isn't answered by a provider, in the words of whoever's client it is.
 
-use super::route::shape_of;
 use belljar_contract::inference::{Excerpt, Surface};
 use serde_json::{Value, json};
 
@@ -11,8 +10,8 @@ pub(crate) enum Refusal {
     Malformed(crate::http1::Malformed),
     #[error("the request's head is larger than {} bytes", crate::http1::limits::REQUEST_HEAD_BYTES)]
     HeadTooLarge,
-    #[error("the request's body is larger than {} bytes", crate::http1::limits::REQUEST_BODY_BYTES)]
-    BodyTooLarge,
+    #[error("the request's body is larger than {most} bytes")]
+    BodyTooLarge { most: usize },
     #[error("the request took too long to arrive")]
     TooSlow,
     #[error("there is nothing at {} {} here", method.as_str(), path.as_str())]
@@ -57,7 +56,7 @@ impl Refusal {
         match self {
             Self::Malformed(_) => "malformed_request",
             Self::HeadTooLarge => "request_head_too_large",
-            Self::BodyTooLarge => "request_body_too_large",
+            Self::BodyTooLarge { .. } => "request_body_too_large",
             Self::TooSlow => "request_timeout",
             Self::NotFound { .. } => "not_found",
             Self::NotJson { .. } => "invalid_body",
@@ -83,7 +82,7 @@ impl Refusal {
             Self::ModelNotAllowed { .. } => 403,
             Self::NotFound { .. } => 404,
             Self::TooSlow => 408,
-            Self::BodyTooLarge => 413,
+            Self::BodyTooLarge { .. } => 413,
             Self::BudgetExceeded { .. } | Self::TooManyCalls { .. } => 429,
             Self::HeadTooLarge => 431,
             Self::NoCredential | Self::Unreachable | Self::BadAnswer | Self::Withheld { .. } => 502,
@@ -99,7 +98,7 @@ impl Refusal {
 
     /// Whether the connection can be used on: whatever the bytes behind were, they are known.
     pub(crate) fn keeps_alive(&self) -> bool {
-        !matches!(self, Self::Malformed(_) | Self::HeadTooLarge | Self::BodyTooLarge | Self::TooSlow)
+        !matches!(self, Self::Malformed(_) | Self::HeadTooLarge | Self::BodyTooLarge { .. } | Self::TooSlow)
     }
 
     /// The body, as a client of that shape understands it.
@@ -115,11 +114,6 @@ impl Refusal {
             Surface::Ollama => json!({"error": message, "code": code}),
         };
         body.to_string()
-    }
-
-    /// The same for a path that leads nowhere.
-    pub(crate) fn body_at(&self, path: &str) -> String {
-        self.body(shape_of(path))
     }
 
     /// The classes are those that both OpenAI's and Anthropic's clients tell apart.

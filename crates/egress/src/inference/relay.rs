@@ -1,27 +1,28 @@
 //! Passes a provider's answer on, byte for byte, and looks at it on the way.
 
 use super::client::{Client, Stop};
+use super::draft::Draft;
 use super::observe::Observer;
 use crate::echo;
-use crate::http1::limits::{IDLE_TIME, RESPONSE_BODY_BYTES};
+use crate::http1::limits::RESPONSE_BODY_BYTES;
 use crate::http1::{BodyLength, Chunks};
 use crate::upstream::Connection;
 use bytes::Buf;
+use std::borrow::Cow;
 use std::ops::Range;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::time::timeout;
 
-/// The body of one answer, under way.
-pub(crate) struct Relay<'r> {
+/// The body of one answer, under way. Whatever ends it, what it has cost so far is noted.
+pub(crate) struct Relay<'r, 'd> {
     end: End,
+    framing: Framing,
     watch: echo::Watch<'r>,
     observer: Observer,
+    draft: &'r mut Draft<'d>,
     /// Bytes that could be the beginning of what must not pass.
     held: Vec<u8>,
-    /// Payload so far.
-    pub(crate) bytes: u64,
-    /// Whether the client has got anything yet.
-    pub(crate) has_begun: bool,
 }
 
 /// Where it ends.
@@ -29,6 +30,17 @@ enum End {
     After(u64),
     Chunks(Chunks),
     WithConnection,
+}
+
+/// How the client can tell where it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// As the provider says it.
+    AsItCame,
+    /// In chunks of ours: what ends with a connection could end anywhere.
+    Chunks,
+    /// With the connection: an old client knows nothing else.
+    Bare,
 }
 
 /// Why it isn't passed on to its end. Whoever gets it can tell: its end is missing.
@@ -54,16 +66,43 @@ impl From<Stop> for Cut {
 
 const ROOM: usize = 64 << 10;
 
+// === impl Framing ===
+
+impl Framing {
+    /// For an answer whose end is told in that way, and a client that understands chunks or doesn't.
+    pub(crate) fn of(body: BodyLength, client_is_1_1: bool) -> Self {
+        match (body, client_is_1_1) {
+            (BodyLength::Exact(_), _) | (BodyLength::Chunked, true) => Self::AsItCame,
+            (BodyLength::UntilClose, true) => Self::Chunks,
+            (BodyLength::Chunked | BodyLength::UntilClose, false) => Self::Bare,
+        }
+    }
+
+    /// How the body's end is told in the head.
+    pub(crate) fn length(self, body: BodyLength) -> BodyLength {
+        match self {
+            Self::AsItCame => body,
+            Self::Chunks => BodyLength::Chunked,
+            Self::Bare => BodyLength::UntilClose,
+        }
+    }
+}
+
 // === impl Relay ===
 
-impl<'r> Relay<'r> {
-    pub(crate) fn new(body: BodyLength, watch: echo::Watch<'r>, observer: Observer) -> Self {
+impl<'r, 'd> Relay<'r, 'd> {
+    pub(crate) fn new(
+        (body, framing): (BodyLength, Framing),
+        watch: echo::Watch<'r>,
+        observer: Observer,
+        draft: &'r mut Draft<'d>,
+    ) -> Self {
         let end = match body {
             BodyLength::Exact(length) => End::After(length),
             BodyLength::Chunked => End::Chunks(Chunks::default()),
             BodyLength::UntilClose => End::WithConnection,
         };
-        Self { end, watch, observer, held: Vec::new(), bytes: 0, has_begun: false }
+        Self { end, framing, watch, observer, draft, held: Vec::new() }
     }
 
     /// Passes everything on, behind what is to be sent first.
@@ -72,6 +111,7 @@ impl<'r> Relay<'r> {
         first: Vec<u8>,
         client: &mut Client<S>,
         provider: &mut Connection,
+        patience: Duration,
     ) -> Result<(), Cut>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -79,33 +119,44 @@ impl<'r> Relay<'r> {
         let mut out = first;
         loop {
             let used = self.take(&provider.inbox, &mut out)?;
-            provider.inbox.advance(used);
             let is_done = self.is_done();
             if is_done {
                 // Nothing can follow that would complete it.
-                out.append(&mut self.held);
+                self.release(&mut out);
             }
             if !out.is_empty() {
-                self.has_begun = true;
                 client.send(&out).await?;
+                self.draft.begin();
                 out.clear();
             }
+            provider.inbox.advance(used);
             if is_done {
                 return Ok(());
             }
-            if !self.read(client, provider).await? {
-                return self.ended_with_connection(client).await;
+            if !self.read(client, provider, patience).await? {
+                return match self.end {
+                    End::WithConnection => {
+                        self.release(&mut out);
+                        Ok(client.send(&out).await?)
+                    }
+                    End::After(_) | End::Chunks(_) => Err(Cut::Broken),
+                };
             }
         }
     }
 
     /// Reads once; false when there is no more.
-    async fn read<S>(&self, client: &mut Client<S>, provider: &mut Connection) -> Result<bool, Cut>
+    async fn read<S>(
+        &self,
+        client: &mut Client<S>,
+        provider: &mut Connection,
+        patience: Duration,
+    ) -> Result<bool, Cut>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         provider.inbox.reserve(ROOM);
-        let read = timeout(IDLE_TIME, provider.stream.read_buf(&mut provider.inbox));
+        let read = timeout(patience, provider.stream.read_buf(&mut provider.inbox));
         tokio::select! {
             biased;
             read = read => match read {
@@ -117,16 +168,6 @@ impl<'r> Relay<'r> {
         }
     }
 
-    async fn ended_with_connection<S>(&mut self, client: &mut Client<S>) -> Result<(), Cut>
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
-        match self.end {
-            End::WithConnection => Ok(client.send(&std::mem::take(&mut self.held)).await?),
-            End::After(_) | End::Chunks(_) => Err(Cut::Broken),
-        }
-    }
-
     fn is_done(&self) -> bool {
         match &self.end {
             End::After(left) => *left == 0,
@@ -135,63 +176,105 @@ impl<'r> Relay<'r> {
         }
     }
 
+    /// Lets go of what is held, and ends what ends with words of ours.
+    fn release(&mut self, out: &mut Vec<u8>) {
+        let held = std::mem::take(&mut self.held);
+        self.frame(&held, out);
+        if self.framing == Framing::Chunks {
+            out.extend_from_slice(b"0\r\n\r\n");
+        }
+    }
+
     /// Looks at bytes, puts those that may pass behind `out`, and says how many belong to the answer.
     fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<usize, Cut> {
-        let mut payload: Vec<Range<usize>> = Vec::new();
+        let mut pieces: Vec<Range<usize>> = Vec::new();
         let used = match &mut self.end {
             End::After(left) => {
                 let used = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                 *left -= used as u64;
-                payload.push(0..used);
+                pieces.push(0..used);
                 used
             }
-            End::Chunks(chunks) => {
-                chunks.pass(bytes, |range| payload.push(range)).map_err(|_| Cut::Broken)?
-            }
+            End::Chunks(chunks) => chunks.pass(bytes, |range| pieces.push(range)).map_err(|_| Cut::Broken)?,
             End::WithConnection => {
-                payload.push(0..bytes.len());
+                pieces.push(0..bytes.len());
                 bytes.len()
             }
         };
-        let mut held_bytes = self.held.len();
-        for range in &payload {
-            let piece = bytes.get(range.clone()).unwrap_or_default();
-            self.bytes += piece.len() as u64;
-            held_bytes = self.watch.see(piece).ok_or(Cut::Echo)?;
-            self.observer.see(piece);
+        // In one piece, however finely it was cut: looking costs by the piece.
+        let payload: Cow<'_, [u8]> = match pieces.as_slice() {
+            [piece] => Cow::Borrowed(&bytes[piece.clone()]),
+            pieces => {
+                let pieces: Vec<&[u8]> = pieces.iter().map(|piece| &bytes[piece.clone()]).collect();
+                Cow::Owned(pieces.concat())
+            }
+        };
+        if payload.is_empty() && self.framing != Framing::AsItCame {
+            return Ok(used);
         }
-        if self.bytes > RESPONSE_BODY_BYTES {
+        self.draft.response_bytes += payload.len() as u64;
+        let held_bytes = self.watch.see(&payload).ok_or(Cut::Echo)?;
+        self.observer.see(&payload);
+        if self.draft.response_bytes > RESPONSE_BODY_BYTES {
             return Err(Cut::TooLarge);
         }
-        let all = bytes.get(..used).unwrap_or_default();
-        self.pass(all, &payload, held_bytes, out);
+        match self.framing {
+            Framing::AsItCame => self.pass(&bytes[..used], &pieces, held_bytes, out),
+            Framing::Bare | Framing::Chunks => {
+                let whole = 0..payload.len();
+                self.pass(&payload, &[whole], held_bytes, out);
+            }
+        }
         Ok(used)
     }
 
     /// Passes on all but the payload's last bytes that are to be held, and what stands between and behind them.
-    fn pass(&mut self, all: &[u8], payload: &[Range<usize>], held_bytes: usize, out: &mut Vec<u8>) {
-        let mut left = held_bytes;
-        for range in payload.iter().rev() {
-            if left <= range.len() && left > 0 {
-                let at = range.end - left;
-                out.append(&mut self.held);
-                out.extend_from_slice(all.get(..at).unwrap_or_default());
-                self.held.extend_from_slice(all.get(at..).unwrap_or_default());
-                return;
-            }
-            left -= left.min(range.len());
-        }
-        if held_bytes == 0 {
-            out.append(&mut self.held);
-            out.extend_from_slice(all);
-        } else {
+    fn pass(&mut self, all: &[u8], pieces: &[Range<usize>], held_bytes: usize, out: &mut Vec<u8>) {
+        let Some(at) = first_held(pieces, held_bytes) else {
             // It began before these bytes, and may go on behind them.
-            self.held.extend_from_slice(all);
-        }
+            return self.held.extend_from_slice(all);
+        };
+        let at = if held_bytes == 0 { all.len() } else { at };
+        let held = std::mem::take(&mut self.held);
+        self.frame_both(&held, &all[..at], out);
+        self.held.extend_from_slice(&all[at..]);
     }
 
-    /// What the answer says that it has cost.
-    pub(crate) fn finish(self) -> super::observe::Usage {
-        self.observer.finish()
+    fn frame(&self, bytes: &[u8], out: &mut Vec<u8>) {
+        self.frame_both(bytes, &[], out);
     }
+
+    fn frame_both(&self, first: &[u8], second: &[u8], out: &mut Vec<u8>) {
+        let length = first.len() + second.len();
+        let is_chunk = self.framing == Framing::Chunks && length > 0;
+        if is_chunk {
+            out.extend_from_slice(format!("{length:x}\r\n").as_bytes());
+        }
+        out.extend_from_slice(first);
+        out.extend_from_slice(second);
+        if is_chunk {
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+impl Drop for Relay<'_, '_> {
+    fn drop(&mut self) {
+        self.draft.spent(self.observer.finish());
+    }
+}
+
+/// Where the last so many bytes of these pieces begin; nothing, if they begin before all of them.
+fn first_held(pieces: &[Range<usize>], held_bytes: usize) -> Option<usize> {
+    let mut left = held_bytes;
+    if left == 0 {
+        return Some(0);
+    }
+    for piece in pieces.iter().rev() {
+        if left <= piece.len() {
+            return Some(piece.end - left);
+        }
+        left -= piece.len();
+    }
+    None
 }

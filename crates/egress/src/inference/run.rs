@@ -3,7 +3,12 @@
 use super::budget::Budget;
 use super::ledger::Ledger;
 use super::models::Models;
+use super::pace::Pace;
+use super::room::Room;
+use crate::http1::limits::Times;
 use crate::identity::Identity;
+use crate::upstream::Pool;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// A run, as its proxy knows it. Which run calls is known by the socket that the call comes in by.
@@ -14,6 +19,16 @@ pub struct Run {
     pub models: Models,
     /// How much of them.
     pub budget: Budget,
+    /// How long anything is waited for.
+    pub times: Times,
     /// Where its calls are written down.
     pub ledger: Arc<dyn Ledger>,
+}
+
+/// What all connections of a run share.
+pub(crate) struct Served {
+    pub(crate) run: Arc<Run>,
+    pub(crate) pool: Rc<Pool>,
+    pub(crate) room: Room,
+    pub(crate) pace: Pace,
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 mod credentials;
+mod deadlines;
 mod framing;
 mod identity;
 mod refusals;

@@ -119,3 +119,104 @@ fn a_call_that_can_not_be_recorded_is_not_made() {
     assert_eq!((answer.status, &answer.json()["error"]["code"]), (503, &json!("audit_unavailable")));
     assert_eq!(rig.server.connection_count(), 0);
 }
+
+#[test]
+fn a_call_waits_until_there_is_room_for_its_record() {
+    let rig = hello();
+    rig.book.is_full.store(true, Ordering::Relaxed);
+    let mut stream = rig.connect();
+    let asked = crate::rig::request(CHAT, "Connection: close\r\n", &json!({"model": "small"}));
+    stream.write_all(&asked).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert_eq!(rig.server.connection_count(), 0);
+    rig.book.is_full.store(false, Ordering::Relaxed);
+    assert_eq!(crate::rig::read(stream).status, 200);
+}
+
+#[test]
+fn a_flood_of_refusals_is_slowed_down_and_calls_are_not() {
+    let rig = hello();
+    let many = "GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n".repeat(50);
+    let floods: Vec<_> = (0..40)
+        .map(|_| {
+            let mut stream = rig.connect();
+            stream.write_all(many.as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    // A thousand at once, and a hundred each second behind that.
+    wait::until(|| rig.book.records().len() >= 1_000);
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let refused = rig.book.records().len();
+    assert!(refused < 1_500, "{refused}");
+    assert!((0..20).all(|_| rig.post(CHAT, "", &json!({"model": "small"})).status == 200));
+    drop(floods);
+}
+
+#[test]
+fn whoever_hangs_up_before_the_cost_is_told_pays_all_the_same() {
+    let limits = BudgetLimits { tokens: Some(200), ..BudgetLimits::default() };
+    let answer = Answer::text("one two three four five").silent_after(3);
+    let rig = Rig::with(Plan { limits, ..Plan::default() }, Script::always(answer));
+    let mut last = 0;
+    for calls in 1..100 {
+        let mut stream = rig.connect();
+        stream.write_all(&crate::rig::request(CHAT, "", &json!({"model": "small", "stream": true}))).unwrap();
+        let mut first = [0; 12];
+        std::io::Read::read_exact(&mut stream, &mut first).unwrap();
+        if &first[9..] != b"200" {
+            last = calls;
+            break;
+        }
+        drop(stream);
+        wait::until(|| rig.book.records().len() == calls);
+    }
+    assert!((2..10).contains(&last), "{last}");
+    assert_eq!(reasons(&rig).pop().as_deref(), Some("budget_exceeded"));
+}
+
+#[test]
+fn what_takes_memory_to_understand_is_refused_or_passed_without_it() {
+    let rig = hello();
+    let many = |element: &str, count: usize| vec![element; count].join(",");
+    // Eight million bytes of nothing; deep, wide, and with names of every kind.
+    for (body, status) in [
+        (format!("{{\"model\":\"small\",\"messages\":[{}],\"u\":\"\\u0061\"}}", many("{}", 2_000_000)), 400),
+        (format!("{{\"model\":\"small\",\"messages\":[\"\\u0061\",{}]}}", many("[]", 2_000_000)), 200),
+        (format!("{{\"model\":\"small\",\"tools\":[{}]}}", many("{}", 2_000_000)), 200),
+        (
+            format!("{{\"model\":\"small\",\"messages\":{}\"\\u0061\"{}}}", "[".repeat(200), "]".repeat(200)),
+            400,
+        ),
+        (
+            format!(
+                "{{\"model\":\"small\",\"stream\":true,\"stream_options\":{{\"a\":[{}]}}}}",
+                many("{}", 1_000_000)
+            ),
+            400,
+        ),
+        (format!("{{\"model\":\"small\",\"{}\":1}}", "a".repeat(1_000_000)), 400),
+    ] {
+        let before = peak();
+        let head = format!(
+            "POST {CHAT} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let answer = rig.raw(&[head.as_bytes(), body.as_bytes()].concat());
+        assert_eq!(answer.status, status, "{}: {answer:?}", &body[..60]);
+        assert!(answer.bytes.len() < 20_000);
+        // The client's own copies are in there, too.
+        let more = peak() - before;
+        assert!(more < 200 << 10, "{} took {more} KiB", &body[..60]);
+    }
+    let show = format!("{{\"model\":[{}]}}", many("{}", 1_000_000));
+    let head = format!("POST /api/show HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", show.len());
+    assert_eq!(rig.raw(&[head.as_bytes(), show.as_bytes()].concat()).status, 413);
+}
+
+/// The most memory that this process has had, in KiB.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}

@@ -3,6 +3,7 @@
 use belljar_contract::id::RunId;
 use belljar_contract::inference::CallRecord;
 use belljar_egress::credential::{Credential, Source};
+use belljar_egress::http1::limits::Times;
 use belljar_egress::identity::Identity;
 use belljar_egress::inference::budget::{Budget, BudgetLimits};
 use belljar_egress::inference::ledger::Ledger;
@@ -41,6 +42,7 @@ pub(crate) struct Plan {
     pub(crate) kind: ProviderKind,
     pub(crate) conduct: Conduct,
     pub(crate) limits: BudgetLimits,
+    pub(crate) times: Times,
 }
 
 /// A ledger that can be read, and can be broken.
@@ -48,6 +50,7 @@ pub(crate) struct Plan {
 pub(crate) struct Book {
     records: Mutex<Vec<CallRecord>>,
     pub(crate) is_broken: AtomicBool,
+    pub(crate) is_full: AtomicBool,
 }
 
 /// An answer as a client got it.
@@ -61,7 +64,12 @@ pub(crate) struct Answer {
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { kind: ProviderKind::LiteLlm, conduct: Conduct::default(), limits: BudgetLimits::default() }
+        Self {
+            kind: ProviderKind::LiteLlm,
+            conduct: Conduct::default(),
+            limits: BudgetLimits::default(),
+            times: Times::default(),
+        }
     }
 }
 
@@ -88,6 +96,10 @@ impl Ledger for Book {
 
     fn is_sound(&self) -> bool {
         !self.is_broken.load(Ordering::Relaxed)
+    }
+
+    fn has_room(&self) -> bool {
+        !self.is_full.load(Ordering::Relaxed)
     }
 }
 
@@ -118,13 +130,14 @@ impl Rig {
             identity: identity(),
             models: Models::from_iter([model("small", "gpt-4o-mini"), model("large", "large")]),
             budget: Budget::new(plan.limits),
+            times: plan.times,
             ledger: Arc::clone(&book) as Arc<dyn Ledger>,
         });
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let proxy = Proxy::start().unwrap();
         let listener = Listener::from_descriptor(listener.into()).unwrap();
-        let serving = proxy.serve(Arc::clone(&run), vec![listener]);
+        let serving = proxy.serve(Arc::clone(&run), vec![listener]).unwrap();
         Self { server, book, run, address, serving: Some(serving), _proxy: proxy, _folder: folder }
     }
 

@@ -39,20 +39,53 @@ fn an_event_is_passed_on_before_there_is_another() {
 
 #[test]
 fn what_is_streamed_arrives_byte_for_byte_however_it_is_cut() {
-    let direct = |answer: Answer| {
-        let rig = Rig::new(Script::always(answer));
+    // With what a key begins with in it, at every border.
+    let begun = &crate::rig::KEY[..9];
+    let event = |text: &str| format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
+    let all = ["it is ", begun, " or ", begun, &begun[..3], "\u{e4}", begun].map(event).concat()
+        + "data: [DONE]\n\n";
+    let mut state = 7_usize;
+    for round in 0..24 {
+        let (mut frames, mut rest) = (String::new(), all.as_str());
+        while !rest.is_empty() {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let wanted = 1 + (state >> 33) % [1, 2, 9, 40, 400, 4_000][round % 6];
+            let end =
+                (wanted..).find(|end| *end >= rest.len() || rest.is_char_boundary(*end)).unwrap_or_default();
+            let (piece, left) = rest.split_at(end.min(rest.len()));
+            frames.push_str(&format!("{:x}\r\n{piece}\r\n", piece.len()));
+            rest = left;
+        }
+        frames.push_str("0\r\n\r\n");
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n";
+        let chunked = format!("{head}Transfer-Encoding: chunked\r\n\r\n{frames}");
+        let rig = Rig::new(Script::always(Answer::raw(chunked)));
         let answer = rig.post(CHAT, "", &stream());
-        assert_eq!(answer.status, 200);
-        assert!(answer.bytes.ends_with(b"0\r\n\r\n"), "{answer:?}");
+        assert_eq!(answer.body, frames, "round {round}");
         assert_eq!(rig.book.only().outcome.to_string(), "completed");
-        // Without the frames of chunks.
-        let events = answer.body.lines().filter(|line| line.starts_with("data:")).count();
-        (events, answer.body.contains("[DONE]"))
-    };
-    let (events, is_done) = direct(Answer::repeated("word ", 500));
-    assert!(events > 500 && is_done, "{events}");
-    assert!(direct(Answer::repeated("word ", 500).in_bursts()).1);
-    direct(Answer::repeated("word ", 20).in_chunks_of(&[1, 7, 3]));
+        assert_eq!(rig.book.only().response_bytes, all.len() as u64);
+    }
+    let exact = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{all}", all.len());
+    let rig = Rig::new(Script::always(Answer::raw(exact)));
+    assert_eq!(rig.post(CHAT, "", &stream()).body, all);
+    let until_close = format!("HTTP/1.1 200 OK\r\n\r\n{all}");
+    let rig = Rig::new(Script::always(Answer::raw(until_close)));
+    assert_eq!(without_frames(&rig.post(CHAT, "", &stream()).body), all);
+}
+
+/// The payload of a body in chunks.
+fn without_frames(mut body: &str) -> String {
+    let mut payload = String::new();
+    loop {
+        let (size, rest) = body.split_once("\r\n").unwrap();
+        let size = usize::from_str_radix(size, 16).unwrap();
+        if size == 0 {
+            assert_eq!(rest, "\r\n");
+            return payload;
+        }
+        payload.push_str(&rest[..size]);
+        body = rest[size..].strip_prefix("\r\n").unwrap();
+    }
 }
 
 #[test]
@@ -119,4 +152,51 @@ fn a_provider_that_closes_after_each_answer_costs_a_connection_and_no_call() {
     let old = Rig::new(Script::always(Answer::text("hello").of_version_1_0()));
     assert_eq!(old.post(CHAT, "", &json!({"model": "small"})).status, 200);
     assert_eq!(old.book.only().outcome.to_string(), "completed");
+}
+
+#[test]
+fn a_client_that_knows_no_chunks_gets_none_and_one_that_does_can_tell_a_whole_answer() {
+    let old = |answer: Answer| {
+        let rig = Rig::new(Script::always(answer));
+        let body = stream().to_string();
+        let length = body.len();
+        rig.raw(format!("POST {CHAT} HTTP/1.0\r\nContent-Length: {length}\r\n\r\n{body}").as_bytes())
+    };
+    for answer in [old(Answer::text("hello")), old(Answer::text("hello").of_version_1_0())] {
+        assert!(answer.head.contains("connection: close"), "{answer:?}");
+        assert!(!answer.head.contains("transfer-encoding"), "{answer:?}");
+        assert!(answer.body.starts_with("data:") && answer.body.ends_with("data: [DONE]\n\n"), "{answer:?}");
+    }
+    let rig = Rig::new(Script::always(Answer::text("hello").of_version_1_0()));
+    let answer = rig.post(CHAT, "", &stream());
+    assert!(answer.head.contains("transfer-encoding: chunked"), "{answer:?}");
+    assert!(answer.body.contains("[DONE]") && answer.bytes.ends_with(b"0\r\n\r\n"), "{answer:?}");
+}
+
+#[test]
+fn a_caller_that_sends_ahead_and_goes_takes_its_call_along_too() {
+    let rig = Rig::new(Script::always(Answer::text("hello").after(std::time::Duration::from_secs(120))));
+    let mut stream = asked(&rig);
+    wait::until(|| rig.server.request_count() == 1);
+    stream.write_all(&vec![b'x'; 100 << 10]).unwrap();
+    drop(stream);
+    wait::until(|| matches!(rig.server.exchanges()[0].outcome, Outcome::PeerGone { .. }));
+    assert_eq!(rig.book.only().outcome.to_string(), "canceled");
+}
+
+#[test]
+fn a_call_that_is_cut_short_is_recorded_with_what_there_was_of_it() {
+    let mut rig = Rig::new(Script::always(Answer::text("one two three").silent_after(3)));
+    let mut stream = asked(&rig);
+    let heard = read_until(&mut stream, "one");
+    rig.end();
+    let record = rig.book.only();
+    assert!(!heard.is_empty() && record.response_bytes > 0, "{record:?}");
+    assert_eq!((record.status, record.upstream_status), (Some(200), Some(200)));
+    // Who goes before anything was said has been told nothing.
+    let rig = Rig::new(Script::always(Answer::text("hello").after(std::time::Duration::from_secs(120))));
+    let stream = asked(&rig);
+    wait::until(|| rig.server.request_count() == 1);
+    drop(stream);
+    assert_eq!(rig.book.only().status, None);
 }
