@@ -9,9 +9,10 @@
 use crate::execution::{Execution, ExecutionError, start};
 use crate::init::attend::attend as attend_as_pid_1;
 use crate::message;
-use crate::plan::{Command, Stdio};
+use crate::plan::{Command, Hatch, Stdio};
 use crate::report::Report;
 use crate::seccomp::policy::Audience;
+use crate::walls::hatches;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 
@@ -54,6 +55,14 @@ pub enum AttendError {
     /// It has ended without a word.
     #[error("process 1 has ended")]
     Gone,
+}
+
+/// Sockets that listen where this process is, and are for somebody elsewhere to serve.
+///
+/// # Errors
+/// The kernel's, for the first that can't be made.
+pub fn listen(hatches: &[Hatch]) -> Result<Vec<OwnedFd>, Errno> {
+    hatches::open(hatches).map_err(|fault| fault.errno)
 }
 
 /// The exit code of a PID 1 that has ended because memory had run out.

@@ -11,6 +11,7 @@
 //! waits on their descriptors.
 
 use crate::directory::Directory;
+use crate::hatch::Hatch;
 use crate::limits::{Limit, Limits};
 use crate::run::WorkspaceChoice;
 use crate::spec::{Lent, Program};
@@ -73,6 +74,12 @@ pub trait Sandbox: Debug + Send + Sync {
     /// Its workspace, if the host reaches it by descriptor.
     fn workspace(&self) -> Option<&HeldWorkspace> {
         None
+    }
+
+    /// The listening sockets of its hatches, in the order of [`Hatch::sockets`], for the host to serve. They are given out
+    /// once.
+    fn take_hatches(&mut self) -> Vec<OwnedFd> {
+        Vec::new()
     }
 
     /// Starts a program. Several may run at once; what they leave in the background runs on.
@@ -172,6 +179,9 @@ pub struct Wanted {
     pub limits: Limits,
     /// The layers without which there shall be no sandbox.
     pub required: Required,
+    /// Ways out of it.
+    #[serde(default)]
+    pub hatches: Vec<Hatch>,
 }
 
 /// How large a terminal is.

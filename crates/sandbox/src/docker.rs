@@ -14,6 +14,7 @@ mod backend;
 mod channel;
 mod container;
 mod copier;
+mod doors;
 mod engine;
 mod execution;
 mod frame;

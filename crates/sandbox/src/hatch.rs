@@ -1,5 +1,6 @@
 //! Ways out of a sandbox, as it sees them. The host owns the sockets, and takes what comes by them.
 
+use crate::backend::BackendError;
 use belljar_confine::plan;
 use serde::{Deserialize, Serialize};
 
@@ -21,11 +22,22 @@ pub const SOCKET_DIRECTORY: &str = "llm-sock";
 /// That socket.
 pub const SOCKET: &str = "llm-sock/llm.sock";
 
+/// Refuses hatches where a sandbox shares its network with the host: whoever is on that could come in by them.
+pub(crate) fn none_of(backend: &'static str, hatches: &[Hatch]) -> Result<(), BackendError> {
+    match hatches {
+        [] => Ok(()),
+        _ => Err(BackendError::Unavailable {
+            backend,
+            why: "it has no hatches: its sandboxes have no network of their own".to_owned(),
+        }),
+    }
+}
+
 // === impl Hatch ===
 
 impl Hatch {
     /// The sockets that it takes.
-    pub(crate) fn sockets(self) -> Vec<plan::Hatch> {
+    pub fn sockets(self) -> Vec<plan::Hatch> {
         match self {
             Self::Inference => vec![
                 plan::Hatch::Loopback { port: OPENAI_PORT },

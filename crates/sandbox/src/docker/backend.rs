@@ -1,6 +1,7 @@
 //! The Docker backend: containers, their folders in a state directory.
 
 use super::container::{self, Blueprint, User};
+use super::doors::Doors;
 use super::engine::{AskError, Engine, Image};
 use super::isolation::{Asked, report};
 use super::sandbox::{Container, DockerSandbox};
@@ -158,17 +159,23 @@ impl Backend for DockerBackend {
             env: BTreeMap::new(),
             limits: Limits::default(),
             required: Required::default(),
+            hatches: Vec::new(),
         });
         made.and_then(Sandbox::destroy).map_err(|error| unavailable(&error))
     }
 
     fn create(&self, wanted: Wanted) -> Result<Box<dyn Sandbox>, BackendError> {
         let image = self.image()?;
-        let meant = self.meant(&wanted).map_err(BackendError::Create)?;
+        let mut meant = self.meant(&wanted).map_err(BackendError::Create)?;
         let user = user(&wanted.workspace).map_err(BackendError::Create)?;
         let folder =
             self.state.begin_run(identity(user)).map_err(|error| BackendError::Create(error.into()))?;
         let workspace = self.workspace(&wanted.workspace, &folder, user).map_err(BackendError::Create)?;
+        let doors = Doors::open(&wanted.hatches, &folder, identity(user)).map_err(BackendError::Create)?;
+        if let Some(doors) = &doors {
+            let found = self.check(doors.folder(), "handover").map_err(BackendError::Create)?;
+            meant.insert(doors.inside().to_owned(), found);
+        }
         let blueprint = Blueprint {
             settings: &self.settings,
             image_id: &image.id,
@@ -178,9 +185,11 @@ impl Backend for DockerBackend {
             workspace: workspace.as_ref().map(HostPath::as_path),
             lent: &wanted.lent,
             limits: wanted.limits,
+            doors: doors.as_ref(),
         };
         let mut container = Container::create(&self.engine, &blueprint)?;
         let (channel, measured) = container.start()?;
+        let hatches = doors.map(Doors::take).transpose().map_err(BackendError::Create)?.unwrap_or_default();
         let misplaced = meant.iter().find(|(inside, found)| measured.places.get(*inside) != Some(*found));
         if let Some((inside, _)) = misplaced {
             return Err(BackendError::Create(PutError::Other { inside: inside.clone() }.into()));
@@ -196,7 +205,13 @@ impl Backend for DockerBackend {
         self.engine
             .kill_on_out_of_memory(container.id(), move || tell.store(true, Ordering::Release))
             .map_err(|error| BackendError::Create(error.into()))?;
-        Ok(Box::new(DockerSandbox::new(container, channel, folder, wanted.env, (isolation, out_of_memory))))
+        let of_hatches = wanted.hatches.iter().flat_map(|hatch| hatch.environment());
+        let mut env: BTreeMap<String, String> =
+            of_hatches.map(|(name, value)| (name.to_owned(), value)).collect();
+        env.extend(wanted.env);
+        let mut sandbox = DockerSandbox::new(container, channel, folder, env, (isolation, out_of_memory));
+        sandbox.hatches = hatches;
+        Ok(Box::new(sandbox))
     }
 
     fn reconcile(&self) -> Result<Vec<RunId>, BackendError> {

@@ -1,5 +1,6 @@
 //! What the engine is asked for: the one place that says what a container of ours is. Pure.
 
+use super::doors::Doors;
 use super::inside::{self, Orders};
 use super::settings::DockerSettings;
 use crate::limits::Limits;
@@ -27,6 +28,8 @@ pub(super) struct Blueprint<'a> {
     pub(super) workspace: Option<&'a Path>,
     pub(super) lent: &'a [Lent],
     pub(super) limits: Limits,
+    /// The ways out, if there are any.
+    pub(super) doors: Option<&'a Doors>,
 }
 
 /// The user and group inside.
@@ -124,13 +127,16 @@ impl Blueprint<'_> {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let mut own = texts(&["tmp", HOME, "dev/shm"]);
         own.extend(self.workspace.is_none().then(|| "workspace".to_owned()));
+        own.extend(self.doors.iter().flat_map(|doors| doors.directories()));
         let mut places = texts(&["tmp", HOME, "dev/shm", "workspace", inside::PATH]);
         places.extend(self.lent.iter().map(|lent| lent.inside.clone()));
+        places.extend(self.doors.map(|doors| doors.inside().to_owned()));
         Orders {
             writable: texts(&["tmp", HOME, "workspace"]),
             own,
             open_files: self.limits.open_files,
             places,
+            handover: self.doors.map(Doors::handover),
         }
     }
 
@@ -197,7 +203,8 @@ impl Blueprint<'_> {
         let helper = bind(&self.settings.helper, inside::PATH, true);
         let workspace = self.workspace.map(|path| bind(path, "workspace", false));
         let lent = self.lent.iter().map(|lent| bind(lent.path.as_path(), &lent.inside, true));
-        workspace.into_iter().chain(lent).chain([helper]).collect()
+        let doors = self.doors.map(|doors| bind(doors.folder().as_path(), doors.inside(), true));
+        workspace.into_iter().chain(lent).chain(doors).chain([helper]).collect()
     }
 
     fn scratch(&self, shares: &Shares) -> HashMap<String, String> {
@@ -208,6 +215,10 @@ impl Blueprint<'_> {
             ("/tmp".to_owned(), options(shares.temporary, "mode=1777")),
             (format!("/{HOME}"), options(shares.home, &own)),
         ]);
+        for directory in self.doors.iter().flat_map(|doors| doors.directories()) {
+            // For a socket, and nothing else; PID 1's walls keep everybody from putting something there.
+            scratch.insert(format!("/{directory}"), options(4096, &own));
+        }
         if let Some(workspace) = shares.workspace {
             scratch.insert("/workspace".to_owned(), options(workspace, &own));
         }

@@ -9,16 +9,19 @@
 use super::relay;
 use crate::archive;
 use crate::directory::Directory;
-use belljar_confine::inside::{Walls, attend};
+use crate::hatch::Hatch;
+use belljar_confine::inside::{Walls, attend, listen};
 use belljar_confine::message;
 use belljar_confine::plan::Identity;
 use belljar_confine::seccomp::policy::Audience;
 use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::{DumpableBehavior, getegid, geteuid, set_dumpable_behavior};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::ffi::OsString;
 use std::io::{Write, stdin, stdout};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -45,6 +48,17 @@ pub(super) struct Orders {
     pub(super) open_files: u64,
     /// What the host wants to know the device and inode of.
     pub(super) places: Vec<String>,
+    /// Sockets that the host wants to have listen inside.
+    pub(super) handover: Option<Handover>,
+}
+
+/// Where PID 1 hands over the sockets of hatches, which it has made in the container's network and files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Handover {
+    /// What they are for.
+    pub(super) hatches: Vec<Hatch>,
+    /// The socket by which the host takes them, relative to the root.
+    pub(super) socket: String,
 }
 
 /// Is the program; `arguments` are those after its name.
@@ -67,6 +81,10 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 
 fn init(text: &str) -> Result<ExitCode, Box<dyn Error>> {
     let orders: Orders = serde_json::from_str(text)?;
+    if let Some(handover) = &orders.handover {
+        // Before anything else is here that could take them.
+        hand_over(handover)?;
+    }
     let (ours, theirs) = message::pair()?;
     // Before the walls, so that it stands outside of the Landlock domain. Its three streams are all that it gets: PID 1,
     // what the engine reads, and what the engine writes.
@@ -88,6 +106,14 @@ fn init(text: &str) -> Result<ExitCode, Box<dyn Error>> {
     };
     let code = attend(&ours, &walls);
     Ok(ExitCode::from((code & 0xff) as u8))
+}
+
+fn hand_over(Handover { hatches, socket }: &Handover) -> Result<(), Box<dyn Error>> {
+    let wanted: Vec<_> = hatches.iter().flat_map(|hatch| hatch.sockets()).collect();
+    let sockets = listen(&wanted)?;
+    let host = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    connect(&host, &SocketAddrUnix::new(Path::new("/").join(socket))?)?;
+    Ok(message::send(host.as_fd(), HANDED_OVER, &message::borrowed(&sockets))?)
 }
 
 fn relay(orders: &str) -> Result<ExitCode, Box<dyn Error>> {
@@ -119,6 +145,9 @@ fn answer(copied: Result<(), crate::backend::BackendError>) -> Result<ExitCode, 
     write!(std::io::stderr(), "{errno} {path}")?;
     Ok(ExitCode::from(COPY_FAILED as u8))
 }
+
+/// What goes with sockets that are handed over.
+pub(super) const HANDED_OVER: &[u8] = b"hatches";
 
 /// The exit code that goes with such an answer.
 pub(super) const COPY_FAILED: i32 = 3;

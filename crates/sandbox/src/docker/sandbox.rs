@@ -16,6 +16,7 @@ use belljar_confine::inside::OUT_OF_MEMORY;
 use belljar_confine::plan::Stdio;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Isolation;
+use rustix::fd::OwnedFd;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -40,6 +41,7 @@ pub(super) struct DockerSandbox {
     channel: Arc<Channel>,
     folder: RunFolder,
     env: BTreeMap<String, String>,
+    pub(super) hatches: Vec<OwnedFd>,
     isolation: Isolation,
     has_run_out_of_memory: Arc<AtomicBool>,
 }
@@ -118,7 +120,7 @@ impl DockerSandbox {
         env: BTreeMap<String, String>,
         (isolation, has_run_out_of_memory): (Isolation, Arc<AtomicBool>),
     ) -> Self {
-        Self { container, channel, folder, env, isolation, has_run_out_of_memory }
+        Self { container, channel, folder, env, hatches: Vec::new(), isolation, has_run_out_of_memory }
     }
 }
 
@@ -129,6 +131,10 @@ impl Sandbox for DockerSandbox {
 
     fn isolation(&self) -> &Isolation {
         &self.isolation
+    }
+
+    fn take_hatches(&mut self) -> Vec<OwnedFd> {
+        std::mem::take(&mut self.hatches)
     }
 
     fn exec(&self, program: &Program, stdio: Stdio) -> Result<Box<dyn Execution>, BackendError> {

@@ -4,6 +4,7 @@ use super::WARNING;
 use super::faults::{Call, Operation, Script};
 use super::sandbox::FakeSandbox;
 use crate::backend::{Backend, BackendError, Sandbox, Wanted};
+use crate::hatch::none_of;
 use crate::rooms::{Rooms, owner};
 use crate::state::State;
 use belljar_contract::id::RunId;
@@ -56,6 +57,7 @@ impl Backend for FakeBackend {
     }
 
     fn create(&self, wanted: Wanted) -> Result<Box<dyn Sandbox>, BackendError> {
+        none_of(self.name(), &wanted.hatches)?;
         let is_out_of_memory = self.pass(Operation::Create)?;
         let isolation = none();
         let missing = isolation.missing(&wanted.required);

@@ -27,6 +27,7 @@ fn wanted(required: &[&str]) -> Wanted {
         env: BTreeMap::new(),
         limits: Limits::default(),
         required: Required::parse(required.iter().map(|name| (*name).to_owned())).unwrap(),
+        hatches: Vec::new(),
     }
 }
 

@@ -74,7 +74,8 @@ impl NativeBackend {
 
     /// One that was made ahead, or is made now.
     fn have(&self, spec: SandboxSpec) -> Result<(SandboxSpec, Running), StartError> {
-        let is_plain = matches!(spec.workspace, Workspace::Empty) && spec.lent.is_empty();
+        let is_plain =
+            matches!(spec.workspace, Workspace::Empty) && spec.lent.is_empty() && spec.hatches.is_empty();
         let spare = self.spares.as_ref().filter(|_| is_plain).and_then(|spares| spares.take(&spec.limits));
         let Some(Spare { spec: made_for, running }) = spare else {
             return self.shop.build(&spec).map(|running| (spec, running));
@@ -123,6 +124,7 @@ impl Backend for NativeBackend {
             env: wanted.env,
             limits: wanted.limits,
             required: wanted.required,
+            hatches: wanted.hatches,
             ..SandboxSpec::new(id, user)
         };
         // Held from before the start: whatever comes to their names, these are what was meant.
@@ -147,6 +149,7 @@ impl Backend for NativeBackend {
             workspace,
             resident: Resident::new(running.launched.sealed),
             mounts: running.launched.mounts,
+            hatches: running.launched.hatches,
             remains: Arc::clone(&self.shop.remains),
             group: running.group,
             fate: running.fate,

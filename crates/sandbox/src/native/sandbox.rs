@@ -38,6 +38,8 @@ pub(super) struct Made {
     pub(super) resident: Resident,
     /// Its mounts, if it need not be waited for that they are taken apart.
     pub(super) mounts: Option<OwnedFd>,
+    /// Its listening sockets, until somebody serves them.
+    pub(super) hatches: Vec<OwnedFd>,
     pub(super) remains: Arc<Remains>,
     pub(super) group: Option<Group>,
     pub(super) fate: Fate,
@@ -63,6 +65,10 @@ impl Sandbox for NativeSandbox {
 
     fn workspace(&self) -> Option<&HeldWorkspace> {
         Some(&self.made.workspace)
+    }
+
+    fn take_hatches(&mut self) -> Vec<OwnedFd> {
+        std::mem::take(&mut self.made.hatches)
     }
 
     fn exec(&self, program: &Program, stdio: Stdio) -> Result<Box<dyn Execution>, BackendError> {
@@ -106,7 +112,8 @@ impl Sandbox for NativeSandbox {
     }
 
     fn destroy(self: Box<Self>) -> Result<(), BackendError> {
-        let Made { resident, mounts, remains, group, folder, root, workspace, fate: _ } = self.made;
+        let Made { resident, mounts, remains, group, folder, root, workspace, fate: _, hatches: _ } =
+            self.made;
         drop((root, workspace));
         resident.end();
         mounts.into_iter().for_each(|mounts| remains.clear_away(mounts));

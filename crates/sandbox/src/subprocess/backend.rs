@@ -5,6 +5,7 @@ use super::sandbox::SubprocessSandbox;
 use super::settings::SubprocessSettings;
 use super::{SUPERVISOR, isolation, view};
 use crate::backend::{Backend, BackendError, Sandbox, Wanted, with_causes};
+use crate::hatch::none_of;
 use crate::limits::Limits;
 use crate::rooms::{Rooms, owner};
 use crate::spec::Lent;
@@ -122,6 +123,7 @@ impl Backend for SubprocessBackend {
     }
 
     fn create(&self, wanted: Wanted) -> Result<Box<dyn Sandbox>, BackendError> {
+        none_of(self.name(), &wanted.hatches)?;
         let sandbox = self.make(&wanted).map_err(BackendError::Create)?;
         let missing = sandbox.isolation.missing(&wanted.required);
         match missing.is_empty() {

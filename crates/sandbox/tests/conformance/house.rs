@@ -75,7 +75,7 @@ impl House {
     pub(crate) fn wanted(workspace: WorkspaceChoice) -> Wanted {
         let env = BTreeMap::from([("GIVEN".to_owned(), "a value".to_owned())]);
         let (limits, required) = (Limits::default(), Required::default());
-        Wanted { workspace, lent: Vec::new(), env, limits, required }
+        Wanted { workspace, lent: Vec::new(), env, limits, required, hatches: Vec::new() }
     }
 
     pub(crate) fn subprocess(_: &Arc<Launcher>) -> Result<Self, String> {

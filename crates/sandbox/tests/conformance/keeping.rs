@@ -54,6 +54,7 @@ impl<'h> Keeping<'h> {
             env: self.correlation.env(),
             limits: Limits::default(),
             required: Required::default(),
+            hatches: Vec::new(),
         };
         self.lifecycle.acquire(&self.claim(), Box::new(|| self.house.backend.create(wanted))).unwrap()
     }

@@ -8,6 +8,7 @@ mod choice;
 mod containers;
 mod execution;
 mod files;
+mod hatches;
 mod hostile;
 mod house;
 mod keeping;
@@ -36,24 +37,24 @@ struct Maker {
 }
 
 const BACKENDS: [Maker; 5] = [
-    Maker { name: "native", make: House::native, own: &[lifetime::SEALED, hostile::CASES] },
+    Maker { name: "native", make: House::native, own: &[lifetime::SEALED, hostile::CASES, hatches::OPEN] },
     Maker {
         name: "native_made_ahead",
         make: House::native_made_ahead,
-        own: &[lifetime::SEALED, hostile::CASES],
+        own: &[lifetime::SEALED, hostile::CASES, hatches::OPEN],
     },
     Maker {
         name: "docker",
         make: House::docker,
-        own: &[lifetime::SEALED, hostile::CASES, containers::CASES],
+        own: &[lifetime::SEALED, hostile::CASES, hatches::OPEN, containers::CASES],
     },
     Maker {
         name: "subprocess",
         make: House::subprocess,
-        own: &[lifetime::SEALED, hostile::CASES, walls::CASES, calls::CASES],
+        own: &[lifetime::SEALED, hostile::CASES, hatches::SHUT, walls::CASES, calls::CASES],
     },
     // No trait promises a wall; the isolation report does.
-    Maker { name: "fake", make: House::fake, own: &[lifetime::UNSEALED] },
+    Maker { name: "fake", make: House::fake, own: &[lifetime::UNSEALED, hatches::SHUT] },
 ];
 
 fn main() -> std::process::ExitCode {

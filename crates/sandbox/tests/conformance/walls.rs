@@ -81,6 +81,7 @@ impl Scene {
             env: self.asked.clone(),
             limits: Limits::default(),
             required: Required::default(),
+            hatches: Vec::new(),
         };
         change(&mut wanted);
         self.backend(walls).create(wanted)

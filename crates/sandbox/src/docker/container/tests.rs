@@ -30,6 +30,7 @@ fn body(
         workspace,
         lent,
         limits,
+        doors: None,
     }
     .body();
     let mut body = serde_json::to_value(body).unwrap();

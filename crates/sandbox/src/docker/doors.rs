@@ -1,0 +1,106 @@
+//! A container's hatches. It has no network that the host could come into, so its PID 1 makes the sockets and hands them
+//! over, by a socket that is gone before anything else runs inside.
+
+use super::inside::{HANDED_OVER, Handover};
+use crate::directory::Directory;
+use crate::hatch::Hatch;
+use crate::state::RunFolder;
+use belljar_confine::message;
+use belljar_confine::plan::{HostPath, Identity};
+use rustix::fd::OwnedFd;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, socket_with};
+use std::error::Error;
+use std::fs::Permissions;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// What the host has to do with them until they are open.
+#[derive(Debug)]
+pub(super) struct Doors {
+    hatches: Vec<Hatch>,
+    folder: HostPath,
+    taking: OwnedFd,
+}
+
+/// The sockets are not the host's.
+#[derive(Debug, thiserror::Error)]
+#[error("process 1 handed over {found} sockets instead of {wanted}")]
+struct MissingError {
+    found: usize,
+    wanted: usize,
+}
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+/// The run's directory with the socket, and where that is in the container.
+const FOLDER: &str = "handover";
+const INSIDE: &str = "run/belljar/handover";
+const SOCKET: &str = "socket";
+
+// === impl Doors ===
+
+impl Doors {
+    /// Makes what is to be mounted, if there are any hatches.
+    pub(super) fn open(
+        hatches: &[Hatch],
+        folder: &RunFolder,
+        owner: Identity,
+    ) -> Result<Option<Self>, Failure> {
+        if hatches.is_empty() {
+            return Ok(None);
+        }
+        let folder = folder.make(FOLDER, owner)?;
+        let taking = listen(&folder)?;
+        Ok(Some(Self { hatches: hatches.to_vec(), folder, taking }))
+    }
+
+    /// The directory to be mounted.
+    pub(super) fn folder(&self) -> &HostPath {
+        &self.folder
+    }
+
+    /// Where it is in the container, relative to its root.
+    pub(super) fn inside(&self) -> &'static str {
+        INSIDE
+    }
+
+    /// The directories in memory in which sockets lie.
+    pub(super) fn directories(&self) -> Vec<String> {
+        self.hatches.iter().map(|hatch| hatch.directory().to_owned()).collect()
+    }
+
+    /// What PID 1 is told.
+    pub(super) fn handover(&self) -> Handover {
+        Handover { hatches: self.hatches.clone(), socket: format!("{INSIDE}/{SOCKET}") }
+    }
+
+    /// Takes what PID 1 has handed over, which it did before it was ready, and shuts the way by which it did.
+    pub(super) fn take(self) -> Result<Vec<OwnedFd>, Failure> {
+        let by = accept_with(&self.taking, SocketFlags::CLOEXEC);
+        std::fs::remove_file(self.folder.as_path().join(SOCKET))?;
+        let (bytes, sockets) = message::receive_now(by?.as_fd())?.unwrap_or_default();
+        let wanted = self.hatches.iter().flat_map(|hatch| hatch.sockets()).count();
+        if bytes != HANDED_OVER || sockets.len() != wanted {
+            return Err(MissingError { found: sockets.len(), wanted }.into());
+        }
+        Ok(sockets)
+    }
+}
+
+/// A socket in that folder to which the container's user may connect.
+fn listen(folder: &HostPath) -> Result<OwnedFd, Failure> {
+    let folder = Directory::open_host(folder.as_path())?;
+    // By the descriptor: a path of any length.
+    let path = Path::new("/proc/self/fd").join(folder.as_fd().as_raw_fd().to_string()).join(SOCKET);
+    let socket = socket_with(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        None,
+    )?;
+    bind(&socket, &SocketAddrUnix::new(&path)?)?;
+    std::fs::set_permissions(&path, Permissions::from_mode(0o666))?;
+    rustix::net::listen(&socket, 1)?;
+    Ok(socket)
+}
