@@ -19,6 +19,7 @@ pub mod path;
 pub mod problem;
 pub mod result;
 pub mod schema;
+pub mod usage;
 pub mod version;
 pub mod yaml;
 

@@ -27,7 +27,7 @@ pub(crate) struct Draft<'r> {
     asked_model: Option<Excerpt>,
     model: Option<Excerpt>,
     provider: Option<Excerpt>,
-    is_litellm: bool,
+    provider_kind: Option<ProviderKind>,
     streams: bool,
     status: Option<u16>,
     upstream_status: Option<u16>,
@@ -64,7 +64,7 @@ impl<'r> Draft<'r> {
             asked_model: None,
             model: None,
             provider: None,
-            is_litellm: false,
+            provider_kind: None,
             streams: false,
             status: None,
             upstream_status: None,
@@ -86,7 +86,7 @@ impl<'r> Draft<'r> {
         self.asked_model = Some(Excerpt::of(&prepared.model.name));
         self.model = Some(Excerpt::of(&prepared.model.upstream_name));
         self.provider = Some(Excerpt::of(&prepared.model.provider.name));
-        self.is_litellm = prepared.model.provider.kind == ProviderKind::LiteLlm;
+        self.provider_kind = Some(prepared.model.provider.kind);
         self.streams = prepared.streams;
     }
 
@@ -115,7 +115,7 @@ impl<'r> Draft<'r> {
         self.usage = said;
         self.usage_source = if self.streams { UsageSource::Stream } else { UsageSource::Body };
         // With a stream the header is written before anything has been paid for.
-        if !self.is_litellm || self.streams {
+        if self.provider_kind != Some(ProviderKind::LiteLlm) || self.streams {
             return;
         }
         let cost = answer.header("x-litellm-response-cost").and_then(|cost| std::str::from_utf8(cost).ok());
@@ -177,12 +177,15 @@ impl<'r> Draft<'r> {
             call_id: self.call_id.clone(),
             run_id: self.run.identity.run_id.clone(),
             attempt: self.run.identity.attempt,
+            billing_account_id: Excerpt::of(&self.run.identity.billing_account_id),
+            graph_id: Excerpt::of(&self.run.identity.graph_id),
             started_at: self.started_at,
             route: self.route.clone(),
             surface: self.surface,
             model_asked: self.asked_model.take(),
             model_used: self.model.take(),
             provider: self.provider.take(),
+            provider_kind: self.provider_kind,
             status: self.status,
             upstream_status: self.upstream_status,
             outcome,

@@ -2,9 +2,10 @@
 
 use crate::credential::Credential;
 use crate::upstream::Upstream;
-use belljar_contract::inference::Surface;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+pub use belljar_contract::inference::ProviderKind;
 
 /// Somebody who answers calls.
 pub struct Provider {
@@ -16,19 +17,6 @@ pub struct Provider {
     pub upstream: Upstream,
     /// What it wants to see.
     pub credential: Option<Credential>,
-}
-
-/// What a provider is: which shapes it speaks, and where its bills are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProviderKind {
-    /// A LiteLLM proxy. It speaks for others, and what it writes down is what is billed.
-    LiteLlm,
-    /// Whoever speaks OpenAI's language.
-    OpenAi,
-    /// Anthropic.
-    Anthropic,
-    /// An Ollama server.
-    Ollama,
 }
 
 /// A model, by the name that runs know it by.
@@ -54,21 +42,6 @@ pub struct UnknownModel {
     pub name: String,
     /// What there is.
     pub known: Vec<String>,
-}
-
-// === impl ProviderKind ===
-
-impl ProviderKind {
-    /// Whether it understands calls of that shape.
-    pub(crate) fn speaks(self, surface: Surface) -> bool {
-        matches!(
-            (self, surface),
-            (Self::LiteLlm, Surface::Openai | Surface::Anthropic)
-                | (Self::OpenAi, Surface::Openai)
-                | (Self::Anthropic, Surface::Anthropic)
-                | (Self::Ollama, Surface::Ollama | Surface::Openai)
-        )
-    }
 }
 
 // === impl Models ===
