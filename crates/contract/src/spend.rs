@@ -33,6 +33,8 @@ pub struct SpendRow {
     pub cost_usd: Cost,
     /// Tokens of the request.
     pub input_tokens: u64,
+    /// How many of those were read from a cache or written to one. Some answers leave them out of what they report.
+    pub cached_input_tokens: u64,
     /// Tokens of the response.
     pub output_tokens: u64,
     /// Whether it is of a call that failed.
@@ -88,6 +90,9 @@ struct Written<'r> {
     status: Option<String>,
 }
 
+/// Of `metadata.additional_usage_values`.
+const CACHED: [&str; 2] = ["cache_read_input_tokens", "cache_creation_input_tokens"];
+
 /// What is wrong with a member: which, and what it must be.
 type Wrong = (&'static str, &'static str);
 
@@ -132,6 +137,7 @@ impl Written<'_> {
             started_at: time(&self.start_time).ok_or(("startTime", "a time"))?,
             cost_usd: Cost::parse(self.spend.get()).map_err(|_| ("spend", "dollars, from 0 on"))?,
             input_tokens: self.prompt_tokens,
+            cached_input_tokens: CACHED.iter().map(|name| count(&metadata, name)).fold(0, u64::saturating_add),
             output_tokens: self.completion_tokens,
             is_failure: self.status.as_deref() == Some("failure"),
             request_id: Excerpt::of(&self.request_id),
@@ -157,6 +163,11 @@ fn object(value: Option<Value>, member: &'static str) -> Result<serde_json::Map<
 
 fn text(value: Option<&Value>) -> Option<String> {
     value.and_then(Value::as_str).map(str::to_owned)
+}
+
+fn count(metadata: &serde_json::Map<String, Value>, name: &str) -> u64 {
+    let counts = metadata.get("additional_usage_values");
+    counts.and_then(|counts| counts.get(name)).and_then(Value::as_u64).unwrap_or_default()
 }
 
 /// With its offset, or in UTC without one.
