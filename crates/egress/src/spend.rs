@@ -153,11 +153,11 @@ impl Days {
     }
 }
 
-/// The rows of one account and these days, as the provider has them. This waits for them.
+/// The rows of these accounts and days, as the provider has them, each once. This waits for them.
 ///
 /// # Errors
 /// [`SpendError`]: there is no part of an answer.
-pub fn ask(provider: &Provider, end_user: &str, days: Days) -> Result<Vec<SpendRow>, SpendError> {
+pub fn ask(provider: &Provider, end_users: &[&str], days: Days) -> Result<Vec<SpendRow>, SpendError> {
     if provider.kind != ProviderKind::LiteLlm {
         return Err(SpendError::NotLiteLlm { provider: provider.name.clone(), kind: provider.kind });
     }
@@ -168,12 +168,10 @@ pub fn ask(provider: &Provider, end_user: &str, days: Days) -> Result<Vec<SpendR
     runtime.block_on(async {
         let pool = Pool::default();
         let (mut rows, mut seen) = (Vec::new(), HashSet::new());
-        for day in days.each() {
-            // A day ends where the next begins, and both have that moment.
-            let of_day: Vec<SpendRow> = asking.rows(&pool, end_user, day).await?;
-            let new = of_day.iter().filter(|row| !seen.contains(&row.request_id)).cloned();
-            rows.extend(new);
-            seen.extend(of_day.into_iter().map(|row| row.request_id));
+        for (day, end_user) in days.each().flat_map(|day| end_users.iter().map(move |user| (day, user))) {
+            // A day ends where the next begins, and both have that moment; some give everybody's rows to each question.
+            let answered = asking.rows(&pool, end_user, day).await?;
+            rows.extend(answered.into_iter().filter(|row| seen.insert(row.request_id.clone())));
         }
         Ok(rows)
     })

@@ -17,6 +17,7 @@ pub struct Calls {
     unreported: HashSet<CallId>,
     /// Every run, also one all of whose calls were denied.
     runs: BTreeSet<RunId>,
+    accounts: BTreeSet<String>,
     seen: HashSet<CallId>,
     time: Option<(Timestamp, Timestamp)>,
 }
@@ -45,6 +46,7 @@ impl Calls {
             return;
         }
         self.runs.insert(call.run_id.clone());
+        self.accounts.insert(call.billing_account_id.as_str().to_owned());
         let (begin, end) = self.time.unwrap_or((call.started_at, call.ended_at()));
         self.time = Some((begin.min(call.started_at), end.max(call.ended_at())));
         let was_denied = matches!(call.outcome, CallOutcome::Denied { .. });
@@ -67,9 +69,9 @@ impl Calls {
         self.time
     }
 
-    /// Who pays for them.
-    pub fn accounts(&self) -> BTreeSet<&str> {
-        self.reports.iter().map(|report| report.billing_account_id.as_str()).collect()
+    /// Who pays for them, and for those that have no report.
+    pub fn accounts(&self) -> &BTreeSet<String> {
+        &self.accounts
     }
 
     /// Their sums.

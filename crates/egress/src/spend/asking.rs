@@ -37,7 +37,7 @@ enum Failure {
 }
 
 /// Ten thousand rows, with room to spare: LiteLLM can be told to keep prompts in them.
-pub(super) const LARGEST_ANSWER: usize = 256 << 20;
+pub(super) const LARGEST_ANSWER: usize = 128 << 20;
 
 /// How long one answer may take, from the request to its last byte.
 const ANSWER_TIME: Duration = Duration::from_secs(120);
@@ -157,6 +157,9 @@ async fn read_head(connection: &mut Connection) -> Result<ResponseHead, Failure>
 }
 
 async fn read_body(head: &ResponseHead, connection: &mut Connection) -> Result<Vec<u8>, Failure> {
+    if matches!(head.body, BodyLength::Exact(length) if length > LARGEST_ANSWER as u64) {
+        return Err(Failure::TooLarge);
+    }
     let (mut body, mut chunks) = (Vec::new(), Chunks::default());
     loop {
         let inbox = &mut connection.inbox;

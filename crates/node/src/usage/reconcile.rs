@@ -203,7 +203,7 @@ impl Reconciliation {
             self.logged_usd.add(&logged_usd);
             let call_id = row.call_id.clone();
             self.differences.push(Difference::Unknown { request_id, call_id, run_id, logged_usd });
-        } else if row.end_user.as_ref().is_some_and(|user| calls.accounts().contains(user.as_str())) {
+        } else if row.end_user.as_ref().is_some_and(|user| calls.accounts.contains(user.as_str())) {
             self.other_rows += 1;
         }
     }
