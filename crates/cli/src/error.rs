@@ -3,6 +3,7 @@
 use belljar_confine::launch::LaunchError;
 use belljar_confine::plan::HostPathError;
 use belljar_confine::stage::Stage;
+use belljar_egress::spend::{SpendError, TooManyDaysError};
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::config::{BackendName, Mistakes};
 use belljar_sandbox::directory::DirectoryError;
@@ -12,7 +13,6 @@ use belljar_sandbox::session::{InterruptedError, Refusal, SessionError};
 use belljar_sandbox::state::StateError;
 use belljar_sandbox::workspace::apply::ApplyError;
 use belljar_sandbox::workspace::changes::ChangesError;
-use belljar_egress::spend::{SpendError, TooManyDaysError};
 use belljar_store::audit::AuditError;
 use belljar_store::audit::export::ExportError;
 use rustix::io::Errno;
@@ -187,9 +187,9 @@ impl CliError {
             Self::Audit(AuditError::Damaged { .. })
             | Self::Export(ExportError::Log(AuditError::Damaged { .. })) => Some(DAMAGED_HINT),
             Self::NoBasis { .. } => Some(NO_BASIS_HINT),
-            Self::Spend(SpendError::NoDatabase { .. }) => {
-                Some("LiteLLM writes spend logs when it has DATABASE_URL; what was reported is in `belljar usage list`")
-            }
+            Self::Spend(SpendError::NoDatabase { .. }) => Some(
+                "LiteLLM writes spend logs when it has DATABASE_URL; what was reported is in `belljar usage list`",
+            ),
             Self::Days(_) => Some("--run compares the calls of one run"),
             Self::State(_) | Self::Run(RunError::State(_)) => {
                 Some("set BELLJAR_STATE_DIR to a directory that you may write")
@@ -205,7 +205,8 @@ const CONFLICT_HINT: &str = "nothing was written; `belljar session diff` shows w
 const DAMAGED_HINT: &str = "nothing is added to a damaged log; keep its folder as it is for whoever looks into it, \
      under another name: a new one is begun then";
 
-const NO_BASIS_HINT: &str = "`belljar audit verify` tells what is wrong with it; --unverified reads what comes before that";
+const NO_BASIS_HINT: &str =
+    "`belljar audit verify` tells what is wrong with it; --unverified reads what comes before that";
 
 const UNAVAILABLE_HINT: &str = "without --backend the sandbox is made by this kernel alone, and needs no engine; \
      `belljar doctor` tells what the kernel offers";

@@ -137,7 +137,10 @@ impl Written<'_> {
             started_at: time(&self.start_time).ok_or(("startTime", "a time"))?,
             cost_usd: Cost::parse(self.spend.get()).map_err(|_| ("spend", "dollars, from 0 on"))?,
             input_tokens: self.prompt_tokens,
-            cached_input_tokens: CACHED.iter().map(|name| count(&metadata, name)).fold(0, u64::saturating_add),
+            cached_input_tokens: CACHED
+                .iter()
+                .map(|name| count(&metadata, name))
+                .fold(0, u64::saturating_add),
             output_tokens: self.completion_tokens,
             is_failure: self.status.as_deref() == Some("failure"),
             request_id: Excerpt::of(&self.request_id),

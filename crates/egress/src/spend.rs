@@ -110,7 +110,9 @@ pub enum SpendError {
         provider: String,
     },
     /// There are rows that it doesn't give.
-    #[error("{provider} has more rows for {day} than it gives at once: nothing can be compared with a part of them")]
+    #[error(
+        "{provider} has more rows for {day} than it gives at once: nothing can be compared with a part of them"
+    )]
     Truncated {
         /// The provider's name.
         provider: String,
@@ -149,7 +151,8 @@ impl Days {
     }
 
     fn each(self) -> impl Iterator<Item = Date> {
-        std::iter::successors(Some(self.first), |day| day.tomorrow().ok()).take_while(move |day| *day <= self.last)
+        std::iter::successors(Some(self.first), |day| day.tomorrow().ok())
+            .take_while(move |day| *day <= self.last)
     }
 }
 

@@ -15,8 +15,8 @@ use belljar_egress::inference::models::Provider;
 use belljar_egress::spend::{self, Days};
 use belljar_node::usage::Calls;
 use belljar_node::usage::reconcile::{Reconciliation, reconcile};
-use belljar_store::audit::{self, AuditError};
 use belljar_store::audit::verify::{Demands, Verdict};
+use belljar_store::audit::{self, AuditError};
 use jiff::{SignedDuration, Timestamp};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -178,8 +178,8 @@ impl SourceArguments {
         }
         let mut unreadable = None;
         let read = audit::reading::each(&folder, &mut |record, _| {
-            let is_wanted = record.kind == CALL
-                && self.run.as_ref().is_none_or(|run| record.run == Some(run.as_str()));
+            let is_wanted =
+                record.kind == CALL && self.run.as_ref().is_none_or(|run| record.run == Some(run.as_str()));
             if !is_wanted || unreadable.is_some() {
                 return;
             }

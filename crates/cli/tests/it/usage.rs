@@ -45,7 +45,8 @@ fn configure(world: &World, name: &str, (url, key): (&str, &str), kind: &str) ->
 }
 
 fn call(world: &World, config: &str, arguments: &[&str]) -> Ran {
-    let exec = ["exec", "--model", "small", "--model", "long", "--config", config, "--billing-account", "account-7"];
+    let exec =
+        ["exec", "--model", "small", "--model", "long", "--config", config, "--billing-account", "account-7"];
     world.run(&[&exec, &["--", "python3", "-c", CALLS][..], arguments].concat())
 }
 
@@ -60,7 +61,10 @@ fn reports(world: &World) -> Vec<Value> {
 }
 
 fn reconcile(world: &World, config: &str, more: &[&str]) -> Ran {
-    usage(world, &[&["reconcile", "--config", config, "--provider", "house", "--grace", "1ms"], more].concat())
+    usage(
+        world,
+        &[&["reconcile", "--config", config, "--provider", "house", "--grace", "1ms"], more].concat(),
+    )
 }
 
 #[test]
@@ -135,7 +139,10 @@ fn books_that_can_not_be_had_are_no_agreement() {
     failed(&reconcile(&world, &config, &[]), "no calls of house are recorded");
     call(&world, &config, &[]).succeeded();
     assert_eq!(reports(&world)[0]["basis"], "provider_reported");
-    failed(&reconcile(&world, &config, &[]), "house is of the kind openai, and only LiteLLM keeps spend logs");
+    failed(
+        &reconcile(&world, &config, &[]),
+        "house is of the kind openai, and only LiteLLM keeps spend logs",
+    );
     let other = SpendLogs::new("sk-another-4f9aB7zKd82QmX01");
     let theirs = ModelServer::start(other.script("hello"));
     let refused = configure(&world, "refused.yaml", (&theirs.url(), KEY), "litellm");
@@ -165,11 +172,17 @@ fn a_log_that_is_not_as_it_was_written_is_no_basis_for_a_bill_unless_that_is_sai
     std::fs::write(&segment, bytes).unwrap();
     for refused in [usage(&world, &["list"]), reconcile(&world, &config, &[])] {
         assert_eq!((refused.code, refused.stdout.as_str()), (125, ""), "{refused:?}");
-        assert!(refused.stderr.contains("no basis for a bill") && refused.stderr.contains("changed"), "{refused:?}");
+        assert!(
+            refused.stderr.contains("no basis for a bill") && refused.stderr.contains("changed"),
+            "{refused:?}"
+        );
     }
     let all_the_same = usage(&world, &["list", "--unverified"]).succeeded();
     assert!(all_the_same.stderr.contains("what comes behind that is not looked at"), "{all_the_same:?}");
-    assert!(!all_the_same.stdout.contains("1.45") && all_the_same.stdout.contains(" USD"), "{all_the_same:?}");
+    assert!(
+        !all_the_same.stdout.contains("1.45") && all_the_same.stdout.contains(" USD"),
+        "{all_the_same:?}"
+    );
 }
 
 #[test]

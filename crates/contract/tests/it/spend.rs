@@ -31,7 +31,7 @@ fn a_row_is_read_by_what_bills_are_compared_by() {
     let read = read(&row()).unwrap();
     assert_eq!(read.call_id.as_ref().unwrap().as_str(), CALL);
     assert_eq!((read.run_id.as_ref().unwrap().as_str(), read.attempt), (RUN, Some(0)));
-    assert_eq!((read.cost_usd.as_str(), read.input_tokens, read.output_tokens), ("1.35e-5", 12, 7));
+    assert_eq!((read.cost_usd.as_str(), read.input_tokens, read.output_tokens), ("0.0000135", 12, 7));
     assert_eq!(read.end_user.unwrap().as_str(), "account-7");
     assert_eq!(read.started_at.to_string(), "2026-01-02T03:04:05.123Z");
     assert!(!read.is_failure);
@@ -40,8 +40,11 @@ fn a_row_is_read_by_what_bills_are_compared_by() {
 
 #[test]
 fn costs_keep_the_digits_in_which_they_are_written() {
-    let text = json!([row()]).to_string().replace("1.35e-5", "0.00001350000000000000000001");
-    assert_eq!(SpendRow::parse_all(text.as_bytes()).unwrap()[0].cost_usd.as_str(), "0.00001350000000000000000001");
+    let text = json!([row()]).to_string().replace("0.0000135", "0.00001350000000000000000001");
+    assert_eq!(
+        SpendRow::parse_all(text.as_bytes()).unwrap()[0].cost_usd.as_str(),
+        "0.00001350000000000000000001"
+    );
 }
 
 #[test]
@@ -54,7 +57,11 @@ fn what_the_host_wrote_is_found_in_every_place_that_versions_have_for_it() {
         theirs.clone(),
     ] {
         let read = with(|row| row["metadata"] = metadata.clone()).unwrap();
-        assert_eq!((read.run_id.map(|id| id.to_string()), read.attempt), (Some(RUN.to_owned()), Some(0)), "{metadata}");
+        assert_eq!(
+            (read.run_id.map(|id| id.to_string()), read.attempt),
+            (Some(RUN.to_owned()), Some(0)),
+            "{metadata}"
+        );
     }
     for (member, at) in [("litellm_call_id", CALL), ("litellm_call_id", "")] {
         let read = with(|row| {

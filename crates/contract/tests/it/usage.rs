@@ -2,8 +2,8 @@
 
 use belljar_contract::id::{CallId, RunId};
 use belljar_contract::inference::{
-    CallOutcome, CallRecord, Cost, CostTotal, Excerpt, ProviderKind, ReasonCode, ReportedUsage, Route, Surface,
-    UsageSource,
+    CallOutcome, CallRecord, Cost, CostTotal, Excerpt, ProviderKind, ReasonCode, ReportedUsage, Route,
+    Surface, UsageSource,
 };
 use belljar_contract::usage::{UsageBasis, UsageReport};
 use proptest::prelude::*;
@@ -58,7 +58,10 @@ fn a_report_that_contradicts_itself_or_says_more_is_none() {
     let sound = serde_json::to_value(UsageReport::of(&record()).unwrap()).unwrap();
     assert!(serde_json::from_value::<UsageReport>(sound.clone()).is_ok());
     for (member, value) in [
-        ("idempotency_key", json!("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f/1/0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e")),
+        (
+            "idempotency_key",
+            json!("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f/1/0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e"),
+        ),
         ("attempt", json!(1)),
         ("basis", json!("provider_reported")),
         ("source", json!("openai")),
@@ -84,7 +87,8 @@ fn a_report_that_contradicts_itself_or_says_more_is_none() {
 #[test]
 fn whoever_was_answered_has_a_report_however_it_ended() {
     for outcome in [CallOutcome::Completed, CallOutcome::Canceled, CallOutcome::Failed { code: code() }] {
-        let report = UsageReport::of(&CallRecord { outcome: outcome.clone(), usage: None, ..record() }).unwrap();
+        let report =
+            UsageReport::of(&CallRecord { outcome: outcome.clone(), usage: None, ..record() }).unwrap();
         assert_eq!((report.outcome.clone(), report.cost_usd.clone()), (outcome, None));
         assert!(report.is_degraded(), "{report:?}");
     }
@@ -93,7 +97,13 @@ fn whoever_was_answered_has_a_report_however_it_ended() {
     let none = [
         CallRecord { outcome: CallOutcome::Denied { reason: code() }, ..record() },
         CallRecord { upstream_status: None, outcome: CallOutcome::Failed { code: code() }, ..record() },
-        CallRecord { provider: None, provider_kind: None, model_used: None, upstream_status: None, ..record() },
+        CallRecord {
+            provider: None,
+            provider_kind: None,
+            model_used: None,
+            upstream_status: None,
+            ..record()
+        },
         CallRecord {
             route: Route { path: Excerpt::of("/v1/messages/count_tokens"), ..record().route },
             ..record()
@@ -131,7 +141,7 @@ fn sums_have_every_digit_and_no_other() {
     assert_eq!(sum(&["1.25e-05", "3E-7", "2"]), "2.0000128");
     assert_eq!(sum(&["9.99", "0.01"]), "10");
     assert_eq!(sum(&["1e3", "1e-20"]), "1000.00000000000000000001");
-    assert_eq!(sum(&["1.3500000000000001e-05"; 3]), "0.0000405000000000000003");
+    assert_eq!(sum(&["1.3500000000000001e-05"; 3]), "0.000040500000000000003");
     let largest = sum(&["1e308", "1e-308"]);
     assert!(largest.starts_with("1000") && largest.ends_with("0001") && largest.len() == 309 + 1 + 308);
     for endless in ["1e-401", "1e-999999999999", "0.1e-400"] {

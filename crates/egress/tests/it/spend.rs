@@ -58,7 +58,12 @@ fn every_day_is_asked_for_with_the_credential_and_every_row_comes_once() {
     let logs = SpendLogs::new(KEY);
     let server = ModelServer::start(logs.script("hello"));
     logs.change(|rows| {
-        let times = ["2026-01-01T23:59:59.999Z", "2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z", "2026-01-04T00:00:01Z"];
+        let times = [
+            "2026-01-01T23:59:59.999Z",
+            "2026-01-02T00:00:00Z",
+            "2026-01-03T00:00:00Z",
+            "2026-01-04T00:00:01Z",
+        ];
         rows.extend(times.iter().map(|time| row(time, time)));
     });
     let (provider, _folder) = provider(&server.url(), KEY);
@@ -87,7 +92,10 @@ fn nothing_that_is_no_whole_answer_is_taken_for_one() {
     assert!(matches!(failing(own(307, "")), SpendError::Status { status: 307, .. }));
     assert!(matches!(failing(own(200, "<html>")), SpendError::Rows { .. }));
     assert!(matches!(failing(own(200, r#"[{"spend": 1}]"#)), SpendError::Rows { .. }));
-    assert!(matches!(failing(raw("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[]")), SpendError::Connection { .. }));
+    assert!(matches!(
+        failing(raw("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[]")),
+        SpendError::Connection { .. }
+    ));
     assert!(matches!(failing(raw("HTTP/1.1 200 OK\nContent-Length: 2\n\n[]")), SpendError::Malformed { .. }));
     assert!(matches!(
         failing(raw("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n[]")),

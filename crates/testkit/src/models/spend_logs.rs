@@ -61,13 +61,23 @@ impl SpendLogs {
 
     fn show(&self, request: &Request) -> Answer {
         if request.header("authorization") != Some(&format!("Bearer {}", self.key)) {
-            return answered(401, &[], &error("Authentication Error, Invalid proxy server token passed.", "401"));
+            return answered(
+                401,
+                &[],
+                &error("Authentication Error, Invalid proxy server token passed.", "401"),
+            );
         }
         let asked = |name: &str| query(&request.target, name);
         let days = match (asked("start_date"), asked("end_date")) {
             (Some(begin), Some(end)) => match (midnight(&begin), midnight(&end)) {
                 (Some(begin), Some(end)) => Some((begin, end)),
-                _ => return answered(500, &[], &error("/spend/logs Errortime data does not match format", "500")),
+                _ => {
+                    return answered(
+                        500,
+                        &[],
+                        &error("/spend/logs Errortime data does not match format", "500"),
+                    );
+                }
             },
             _ => None,
         };
@@ -80,7 +90,11 @@ impl SpendLogs {
         if days.is_some() && asked("summarize").as_deref() != Some("false") {
             let spend: f64 = rows.iter().filter_map(|row| row["spend"].as_f64()).sum();
             let day = asked("start_date");
-            return answered(200, &[], &json!([{"startTime": day, "spend": spend, "users": {}, "models": {}}]));
+            return answered(
+                200,
+                &[],
+                &json!([{"startTime": day, "spend": spend, "users": {}, "models": {}}]),
+            );
         }
         let has_more = rows.len() >= self.most_rows;
         let headers: &[_] = if has_more { &[("x-litellm-spend-logs-truncated", "true")] } else { &[] };

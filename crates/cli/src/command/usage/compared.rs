@@ -53,7 +53,10 @@ fn line(difference: &Difference) -> String {
             format!("unreported {call_id}: it was not answered, and the row {row} says {cost} USD")
         }
         Difference::Cost { call_id, reported_usd, logged_usd } => {
-            format!("cost      {call_id}: reported with {}, logged with {logged_usd} USD", dollars(reported_usd))
+            format!(
+                "cost      {call_id}: reported with {}, logged with {logged_usd} USD",
+                dollars(reported_usd)
+            )
         }
         Difference::Tokens { call_id, side, reported, logged } => {
             let side = match side {
@@ -69,7 +72,9 @@ fn line(difference: &Difference) -> String {
             let run = logged.0.as_ref().map_or("no run".to_owned(), ToString::to_string);
             let attempt = logged.1.map_or("none".to_owned(), |attempt| attempt.to_string());
             let (own_run, own_attempt) = reported;
-            format!("run       {call_id}: of {own_run}, attempt {own_attempt}; logged as {run}, attempt {attempt}")
+            format!(
+                "run       {call_id}: of {own_run}, attempt {own_attempt}; logged as {run}, attempt {attempt}"
+            )
         }
         Difference::Duplicate { call_id, request_ids } => {
             let rows: Vec<&str> = request_ids.iter().map(Excerpt::as_str).collect();

@@ -78,7 +78,10 @@ fn what_is_in_the_books_as_it_was_reported_agrees_in_whatever_order_and_digits()
     let compared = compare(&[call(1), call(2)], &[row(2), row(1)]);
     assert!(compared.agrees(), "{compared:?}");
     assert_eq!((compared.calls, compared.agreeing, compared.rows), (2, 2, 2));
-    assert_eq!((compared.reported_usd.to_string().as_str(), compared.logged_usd.to_string().as_str()), ("0.000027", "0.000027"));
+    assert_eq!(
+        (compared.reported_usd.to_string().as_str(), compared.logged_usd.to_string().as_str()),
+        ("0.000027", "0.000027")
+    );
     // As a float is written by somebody who writes all of it.
     let long = SpendRow { cost_usd: Cost::parse("0.000013500000000000000311").unwrap(), ..row(1) };
     assert!(compare(&[call(1)], &[long]).agrees());
@@ -88,7 +91,11 @@ fn what_is_in_the_books_as_it_was_reported_agrees_in_whatever_order_and_digits()
 fn each_kind_of_difference_is_told_once_and_alone() {
     let stranger = RunId::parse(OTHER_RUN).ok();
     let unanswered = CallRecord { upstream_status: None, outcome: failed(), usage: None, ..call(1) };
-    let denied = CallRecord { outcome: CallOutcome::Denied { reason: ReasonCode::parse("no").unwrap() }, upstream_status: None, ..call(1) };
+    let denied = CallRecord {
+        outcome: CallOutcome::Denied { reason: ReasonCode::parse("no").unwrap() },
+        upstream_status: None,
+        ..call(1)
+    };
     let cases: Vec<(&str, Vec<CallRecord>, Vec<SpendRow>)> = vec![
         ("missing", vec![call(1)], vec![]),
         ("unknown", vec![call(1)], vec![row(1), row(2)]),
@@ -110,7 +117,8 @@ fn each_kind_of_difference_is_told_once_and_alone() {
         assert!(!compared.agrees());
     }
     // A second row is a second bill: both are told.
-    let twice = compare(&[call(1)], &[row(1), SpendRow { request_id: Excerpt::of("chatcmpl-other"), ..row(1) }]);
+    let twice =
+        compare(&[call(1)], &[row(1), SpendRow { request_id: Excerpt::of("chatcmpl-other"), ..row(1) }]);
     assert_eq!(kinds(&twice), ["duplicate", "cost"], "{twice:?}");
     assert_eq!(twice.logged_usd.to_string(), "0.000027");
 }
@@ -119,7 +127,13 @@ fn each_kind_of_difference_is_told_once_and_alone() {
 fn what_is_no_difference_is_told_as_none() {
     // Who refuses a call needn't write that down, and may.
     let refused = CallRecord { upstream_status: Some(429), usage: None, ..call(1) };
-    let in_vain = SpendRow { is_failure: true, cost_usd: Cost::parse("0.0").unwrap(), input_tokens: 0, output_tokens: 0, ..row(1) };
+    let in_vain = SpendRow {
+        is_failure: true,
+        cost_usd: Cost::parse("0.0").unwrap(),
+        input_tokens: 0,
+        output_tokens: 0,
+        ..row(1)
+    };
     assert!(compare(std::slice::from_ref(&refused), &[]).agrees());
     assert!(compare(&[refused], std::slice::from_ref(&in_vain)).agrees());
     // Tried twice, and paid once.
@@ -154,7 +168,8 @@ fn a_row_is_awaited_for_as_long_as_the_caller_says() {
 
 #[test]
 fn the_same_record_twice_is_one_call_and_denied_ones_are_none() {
-    let denied = CallRecord { outcome: CallOutcome::Denied { reason: ReasonCode::parse("no").unwrap() }, ..call(2) };
+    let denied =
+        CallRecord { outcome: CallOutcome::Denied { reason: ReasonCode::parse("no").unwrap() }, ..call(2) };
     let calls: Calls = [call(1), call(1), denied].iter().collect();
     assert_eq!(calls.reports().len(), 1);
     assert_eq!(calls.totals().calls, 1);
