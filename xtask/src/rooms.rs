@@ -20,7 +20,7 @@ pub(crate) const ROOMS: &[Room] = &[
     Room { name: "runner", may_import: &["contract", "policy"] },
     Room {
         name: "cli",
-        may_import: &["contract", "policy", "confine", "sandbox", "egress", "store", "runner"],
+        may_import: &["contract", "policy", "confine", "sandbox", "egress", "store", "node", "runner"],
     },
     Room { name: "testkit", may_import: &["contract", "policy", "confine", "sandbox", "runner"] },
     Room { name: "promises", may_import: &["confine"] },

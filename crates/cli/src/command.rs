@@ -8,6 +8,7 @@ mod exec;
 mod man;
 mod run;
 pub(crate) mod session;
+mod usage;
 mod validate;
 
 use crate::error::CliError;
@@ -32,7 +33,7 @@ struct Entry {
     run: fn(&ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Error>,
 }
 
-const SUBCOMMANDS: [Entry; 9] = [
+const SUBCOMMANDS: [Entry; 10] = [
     Entry::of::<run::RunArguments>(),
     Entry::of::<exec::ExecArguments>(),
     Entry::of::<session::SessionArguments>(),
@@ -40,6 +41,7 @@ const SUBCOMMANDS: [Entry; 9] = [
     Entry::of::<validate::ValidateArguments>(),
     Entry::of::<config::ConfigArguments>(),
     Entry::of::<audit::AuditArguments>(),
+    Entry::of::<usage::UsageArguments>(),
     Entry::of::<completions::CompletionsArguments>(),
     Entry::of::<man::ManArguments>(),
 ];
@@ -54,7 +56,8 @@ Inside a sandbox there is no network, no secret, and nothing of the host but its
 const EXIT_CODES: &str = "\
 Exit codes:
   0    success
-  1    the job failed; its result says why. audit verify: something is not as it was written
+  1    the job failed; its result says why. audit verify: something is not as it was written.
+       usage reconcile: something differs
   2    the job or the configuration is malformed; nothing of it ran
   124  out of time
   125  belljar itself could not do its part, or the command line is wrong

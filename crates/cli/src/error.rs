@@ -3,6 +3,7 @@
 use belljar_confine::launch::LaunchError;
 use belljar_confine::plan::HostPathError;
 use belljar_confine::stage::Stage;
+use belljar_egress::spend::{SpendError, TooManyDaysError};
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::config::{BackendName, Mistakes};
 use belljar_sandbox::directory::DirectoryError;
@@ -109,6 +110,25 @@ pub(crate) enum CliError {
     /// The audit log can't be exported.
     #[error(transparent)]
     Export(#[from] ExportError),
+    /// The audit log proves nothing.
+    #[error("the audit log is not as it was written, and so no basis for a bill")]
+    NoBasis {
+        #[source]
+        source: AuditError,
+    },
+    /// A record of a call can't be read.
+    #[error("record {sequence} of the audit log is no call that can be read")]
+    Call {
+        sequence: u64,
+        #[source]
+        source: serde_json::Error,
+    },
+    /// Somebody's spend logs can't be had.
+    #[error(transparent)]
+    Spend(#[from] SpendError),
+    /// They would be too many.
+    #[error(transparent)]
+    Days(#[from] TooManyDaysError),
 }
 
 // === impl CliError ===
@@ -166,6 +186,11 @@ impl CliError {
             Self::Interrupted(InterruptedError::Apply(ApplyError::Conflict { .. })) => Some(CONFLICT_HINT),
             Self::Audit(AuditError::Damaged { .. })
             | Self::Export(ExportError::Log(AuditError::Damaged { .. })) => Some(DAMAGED_HINT),
+            Self::NoBasis { .. } => Some(NO_BASIS_HINT),
+            Self::Spend(SpendError::NoDatabase { .. }) => Some(
+                "LiteLLM writes spend logs when it has DATABASE_URL; what was reported is in `belljar usage list`",
+            ),
+            Self::Days(_) => Some("--run compares the calls of one run"),
             Self::State(_) | Self::Run(RunError::State(_)) => {
                 Some("set BELLJAR_STATE_DIR to a directory that you may write")
             }
@@ -179,6 +204,9 @@ const CONFLICT_HINT: &str = "nothing was written; `belljar session diff` shows w
 
 const DAMAGED_HINT: &str = "nothing is added to a damaged log; keep its folder as it is for whoever looks into it, \
      under another name: a new one is begun then";
+
+const NO_BASIS_HINT: &str =
+    "`belljar audit verify` tells what is wrong with it; --unverified reads what comes before that";
 
 const UNAVAILABLE_HINT: &str = "without --backend the sandbox is made by this kernel alone, and needs no engine; \
      `belljar doctor` tells what the kernel offers";

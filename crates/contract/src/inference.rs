@@ -1,8 +1,12 @@
 //! What is recorded of calls to models (`spec/2 §Invariants`, 7 and 11): who called what, and what came of it; never a
 //! prompt, an answer or a credential.
 
+mod cost;
+
+pub use cost::{Cost, CostTotal, ParseCostError};
+
 use crate::id::{CallId, RunId};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -19,6 +23,10 @@ pub struct CallRecord {
     pub run_id: RunId,
     /// Which attempt of the run.
     pub attempt: u32,
+    /// Who pays for the run.
+    pub billing_account_id: Excerpt,
+    /// What the run is of, such as `sandbox:agent`.
+    pub graph_id: Excerpt,
     /// When the head of the request was there (UTC).
     pub started_at: Timestamp,
     /// What was asked for.
@@ -31,6 +39,8 @@ pub struct CallRecord {
     pub model_used: Option<Excerpt>,
     /// The upstream; null when none was asked.
     pub provider: Option<Excerpt>,
+    /// What that upstream is; null when none was asked.
+    pub provider_kind: Option<ProviderKind>,
     /// The status that the client was told; null when it was gone before.
     pub status: Option<u16>,
     /// The status that the upstream gave; null when it gave none.
@@ -72,6 +82,20 @@ pub enum Surface {
     /// Anthropic's.
     Anthropic,
     /// Ollama's.
+    Ollama,
+}
+
+/// What a provider is: which dialects it speaks, and where its bills are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProviderKind {
+    /// A LiteLLM proxy. It speaks for others, and what it writes down is what is billed.
+    LiteLlm,
+    /// Whoever speaks OpenAI's language.
+    OpenAi,
+    /// Anthropic.
+    Anthropic,
+    /// An Ollama server.
     Ollama,
 }
 
@@ -141,15 +165,15 @@ pub struct ReasonCode(String);
 #[error("not a code of lower-case letters, digits and underscores")]
 pub struct ParseCodeError;
 
-/// An amount of money, in the very digits in which it was reported.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Cost(String);
+// === impl CallRecord ===
 
-/// The text is no amount.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a decimal number from 0 on")]
-pub struct ParseCostError;
+impl CallRecord {
+    /// When it was over.
+    pub fn ended_at(&self) -> Timestamp {
+        let took = SignedDuration::from_millis(i64::try_from(self.total_ms).unwrap_or(i64::MAX));
+        self.started_at.saturating_add(took).unwrap_or(Timestamp::MAX)
+    }
+}
 
 // === impl Excerpt ===
 
@@ -217,39 +241,34 @@ impl From<ReasonCode> for String {
     }
 }
 
-// === impl Cost ===
+// === impl ProviderKind ===
 
-impl Cost {
-    const LONGEST_BYTES: usize = 40;
-
-    /// Reads a decimal number, perhaps with an exponent.
-    ///
-    /// # Errors
-    /// [`ParseCostError`] for every other text, and for what is no finite number.
-    pub fn parse(text: &str) -> Result<Self, ParseCostError> {
-        let begins_well = text.bytes().next().is_some_and(|byte| byte.is_ascii_digit());
-        let is_finite = text.parse::<f64>().is_ok_and(f64::is_finite);
-        let is_cost = text.len() <= Self::LONGEST_BYTES && begins_well && is_finite;
-        if is_cost { Ok(Self(text.to_owned())) } else { Err(ParseCostError) }
+impl ProviderKind {
+    /// Whether it understands calls of that dialect.
+    pub fn speaks(self, surface: Surface) -> bool {
+        matches!(
+            (self, surface),
+            (Self::LiteLlm, Surface::Openai | Surface::Anthropic)
+                | (Self::OpenAi, Surface::Openai)
+                | (Self::Anthropic, Surface::Anthropic)
+                | (Self::Ollama, Surface::Ollama | Surface::Openai)
+        )
     }
 
-    /// The digits.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl TryFrom<String> for Cost {
-    type Error = ParseCostError;
-
-    fn try_from(text: String) -> Result<Self, ParseCostError> {
-        Self::parse(&text)
+    /// Its name in configurations and reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::LiteLlm => "litellm",
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Ollama => "ollama",
+        }
     }
 }
 
-impl From<Cost> for String {
-    fn from(cost: Cost) -> Self {
-        cost.0
+impl fmt::Display for ProviderKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

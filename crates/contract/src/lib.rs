@@ -1,5 +1,5 @@
 //! Everything that crosses a process boundary: the job, its result, the runner's log events, the ids,
-//! and what is recorded of calls.
+//! and what is recorded and billed of calls.
 //!
 //! No I/O, no clock, no environment: text and bytes come in, values and complete lists of problems go out.
 //! A value of a type in here has been checked; nothing downstream checks it again.
@@ -19,6 +19,8 @@ pub mod path;
 pub mod problem;
 pub mod result;
 pub mod schema;
+pub mod spend;
+pub mod usage;
 pub mod version;
 pub mod yaml;
 

@@ -3,7 +3,8 @@
 use crate::BELLJAR;
 use belljar_contract::id::{CallId, RunId};
 use belljar_contract::inference::{
-    CALL, CallOutcome, CallRecord, Cost, Excerpt, ReasonCode, ReportedUsage, Route, Surface, UsageSource,
+    CALL, CallOutcome, CallRecord, Cost, Excerpt, ProviderKind, ReasonCode, ReportedUsage, Route, Surface,
+    UsageSource,
 };
 use belljar_store::audit::{AuditLog, Event};
 use belljar_testkit::world::World;
@@ -25,12 +26,15 @@ fn call(model: &str, outcome: CallOutcome) -> CallRecord {
         call_id: CallId::parse("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e").unwrap(),
         run_id: RunId::parse(RUN).unwrap(),
         attempt: 0,
+        billing_account_id: Excerpt::of("account-7"),
+        graph_id: Excerpt::of("sandbox:exec"),
         started_at: "2026-01-02T03:04:05Z".parse().unwrap(),
         route: Route { method: Excerpt::of("POST"), path: Excerpt::of("/v1/chat/completions") },
         surface: Surface::Openai,
         model_asked: Some(Excerpt::of(model)),
         model_used: was_asked.then(|| Excerpt::of("vendor/small-2")),
         provider: was_asked.then(|| Excerpt::of("litellm")),
+        provider_kind: was_asked.then_some(ProviderKind::LiteLlm),
         status: Some(if was_asked { 200 } else { 403 }),
         upstream_status: was_asked.then_some(200),
         outcome,

@@ -2,7 +2,8 @@
 
 use belljar_contract::id::{CallId, RunId};
 use belljar_contract::inference::{
-    CallOutcome, CallRecord, Cost, Excerpt, ReasonCode, ReportedUsage, Route, Surface, UsageSource,
+    CallOutcome, CallRecord, Cost, Excerpt, ProviderKind, ReasonCode, ReportedUsage, Route, Surface,
+    UsageSource,
 };
 use serde_json::{Value, json};
 
@@ -11,12 +12,15 @@ fn record(outcome: CallOutcome) -> CallRecord {
         call_id: CallId::parse("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e").unwrap(),
         run_id: RunId::parse("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f").unwrap(),
         attempt: 0,
+        billing_account_id: Excerpt::of("account-7"),
+        graph_id: Excerpt::of("sandbox:exec"),
         started_at: "2026-01-02T03:04:05.000006Z".parse().unwrap(),
         route: Route { method: Excerpt::of("POST"), path: Excerpt::of("/v1/chat/completions") },
         surface: Surface::Openai,
         model_asked: Some(Excerpt::of("small")),
         model_used: Some(Excerpt::of("vendor/small-2")),
         provider: Some(Excerpt::of("litellm")),
+        provider_kind: Some(ProviderKind::LiteLlm),
         status: Some(200),
         upstream_status: Some(200),
         outcome,

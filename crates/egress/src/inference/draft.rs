@@ -27,7 +27,7 @@ pub(crate) struct Draft<'r> {
     asked_model: Option<Excerpt>,
     model: Option<Excerpt>,
     provider: Option<Excerpt>,
-    is_litellm: bool,
+    provider_kind: Option<ProviderKind>,
     streams: bool,
     status: Option<u16>,
     upstream_status: Option<u16>,
@@ -66,7 +66,7 @@ impl<'r> Draft<'r> {
             asked_model: None,
             model: None,
             provider: None,
-            is_litellm: false,
+            provider_kind: None,
             streams: false,
             status: None,
             upstream_status: None,
@@ -89,7 +89,7 @@ impl<'r> Draft<'r> {
         self.asked_model = Some(Excerpt::of(&model.name));
         self.model = Some(Excerpt::of(&model.upstream_name));
         self.provider = Some(Excerpt::of(&model.provider.name));
-        self.is_litellm = model.provider.kind == ProviderKind::LiteLlm;
+        self.provider_kind = Some(model.provider.kind);
         self.streams = streams;
     }
 
@@ -116,7 +116,7 @@ impl<'r> Draft<'r> {
         let id = answer.header("x-request-id").or_else(|| answer.header("request-id"));
         self.upstream_request_id = id.map(|id| Excerpt::of(&String::from_utf8_lossy(id)));
         // LiteLLM says it where the answer is whole; with a stream the header is written before anything has been paid for.
-        if self.is_litellm && !self.streams {
+        if self.provider_kind == Some(ProviderKind::LiteLlm) && !self.streams {
             let cost = answer.header("x-litellm-response-cost");
             let cost = cost.and_then(|cost| std::str::from_utf8(cost).ok());
             self.cost_in_head = cost.and_then(|cost| Cost::parse(cost).ok());
@@ -206,12 +206,15 @@ impl<'r> Draft<'r> {
             call_id: self.call_id.clone(),
             run_id: self.run.identity.run_id.clone(),
             attempt: self.run.identity.attempt,
+            billing_account_id: Excerpt::of(&self.run.identity.billing_account_id),
+            graph_id: Excerpt::of(&self.run.identity.graph_id),
             started_at: self.started_at,
             route: self.route.clone(),
             surface: self.surface,
             model_asked: self.asked_model.take(),
             model_used: self.model.take(),
             provider: self.provider.take(),
+            provider_kind: self.provider_kind,
             status: self.status,
             upstream_status: self.upstream_status,
             outcome,

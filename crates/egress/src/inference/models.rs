@@ -2,9 +2,10 @@
 
 use crate::credential::Credential;
 use crate::upstream::Upstream;
-use belljar_contract::inference::Surface;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+pub use belljar_contract::inference::ProviderKind;
 
 /// Somebody who answers calls.
 pub struct Provider {
@@ -16,19 +17,6 @@ pub struct Provider {
     pub upstream: Upstream,
     /// What it wants to see.
     pub credential: Option<Credential>,
-}
-
-/// What a provider is: which shapes it speaks, and where its bills are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProviderKind {
-    /// A LiteLLM proxy. It speaks for others, and what it writes down is what is billed.
-    LiteLlm,
-    /// Whoever speaks OpenAI's language.
-    OpenAi,
-    /// Anthropic.
-    Anthropic,
-    /// An Ollama server.
-    Ollama,
 }
 
 /// A model, by the name that runs know it by.
@@ -56,21 +44,6 @@ pub struct UnknownModel {
     pub known: Vec<String>,
 }
 
-// === impl ProviderKind ===
-
-impl ProviderKind {
-    /// Whether it understands calls of that shape.
-    pub(crate) fn speaks(self, surface: Surface) -> bool {
-        matches!(
-            (self, surface),
-            (Self::LiteLlm, Surface::Openai | Surface::Anthropic)
-                | (Self::OpenAi, Surface::Openai)
-                | (Self::Anthropic, Surface::Anthropic)
-                | (Self::Ollama, Surface::Ollama | Surface::Openai)
-        )
-    }
-}
-
 // === impl Models ===
 
 impl Models {
@@ -91,6 +64,11 @@ impl Models {
     fn unknown(&self, name: &str) -> UnknownModel {
         let known = self.names().into_iter().map(str::to_owned).collect();
         UnknownModel { name: name.to_owned(), known }
+    }
+
+    /// Whoever answers for one of them.
+    pub fn providers(&self) -> Vec<&Arc<Provider>> {
+        self.0.values().map(|model| &model.provider).collect()
     }
 
     /// Their names, as they are told to whoever asked for another one.

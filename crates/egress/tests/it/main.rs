@@ -8,4 +8,5 @@ mod framing;
 mod identity;
 mod refusals;
 mod rig;
+mod spend;
 mod streams;

@@ -1,0 +1,172 @@
+//! Money, in the digits in which it was reported, and sums of it without rounding.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// An amount of money, in the very digits in which it was reported.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Cost(String);
+
+/// The text is no amount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a decimal number from 0 on")]
+pub struct ParseCostError;
+
+/// A sum of such amounts, exact to the last digit of each. Its text has no exponent, and no zero at an end that says nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
+pub struct CostTotal {
+    /// Digits, the lowest first, without zeros at either end.
+    digits: Vec<u8>,
+    /// The power of ten that the lowest digit counts.
+    exponent: i32,
+}
+
+/// A cost has no digits below this power of ten: nobody charges that little, and a sum stays short.
+const LOWEST_EXPONENT: i32 = -400;
+
+// === impl Cost ===
+
+impl Cost {
+    const LONGEST_BYTES: usize = 40;
+
+    /// Reads a decimal number, perhaps with an exponent.
+    ///
+    /// # Errors
+    /// [`ParseCostError`] for every other text, and for what is no finite number or finer than anything is charged.
+    pub fn parse(text: &str) -> Result<Self, ParseCostError> {
+        let begins_well = text.bytes().next().is_some_and(|byte| byte.is_ascii_digit());
+        let is_finite = text.parse::<f64>().is_ok_and(f64::is_finite);
+        let is_cost = text.len() <= Self::LONGEST_BYTES && begins_well && is_finite;
+        let total = Some(text).filter(|_| is_cost).and_then(CostTotal::read).ok_or(ParseCostError)?;
+        // Between zeros in front and an exponent behind, a number may be finite and its digits without end.
+        if total.exponent < LOWEST_EXPONENT { Err(ParseCostError) } else { Ok(Self(text.to_owned())) }
+    }
+
+    /// The digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The same number whatever it looks like, `0.1` as `1e-1`.
+    pub fn to_total(&self) -> CostTotal {
+        CostTotal::read(&self.0).unwrap_or_default()
+    }
+}
+
+impl TryFrom<String> for Cost {
+    type Error = ParseCostError;
+
+    fn try_from(text: String) -> Result<Self, ParseCostError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Cost> for String {
+    fn from(cost: Cost) -> Self {
+        cost.0
+    }
+}
+
+// === impl CostTotal ===
+
+impl CostTotal {
+    /// Adds an amount.
+    pub fn add(&mut self, cost: &Cost) {
+        *self = self.plus(&cost.to_total());
+    }
+
+    /// Whether it is nothing.
+    pub fn is_zero(&self) -> bool {
+        self.digits.is_empty()
+    }
+
+    /// The nearest number that a computer reckons with, for comparisons alone.
+    pub fn to_f64(&self) -> f64 {
+        self.to_string().parse().unwrap_or(f64::INFINITY)
+    }
+
+    /// Digits, perhaps a point and more of them, perhaps an exponent; the caller has seen that it is a number.
+    fn read(text: &str) -> Option<Self> {
+        let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+            Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+            None => (text, 0),
+        };
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let digits: Vec<u8> =
+            whole.bytes().chain(fraction.bytes()).rev().map(|byte| byte.wrapping_sub(b'0')).collect();
+        let exponent = exponent.checked_sub(i32::try_from(fraction.len()).ok()?)?;
+        digits.iter().all(|digit| *digit < 10).then(|| Self { digits, exponent }.trimmed())
+    }
+
+    fn plus(&self, other: &Self) -> Self {
+        let (exponent, mut digits, mut carry) = (self.lowest(other), Vec::new(), 0);
+        for at in exponent..self.end().max(other.end()) {
+            let sum = self.digit(at) + other.digit(at) + carry;
+            digits.push(sum % 10);
+            carry = sum / 10;
+        }
+        digits.push(carry);
+        Self { digits, exponent }.trimmed()
+    }
+
+    /// Where the digits of two begin that are not both zero.
+    fn lowest(&self, other: &Self) -> i32 {
+        match (self.is_zero(), other.is_zero()) {
+            (true, _) => other.exponent,
+            (_, true) => self.exponent,
+            _ => self.exponent.min(other.exponent),
+        }
+    }
+
+    /// The power of ten above the highest digit.
+    fn end(&self) -> i32 {
+        self.exponent + i32::try_from(self.digits.len()).unwrap_or(i32::MAX)
+    }
+
+    fn digit(&self, power: i32) -> u8 {
+        let at = usize::try_from(power - self.exponent).ok();
+        at.and_then(|at| self.digits.get(at)).copied().unwrap_or_default()
+    }
+
+    fn trimmed(mut self) -> Self {
+        while self.digits.last() == Some(&0) {
+            self.digits.pop();
+        }
+        let zeros = self.digits.iter().take_while(|digit| **digit == 0).count();
+        self.digits.drain(..zeros);
+        self.exponent = match self.digits.is_empty() {
+            true => 0,
+            false => self.exponent.saturating_add(i32::try_from(zeros).unwrap_or(i32::MAX)),
+        };
+        self
+    }
+}
+
+impl fmt::Display for CostTotal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digit = |power: i32| char::from(b'0' + self.digit(power));
+        let whole: String = (0..self.end().max(1)).rev().map(digit).collect();
+        f.write_str(&whole)?;
+        if self.exponent < 0 {
+            let fraction: String = (self.exponent..0).rev().map(digit).collect();
+            write!(f, ".{fraction}")?;
+        }
+        Ok(())
+    }
+}
+
+impl From<CostTotal> for String {
+    fn from(total: CostTotal) -> Self {
+        total.to_string()
+    }
+}
+
+impl<'c> FromIterator<&'c Cost> for CostTotal {
+    fn from_iter<I: IntoIterator<Item = &'c Cost>>(costs: I) -> Self {
+        let mut total = Self::default();
+        costs.into_iter().for_each(|cost| total.add(cost));
+        total
+    }
+}
