@@ -12,6 +12,7 @@ mod killed;
 mod models;
 mod run;
 mod sealed;
+mod secrets;
 mod session;
 mod session_workspace;
 mod usage;

@@ -1,0 +1,211 @@
+//! Twelve secrets of the host's, three of them credentials for models: none can be read inside in any form, nor comes back
+//! from a provider that says what it was told.
+
+use crate::BELLJAR;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use belljar_testkit::models::{Answer, ModelServer, Request, Script};
+use belljar_testkit::world::{Ran, World};
+use serde_json::json;
+use std::process::Command;
+
+/// Where they are planted; the first three are what models are paid by.
+const PLACES: [&str; 12] = [
+    "file keys/by-file",
+    "variable KEY_BY_VARIABLE",
+    "file keys/by-command",
+    "variable DATABASE_URL",
+    "variable AWS_SECRET_ACCESS_KEY",
+    "variable GITHUB_TOKEN",
+    "file .git-credentials",
+    "file .netrc",
+    "file .docker/config.json",
+    "file .ssh/id_ed25519",
+    "file state/runs/another/workspace/token",
+    "file ca/key.pem",
+];
+
+/// Prints all that it can read, and all that it is told by models, of which it wants to hear the key in many ways.
+const SEARCH: &str = r#"
+import glob, http.client, json, os, sys
+out = sys.stdout.buffer
+for name, value in os.environ.items():
+    out.write(f"environment {name}={value}\n".encode())
+def dump(path):
+    try:
+        with open(path, "rb", buffering=0) as file:
+            out.write(path.encode() + b" " + file.read(1 << 18) + b"\n")
+    except OSError:
+        pass
+for process in glob.glob("/proc/[0-9]*"):
+    for name in "environ", "cmdline", "mountinfo", "maps", "status", "limits":
+        dump(f"{process}/{name}")
+    try:
+        for descriptor in os.listdir(f"{process}/fd"):
+            out.write(os.readlink(f"{process}/fd/{descriptor}").encode() + b"\n")
+    except OSError:
+        pass
+for root in ROOTS:
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if os.path.join(folder, name) not in ("/proc", "/sys", "/usr", "/lib", "/dev")]
+        for name in files:
+            path = os.path.join(folder, name)
+            if os.path.isfile(path):
+                dump(path)
+if "OPENAI_BASE_URL" in os.environ:
+    for model in "by-file", "by-variable", "by-command":
+        for form in FORMS:
+            for stream in False, True:
+                client = http.client.HTTPConnection("localhost", 8080)
+                body = {"model": model, "stream": stream, "messages": [{"role": "user", "content": form}]}
+                headers = {"Authorization": "Bearer inside", "X-LiteLLM-Api-Key": "inside", "Content-Type": "application/json"}
+                client.request("POST", "/v1/chat/completions", json.dumps(body), headers)
+                try:
+                    response = client.getresponse()
+                    out.write(f"answer {model} {form} {response.status} {response.getheaders()} ".encode())
+                    out.write(response.read())
+                except http.client.IncompleteRead as cut:
+                    out.write(cut.partial)
+                except (OSError, http.client.HTTPException) as cut:
+                    out.write(str(cut).encode())
+                out.write(b"\n")
+print("the end")
+"#;
+
+/// How a provider tells what it was told.
+const FORMS: [&str; 11] = [
+    "plain",
+    "error",
+    "header",
+    "hex",
+    "base64",
+    "inside-base64",
+    "escaped",
+    "split",
+    "letters",
+    "chunks",
+    "none",
+];
+
+fn told(request: &Request) -> Option<Answer> {
+    if !request.operation().generates() {
+        return None;
+    }
+    let key = request.header("authorization")?.trim_start_matches("Bearer ").to_owned();
+    let form = request.json()["messages"][0]["content"].as_str()?.to_owned();
+    let hex: String = key.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let escaped: String = key.chars().map(|one| format!("\\u{:04x}", u32::from(one))).collect();
+    let (first, second) = key.split_at(key.len() / 2);
+    let letters: Vec<String> = key.chars().map(String::from).collect();
+    let letters: Vec<&str> = letters.iter().map(String::as_str).collect();
+    let document = |said: &str| {
+        let document = format!("{{\"choices\":[{{\"message\":{{\"content\":\"{said}\"}}}}]}}");
+        Answer::own(200, &[("Content-Type", "application/json")], document)
+    };
+    Some(match form.as_str() {
+        "plain" => Answer::pieces(&["you said ", &key]),
+        "error" => Answer::echo(401),
+        "header" => Answer::own(200, &[("X-Request-Id", &key), ("X-Ratelimit-Key", &key)], "{}"),
+        "hex" => Answer::text(&hex),
+        "base64" => Answer::text(&STANDARD.encode(&key)),
+        "inside-base64" => Answer::text(&STANDARD.encode(format!("Authorization: Bearer {key}\r\n"))),
+        "escaped" => document(&escaped),
+        "split" => Answer::pieces(&["you said ", first, second]),
+        "letters" => Answer::pieces(&letters),
+        "chunks" => Answer::pieces(&["you said ", &key]).in_chunks_of(&[3, 1, 4]),
+        _ => Answer::text("nothing of it"),
+    })
+}
+
+/// The secrets, by place, each unlike anything else.
+fn plant(world: &World) -> Vec<(&'static str, String)> {
+    let secret = |at: usize| format!("sk-{at:02}{}", uuid::Uuid::new_v4().simple());
+    let all: Vec<(&str, String)> =
+        PLACES.iter().enumerate().map(|(at, place)| (*place, secret(at))).collect();
+    for (place, secret) in &all {
+        if let Some(path) = place.strip_prefix("file ") {
+            world.write(path, secret);
+        }
+    }
+    all
+}
+
+fn configure(world: &World, server: &ModelServer) -> String {
+    let at = |name: &str| world.path().join(name).display().to_string();
+    let provider = |name: &str, credential: serde_json::Value| json!({"name": name, "kind": "litellm", "url": server.url(), "credential": credential});
+    let model = |name: &str| json!({"name": name, "provider": name});
+    let config = json!({"inference": {
+        "providers": [
+            provider("by-file", json!({"file": at("keys/by-file")})),
+            provider("by-variable", json!({"env": "KEY_BY_VARIABLE"})),
+            provider("by-command", json!({"command": ["cat", at("keys/by-command")]})),
+        ],
+        "models": [model("by-file"), model("by-variable"), model("by-command")],
+    }});
+    world.write("config.yaml", config.to_string()).display().to_string()
+}
+
+/// Every form in which a scan would find it, of which none is anywhere by chance.
+fn stands_in(secret: &str, text: &str) -> Option<String> {
+    let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let mut forms = vec![secret.to_owned(), hex.to_uppercase(), hex, secret.chars().rev().collect()];
+    // Split: each half is nobody else's. And what base64 has in the middle, wherever it begins.
+    forms.extend([secret[..secret.len() / 2].to_owned(), secret[secret.len() / 2..].to_owned()]);
+    for before in ["", "a", "ab"] {
+        let encoded = STANDARD.encode(format!("{before}{secret}"));
+        forms.push(encoded[4..encoded.len() - 4].to_owned());
+    }
+    let line = text.lines().find(|line| forms.iter().any(|form| line.contains(form)))?;
+    Some(line.chars().take(300).collect())
+}
+
+fn with_variables(secrets: &[(&str, String)], mut command: Command) -> Ran {
+    for (place, secret) in secrets {
+        if let Some(name) = place.strip_prefix("variable ") {
+            command.env(name, secret);
+        }
+    }
+    Ran::from(command.output().unwrap())
+}
+
+#[test]
+fn twelve_secrets_of_the_host_are_nowhere_inside_and_in_no_answer() {
+    World::as_everyone(BELLJAR, |world| {
+        let server = ModelServer::start(Script::from_fn(told));
+        let secrets = plant(world);
+        let config = configure(world, &server);
+        let script = SEARCH.replace("FORMS", &format!("{FORMS:?}"));
+        let inside = script.replace("ROOTS", "['/']");
+        let options =
+            ["--model", "by-file", "--model", "by-variable", "--model", "by-command", "--config", &config];
+        let program = ["--", "python3", "-c", &inside];
+        let command = world.command(&[&["exec"], &options[..], &program].concat());
+        let ran = with_variables(&secrets, command);
+        assert!(ran.stdout.ends_with("the end\n"), "{}", ran.stderr);
+        let outside = script.replace("ROOTS", &format!("[{:?}]", world.path()));
+        let command = world.command_of("/usr/bin/python3".as_ref(), &["-c", &outside]);
+        let control = with_variables(&secrets, command);
+        for (place, secret) in &secrets {
+            assert!(control.stdout.contains(secret), "{place} is not planted: {}", control.stderr);
+            assert_eq!(stands_in(secret, &ran.stdout), None, "{place}");
+            assert_eq!(stands_in(secret, &ran.stderr), None, "{place}, on the terminal");
+        }
+        // Each was asked for, by its own key, in every form, and what is no echo went through.
+        for (at, model) in ["by-file", "by-variable", "by-command"].iter().enumerate() {
+            let key = format!("Bearer {}", secrets[at].1);
+            let asked = server
+                .requests()
+                .iter()
+                .filter(|request| request.header("authorization") == Some(&key))
+                .count();
+            assert_eq!(asked, 2 * FORMS.len(), "{model}");
+            assert_eq!(ran.stdout.matches(&format!("answer {model} none 200")).count(), 2, "{model}");
+        }
+        // Once each as a whole; the other time in pieces.
+        assert_eq!(ran.stdout.matches("nothing of it").count(), 3);
+        // Nor does the host write them down.
+        let audit = Ran::from(world.command(&["audit", "show", "--json"]).output().unwrap());
+        assert!(audit.stdout.contains("inference_call"), "{audit:?}");
+        assert!(secrets.iter().all(|(_, secret)| stands_in(secret, &audit.stdout).is_none()));
+    });
+}
