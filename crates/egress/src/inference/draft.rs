@@ -116,7 +116,7 @@ impl<'r> Draft<'r> {
         let id = answer.header("x-request-id").or_else(|| answer.header("request-id"));
         self.upstream_request_id = id.map(|id| Excerpt::of(&String::from_utf8_lossy(id)));
         // LiteLLM says it where the answer is whole; with a stream the header is written before anything has been paid for.
-        if self.provider_kind == Some(ProviderKind::LiteLlm) && !self.streams {
+        if self.provider_kind == Some(ProviderKind::LiteLlm) && !self.streams && answer.status < 400 {
             let cost = answer.header("x-litellm-response-cost");
             let cost = cost.and_then(|cost| std::str::from_utf8(cost).ok());
             self.cost_in_head = cost.and_then(|cost| Cost::parse(cost).ok());
