@@ -148,7 +148,7 @@ where
 {
     let mut connection = match timeout(CONNECT_TIME, pool.take(&provider.upstream)).await {
         Ok(Ok(connection)) => connection,
-        Ok(Err(_)) => return Err(Refusal::Unreachable.into()),
+        Ok(Err(error)) => return Err(Refusal::from(error).into()),
         Err(_) => return Err(Refusal::OutOfTime.into()),
     };
     let answered = async {

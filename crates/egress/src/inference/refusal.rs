@@ -1,6 +1,7 @@
 //! What is said when a call isn't answered by a provider, in the words of whoever's client it is.
 
 use super::route::shape_of;
+use crate::upstream::ConnectError;
 use belljar_contract::inference::{Excerpt, Surface};
 use serde_json::{Value, json};
 
@@ -35,6 +36,10 @@ pub(crate) enum Refusal {
     NoCredential,
     #[error("this model's provider can't be reached")]
     Unreachable,
+    #[error("this model's provider has not shown who it is")]
+    Untrusted,
+    #[error("this model's provider is where nothing is called")]
+    Misled,
     #[error("this model's provider did not answer in time")]
     OutOfTime,
     #[error("this model's provider gave no answer that can be understood")]
@@ -46,6 +51,17 @@ pub(crate) enum Refusal {
 }
 
 // === impl Refusal ===
+
+impl From<ConnectError> for Refusal {
+    /// Which it was, and nothing of what was said: that tells of the host, and of where the provider is.
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Unreachable { .. } => Self::Unreachable,
+            ConnectError::Forbidden => Self::Misled,
+            ConnectError::Untrusted { .. } | ConnectError::NoTrust { .. } => Self::Untrusted,
+        }
+    }
+}
 
 impl Refusal {
     pub(crate) fn not_json(error: &serde_json::Error) -> Self {
@@ -69,6 +85,8 @@ impl Refusal {
             Self::TooManyCalls { .. } => "too_many_calls",
             Self::NoCredential => "credential_unavailable",
             Self::Unreachable => "provider_unreachable",
+            Self::Untrusted => "provider_untrusted",
+            Self::Misled => "provider_address_refused",
             Self::OutOfTime => "provider_timeout",
             Self::BadAnswer => "provider_answer_malformed",
             Self::Withheld { .. } => "provider_answer_withheld",
@@ -86,7 +104,8 @@ impl Refusal {
             Self::BodyTooLarge => 413,
             Self::BudgetExceeded { .. } | Self::TooManyCalls { .. } => 429,
             Self::HeadTooLarge => 431,
-            Self::NoCredential | Self::Unreachable | Self::BadAnswer | Self::Withheld { .. } => 502,
+            Self::Unreachable | Self::Untrusted | Self::Misled => 502,
+            Self::NoCredential | Self::BadAnswer | Self::Withheld { .. } => 502,
             Self::NotRecorded => 503,
             Self::OutOfTime => 504,
         }

@@ -5,6 +5,8 @@
 mod credentials;
 mod framing;
 mod identity;
+mod names;
 mod refusals;
 mod rig;
 mod streams;
+mod tls;
