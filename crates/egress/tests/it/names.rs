@@ -11,6 +11,7 @@ use belljar_testkit::models::{Answer, ModelServer, Script};
 use nameserver::{Entry, NameServer};
 use serde_json::json;
 use std::net::IpAddr;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const HOST: &str = "models.house.test";
@@ -114,6 +115,21 @@ fn a_name_that_nobody_knows_is_nobody() {
     assert_code(&call(&rig), &rig, "provider_unreachable");
     names.set(vec![(HOST, leads(&["127.0.0.1"]))]);
     assert_eq!(call(&rig).status, 200, "the control");
+}
+
+#[test]
+fn a_name_server_that_says_nothing_holds_up_a_call_no_longer_than_anybody_may_and_no_other_call() {
+    let names = NameServer::start(vec![(HOST, Entry::IsSilent)]);
+    let (rig, _folder) = rig("http", &names, "");
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| call(&rig));
+        belljar_testkit::wait::until(|| names.asked() > 0);
+        let since = Instant::now();
+        assert_eq!(rig.get("/health").status, 200);
+        assert!(since.elapsed() < Duration::from_secs(5), "the thread that serves doesn't wait");
+        let reply = waiting.join().unwrap();
+        assert_eq!((reply.status, &reply.json()["error"]["code"]), (504, &json!("provider_timeout")));
+    });
 }
 
 #[test]

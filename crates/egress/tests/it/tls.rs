@@ -15,6 +15,7 @@ use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
+use std::process::Command;
 use tap::Tap;
 
 /// A rig whose provider is behind a server with that configuration, at a name.
@@ -172,6 +173,48 @@ fn without_authorities_nobody_is_trusted_and_nobody_is_dialed() {
         std::fs::copy(house.file(), &file).unwrap();
         assert_eq!(call(&rig).status, 200, "{what}");
     }
+}
+
+/// Where the provider is, for the same test in another process, whose system has other authorities.
+const PROVIDER: &str = "BELLJAR_TEST_PROVIDER";
+
+#[test]
+fn without_an_authority_of_the_house_it_is_those_of_the_system_that_count() {
+    if let Ok(url) = std::env::var(PROVIDER) {
+        let rig = at(&url, None, ModelServer::start(Script::always(hello())));
+        let reply = call(&rig);
+        assert_eq!((reply.status, rig.book.only().outcome.to_string().as_str()), (200, "completed"));
+        return;
+    }
+    let (house, other) = (Authority::new("house"), Authority::new("other"));
+    let server = ModelServer::start(Script::always(hello()));
+    let front = Front::start(house.server("localhost", NOW), server.address());
+    let is_trusted_by = |authority: &Authority| {
+        let mut same = Command::new(std::env::current_exe().unwrap());
+        same.args(["--exact", "tls::without_an_authority_of_the_house_it_is_those_of_the_system_that_count"]);
+        same.env(PROVIDER, format!("https://localhost:{}", front.port()));
+        same.env("SSL_CERT_FILE", authority.file()).env_remove("SSL_CERT_DIR");
+        let output = same.output().unwrap();
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(told.contains("running 1 test"), "{told}");
+        (output.status.success(), told)
+    };
+    assert!(is_trusted_by(&house).0);
+    let (is_trusted, told) = is_trusted_by(&other);
+    assert!(!is_trusted && told.contains("failed: provider_untrusted"), "{told}");
+    assert_eq!((front.seen().accepted, server.request_count()), (2, 1));
+}
+
+#[test]
+fn a_server_that_never_shows_anything_is_given_up() {
+    let house = Authority::new("house");
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}", silent.local_addr().unwrap());
+    let rig = at(&url, Some(&house.file()), ModelServer::start(Script::always(hello())));
+    let reply = call(&rig);
+    assert_eq!((reply.status, &reply.json()["error"]["code"]), (504, &json!("provider_timeout")));
+    assert_eq!(rig.book.only().outcome.to_string(), "failed: provider_timeout");
+    assert!(silent.accept().is_ok(), "it was there");
 }
 
 #[test]

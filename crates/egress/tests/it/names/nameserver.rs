@@ -18,6 +18,8 @@ pub(crate) enum Entry {
     IsAnother(&'static str, IpAddr),
     /// Addresses of version 4; who asks for others gets no answer.
     LeadsAndIsSilent(Vec<IpAddr>),
+    /// No answer at all.
+    IsSilent,
 }
 
 /// Such a server.
@@ -90,6 +92,7 @@ fn answer(request: &Message, entries: &[(&'static str, Entry)]) -> Option<Messag
     let record = |name: &Name, ip: &IpAddr| Record::from_rdata(name.clone(), 0, RData::from(*ip));
     match known {
         None => answer.metadata.response_code = ResponseCode::NXDomain,
+        Some(Entry::IsSilent) => return None,
         Some(Entry::LeadsAndIsSilent(_)) if kind != RecordType::A => return None,
         Some(Entry::Leads(ips) | Entry::LeadsAndIsSilent(ips)) => {
             answer.add_answers(ips.iter().filter(of_kind).map(|ip| record(&name, ip)));
