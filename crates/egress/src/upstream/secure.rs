@@ -105,3 +105,58 @@ impl AsyncWrite for Secure {
         Pin::new(&mut self.get_mut().0).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::crypto::aws_lc_rs;
+    use rustls::pki_types::PrivateKeyDer;
+    use rustls::{RootCertStore, ServerConfig};
+    use std::time::Duration;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::UnixStream;
+    use tokio_rustls::TlsAcceptor;
+
+    fn configs() -> (Arc<ClientConfig>, Arc<ServerConfig>) {
+        let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let mut roots = RootCertStore::empty();
+        roots.add(own.cert.der().clone()).unwrap();
+        let client = ClientConfig::builder_with_provider(Arc::clone(&provider));
+        let client = client.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
+        let server = ServerConfig::builder_with_provider(provider);
+        let server = server.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        let key = PrivateKeyDer::Pkcs8(own.signing_key.serialize_der().into());
+        let server = server.with_single_cert(vec![own.cert.der().clone()], key).unwrap();
+        (Arc::new(client.with_no_client_auth()), Arc::new(server))
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn the_last_of_what_was_said_goes_out_while_an_answer_is_waited_for() {
+        let (client, server) = configs();
+        let (near, far) = UnixStream::pair().unwrap();
+        let opened = Secure::open(Stream::Local(near), ServerName::try_from("localhost").unwrap(), client);
+        let (opened, accepted) = tokio::join!(opened, TlsAcceptor::from(server).accept(far));
+        let (mut near, mut far) = (opened.unwrap(), accepted.unwrap());
+        rustix::net::sockopt::set_socket_send_buffer_size(&near, 4 << 10).unwrap();
+        // TLS has room for it, and the socket hasn't.
+        let said = vec![7; 48 << 10];
+        near.write_all(&said).await.unwrap();
+        assert!(near.0.get_ref().1.wants_write());
+        let answer = async {
+            let mut heard = vec![0; said.len()];
+            far.read_exact(&mut heard).await.unwrap();
+            far.write_all(b"!").await.unwrap();
+            far.flush().await.unwrap();
+            assert_eq!(heard, said);
+        };
+        let mut answered = [0];
+        let read = async { near.read_exact(&mut answered).await.unwrap() };
+        let both = async { tokio::join!(answer, read) };
+        tokio::time::timeout(Duration::from_secs(20), both).await.unwrap();
+        assert_eq!(&answered, b"!");
+        assert!(near.is_quiet());
+        far.shutdown().await.unwrap();
+        assert!(!near.is_quiet());
+    }
+}
