@@ -85,7 +85,9 @@ pub(crate) const OUTSIDERS: &[Outsider] = &[
     Outsider {
         names: &[
             "attohttpc",
+            "aws-lc-rs",
             "curl",
+            "hickory-resolver",
             "httparse",
             "hyper",
             "hyper-util",
@@ -96,11 +98,12 @@ pub(crate) const OUTSIDERS: &[Outsider] = &[
             "openssl",
             "reqwest",
             "rustls",
+            "rustls-native-certs",
             "tokio-rustls",
             "ureq",
         ],
         only_in: &["egress"],
-        why: "what leaves the host leaves by one room, and nobody else speaks HTTP or TLS",
+        why: "what leaves the host leaves by one room, and nobody else speaks HTTP or TLS, or asks for names",
     },
     Outsider {
         names: &["bollard"],

@@ -7,6 +7,7 @@ mod asking;
 
 use crate::inference::models::{Provider, ProviderKind};
 use crate::upstream::Pool;
+use crate::upstream::names::NameSource;
 use asking::Asking;
 use belljar_contract::spend::{SpendRow, SpendRowsError};
 use jiff::Timestamp;
@@ -169,7 +170,7 @@ pub fn ask(provider: &Provider, end_users: &[&str], days: Days) -> Result<Vec<Sp
     let runtime = runtime.map_err(failed)?;
     let asking = Asking::new(provider)?;
     runtime.block_on(async {
-        let pool = Pool::default();
+        let pool = Pool::new(NameSource::of_system());
         let (mut rows, mut seen) = (Vec::new(), HashSet::new());
         for (day, end_user) in days.each().flat_map(|day| end_users.iter().map(move |user| (day, user))) {
             // A day ends where the next begins, and both have that moment; some give everybody's rows to each question.

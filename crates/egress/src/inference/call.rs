@@ -193,7 +193,7 @@ async fn ask(
     loop {
         let mut connection = match timeout(times.connect, served.pool.take(&provider.upstream)).await {
             Ok(Ok(connection)) => connection,
-            Ok(Err(_)) => return Err(Refusal::Unreachable),
+            Ok(Err(error)) => return Err(Refusal::from(error)),
             Err(_) => return Err(Refusal::OutOfTime),
         };
         let is_sent = timeout(times.idle, outgoing.send(&mut connection.stream)).await;

@@ -7,6 +7,10 @@
 //!       kind: litellm                    # litellm, openai, anthropic, ollama
 //!       url: http://127.0.0.1:4000
 //!       credential: {env: LITELLM_MASTER_KEY}   # or {file: PATH}, or {command: [PROGRAM, …]}
+//!     - name: other
+//!       kind: openai
+//!       url: https://api.example.com
+//!       tls: {ca: /etc/house/ca.pem}    # instead of the system's authorities
 //!   models:
 //!     - {name: small, provider: house, upstream: gpt-4o-mini}
 //!   budget: {calls: 100, tokens: 1000000, cost_usd: 2.5, at_once: 8}
@@ -21,6 +25,7 @@ use belljar_contract::yaml::{
 };
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The section, checked.
@@ -72,11 +77,34 @@ fn provider(node: &Node, log: &mut Log) -> Option<Arc<Provider>> {
     let name = members.required("name", name);
     let kind = members.required("kind", |node, log| one_of(node, log, &KINDS));
     let upstream = members.required("url", |node, log| {
-        text(node, log, "http://ADDRESS:PORT[/PREFIX] or unix:/PATH", |text| Upstream::parse(text).ok())
+        text(node, log, "https://HOST[:PORT][/PREFIX], http://… or unix:/PATH", |text| {
+            Upstream::parse(text).ok()
+        })
     });
+    let upstream = match members.optional("tls", |node, log| tls(node, log, upstream.clone())) {
+        Some(trusting) => Some(trusting),
+        None => upstream,
+    };
     let credential = members.optional("credential", source).map(Credential::new);
     members.finish();
     Some(Arc::new(Provider { name: name?, kind: kind?, upstream: upstream?, credential }))
+}
+
+/// The upstream, with whom it trusts.
+fn tls(node: &Node, log: &mut Log, upstream: Option<Upstream>) -> Option<Upstream> {
+    let mut members = Members::open(node, log)?;
+    let authority = members.required("ca", |node, log| {
+        text(node, log, "the absolute path of a file", |text| {
+            text.starts_with('/').then(|| PathBuf::from(text))
+        })
+    });
+    members.finish();
+    // What is wrong with the url is noted there.
+    let trusting = upstream?.trusting(authority?);
+    if trusting.is_none() {
+        log.note(node.position, place(node), "`tls` for a url without it", "a url that begins with https://");
+    }
+    trusting
 }
 
 fn model(node: &Node, log: &mut Log, providers: &BTreeMap<&str, &Arc<Provider>>) -> Option<Model> {
@@ -194,6 +222,28 @@ mod tests {
             (config.budget.calls, config.budget.cost, config.budget.at_once),
             (Some(3), Some(2.5), AT_ONCE)
         );
+    }
+
+    #[test]
+    fn an_authority_of_the_house_is_for_a_provider_that_speaks_tls() {
+        let with = |url: &str, tls: &str| {
+            read(&format!(
+                "providers: [{{name: a, kind: openai, url: '{url}', tls: {tls}}}]\nmodels: [{{name: m, provider: a}}]"
+            ))
+        };
+        let house = with("https://models.house", "{ca: /etc/house.pem}").unwrap();
+        let expected = Upstream::parse("https://models.house").unwrap().trusting("/etc/house.pem".into());
+        assert_eq!(Some(&house.models.get("m").unwrap().provider.upstream), expected.as_ref());
+        for (url, tls, why) in [
+            ("http://models.house", "{ca: /etc/house.pem}", "tls: found `tls` for a url without it"),
+            ("unix:/run/model", "{ca: /etc/house.pem}", "tls: found `tls` for a url without it"),
+            ("https://models.house", "{ca: house.pem}", "tls.ca: found"),
+            ("https://models.house", "{}", "tls.ca: found nothing"),
+            ("https://models.house", "{ca: /a, verify: false}", "tls.verify: found an unknown member"),
+        ] {
+            let mistakes = with(url, tls).err().unwrap();
+            assert!(mistakes.contains(why), "{url} {tls}: {mistakes}");
+        }
     }
 
     #[test]

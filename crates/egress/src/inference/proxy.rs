@@ -6,6 +6,7 @@ use super::room::Room;
 use super::run::{Run, Served};
 use crate::http1::limits::CONNECTIONS;
 use crate::upstream::Pool;
+use crate::upstream::names::NameSource;
 use rustix::fd::OwnedFd;
 use std::io;
 use std::rc::Rc;
@@ -66,12 +67,20 @@ impl Proxy {
     /// # Errors
     /// The system's, when there can be no more threads or descriptors.
     pub fn start() -> io::Result<Self> {
+        Self::start_with(NameSource::of_system())
+    }
+
+    /// Starts one that resolves names there.
+    ///
+    /// # Errors
+    /// As [`Proxy::start`].
+    pub fn start_with(names: NameSource) -> io::Result<Self> {
         allow_descriptors();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let (orders, taken) = mpsc::unbounded_channel();
         let reactor = runtime.handle().clone();
         let named = std::thread::Builder::new().name("belljar-models".to_owned());
-        let thread = named.spawn(move || LocalSet::new().block_on(&runtime, take_orders(taken)))?;
+        let thread = named.spawn(move || LocalSet::new().block_on(&runtime, take_orders(taken, names)))?;
         Ok(Self { orders: Some(orders), thread: Some(thread), reactor })
     }
 
@@ -138,8 +147,8 @@ impl Listener {
     }
 }
 
-async fn take_orders(mut orders: mpsc::UnboundedReceiver<Order>) {
-    let pool = Rc::new(Pool::default());
+async fn take_orders(mut orders: mpsc::UnboundedReceiver<Order>, names: NameSource) {
+    let pool = Rc::new(Pool::new(names));
     while let Some(order) = orders.recv().await {
         tokio::task::spawn_local(serve(order, Rc::clone(&pool)));
     }

@@ -1,5 +1,6 @@
 //! What is said when a call isn't answered by a provider, in the words of whoever's client it is.
 
+use crate::upstream::ConnectError;
 use belljar_contract::inference::{Excerpt, Surface};
 use serde_json::{Value, json};
 
@@ -34,6 +35,10 @@ pub(crate) enum Refusal {
     NoCredential,
     #[error("this model's provider can't be reached")]
     Unreachable,
+    #[error("this model's provider has not shown who it is")]
+    Untrusted,
+    #[error("this model's provider is where nothing is called")]
+    Misled,
     #[error("this model's provider did not answer in time")]
     OutOfTime,
     #[error("this model's provider gave no answer that can be understood")]
@@ -45,6 +50,17 @@ pub(crate) enum Refusal {
 }
 
 // === impl Refusal ===
+
+impl From<ConnectError> for Refusal {
+    /// Which it was, and nothing of what was said: that tells of the host, and of where the provider is.
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Unreachable { .. } => Self::Unreachable,
+            ConnectError::Forbidden => Self::Misled,
+            ConnectError::Untrusted { .. } | ConnectError::NoTrust { .. } => Self::Untrusted,
+        }
+    }
+}
 
 impl Refusal {
     pub(crate) fn not_json(error: &serde_json::Error) -> Self {
@@ -68,6 +84,8 @@ impl Refusal {
             Self::TooManyCalls { .. } => "too_many_calls",
             Self::NoCredential => "credential_unavailable",
             Self::Unreachable => "provider_unreachable",
+            Self::Untrusted => "provider_untrusted",
+            Self::Misled => "provider_address_refused",
             Self::OutOfTime => "provider_timeout",
             Self::BadAnswer => "provider_answer_malformed",
             Self::Withheld { .. } => "provider_answer_withheld",
@@ -85,7 +103,8 @@ impl Refusal {
             Self::BodyTooLarge { .. } => 413,
             Self::BudgetExceeded { .. } | Self::TooManyCalls { .. } => 429,
             Self::HeadTooLarge => 431,
-            Self::NoCredential | Self::Unreachable | Self::BadAnswer | Self::Withheld { .. } => 502,
+            Self::Unreachable | Self::Untrusted | Self::Misled => 502,
+            Self::NoCredential | Self::BadAnswer | Self::Withheld { .. } => 502,
             Self::NotRecorded => 503,
             Self::OutOfTime => 504,
         }

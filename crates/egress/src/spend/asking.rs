@@ -5,7 +5,7 @@ use crate::credential::Injected;
 use crate::http1::limits::{RESPONSE_HEAD_BYTES, Times};
 use crate::http1::{BodyLength, Chunks, Malformed, ResponseHead, head};
 use crate::inference::models::Provider;
-use crate::upstream::{Connection, Pool};
+use crate::upstream::{ConnectError, Connection, Pool};
 use belljar_contract::spend::SpendRow;
 use bytes::Buf;
 use jiff::civil::Date;
@@ -57,6 +57,12 @@ impl From<Malformed> for Failure {
 impl From<io::Error> for Failure {
     fn from(source: io::Error) -> Self {
         Self::Connection(source)
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(source: ConnectError) -> Self {
+        Self::Connection(io::Error::other(source))
     }
 }
 

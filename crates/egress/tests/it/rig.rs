@@ -11,6 +11,7 @@ use belljar_egress::inference::models::{Model, Models, Provider, ProviderKind};
 use belljar_egress::inference::proxy::{Listener, Proxy, Serving};
 use belljar_egress::inference::run::Run;
 use belljar_egress::upstream::Upstream;
+use belljar_egress::upstream::names::NameSource;
 use belljar_testkit::models::{Conduct, ModelServer, Script};
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -110,14 +111,24 @@ impl Rig {
         Self::with(Plan::default(), script)
     }
 
-    pub(crate) fn with(plan: Plan, script: Script) -> Self {
-        let server = ModelServer::start_with(plan.conduct, script);
+    pub(crate) fn with(Plan { kind, conduct, limits, times }: Plan, script: Script) -> Self {
+        let server = ModelServer::start_with(conduct, script);
+        let upstream = Upstream::parse(&server.url()).unwrap();
+        Self::at((server, upstream), NameSource::of_system(), (kind, limits, times))
+    }
+
+    /// All of it.
+    fn at(
+        (server, upstream): (ModelServer, Upstream),
+        names: NameSource,
+        (kind, limits, times): (ProviderKind, BudgetLimits, Times),
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("key"), KEY).unwrap();
         let provider = Arc::new(Provider {
             name: "house".to_owned(),
-            kind: plan.kind,
-            upstream: Upstream::parse(&server.url()).unwrap(),
+            kind,
+            upstream,
             credential: Some(Credential::new(Source::File(folder.path().join("key")))),
         });
         let model = |name: &str, upstream_name: &str| Model {
@@ -129,13 +140,13 @@ impl Rig {
         let run = Arc::new(Run {
             identity: identity(),
             models: Models::from_iter([model("small", "gpt-4o-mini"), model("large", "large")]),
-            budget: Budget::new(plan.limits),
-            times: plan.times,
+            budget: Budget::new(limits),
+            times,
             ledger: Arc::clone(&book) as Arc<dyn Ledger>,
         });
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let proxy = Proxy::start().unwrap();
+        let proxy = Proxy::start_with(names).unwrap();
         let listener = Listener::from_descriptor(listener.into()).unwrap();
         let serving = proxy.serve(Arc::clone(&run), vec![listener]).unwrap();
         Self { server, book, run, address, serving: Some(serving), _proxy: proxy, _folder: folder }
@@ -170,6 +181,12 @@ impl Rig {
         let mut stream = self.connect();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
         read(stream)
+    }
+
+    /// One whose provider is LiteLLM, and is reached in its own way.
+    pub(crate) fn reaching(upstream: Upstream, server: ModelServer, names: NameSource) -> Self {
+        let times = Times { connect: std::time::Duration::from_secs(5), ..Times::default() };
+        Self::at((server, upstream), names, (ProviderKind::LiteLlm, BudgetLimits::default(), times))
     }
 
     /// Ends the run.

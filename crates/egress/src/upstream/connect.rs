@@ -1,0 +1,78 @@
+//! A new connection to an upstream: dialed, and made secure where it says so.
+
+use super::dial::{DialError, dial};
+use super::names::{NameSource, Names};
+use super::place::Upstream;
+use super::secure::Secure;
+use super::stream::Stream;
+use super::trust::{Trust, TrustError};
+use std::io;
+
+/// What it takes to make connections; loaded when it is first needed.
+pub(super) struct Connector {
+    names: Names,
+    trust: Trust,
+}
+
+/// Why there is no connection. What it says is for the host.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectError {
+    /// Nobody is there, or whoever is hangs up.
+    #[error("the upstream can't be reached")]
+    Unreachable {
+        #[source]
+        source: io::Error,
+    },
+    /// Its name leads where no name may.
+    #[error("the upstream's name leads to addresses that are never dialed")]
+    Forbidden,
+    /// Somebody is there, and hasn't shown to be the upstream, or won't speak as it must.
+    #[error("the upstream can't be trusted")]
+    Untrusted {
+        #[source]
+        source: io::Error,
+    },
+    /// Nobody could be trusted.
+    #[error("there is nothing to tell by whom to trust")]
+    NoTrust {
+        #[source]
+        source: TrustError,
+    },
+}
+
+// === impl Connector ===
+
+impl Connector {
+    pub(super) fn new(names: NameSource) -> Self {
+        Self { names: Names::new(names), trust: Trust::default() }
+    }
+
+    pub(super) async fn connect(&self, upstream: &Upstream) -> Result<Stream, ConnectError> {
+        let Some(tls) = &upstream.tls else { return Ok(dial(&upstream.place, &self.names).await?) };
+        // Before anybody hears of it: without trust there is nothing to be said.
+        let config = self.trust.config(tls.authority.as_deref()).await;
+        let config = config.map_err(|source| ConnectError::NoTrust { source })?;
+        let stream = dial(&upstream.place, &self.names).await?;
+        match Secure::open(stream, tls.server.clone(), config).await {
+            Ok(stream) => Ok(Stream::Secure(Box::new(stream))),
+            Err(source) if is_of_tls(&source) => Err(ConnectError::Untrusted { source }),
+            Err(source) => Err(ConnectError::Unreachable { source }),
+        }
+    }
+}
+
+/// What TLS itself says comes wrapped; everything else is of the connection below.
+fn is_of_tls(error: &io::Error) -> bool {
+    error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()).is_some()
+}
+
+// === impl ConnectError ===
+
+impl From<DialError> for ConnectError {
+    fn from(error: DialError) -> Self {
+        match error {
+            DialError::Failed { source } => Self::Unreachable { source },
+            DialError::Forbidden => Self::Forbidden,
+        }
+    }
+}

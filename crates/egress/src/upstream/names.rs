@@ -1,0 +1,206 @@
+//! Names of upstreams, resolved on the host: by its list of hosts, and by the name servers that it asks.
+
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{
+    ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
+};
+use hickory_resolver::lookup::Lookup;
+use hickory_resolver::net::NetError;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::system_conf::parse_resolv_conf;
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+/// Where it stands what a name leads to.
+#[derive(Debug, Clone)]
+pub struct NameSource {
+    /// The list of hosts.
+    hosts: PathBuf,
+    servers: Servers,
+}
+
+/// Who is asked about other names.
+#[derive(Debug, Clone)]
+enum Servers {
+    /// Those in this file.
+    Listed(PathBuf),
+    /// These.
+    At(Vec<SocketAddr>),
+}
+
+/// Names, and what is known of them. Nothing is before somebody asks.
+pub(super) struct Names {
+    source: NameSource,
+    known: Mutex<Option<Known>>,
+}
+
+#[derive(Clone)]
+struct Known {
+    hosts: Rc<HashMap<String, Vec<IpAddr>>>,
+    /// None where nobody can be asked.
+    resolver: Option<TokioResolver>,
+    read_at: Instant,
+}
+
+/// How name servers are asked.
+type Asking = (ResolverConfig, ResolverOpts);
+
+/// After so long the files are read anew: networks come and go.
+const FRESH_TIME: Duration = Duration::from_secs(60);
+
+/// How long addresses of the other kind are waited for where some are there.
+const GRACE_TIME: Duration = Duration::from_millis(200);
+
+// === impl NameSource ===
+
+impl NameSource {
+    /// What every program of this machine goes by.
+    pub fn of_system() -> Self {
+        Self { hosts: "/etc/hosts".into(), servers: Servers::Listed("/etc/resolv.conf".into()) }
+    }
+
+    /// Another list of hosts, and other name servers.
+    pub fn at(hosts: PathBuf, servers: Vec<SocketAddr>) -> Self {
+        Self { hosts, servers: Servers::At(servers) }
+    }
+
+    fn read(&self) -> (HashMap<String, Vec<IpAddr>>, Option<Asking>) {
+        // A list that isn't there lists nobody.
+        let hosts = std::fs::read(&self.hosts).unwrap_or_default();
+        let asking = match &self.servers {
+            Servers::Listed(path) => listed(path),
+            Servers::At(servers) => Some(asking(servers)),
+        };
+        (parse_hosts(&String::from_utf8_lossy(&hosts)), asking)
+    }
+}
+
+fn listed(path: &Path) -> Option<Asking> {
+    parse_resolv_conf(std::fs::read(path).ok()?).ok()
+}
+
+fn asking(servers: &[SocketAddr]) -> Asking {
+    let each = servers.iter().map(|server| {
+        let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
+        let connections = connections.map(|mut connection| {
+            connection.port = server.port();
+            connection
+        });
+        NameServerConfig::new(server.ip(), true, connections.into())
+    });
+    (ResolverConfig::from_parts(None, Vec::new(), each.collect()), ResolverOpts::default())
+}
+
+/// A line of it is an address, and names for it.
+fn parse_hosts(text: &str) -> HashMap<String, Vec<IpAddr>> {
+    let mut hosts: HashMap<String, Vec<IpAddr>> = HashMap::new();
+    for line in text.lines() {
+        let line = line.split('#').next().unwrap_or_default();
+        let mut words = line.split_whitespace();
+        let Some(address) = words.next().and_then(|word| word.parse().ok()) else { continue };
+        for name in words {
+            hosts.entry(name.to_ascii_lowercase()).or_default().push(address);
+        }
+    }
+    hosts
+}
+
+// === impl Names ===
+
+impl Names {
+    pub(super) fn new(source: NameSource) -> Self {
+        Self { source, known: Mutex::default() }
+    }
+
+    /// Every address that a name in lower case leads to, whatever it is.
+    pub(super) async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        let known = self.known().await?;
+        if let Some(addresses) = known.hosts.get(name) {
+            return Ok(addresses.clone());
+        }
+        let resolver = known.resolver.ok_or(io::ErrorKind::NotFound)?;
+        let (old, new) = (v4(&resolver, name), v6(&resolver, name));
+        match both(old, new).await {
+            addresses if addresses.is_empty() => Err(io::ErrorKind::NotFound.into()),
+            addresses => Ok(addresses),
+        }
+    }
+
+    async fn known(&self) -> io::Result<Known> {
+        // Whoever comes meanwhile waits, and has it then.
+        let mut slot = self.known.lock().await;
+        if let Some(known) = slot.as_ref().filter(|known| known.read_at.elapsed() < FRESH_TIME) {
+            return Ok(known.clone());
+        }
+        let source = self.source.clone();
+        let (hosts, asking) = tokio::task::spawn_blocking(move || source.read()).await?;
+        let resolver = asking.and_then(resolver);
+        let known = Known { hosts: Rc::new(hosts), resolver, read_at: Instant::now() };
+        *slot = Some(known.clone());
+        Ok(known)
+    }
+}
+
+fn resolver((config, mut options): Asking) -> Option<TokioResolver> {
+    // The list of hosts was looked at before.
+    options.use_hosts_file = ResolveHosts::Never;
+    let builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
+    builder.with_options(options).build().ok()
+}
+
+async fn v4(resolver: &TokioResolver, name: &str) -> Vec<IpAddr> {
+    addresses(&resolver.ipv4_lookup(name).await)
+}
+
+async fn v6(resolver: &TokioResolver, name: &str) -> Vec<IpAddr> {
+    addresses(&resolver.ipv6_lookup(name).await)
+}
+
+fn addresses(found: &Result<Lookup, NetError>) -> Vec<IpAddr> {
+    let records = found.as_ref().map(Lookup::answers).unwrap_or_default();
+    records.iter().filter_map(|record| record.data.ip_addr()).collect()
+}
+
+/// All of both; but once some are there, not much longer: some servers never answer for the newer kind.
+async fn both(old: impl Future<Output = Vec<IpAddr>>, new: impl Future<Output = Vec<IpAddr>>) -> Vec<IpAddr> {
+    let (mut old, mut new) = (pin!(old), pin!(new));
+    let other: Pin<&mut dyn Future<Output = Vec<IpAddr>>>;
+    let first = tokio::select! {
+        found = &mut old => { other = new; found }
+        found = &mut new => { other = old; found }
+    };
+    let rest = match first.is_empty() {
+        true => other.await,
+        false => timeout(GRACE_TIME, other).await.unwrap_or_default(),
+    };
+    [first, rest].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_hosts_is_read_as_everybody_else_reads_it() {
+        let hosts = parse_hosts(
+            "127.0.0.1\tlocalhost\n# 10.0.0.1 commented\n10.0.0.7  Models.house models # ours\n\
+             fd00::7 models.house\n10.0.0.8\nnonsense models.house\n\n",
+        );
+        let of = |name: &str| {
+            let found = hosts.get(name).map(Vec::as_slice).unwrap_or_default();
+            found.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(of("models.house"), ["10.0.0.7", "fd00::7"]);
+        assert_eq!(of("models"), ["10.0.0.7"]);
+        assert_eq!(of("localhost"), ["127.0.0.1"]);
+        assert!(of("commented").is_empty() && of("ours").is_empty());
+    }
+}

@@ -1,0 +1,221 @@
+//! Where an upstream is.
+
+use rustls::pki_types::ServerName;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+/// Where an upstream is, and how it is spoken to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Upstream {
+    pub(super) place: Place,
+    /// Without it, what is said can be read on the way.
+    pub(super) tls: Option<Tls>,
+    /// What stands in `Host`.
+    host: String,
+    /// What stands before every path.
+    prefix: String,
+}
+
+/// What is dialed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    /// An address that was spelled out.
+    Address { address: SocketAddr },
+    /// A name that is resolved for each connection.
+    Name { name: String, port: u16 },
+    /// A socket of this machine.
+    Local { path: PathBuf },
+}
+
+/// Who must be there, and who says that it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Tls {
+    pub(super) server: ServerName<'static>,
+    /// A file with the authorities that count, instead of the system's.
+    pub(super) authority: Option<PathBuf>,
+}
+
+/// Text that is no place of an upstream.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{found:?} is no upstream: {why}")]
+pub struct UpstreamError {
+    /// What was found.
+    pub found: String,
+    /// What is wrong with it.
+    pub why: &'static str,
+}
+
+const HTTP: u16 = 80;
+const HTTPS: u16 = 443;
+
+// === impl Upstream ===
+
+impl Upstream {
+    /// Parses `https://HOST[:PORT][/PREFIX]`, `http://HOST[:PORT][/PREFIX]` or `unix:/PATH`.
+    ///
+    /// # Errors
+    /// [`UpstreamError`].
+    pub fn parse(text: &str) -> Result<Self, UpstreamError> {
+        parse(text).map_err(|why| UpstreamError { found: text.to_owned(), why })
+    }
+
+    /// Has the authorities in a file count, and no others. None where there is no TLS.
+    pub fn trusting(self, authority: PathBuf) -> Option<Self> {
+        let tls = self.tls.map(|tls| Tls { authority: Some(authority), ..tls })?;
+        Some(Self { tls: Some(tls), ..self })
+    }
+
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+}
+
+fn parse(text: &str) -> Result<Upstream, &'static str> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        if !path.starts_with('/') {
+            return Err("behind unix: stands the absolute path of a socket");
+        }
+        let place = Place::Local { path: path.into() };
+        return Ok(Upstream { place, tls: None, host: "localhost".to_owned(), prefix: String::new() });
+    }
+    let schemes = [("https://", HTTPS), ("http://", HTTP)];
+    let mut found = schemes.iter().filter_map(|(scheme, port)| Some((text.strip_prefix(scheme)?, *port)));
+    let (rest, default_port) = found.next().ok_or("it begins with https://, http:// or unix:")?;
+    let (host, prefix) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    let prefix = prefix.trim_end_matches('/');
+    let is_plain =
+        |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#@\\%".contains(&byte));
+    if !is_plain(host) || !is_plain(prefix) {
+        return Err("it has nothing but a host, a port and a path");
+    }
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) if !port.ends_with(']') => (name, parse_port(port)?),
+        _ => (host, default_port),
+    };
+    let (place, server) = parse_host(name, port)?;
+    let tls = (default_port == HTTPS).then_some(Tls { server, authority: None });
+    Ok(Upstream { place, tls, host: host.to_owned(), prefix: prefix.to_owned() })
+}
+
+fn parse_port(text: &str) -> Result<u16, &'static str> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|port| is_number && *port != 0).ok_or("the port is no number from 1 to 65535")
+}
+
+/// Where a host is, and whose name a certificate has to show.
+fn parse_host(text: &str, port: u16) -> Result<(Place, ServerName<'static>), &'static str> {
+    let at = |address: IpAddr| Place::Address { address: SocketAddr::new(address, port) };
+    if let Some(inner) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
+        let address: Ipv6Addr = inner.parse().map_err(|_| "between the brackets stands no address")?;
+        return Ok((at(address.into()), IpAddr::from(address).into()));
+    }
+    if let Ok(address) = text.parse::<Ipv4Addr>() {
+        return Ok((at(address.into()), IpAddr::from(address).into()));
+    }
+    let name = text.to_ascii_lowercase();
+    if !is_name(&name) {
+        return Err("the host is neither an address nor a name");
+    }
+    let server = ServerName::try_from(name.clone()).map_err(|_| "the host is no name of a server")?;
+    match name.as_str() {
+        // Whoever writes that means this machine, whatever others say.
+        "localhost" => Ok((at(Ipv4Addr::LOCALHOST.into()), server)),
+        _ => Ok((Place::Name { name, port }, server)),
+    }
+}
+
+/// Whether it is a name, and could not pass for an address with some library.
+fn is_name(text: &str) -> bool {
+    let is_label = |label: &str| {
+        let is_inside = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        (1..=63).contains(&label.len())
+            && label.bytes().all(is_inside)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let last = text.rsplit('.').next().unwrap_or_default();
+    // 127.1, 2130706433 and 0x7f000001 are addresses for some.
+    let is_number = last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x");
+    text.len() <= 253 && text.split('.').all(is_label) && !is_number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upstream_is_a_place_and_nothing_more() {
+        let parse = |text: &str| Upstream::parse(text).map(|it| (it.place, it.host, it.prefix));
+        let tcp = |text: &str| Place::Address { address: text.parse().unwrap() };
+        let named = |name: &str, port| Place::Name { name: name.to_owned(), port };
+        assert_eq!(
+            parse("http://127.0.0.1:4000/v0/"),
+            Ok((tcp("127.0.0.1:4000"), "127.0.0.1:4000".to_owned(), "/v0".to_owned()))
+        );
+        assert_eq!(
+            parse("http://[::1]:4000"),
+            Ok((tcp("[::1]:4000"), "[::1]:4000".to_owned(), String::new()))
+        );
+        assert_eq!(parse("http://[::1]").unwrap().0, tcp("[::1]:80"));
+        assert_eq!(parse("http://localhost:1").unwrap().0, tcp("127.0.0.1:1"));
+        assert_eq!(parse("https://127.0.0.1").unwrap().0, tcp("127.0.0.1:443"));
+        assert_eq!(parse("unix:/run/model").unwrap().0, Place::Local { path: "/run/model".into() });
+        assert_eq!(
+            parse("https://API.example.com/openai/v1"),
+            Ok((named("api.example.com", 443), "API.example.com".to_owned(), "/openai/v1".to_owned()))
+        );
+        assert_eq!(parse("http://lite_llm:4000").unwrap().0, named("lite_llm", 4000));
+        for bad in [
+            "https//a",
+            "localhost:4000",
+            "http://",
+            "https://",
+            "http://a b",
+            "http://user@127.0.0.1",
+            "https://user:word@api.example.com",
+            "http://127.0.0.1?a",
+            "http://127.0.0.1/%2e%2e",
+            "http://127.0.0.1:99999",
+            "http://127.0.0.1:0",
+            "http://127.0.0.1:+80",
+            "http://127.0.0.1:",
+            "unix:run/model",
+            "http://127.0.0.1\r\nX: y",
+            "http://[127.0.0.1]",
+            "http://[::1",
+            "http://::1",
+            "http://127.1",
+            "http://2130706433",
+            "http://0x7f000001",
+            "http://1.0x7f",
+            "https://api.example.com.",
+            "https://api..example.com",
+            "https://-a.example.com",
+            "https://*.example.com",
+            "ftp://api.example.com",
+            "HTTPS://api.example.com",
+            &format!("https://{}.com", "a".repeat(64)),
+        ] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn whoever_speaks_tls_must_show_the_host_that_was_written() {
+        let server = |text: &str| Upstream::parse(text).unwrap().tls.map(|tls| tls.server);
+        let name = |text: &str| Some(ServerName::try_from(text.to_owned()).unwrap());
+        assert_eq!(server("https://API.example.com:8443/v1"), name("api.example.com"));
+        assert_eq!(server("https://localhost"), name("localhost"));
+        assert_eq!(server("https://127.0.0.1"), name("127.0.0.1"));
+        assert_eq!(server("https://[::1]:1"), name("::1"));
+        assert_eq!(server("http://api.example.com"), None);
+        let plain = Upstream::parse("http://api.example.com").unwrap();
+        assert_eq!(plain.trusting("/ca.pem".into()), None);
+        let house = Upstream::parse("https://api.example.com").unwrap();
+        assert_ne!(house.clone().trusting("/ca.pem".into()), Some(house));
+    }
+}

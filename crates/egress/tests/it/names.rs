@@ -1,0 +1,156 @@
+//! Providers by name: resolved on the host, and dialed only where a name may lead.
+
+mod nameserver;
+
+use crate::rig::{Answer as Reply, CHAT, Rig};
+use crate::tls::authority::{Authority, NOW};
+use crate::tls::front::Front;
+use belljar_egress::upstream::Upstream;
+use belljar_egress::upstream::names::NameSource;
+use belljar_testkit::models::{Answer, ModelServer, Script};
+use nameserver::{Entry, NameServer};
+use serde_json::json;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const HOST: &str = "models.house.test";
+
+/// Where the cloud tells machines their keys.
+const METADATA: &str = "169.254.169.254";
+
+fn rig(scheme: &str, names: &NameServer, hosts: &str) -> (Rig, TempDir) {
+    let server = ModelServer::start(Script::always(Answer::text("hello")));
+    let port = server.address().port();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("hosts"), hosts).unwrap();
+    let upstream = Upstream::parse(&format!("{scheme}://{HOST}:{port}")).unwrap();
+    let names = NameSource::at(folder.path().join("hosts"), vec![names.address()]);
+    (Rig::reaching(upstream, server, names), folder)
+}
+
+fn call(rig: &Rig) -> Reply {
+    rig.post(CHAT, "", &json!({"model": "small", "messages": []}))
+}
+
+fn leads(ips: &[&str]) -> Entry {
+    Entry::Leads(all(ips))
+}
+
+fn all(ips: &[&str]) -> Vec<IpAddr> {
+    ips.iter().map(|ip| ip.parse().unwrap()).collect()
+}
+
+fn assert_code(reply: &Reply, rig: &Rig, code: &str) {
+    assert_eq!((reply.status, &reply.json()["error"]["code"]), (502, &json!(code)), "{reply:?}");
+    assert_eq!(rig.book.records().last().unwrap().outcome.to_string(), format!("failed: {code}"));
+    assert!(!reply.body.contains("house.test") && !reply.body.contains("169.254"), "{reply:?}");
+}
+
+#[test]
+fn a_name_is_resolved_by_the_hosts_own_list_before_anybody_is_asked() {
+    let names = NameServer::start(vec![(HOST, leads(&[METADATA]))]);
+    let (rig, _folder) = rig("http", &names, "127.0.0.1 Models.House.test\n");
+    assert_eq!(call(&rig).status, 200);
+    assert_eq!(names.asked(), 0);
+    let request = rig.server.requests().pop().unwrap();
+    assert!(request.header("host").unwrap().starts_with("models.house.test:"));
+}
+
+#[test]
+fn a_name_is_resolved_by_the_name_server_for_each_connection_and_not_for_each_call() {
+    for entry in [
+        leads(&["127.0.0.1"]),
+        leads(&["::ffff:127.0.0.1"]),
+        Entry::LeadsAndIsSilent(all(&["127.0.0.1"])),
+        Entry::IsAnother("other.house.test", "127.0.0.1".parse().unwrap()),
+    ] {
+        let names = NameServer::start(vec![(HOST, entry.clone())]);
+        let (rig, _folder) = rig("http", &names, "");
+        assert_eq!(call(&rig).status, 200, "{entry:?}");
+        let asked = names.asked();
+        assert!(asked > 0);
+        assert_eq!(call(&rig).status, 200, "{entry:?}");
+        assert_eq!((names.asked(), rig.server.connection_count()), (asked, 1), "{entry:?}");
+    }
+}
+
+#[test]
+fn a_name_that_leads_where_no_name_may_is_never_dialed() {
+    // By 0.0.0.0 the kernel reaches the loopback, so the server would notice.
+    for ips in [&[METADATA][..], &["0.0.0.0"], &["::ffff:0.0.0.0"], &["::"], &["fe80::1", METADATA]] {
+        let names = NameServer::start(vec![(HOST, leads(ips))]);
+        let (rig, _folder) = rig("http", &names, "");
+        assert_code(&call(&rig), &rig, "provider_address_refused");
+        assert_eq!((rig.server.connection_count(), rig.book.records().len()), (0, 1), "{ips:?}");
+    }
+    let another = Entry::IsAnother("metadata.test", METADATA.parse().unwrap());
+    let names = NameServer::start(vec![(HOST, another)]);
+    let (rig, _folder) = rig("http", &names, "");
+    assert_code(&call(&rig), &rig, "provider_address_refused");
+    // The control, and the host's own list is no better: somebody may have been talked into it.
+    names.set(vec![(HOST, leads(&["127.0.0.1"]))]);
+    assert_eq!(call(&rig).status, 200);
+    let (rig, _folder) = self::rig("http", &names, &format!("{METADATA} {HOST}\n"));
+    assert_code(&call(&rig), &rig, "provider_address_refused");
+    let literal = ModelServer::start(Script::always(Answer::text("hello")));
+    let upstream = Upstream::parse(&format!("http://0.0.0.0:{}", literal.address().port())).unwrap();
+    let rig = Rig::reaching(upstream, literal, NameSource::of_system());
+    assert_eq!(call(&rig).status, 200, "the control: it is reached by who spells it out");
+}
+
+#[test]
+fn of_several_addresses_the_first_that_may_be_dialed_and_answers_is_taken() {
+    // Nobody listens at the second.
+    let names = NameServer::start(vec![(HOST, leads(&[METADATA, "127.0.0.2", "127.0.0.1"]))]);
+    let (rig, _folder) = rig("http", &names, "");
+    assert_eq!(call(&rig).status, 200);
+    assert_eq!(rig.server.connection_count(), 1);
+}
+
+#[test]
+fn a_name_that_nobody_knows_is_nobody() {
+    let names = NameServer::start(vec![]);
+    let (rig, _folder) = rig("http", &names, "");
+    assert_code(&call(&rig), &rig, "provider_unreachable");
+    names.set(vec![(HOST, leads(&["127.0.0.1"]))]);
+    assert_eq!(call(&rig).status, 200, "the control");
+}
+
+#[test]
+fn a_name_server_that_says_nothing_holds_up_a_call_no_longer_than_anybody_may_and_no_other_call() {
+    let names = NameServer::start(vec![(HOST, Entry::IsSilent)]);
+    let (rig, _folder) = rig("http", &names, "");
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| call(&rig));
+        belljar_testkit::wait::until(|| names.asked() > 0);
+        let since = Instant::now();
+        assert_eq!(rig.get("/health").status, 200);
+        assert!(since.elapsed() < Duration::from_secs(5), "the thread that serves doesn't wait");
+        let reply = waiting.join().unwrap();
+        assert_eq!((reply.status, &reply.json()["error"]["code"]), (504, &json!("provider_timeout")));
+    });
+}
+
+#[test]
+fn who_answers_for_a_name_must_show_that_very_name() {
+    let house = Authority::new("house");
+    let names = NameServer::start(vec![(HOST, leads(&["127.0.0.1"]))]);
+    // Whoever leads a name elsewhere doesn't have its certificate.
+    for (shown, status) in [(HOST, 200), ("other.house.test", 502), ("127.0.0.1", 502)] {
+        let server = ModelServer::start(Script::always(Answer::text("hello")));
+        let front = Front::start(house.server(shown, NOW), server.address());
+        let url = format!("https://{HOST}:{}", front.port());
+        let upstream = Upstream::parse(&url).unwrap().trusting(house.file()).unwrap();
+        let source = NameSource::at("/nowhere".into(), vec![names.address()]);
+        let rig = Rig::reaching(upstream, server, source);
+        let reply = call(&rig);
+        assert_eq!(reply.status, status, "{shown}: {reply:?}");
+        if status == 200 {
+            assert_eq!(front.seen().agreed[0].0.as_deref(), Some(HOST));
+        } else {
+            assert_code(&reply, &rig, "provider_untrusted");
+            assert_eq!(rig.server.request_count(), 0);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! A name server on the loopback that says what a test wants.
+
+use hickory_resolver::proto::op::{Message, ResponseCode};
+use hickory_resolver::proto::rr::rdata::CNAME;
+use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// What it knows of a name.
+#[derive(Debug, Clone)]
+pub(crate) enum Entry {
+    /// These addresses.
+    Leads(Vec<IpAddr>),
+    /// It is another name for one.
+    IsAnother(&'static str, IpAddr),
+    /// Addresses of version 4; who asks for others gets no answer.
+    LeadsAndIsSilent(Vec<IpAddr>),
+    /// No answer at all.
+    IsSilent,
+}
+
+/// Such a server.
+pub(crate) struct NameServer {
+    address: SocketAddr,
+    asked: Arc<AtomicUsize>,
+    is_over: Arc<AtomicBool>,
+    entries: Arc<Mutex<Vec<(&'static str, Entry)>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+// === impl NameServer ===
+
+impl NameServer {
+    pub(crate) fn start(entries: Vec<(&'static str, Entry)>) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let address = socket.local_addr().unwrap();
+        let (asked, is_over) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
+        let entries = Arc::new(Mutex::new(entries));
+        let shared = (Arc::clone(&asked), Arc::clone(&is_over), Arc::clone(&entries));
+        let thread = std::thread::spawn(move || {
+            let (asked, is_over, entries) = shared;
+            let mut buffer = [0; 4096];
+            while !is_over.load(Ordering::SeqCst) {
+                let Ok((count, from)) = socket.recv_from(&mut buffer) else { continue };
+                asked.fetch_add(1, Ordering::SeqCst);
+                let request = Message::from_vec(&buffer[..count]).unwrap();
+                if let Some(answer) = answer(&request, &entries.lock().unwrap()) {
+                    socket.send_to(&answer.to_vec().unwrap(), from).unwrap();
+                }
+            }
+        });
+        Self { address, asked, is_over, entries, thread: Some(thread) }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How many questions have come.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+
+    /// From now on it knows something else.
+    pub(crate) fn set(&self, entries: Vec<(&'static str, Entry)>) {
+        *self.entries.lock().unwrap() = entries;
+    }
+}
+
+impl Drop for NameServer {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        let _ = self.thread.take().unwrap().join();
+    }
+}
+
+fn answer(request: &Message, entries: &[(&'static str, Entry)]) -> Option<Message> {
+    let query = request.queries.first()?.clone();
+    let (name, kind) = (query.name().clone(), query.query_type());
+    let mut answer = Message::response(request.metadata.id, request.metadata.op_code);
+    answer.metadata.recursion_desired = true;
+    answer.metadata.recursion_available = true;
+    answer.add_query(query);
+    let asked = name.to_string().to_ascii_lowercase();
+    let known = entries.iter().find(|(known, _)| asked == format!("{known}.")).map(|(_, entry)| entry);
+    let of_kind = |ip: &&IpAddr| (kind == RecordType::A) == ip.is_ipv4();
+    // Not to be kept: a test may change its mind.
+    let record = |name: &Name, ip: &IpAddr| Record::from_rdata(name.clone(), 0, RData::from(*ip));
+    match known {
+        None => answer.metadata.response_code = ResponseCode::NXDomain,
+        Some(Entry::IsSilent) => return None,
+        Some(Entry::LeadsAndIsSilent(_)) if kind != RecordType::A => return None,
+        Some(Entry::Leads(ips) | Entry::LeadsAndIsSilent(ips)) => {
+            answer.add_answers(ips.iter().filter(of_kind).map(|ip| record(&name, ip)));
+        }
+        Some(Entry::IsAnother(other, ip)) => {
+            let other = Name::from_ascii(format!("{other}.")).unwrap();
+            answer.add_answer(Record::from_rdata(name, 0, RData::CNAME(CNAME(other.clone()))));
+            answer.add_answers([ip].into_iter().filter(of_kind).map(|ip| record(&other, ip)));
+        }
+    }
+    Some(answer)
+}

@@ -1,0 +1,335 @@
+//! Providers that are spoken to by TLS: only the one that was meant, and nobody hears anything on the way.
+
+pub(crate) mod authority;
+pub(crate) mod front;
+mod tap;
+
+use crate::rig::{Answer as Reply, CHAT, KEY, Rig, read, request};
+use authority::{Authority, NOW};
+use belljar_egress::upstream::Upstream;
+use belljar_egress::upstream::names::NameSource;
+use belljar_testkit::models::{Answer, ModelServer, Script};
+use front::{Front, Order};
+use rustls::ServerConfig;
+use serde_json::json;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+use tap::Tap;
+
+/// A rig whose provider is behind a server with that configuration, at a name.
+fn rig(config: ServerConfig, host: &str, authority: Option<&Path>, answer: Answer) -> (Rig, Front) {
+    let server = ModelServer::start(Script::always(answer));
+    let front = Front::start(config, server.address());
+    let rig = at(&format!("https://{host}:{}", front.port()), authority, server);
+    (rig, front)
+}
+
+fn at(url: &str, authority: Option<&Path>, server: ModelServer) -> Rig {
+    let upstream = Upstream::parse(url).unwrap();
+    let upstream = match authority {
+        Some(file) => upstream.trusting(file.to_owned()).unwrap(),
+        None => upstream,
+    };
+    Rig::reaching(upstream, server, NameSource::of_system())
+}
+
+fn hello() -> Answer {
+    Answer::text("hello")
+}
+
+fn call(rig: &Rig) -> Reply {
+    rig.post(CHAT, "", &json!({"model": "small", "messages": []}))
+}
+
+/// That the provider was not trusted, and what is told of it.
+fn assert_untrusted(what: &str, rig: &Rig) {
+    let reply = call(rig);
+    assert_eq!(
+        (reply.status, &reply.json()["error"]["code"]),
+        (502, &json!("provider_untrusted")),
+        "{what}: {reply:?}"
+    );
+    // Why not is for the host: no words of the library, no names, no paths, no addresses.
+    assert_eq!(
+        reply.json()["error"]["message"],
+        json!("this model's provider has not shown who it is"),
+        "{what}"
+    );
+    assert_eq!(rig.book.only().outcome.to_string(), "failed: provider_untrusted", "{what}");
+    assert_eq!(rig.server.request_count(), 0, "{what}");
+}
+
+#[test]
+fn a_call_goes_to_whoever_shows_the_right_name_in_either_version() {
+    let house = Authority::new("house");
+    for (host, shown, versions) in [
+        ("localhost", Some("localhost"), rustls::ALL_VERSIONS),
+        ("localhost", Some("localhost"), &[&rustls::version::TLS12][..]),
+        ("LocalHost", Some("localhost"), &[&rustls::version::TLS13][..]),
+        // An address is shown in the certificate, and not asked for by name.
+        ("127.0.0.1", None, rustls::ALL_VERSIONS),
+    ] {
+        let config = house.server_of(&host.to_ascii_lowercase(), NOW, versions);
+        let (rig, front) = rig(config, host, Some(&house.file()), hello());
+        let reply = call(&rig);
+        assert_eq!(reply.status, 200, "{host}: {reply:?} {:?}", front.seen());
+        assert_eq!(rig.book.only().outcome.to_string(), "completed");
+        let request = rig.server.requests().pop().unwrap();
+        assert_eq!(request.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
+        assert_eq!(request.header("host"), Some(format!("{host}:{}", front.port()).as_str()));
+        let agreed = (shown.map(str::to_owned), Some(b"http/1.1".to_vec()));
+        assert_eq!(front.seen().agreed, [agreed]);
+    }
+}
+
+#[test]
+fn whoever_can_not_show_to_be_the_provider_is_told_nothing() {
+    let (house, other) = (Authority::new("house"), Authority::new("house"));
+    let file = house.file();
+    let h2_only = {
+        let mut config = house.server("localhost", NOW);
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        config
+    };
+    for (what, config, host, authority) in [
+        ("another authority", other.server("localhost", NOW), "localhost", Some(&file)),
+        ("nobody's authority", house.server("localhost", NOW), "localhost", None),
+        ("another name", house.server("models.example", NOW), "localhost", Some(&file)),
+        ("a name for an address", house.server("localhost", NOW), "127.0.0.1", Some(&file)),
+        ("expired", house.server("localhost", (2020, 2021)), "localhost", Some(&file)),
+        ("not yet", house.server("localhost", (2119, 2120)), "localhost", Some(&file)),
+        ("another protocol", h2_only, "localhost", Some(&file)),
+    ] {
+        let (rig, front) = rig(config, host, authority.map(std::path::PathBuf::as_path), hello());
+        assert_untrusted(what, &rig);
+        assert_eq!(front.seen().accepted, 1, "{what}: it was there");
+        assert_eq!(front.seen().agreed, [], "{what}: and was not agreed with");
+    }
+    // The control: with the same authority, the same name and now.
+    let (rig, _front) = rig(house.server("localhost", NOW), "localhost", Some(&file), hello());
+    assert_eq!(call(&rig).status, 200);
+}
+
+#[test]
+fn a_server_without_tls_is_not_spoken_to_without_tls() {
+    let house = Authority::new("house");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    // It answers everything in the clear, as servers do that are asked for TLS and know none.
+    let plain = std::thread::spawn(move || {
+        [(); 2].map(|()| {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut heard = vec![0; 64 << 10];
+            let count = stream.read(&mut heard).unwrap();
+            stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\n{}").unwrap();
+            String::from_utf8_lossy(&heard[..count]).into_owned()
+        })
+    });
+    let nobody = || ModelServer::start(Script::always(hello()));
+    let rig = at(&format!("https://127.0.0.1:{port}"), Some(&house.file()), nobody());
+    assert_untrusted("plain", &rig);
+    let rig = at(&format!("http://127.0.0.1:{port}"), None, nobody());
+    assert_eq!(call(&rig).status, 400, "the control: who asks in the clear is answered");
+    let [by_tls, in_the_clear] = plain.join().unwrap();
+    assert!(in_the_clear.contains(KEY) && !by_tls.contains(KEY) && !by_tls.contains("POST"), "{by_tls:?}");
+}
+
+#[test]
+fn a_server_that_agrees_on_nothing_and_speaks_another_protocol_is_not_understood() {
+    let house = Authority::new("house");
+    let mut config = house.server("localhost", NOW);
+    config.alpn_protocols = Vec::new();
+    // The first bytes of HTTP/2 from a server: its settings.
+    let settings = Answer::raw(b"\0\0\0\x04\0\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\x02".to_vec());
+    let (rig, _front) = rig(config.clone(), "localhost", Some(&house.file()), settings);
+    let reply = call(&rig);
+    assert_eq!((reply.status, &reply.json()["error"]["code"]), (502, &json!("provider_answer_malformed")));
+    let (rig, front) = self::rig(config, "localhost", Some(&house.file()), hello());
+    assert_eq!(call(&rig).status, 200, "the control: not every server agrees on a protocol");
+    assert_eq!(front.seen().agreed, [(Some("localhost".to_owned()), None)]);
+}
+
+#[test]
+fn without_authorities_nobody_is_trusted_and_nobody_is_dialed() {
+    let house = Authority::new("house");
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.path().join(name), text).unwrap();
+        folder.path().join(name)
+    };
+    let broken = std::fs::read_to_string(house.file()).unwrap().replace("MII", "AAA");
+    for (what, file) in [
+        ("no file", folder.path().join("none.pem")),
+        ("nothing in it", write("empty.pem", "")),
+        ("no certificate", write("text.pem", "hello")),
+        ("a broken one", write("broken.pem", &broken)),
+    ] {
+        let (rig, front) = rig(house.server("localhost", NOW), "localhost", Some(&file), hello());
+        assert_untrusted(what, &rig);
+        assert_eq!(front.seen().accepted, 0, "{what}");
+        // It is looked at again: whoever mends it needn't start anew.
+        std::fs::copy(house.file(), &file).unwrap();
+        assert_eq!(call(&rig).status, 200, "{what}");
+    }
+}
+
+/// Where the provider is, for the same test in another process, whose system has other authorities.
+const PROVIDER: &str = "BELLJAR_TEST_PROVIDER";
+
+#[test]
+fn without_an_authority_of_the_house_it_is_those_of_the_system_that_count() {
+    if let Ok(url) = std::env::var(PROVIDER) {
+        let rig = at(&url, None, ModelServer::start(Script::always(hello())));
+        let reply = call(&rig);
+        assert_eq!((reply.status, rig.book.only().outcome.to_string().as_str()), (200, "completed"));
+        return;
+    }
+    let (house, other) = (Authority::new("house"), Authority::new("other"));
+    let server = ModelServer::start(Script::always(hello()));
+    let front = Front::start(house.server("localhost", NOW), server.address());
+    let is_trusted_by = |authority: &Authority| {
+        let mut same = Command::new(std::env::current_exe().unwrap());
+        same.args(["--exact", "tls::without_an_authority_of_the_house_it_is_those_of_the_system_that_count"]);
+        same.env(PROVIDER, format!("https://localhost:{}", front.port()));
+        same.env("SSL_CERT_FILE", authority.file()).env_remove("SSL_CERT_DIR");
+        let output = same.output().unwrap();
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(told.contains("running 1 test"), "{told}");
+        (output.status.success(), told)
+    };
+    assert!(is_trusted_by(&house).0);
+    let (is_trusted, told) = is_trusted_by(&other);
+    assert!(!is_trusted && told.contains("failed: provider_untrusted"), "{told}");
+    assert_eq!((front.seen().accepted, server.request_count()), (2, 1));
+}
+
+#[test]
+fn a_server_that_never_shows_anything_is_given_up() {
+    let house = Authority::new("house");
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}", silent.local_addr().unwrap());
+    let rig = at(&url, Some(&house.file()), ModelServer::start(Script::always(hello())));
+    let reply = call(&rig);
+    assert_eq!((reply.status, &reply.json()["error"]["code"]), (504, &json!("provider_timeout")));
+    assert_eq!(rig.book.only().outcome.to_string(), "failed: provider_timeout");
+    assert!(silent.accept().is_ok(), "it was there");
+}
+
+#[test]
+fn a_connection_is_used_again_also_when_tls_has_had_something_to_say_meanwhile() {
+    let house = Authority::new("house");
+    for versions in [rustls::ALL_VERSIONS, &[&rustls::version::TLS12]] {
+        let config = house.server_of("localhost", NOW, versions);
+        let (rig, front) = rig(config, "localhost", Some(&house.file()), hello());
+        for _ in 0..3 {
+            assert_eq!(call(&rig).status, 200);
+        }
+        if versions.len() > 1 {
+            front.order(Order::ChangeKeys);
+            for _ in 0..2 {
+                assert_eq!(call(&rig).status, 200);
+            }
+        }
+        assert_eq!(front.seen().accepted, 1, "{:?}", front.seen());
+    }
+}
+
+#[test]
+fn a_connection_that_was_closed_meanwhile_is_not_used_again() {
+    let house = Authority::new("house");
+    for order in [Order::SayGoodbye, Order::HangUp] {
+        let (rig, front) = rig(house.server("localhost", NOW), "localhost", Some(&house.file()), hello());
+        assert_eq!(call(&rig).status, 200);
+        front.order(order);
+        assert_eq!(call(&rig).status, 200, "{order:?}");
+        assert_eq!((front.seen().accepted, rig.server.request_count()), (2, 2), "{order:?}");
+    }
+}
+
+#[test]
+fn what_nobody_asked_for_is_nobodys_answer() {
+    const FORGED: &str = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged";
+    let house = Authority::new("house");
+    let (rig, front) = rig(house.server("localhost", NOW), "localhost", Some(&house.file()), hello());
+    assert_eq!(call(&rig).status, 200);
+    front.order(Order::Say(FORGED));
+    let reply = call(&rig);
+    assert_eq!(reply.status, 200);
+    assert!(reply.body.contains("hello") && !reply.body.contains("forged"), "{reply:?}");
+    assert_eq!(front.seen().accepted, 2);
+}
+
+#[test]
+fn a_large_request_and_a_long_answer_pass_whole_and_an_event_before_the_next_one() {
+    let house = Authority::new("house");
+    let tls = |answer| rig(house.server("localhost", NOW), "localhost", Some(&house.file()), answer);
+    let text = "0123456789abcdef".repeat(512 << 10);
+    let (rig, _front) = tls(hello());
+    let large = json!({"model": "small", "messages": [{"role": "user", "content": text}]});
+    assert_eq!(rig.post(CHAT, "", &large).status, 200);
+    let sent = rig.server.requests().pop().unwrap().json();
+    assert_eq!(sent["messages"][0]["content"].as_str().map(str::len), Some(8 << 20));
+
+    let streamed = json!({"model": "small", "stream": true});
+    let (rig, _front) = tls(Answer::repeated("word ", 5_000).in_bursts());
+    let reply = rig.post(CHAT, "", &streamed);
+    let events = reply.body.lines().filter(|line| line.starts_with("data:")).count();
+    assert!(events > 5_000 && reply.body.contains("[DONE]") && reply.bytes.ends_with(b"0\r\n\r\n"));
+
+    let (rig, _front) = tls(Answer::pieces(&["one", "two"]).silent_after(2));
+    let mut stream = rig.connect();
+    stream.write_all(&request(CHAT, "", &streamed)).unwrap();
+    let (mut text, mut buffer) = (String::new(), [0; 4096]);
+    while !text.contains("one") {
+        let count = stream.read(&mut buffer).unwrap();
+        assert!(count > 0, "ended: {text}");
+        text.push_str(&String::from_utf8_lossy(&buffer[..count]));
+    }
+}
+
+#[test]
+fn an_answer_that_ends_with_its_connection_is_whole_only_when_its_end_was_said() {
+    let house = Authority::new("house");
+    let old = || Answer::raw(b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nso far".to_vec());
+    for (order, outcome) in [(Order::SayGoodbye, "completed"), (Order::HangUp, "failed: provider_cut")] {
+        let server = ModelServer::start(Script::always(old().silent_after(1)));
+        let front = Front::start(house.server("localhost", NOW), server.address());
+        let rig = at(&format!("https://localhost:{}", front.port()), Some(&house.file()), server);
+        let mut stream = rig.connect();
+        stream.write_all(&request(CHAT, "", &json!({"model": "small"}))).unwrap();
+        let (mut text, mut buffer) = (String::new(), [0; 4096]);
+        while !text.contains("so far") {
+            let count = stream.read(&mut buffer).unwrap();
+            assert!(count > 0, "ended: {text}");
+            text.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        }
+        front.order(order);
+        read(stream);
+        assert_eq!(rig.book.only().outcome.to_string(), outcome, "{order:?}");
+    }
+}
+
+#[test]
+fn nobody_on_the_way_hears_the_credential_or_what_is_said() {
+    let house = Authority::new("house");
+    let server = ModelServer::start(Script::always(Answer::text("a secret answer")));
+    let front = Front::start(house.server("localhost", NOW), server.address());
+    let tap = Tap::before(front.port());
+    let rig = at(&format!("https://localhost:{}", tap.port()), Some(&house.file()), server);
+    let body = json!({"model": "small", "messages": [{"role": "user", "content": "a secret question"}]});
+    let said = ["authorization", KEY, "a secret question", "a secret answer", "account-7"];
+    assert_eq!(rig.post(CHAT, "", &body).status, 200);
+    assert!(tap.heard_bytes() > 1000, "it was on the way");
+    for text in said {
+        assert!(!tap.has_heard(text), "{text}");
+    }
+    let server = ModelServer::start(Script::always(Answer::text("a secret answer")));
+    let tap = Tap::before(server.address().port());
+    let rig = at(&format!("http://localhost:{}", tap.port()), None, server);
+    assert_eq!(rig.post(CHAT, "", &body).status, 200);
+    for text in said {
+        assert!(tap.has_heard(text), "the control: without TLS it hears {text}");
+    }
+}

@@ -1,0 +1,167 @@
+//! A server that speaks TLS in front of a model server, and says other things when it is told to.
+
+use rustls::ServerConfig;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use tokio::io::{AsyncWriteExt, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::LocalSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// Such a server. Dropping it ends every connection.
+pub(crate) struct Front {
+    address: SocketAddr,
+    seen: Arc<Mutex<Seen>>,
+    tell: Option<watch::Sender<Order>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What has come.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Seen {
+    pub(crate) accepted: usize,
+    /// The names that clients wanted, and the protocols that were agreed on.
+    pub(crate) agreed: Vec<(Option<String>, Option<Vec<u8>>)>,
+    pub(crate) failures: Vec<String>,
+    /// Orders that have been carried out.
+    pub(crate) done: usize,
+}
+
+/// What every connection does, now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    None,
+    /// Ends, and says so before.
+    SayGoodbye,
+    /// Ends.
+    HangUp,
+    /// Changes its keys, and wants the other end to do the same.
+    ChangeKeys,
+    /// Says something that nobody has asked for.
+    Say(&'static str),
+}
+
+// === impl Front ===
+
+impl Front {
+    /// Starts one; what comes by TLS goes on to there.
+    pub(crate) fn start(config: ServerConfig, to: SocketAddr) -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (tell, told) = watch::channel(Order::None);
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let shared = Arc::clone(&seen);
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+            LocalSet::new().block_on(&runtime, serve(listener, config, to, (shared, told)));
+        });
+        Self { address, seen, tell: Some(tell), thread: Some(thread) }
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// Has the one connection that there is do something, and waits until it has.
+    pub(crate) fn order(&self, order: Order) {
+        let before = self.seen().done;
+        self.tell.as_ref().unwrap().send(order).unwrap();
+        belljar_testkit::wait::until(|| self.seen().done > before);
+    }
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        self.tell.take();
+        let _ = self.thread.take().unwrap().join();
+    }
+}
+
+async fn serve(
+    listener: std::net::TcpListener,
+    config: ServerConfig,
+    to: SocketAddr,
+    (seen, told): (Arc<Mutex<Seen>>, watch::Receiver<Order>),
+) {
+    let listener = TcpListener::from_std(listener).unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let mut over = told.clone();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                let (stream, _) = accepted.unwrap();
+                seen.lock().unwrap().accepted += 1;
+                let (acceptor, seen, told) = (acceptor.clone(), Arc::clone(&seen), told.clone());
+                tokio::task::spawn_local(async move { connection(stream, acceptor, to, (seen, told)).await });
+            }
+            changed = over.changed() => if changed.is_err() { return },
+        }
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    acceptor: TlsAcceptor,
+    to: SocketAddr,
+    (seen, mut told): (Arc<Mutex<Seen>>, watch::Receiver<Order>),
+) {
+    stream.set_nodelay(true).unwrap();
+    told.mark_unchanged();
+    let mut client = match acceptor.accept(stream).await {
+        Ok(client) => client,
+        Err(error) => return seen.lock().unwrap().failures.push(error.to_string()),
+    };
+    let session = client.get_ref().1;
+    let agreed = (session.server_name().map(str::to_owned), session.alpn_protocol().map(<[u8]>::to_vec));
+    seen.lock().unwrap().agreed.push(agreed);
+    let mut server = TcpStream::connect(to).await.unwrap();
+    loop {
+        tokio::select! {
+            copied = copy_bidirectional(&mut client, &mut server) => {
+                let _ = copied;
+                return;
+            }
+            changed = told.changed() => {
+                let Ok(()) = changed else { return };
+                let order = *told.borrow_and_update();
+                let goes_on = carry_out(order, &mut client).await;
+                if !goes_on {
+                    drop(client);
+                    seen.lock().unwrap().done += 1;
+                    return;
+                }
+                seen.lock().unwrap().done += 1;
+            }
+        }
+    }
+}
+
+/// Whether the connection goes on.
+async fn carry_out(order: Order, client: &mut TlsStream<TcpStream>) -> bool {
+    match order {
+        Order::None => true,
+        Order::SayGoodbye => {
+            client.shutdown().await.unwrap();
+            false
+        }
+        Order::HangUp => false,
+        Order::ChangeKeys => {
+            client.get_mut().1.refresh_traffic_keys().unwrap();
+            client.flush().await.unwrap();
+            true
+        }
+        Order::Say(text) => {
+            client.write_all(text.as_bytes()).await.unwrap();
+            client.flush().await.unwrap();
+            true
+        }
+    }
+}
