@@ -16,11 +16,11 @@ pub(crate) const ROOMS: &[Room] = &[
     Room { name: "sandbox", may_import: &["contract", "policy", "confine"] },
     Room { name: "egress", may_import: &["contract", "policy"] },
     Room { name: "store", may_import: &["contract"] },
-    Room { name: "node", may_import: &["contract"] },
+    Room { name: "node", may_import: &["contract", "policy", "confine", "sandbox", "egress", "store"] },
     Room { name: "runner", may_import: &["contract", "policy"] },
     Room {
         name: "cli",
-        may_import: &["contract", "policy", "confine", "sandbox", "egress", "store", "runner"],
+        may_import: &["contract", "policy", "confine", "sandbox", "egress", "store", "node", "runner"],
     },
     Room { name: "testkit", may_import: &["contract", "policy", "confine", "sandbox", "runner"] },
     Room { name: "promises", may_import: &["confine"] },

@@ -9,6 +9,7 @@
 pub mod category;
 pub mod event;
 pub mod failure;
+pub mod grant;
 pub mod id;
 pub mod inference;
 pub mod isolation;
