@@ -1,12 +1,13 @@
 //! Names that somebody may have meant.
 
 /// The name that is the nearest to what was written, unless it is another one altogether.
-pub(super) fn nearest<'n>(written: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let near = names.map(|name| (distance(written, name), name)).min()?;
-    // Half of the name may be wrong; what shares less is no slip.
-    let bound = near.1.chars().count().max(written.chars().count()) / 2;
-    let begins = !written.is_empty() && near.1.starts_with(written);
-    (near.0 <= bound || begins).then_some(near.1)
+pub(super) fn nearest<'n>(written: &str, names: impl Iterator<Item = &'n str> + Clone) -> Option<&'n str> {
+    let begun = names.clone().find(|name| !written.is_empty() && name.starts_with(written));
+    begun.or_else(|| {
+        let (letters, name) = names.map(|name| (distance(written, name), name)).min()?;
+        // Half of the name may be wrong; what shares less is no slip.
+        (letters <= name.chars().count().max(written.chars().count()) / 2).then_some(name)
+    })
 }
 
 /// How many letters must be put in, taken out or replaced (Levenshtein).
@@ -35,6 +36,7 @@ mod tests {
         let names = ["claude-code", "codex", "opencode"];
         let nearest = |written: &str| nearest(written, names.into_iter());
         assert_eq!(nearest("claude"), Some("claude-code"));
+        assert_eq!(nearest("claud"), Some("claude-code"));
         assert_eq!(nearest("Codex"), Some("codex"));
         assert_eq!(nearest("open-code"), Some("opencode"));
         assert_eq!(nearest("kodeks"), Some("codex"));
