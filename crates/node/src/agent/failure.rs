@@ -82,6 +82,7 @@ fn of_last_call(calls: &[CallRecord]) -> Option<GraphCode> {
             Some(GraphCode::InsufficientCredits)
         }
         (CallOutcome::Denied { reason }, _) if reason.as_str() == "too_many_calls" => Some(GraphCode::RateLimit),
+        (CallOutcome::Denied { .. }, _) => Some(GraphCode::InvalidRequest),
         (_, Some(402)) => Some(GraphCode::InsufficientCredits),
         (_, Some(408)) => Some(GraphCode::Timeout),
         (_, Some(429)) => Some(GraphCode::RateLimit),

@@ -7,7 +7,7 @@ use super::outcome::GraphFinal;
 use super::program::Installed;
 use super::template::Filling;
 use crate::grant::Granted;
-use crate::once::{OnceLimits, OnceResult, OnceSpec, Place, Site, Watch, run_once};
+use crate::once::{MESSAGES, OnceLimits, OnceResult, OnceSpec, Place, Site, Watch, run_once};
 use belljar_confine::plan::HostPath;
 use belljar_contract::inference::CallRecord;
 use belljar_contract::isolation::Required;
@@ -52,6 +52,9 @@ struct Passing<'p, 's> {
 /// The provider of graphs that agents in sandboxes are.
 const PROVIDER: &str = "sandbox";
 
+/// Where git finds what it is to take no notice of, below a home.
+const GIT_IGNORE: &str = ".config/git/ignore";
+
 /// What an agent is called where graphs are executed.
 pub fn graph_id(agent: &str) -> String {
     format!("{PROVIDER}:{agent}")
@@ -89,11 +92,14 @@ impl AgentTask<'_> {
         env.extend(filled(&self.agent.env));
         env.extend(self.env);
         env.insert("COGNI_MODEL".to_owned(), self.model.clone());
+        // Whoever commits all that there is shall not commit what it was told.
+        let mut home = BTreeMap::from([(GIT_IGNORE.to_owned(), format!("/{MESSAGES}\n"))]);
+        home.extend(filled(&self.agent.files));
         OnceSpec {
             argv,
             attempt: 0,
             source: self.source,
-            home: filled(&self.agent.files),
+            home,
             messages: Some(self.messages.document().to_owned()),
             lent: self.installed.lent.into_iter().chain(self.lent).collect(),
             env,

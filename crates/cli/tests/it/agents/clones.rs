@@ -6,7 +6,7 @@ use belljar_testkit::wait;
 use belljar_testkit::world::{Ran, World};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 const PASSWORD: &str = "pw-5hXq0Rk2LmZ8";
 
@@ -144,10 +144,10 @@ fn a_clone_has_the_files_and_their_history_and_no_way_back() {
 #[test]
 fn a_tag_can_be_cloned_and_commits_of_the_agent_are_kept_where_that_is_said() {
     let world = World::new(BELLJAR);
-    let _small = Small::shell(&world, "cat greeting.txt; echo more >> greeting.txt; git commit -qam agents; git log --format='%s %an'");
+    let _small = Small::shell(&world, "cat greeting.txt; echo more >> greeting.txt; git add -A; git commit -qm agents; git log --stat=40 --format= -1 | cat; git log --format='%s %an'");
     let hosted = Hosted::new(&world);
     let result: Value = hosted.run(&format!("{}#v1", hosted.url), &["--keep"]).succeeded().json();
-    assert_eq!(result["stdout"], "hello\nagents agent\nfirst a\n", "{result:#}");
+    assert_eq!(result["stdout"], "hello\n greeting.txt | 1 +\n 1 file changed, 1 insertion(+)\nagents agent\nfirst a\n", "{result:#}");
     assert_eq!(result["changes"], "kept");
     let kept = Path::new(result["kept_in"].as_str().unwrap());
     assert_eq!(std::fs::read_to_string(kept.join("greeting.txt")).unwrap(), "hello\nmore\n");

@@ -23,13 +23,13 @@ fn every_argument_arrives_as_it_is() {
 fn the_messages_are_where_the_agent_reads_them_and_are_no_change() {
     World::as_everyone(BELLJAR, |world| {
         let small =
-            Small::shell(world, "cat .cogni/messages.json; echo; echo $COGNI_MODEL $RUN_ID $HOME; ls -A $HOME");
+            Small::shell(world, "cat .cogni/messages.json; echo; echo $COGNI_MODEL $RUN_ID $HOME; ls -A $HOME/.config/git");
         let document = "[ {\"role\": \"system\", \"content\": \"be brief\"},\n {\"role\":\"user\",\"content\":\"hi\"}]";
         world.write("messages.json", document);
         let before = world.picture("project");
         let result = small.json(&["--messages", "messages.json", "--apply"]);
         let run_id = result["run_id"].as_str().unwrap();
-        assert_eq!(result["stdout"], format!("{document}\nsmall {run_id} /home/agent\n"), "{result:#}");
+        assert_eq!(result["stdout"], format!("{document}\nsmall {run_id} /home/agent\n.config\n"), "{result:#}");
         assert_eq!((&result["changes"], &result["diff"]), (&json!("none"), &json!("")));
         assert_eq!(world.picture("project"), before);
     });
@@ -87,8 +87,8 @@ fn messages_that_are_none_are_refused_before_anything_is_made() {
 fn an_agent_sees_nothing_of_the_host_that_it_was_not_given() {
     World::as_everyone(BELLJAR, |world| {
         let script = "env | sort; echo --; ls -A /home/agent; cat \"$HOME/.tool/config\"; echo --; \
-                      grep -rs planted-on-the-host /home /workspace /tmp /etc /run /llm-sock /proc/self/environ; \
-                      echo searched $?";
+                      echo planted-by-the-agent > /tmp/own; \
+                      grep -rs planted- /home /workspace /tmp /etc /run /llm-sock /proc/self/environ";
         let row = json!({ "name": "small", "description": "small", "reads_messages": true,
             "argv": ["sh", "-c", script.replace('{', "{{").replace('}', "}}")],
             "env": { "TOOL_URL": "{base_url}/x" }, "files": { ".tool/config": "model = {json:model}\n" } });
@@ -99,7 +99,7 @@ fn an_agent_sees_nothing_of_the_host_that_it_was_not_given() {
         let output = command.output().unwrap();
         let result: Value = serde_json::from_slice(&output.stdout).unwrap();
         let seen = result["stdout"].as_str().unwrap();
-        assert!(seen.ends_with("--\n.tool\nmodel = \"small\"\n--\nsearched 1\n"), "{seen}");
+        assert!(seen.ends_with("--\n.config\n.tool\nmodel = \"small\"\n--\n/tmp/own:planted-by-the-agent\n"), "{seen}");
         assert!(seen.contains("TOOL_URL=http://localhost:8080/x\n") && !seen.contains("_KEY="), "{seen}");
         assert!(!seen.contains(&world.path().display().to_string()), "{seen}");
     });
