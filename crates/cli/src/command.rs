@@ -10,6 +10,7 @@ mod exec;
 mod man;
 mod run;
 pub(crate) mod session;
+mod usage;
 mod validate;
 
 use crate::error::CliError;
@@ -34,7 +35,7 @@ struct Entry {
     run: fn(&ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Error>,
 }
 
-const SUBCOMMANDS: [Entry; 11] = [
+const SUBCOMMANDS: [Entry; 12] = [
     Entry::of::<run::RunArguments>(),
     Entry::of::<exec::ExecArguments>(),
     Entry::of::<session::SessionArguments>(),
@@ -44,6 +45,7 @@ const SUBCOMMANDS: [Entry; 11] = [
     Entry::of::<validate::ValidateArguments>(),
     Entry::of::<config::ConfigArguments>(),
     Entry::of::<audit::AuditArguments>(),
+    Entry::of::<usage::UsageArguments>(),
     Entry::of::<completions::CompletionsArguments>(),
     Entry::of::<man::ManArguments>(),
 ];
@@ -59,7 +61,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    success
   1    the job or the agent failed, or the grant doesn't cover it; the result says why. audit verify: something is not as
-       it was written
+       it was written. usage reconcile: something differs
   2    the job, the configuration, the grant or the messages are malformed, or there is no such agent; nothing ran
   124  out of time
   125  belljar itself could not do its part, or the command line is wrong

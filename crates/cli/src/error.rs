@@ -3,6 +3,7 @@
 use belljar_confine::launch::LaunchError;
 use belljar_confine::plan::HostPathError;
 use belljar_confine::stage::Stage;
+use belljar_egress::spend::{SpendError, TooManyDaysError};
 use belljar_node::agent::program::ProgramError;
 use belljar_node::book::BookError;
 use belljar_node::clone::CloneError;
@@ -116,6 +117,25 @@ pub(crate) enum CliError {
     /// The audit log can't be exported.
     #[error(transparent)]
     Export(#[from] ExportError),
+    /// The audit log proves nothing.
+    #[error("the audit log is not as it was written, and so no basis for a bill")]
+    NoBasis {
+        #[source]
+        source: AuditError,
+    },
+    /// A record of a call can't be read.
+    #[error("record {sequence} of the audit log is no call that can be read")]
+    Call {
+        sequence: u64,
+        #[source]
+        source: serde_json::Error,
+    },
+    /// Somebody's spend logs can't be had.
+    #[error(transparent)]
+    Spend(#[from] SpendError),
+    /// They would be too many.
+    #[error(transparent)]
+    Days(#[from] TooManyDaysError),
 }
 
 // === impl CliError ===
@@ -177,6 +197,11 @@ impl CliError {
             Self::Program(ProgramError::NotFound { .. }) => {
                 Some("`belljar agents` tells which are installed; what is found is what a shell would find on PATH")
             }
+            Self::NoBasis { .. } => Some(NO_BASIS_HINT),
+            Self::Spend(SpendError::NoDatabase { .. }) => Some(
+                "LiteLLM writes spend logs when it has DATABASE_URL; what was reported is in `belljar usage list`",
+            ),
+            Self::Days(_) => Some("--run compares the calls of one run"),
             Self::State(_) | Self::Run(RunError::State(_)) => {
                 Some("set BELLJAR_STATE_DIR to a directory that you may write")
             }
@@ -190,6 +215,9 @@ const CONFLICT_HINT: &str = "nothing was written; `belljar session diff` shows w
 
 const DAMAGED_HINT: &str = "nothing is added to a damaged log; keep its folder as it is for whoever looks into it, \
      under another name: a new one is begun then";
+
+const NO_BASIS_HINT: &str =
+    "`belljar audit verify` tells what is wrong with it; --unverified reads what comes before that";
 
 const UNAVAILABLE_HINT: &str = "without --backend the sandbox is made by this kernel alone, and needs no engine; \
      `belljar doctor` tells what the kernel offers";

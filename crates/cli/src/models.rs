@@ -49,10 +49,7 @@ impl ModelArguments {
         if self.models.is_empty() {
             return Ok(None);
         }
-        let path = self.config.clone().or_else(found).ok_or_else(|| {
-            CliError::usage("--model needs a configuration that says who answers: --config FILE".to_owned())
-        })?;
-        let (config, _) = read(&path, true)?;
+        let (path, config) = configuration(self.config.as_ref())?;
         let models = config.models.only(&self.models).map_err(|unknown| {
             let known = unknown.known.join(", ");
             CliError::usage(format!("{} has no model {:?}; it has: {known}", path.display(), unknown.name))
@@ -115,6 +112,15 @@ impl Served {
         self.book.close("inference_end", None, &serde_json::json!({ "calls_recorded": true }))?;
         Ok(())
     }
+}
+
+/// The configuration that was named, or that there is.
+pub(crate) fn configuration(named: Option<&PathBuf>) -> Result<(PathBuf, InferenceConfig), CliError> {
+    let path = named.cloned().or_else(found).ok_or_else(|| {
+        CliError::usage("it takes a configuration that says who answers for models: --config FILE".to_owned())
+    })?;
+    let (config, _) = read(&path, true)?;
+    Ok((path, config))
 }
 
 /// The configuration that there is.

@@ -6,7 +6,7 @@ mod cost;
 pub use cost::{Cost, CostTotal, ParseCostError};
 
 use crate::id::{CallId, RunId};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -164,6 +164,16 @@ pub struct ReasonCode(String);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a code of lower-case letters, digits and underscores")]
 pub struct ParseCodeError;
+
+// === impl CallRecord ===
+
+impl CallRecord {
+    /// When it was over.
+    pub fn ended_at(&self) -> Timestamp {
+        let took = SignedDuration::from_millis(i64::try_from(self.total_ms).unwrap_or(i64::MAX));
+        self.started_at.saturating_add(took).unwrap_or(Timestamp::MAX)
+    }
+}
 
 // === impl Excerpt ===
 

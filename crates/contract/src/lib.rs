@@ -1,11 +1,12 @@
 //! Everything that crosses a process boundary: the job, its result, the runner's log events, the ids,
-//! and what is recorded of calls.
+//! and what is recorded and billed of calls.
 //!
 //! No I/O, no clock, no environment: text and bytes come in, values and complete lists of problems go out.
 //! A value of a type in here has been checked; nothing downstream checks it again.
 
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod category;
 pub mod event;
 pub mod failure;
@@ -20,6 +21,7 @@ pub mod path;
 pub mod problem;
 pub mod result;
 pub mod schema;
+pub mod spend;
 pub mod usage;
 pub mod version;
 pub mod yaml;

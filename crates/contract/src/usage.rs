@@ -31,6 +31,8 @@ pub struct UsageReport {
     pub model: Excerpt,
     /// When the call began (UTC).
     pub started_at: Timestamp,
+    /// When it was over (UTC).
+    pub ended_at: Timestamp,
     /// How it ended.
     pub outcome: CallOutcome,
     /// The status that the upstream gave.
@@ -84,6 +86,7 @@ struct Written {
     billing_account_id: Excerpt,
     model: Excerpt,
     started_at: Timestamp,
+    ended_at: Timestamp,
     outcome: CallOutcome,
     upstream_status: u16,
     input_tokens: Option<u64>,
@@ -115,6 +118,7 @@ impl UsageReport {
             billing_account_id: call.billing_account_id.clone(),
             model: call.model_used.clone()?,
             started_at: call.started_at,
+            ended_at: call.ended_at(),
             outcome: call.outcome.clone(),
             upstream_status: call.upstream_status?,
             input_tokens: usage.and_then(|usage| usage.input_tokens),
@@ -165,6 +169,7 @@ impl From<UsageReport> for Written {
             billing_account_id: report.billing_account_id,
             model: report.model,
             started_at: report.started_at,
+            ended_at: report.ended_at,
             outcome: report.outcome,
             upstream_status: report.upstream_status,
             input_tokens: report.input_tokens,
@@ -188,6 +193,7 @@ impl TryFrom<Written> for UsageReport {
             billing_account_id: written.billing_account_id,
             model: written.model,
             started_at: written.started_at,
+            ended_at: written.ended_at,
             outcome: written.outcome,
             upstream_status: written.upstream_status,
             input_tokens: written.input_tokens,

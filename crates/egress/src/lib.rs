@@ -9,4 +9,5 @@ pub mod http1;
 pub mod identity;
 pub mod inference;
 pub mod secret;
+pub mod spend;
 pub mod upstream;

@@ -8,3 +8,4 @@ pub mod clone;
 pub mod grant;
 pub mod once;
 pub mod serving;
+pub mod usage;

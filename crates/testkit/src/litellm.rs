@@ -43,6 +43,8 @@ pub struct Billed {
     pub cost: f64,
     /// Whether its answer was streamed.
     pub is_stream: bool,
+    /// Its row of the spend logs, as LiteLLM hands it to a database. One that failed has none here.
+    pub row: Value,
     /// The whole line, with what is not in the other members.
     pub line: Value,
 }
@@ -52,6 +54,9 @@ pub const MASTER_KEY: &str = "sk-belljar-tests-9f2c51";
 
 /// The model that says `hello from mock`, and costs something.
 pub const MODEL: &str = "mock";
+
+/// The model that talks for longer than anybody listens.
+pub const LONG_MODEL: &str = "mock-long";
 
 /// The model that fails.
 pub const FAILING_MODEL: &str = "mock-failing";
@@ -141,7 +146,8 @@ impl LiteLlm {
         let environment = install()?;
         let address = free_port()?;
         let witness = folder.join(LINES);
-        for (name, text) in [("config.yaml", CONFIG), ("witness.py", WITNESS)] {
+        let config = CONFIG.replace("A TEXT WITHOUT END", &"and so on ".repeat(20_000));
+        for (name, text) in [("config.yaml", config.as_str()), ("witness.py", WITNESS)] {
             std::fs::write(folder.join(name), text).map_err(|error| error.to_string())?;
         }
         let log = File::create(folder.join("log")).map_err(|error| error.to_string())?;
@@ -228,6 +234,7 @@ impl Billed {
             tags: tags.filter_map(Value::as_str).map(str::to_owned).collect(),
             cost: line["cost"].as_f64().unwrap_or_default(),
             is_stream: line["is_stream"] == true,
+            row: line["row"].clone(),
             line,
         }
     }

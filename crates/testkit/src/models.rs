@@ -18,6 +18,7 @@ mod rendered;
 mod request;
 mod responses;
 mod script;
+pub mod spend_logs;
 
 pub use answer::{Answer, ToolCall, Usage};
 pub use operation::{Dialect, Operation};

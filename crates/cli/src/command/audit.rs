@@ -1,6 +1,6 @@
 //! `belljar audit`: what was done, as it was recorded.
 
-mod table;
+pub(super) mod table;
 
 use super::Subcommand;
 use crate::error::CliError;

@@ -3,7 +3,8 @@
 use crate::BELLJAR;
 use belljar_contract::id::{CallId, RunId};
 use belljar_contract::inference::{
-    CALL, CallOutcome, CallRecord, Cost, Excerpt, ProviderKind, ReasonCode, ReportedUsage, Route, Surface, UsageSource,
+    CALL, CallOutcome, CallRecord, Cost, Excerpt, ProviderKind, ReasonCode, ReportedUsage, Route, Surface,
+    UsageSource,
 };
 use belljar_store::audit::{AuditLog, Event};
 use belljar_testkit::world::World;

@@ -15,6 +15,7 @@ mod run;
 mod sealed;
 mod session;
 mod session_workspace;
+mod usage;
 mod validate;
 mod workspace_copy;
 

@@ -2,7 +2,8 @@
 
 use belljar_contract::id::{CallId, RunId};
 use belljar_contract::inference::{
-    CallOutcome, CallRecord, Cost, Excerpt, ProviderKind, ReasonCode, ReportedUsage, Route, Surface, UsageSource,
+    CallOutcome, CallRecord, Cost, Excerpt, ProviderKind, ReasonCode, ReportedUsage, Route, Surface,
+    UsageSource,
 };
 use serde_json::{Value, json};
 

@@ -17,3 +17,5 @@ mod messages;
 mod reference;
 mod result;
 mod schema;
+mod spend;
+mod usage;

@@ -66,6 +66,11 @@ impl Models {
         UnknownModel { name: name.to_owned(), known }
     }
 
+    /// Whoever answers for one of them.
+    pub fn providers(&self) -> Vec<&Arc<Provider>> {
+        self.0.values().map(|model| &model.provider).collect()
+    }
+
     /// Their names, as they are told to whoever asked for another one.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.0.keys().map(String::as_str).collect()

@@ -7,4 +7,5 @@ mod framing;
 mod identity;
 mod refusals;
 mod rig;
+mod spend;
 mod streams;

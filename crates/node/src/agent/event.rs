@@ -6,7 +6,7 @@
 //! ```
 //! Each state is a type that the next one is made from, and the last ones are made from nothing else.
 
-use super::failure::{Failure, GraphCode};
+use belljar_contract::agent::{AgentFailure, FinishReason, GraphCode};
 use belljar_contract::usage::UsageReport;
 use serde::Serialize;
 
@@ -30,22 +30,12 @@ pub enum AgentEvent {
         content: String,
     },
     /// It has failed.
-    Error(Failure),
+    Error(AgentFailure),
     /// There is nothing more.
     Done {
         /// `stop`, or `error`.
         finish_reason: FinishReason,
     },
-}
-
-/// How it ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FinishReason {
-    /// The agent had no more to say.
-    Stop,
-    /// It failed.
-    Error,
 }
 
 /// An agent that is at work.
@@ -96,7 +86,7 @@ impl Billing<'_> {
     }
 
     /// It has failed.
-    pub fn fail(mut self, failure: Failure) {
+    pub fn fail(mut self, failure: AgentFailure) {
         self.0.tell(AgentEvent::Error(failure));
         self.0.end(FinishReason::Error);
     }
@@ -118,7 +108,7 @@ impl Channel<'_> {
 impl Drop for Channel<'_> {
     fn drop(&mut self) {
         if !self.is_over {
-            self.tell(AgentEvent::Error(Failure::new(GraphCode::Internal, "internal", "the run was abandoned")));
+            self.tell(AgentEvent::Error(AgentFailure::new(GraphCode::Internal, "internal", "the run was abandoned")));
             self.end(FinishReason::Error);
         }
     }
@@ -198,7 +188,7 @@ mod tests {
                     (0..reports).for_each(|_| billing.usage(report()));
                     match last {
                         Last::Finishes => billing.finish("all"),
-                        Last::Fails => billing.fail(Failure::new(GraphCode::Timeout, "timeout", "")),
+                        Last::Fails => billing.fail(AgentFailure::new(GraphCode::Timeout, "timeout", "")),
                         Last::DropsAtOnce | Last::Drops => drop(billing),
                     }
                     reports
@@ -216,7 +206,7 @@ mod tests {
         let mut sink = |event: AgentEvent| lines.push(serde_json::to_string(&event).unwrap());
         let mut telling = Telling::to(&mut sink);
         telling.text("hi");
-        telling.end_text().fail(Failure::new(GraphCode::Aborted, "oom_killed", "its memory was used up"));
+        telling.end_text().fail(AgentFailure::new(GraphCode::Aborted, "oom_killed", "its memory was used up"));
         insta::assert_snapshot!(lines.join("\n"), @r#"
         {"type":"text_delta","delta":"hi"}
         {"type":"error","error":"aborted","code":"oom_killed","message":"its memory was used up"}

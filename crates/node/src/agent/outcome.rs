@@ -1,13 +1,13 @@
 //! What came of an agent's run: `GraphFinal` (`spec/2 §Graph Execution Flow`), and what it was made from.
 
 use super::envelope::Answer;
-use super::event::{Billing, FinishReason};
-use super::failure::{Failure, GraphCode};
+use super::event::Billing;
+use super::failure;
 use crate::once::{OnceCode, OnceResult};
+use crate::usage::{Calls, Totals};
+use belljar_contract::agent::{AgentFailure, FinishReason, GraphCode};
 use belljar_contract::id::RunId;
-use belljar_contract::inference::CostTotal;
 use belljar_contract::usage::UsageReport;
-use serde::Serialize;
 
 /// What came of an agent's run.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,26 +17,13 @@ pub struct GraphFinal {
     /// What it was of, such as `sandbox:codex`.
     pub graph_id: String,
     /// Why it failed; nothing if it ended well.
-    pub failure: Option<Failure>,
+    pub failure: Option<AgentFailure>,
     /// What the agent has said.
     pub content: String,
     /// What each of its calls has used, in the order of the calls.
     pub usage: Vec<UsageReport>,
-}
-
-/// What all calls together have used.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Totals {
-    /// How many calls there were.
-    pub calls: u64,
-    /// Tokens of requests.
-    pub input_tokens: u64,
-    /// Tokens of responses.
-    pub output_tokens: u64,
-    /// Dollars, to the last digit of each.
-    pub cost_usd: CostTotal,
-    /// Calls of which nobody knows what they have cost.
-    pub without_cost: u64,
+    /// What all of them together have used.
+    pub totals: Totals,
 }
 
 // === impl GraphFinal ===
@@ -45,12 +32,14 @@ impl GraphFinal {
     /// Reads it off a run.
     pub fn of(result: &OnceResult, graph_id: &str) -> Self {
         let (content, failure) = judged(result);
+        let billed: Calls = result.calls.listed.iter().collect();
         Self {
             run_id: result.run_id.clone(),
             graph_id: graph_id.to_owned(),
             failure,
             content,
-            usage: result.calls.listed.iter().filter_map(UsageReport::of).collect(),
+            usage: billed.reports().to_vec(),
+            totals: billed.totals(),
         }
     }
 
@@ -72,36 +61,21 @@ impl GraphFinal {
             Some(failure) => billing.fail(failure.clone()),
         }
     }
-
-    /// What all calls together have used.
-    pub fn totals(&self) -> Totals {
-        let mut totals = Totals::default();
-        for report in &self.usage {
-            totals.calls += 1;
-            totals.input_tokens += report.input_tokens.unwrap_or_default();
-            totals.output_tokens += report.output_tokens.unwrap_or_default();
-            match &report.cost_usd {
-                Some(cost) => totals.cost_usd.add(cost),
-                None => totals.without_cost += 1,
-            }
-        }
-        totals
-    }
 }
 
 /// What was said, and why it counts for nothing, if it doesn't.
-fn judged(result: &OnceResult) -> (String, Option<Failure>) {
+fn judged(result: &OnceResult) -> (String, Option<AgentFailure>) {
     let calls = &result.calls.listed;
-    let of_run = result.error_code.map(|code| Failure::of_run(code, &reason(code, result)));
-    let of_exit = || (result.exit_code != 0).then(|| Failure::of_exit_code(result.exit_code, calls));
+    let of_run = result.error_code.map(|code| failure::of_run(code, &reason(code, result)));
+    let of_exit = || (result.exit_code != 0).then(|| failure::of_exit_code(result.exit_code, calls));
     match Answer::read(&result.stdout) {
         Answer::Text(text) => (text, of_run.or_else(of_exit)),
         Answer::Envelope { text, error } => {
-            let of_agent = || error.as_ref().map(|error| Failure::of_agent(error, calls));
+            let of_agent = || error.as_ref().map(|error| failure::of_agent(error, calls));
             (text, of_run.or_else(of_agent).or_else(of_exit))
         }
         Answer::Malformed { why } => {
-            let malformed = || Failure::new(GraphCode::Internal, "parse_error", why);
+            let malformed = || AgentFailure::new(GraphCode::Internal, "parse_error", why);
             (String::new(), Some(of_run.unwrap_or_else(malformed)))
         }
     }

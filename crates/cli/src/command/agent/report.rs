@@ -5,13 +5,14 @@ use crate::error::CliError;
 use crate::progress::harmless;
 use crate::summary;
 use anstyle::{AnsiColor, Style};
+use belljar_contract::agent::{AgentResult, AgentTotals, AuditSpan, ChangesFate};
 use belljar_contract::result::WorkspaceChanges;
 use belljar_contract::usage::UsageReport;
-use belljar_node::agent::outcome::{GraphFinal, Totals};
+use belljar_node::agent::outcome::GraphFinal;
 use belljar_node::book::Span;
 use belljar_node::once::OnceResult;
+use belljar_node::usage::Totals;
 use belljar_sandbox::workspace::diff;
-use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::time::Duration;
@@ -57,45 +58,52 @@ impl Report {
 
     pub(super) fn print_json(&self, fate: &Fate) -> Result<(), CliError> {
         let mut text =
-            serde_json::to_vec_pretty(&self.as_json(fate)).map_err(|error| CliError::output(error.into()))?;
+            serde_json::to_vec_pretty(&self.as_contract(fate)).map_err(|error| CliError::output(error.into()))?;
         text.push(b'\n');
         std::io::stdout().lock().write_all(&text).map_err(CliError::output)
     }
 
-    fn as_json(&self, fate: &Fate) -> Value {
-        let (became, kept_in) = match fate {
-            Fate::Nothing => ("none", None),
-            Fate::Applied => ("applied", None),
-            Fate::Kept(path) => ("kept", Some(path)),
-            Fate::ThrownAway => ("thrown_away", None),
+    fn as_contract(&self, fate: &Fate) -> AgentResult {
+        let (changes, kept_in) = match fate {
+            Fate::Nothing => (ChangesFate::None, None),
+            Fate::Applied => (ChangesFate::Applied, None),
+            Fate::Kept(path) => (ChangesFate::Kept, Some(path.display().to_string())),
+            Fate::ThrownAway => (ChangesFate::ThrownAway, None),
         };
-        json!({
-            "run_id": self.told.run_id,
-            "agent": self.agent,
-            "graph_id": self.told.graph_id,
-            "ok": self.told.is_ok(),
-            "finish_reason": self.told.finish_reason(),
-            "failure": self.told.failure,
-            "content": self.told.content,
-            "exit_code": self.exit_code,
-            "stdout": self.stdout,
-            "stderr": self.stderr,
-            "output_truncated": self.output_truncated,
-            "usage": self.told.usage,
-            "totals": self.told.totals(),
-            "unlisted_calls": self.unlisted_calls,
-            "files": self.changes.files,
-            "diff": self.changes.diff,
-            "diff_truncated": self.changes.truncated,
-            "changes": became,
-            "kept_in": kept_in,
-            "audit": self.audit.as_ref().map(|span| json!({
-                "first": span.first,
-                "last": span.last.sequence,
-                "head": span.last.hash.to_string(),
-            })),
-            "duration_ms": u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX),
-        })
+        let told = self.told.clone();
+        AgentResult {
+            agent: self.agent.clone(),
+            ok: told.is_ok(),
+            finish_reason: told.finish_reason(),
+            totals: AgentTotals {
+                calls: told.totals.calls as u64,
+                input_tokens: told.totals.input_tokens,
+                output_tokens: told.totals.output_tokens,
+                cost_usd: told.totals.cost_usd.to_string(),
+                degraded_calls: told.totals.degraded_calls as u64,
+            },
+            run_id: told.run_id,
+            graph_id: told.graph_id,
+            failure: told.failure,
+            content: told.content,
+            usage: told.usage,
+            exit_code: self.exit_code,
+            stdout: self.stdout.clone(),
+            stderr: self.stderr.clone(),
+            output_truncated: self.output_truncated,
+            unlisted_calls: self.unlisted_calls,
+            files: self.changes.files.clone(),
+            diff: self.changes.diff.clone(),
+            diff_truncated: self.changes.truncated,
+            changes,
+            kept_in,
+            audit: self.audit.as_ref().map(|Span { first, last }| AuditSpan {
+                first: *first,
+                last: last.sequence,
+                head: last.hash.to_string(),
+            }),
+            duration_ms: u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX),
+        }
     }
 
     /// Tells it on standard error; what the agent has said is on standard output already.
@@ -111,7 +119,7 @@ impl Report {
         if !self.changes.files.is_empty() {
             text += &summary::changes(&self.changes);
         }
-        text += &usage(&self.told.usage, &self.told.totals());
+        text += &usage(&self.told.usage, &self.told.totals);
         if self.calls == 0 && self.told.is_ok() {
             text += "  The agent has called no model.\n";
         }
@@ -154,11 +162,11 @@ fn usage(reports: &[UsageReport], totals: &Totals) -> String {
         let (input, output) = (number(report.input_tokens), number(report.output_tokens));
         let _ = writeln!(text, "  {:24}  {input:>8}  {output:>8}  {cost}", harmless(report.model.as_str()));
     }
-    let Totals { calls, input_tokens, output_tokens, cost_usd, without_cost } = totals;
+    let Totals { calls, input_tokens, output_tokens, cost_usd, degraded_calls } = totals;
     let plural = if *calls == 1 { "" } else { "s" };
     let all = format!("{calls} call{plural}");
     let _ = write!(text, "  {all:24}  {input_tokens:>8}  {output_tokens:>8}  ${cost_usd}");
-    let rest = if *without_cost > 0 { format!(", and {without_cost} of unknown cost") } else { String::new() };
+    let rest = if *degraded_calls > 0 { format!(", and {degraded_calls} of unknown cost") } else { String::new() };
     let _ = writeln!(text, "{rest}");
     text
 }

@@ -1,0 +1,180 @@
+//! Usage reports: what they are made of, what they look like, and sums of money to the last digit.
+
+use belljar_contract::id::{CallId, RunId};
+use belljar_contract::inference::{
+    CallOutcome, CallRecord, Cost, CostTotal, Excerpt, ProviderKind, ReasonCode, ReportedUsage, Route,
+    Surface, UsageSource,
+};
+use belljar_contract::usage::{UsageBasis, UsageReport};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn record() -> CallRecord {
+    CallRecord {
+        call_id: CallId::parse("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e").unwrap(),
+        run_id: RunId::parse("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f").unwrap(),
+        attempt: 0,
+        billing_account_id: Excerpt::of("account-7"),
+        graph_id: Excerpt::of("sandbox:agent"),
+        started_at: "2026-01-02T03:04:05Z".parse().unwrap(),
+        route: Route { method: Excerpt::of("POST"), path: Excerpt::of("/v1/chat/completions") },
+        surface: Surface::Openai,
+        model_asked: Some(Excerpt::of("small")),
+        model_used: Some(Excerpt::of("vendor/small-2")),
+        provider: Some(Excerpt::of("house")),
+        provider_kind: Some(ProviderKind::LiteLlm),
+        status: Some(200),
+        upstream_status: Some(200),
+        outcome: CallOutcome::Completed,
+        request_bytes: 120,
+        response_bytes: 4_000,
+        first_byte_ms: Some(80),
+        total_ms: 900,
+        usage: Some(ReportedUsage {
+            source: UsageSource::Stream,
+            input_tokens: Some(20),
+            output_tokens: Some(7),
+            cost_usd: Some(Cost::parse("1.25e-05").unwrap()),
+        }),
+        upstream_request_id: None,
+        is_streamed: true,
+    }
+}
+
+fn code() -> ReasonCode {
+    ReasonCode::parse("provider_cut").unwrap()
+}
+
+#[test]
+fn a_report_looks_like_this_and_comes_back_as_it_was() {
+    let report = UsageReport::of(&record()).unwrap();
+    insta::assert_snapshot!(serde_json::to_string_pretty(&report).unwrap());
+    let read: UsageReport = serde_json::from_value(serde_json::to_value(&report).unwrap()).unwrap();
+    assert_eq!(read, report);
+}
+
+#[test]
+fn a_report_that_contradicts_itself_or_says_more_is_none() {
+    let sound = serde_json::to_value(UsageReport::of(&record()).unwrap()).unwrap();
+    assert!(serde_json::from_value::<UsageReport>(sound.clone()).is_ok());
+    for (member, value) in [
+        (
+            "idempotency_key",
+            json!("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f/1/0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e"),
+        ),
+        ("attempt", json!(1)),
+        ("basis", json!("provider_reported")),
+        ("source", json!("openai")),
+        ("is_degraded", json!(true)),
+        ("cost_usd", Value::Null),
+        ("cost_usd", json!(0.1)),
+        ("cost_usd", json!("-0.1")),
+        ("input_tokens", json!(-1)),
+        ("executor_type", json!("external")),
+        ("prompt", json!("x")),
+    ] {
+        let mut spoiled = sound.clone();
+        spoiled[member] = value.clone();
+        assert!(serde_json::from_value::<UsageReport>(spoiled).is_err(), "{member}: {value}");
+    }
+    for member in ["usage_unit_id", "billing_account_id", "idempotency_key", "basis"] {
+        let mut spoiled = sound.clone();
+        spoiled.as_object_mut().unwrap().remove(member);
+        assert!(serde_json::from_value::<UsageReport>(spoiled).is_err(), "{member}");
+    }
+}
+
+#[test]
+fn whoever_was_answered_has_a_report_however_it_ended() {
+    for outcome in [CallOutcome::Completed, CallOutcome::Canceled, CallOutcome::Failed { code: code() }] {
+        let report =
+            UsageReport::of(&CallRecord { outcome: outcome.clone(), usage: None, ..record() }).unwrap();
+        assert_eq!((report.outcome.clone(), report.cost_usd.clone()), (outcome, None));
+        assert!(report.is_degraded(), "{report:?}");
+    }
+    let refused = CallRecord { upstream_status: Some(429), usage: None, ..record() };
+    assert!(!UsageReport::of(&refused).unwrap().is_degraded());
+    let none = [
+        CallRecord { outcome: CallOutcome::Denied { reason: code() }, ..record() },
+        CallRecord { upstream_status: None, outcome: CallOutcome::Failed { code: code() }, ..record() },
+        CallRecord {
+            provider: None,
+            provider_kind: None,
+            model_used: None,
+            upstream_status: None,
+            ..record()
+        },
+        CallRecord {
+            route: Route { path: Excerpt::of("/v1/messages/count_tokens"), ..record().route },
+            ..record()
+        },
+    ];
+    for record in none {
+        assert_eq!(UsageReport::of(&record), None, "{record:?}");
+    }
+}
+
+#[test]
+fn only_litellm_has_books_that_have_the_last_word() {
+    for (kind, basis, source) in [
+        (ProviderKind::LiteLlm, UsageBasis::SpendLogs, "litellm"),
+        (ProviderKind::OpenAi, UsageBasis::ProviderReported, "openai"),
+        (ProviderKind::Anthropic, UsageBasis::ProviderReported, "anthropic"),
+        (ProviderKind::Ollama, UsageBasis::ProviderReported, "ollama"),
+    ] {
+        let report = UsageReport::of(&CallRecord { provider_kind: Some(kind), ..record() }).unwrap();
+        assert_eq!(report.basis(), basis);
+        assert_eq!(serde_json::to_value(&report).unwrap()["source"], source);
+        assert_eq!(kind.to_string(), source);
+    }
+}
+
+#[test]
+fn sums_have_every_digit_and_no_other() {
+    let sum = |costs: &[&str]| {
+        let costs: Vec<Cost> = costs.iter().map(|cost| Cost::parse(cost).unwrap()).collect();
+        costs.iter().collect::<CostTotal>().to_string()
+    };
+    assert_eq!(sum(&[]), "0");
+    assert_eq!(sum(&["0.0", "0", "0e5"]), "0");
+    assert_eq!(sum(&["0.1", "0.2"]), "0.3");
+    assert_eq!(sum(&["1.25e-05", "3E-7", "2"]), "2.0000128");
+    assert_eq!(sum(&["9.99", "0.01"]), "10");
+    assert_eq!(sum(&["1e3", "1e-20"]), "1000.00000000000000000001");
+    assert_eq!(sum(&["1.3500000000000001e-05"; 3]), "0.000040500000000000003");
+    let largest = sum(&["1e308", "1e-308"]);
+    assert!(largest.starts_with("1000") && largest.ends_with("0001") && largest.len() == 309 + 1 + 308);
+    for endless in ["1e-401", "1e-999999999999", "0.1e-400"] {
+        assert!(Cost::parse(endless).is_err(), "{endless}");
+    }
+}
+
+proptest! {
+    /// Held against whole numbers, which need no rounding.
+    #[test]
+    fn a_sum_is_the_sum_in_any_order_and_in_any_notation(amounts: Vec<(u32, u8)>) {
+        let places = |places: u8| u32::from(places % 12);
+        let exact: u128 = amounts.iter().map(|(units, p)| u128::from(*units) * 10_u128.pow(12 - places(*p))).sum();
+        let costs: Vec<Cost> = amounts.iter().map(|(units, p)| match units % 2 {
+            0 => Cost::parse(&format!("{units}e-{}", places(*p))).unwrap(),
+            _ => {
+                let (places, scale) = (places(*p) as usize, 10_u64.pow(places(*p)));
+                let (whole, rest) = (u64::from(*units) / scale, u64::from(*units) % scale);
+                Cost::parse(&format!("{whole}.{rest:0places$}")).unwrap()
+            }
+        }).collect();
+        let forward: CostTotal = costs.iter().collect();
+        let backward: CostTotal = costs.iter().rev().collect();
+        prop_assert_eq!(&forward, &backward);
+        let whole = format!("{}.{:012}", exact / 10_u128.pow(12), exact % 10_u128.pow(12));
+        let expected = whole.trim_end_matches('0').trim_end_matches('.');
+        prop_assert_eq!(forward.to_string(), expected);
+    }
+
+    #[test]
+    fn an_amount_is_itself_and_nearest_to_its_float(float in 0.0_f64..1e9) {
+        let cost = Cost::parse(&format!("{float:e}")).unwrap();
+        prop_assert_eq!(cost.to_total().to_f64(), float);
+        prop_assert_eq!(cost.to_total(), Cost::parse(&format!("{float}")).unwrap_or(cost).to_total());
+    }
+}

@@ -1,0 +1,98 @@
+//! What runs have used: from the records of their calls, and held against the books of whoever bills them.
+
+pub mod reconcile;
+
+use belljar_contract::id::{CallId, RunId};
+use belljar_contract::inference::{CallOutcome, CallRecord, CostTotal};
+use belljar_contract::usage::UsageReport;
+use jiff::Timestamp;
+use serde::Serialize;
+use std::collections::{BTreeSet, HashSet};
+
+/// Calls as they were recorded, and what is billed of them.
+#[derive(Debug, Clone, Default)]
+pub struct Calls {
+    reports: Vec<UsageReport>,
+    /// Calls that a provider may have been asked, and for which there is no report.
+    unreported: HashSet<CallId>,
+    /// Every run, also one all of whose calls were denied.
+    runs: BTreeSet<RunId>,
+    accounts: BTreeSet<String>,
+    seen: HashSet<CallId>,
+    time: Option<(Timestamp, Timestamp)>,
+}
+
+/// Sums of what was reported.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Calls with a report.
+    pub calls: usize,
+    /// Tokens of their requests, as far as they are known.
+    pub input_tokens: u64,
+    /// Tokens of their responses, as far as they are known.
+    pub output_tokens: u64,
+    /// What they cost, as far as that is known, to the last digit.
+    pub cost_usd: CostTotal,
+    /// Calls whose cost nobody knows.
+    pub degraded_calls: usize,
+}
+
+// === impl Calls ===
+
+impl Calls {
+    /// Adds a call. One that is there already is the same one.
+    pub fn add(&mut self, call: &CallRecord) {
+        if !self.seen.insert(call.call_id.clone()) {
+            return;
+        }
+        self.runs.insert(call.run_id.clone());
+        self.accounts.insert(call.billing_account_id.as_str().to_owned());
+        let (begin, end) = self.time.unwrap_or((call.started_at, call.ended_at()));
+        self.time = Some((begin.min(call.started_at), end.max(call.ended_at())));
+        let was_denied = matches!(call.outcome, CallOutcome::Denied { .. });
+        match UsageReport::of(call) {
+            Some(report) => self.reports.push(report),
+            None if call.provider_kind.is_some() && !was_denied => {
+                self.unreported.insert(call.call_id.clone());
+            }
+            None => {}
+        }
+    }
+
+    /// A report for each call that has one, in the order in which they were recorded.
+    pub fn reports(&self) -> &[UsageReport] {
+        &self.reports
+    }
+
+    /// When the first began and the last was over.
+    pub fn time(&self) -> Option<(Timestamp, Timestamp)> {
+        self.time
+    }
+
+    /// Who pays for them, and for those that have no report.
+    pub fn accounts(&self) -> &BTreeSet<String> {
+        &self.accounts
+    }
+
+    /// Their sums.
+    pub fn totals(&self) -> Totals {
+        let sum = |tokens: fn(&UsageReport) -> Option<u64>| {
+            self.reports.iter().filter_map(tokens).fold(0, u64::saturating_add)
+        };
+        Totals {
+            calls: self.reports.len(),
+            input_tokens: sum(|report| report.input_tokens),
+            output_tokens: sum(|report| report.output_tokens),
+            cost_usd: self.reports.iter().filter_map(|report| report.cost_usd.as_ref()).collect(),
+            degraded_calls: self.reports.iter().filter(|report| report.is_degraded()).count(),
+        }
+    }
+}
+
+impl<'c> FromIterator<&'c CallRecord> for Calls {
+    fn from_iter<I: IntoIterator<Item = &'c CallRecord>>(records: I) -> Self {
+        let mut calls = Self::default();
+        records.into_iter().for_each(|record| calls.add(record));
+        calls
+    }
+}
