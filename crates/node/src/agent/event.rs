@@ -133,6 +133,7 @@ mod tests {
             billing_account_id: Excerpt::of("local"),
             model: Excerpt::of("small"),
             started_at: "2026-01-02T03:04:05Z".parse().unwrap(),
+            ended_at: "2026-01-02T03:04:06Z".parse().unwrap(),
             outcome: CallOutcome::Completed,
             upstream_status: 200,
             input_tokens: Some(1),

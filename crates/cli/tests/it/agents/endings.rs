@@ -2,8 +2,11 @@
 
 use super::small::{CALL, Small, records};
 use crate::BELLJAR;
-use belljar_testkit::world::World;
+use belljar_testkit::wait;
+use belljar_testkit::world::{Ran, World};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use std::process::Stdio;
 
 /// One call is billed, whatever came after it.
 fn billed_once(small: &Small<'_>, result: &Value) {
@@ -44,6 +47,36 @@ fn an_agent_that_takes_too_much_memory_is_ended_and_billed() {
         assert_eq!((&result["exit_code"], &result["stdout"]), (&json!(137), &json!("hello\n")));
         billed_once(&small, &result);
     });
+}
+
+#[test]
+fn an_agent_that_writes_too_much_is_ended_and_billed() {
+    let world = World::new(BELLJAR);
+    let small = Small::python(
+        &world,
+        &format!("{CALL}import time\nopen('big', 'wb').write(bytes(64 << 20))\ntime.sleep(600)\n"),
+    );
+    let ran = small.run(&["--json", "--disk", "8m"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let result = ran.json();
+    assert_eq!(failure(&result), ("aborted", "disk_full"), "{result:#}");
+    billed_once(&small, &result);
+}
+
+#[test]
+fn an_agent_that_is_interrupted_is_ended_and_billed() {
+    let world = World::new(BELLJAR);
+    let small = Small::python(&world, &format!("{CALL}import time\ntime.sleep(600)\n"));
+    let child = small.command(&["--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    wait::until(|| small.server.exchanges().iter().any(|exchange| exchange.request.operation().generates()));
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let result = ran.json();
+    assert_eq!(failure(&result), ("aborted", "canceled"), "{result:#}");
+    assert_eq!(result["exit_code"], -1);
+    billed_once(&small, &result);
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn the_messages_are_where_the_agent_reads_them_and_are_no_change() {
         let before = world.picture("project");
         let result = small.json(&["--messages", "messages.json", "--apply"]);
         let run_id = result["run_id"].as_str().unwrap();
-        assert_eq!(result["stdout"], format!("{document}\nsmall {run_id} /home/agent\n.config\n"), "{result:#}");
+        assert_eq!(result["stdout"], format!("{document}\nsmall {run_id} /home/agent\nignore\n"), "{result:#}");
         assert_eq!((&result["changes"], &result["diff"]), (&json!("none"), &json!("")));
         assert_eq!(world.picture("project"), before);
     });
