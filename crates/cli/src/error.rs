@@ -194,9 +194,9 @@ impl CliError {
             Self::Audit(AuditError::Damaged { .. })
             | Self::Book(BookError::Audit(AuditError::Damaged { .. }))
             | Self::Export(ExportError::Log(AuditError::Damaged { .. })) => Some(DAMAGED_HINT),
-            Self::Program(ProgramError::NotFound { .. }) => {
-                Some("`belljar agents` tells which are installed; what is found is what a shell would find on PATH")
-            }
+            Self::Program(ProgramError::NotFound { .. }) => Some(
+                "`belljar agents` tells which are installed; what is found is what a shell would find on PATH",
+            ),
             Self::NoBasis { .. } => Some(NO_BASIS_HINT),
             Self::Spend(SpendError::NoDatabase { .. }) => Some(
                 "LiteLLM writes spend logs when it has DATABASE_URL; what was reported is in `belljar usage list`",

@@ -156,7 +156,8 @@ impl Decode for Scope {
 
 /// Whether a text is the id of a graph: who provides it, a colon, and its name.
 pub fn is_graph_id(text: &str) -> bool {
-    let has_parts = text.split_once(':').is_some_and(|(provider, name)| !provider.is_empty() && !name.is_empty());
+    let has_parts =
+        text.split_once(':').is_some_and(|(provider, name)| !provider.is_empty() && !name.is_empty());
     // A star in it would look like a pattern to whoever reads the grant.
     has_parts && is_plain(text) && !text.contains('*')
 }

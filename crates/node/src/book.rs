@@ -76,7 +76,12 @@ impl Book {
     ///
     /// # Errors
     /// [`BookError`] when it isn't.
-    pub fn enter(&self, kind: &str, run: Option<&RunId>, event: &impl Serialize) -> Result<Receipt, BookError> {
+    pub fn enter(
+        &self,
+        kind: &str,
+        run: Option<&RunId>,
+        event: &impl Serialize,
+    ) -> Result<Receipt, BookError> {
         let receipt = self.log.append(Event::new(kind, run, event)?)?;
         locked(&self.entries).note(receipt.clone());
         Ok(receipt)

@@ -55,7 +55,14 @@ pub fn clone(
     let git = Git::find(directory, is_canceled)?;
     git.run(Trust::Nothing, &["init", "--quiet", "--template=", "--object-format=sha1"])?;
     let wanted = format!("+{}:{FETCHED}", origin.reference());
-    let fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance"];
+    let fetch = [
+        "fetch",
+        "--quiet",
+        "--no-tags",
+        "--no-write-fetch-head",
+        "--no-recurse-submodules",
+        "--no-auto-maintenance",
+    ];
     let allowed = origin.settings();
     let arguments: Vec<&str> =
         allowed.iter().map(String::as_str).chain(fetch).chain(["--", origin.url(), &wanted]).collect();

@@ -272,7 +272,8 @@ fn note(running: &Running, (outcome, reason): (Outcome, Reason), ended: &mut End
         (Reason::ByItself, None) if outcome == Outcome::Killed => Some(OnceCode::Internal),
         (Reason::ByItself, None) => None,
     };
-    let came_to_an_end = !matches!(ended.code, Some(OnceCode::Timeout | OnceCode::Canceled | OnceCode::Internal));
+    let came_to_an_end =
+        !matches!(ended.code, Some(OnceCode::Timeout | OnceCode::Canceled | OnceCode::Internal));
     ended.exit_code = came_to_an_end.then(|| i32::from(outcome.exit_code()));
 }
 

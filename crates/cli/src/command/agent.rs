@@ -19,8 +19,8 @@ use belljar_node::agent::outcome::GraphFinal;
 use belljar_node::agent::program::Installed;
 use belljar_node::agent::run::{AgentTask, graph_id, run};
 use belljar_node::book::Book;
-use belljar_node::grant::{GrantError, Granted, Presented, of_operator};
 use belljar_node::clone::Origin;
+use belljar_node::grant::{GrantError, Granted, Presented, of_operator};
 use belljar_node::once::{OnceCode, OnceLimits, OnceResult, Place, Site, Watch};
 use belljar_sandbox::limits::Bytes;
 use belljar_sandbox::state::State;
@@ -98,7 +98,8 @@ const LARGEST_GRANT: u64 = 64 << 10;
 
 impl Subcommand for AgentArguments {
     const NAME: &'static str = "agent";
-    const ABOUT: &'static str = "Run an agent in a sandbox, on a copy, with models and nothing else of the outside";
+    const ABOUT: &'static str =
+        "Run an agent in a sandbox, on a copy, with models and nothing else of the outside";
 
     fn run(&self) -> Result<ExitCode, CliError> {
         match self.wanted() {
@@ -123,7 +124,11 @@ impl AgentArguments {
             let near = catalogue.nearest(&self.name).map(|near| format!(" Did you mean {near}?"));
             let names: Vec<&str> = catalogue.iter().map(|agent| agent.name.as_str()).collect();
             let near = near.unwrap_or_default();
-            Malformed::Input(format!("there is no agent {:?}.{near} There are: {}", self.name, names.join(", ")))
+            Malformed::Input(format!(
+                "there is no agent {:?}.{near} There are: {}",
+                self.name,
+                names.join(", ")
+            ))
         })?;
         let missing = || CliError::usage("an agent needs a model: --model NAME".to_owned());
         let models = self.models.chosen()?.ok_or_else(missing)?;
@@ -137,7 +142,8 @@ impl AgentArguments {
         if let (Some(account), Some(grant)) = (self.models.billing_account(), &grant)
             && account != grant.billing_account_id
         {
-            let message = format!("--billing-account {account}, but the grant is of {}", grant.billing_account_id);
+            let message =
+                format!("--billing-account {account}, but the grant is of {}", grant.billing_account_id);
             return Err(CliError::usage(message).into());
         }
         let origin = self.workspace.origin()?;

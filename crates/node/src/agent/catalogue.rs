@@ -125,7 +125,12 @@ fn agent(node: &Node, log: &mut Log) -> Option<Agent> {
         match argv.first() {
             None => log.note(node.position, place(node), "nothing", "a program, and its arguments"),
             Some(program) if !program.is_plain() => {
-                log.note(node.position, place(node), "a program with a gap", "one that is the same for everybody");
+                log.note(
+                    node.position,
+                    place(node),
+                    "a program with a gap",
+                    "one that is the same for everybody",
+                );
             }
             Some(_) => {}
         }

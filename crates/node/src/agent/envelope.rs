@@ -121,7 +121,10 @@ mod tests {
                 r#"{"payloads":[],"meta":{"error":{"kind":"context_overflow","message":"m"}}}"#,
                 envelope_of("", Some(("context_overflow", "m"))),
             ),
-            (r#"{"payloads":[],"meta":{"error":{"code":"; rm"}}}"#, envelope_of("", Some(("agent_error", "")))),
+            (
+                r#"{"payloads":[],"meta":{"error":{"code":"; rm"}}}"#,
+                envelope_of("", Some(("agent_error", ""))),
+            ),
         ];
         for (stdout, expected) in cases {
             assert_eq!(Answer::read(stdout.as_bytes()), expected, "{stdout}");

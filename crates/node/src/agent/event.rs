@@ -108,7 +108,11 @@ impl Channel<'_> {
 impl Drop for Channel<'_> {
     fn drop(&mut self) {
         if !self.is_over {
-            self.tell(AgentEvent::Error(AgentFailure::new(GraphCode::Internal, "internal", "the run was abandoned")));
+            self.tell(AgentEvent::Error(AgentFailure::new(
+                GraphCode::Internal,
+                "internal",
+                "the run was abandoned",
+            )));
             self.end(FinishReason::Error);
         }
     }
@@ -207,7 +211,11 @@ mod tests {
         let mut sink = |event: AgentEvent| lines.push(serde_json::to_string(&event).unwrap());
         let mut telling = Telling::to(&mut sink);
         telling.text("hi");
-        telling.end_text().fail(AgentFailure::new(GraphCode::Aborted, "oom_killed", "its memory was used up"));
+        telling.end_text().fail(AgentFailure::new(
+            GraphCode::Aborted,
+            "oom_killed",
+            "its memory was used up",
+        ));
         insta::assert_snapshot!(lines.join("\n"), @r#"
         {"type":"text_delta","delta":"hi"}
         {"type":"error","error":"aborted","code":"oom_killed","message":"its memory was used up"}

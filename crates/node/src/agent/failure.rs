@@ -38,7 +38,9 @@ fn of_last_call(calls: &[CallRecord]) -> Option<GraphCode> {
         (CallOutcome::Denied { reason }, _) if reason.as_str() == "budget_exceeded" => {
             Some(GraphCode::InsufficientCredits)
         }
-        (CallOutcome::Denied { reason }, _) if reason.as_str() == "too_many_calls" => Some(GraphCode::RateLimit),
+        (CallOutcome::Denied { reason }, _) if reason.as_str() == "too_many_calls" => {
+            Some(GraphCode::RateLimit)
+        }
         (CallOutcome::Denied { .. }, _) => Some(GraphCode::InvalidRequest),
         (_, Some(402)) => Some(GraphCode::InsufficientCredits),
         (_, Some(408)) => Some(GraphCode::Timeout),

@@ -155,7 +155,10 @@ mod tests {
     #[test]
     fn other_documents_are_refused_with_the_place() {
         for none in ["", "{}", "[", "null", "[] x"] {
-            assert!(matches!(Messages::parse(none.as_bytes()), Err(MessagesError::NotAnArray { .. })), "{none}");
+            assert!(
+                matches!(Messages::parse(none.as_bytes()), Err(MessagesError::NotAnArray { .. })),
+                "{none}"
+            );
         }
         for wrong in [
             r#"["x"]"#,
@@ -166,7 +169,9 @@ mod tests {
             let error = Messages::parse(wrong.as_bytes());
             assert!(matches!(error, Err(MessagesError::NoMessage { at: 0, .. })), "{wrong}");
         }
-        for silent in ["[]", r#"[{"role":"assistant","content":"x"}]"#, r#"[{"role":"user","content":" \n"}]"#] {
+        for silent in
+            ["[]", r#"[{"role":"assistant","content":"x"}]"#, r#"[{"role":"user","content":" \n"}]"#]
+        {
             assert_eq!(Messages::parse(silent.as_bytes()), Err(MessagesError::NoPrompt), "{silent}");
         }
         assert_eq!(Messages::parse(&vec![b' '; LARGEST_BYTES + 1]), Err(MessagesError::TooLong));

@@ -111,8 +111,14 @@ pub fn located(name: &OsStr, search_path: &OsStr) -> Option<PathBuf> {
 // === impl Gathered ===
 
 impl Gathered {
-    fn resolve(&mut self, name: &OsStr, search_path: &OsStr, depth: usize) -> Result<Vec<OsString>, ProgramError> {
-        let found = located(name, search_path).ok_or_else(|| ProgramError::NotFound { name: name.to_owned() })?;
+    fn resolve(
+        &mut self,
+        name: &OsStr,
+        search_path: &OsStr,
+        depth: usize,
+    ) -> Result<Vec<OsString>, ProgramError> {
+        let found =
+            located(name, search_path).ok_or_else(|| ProgramError::NotFound { name: name.to_owned() })?;
         let read = |source| ProgramError::Read { path: found.clone(), source };
         let real = found.canonicalize().map_err(read)?;
         let environment = venv(&found);
@@ -225,7 +231,8 @@ mod tests {
             let short = |text: String| text.replace(&self.at("").display().to_string(), "~/");
             let command =
                 found.command.iter().map(|word| short(word.to_string_lossy().into_owned())).collect();
-            let lent = found.lent.iter().map(|lent| short(lent.path.as_path().display().to_string())).collect();
+            let lent =
+                found.lent.iter().map(|lent| short(lent.path.as_path().display().to_string())).collect();
             Ok((command, lent))
         }
     }

@@ -144,7 +144,8 @@ impl<'g> Git<'g> {
         command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
         match trust {
             Trust::Host => {
-                let asks = std::env::var_os("GIT_SSH_COMMAND").is_some() || std::env::var_os("GIT_SSH").is_some();
+                let asks =
+                    std::env::var_os("GIT_SSH_COMMAND").is_some() || std::env::var_os("GIT_SSH").is_some();
                 if !asks {
                     command.env("GIT_SSH_COMMAND", "ssh -o BatchMode=yes");
                 }

@@ -12,13 +12,17 @@ pub struct Origin {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OriginError {
     /// It is reached in a way that isn't allowed.
-    #[error("{url:?} can't be cloned: https:// and ssh:// addresses can, http:// ones of this machine, and file:// with --allow-file-clone")]
+    #[error(
+        "{url:?} can't be cloned: https:// and ssh:// addresses can, http:// ones of this machine, and file:// with --allow-file-clone"
+    )]
     Scheme {
         /// The address.
         url: String,
     },
     /// It has a password in it, which whoever lists processes would see.
-    #[error("the address has a password in it; the host's git gets passwords from its credential helper or GIT_ASKPASS")]
+    #[error(
+        "the address has a password in it; the host's git gets passwords from its credential helper or GIT_ASKPASS"
+    )]
     Password,
     /// What is wanted is not the name of anything.
     #[error("{reference:?} is no branch, tag or commit")]
@@ -192,7 +196,10 @@ mod tests {
         assert_eq!(password, Err(OriginError::Password));
         for reference in ["", "-x", "+x", "a..b", "a b", "a:b", "a^", "a~1", "@{u}", "/a", "a/", "a*"] {
             let url = format!("https://example.com/a#{reference}");
-            assert!(matches!(Origin::parse(&url, false), Err(OriginError::Reference { .. })), "{reference:?}");
+            assert!(
+                matches!(Origin::parse(&url, false), Err(OriginError::Reference { .. })),
+                "{reference:?}"
+            );
         }
     }
 }

@@ -187,7 +187,8 @@ impl Captured {
             return;
         }
         let newline = if self.stderr.last().is_none_or(|last| *last == b'\n') { "" } else { "\n" };
-        let marker = format!("{newline}belljar: more than {} bytes were printed; the rest was dropped\n", self.most);
+        let marker =
+            format!("{newline}belljar: more than {} bytes were printed; the rest was dropped\n", self.most);
         self.stderr.extend_from_slice(marker.as_bytes());
     }
 

@@ -1,6 +1,6 @@
 //! What can go wrong around a program that is run.
 
-use super::{PlaceError, OnceCode};
+use super::{OnceCode, PlaceError};
 use crate::book::BookError;
 use crate::serving::ServeError;
 use belljar_egress::identity::IdentityError;

@@ -57,8 +57,8 @@ impl Report {
     }
 
     pub(super) fn print_json(&self, fate: &Fate) -> Result<(), CliError> {
-        let mut text =
-            serde_json::to_vec_pretty(&self.as_contract(fate)).map_err(|error| CliError::output(error.into()))?;
+        let mut text = serde_json::to_vec_pretty(&self.as_contract(fate))
+            .map_err(|error| CliError::output(error.into()))?;
         text.push(b'\n');
         std::io::stdout().lock().write_all(&text).map_err(CliError::output)
     }
@@ -166,7 +166,8 @@ fn usage(reports: &[UsageReport], totals: &Totals) -> String {
     let plural = if *calls == 1 { "" } else { "s" };
     let all = format!("{calls} call{plural}");
     let _ = write!(text, "  {all:24}  {input_tokens:>8}  {output_tokens:>8}  ${cost_usd}");
-    let rest = if *degraded_calls > 0 { format!(", and {degraded_calls} of unknown cost") } else { String::new() };
+    let rest =
+        if *degraded_calls > 0 { format!(", and {degraded_calls} of unknown cost") } else { String::new() };
     let _ = writeln!(text, "{rest}");
     text
 }

@@ -30,7 +30,8 @@ pub(super) struct Shown {
 impl Shown {
     pub(super) fn begin(manner: Manner) -> Result<Self, CliError> {
         let canceled = Arc::new(AtomicBool::new(false));
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP]
+        {
             signal_hook::flag::register(signal, Arc::clone(&canceled)).map_err(|source| CliError::Watch {
                 source: rustix::io::Errno::from_io_error(&source).unwrap_or(rustix::io::Errno::INVAL),
             })?;
@@ -75,9 +76,11 @@ impl Watch for Shown {
         let took = summary::duration(Duration::from_millis(call.total_ms));
         let mut line = format!("{model}  {status} {}  {took}", call.outcome);
         if let Some(usage) = &call.usage {
-            let tokens = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
+            let tokens =
+                |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
             line += &format!("  {} + {} tokens", tokens(usage.input_tokens), tokens(usage.output_tokens));
-            line += &usage.cost_usd.as_ref().map(|cost| format!("  ${}", cost.to_total())).unwrap_or_default();
+            line +=
+                &usage.cost_usd.as_ref().map(|cost| format!("  ${}", cost.to_total())).unwrap_or_default();
         }
         anstream::eprintln!("· {}", harmless(&line));
     }

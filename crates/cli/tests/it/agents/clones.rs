@@ -81,7 +81,8 @@ impl<'w> Hosted<'w> {
     }
 
     fn run(&self, clone: &str, options: &[&str]) -> Ran {
-        let all = ["agent", "small", "--model", "small", "--config", "config.yaml", "--json", "--clone", clone];
+        let all =
+            ["agent", "small", "--model", "small", "--config", "config.yaml", "--json", "--clone", clone];
         self.world.run(&[&all[..], options, &["--", "hi"]].concat())
     }
 }
@@ -100,7 +101,12 @@ fn origin(world: &World) -> PathBuf {
     world.write("work/.gitmodules", "[submodule \"x\"]\n\tpath = x\n\turl = ext::touch ran\n");
     let git = |arguments: &[&str]| {
         let mut command = world.command_of(Path::new("git"), &["-c", "user.name=a", "-c", "user.email=a@b"]);
-        let ran = command.args(["-C", "work"]).args(arguments).env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
+        let ran = command
+            .args(["-C", "work"])
+            .args(arguments)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .output()
+            .unwrap();
         assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
     };
     git(&["init", "--quiet", "--initial-branch=main"]);
@@ -144,10 +150,17 @@ fn a_clone_has_the_files_and_their_history_and_no_way_back() {
 #[test]
 fn a_tag_can_be_cloned_and_commits_of_the_agent_are_kept_where_that_is_said() {
     let world = World::new(BELLJAR);
-    let _small = Small::shell(&world, "cat greeting.txt; echo more >> greeting.txt; git add -A; git commit -qm agents; git log --stat=40 --format= -1 | cat; git log --format='%s %an'");
+    let _small = Small::shell(
+        &world,
+        "cat greeting.txt; echo more >> greeting.txt; git add -A; git commit -qm agents; git log --stat=40 --format= -1 | cat; git log --format='%s %an'",
+    );
     let hosted = Hosted::new(&world);
     let result: Value = hosted.run(&format!("{}#v1", hosted.url), &["--keep"]).succeeded().json();
-    assert_eq!(result["stdout"], "hello\n greeting.txt | 1 +\n 1 file changed, 1 insertion(+)\nagents agent\nfirst a\n", "{result:#}");
+    assert_eq!(
+        result["stdout"],
+        "hello\n greeting.txt | 1 +\n 1 file changed, 1 insertion(+)\nagents agent\nfirst a\n",
+        "{result:#}"
+    );
     assert_eq!(result["changes"], "kept");
     let kept = Path::new(result["kept_in"].as_str().unwrap());
     assert_eq!(std::fs::read_to_string(kept.join("greeting.txt")).unwrap(), "hello\nmore\n");

@@ -82,7 +82,8 @@ fn an_agent_that_is_interrupted_is_ended_and_billed() {
 #[test]
 fn an_agent_that_fails_is_billed_and_its_code_and_last_words_are_told() {
     let world = World::new(BELLJAR);
-    let small = Small::python(&world, &format!("{CALL}import sys\nprint('why', file=sys.stderr)\nsys.exit(42)\n"));
+    let small =
+        Small::python(&world, &format!("{CALL}import sys\nprint('why', file=sys.stderr)\nsys.exit(42)\n"));
     let ran = small.run(&["--json"]);
     assert_eq!(ran.code, 1, "{ran:?}");
     let result = ran.json();
@@ -104,7 +105,10 @@ fn a_flood_is_read_to_its_end_and_kept_up_to_its_bound() {
     assert_eq!((&result["exit_code"], &result["output_truncated"]), (&json!(0), &json!(true)));
     assert_eq!(result["stdout"].as_str().unwrap().len(), 2 << 20);
     let said = result["stderr"].as_str().unwrap();
-    assert!(said.ends_with("belljar: more than 2097152 bytes were printed; the rest was dropped\n"), "{said}");
+    assert!(
+        said.ends_with("belljar: more than 2097152 bytes were printed; the rest was dropped\n"),
+        "{said}"
+    );
     let within = small.json(&["--max-output", "64m"]);
     assert_eq!((&within["ok"], &within["output_truncated"]), (&json!(true), &json!(false)));
     assert_eq!(within["stdout"].as_str().unwrap().len(), 30_000_000);

@@ -95,7 +95,10 @@ fn what_is_no_grant_is_told_with_every_mistake_and_is_no_refusal() {
     let documents = [
         (extra.to_string(), vec!["$.allowSandbox", "$.subject"]),
         (with("allow_sandbox", json!("true")).to_string(), vec!["$.allow_sandbox"]),
-        (with("scopes", json!(["graph:execute:sandbox:*", "graph:*"])).to_string(), vec!["$.scopes[0]", "$.scopes[1]"]),
+        (
+            with("scopes", json!(["graph:execute:sandbox:*", "graph:*"])).to_string(),
+            vec!["$.scopes[0]", "$.scopes[1]"],
+        ),
         (with("expires_at", json!("tomorrow")).to_string(), vec!["$.expires_at"]),
         (with("billing_account_id", json!("a b")).to_string(), vec!["$.billing_account_id"]),
         ("{\"id\":1,\"id\":2}".to_owned(), vec!["$.id", "$.allow_sandbox"]),

@@ -22,14 +22,21 @@ fn every_argument_arrives_as_it_is() {
 #[test]
 fn the_messages_are_where_the_agent_reads_them_and_are_no_change() {
     World::as_everyone(BELLJAR, |world| {
-        let small =
-            Small::shell(world, "cat .cogni/messages.json; echo; echo $COGNI_MODEL $RUN_ID $HOME; ls -A $HOME/.config/git");
-        let document = "[ {\"role\": \"system\", \"content\": \"be brief\"},\n {\"role\":\"user\",\"content\":\"hi\"}]";
+        let small = Small::shell(
+            world,
+            "cat .cogni/messages.json; echo; echo $COGNI_MODEL $RUN_ID $HOME; ls -A $HOME/.config/git",
+        );
+        let document =
+            "[ {\"role\": \"system\", \"content\": \"be brief\"},\n {\"role\":\"user\",\"content\":\"hi\"}]";
         world.write("messages.json", document);
         let before = world.picture("project");
         let result = small.json(&["--messages", "messages.json", "--apply"]);
         let run_id = result["run_id"].as_str().unwrap();
-        assert_eq!(result["stdout"], format!("{document}\nsmall {run_id} /home/agent\nignore\n"), "{result:#}");
+        assert_eq!(
+            result["stdout"],
+            format!("{document}\nsmall {run_id} /home/agent\nignore\n"),
+            "{result:#}"
+        );
         assert_eq!((&result["changes"], &result["diff"]), (&json!("none"), &json!("")));
         assert_eq!(world.picture("project"), before);
     });
@@ -38,7 +45,8 @@ fn the_messages_are_where_the_agent_reads_them_and_are_no_change() {
 #[test]
 fn what_an_agent_does_beside_the_messages_is_shown_and_a_workspaces_own_stay() {
     World::as_everyone(BELLJAR, |world| {
-        let script = "cat .cogni/messages.json >/dev/null; echo note > .cogni/note; rm -f .cogni/messages.json";
+        let script =
+            "cat .cogni/messages.json >/dev/null; echo note > .cogni/note; rm -f .cogni/messages.json";
         let small = Small::shell(world, script);
         let own = "[\"the workspace's own\"]";
         world.write("project/.cogni/messages.json", own);
@@ -99,7 +107,10 @@ fn an_agent_sees_nothing_of_the_host_that_it_was_not_given() {
         let output = command.output().unwrap();
         let result: Value = serde_json::from_slice(&output.stdout).unwrap();
         let seen = result["stdout"].as_str().unwrap();
-        assert!(seen.ends_with("--\n.config\n.tool\nmodel = \"small\"\n--\n/tmp/own:planted-by-the-agent\n"), "{seen}");
+        assert!(
+            seen.ends_with("--\n.config\n.tool\nmodel = \"small\"\n--\n/tmp/own:planted-by-the-agent\n"),
+            "{seen}"
+        );
         assert!(seen.contains("TOOL_URL=http://localhost:8080/x\n") && !seen.contains("_KEY="), "{seen}");
         assert!(!seen.contains(&world.path().display().to_string()), "{seen}");
     });

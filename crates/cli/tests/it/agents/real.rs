@@ -28,7 +28,8 @@ fn run(world: &World, (agent, program): (&Agent, &Path), options: &[&str]) -> Ra
     let link = world.path().join("bin").join(name);
     let _ = std::fs::remove_file(&link);
     symlink(program, link).unwrap();
-    let all = ["agent", agent.name, "--workspace-copy", "project", "--model", "small", "--config", "config.yaml"];
+    let all =
+        ["agent", agent.name, "--workspace-copy", "project", "--model", "small", "--config", "config.yaml"];
     let prompt = "greet belljar, \"not\" the world";
     let mut command = world.command(&[&all[..], options, &["--", prompt]].concat());
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", world.path().join("bin").display());
@@ -66,7 +67,8 @@ fn billed(result: &Value, server: &ModelServer) {
     let answered = server.requests().iter().filter(|request| request.operation().generates()).count();
     assert!(answered >= 2, "{result:#}");
     assert_eq!(usage.len(), answered, "{result:#}");
-    let mut keys: Vec<&str> = usage.iter().map(|report| report["idempotency_key"].as_str().unwrap()).collect();
+    let mut keys: Vec<&str> =
+        usage.iter().map(|report| report["idempotency_key"].as_str().unwrap()).collect();
     keys.sort_unstable();
     keys.dedup();
     assert_eq!(keys.len(), answered);
@@ -129,7 +131,13 @@ fn people_read_what_the_agent_says_and_beside_it_what_it_did_and_what_that_cost(
         configure(world, &server, &json!([]));
         let ran = run(world, (agent, &program), &["--apply"]).succeeded();
         assert_eq!(ran.stdout.trim_end().lines().last(), Some("It is done."), "{ran:?}");
-        for told in ["+hello belljar", "· small  200 completed", "2 calls", "audit verify", "The changes are applied."] {
+        for told in [
+            "+hello belljar",
+            "· small  200 completed",
+            "2 calls",
+            "audit verify",
+            "The changes are applied.",
+        ] {
             assert!(ran.stderr.contains(told), "{told}: {ran:?}");
         }
         assert_eq!(world.read("project/greeting.txt"), BEFORE.replace("world", "belljar"));

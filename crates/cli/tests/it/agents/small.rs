@@ -24,7 +24,10 @@ pub(crate) struct Small<'w> {
 impl<'w> Small<'w> {
     /// One whose agent is this command; what is in braces are gaps, and braces are doubled.
     pub(crate) fn agent(world: &'w World, argv: &[&str]) -> Self {
-        Self::row(world, json!({ "name": "small", "description": "small", "reads_messages": true, "argv": argv }))
+        Self::row(
+            world,
+            json!({ "name": "small", "description": "small", "reads_messages": true, "argv": argv }),
+        )
     }
 
     /// One whose agent is this script of a shell, which has no gaps.
@@ -50,7 +53,8 @@ impl<'w> Small<'w> {
     }
 
     pub(crate) fn command(&self, options: &[&str]) -> Command {
-        let all = ["agent", "small", "--workspace-copy", "project", "--model", "small", "--config", "config.yaml"];
+        let all =
+            ["agent", "small", "--workspace-copy", "project", "--model", "small", "--config", "config.yaml"];
         let told: &[&str] = if options.contains(&"--messages") { &[] } else { &["--", "say hello"] };
         self.world.command(&[&all[..], options, told].concat())
     }

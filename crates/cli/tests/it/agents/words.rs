@@ -14,9 +14,13 @@ fn agents_are_listed_with_where_they_are_installed() {
                      { "name": "codex", "description": "another codex", "argv": ["no-codex", "{prompt}"] }]);
     configure(&world, &server, &own);
     let listed = world.run(&["agents", "--config", "config.yaml", "--json"]).succeeded().json();
-    let names: Vec<&str> = listed.as_array().unwrap().iter().map(|agent| agent["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        listed.as_array().unwrap().iter().map(|agent| agent["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["claude-code", "codex", "mine", "opencode"]);
-    assert_eq!((&listed[1]["description"], &listed[1]["is_installed"]), (&json!("another codex"), &json!(false)));
+    assert_eq!(
+        (&listed[1]["description"], &listed[1]["is_installed"]),
+        (&json!("another codex"), &json!(false))
+    );
     assert_eq!((&listed[2]["graph_id"], &listed[2]["is_installed"]), (&json!("sandbox:mine"), &json!(true)));
     assert!(listed[2]["path"].as_str().unwrap().ends_with("/sh"));
     let text = world.run(&["agents", "--config", "config.yaml"]).succeeded().stdout;
@@ -45,7 +49,8 @@ fn who_asks_for_what_is_not_there_is_told_what_is() {
     let nothing = world.run(&["agent", "small", "--model", "small", "--config", "config.yaml"]);
     assert_eq!(nothing.code, 125);
     assert!(nothing.stderr.contains("told something"), "{nothing:?}");
-    let both = run(&["small", "--model", "small", "--workspace-copy", "project", "--clone", "https://a.invalid/b"]);
+    let both =
+        run(&["small", "--model", "small", "--workspace-copy", "project", "--clone", "https://a.invalid/b"]);
     assert_eq!(both.code, 125);
     assert!(both.stderr.contains("cannot be used with"), "{both:?}");
     assert_eq!(small.server.request_count(), 0);
