@@ -11,101 +11,37 @@ mod capture;
 mod code;
 mod error;
 mod messages;
+mod place;
+mod spec;
 
 pub use code::OnceCode;
 pub use error::OnceError;
 pub use messages::{MESSAGES, PlaceError};
+pub use place::Place;
+pub use spec::{OnceLimits, OnceSpec, Site, Watch};
 
 use crate::book::{Book, Calls, Span};
 use crate::grant::Granted;
 use crate::serving::Served;
-use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::HostPath;
 use belljar_confine::sealed::Outcome;
 use belljar_contract::id::RunId;
-use belljar_contract::inference::CallRecord;
-use belljar_contract::isolation::{Isolation, Required};
+use belljar_contract::isolation::Isolation;
 use belljar_egress::identity::Identity;
-use belljar_egress::inference::config::InferenceConfig;
 use belljar_sandbox::directory::Directory;
 use belljar_sandbox::hatch::Hatch;
-use belljar_sandbox::limits::{Limit, Limits};
-use belljar_sandbox::native::{self, HostUser, Running};
+use belljar_sandbox::limits::Limit;
+use belljar_sandbox::native::{self, Running};
 use belljar_sandbox::run::{Changes, WorkspaceChoice};
-use belljar_sandbox::spec::{Lent, Program, SandboxSpec, Workspace};
-use belljar_sandbox::state::{RunFolder, State, StateError};
+use belljar_sandbox::spec::{Program, SandboxSpec, Workspace};
+use belljar_sandbox::state::{RunFolder, StateError};
 use belljar_sandbox::workspace::changes::ChangeSet;
 use capture::{Captured, Reason, Watching};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
-
-/// What is run.
-#[derive(Clone)]
-pub struct OnceSpec {
-    /// The program and its arguments, each as it is: nothing joins them, and no shell reads them.
-    pub argv: Vec<OsString>,
-    /// Which attempt it is.
-    pub attempt: u32,
-    /// The directory that it works on a copy of.
-    pub source: HostPath,
-    /// What is in `/workspace/.cogni/messages.json`, if it is to be there.
-    pub messages: Option<Vec<u8>>,
-    /// What it is lent besides, read-only.
-    pub lent: Vec<Lent>,
-    /// Variables for its environment.
-    pub env: BTreeMap<String, String>,
-    /// Files in its home, by their path below it.
-    pub home: BTreeMap<String, String>,
-    /// The models that it may call; none if there are none.
-    pub models: Option<InferenceConfig>,
-    /// How much it may have.
-    pub limits: OnceLimits,
-    /// The layers without which it shall not run.
-    pub required: Required,
-}
-
-/// How much it may have.
-#[derive(Debug, Clone, Copy)]
-pub struct OnceLimits {
-    /// How long it may last.
-    pub max_runtime: Duration,
-    /// How much it may print, both streams together. What is beyond is read and dropped.
-    pub max_output_bytes: usize,
-    /// What its sandbox may use.
-    pub sandbox: Limits,
-}
-
-/// The place of a run that is to be. The run's id is made with it, by the host.
-#[derive(Debug)]
-pub struct Place {
-    user: HostUser,
-    folder: RunFolder,
-}
-
-/// Where it is run.
-#[derive(Debug, Clone, Copy)]
-pub struct Site<'s> {
-    /// Where the host keeps what it makes.
-    pub state: &'s State,
-    /// Makes the sandbox; this process does so itself if there is none, and must have a single thread then.
-    pub launcher: Option<&'s Launcher>,
-}
-
-/// Hears how a run goes on.
-pub trait Watch {
-    /// It has printed something to standard output. It comes from inside.
-    fn printed(&mut self, _bytes: &[u8]) {}
-    /// A call of a model is over.
-    fn called(&mut self, _call: &CallRecord) {}
-    /// Whether somebody wants it to stop.
-    fn is_canceled(&self) -> bool {
-        false
-    }
-}
 
 /// What came of it.
 #[derive(Debug)]
@@ -164,6 +100,7 @@ pub const ENDED: &str = "run_ended";
 const NO_EXIT_CODE: i32 = -1;
 
 /// Runs a program in a sandbox of its own.
+#[expect(clippy::needless_pass_by_value, reason = "leave is for one run, which uses it up")]
 pub fn run_once(
     place: Place,
     spec: OnceSpec,
@@ -336,34 +273,6 @@ fn with_run(mut env: BTreeMap<String, String>, id: &RunId) -> BTreeMap<String, S
 
 fn workspace(place: &Place, source: &HostPath) -> Result<Workspace, StateError> {
     Workspace::of_run(&WorkspaceChoice::Copy(source.clone()), Some(&place.folder), place.user)
-}
-
-// === impl Place ===
-
-impl Place {
-    /// Makes one.
-    ///
-    /// # Errors
-    /// [`StateError`] when there can be none.
-    pub fn begin(state: &State) -> Result<Self, StateError> {
-        let user = HostUser::choose();
-        Ok(Self { user, folder: state.begin_run(user.identity())? })
-    }
-
-    /// The run's id.
-    pub fn run_id(&self) -> &RunId {
-        self.folder.id()
-    }
-
-    /// An empty directory for a workspace, which goes with the run.
-    ///
-    /// # Errors
-    /// [`StateError`] when it can't be made.
-    pub fn make_source(&self) -> Result<PathBuf, StateError> {
-        let path = self.folder.path().join("source");
-        std::fs::create_dir(&path).map_err(|source| StateError::Make { path: path.clone(), source })?;
-        Ok(path)
-    }
 }
 
 // === impl Layers ===

@@ -125,7 +125,7 @@ impl AgentArguments {
             let names: Vec<&str> = catalogue.iter().map(|agent| agent.name.as_str()).collect();
             let near = near.unwrap_or_default();
             Malformed::Input(format!(
-                "there is no agent {:?}.{near} There are: {}",
+                "not_found: there is no agent {:?}.{near} There are: {}",
                 self.name,
                 names.join(", ")
             ))

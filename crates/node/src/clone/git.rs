@@ -189,5 +189,5 @@ fn last_line(said: &[u8]) -> String {
     let text = String::from_utf8_lossy(said);
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let why = lines().find(|line| line.starts_with("fatal:") || line.starts_with("error:"));
-    why.or_else(|| lines().last()).unwrap_or("nothing was said").to_owned()
+    why.or_else(|| lines().next_back()).unwrap_or("nothing was said").to_owned()
 }

@@ -171,9 +171,11 @@ mod tests {
         }
     }
 
+    type Change = fn(&Layers);
+
     #[test]
     fn what_an_agent_makes_of_them_is_its_doing() {
-        let changes: [(fn(&Layers), bool); 5] = [
+        let changes: [(Change, bool); 5] = [
             (|layers| std::fs::write(layers.at("upper/.cogni/messages.json"), "[ ]").unwrap(), false),
             (|layers| std::fs::write(layers.at("upper/.cogni/messages.json"), "[]\n").unwrap(), false),
             (|layers| std::fs::remove_file(layers.at("upper/.cogni/messages.json")).unwrap(), true),

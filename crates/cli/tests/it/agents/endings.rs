@@ -154,7 +154,7 @@ fn a_program_that_is_not_there_or_can_not_start_is_no_agents_failure() {
     let long = "x".repeat(200_000);
     world.write("messages.json", json!([{ "role": "user", "content": long }]).to_string());
     let row = json!({ "name": "small", "description": "small", "argv": ["true", "{prompt}"] });
-    let small = Small::row(&world, row);
+    let small = Small::row(&world, &row);
     let ran = small.run(&["--json", "--messages", "messages.json"]);
     assert_eq!(ran.code, 125, "{ran:?}");
     assert_eq!(failure(&ran.json()), ("internal", "container_failed"));

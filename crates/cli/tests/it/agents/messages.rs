@@ -11,7 +11,7 @@ fn every_argument_arrives_as_it_is() {
     let world = World::new(BELLJAR);
     let row = json!({ "name": "small", "description": "small",
         "argv": ["printf", "<%s>", "{prompt}", "--model={model}", "two  words", "$(id)", "{base_url}", ""] });
-    let small = Small::row(&world, row);
+    let small = Small::row(&world, &row);
     let prompt = "it's \"so\"\n\t$(id) `id` {model} * ; \\ \u{e9}";
     world.write("messages.json", json!([{ "role": "user", "content": prompt }]).to_string());
     let result = small.json(&["--messages", "messages.json"]);
@@ -100,7 +100,7 @@ fn an_agent_sees_nothing_of_the_host_that_it_was_not_given() {
         let row = json!({ "name": "small", "description": "small", "reads_messages": true,
             "argv": ["sh", "-c", script.replace('{', "{{").replace('}', "}}")],
             "env": { "TOOL_URL": "{base_url}/x" }, "files": { ".tool/config": "model = {json:model}\n" } });
-        let small = Small::row(world, row);
+        let small = Small::row(world, &row);
         world.write("key", "planted-on-the-host");
         let mut command = small.command(&["--json"]);
         command.env("LITELLM_MASTER_KEY", "planted-on-the-host").env("OPENAI_API_KEY", "planted-on-the-host");

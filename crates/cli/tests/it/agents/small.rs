@@ -26,7 +26,7 @@ impl<'w> Small<'w> {
     pub(crate) fn agent(world: &'w World, argv: &[&str]) -> Self {
         Self::row(
             world,
-            json!({ "name": "small", "description": "small", "reads_messages": true, "argv": argv }),
+            &json!({ "name": "small", "description": "small", "reads_messages": true, "argv": argv }),
         )
     }
 
@@ -40,7 +40,7 @@ impl<'w> Small<'w> {
         Self::agent(world, &["python3", "-c", &program.replace('{', "{{").replace('}', "}}")])
     }
 
-    pub(crate) fn row(world: &'w World, agent: Value) -> Self {
+    pub(crate) fn row(world: &'w World, agent: &Value) -> Self {
         let server = ModelServer::start(Script::always(Answer::text("hello")));
         configure(world, &server, &json!([agent]));
         world.write("project/greeting.txt", "first line\nhello world\nlast line\n");
