@@ -123,7 +123,7 @@ fn every_difference_is_told_and_is_the_exit_code() {
     logs.change(Vec::clear);
     let missing = reconcile(&world, &config, &[]);
     assert_eq!((missing.code, missing.stdout.matches("missing   ").count()), (1, 2), "{missing:?}");
-    let awaited = reconcile(&world, &config, &["--grace", "1h"]);
+    let awaited = usage(&world, &["reconcile", "--config", &config, "--provider", "house", "--grace", "1h"]);
     assert!(awaited.code == 0 && awaited.stdout.contains("awaited   2 calls"), "{awaited:?}");
 }
 

@@ -99,6 +99,10 @@ impl<'r> Draft<'r> {
         }
         let id = answer.header("x-request-id").or_else(|| answer.header("request-id"));
         self.upstream_request_id = id.map(|id| Excerpt::of(&String::from_utf8_lossy(id)));
+        if answer.status < 400 {
+            // It is paid for, also if nobody hears it out.
+            self.note_cost(answer);
+        }
     }
 
     /// The answer is passed on from now on.
@@ -110,10 +114,15 @@ impl<'r> Draft<'r> {
         self.status.is_some()
     }
 
-    /// Notes what it has cost: LiteLLM says it in a header where the answer is whole.
+    /// Notes what the answer says that it has cost.
     pub(crate) fn spent(&mut self, said: Usage, answer: &ResponseHead) {
         self.usage = said;
         self.usage_source = if self.streams { UsageSource::Stream } else { UsageSource::Body };
+        self.note_cost(answer);
+    }
+
+    /// LiteLLM says it in a header where the answer is whole.
+    fn note_cost(&mut self, answer: &ResponseHead) {
         // With a stream the header is written before anything has been paid for.
         if self.provider_kind != Some(ProviderKind::LiteLlm) || self.streams {
             return;

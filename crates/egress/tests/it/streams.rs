@@ -1,6 +1,7 @@
 //! Answers that come piece by piece, and ends that come too soon.
 
 use crate::rig::{CHAT, Rig, read, request};
+use belljar_contract::usage::UsageReport;
 use belljar_testkit::models::{Answer, Outcome, Script};
 use belljar_testkit::wait;
 use serde_json::{Value, json};
@@ -108,6 +109,21 @@ fn a_run_that_ends_ends_its_calls_and_records_them() {
     assert!(!rest.ends_with(b"0\r\n\r\n"));
     // And nobody listens any more.
     assert!(TcpStream::connect(stream.peer_addr().unwrap()).is_err());
+}
+
+#[test]
+fn a_call_that_is_paid_for_and_not_heard_out_is_recorded_with_its_cost() {
+    let begun = "HTTP/1.1 200 OK\r\nContent-Length: 99\r\nx-litellm-response-cost: 0.25\r\n\r\n{";
+    let mut rig = Rig::new(Script::always(Answer::raw(begun).silent_after(0)));
+    let mut stream = rig.connect();
+    stream.write_all(&request(CHAT, "", &json!({"model": "small", "messages": []}))).unwrap();
+    read_until(&mut stream, "\r\n\r\n{");
+    rig.end();
+    let record = rig.book.only();
+    assert_eq!((record.outcome.to_string().as_str(), record.upstream_status), ("canceled", Some(200)));
+    let report = UsageReport::of(&record).unwrap();
+    assert!(!report.is_degraded() && report.ended_at > report.started_at, "{report:?}");
+    assert_eq!(report.cost_usd.unwrap().to_total().to_string(), "0.25");
 }
 
 #[test]

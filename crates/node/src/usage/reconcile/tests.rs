@@ -1,3 +1,5 @@
+//! Books that are right, and books that are wrong in every way there is.
+
 use super::*;
 use belljar_contract::inference::{
     CallOutcome, CallRecord, ProviderKind, ReasonCode, ReportedUsage, Route, Surface, UsageSource,
