@@ -17,6 +17,7 @@ pub(crate) fn files() -> Result<Vec<(&'static str, String)>, serde_json::Error> 
         ("crates/confine/src/seccomp/compiled.rs", Source(&programs()).to_string()),
         ("crates/confine/src/seccomp/profile.json", profile().to_string()),
         ("docs/schema/result.schema.json", pretty(schema::result())?),
+        ("docs/schema/agent-result.schema.json", pretty(schema::agent_result())?),
     ])
 }
 

@@ -16,7 +16,7 @@ pub(crate) const ROOMS: &[Room] = &[
     Room { name: "sandbox", may_import: &["contract", "policy", "confine"] },
     Room { name: "egress", may_import: &["contract", "policy"] },
     Room { name: "store", may_import: &["contract"] },
-    Room { name: "node", may_import: &["contract"] },
+    Room { name: "node", may_import: &["contract", "policy", "confine", "sandbox", "egress", "store"] },
     Room { name: "runner", may_import: &["contract", "policy"] },
     Room {
         name: "cli",

@@ -1,5 +1,7 @@
 //! The subcommands, one a file.
 
+mod agent;
+mod agents;
 mod audit;
 mod completions;
 mod config;
@@ -33,10 +35,12 @@ struct Entry {
     run: fn(&ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Error>,
 }
 
-const SUBCOMMANDS: [Entry; 10] = [
+const SUBCOMMANDS: [Entry; 12] = [
     Entry::of::<run::RunArguments>(),
     Entry::of::<exec::ExecArguments>(),
     Entry::of::<session::SessionArguments>(),
+    Entry::of::<agent::AgentArguments>(),
+    Entry::of::<agents::AgentsArguments>(),
     Entry::of::<doctor::DoctorArguments>(),
     Entry::of::<validate::ValidateArguments>(),
     Entry::of::<config::ConfigArguments>(),
@@ -56,9 +60,9 @@ Inside a sandbox there is no network, no secret, and nothing of the host but its
 const EXIT_CODES: &str = "\
 Exit codes:
   0    success
-  1    the job failed; its result says why. audit verify: something is not as it was written.
-       usage reconcile: something differs
-  2    the job or the configuration is malformed; nothing of it ran
+  1    the job or the agent failed, or the grant doesn't cover it; the result says why. audit verify: something is not as
+       it was written. usage reconcile: something differs
+  2    the job, the configuration, the grant or the messages are malformed, or there is no such agent; nothing ran
   124  out of time
   125  belljar itself could not do its part, or the command line is wrong
   126  exec: the program can't be run

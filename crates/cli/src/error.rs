@@ -4,6 +4,10 @@ use belljar_confine::launch::LaunchError;
 use belljar_confine::plan::HostPathError;
 use belljar_confine::stage::Stage;
 use belljar_egress::spend::{SpendError, TooManyDaysError};
+use belljar_node::agent::program::ProgramError;
+use belljar_node::book::BookError;
+use belljar_node::clone::CloneError;
+use belljar_node::serving::ServeError;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::config::{BackendName, Mistakes};
 use belljar_sandbox::directory::DirectoryError;
@@ -60,14 +64,17 @@ pub(crate) enum CliError {
     #[error("{option} is for the native backend, not for {backend}")]
     NotOfBackend { option: &'static str, backend: BackendName },
     /// Models can't be served.
-    #[error("can't serve models to the sandbox")]
-    Serve {
-        #[source]
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Serve(#[from] ServeError),
     /// Not everything that happened is on the disk.
-    #[error("not all calls of models could be recorded")]
-    NotRecorded,
+    #[error(transparent)]
+    Book(#[from] BookError),
+    /// A repository can't be cloned.
+    #[error(transparent)]
+    Clone(#[from] CloneError),
+    /// An agent's program can't be started in a sandbox.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
     /// A configuration with mistakes.
     #[error("{} has mistakes", path.display())]
     Config {
@@ -185,7 +192,11 @@ impl CliError {
             Self::Session(SessionError::Refused(refusal)) => refusal_hint(refusal),
             Self::Interrupted(InterruptedError::Apply(ApplyError::Conflict { .. })) => Some(CONFLICT_HINT),
             Self::Audit(AuditError::Damaged { .. })
+            | Self::Book(BookError::Audit(AuditError::Damaged { .. }))
             | Self::Export(ExportError::Log(AuditError::Damaged { .. })) => Some(DAMAGED_HINT),
+            Self::Program(ProgramError::NotFound { .. }) => Some(
+                "`belljar agents` tells which are installed; what is found is what a shell would find on PATH",
+            ),
             Self::NoBasis { .. } => Some(NO_BASIS_HINT),
             Self::Spend(SpendError::NoDatabase { .. }) => Some(
                 "LiteLLM writes spend logs when it has DATABASE_URL; what was reported is in `belljar usage list`",

@@ -21,6 +21,13 @@ pub(crate) struct SandboxArguments {
     /// Work on a copy of this directory; the directory itself is never changed
     #[arg(long, value_name = "DIR")]
     workspace_copy: Option<PathBuf>,
+    #[command(flatten)]
+    allowance: AllowanceArguments,
+}
+
+/// What a sandbox is lent and may use, whatever it works on.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AllowanceArguments {
     /// Lend a file or directory, read-only, at the same place inside or at INSIDE
     #[arg(long, value_name = "PATH[:INSIDE]")]
     ro: Vec<OsString>,
@@ -48,6 +55,43 @@ impl SandboxArguments {
 
     /// What is lent besides.
     pub(crate) fn lent(&self) -> Result<Vec<Lent>, CliError> {
+        self.allowance.lent()
+    }
+
+    /// Variables to set inside.
+    pub(crate) fn env(&self) -> BTreeMap<String, String> {
+        self.allowance.env()
+    }
+
+    /// What it may use.
+    pub(crate) fn limits(&self) -> Limits {
+        self.allowance.limits.limits(self.workspace.is_some())
+    }
+
+    /// The layers without which there shall be no sandbox.
+    pub(crate) fn required(&self) -> Result<Required, CliError> {
+        self.allowance.required()
+    }
+
+    /// The same for a backend that may not be able to limit everything: what was asked for by name is not let go of.
+    pub(crate) fn required_of(&self, backend: &Chosen) -> Result<Required, CliError> {
+        match backend {
+            Chosen::Native => self.required(),
+            Chosen::Docker { .. } | Chosen::Subprocess => self.allowance.limits.required_with_limits(),
+        }
+    }
+
+    /// How long it may last.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.allowance.timeout
+    }
+}
+
+// === impl AllowanceArguments ===
+
+impl AllowanceArguments {
+    /// What is lent besides.
+    pub(crate) fn lent(&self) -> Result<Vec<Lent>, CliError> {
         self.ro.iter().map(lent).collect()
     }
 
@@ -56,22 +100,14 @@ impl SandboxArguments {
         self.env.iter().cloned().collect()
     }
 
-    /// What it may use.
+    /// What it may use, on a copy.
     pub(crate) fn limits(&self) -> Limits {
-        self.limits.limits(self.workspace.is_some())
+        self.limits.limits(false)
     }
 
     /// The layers without which there shall be no sandbox.
     pub(crate) fn required(&self) -> Result<Required, CliError> {
         self.limits.required()
-    }
-
-    /// The same for a backend that may not be able to limit everything: what was asked for by name is not let go of.
-    pub(crate) fn required_of(&self, backend: &Chosen) -> Result<Required, CliError> {
-        match backend {
-            Chosen::Native => self.limits.required(),
-            Chosen::Docker { .. } | Chosen::Subprocess => self.limits.required_with_limits(),
-        }
     }
 
     /// How long it may last.
@@ -80,7 +116,8 @@ impl SandboxArguments {
     }
 }
 
-fn directory(path: &Path) -> Result<HostPath, CliError> {
+/// A directory of the host's, as it is now.
+pub(crate) fn directory(path: &Path) -> Result<HostPath, CliError> {
     // Resolved at once: what is lent is the directory meant now, not where a link may lead later.
     let real = path.canonicalize().map_err(|source| CliError::read(path, source))?;
     let path = HostPath::resolve(real)?;

@@ -2,24 +2,19 @@
 
 use crate::error::CliError;
 use belljar_contract::id::RunId;
-use belljar_contract::inference::{CALL, CallRecord};
 use belljar_contract::yaml::{self, LARGEST_BYTES, Log, Members};
-use belljar_egress::http1::limits::Times;
 use belljar_egress::identity::Identity;
-use belljar_egress::inference::budget::{Budget, Spent};
+use belljar_egress::inference::budget::Spent;
 use belljar_egress::inference::config::InferenceConfig;
-use belljar_egress::inference::ledger::Ledger;
-use belljar_egress::inference::proxy::{Listener, Proxy, Serving};
-use belljar_egress::inference::run::Run;
+use belljar_node::agent::catalogue::Catalogue;
+use belljar_node::book::Book;
 use belljar_sandbox::config::Config;
 use belljar_sandbox::state::State;
-use belljar_store::audit::{AuditLog, Event, folder_in};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ModelArguments {
@@ -30,24 +25,19 @@ pub(crate) struct ModelArguments {
     /// system's configuration]
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     config: Option<PathBuf>,
-    /// Who pays for calls, as their provider knows them
-    #[arg(long, value_name = "ACCOUNT", default_value = "local", help_heading = HEADING)]
-    billing_account: String,
+    /// Who pays for calls, as their provider knows them [default: local]
+    #[arg(long, value_name = "ACCOUNT", help_heading = HEADING)]
+    billing_account: Option<String>,
 }
 
 /// Models that are served. Dropping it ends their calls.
 pub(crate) struct Served {
-    run: Arc<Run>,
+    models: belljar_node::serving::Served,
     book: Arc<Book>,
-    serving: Option<Serving>,
-    _proxy: Proxy,
 }
 
-/// Writes calls into the audit.
-struct Book {
-    log: AuditLog,
-    is_broken: Arc<AtomicBool>,
-}
+/// Who pays where nobody is named.
+pub(crate) const LOCAL: &str = "local";
 
 const HEADING: &str = "Models";
 
@@ -67,6 +57,21 @@ impl ModelArguments {
         Ok(Some(InferenceConfig { models, ..config }))
     }
 
+    /// The one that was named first.
+    pub(crate) fn first(&self) -> Option<&str> {
+        self.models.first().map(String::as_str)
+    }
+
+    /// The configuration that was named.
+    pub(crate) fn config(&self) -> Option<&Path> {
+        self.config.as_deref()
+    }
+
+    /// Who pays, if that was said.
+    pub(crate) fn billing_account(&self) -> Option<&str> {
+        self.billing_account.as_deref()
+    }
+
     /// Serves them by a sandbox's sockets.
     pub(crate) fn serve(
         &self,
@@ -78,7 +83,7 @@ impl ModelArguments {
         let identity = Identity {
             run_id: run_id.clone(),
             attempt: 0,
-            billing_account_id: self.billing_account.clone(),
+            billing_account_id: self.billing_account().unwrap_or(LOCAL).to_owned(),
             graph_id: "sandbox:exec".to_owned(),
             user_id: None,
             existing_trace_id: None,
@@ -86,17 +91,9 @@ impl ModelArguments {
             trace_user_id: None,
         };
         identity.check().map_err(|error| CliError::usage(error.to_string()))?;
-        let log = AuditLog::open(&folder_in(state.path()))?;
-        let book = Arc::new(Book { log, is_broken: Arc::default() });
-        let ledger = Arc::clone(&book) as Arc<dyn Ledger>;
-        let budget = Budget::new(config.budget);
-        let times = Times::default();
-        let run = Arc::new(Run { identity, models: config.models, budget, times, ledger });
-        let serve = |source| CliError::Serve { source };
-        let sockets: Result<Vec<Listener>, _> = sockets.into_iter().map(Listener::from_descriptor).collect();
-        let proxy = Proxy::start().map_err(serve)?;
-        let serving = proxy.serve(Arc::clone(&run), sockets.map_err(serve)?).map_err(serve)?;
-        Ok(Served { run, book, serving: Some(serving), _proxy: proxy })
+        let book = Arc::new(Book::open(state.path())?);
+        let models = belljar_node::serving::Served::begin(config, identity, &book, sockets)?;
+        Ok(Served { models, book })
     }
 }
 
@@ -104,51 +101,16 @@ impl ModelArguments {
 
 impl Served {
     /// Ends what is under way, and tells what there has been, once all of it is recorded.
-    pub(crate) fn end(mut self) -> Result<(), CliError> {
-        if let Some(serving) = self.serving.take() {
-            serving.end();
-        }
-        let Spent { calls, tokens, cost } = self.run.budget.spent();
+    pub(crate) fn end(self) -> Result<(), CliError> {
+        let Spent { calls, tokens, cost } = self.models.end();
         if calls > 0 {
             let plural = if calls == 1 { "" } else { "s" };
             anstream::eprintln!(
                 "belljar: {calls} call{plural} of models, {tokens} tokens, ${cost:.6} as reported"
             );
         }
-        self.book.finish()
-    }
-}
-
-// === impl Book ===
-
-impl Book {
-    /// Waits until everything is on the disk.
-    fn finish(&self) -> Result<(), CliError> {
-        let marker = serde_json::json!({"calls_recorded": true});
-        let event = Event::new("inference_end", None, &marker);
-        let written = event.is_ok_and(|event| self.log.append(event).is_ok());
-        match written && self.is_sound() {
-            true => Ok(()),
-            false => Err(CliError::NotRecorded),
-        }
-    }
-}
-
-impl Ledger for Book {
-    fn record(&self, record: CallRecord) {
-        let is_broken = Arc::clone(&self.is_broken);
-        match Event::new(CALL, Some(&record.run_id), &record) {
-            Ok(event) => self.log.submit(event, move |written| {
-                if written.is_err() {
-                    is_broken.store(true, Ordering::Relaxed);
-                }
-            }),
-            Err(_) => is_broken.store(true, Ordering::Relaxed),
-        }
-    }
-
-    fn is_sound(&self) -> bool {
-        !self.is_broken.load(Ordering::Relaxed)
+        self.book.close("inference_end", None, &serde_json::json!({ "calls_recorded": true }))?;
+        Ok(())
     }
 }
 
@@ -157,7 +119,7 @@ pub(crate) fn configuration(named: Option<&PathBuf>) -> Result<(PathBuf, Inferen
     let path = named.cloned().or_else(found).ok_or_else(|| {
         CliError::usage("it takes a configuration that says who answers for models: --config FILE".to_owned())
     })?;
-    let config = read(&path)?;
+    let (config, _) = read(&path, true)?;
     Ok((path, config))
 }
 
@@ -172,8 +134,8 @@ fn found() -> Option<PathBuf> {
     explicit.or_else(|| below(users()?)).or_else(|| below("/etc".into()))
 }
 
-/// Reads the section about models; the others are checked, too.
-fn read(path: &Path) -> Result<InferenceConfig, CliError> {
+/// Reads the sections about models and agents; the others are checked, too.
+fn read(path: &Path, is_required: bool) -> Result<(InferenceConfig, Catalogue), CliError> {
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(|error| CliError::read(path, error))?;
     let read = file.take(LARGEST_BYTES as u64 + 1).read_to_end(&mut bytes);
@@ -182,11 +144,24 @@ fn read(path: &Path) -> Result<InferenceConfig, CliError> {
     let config = yaml::parse(&bytes, &mut log).and_then(|root| {
         let mut members = Members::open(&root, &mut log)?;
         Config::read_if_there(&mut members);
-        let models = members.required("inference", InferenceConfig::read);
+        let models = match is_required {
+            true => members.required("inference", InferenceConfig::read),
+            false => members.section("inference", InferenceConfig::read),
+        };
+        let agents = members.section("agents", Catalogue::read);
         members.finish();
-        Some(models)
+        Some((models, agents))
     });
     let mistakes = |mistakes| CliError::Config { path: path.to_owned(), source: mistakes };
     log.finish().map_err(mistakes)?;
     Ok(config.unwrap_or_default())
+}
+
+/// The agents that there are: those of a configuration, which win, and those that are built in.
+pub(crate) fn catalogue(config: Option<&Path>) -> Result<Catalogue, CliError> {
+    let built_in = Catalogue::built_in();
+    match config.map(Path::to_owned).or_else(found) {
+        Some(path) => Ok(built_in.with(read(&path, false)?.1)),
+        None => Ok(built_in),
+    }
 }

@@ -94,6 +94,10 @@ id! {
     RunId
 }
 id! {
+    /// What a caller was given ([`crate::grant`]).
+    GrantId
+}
+id! {
     /// One call of a model; made by the host, and known to the upstream (`spec/2 §Invariants`).
     CallId
 }

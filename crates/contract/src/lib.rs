@@ -6,9 +6,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod category;
 pub mod event;
 pub mod failure;
+pub mod grant;
 pub mod id;
 pub mod inference;
 pub mod isolation;

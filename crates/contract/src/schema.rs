@@ -1,5 +1,6 @@
 //! The published JSON Schemas (draft 2020-12), made from the types.
 
+use crate::agent::AgentResult;
 use crate::job::Job;
 use crate::result::JobResult;
 use schemars::generate::SchemaSettings;
@@ -13,6 +14,11 @@ pub fn job() -> Schema {
 /// The schema of `result.json`: what will be found there.
 pub fn result() -> Schema {
     schema_of::<JobResult>(SchemaSettings::draft2020_12().for_serialize(), "result")
+}
+
+/// The schema of what `belljar agent --json` prints.
+pub fn agent_result() -> Schema {
+    schema_of::<AgentResult>(SchemaSettings::draft2020_12().for_serialize(), "agent-result")
 }
 
 fn schema_of<T: JsonSchema>(settings: SchemaSettings, name: &str) -> Schema {

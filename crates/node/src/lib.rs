@@ -3,4 +3,9 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod book;
+pub mod clone;
+pub mod grant;
+pub mod once;
+pub mod serving;
 pub mod usage;

@@ -1,4 +1,4 @@
-//! Pure decisions: what a job may do.
+//! Pure decisions: what a job may do, and what may be done for whom.
 //!
 //! No I/O, no clock. Each decision answers with a value that only this crate can make, such as
 //! [`admission::Admitted`]: whoever holds one holds a decision that was taken here.
@@ -6,3 +6,4 @@
 #![forbid(unsafe_code)]
 
 pub mod admission;
+pub mod grant;

@@ -13,7 +13,9 @@ mod view;
 mod warden;
 
 pub use backend::NativeBackend;
+pub use environment::{HOME, SEARCH_PATH};
 pub use identity::HostUser;
+pub use view::shows;
 
 use crate::backend::in_words;
 use crate::directory::DirectoryError;
@@ -223,6 +225,10 @@ fn root(spec: &SandboxSpec, site: &Site<'_>) -> Result<Vec<Entry>, StartError> {
     for lent in &spec.lent {
         root.push(lending.view(&lent.inside, &lent.path)?);
     }
+    root.extend(spec.home.iter().map(|(path, content)| Entry::File {
+        inside: format!("{}/{path}", environment::HOME_INSIDE),
+        content: content.clone().into_bytes(),
+    }));
     Ok(root)
 }
 

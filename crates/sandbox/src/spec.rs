@@ -31,6 +31,8 @@ pub struct SandboxSpec {
     pub hatches: Vec<Hatch>,
     /// Variables added to the sandbox's environment, which is otherwise made from nothing.
     pub env: BTreeMap<String, String>,
+    /// Files in its home that are there before anything runs, by their path below it.
+    pub home: BTreeMap<String, String>,
     /// What it may use.
     pub limits: Limits,
     /// The layers without which there shall be no sandbox.
@@ -87,6 +89,7 @@ impl SandboxSpec {
             unlisted_scratch: None,
             hatches: Vec::new(),
             env: BTreeMap::new(),
+            home: BTreeMap::new(),
             limits: Limits::default(),
             required: Required::default(),
         }

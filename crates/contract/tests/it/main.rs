@@ -6,6 +6,7 @@
     reason = "a test fails by panicking, also outside of the test function"
 )]
 
+mod agent;
 mod corpus;
 mod dialects;
 mod documents;

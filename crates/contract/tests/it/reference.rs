@@ -10,11 +10,14 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 const JOB: &str = include_str!("../../../../docs/job.md");
+const AGENTS: &str =
+    concat!(include_str!("../../../../docs/agents.md"), include_str!("../../../../docs/usage.md"));
 const RESULT: &str = include_str!("../../../../docs/result.md");
 
 #[test]
 fn every_member_of_the_schemas_is_in_the_reference() {
-    for (schema, reference) in [(schema::job(), JOB), (schema::result(), RESULT)] {
+    let pairs = [(schema::job(), JOB), (schema::result(), RESULT), (schema::agent_result(), AGENTS)];
+    for (schema, reference) in pairs {
         let mut names = BTreeSet::new();
         collect_names(schema.as_value(), &mut names);
         let missing: Vec<_> = names.iter().filter(|name| !mentions(reference, name)).collect();

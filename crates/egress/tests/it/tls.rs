@@ -298,7 +298,7 @@ fn an_answer_that_ends_with_its_connection_is_whole_only_when_its_end_was_said()
         let front = Front::start(house.server("localhost", NOW), server.address());
         let rig = at(&format!("https://localhost:{}", front.port()), Some(&house.file()), server);
         let mut stream = rig.connect();
-        stream.write_all(&request(CHAT, "", &json!({"model": "small"}))).unwrap();
+        stream.write_all(&request(CHAT, "Connection: close\r\n", &json!({"model": "small"}))).unwrap();
         let (mut text, mut buffer) = (String::new(), [0; 4096]);
         while !text.contains("so far") {
             let count = stream.read(&mut buffer).unwrap();
@@ -306,7 +306,8 @@ fn an_answer_that_ends_with_its_connection_is_whole_only_when_its_end_was_said()
             text.push_str(&String::from_utf8_lossy(&buffer[..count]));
         }
         front.order(order);
-        read(stream);
+        let rest = read(stream);
+        assert_eq!(rest.bytes.ends_with(b"0\r\n\r\n"), outcome == "completed", "{order:?}: {rest:?}");
         assert_eq!(rig.book.only().outcome.to_string(), outcome, "{order:?}");
     }
 }

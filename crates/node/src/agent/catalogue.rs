@@ -8,11 +8,13 @@
 //!     env: {ANTHROPIC_API_KEY: sealed}
 //!     files: {.config/agent.json: '{{"base": {json:base_url}}}'}   # below its home
 //! ```
+//! One that reads `/workspace/.cogni/messages.json` says `reads_messages: true` and needs no `{prompt}`.
 //! An agent is a row: another variant is another row, never another program of ours.
 
+use super::similar::nearest;
 use super::template::{Gap, Template};
 use belljar_contract::yaml::{
-    self, Log, Members, Mistakes, Node, Value, below, list, place, quoted, text, text_or_number,
+    self, Log, Members, Mistakes, Node, Value, below, boolean, list, place, quoted, text, text_or_number,
 };
 use std::collections::BTreeMap;
 
@@ -23,6 +25,8 @@ pub struct Agent {
     pub name: String,
     /// What it is, in a line.
     pub description: String,
+    /// Whether it reads what it is told from `/workspace/.cogni/messages.json`, and needs no argument for it.
+    pub reads_messages: bool,
     /// Its program, found as a shell would, and its arguments.
     pub argv: Vec<Template>,
     /// Variables besides those that tell where models are.
@@ -39,6 +43,15 @@ pub struct Catalogue {
 
 /// Those that are known without a configuration.
 const BUILT_IN: &str = include_str!("catalogue/built_in.yaml");
+
+// === impl Agent ===
+
+impl Agent {
+    /// The name of its program, which has no gaps.
+    pub fn program(&self) -> String {
+        self.argv.first().map(|program| program.fill(&NOTHING)).unwrap_or_default()
+    }
+}
 
 // === impl Catalogue ===
 
@@ -82,6 +95,11 @@ impl Catalogue {
         self
     }
 
+    /// The name that is the nearest to one that isn't there, unless it is another one altogether.
+    pub fn nearest(&self, written: &str) -> Option<&str> {
+        nearest(written, self.agents.keys().map(String::as_str))
+    }
+
     /// The agent of that name.
     pub fn get(&self, name: &str) -> Option<&Agent> {
         self.agents.get(name)
@@ -101,14 +119,27 @@ fn agent(node: &Node, log: &mut Log) -> Option<Agent> {
             (!text.is_empty() && !text.contains('\n')).then(|| text.to_owned())
         })
     });
+    let reads_messages = members.or("reads_messages", false, boolean);
     let argv = members.required("argv", |node, log| {
         let argv = list(node, log, template).unwrap_or_default();
-        if !argv.iter().any(|argument| argument.has(Gap::Prompt)) {
+        match argv.first() {
+            None => log.note(node.position, place(node), "nothing", "a program, and its arguments"),
+            Some(program) if !program.is_plain() => {
+                log.note(
+                    node.position,
+                    place(node),
+                    "a program with a gap",
+                    "one that is the same for everybody",
+                );
+            }
+            Some(_) => {}
+        }
+        if !reads_messages && !argv.iter().any(|argument| argument.has(Gap::Prompt)) {
             log.note(
                 node.position,
                 place(node),
                 "no {prompt}",
-                "an argument with {prompt}, or there is nothing to do",
+                "an argument with {prompt}, or `reads_messages: true`",
             );
         }
         argv
@@ -116,7 +147,7 @@ fn agent(node: &Node, log: &mut Log) -> Option<Agent> {
     let env = members.section("env", |node, log| templates(node, log, "the name of a variable", is_variable));
     let files = members.section("files", |node, log| templates(node, log, "a path below its home", is_below));
     members.finish();
-    Some(Agent { name: name?, description: description?, argv, env, files })
+    Some(Agent { name: name?, description: description?, reads_messages, argv, env, files })
 }
 
 fn name(node: &Node, log: &mut Log) -> Option<String> {

@@ -97,6 +97,11 @@ impl Template {
         text
     }
 
+    /// Whether it has no gap at all, and some text.
+    pub fn is_plain(&self) -> bool {
+        matches!(self.0.as_slice(), [Part::Text(_)])
+    }
+
     /// Whether it has that gap.
     pub fn has(&self, wanted: Gap) -> bool {
         self.0.iter().any(|part| matches!(part, Part::Gap { gap, .. } if *gap == wanted))

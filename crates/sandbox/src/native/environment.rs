@@ -6,11 +6,17 @@ use std::collections::BTreeMap;
 /// The home directory, relative to the sandbox's root.
 pub(crate) const HOME_INSIDE: &str = "home/agent";
 
+/// The same, as a sandbox names it.
+pub const HOME: &str = "/home/agent";
+
+/// Where programs are looked for inside.
+pub const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 const BASE: [(&str, &str); 7] = [
-    ("HOME", "/home/agent"),
+    ("HOME", HOME),
     ("LANG", "C.UTF-8"),
     ("LOGNAME", "agent"),
-    ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+    ("PATH", SEARCH_PATH),
     ("SHELL", "/bin/sh"),
     ("TMPDIR", "/tmp"),
     ("USER", "agent"),

@@ -16,6 +16,11 @@ const SETTINGS: [&str; 6] = [
     "etc/fonts",
 ];
 
+/// Whether every sandbox sees this path of the host, which has no links in it.
+pub fn shows(path: &Path) -> bool {
+    PROGRAMS.iter().any(|directory| path.starts_with(Path::new("/").join(directory)))
+}
+
 /// The view, and the directories that later entries go into.
 pub(super) fn of_host(identity: Identity) -> Vec<Entry> {
     let mut entries: Vec<Entry> = PROGRAMS.into_iter().filter_map(program_directory).collect();

@@ -145,6 +145,18 @@ impl ChangeSet {
         self.changes.iter().map(|(path, changed)| (path.as_path(), changed))
     }
 
+    /// Leaves out a file that the host itself has put there, with the directories on the way that are there for it alone.
+    pub fn leave_out(&mut self, path: &Path) {
+        self.changes.remove(path);
+        for above in path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
+            let is_new = self.changes.get(above).is_some_and(|changed| changed.before.is_none());
+            let is_alone = !self.changes.keys().any(|other| other != above && other.starts_with(above));
+            if is_new && is_alone {
+                self.changes.remove(above);
+            }
+        }
+    }
+
     /// Whether nothing changed.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()

@@ -1,0 +1,269 @@
+//! `belljar agent`
+
+mod report;
+mod shown;
+mod workspace;
+
+use super::Subcommand;
+use crate::error::{CliError, OUT_OF_TIME, OWN_FAILURE};
+use crate::lending::AllowanceArguments;
+use crate::models::{LOCAL, ModelArguments, catalogue};
+use crate::progress::harmless;
+use crate::state;
+use belljar_contract::grant::ExecutionGrant;
+use belljar_egress::inference::config::InferenceConfig;
+use belljar_node::agent::catalogue::Agent;
+use belljar_node::agent::event::Telling;
+use belljar_node::agent::messages::{LARGEST_BYTES, Messages};
+use belljar_node::agent::outcome::GraphFinal;
+use belljar_node::agent::program::Installed;
+use belljar_node::agent::run::{AgentTask, graph_id, run};
+use belljar_node::book::Book;
+use belljar_node::clone::Origin;
+use belljar_node::grant::{GrantError, Granted, Presented, of_operator};
+use belljar_node::once::{OnceCode, OnceLimits, OnceResult, Place, Site, Watch};
+use belljar_sandbox::limits::Bytes;
+use belljar_sandbox::state::State;
+use jiff::Timestamp;
+use report::Report;
+use shown::{Manner, Shown};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use workspace::WorkspaceArguments;
+
+#[derive(Debug, clap::Args)]
+#[command(about = Self::ABOUT)]
+pub(crate) struct AgentArguments {
+    /// The agent, as `belljar agents` names it
+    name: String,
+    #[command(flatten)]
+    workspace: WorkspaceArguments,
+    #[command(flatten)]
+    allowance: AllowanceArguments,
+    #[command(flatten)]
+    models: ModelArguments,
+    /// The grant that the agent is run with; without it whoever may write the state directory has one
+    #[arg(long, value_name = "FILE")]
+    grant: Option<PathBuf>,
+    /// What the agent is told, as an array of OpenAI's messages; `-` reads standard input
+    #[arg(long, value_name = "FILE")]
+    messages: Option<PathBuf>,
+    /// How much the agent may print; what is beyond is dropped
+    #[arg(long, value_name = "SIZE", default_value = "2m")]
+    max_output: Bytes,
+    /// Print what the agent says as it comes
+    #[arg(long, conflicts_with = "json")]
+    stream: bool,
+    /// Print what happens as JSON, an event a line
+    #[arg(long, conflicts_with = "json")]
+    events: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+    /// What the agent is told
+    #[arg(last = true)]
+    prompt: Vec<String>,
+}
+
+/// All that can be known before anything is made.
+struct Wanted {
+    agent: Agent,
+    installed: Installed,
+    models: InferenceConfig,
+    messages: Messages,
+    grant: Option<ExecutionGrant>,
+    origin: Option<Origin>,
+}
+
+/// What can't be read or isn't there; nothing was run.
+enum Malformed {
+    /// What is wrong with it.
+    Input(String),
+    Own(CliError),
+}
+
+/// Exit code for what is malformed.
+const MALFORMED: u8 = 2;
+
+/// Exit code when the agent failed, or may not be run.
+const FAILED: u8 = 1;
+
+/// How long an agent may work if nothing is said.
+const USUAL_RUNTIME: Duration = Duration::from_secs(1800);
+
+/// A grant is a few lines.
+const LARGEST_GRANT: u64 = 64 << 10;
+
+impl Subcommand for AgentArguments {
+    const NAME: &'static str = "agent";
+    const ABOUT: &'static str =
+        "Run an agent in a sandbox, on a copy, with models and nothing else of the outside";
+
+    fn run(&self) -> Result<ExitCode, CliError> {
+        match self.wanted() {
+            Ok(wanted) => self.carry_out(wanted),
+            Err(Malformed::Own(error)) => Err(error),
+            Err(Malformed::Input(message)) => {
+                for line in message.lines() {
+                    anstream::eprintln!("belljar: {}", harmless(line));
+                }
+                Ok(ExitCode::from(MALFORMED))
+            }
+        }
+    }
+}
+
+// === impl AgentArguments ===
+
+impl AgentArguments {
+    fn wanted(&self) -> Result<Wanted, Malformed> {
+        let catalogue = catalogue(self.models.config())?;
+        let agent = catalogue.get(&self.name).cloned().ok_or_else(|| {
+            let near = catalogue.nearest(&self.name).map(|near| format!(" Did you mean {near}?"));
+            let names: Vec<&str> = catalogue.iter().map(|agent| agent.name.as_str()).collect();
+            let near = near.unwrap_or_default();
+            Malformed::Input(format!(
+                "not_found: there is no agent {:?}.{near} There are: {}",
+                self.name,
+                names.join(", ")
+            ))
+        })?;
+        let missing = || CliError::usage("an agent needs a model: --model NAME".to_owned());
+        let models = self.models.chosen()?.ok_or_else(missing)?;
+        let messages = self.messages()?;
+        let search_path = std::env::var_os("PATH").unwrap_or_default();
+        let installed = Installed::find(agent.program().as_ref(), &search_path).map_err(CliError::from)?;
+        let grant = match &self.grant {
+            Some(path) => grant(path)?,
+            None => Some(of_operator(self.models.billing_account().unwrap_or(LOCAL))),
+        };
+        if let (Some(account), Some(grant)) = (self.models.billing_account(), &grant)
+            && account != grant.billing_account_id
+        {
+            let message =
+                format!("--billing-account {account}, but the grant is of {}", grant.billing_account_id);
+            return Err(CliError::usage(message).into());
+        }
+        let origin = self.workspace.origin()?;
+        Ok(Wanted { agent, installed, models, messages, grant, origin })
+    }
+
+    fn messages(&self) -> Result<Messages, Malformed> {
+        let prompt = self.prompt.join(" ");
+        let read = self.messages.as_deref().map(|path| read(path, LARGEST_BYTES as u64)).transpose()?;
+        let messages = match (read, self.prompt.is_empty()) {
+            (Some(document), true) => Messages::parse(&document),
+            (Some(document), false) => Messages::parse_and_add(&document, &prompt),
+            (None, false) => Messages::of_prompt(&prompt),
+            (None, true) => {
+                let message = "an agent needs to be told something: -- PROMPT, or --messages FILE";
+                return Err(CliError::usage(message.to_owned()).into());
+            }
+        };
+        messages.map_err(|error| Malformed::Input(error.to_string()))
+    }
+
+    fn carry_out(&self, wanted: Wanted) -> Result<ExitCode, CliError> {
+        let mut shown = Shown::begin(self.manner())?;
+        let state = state::open();
+        let place = Place::begin(&state)?;
+        let granted = match granted(&state, &place, (&self.name, wanted.grant)) {
+            Err(GrantError::Refused { refusal }) => {
+                anstream::eprintln!("belljar: {}: {refusal}", refusal.code());
+                return Ok(ExitCode::from(FAILED));
+            }
+            Err(GrantError::Book(error)) => return Err(error.into()),
+            Ok(granted) => granted,
+        };
+        let source = self.workspace.source(wanted.origin.as_ref(), &place, &|| shown.is_canceled())?;
+        let task = AgentTask {
+            agent: &wanted.agent,
+            installed: wanted.installed,
+            messages: wanted.messages,
+            model: self.models.first().unwrap_or_default().to_owned(),
+            models: wanted.models,
+            source,
+            lent: self.allowance.lent()?,
+            env: self.allowance.env(),
+            limits: OnceLimits {
+                max_runtime: self.allowance.timeout().unwrap_or(USUAL_RUNTIME),
+                max_output_bytes: usize::try_from(self.max_output.0).unwrap_or(usize::MAX),
+                sandbox: self.allowance.limits(),
+            },
+            required: self.allowance.required()?,
+        };
+        let site = Site { state: &state, launcher: None };
+        let mut tell = shown.teller();
+        let telling = Telling::to(&mut tell);
+        let (result, told) = run(place, (task, self.stream), granted, &site, (telling, &mut shown));
+        let code = exit_code(&result, &told);
+        let report = Report::of(&self.name, &result, &told)?;
+        let fate = self.workspace.settle(result, told.is_ok())?;
+        match self.manner() {
+            Manner::People => report.tell(&fate),
+            Manner::Json => report.print_json(&fate)?,
+            Manner::Events => {}
+        }
+        Ok(ExitCode::from(code))
+    }
+
+    fn manner(&self) -> Manner {
+        match (self.json, self.events) {
+            (true, _) => Manner::Json,
+            (_, true) => Manner::Events,
+            _ => Manner::People,
+        }
+    }
+}
+
+/// Leave for this one run. No thread is left behind: the sandbox is made by this very process.
+fn granted(
+    state: &State,
+    place: &Place,
+    (name, grant): (&str, Option<ExecutionGrant>),
+) -> Result<Granted, GrantError> {
+    let book = Book::open(state.path())?;
+    let run_id = place.run_id().clone();
+    Granted::of(Presented { grant, graph_id: graph_id(name), run_id, now: Timestamp::now() }, &book)
+}
+
+fn exit_code(result: &OnceResult, told: &GraphFinal) -> u8 {
+    match (told.is_ok(), result.error_code) {
+        (true, _) => 0,
+        (_, Some(OnceCode::Timeout)) => OUT_OF_TIME,
+        (_, Some(OnceCode::Internal | OnceCode::ContainerFailed)) => OWN_FAILURE,
+        _ => FAILED,
+    }
+}
+
+/// The grant in a file; nothing if there is no such file.
+fn grant(path: &Path) -> Result<Option<ExecutionGrant>, Malformed> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let document = read(path, LARGEST_GRANT)?;
+    let grant = ExecutionGrant::parse(&document);
+    let malformed = |problems| Malformed::Input(format!("{} is no grant:\n{problems}", path.display()));
+    grant.map(Some).map_err(malformed)
+}
+
+/// A byte more than may be is enough to see that there is too much.
+fn read(path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
+    let source: Box<dyn Read> = match path.as_os_str() == "-" {
+        true => Box::new(std::io::stdin().lock()),
+        false => Box::new(std::fs::File::open(path).map_err(|error| CliError::read(path, error))?),
+    };
+    let mut bytes = Vec::new();
+    source.take(most + 1).read_to_end(&mut bytes).map_err(|error| CliError::read(path, error))?;
+    Ok(bytes)
+}
+
+// === impl Malformed ===
+
+impl From<CliError> for Malformed {
+    fn from(error: CliError) -> Self {
+        Self::Own(error)
+    }
+}

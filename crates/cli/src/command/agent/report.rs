@@ -1,0 +1,173 @@
+//! What came of an agent's run, for a person and for a program (docs/agents.md).
+
+use super::workspace::Fate;
+use crate::error::CliError;
+use crate::progress::harmless;
+use crate::summary;
+use anstyle::{AnsiColor, Style};
+use belljar_contract::agent::{AgentResult, AgentTotals, AuditSpan, ChangesFate};
+use belljar_contract::result::WorkspaceChanges;
+use belljar_contract::usage::UsageReport;
+use belljar_node::agent::outcome::GraphFinal;
+use belljar_node::book::Span;
+use belljar_node::once::OnceResult;
+use belljar_node::usage::Totals;
+use belljar_sandbox::workspace::diff;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::time::Duration;
+
+/// What came of it.
+pub(super) struct Report {
+    agent: String,
+    told: GraphFinal,
+    exit_code: i32,
+    stdout: String,
+    stderr: String,
+    output_truncated: bool,
+    calls: u64,
+    unlisted_calls: u64,
+    audit: Option<Span>,
+    changes: WorkspaceChanges,
+    duration: Duration,
+}
+
+// === impl Report ===
+
+impl Report {
+    pub(super) fn of(agent: &str, result: &OnceResult, told: &GraphFinal) -> Result<Self, CliError> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let changes = match &result.changes {
+            Some(changes) => diff::render(&changes.set, &changes.source, &changes.upper)?,
+            None => WorkspaceChanges { files: Vec::new(), diff: String::new(), truncated: false },
+        };
+        Ok(Self {
+            agent: agent.to_owned(),
+            told: told.clone(),
+            exit_code: result.exit_code,
+            stdout: text(&result.stdout),
+            stderr: text(&result.stderr),
+            output_truncated: result.output_truncated,
+            calls: result.calls.listed.len() as u64,
+            unlisted_calls: result.calls.unlisted,
+            audit: result.audit.clone(),
+            changes,
+            duration: result.duration,
+        })
+    }
+
+    pub(super) fn print_json(&self, fate: &Fate) -> Result<(), CliError> {
+        let mut text = serde_json::to_vec_pretty(&self.as_contract(fate))
+            .map_err(|error| CliError::output(error.into()))?;
+        text.push(b'\n');
+        std::io::stdout().lock().write_all(&text).map_err(CliError::output)
+    }
+
+    fn as_contract(&self, fate: &Fate) -> AgentResult {
+        let (changes, kept_in) = match fate {
+            Fate::Nothing => (ChangesFate::None, None),
+            Fate::Applied => (ChangesFate::Applied, None),
+            Fate::Kept(path) => (ChangesFate::Kept, Some(path.display().to_string())),
+            Fate::ThrownAway => (ChangesFate::ThrownAway, None),
+        };
+        let told = self.told.clone();
+        AgentResult {
+            agent: self.agent.clone(),
+            ok: told.is_ok(),
+            finish_reason: told.finish_reason(),
+            totals: AgentTotals {
+                calls: told.totals.calls as u64,
+                input_tokens: told.totals.input_tokens,
+                output_tokens: told.totals.output_tokens,
+                cost_usd: told.totals.cost_usd.to_string(),
+                degraded_calls: told.totals.degraded_calls as u64,
+            },
+            run_id: told.run_id,
+            graph_id: told.graph_id,
+            failure: told.failure,
+            content: told.content,
+            usage: told.usage,
+            exit_code: self.exit_code,
+            stdout: self.stdout.clone(),
+            stderr: self.stderr.clone(),
+            output_truncated: self.output_truncated,
+            unlisted_calls: self.unlisted_calls,
+            files: self.changes.files.clone(),
+            diff: self.changes.diff.clone(),
+            diff_truncated: self.changes.truncated,
+            changes,
+            kept_in,
+            audit: self.audit.as_ref().map(|Span { first, last }| AuditSpan {
+                first: *first,
+                last: last.sequence,
+                head: last.hash.to_string(),
+            }),
+            duration_ms: u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Tells it on standard error; what the agent has said is on standard output already.
+    pub(super) fn tell(&self, fate: &Fate) {
+        let mut text = String::new();
+        if let Some(failure) = &self.told.failure {
+            let bad = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+            let _ = writeln!(text, "{bad}{}{bad:#}: {}", failure.code, harmless(&failure.message));
+            for line in self.stderr.lines().rev().take(10).collect::<Vec<_>>().into_iter().rev() {
+                let _ = writeln!(text, "  | {}", harmless(line));
+            }
+        }
+        if !self.changes.files.is_empty() {
+            text += &summary::changes(&self.changes);
+        }
+        text += &usage(&self.told.usage, &self.told.totals);
+        if self.calls == 0 && self.told.is_ok() {
+            text += "  The agent has called no model.\n";
+        }
+        if self.unlisted_calls > 0 {
+            let _ = writeln!(text, "  {} more calls are in the audit alone.", self.unlisted_calls);
+        }
+        if let Some(Span { first, last }) = &self.audit {
+            let last = last.sequence;
+            let run = &self.told.run_id;
+            let _ = writeln!(
+                text,
+                "  Recorded as {first} to {last}: `belljar audit show --run {run}`, `belljar audit verify`"
+            );
+        }
+        match fate {
+            Fate::Nothing => {}
+            Fate::Applied => text += "The changes are applied.\n",
+            Fate::Kept(path) => {
+                let _ = writeln!(text, "The changes are kept in {}", path.display());
+            }
+            Fate::ThrownAway => {
+                text += "The changes are thrown away; --keep keeps them, --apply applies them to a --workspace-copy.\n";
+            }
+        }
+        anstream::eprint!("{text}");
+    }
+}
+
+/// Calls by model, and their sum.
+fn usage(reports: &[UsageReport], totals: &Totals) -> String {
+    if reports.is_empty() {
+        return String::new();
+    }
+    let head = Style::new().bold();
+    let number = |number: Option<u64>| number.map_or_else(|| "?".to_owned(), |number| number.to_string());
+    let mut text = format!("  {head}{:24}  {:>8}  {:>8}  COST{head:#}\n", "MODEL", "INPUT", "OUTPUT");
+    for report in reports {
+        let cost = report.cost_usd.as_ref();
+        let cost = cost.map_or_else(|| "unknown".to_owned(), |cost| format!("${}", cost.to_total()));
+        let (input, output) = (number(report.input_tokens), number(report.output_tokens));
+        let _ = writeln!(text, "  {:24}  {input:>8}  {output:>8}  {cost}", harmless(report.model.as_str()));
+    }
+    let Totals { calls, input_tokens, output_tokens, cost_usd, degraded_calls } = totals;
+    let plural = if *calls == 1 { "" } else { "s" };
+    let all = format!("{calls} call{plural}");
+    let _ = write!(text, "  {all:24}  {input_tokens:>8}  {output_tokens:>8}  ${cost_usd}");
+    let rest =
+        if *degraded_calls > 0 { format!(", and {degraded_calls} of unknown cost") } else { String::new() };
+    let _ = writeln!(text, "{rest}");
+    text
+}

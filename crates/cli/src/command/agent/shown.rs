@@ -1,0 +1,97 @@
+//! How an agent's run is shown while it goes on: its calls to whoever watches, its words to whoever reads.
+
+use crate::error::CliError;
+use crate::progress::harmless;
+use crate::summary;
+use belljar_contract::inference::{CallRecord, Excerpt};
+use belljar_node::agent::event::AgentEvent;
+use belljar_node::once::Watch;
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// For whom it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Manner {
+    People,
+    Json,
+    Events,
+}
+
+/// Shows it. The first interrupt stops the agent, and not belljar.
+pub(super) struct Shown {
+    manner: Manner,
+    canceled: Arc<AtomicBool>,
+}
+
+// === impl Shown ===
+
+impl Shown {
+    pub(super) fn begin(manner: Manner) -> Result<Self, CliError> {
+        let canceled = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP]
+        {
+            signal_hook::flag::register(signal, Arc::clone(&canceled)).map_err(|source| CliError::Watch {
+                source: rustix::io::Errno::from_io_error(&source).unwrap_or(rustix::io::Errno::INVAL),
+            })?;
+        }
+        Ok(Self { manner, canceled })
+    }
+
+    /// Writes what is told to standard output.
+    pub(super) fn teller(&self) -> impl FnMut(AgentEvent) + use<> {
+        let manner = self.manner;
+        let is_terminal = std::io::stdout().is_terminal();
+        let mut ends_line = true;
+        move |event| {
+            let mut out = std::io::stdout().lock();
+            let written = match (manner, &event) {
+                (Manner::Json, _) => Ok(()),
+                (Manner::Events, event) => {
+                    let line = serde_json::to_string(event).unwrap_or_default();
+                    writeln!(out, "{line}")
+                }
+                (Manner::People, AgentEvent::TextDelta { delta }) => {
+                    ends_line = delta.ends_with('\n');
+                    let text = if is_terminal { readable(delta) } else { delta.clone() };
+                    out.write_all(text.as_bytes())
+                }
+                (Manner::People, AgentEvent::Done { .. }) if !ends_line => writeln!(out),
+                (Manner::People, _) => Ok(()),
+            };
+            // Whoever reads may have gone; the agent's work is not over because of that.
+            let _ = written.and_then(|()| out.flush());
+        }
+    }
+}
+
+impl Watch for Shown {
+    fn called(&mut self, call: &CallRecord) {
+        if self.manner != Manner::People {
+            return;
+        }
+        let model = call.model_asked.as_ref().map_or("-", Excerpt::as_str);
+        let status = call.status.map_or_else(|| "-".to_owned(), |status| status.to_string());
+        let took = summary::duration(Duration::from_millis(call.total_ms));
+        let mut line = format!("{model}  {status} {}  {took}", call.outcome);
+        if let Some(usage) = &call.usage {
+            let tokens =
+                |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
+            line += &format!("  {} + {} tokens", tokens(usage.input_tokens), tokens(usage.output_tokens));
+            line +=
+                &usage.cost_usd.as_ref().map(|cost| format!("  ${}", cost.to_total())).unwrap_or_default();
+        }
+        anstream::eprintln!("· {}", harmless(&line));
+    }
+
+    fn is_canceled(&self) -> bool {
+        self.canceled.load(Ordering::Relaxed)
+    }
+}
+
+/// A text without anything but lines that a terminal would act on.
+fn readable(text: &str) -> String {
+    let shown = |c: char| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c };
+    text.chars().map(shown).collect()
+}

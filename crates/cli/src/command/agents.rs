@@ -1,0 +1,81 @@
+//! `belljar agents`
+
+use super::Subcommand;
+use crate::error::CliError;
+use crate::models::catalogue;
+use crate::progress::harmless;
+use anstyle::Style;
+use belljar_node::agent::catalogue::{Agent, Catalogue};
+use belljar_node::agent::program::located;
+use belljar_node::agent::run::graph_id;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+#[command(about = Self::ABOUT)]
+pub(crate) struct AgentsArguments {
+    /// The configuration with agents besides those that are built in [default: BELLJAR_CONFIG, or config.yaml in the user's
+    /// or the system's configuration]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print them as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Subcommand for AgentsArguments {
+    const NAME: &'static str = "agents";
+    const ABOUT: &'static str = "The agents that there are, and which of them are installed here";
+
+    fn run(&self) -> Result<ExitCode, CliError> {
+        let catalogue = catalogue(self.config.as_deref())?;
+        let search_path = std::env::var_os("PATH").unwrap_or_default();
+        match self.json {
+            true => {
+                let agents: Vec<Value> = catalogue.iter().map(|agent| as_json(agent, &search_path)).collect();
+                let mut text =
+                    serde_json::to_vec_pretty(&agents).map_err(|error| CliError::output(error.into()))?;
+                text.push(b'\n');
+                std::io::stdout().lock().write_all(&text).map_err(CliError::output)?;
+            }
+            false => anstream::print!("{}", as_text(&catalogue, &search_path)),
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The program of an agent, and where it is.
+fn program(agent: &Agent, search_path: &OsString) -> (String, Option<PathBuf>) {
+    let name = agent.program();
+    let found = located(name.as_ref(), search_path);
+    (name, found)
+}
+
+fn as_json(agent: &Agent, search_path: &OsString) -> Value {
+    let (name, found) = program(agent, search_path);
+    json!({
+        "name": agent.name,
+        "graph_id": graph_id(&agent.name),
+        "description": agent.description,
+        "program": name,
+        "path": found,
+        "is_installed": found.is_some(),
+    })
+}
+
+fn as_text(catalogue: &Catalogue, search_path: &OsString) -> String {
+    let head = Style::new().bold();
+    let width = catalogue.iter().map(|agent| agent.name.len()).max().unwrap_or_default().max(4);
+    let mut text = format!("{head}{:width$}  PROGRAM{head:#}\n", "NAME");
+    for agent in catalogue.iter() {
+        let (name, found) = program(agent, search_path);
+        let place = found.map_or_else(|| format!("{name}, not installed"), |path| path.display().to_string());
+        let _ = writeln!(text, "{:width$}  {}", agent.name, harmless(&place));
+        let _ = writeln!(text, "{:width$}  {}", "", harmless(&agent.description));
+    }
+    text
+}

@@ -1,0 +1,10 @@
+//! Agents in sandboxes: real ones that edit a file, and small ones that do exactly what a test says.
+
+pub(crate) mod small;
+
+mod clones;
+mod endings;
+mod grants;
+mod messages;
+mod real;
+mod words;

@@ -1,0 +1,87 @@
+//! Agents of a few lines, and the models that they have.
+
+use belljar_testkit::models::{Answer, ModelServer, Script};
+use belljar_testkit::world::{Ran, World};
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+/// What the host shows to providers.
+pub(crate) const KEY: &str = "sk-host-7Qd2mX01vB9zKf4a";
+
+/// One call of a model, by a program of Python's.
+pub(crate) const CALL: &str = "import json, os, urllib.request\n\
+    body = {'model': os.environ['COGNI_MODEL'], 'messages': [{'role': 'user', 'content': 'hi'}]}\n\
+    request = urllib.request.Request(os.environ['OPENAI_BASE_URL'] + '/chat/completions', json.dumps(body).encode())\n\
+    print(json.load(urllib.request.urlopen(request))['choices'][0]['message']['content'], flush=True)\n";
+
+/// A world with models and one agent, `small`.
+pub(crate) struct Small<'w> {
+    pub(crate) world: &'w World,
+    pub(crate) server: ModelServer,
+}
+
+impl<'w> Small<'w> {
+    /// One whose agent is this command; what is in braces are gaps, and braces are doubled.
+    pub(crate) fn agent(world: &'w World, argv: &[&str]) -> Self {
+        Self::row(
+            world,
+            &json!({ "name": "small", "description": "small", "reads_messages": true, "argv": argv }),
+        )
+    }
+
+    /// One whose agent is this script of a shell, which has no gaps.
+    pub(crate) fn shell(world: &'w World, script: &str) -> Self {
+        Self::agent(world, &["sh", "-c", &script.replace('{', "{{").replace('}', "}}")])
+    }
+
+    /// One whose agent is this program of Python's, which has no gaps.
+    pub(crate) fn python(world: &'w World, program: &str) -> Self {
+        Self::agent(world, &["python3", "-c", &program.replace('{', "{{").replace('}', "}}")])
+    }
+
+    pub(crate) fn row(world: &'w World, agent: &Value) -> Self {
+        let server = ModelServer::start(Script::always(Answer::text("hello")));
+        configure(world, &server, &json!([agent]));
+        world.write("project/greeting.txt", "first line\nhello world\nlast line\n");
+        Self { world, server }
+    }
+
+    /// `belljar agent small` with these options, on a copy of `project`, told to say hello.
+    pub(crate) fn run(&self, options: &[&str]) -> Ran {
+        Ran::from(self.command(options).output().unwrap())
+    }
+
+    pub(crate) fn command(&self, options: &[&str]) -> Command {
+        let all =
+            ["agent", "small", "--workspace-copy", "project", "--model", "small", "--config", "config.yaml"];
+        let told: &[&str] = if options.contains(&"--messages") { &[] } else { &["--", "say hello"] };
+        self.world.command(&[&all[..], options, told].concat())
+    }
+
+    /// The same as one document.
+    pub(crate) fn json(&self, options: &[&str]) -> Value {
+        self.run(&[&["--json"], options].concat()).json()
+    }
+}
+
+/// Writes a configuration with the models `small` and `other`, and these agents.
+pub(crate) fn configure(world: &World, server: &ModelServer, agents: &Value) {
+    let key = world.write("key", KEY);
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
+    let config = json!({
+        "inference": {
+            "providers": [{"name": "house", "kind": "litellm", "url": server.url(), "credential": {"file": key}}],
+            "models": [{"name": "small", "provider": "house", "upstream": "scripted"},
+                       {"name": "other", "provider": "house"}],
+        },
+        "agents": agents,
+    });
+    world.write("config.yaml", config.to_string());
+}
+
+/// The records of that kind, as they stand in the audit.
+pub(crate) fn records(world: &World, kind: &str) -> Vec<Value> {
+    let shown = world.run(&["audit", "show", "--kind", kind, "--json"]).succeeded();
+    shown.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}

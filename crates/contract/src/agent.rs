@@ -1,0 +1,152 @@
+//! What came of an agent's run, as programs read it (`spec/2 §Graph Execution Flow`, `GraphFinal`).
+
+use crate::id::RunId;
+use crate::result::ChangedFile;
+use crate::usage::UsageReport;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// What came of an agent's run.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct AgentResult {
+    /// The run.
+    pub run_id: RunId,
+    /// The agent's name.
+    pub agent: String,
+    /// What was run, such as `sandbox:codex`.
+    pub graph_id: String,
+    /// Whether the agent ended well.
+    pub ok: bool,
+    /// How it ended.
+    pub finish_reason: FinishReason,
+    /// Why it failed; null if it didn't.
+    pub failure: Option<AgentFailure>,
+    /// What it has answered.
+    pub content: String,
+    /// Its program's exit code, 128 and the signal that ended it, or -1 where it didn't come to that.
+    pub exit_code: i32,
+    /// What it printed to standard output; what is not UTF-8 is replaced.
+    pub stdout: String,
+    /// The same of standard error.
+    pub stderr: String,
+    /// Whether something that it printed was dropped.
+    pub output_truncated: bool,
+    /// What each call of a model has used.
+    #[schemars(with = "Vec<Map<String, Value>>")]
+    pub usage: Vec<UsageReport>,
+    /// What they have used together.
+    pub totals: AgentTotals,
+    /// Calls that are in the audit alone.
+    pub unlisted_calls: u64,
+    /// The files that it changed.
+    pub files: Vec<ChangedFile>,
+    /// How, as a unified diff.
+    pub diff: String,
+    /// Whether there is more of these than is shown.
+    pub diff_truncated: bool,
+    /// What became of its changes.
+    pub changes: ChangesFate,
+    /// Where they are, if they are kept.
+    pub kept_in: Option<String>,
+    /// Where the run is in the audit; null if not all of it could be recorded.
+    pub audit: Option<AuditSpan>,
+    /// How long it took.
+    pub duration_ms: u64,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FinishReason {
+    /// The agent had no more to say.
+    Stop,
+    /// It failed.
+    Error,
+}
+
+/// Why a run failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct AgentFailure {
+    /// What it means for whoever asked for the run.
+    pub error: GraphCode,
+    /// What happened: a code of the run, such as `timeout`, or one that the agent gave, such as `llm_error`.
+    pub code: String,
+    /// The same for a person.
+    pub message: String,
+}
+
+/// The codes that executors of graphs have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GraphCode {
+    /// What was asked for can't be done.
+    InvalidRequest,
+    /// There is no such agent.
+    NotFound,
+    /// It took too long.
+    Timeout,
+    /// It was stopped: by somebody, or for want of memory or room.
+    Aborted,
+    /// The provider wants fewer calls.
+    RateLimit,
+    /// Anything else.
+    Internal,
+    /// The budget is used up.
+    InsufficientCredits,
+    /// The provider doesn't answer.
+    ProviderUnavailable,
+}
+
+/// What all calls of a run have used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct AgentTotals {
+    /// Calls with a report.
+    pub calls: u64,
+    /// Tokens of their requests, as far as they are known.
+    pub input_tokens: u64,
+    /// Tokens of their responses, as far as they are known.
+    pub output_tokens: u64,
+    /// Dollars, as far as they are known, to the last digit.
+    pub cost_usd: String,
+    /// Calls whose cost nobody knows.
+    pub degraded_calls: u64,
+}
+
+/// What became of an agent's changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangesFate {
+    /// There were none.
+    None,
+    /// They are in the workspace that was copied.
+    Applied,
+    /// They are where the result says.
+    Kept,
+    /// They are gone.
+    ThrownAway,
+}
+
+/// Where a run is in the audit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct AuditSpan {
+    /// Its first record.
+    pub first: u64,
+    /// Its last record.
+    pub last: u64,
+    /// The hash of that, in hexadecimal.
+    pub head: String,
+}
+
+// === impl AgentFailure ===
+
+impl AgentFailure {
+    /// One of these.
+    pub fn new(error: GraphCode, code: &str, message: &str) -> Self {
+        Self { error, code: code.to_owned(), message: message.to_owned() }
+    }
+}

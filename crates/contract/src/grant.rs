@@ -1,0 +1,190 @@
+//! What a caller was given: that graphs are executed for it, and whether in sandboxes (`spec/2` invariant 3).
+
+use crate::decode::{At, Decode, Fields, decode_document};
+use crate::id::GrantId;
+use crate::json::{self, Node};
+use crate::problem::Problems;
+use jiff::Timestamp;
+use std::fmt;
+
+/// A grant, as whoever keeps them wrote it. What it allows is decided elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutionGrant {
+    /// This grant.
+    pub id: GrantId,
+    /// Who it was given to.
+    pub subject: Subject,
+    /// Who pays for what is done with it.
+    pub billing_account_id: String,
+    /// What may be executed.
+    pub scopes: Vec<Scope>,
+    /// Whether that may be done in sandboxes. No scope implies it.
+    pub allow_sandbox: bool,
+    /// From when on it is nothing any more.
+    pub expires_at: Option<Timestamp>,
+    /// When it was taken back.
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// Who a grant was given to: `service:NAME` or `user:NAME`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// A part of the system.
+    Service(String),
+    /// A person.
+    User(String),
+}
+
+/// What may be executed: `graph:execute:GRAPH`, or `graph:execute:*`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// Every graph.
+    AnyGraph,
+    /// That one, such as `sandbox:codex`.
+    Graph(String),
+}
+
+/// The text is not what it should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not {expected}")]
+pub struct ParseGrantError {
+    expected: &'static str,
+}
+
+const SUBJECT: &str = "`service:NAME` or `user:NAME`";
+const SCOPE: &str = "`graph:execute:PROVIDER:NAME` or `graph:execute:*`";
+const ACCOUNT: &str = "1 to 256 visible characters of ASCII";
+const TIME: &str = "a time such as 2026-01-31T12:00:00Z";
+
+const LONGEST: usize = 256;
+
+// === impl ExecutionGrant ===
+
+impl ExecutionGrant {
+    /// Reads a grant from a JSON document.
+    ///
+    /// # Errors
+    /// [`Problems`]: all that are found.
+    pub fn parse(document: &[u8]) -> Result<Self, Problems> {
+        decode_document(&json::parse(document)?)
+    }
+}
+
+impl Decode for ExecutionGrant {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let mut fields = Fields::open(node, at)?;
+        let id = fields.required("id");
+        let subject = fields.required("subject");
+        let account = fields.required("billing_account_id");
+        let scopes = fields.required("scopes");
+        let allow_sandbox = fields.required("allow_sandbox");
+        let expires_at = fields.optional("expires_at");
+        let revoked_at = fields.optional("revoked_at");
+        fields.finish()?;
+        Some(Self {
+            id: id?,
+            subject: subject?,
+            billing_account_id: account.map(|Account(account)| account)?,
+            scopes: scopes?,
+            allow_sandbox: allow_sandbox?,
+            expires_at: expires_at?.and_then(|Moment(time)| time),
+            revoked_at: revoked_at?.and_then(|Moment(time)| time),
+        })
+    }
+}
+
+// === impl Subject ===
+
+impl Subject {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// [`ParseGrantError`] for every other text.
+    pub fn parse(text: &str) -> Result<Self, ParseGrantError> {
+        match text.split_once(':') {
+            Some(("service", name)) if is_plain(name) => Ok(Self::Service(name.to_owned())),
+            Some(("user", name)) if is_plain(name) => Ok(Self::User(name.to_owned())),
+            _ => Err(ParseGrantError { expected: SUBJECT }),
+        }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Service(name) => write!(f, "service:{name}"),
+            Self::User(name) => write!(f, "user:{name}"),
+        }
+    }
+}
+
+impl Decode for Subject {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        at.parsed(node, SUBJECT, Self::parse)
+    }
+}
+
+// === impl Scope ===
+
+impl Scope {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// [`ParseGrantError`] for every other text.
+    pub fn parse(text: &str) -> Result<Self, ParseGrantError> {
+        match text.strip_prefix("graph:execute:") {
+            Some("*") => Ok(Self::AnyGraph),
+            Some(graph) if is_graph_id(graph) => Ok(Self::Graph(graph.to_owned())),
+            _ => Err(ParseGrantError { expected: SCOPE }),
+        }
+    }
+
+    /// Whether it has that graph in it. Names are compared as a whole: there are no patterns.
+    pub fn covers(&self, graph_id: &str) -> bool {
+        match self {
+            Self::AnyGraph => true,
+            Self::Graph(graph) => graph == graph_id,
+        }
+    }
+}
+
+impl Decode for Scope {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        at.parsed(node, SCOPE, Self::parse)
+    }
+}
+
+/// Whether a text is the id of a graph: who provides it, a colon, and its name.
+pub fn is_graph_id(text: &str) -> bool {
+    let has_parts =
+        text.split_once(':').is_some_and(|(provider, name)| !provider.is_empty() && !name.is_empty());
+    // A star in it would look like a pattern to whoever reads the grant.
+    has_parts && is_plain(text) && !text.contains('*')
+}
+
+fn is_plain(text: &str) -> bool {
+    (1..=LONGEST).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+struct Account(String);
+
+impl Decode for Account {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        match node.as_str().filter(|text| is_plain(text)) {
+            Some(text) => Some(Self(text.to_owned())),
+            None => at.mistyped(node, ACCOUNT),
+        }
+    }
+}
+
+/// A time, or null for none.
+struct Moment(Option<Timestamp>);
+
+impl Decode for Moment {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        match node {
+            Node::Null => Some(Self(None)),
+            node => at.parsed(node, TIME, str::parse::<Timestamp>).map(|time| Self(Some(time))),
+        }
+    }
+}

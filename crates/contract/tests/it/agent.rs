@@ -1,0 +1,105 @@
+//! What `belljar agent --json` prints, and its published schema.
+
+use belljar_contract::agent::{
+    AgentFailure, AgentResult, AgentTotals, AuditSpan, ChangesFate, FinishReason, GraphCode,
+};
+use belljar_contract::id::{CallId, RunId};
+use belljar_contract::inference::CallOutcome;
+use belljar_contract::inference::{Excerpt, ProviderKind};
+use belljar_contract::result::{Change, ChangedFile};
+use belljar_contract::schema;
+use belljar_contract::usage::UsageReport;
+use serde_json::{Value, json};
+
+const ID: &str = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
+
+fn failed() -> AgentResult {
+    AgentResult {
+        run_id: RunId::parse(ID).unwrap(),
+        agent: "codex".to_owned(),
+        graph_id: "sandbox:codex".to_owned(),
+        ok: false,
+        finish_reason: FinishReason::Error,
+        failure: Some(AgentFailure::new(GraphCode::Timeout, "timeout", "its time was over")),
+        content: String::new(),
+        exit_code: -1,
+        stdout: "a".to_owned(),
+        stderr: String::new(),
+        output_truncated: false,
+        usage: vec![UsageReport {
+            run_id: RunId::parse(ID).unwrap(),
+            attempt: 0,
+            usage_unit_id: CallId::parse(ID).unwrap(),
+            source: ProviderKind::LiteLlm,
+            provider: Excerpt::of("house"),
+            graph_id: Excerpt::of("sandbox:codex"),
+            billing_account_id: Excerpt::of("local"),
+            model: Excerpt::of("small"),
+            started_at: "2026-01-02T03:04:05Z".parse().unwrap(),
+            ended_at: "2026-01-02T03:04:06Z".parse().unwrap(),
+            outcome: CallOutcome::Completed,
+            upstream_status: 200,
+            input_tokens: Some(1),
+            output_tokens: None,
+            cost_usd: None,
+        }],
+        totals: AgentTotals {
+            calls: 1,
+            input_tokens: 1,
+            output_tokens: 0,
+            cost_usd: "0".to_owned(),
+            degraded_calls: 1,
+        },
+        unlisted_calls: 0,
+        files: vec![ChangedFile { path: "a".to_owned(), change: Change::Created }],
+        diff: "diff --git a/a b/a\n".to_owned(),
+        diff_truncated: false,
+        changes: ChangesFate::Kept,
+        kept_in: Some("/var/lib/belljar/runs/x".to_owned()),
+        audit: Some(AuditSpan { first: 3, last: 7, head: "00".repeat(32) }),
+        duration_ms: 5,
+    }
+}
+
+fn succeeded() -> AgentResult {
+    AgentResult {
+        ok: true,
+        finish_reason: FinishReason::Stop,
+        failure: None,
+        usage: Vec::new(),
+        changes: ChangesFate::None,
+        kept_in: None,
+        audit: None,
+        ..failed()
+    }
+}
+
+#[test]
+fn what_is_printed_is_what_the_schema_says_and_nothing_else_is() {
+    let schema = jsonschema::draft202012::new(schema::agent_result().as_value()).unwrap();
+    let result = serde_json::to_value(failed()).unwrap();
+    for valid in [&result, &serde_json::to_value(succeeded()).unwrap()] {
+        assert!(schema.is_valid(valid), "{valid:#}");
+    }
+    let members: Vec<&String> = result.as_object().unwrap().keys().collect();
+    for member in members {
+        let mut without = result.clone();
+        without.as_object_mut().unwrap().remove(member);
+        assert!(!schema.is_valid(&without), "without {member}");
+    }
+    let with = |member: &str, value: Value| {
+        let mut other = result.clone();
+        other[member] = value;
+        other
+    };
+    for other in [
+        with("more", json!(1)),
+        with("ok", json!("yes")),
+        with("failure", json!({ "error": "timeout", "code": "timeout" })),
+        with("failure", json!({ "error": "unknown", "code": "timeout", "message": "" })),
+        with("changes", json!("lost")),
+        with("usage", json!([1])),
+    ] {
+        assert!(!schema.is_valid(&other), "{other:#}");
+    }
+}

@@ -1,0 +1,225 @@
+//! What is told of an agent's run while it goes on, in an order that can't be another one (`spec/2 §Graph Execution Flow`).
+//!
+//! ```text
+//! Telling ── text_delta* ──► Billing ── usage_report* ──┬─ finish ──► assistant_final, done
+//!    └──────────────────────────┴── dropped ────────────┴─ fail ────► error, done
+//! ```
+//! Each state is a type that the next one is made from, and the last ones are made from nothing else.
+
+use belljar_contract::agent::{AgentFailure, FinishReason, GraphCode};
+use belljar_contract::usage::UsageReport;
+use serde::Serialize;
+
+/// One thing that is told.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum AgentEvent {
+    /// A piece of what the agent says.
+    TextDelta {
+        /// The piece.
+        delta: String,
+    },
+    /// What one of its calls has used. For whoever bills it, and for nobody else.
+    UsageReport {
+        /// What it has used.
+        fact: Box<UsageReport>,
+    },
+    /// All that it says.
+    AssistantFinal {
+        /// The text.
+        content: String,
+    },
+    /// It has failed.
+    Error(AgentFailure),
+    /// There is nothing more.
+    Done {
+        /// `stop`, or `error`.
+        finish_reason: FinishReason,
+    },
+}
+
+/// An agent that is at work.
+pub struct Telling<'s>(Channel<'s>);
+
+/// An agent that is at its end.
+pub struct Billing<'s>(Channel<'s>);
+
+/// Where it is told. Whoever lets go of it too early has failed, and that is told.
+struct Channel<'s> {
+    sink: &'s mut dyn FnMut(AgentEvent),
+    is_over: bool,
+}
+
+// === impl Telling ===
+
+impl<'s> Telling<'s> {
+    /// Begins to tell.
+    pub fn to(sink: &'s mut dyn FnMut(AgentEvent)) -> Self {
+        Self(Channel { sink, is_over: false })
+    }
+
+    /// Tells a piece of text, if there is any.
+    pub fn text(&mut self, delta: &str) {
+        if !delta.is_empty() {
+            self.0.tell(AgentEvent::TextDelta { delta: delta.to_owned() });
+        }
+    }
+
+    /// No more text.
+    pub fn end_text(self) -> Billing<'s> {
+        Billing(self.0)
+    }
+}
+
+// === impl Billing ===
+
+impl Billing<'_> {
+    /// Tells what a call has used.
+    pub fn usage(&mut self, fact: UsageReport) {
+        self.0.tell(AgentEvent::UsageReport { fact: Box::new(fact) });
+    }
+
+    /// It has ended well, and said this.
+    pub fn finish(mut self, content: &str) {
+        self.0.tell(AgentEvent::AssistantFinal { content: content.to_owned() });
+        self.0.end(FinishReason::Stop);
+    }
+
+    /// It has failed.
+    pub fn fail(mut self, failure: AgentFailure) {
+        self.0.tell(AgentEvent::Error(failure));
+        self.0.end(FinishReason::Error);
+    }
+}
+
+// === impl Channel ===
+
+impl Channel<'_> {
+    fn tell(&mut self, event: AgentEvent) {
+        (self.sink)(event);
+    }
+
+    fn end(&mut self, finish_reason: FinishReason) {
+        self.is_over = true;
+        self.tell(AgentEvent::Done { finish_reason });
+    }
+}
+
+impl Drop for Channel<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.tell(AgentEvent::Error(AgentFailure::new(
+                GraphCode::Internal,
+                "internal",
+                "the run was abandoned",
+            )));
+            self.end(FinishReason::Error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use belljar_contract::id::{CallId, RunId};
+    use belljar_contract::inference::{CallOutcome, Excerpt, ProviderKind};
+    use proptest::prelude::*;
+
+    fn report() -> UsageReport {
+        let id = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
+        UsageReport {
+            run_id: RunId::parse(id).unwrap(),
+            attempt: 0,
+            usage_unit_id: CallId::parse(id).unwrap(),
+            source: ProviderKind::LiteLlm,
+            provider: Excerpt::of("house"),
+            graph_id: Excerpt::of("sandbox:codex"),
+            billing_account_id: Excerpt::of("local"),
+            model: Excerpt::of("small"),
+            started_at: "2026-01-02T03:04:05Z".parse().unwrap(),
+            ended_at: "2026-01-02T03:04:06Z".parse().unwrap(),
+            outcome: CallOutcome::Completed,
+            upstream_status: 200,
+            input_tokens: Some(1),
+            output_tokens: Some(2),
+            cost_usd: None,
+        }
+    }
+
+    /// What somebody who tells may do last.
+    #[derive(Debug, Clone, Copy)]
+    enum Last {
+        DropsAtOnce,
+        Drops,
+        Finishes,
+        Fails,
+    }
+
+    /// Which sequences there may be, said once more and in another way: as states and what leads from one to the next.
+    fn is_in_order(events: &[AgentEvent]) -> bool {
+        let mut state = "text";
+        for event in events {
+            state = match (state, event) {
+                ("text", AgentEvent::TextDelta { .. }) => "text",
+                ("text" | "usage", AgentEvent::UsageReport { .. }) => "usage",
+                ("text" | "usage", AgentEvent::AssistantFinal { .. }) => "final",
+                ("text" | "usage", AgentEvent::Error(_)) => "error",
+                ("final", AgentEvent::Done { finish_reason: FinishReason::Stop }) => "done",
+                ("error", AgentEvent::Done { finish_reason: FinishReason::Error }) => "done",
+                _ => return false,
+            };
+        }
+        state == "done"
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_told_is_told_in_order_and_to_its_end(
+            texts in proptest::collection::vec("[a-z]{0,3}", 0..5),
+            reports in 0_usize..4,
+            last in prop_oneof![Just(Last::DropsAtOnce), Just(Last::Drops), Just(Last::Finishes), Just(Last::Fails)],
+        ) {
+            let mut events = Vec::new();
+            let mut sink = |event| events.push(event);
+            let mut telling = Telling::to(&mut sink);
+            texts.iter().for_each(|text| telling.text(text));
+            let told_reports = match last {
+                Last::DropsAtOnce => {
+                    drop(telling);
+                    0
+                }
+                last => {
+                    let mut billing = telling.end_text();
+                    (0..reports).for_each(|_| billing.usage(report()));
+                    match last {
+                        Last::Finishes => billing.finish("all"),
+                        Last::Fails => billing.fail(AgentFailure::new(GraphCode::Timeout, "timeout", "")),
+                        Last::DropsAtOnce | Last::Drops => drop(billing),
+                    }
+                    reports
+                }
+            };
+            prop_assert!(is_in_order(&events), "{events:?}");
+            let told = texts.iter().filter(|text| !text.is_empty()).count();
+            prop_assert_eq!(events.len(), told + told_reports + 2);
+        }
+    }
+
+    #[test]
+    fn events_are_written_as_whoever_reads_them_expects() {
+        let mut lines = Vec::new();
+        let mut sink = |event: AgentEvent| lines.push(serde_json::to_string(&event).unwrap());
+        let mut telling = Telling::to(&mut sink);
+        telling.text("hi");
+        telling.end_text().fail(AgentFailure::new(
+            GraphCode::Aborted,
+            "oom_killed",
+            "its memory was used up",
+        ));
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+        {"type":"text_delta","delta":"hi"}
+        {"type":"error","error":"aborted","code":"oom_killed","message":"its memory was used up"}
+        {"type":"done","finish_reason":"error"}
+        "#);
+    }
+}

@@ -1,0 +1,113 @@
+//! Why an agent's run failed, in the words of whoever executes graphs (`spec/2 §Graph Execution Flow`).
+
+use super::envelope::AgentError;
+use crate::once::OnceCode;
+use belljar_contract::agent::{AgentFailure, GraphCode};
+use belljar_contract::inference::{CallOutcome, CallRecord};
+
+/// A run that didn't come to a good end of its program.
+pub fn of_run(code: OnceCode, message: &str) -> AgentFailure {
+    let graph_code = match code {
+        OnceCode::Timeout => GraphCode::Timeout,
+        OnceCode::OomKilled | OnceCode::DiskFull | OnceCode::Canceled => GraphCode::Aborted,
+        OnceCode::Internal | OnceCode::ContainerFailed | OnceCode::OutputTruncated => GraphCode::Internal,
+    };
+    AgentFailure::new(graph_code, code.as_str(), message)
+}
+
+/// What an agent says of itself. What it says of a model is held against what the host has seen.
+pub fn of_agent(error: &AgentError, calls: &[CallRecord]) -> AgentFailure {
+    let graph_code = match error.code.as_str() {
+        "config_error" | "input_error" => GraphCode::InvalidRequest,
+        "llm_error" => of_last_call(calls).unwrap_or(GraphCode::ProviderUnavailable),
+        _ => GraphCode::Internal,
+    };
+    AgentFailure::new(graph_code, &error.code, &error.message)
+}
+
+/// An agent that ended with an exit code and without a reason. The last of its calls may be one.
+pub fn of_exit_code(exit_code: i32, calls: &[CallRecord]) -> AgentFailure {
+    let graph_code = of_last_call(calls).unwrap_or(GraphCode::Internal);
+    AgentFailure::new(graph_code, "agent_failed", &format!("the agent ended with exit code {exit_code}"))
+}
+
+/// What a call that has failed means; nothing if the last one hasn't.
+fn of_last_call(calls: &[CallRecord]) -> Option<GraphCode> {
+    let last = calls.last()?;
+    match (&last.outcome, last.upstream_status.or(last.status)) {
+        (CallOutcome::Denied { reason }, _) if reason.as_str() == "budget_exceeded" => {
+            Some(GraphCode::InsufficientCredits)
+        }
+        (CallOutcome::Denied { reason }, _) if reason.as_str() == "too_many_calls" => {
+            Some(GraphCode::RateLimit)
+        }
+        (CallOutcome::Denied { .. }, _) => Some(GraphCode::InvalidRequest),
+        (_, Some(402)) => Some(GraphCode::InsufficientCredits),
+        (_, Some(408)) => Some(GraphCode::Timeout),
+        (_, Some(429)) => Some(GraphCode::RateLimit),
+        (CallOutcome::Failed { code }, _) if code.as_str() == "provider_timeout" => Some(GraphCode::Timeout),
+        (CallOutcome::Failed { .. }, _) | (_, Some(500..)) => Some(GraphCode::ProviderUnavailable),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use belljar_contract::id::{CallId, RunId};
+    use belljar_contract::inference::{Excerpt, ProviderKind, ReasonCode, Route, Surface};
+
+    fn call(outcome: CallOutcome, status: u16) -> CallRecord {
+        let id = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
+        CallRecord {
+            call_id: CallId::parse(id).unwrap(),
+            run_id: RunId::parse(id).unwrap(),
+            attempt: 0,
+            billing_account_id: Excerpt::of("local"),
+            graph_id: Excerpt::of("sandbox:codex"),
+            started_at: "2026-01-02T03:04:05Z".parse().unwrap(),
+            route: Route { method: Excerpt::of("POST"), path: Excerpt::of("/v1/responses") },
+            surface: Surface::Openai,
+            model_asked: None,
+            model_used: None,
+            provider: Some(Excerpt::of("house")),
+            provider_kind: Some(ProviderKind::LiteLlm),
+            status: Some(status),
+            upstream_status: matches!(outcome, CallOutcome::Completed).then_some(status),
+            outcome,
+            request_bytes: 0,
+            response_bytes: 0,
+            first_byte_ms: None,
+            total_ms: 0,
+            usage: None,
+            upstream_request_id: None,
+            is_streamed: false,
+        }
+    }
+
+    #[test]
+    fn a_failed_call_says_why_its_agent_failed_and_a_good_one_does_not() {
+        let reason = |code: &str| ReasonCode::parse(code).unwrap();
+        let denied = |code: &str| CallOutcome::Denied { reason: reason(code) };
+        let failed = |code: &str| CallOutcome::Failed { code: reason(code) };
+        let cases = [
+            (call(CallOutcome::Completed, 200), "internal", "provider_unavailable"),
+            (call(CallOutcome::Completed, 429), "rate_limit", "rate_limit"),
+            (call(CallOutcome::Completed, 402), "insufficient_credits", "insufficient_credits"),
+            (call(CallOutcome::Completed, 408), "timeout", "timeout"),
+            (call(CallOutcome::Completed, 503), "provider_unavailable", "provider_unavailable"),
+            (call(denied("budget_exceeded"), 429), "insufficient_credits", "insufficient_credits"),
+            (call(denied("too_many_calls"), 429), "rate_limit", "rate_limit"),
+            (call(denied("model_not_allowed"), 403), "invalid_request", "invalid_request"),
+            (call(failed("provider_timeout"), 504), "timeout", "timeout"),
+            (call(failed("provider_unreachable"), 502), "provider_unavailable", "provider_unavailable"),
+        ];
+        let said = AgentError { code: "llm_error".to_owned(), message: String::new() };
+        let text = |failure: AgentFailure| serde_json::to_value(failure.error).unwrap();
+        for (last, of_exit, of_error) in cases {
+            let calls = [call(CallOutcome::Completed, 500), last];
+            assert_eq!(text(of_exit_code(1, &calls)), of_exit, "{calls:?}");
+            assert_eq!(text(of_agent(&said, &calls)), of_error, "{calls:?}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What came of an agent's run: `GraphFinal` (`spec/2 §Graph Execution Flow`), and what it was made from.
+
+use super::envelope::Answer;
+use super::event::Billing;
+use super::failure;
+use crate::once::{OnceCode, OnceResult};
+use crate::usage::{Calls, Totals};
+use belljar_contract::agent::{AgentFailure, FinishReason, GraphCode};
+use belljar_contract::id::RunId;
+use belljar_contract::usage::UsageReport;
+
+/// What came of an agent's run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GraphFinal {
+    /// The run.
+    pub run_id: RunId,
+    /// What it was of, such as `sandbox:codex`.
+    pub graph_id: String,
+    /// Why it failed; nothing if it ended well.
+    pub failure: Option<AgentFailure>,
+    /// What the agent has said.
+    pub content: String,
+    /// What each of its calls has used, in the order of the calls.
+    pub usage: Vec<UsageReport>,
+    /// What all of them together have used.
+    pub totals: Totals,
+}
+
+// === impl GraphFinal ===
+
+impl GraphFinal {
+    /// Reads it off a run.
+    pub fn of(result: &OnceResult, graph_id: &str) -> Self {
+        let (content, failure) = judged(result);
+        let billed: Calls = result.calls.listed.iter().collect();
+        Self {
+            run_id: result.run_id.clone(),
+            graph_id: graph_id.to_owned(),
+            failure,
+            content,
+            usage: billed.reports().to_vec(),
+            totals: billed.totals(),
+        }
+    }
+
+    /// Whether it ended well.
+    pub fn is_ok(&self) -> bool {
+        self.failure.is_none()
+    }
+
+    /// How it ended.
+    pub fn finish_reason(&self) -> FinishReason {
+        if self.is_ok() { FinishReason::Stop } else { FinishReason::Error }
+    }
+
+    /// Tells what is left to tell.
+    pub fn tell(&self, mut billing: Billing<'_>) {
+        self.usage.iter().for_each(|fact| billing.usage(fact.clone()));
+        match &self.failure {
+            None => billing.finish(&self.content),
+            Some(failure) => billing.fail(failure.clone()),
+        }
+    }
+}
+
+/// What was said, and why it counts for nothing, if it doesn't.
+fn judged(result: &OnceResult) -> (String, Option<AgentFailure>) {
+    let calls = &result.calls.listed;
+    let of_run = result.error_code.map(|code| failure::of_run(code, &reason(code, result)));
+    let of_exit = || (result.exit_code != 0).then(|| failure::of_exit_code(result.exit_code, calls));
+    match Answer::read(&result.stdout) {
+        Answer::Text(text) => (text, of_run.or_else(of_exit)),
+        Answer::Envelope { text, error } => {
+            let of_agent = || error.as_ref().map(|error| failure::of_agent(error, calls));
+            (text, of_run.or_else(of_agent).or_else(of_exit))
+        }
+        Answer::Malformed { why } => {
+            let malformed = || AgentFailure::new(GraphCode::Internal, "parse_error", why);
+            (String::new(), Some(of_run.unwrap_or_else(malformed)))
+        }
+    }
+}
+
+fn reason(code: OnceCode, result: &OnceResult) -> String {
+    let why = match code {
+        OnceCode::Timeout => "its time was over",
+        OnceCode::OomKilled => "its memory was used up",
+        OnceCode::DiskFull => "it has written more than it may",
+        OnceCode::Canceled => "somebody wanted it to stop",
+        OnceCode::OutputTruncated => "it has printed more than is kept",
+        OnceCode::ContainerFailed => "it could not be started",
+        OnceCode::Internal => "something around it failed",
+    };
+    result.cause.as_ref().map_or_else(|| why.to_owned(), |cause| format!("{why}: {}", chain(cause)))
+}
+
+/// An error and its causes, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.ends_with(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,243 @@
+//! An agent's run: from its row in the catalogue to what came of it.
+
+use super::catalogue::Agent;
+use super::event::Telling;
+use super::messages::Messages;
+use super::outcome::GraphFinal;
+use super::program::Installed;
+use super::template::Filling;
+use crate::grant::Granted;
+use crate::once::{MESSAGES, OnceLimits, OnceResult, OnceSpec, Place, Site, Watch, run_once};
+use belljar_confine::plan::HostPath;
+use belljar_contract::inference::CallRecord;
+use belljar_contract::isolation::Required;
+use belljar_egress::inference::config::InferenceConfig;
+use belljar_sandbox::hatch::OPENAI_PORT;
+use belljar_sandbox::spec::Lent;
+use std::collections::BTreeMap;
+
+/// What an agent is to do, and with what.
+pub struct AgentTask<'t> {
+    /// The agent.
+    pub agent: &'t Agent,
+    /// Its program.
+    pub installed: Installed,
+    /// What it is told.
+    pub messages: Messages,
+    /// The model that it is to use; others it may.
+    pub model: String,
+    /// Those that it may use.
+    pub models: InferenceConfig,
+    /// The directory that it works on a copy of.
+    pub source: HostPath,
+    /// What it is lent besides its program.
+    pub lent: Vec<Lent>,
+    /// Variables that are set whatever the catalogue says.
+    pub env: BTreeMap<String, String>,
+    /// How much it may have.
+    pub limits: OnceLimits,
+    /// The layers without which it shall not run.
+    pub required: Required,
+}
+
+/// Passes on what an agent prints as it comes, as long as it can be no envelope.
+struct Passing<'p, 's> {
+    telling: Option<Telling<'s>>,
+    is_wanted: bool,
+    pending: Vec<u8>,
+    is_text: Option<bool>,
+    watch: &'p mut dyn Watch,
+}
+
+/// The provider of graphs that agents in sandboxes are.
+const PROVIDER: &str = "sandbox";
+
+/// Where git finds what it is to take no notice of, below a home.
+const GIT_IGNORE: &str = ".config/git/ignore";
+
+/// What an agent is called where graphs are executed.
+pub fn graph_id(agent: &str) -> String {
+    format!("{PROVIDER}:{agent}")
+}
+
+/// Runs an agent, and tells of it. With `streams` its text is told as it comes, otherwise at its end.
+pub fn run(
+    place: Place,
+    (task, streams): (AgentTask<'_>, bool),
+    granted: Granted,
+    site: &Site<'_>,
+    (telling, watch): (Telling<'_>, &mut dyn Watch),
+) -> (OnceResult, GraphFinal) {
+    let graph_id = granted.graph_id().to_owned();
+    let mut passing =
+        Passing { telling: Some(telling), is_wanted: streams, pending: Vec::new(), is_text: None, watch };
+    let result = run_once(place, task.spec(), granted, site, &mut passing);
+    let told = GraphFinal::of(&result, &graph_id);
+    passing.end(&told);
+    (result, told)
+}
+
+// === impl AgentTask ===
+
+impl AgentTask<'_> {
+    fn spec(self) -> OnceSpec {
+        let base_url = format!("http://localhost:{OPENAI_PORT}");
+        let filling = Filling { prompt: self.messages.prompt(), model: &self.model, base_url: &base_url };
+        let mut argv = self.installed.command;
+        argv.extend(self.agent.argv.iter().skip(1).map(|argument| argument.fill(&filling).into()));
+        let filled = |texts: &BTreeMap<String, super::template::Template>| -> BTreeMap<String, String> {
+            texts.iter().map(|(name, text)| (name.clone(), text.fill(&filling))).collect()
+        };
+        let mut env = BTreeMap::from([("PATH".to_owned(), self.installed.search_path)]);
+        env.extend(filled(&self.agent.env));
+        env.extend(self.env);
+        env.insert("COGNI_MODEL".to_owned(), self.model.clone());
+        // Whoever commits all that there is shall not commit what it was told.
+        let mut home = BTreeMap::from([(GIT_IGNORE.to_owned(), format!("/{MESSAGES}\n"))]);
+        home.extend(filled(&self.agent.files));
+        OnceSpec {
+            argv,
+            attempt: 0,
+            source: self.source,
+            home,
+            messages: Some(self.messages.document().to_owned()),
+            lent: self.installed.lent.into_iter().chain(self.lent).collect(),
+            env,
+            models: Some(self.models),
+            limits: self.limits,
+            required: self.required,
+        }
+    }
+}
+
+// === impl Passing ===
+
+impl Passing<'_, '_> {
+    /// Tells what is whole of the text so far.
+    fn pass(&mut self) {
+        let Some(telling) = &mut self.telling else { return };
+        let whole = whole_text(&self.pending);
+        telling.text(&String::from_utf8_lossy(&self.pending[..whole]));
+        self.pending.drain(..whole);
+    }
+
+    fn end(mut self, told: &GraphFinal) {
+        match self.is_text {
+            // What is left is the beginning of a letter that never came.
+            Some(true) => {
+                let rest = String::from_utf8_lossy(&self.pending).into_owned();
+                self.telling.iter_mut().for_each(|telling| telling.text(&rest));
+            }
+            _ => self.telling.iter_mut().for_each(|telling| telling.text(&told.content)),
+        }
+        if let Some(telling) = self.telling.take() {
+            told.tell(telling.end_text());
+        }
+    }
+}
+
+impl Watch for Passing<'_, '_> {
+    fn printed(&mut self, bytes: &[u8]) {
+        self.watch.printed(bytes);
+        if !self.is_wanted {
+            return;
+        }
+        match self.is_text {
+            Some(false) => return,
+            Some(true) => self.pending.extend_from_slice(bytes),
+            None => {
+                self.pending.extend_from_slice(bytes);
+                // What begins like an envelope may be one, and is kept until that is known.
+                let first = self.pending.iter().find(|byte| !byte.is_ascii_whitespace());
+                self.is_text = first.map(|first| *first != b'{');
+            }
+        }
+        match self.is_text {
+            Some(true) => self.pass(),
+            Some(false) => self.pending.clear(),
+            None => {}
+        }
+    }
+
+    fn called(&mut self, call: &CallRecord) {
+        self.watch.called(call);
+    }
+
+    fn is_canceled(&self) -> bool {
+        self.watch.is_canceled()
+    }
+}
+
+/// How much of it does not end within a letter.
+fn whole_text(bytes: &[u8]) -> usize {
+    let last = bytes.utf8_chunks().last();
+    match last {
+        // Only at the end can more bytes make a letter of it.
+        Some(chunk) if !chunk.invalid().is_empty() && is_begun(chunk.invalid()) => {
+            bytes.len() - chunk.invalid().len()
+        }
+        _ => bytes.len(),
+    }
+}
+
+/// Whether more bytes could make a letter of these.
+fn is_begun(bytes: &[u8]) -> bool {
+    matches!(std::str::from_utf8(bytes), Err(error) if error.error_len().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::event::AgentEvent;
+    use super::*;
+    use proptest::prelude::*;
+
+    struct Nobody;
+
+    impl Watch for Nobody {}
+
+    /// What is told of these pieces before the end, joined.
+    fn passed(pieces: &[&[u8]]) -> String {
+        let mut told = String::new();
+        let mut sink = |event| {
+            if let AgentEvent::TextDelta { delta } = event {
+                told.push_str(&delta);
+            }
+        };
+        let mut passing = Passing {
+            telling: Some(Telling::to(&mut sink)),
+            is_wanted: true,
+            pending: Vec::new(),
+            is_text: None,
+            watch: &mut Nobody,
+        };
+        pieces.iter().for_each(|piece| passing.printed(piece));
+        drop(passing);
+        told
+    }
+
+    #[test]
+    fn letters_are_told_when_they_are_whole_and_envelopes_not_at_all() {
+        assert_eq!(passed(&[b"a\xc3", b"\xa9b"]), "a\u{e9}b");
+        assert_eq!(passed(&[b"a\xc3"]), "a");
+        assert_eq!(passed(&[b"a\xff", b"b"]), "a\u{fffd}b");
+        assert_eq!(passed(&[b" ", b"\n", b"{\"payloads\""]), "");
+        assert_eq!(passed(&[b" ", b"text {"]), " text {");
+    }
+
+    proptest! {
+        #[test]
+        fn in_whatever_pieces_a_text_comes_it_is_the_same_text(text in "x\\PC{0,40}", cuts in proptest::collection::vec(0_usize..100, 0..6)) {
+            let bytes = text.as_bytes();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.push(bytes.len());
+            cuts.sort_unstable();
+            let mut from = 0;
+            let pieces: Vec<&[u8]> = cuts.into_iter().map(|to| {
+                let piece = &bytes[from..to];
+                from = to;
+                piece
+            }).collect();
+            prop_assert_eq!(passed(&pieces), text);
+        }
+    }
+}

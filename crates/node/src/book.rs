@@ -1,0 +1,180 @@
+//! The book of one run: its calls of models and what else is to be remembered of it, each written into the audit.
+
+use belljar_contract::id::RunId;
+use belljar_contract::inference::{CALL, CallRecord};
+use belljar_egress::inference::ledger::Ledger;
+use belljar_store::audit::{AuditError, AuditLog, Event, EventError, Receipt, folder_in};
+use serde::Serialize;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// An open book. What is entered is on the disk when [`Book::close`] has said so.
+pub struct Book {
+    log: AuditLog,
+    entries: Arc<Mutex<Entries>>,
+}
+
+/// What a book holds of its run's calls.
+#[derive(Debug, Clone, Default)]
+pub struct Calls {
+    /// Calls, in the order in which they ended.
+    pub listed: Vec<CallRecord>,
+    /// How many more are in the audit alone: a program may make calls faster than anybody would hold them.
+    pub unlisted: u64,
+}
+
+/// Where a run is in the audit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// Its first record.
+    pub first: u64,
+    /// Its last one.
+    pub last: Receipt,
+}
+
+/// Not everything is in the audit.
+#[derive(Debug, thiserror::Error)]
+pub enum BookError {
+    /// The audit takes nothing.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// Something has no form in which it could be recorded.
+    #[error(transparent)]
+    Event(#[from] EventError),
+    /// An earlier record was lost.
+    #[error("not everything that happened could be recorded")]
+    Incomplete,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    calls: Calls,
+    denied: usize,
+    /// Records that aren't on the disk yet.
+    waiting: usize,
+    first: Option<u64>,
+    last: Option<Receipt>,
+    is_broken: bool,
+}
+
+/// Calls that reached a provider; each is a line of a bill.
+const MOST_CALLS: usize = 100_000;
+
+/// Calls that were refused here, which cost nothing to make.
+const MOST_DENIED: usize = 1_000;
+
+/// Records that may wait for the disk before calls do: a part of those that the audit takes, for calls that are under way
+/// already and others who write there.
+const MOST_WAITING: usize = 4_096;
+
+// === impl Book ===
+
+impl Book {
+    /// Opens the audit of a state directory. This starts a thread.
+    ///
+    /// # Errors
+    /// [`BookError`] when it can't be opened, or takes no records.
+    pub fn open(state: &Path) -> Result<Self, BookError> {
+        Ok(Self { log: AuditLog::open(&folder_in(state))?, entries: Arc::default() })
+    }
+
+    /// Enters something, and waits until it is on the disk.
+    ///
+    /// # Errors
+    /// [`BookError`] when it isn't.
+    pub fn enter(
+        &self,
+        kind: &str,
+        run: Option<&RunId>,
+        event: &impl Serialize,
+    ) -> Result<Receipt, BookError> {
+        let receipt = self.log.append(Event::new(kind, run, event)?)?;
+        locked(&self.entries).note(receipt.clone());
+        Ok(receipt)
+    }
+
+    /// The calls so far, from that one on.
+    pub fn calls_from(&self, number: usize) -> Vec<CallRecord> {
+        locked(&self.entries).calls.listed.get(number..).unwrap_or_default().to_vec()
+    }
+
+    /// Enters something last of all, and gives what the book holds once everything before it is on the disk, too.
+    ///
+    /// # Errors
+    /// [`BookError`] when something isn't.
+    pub fn close(
+        self: Arc<Self>,
+        kind: &str,
+        run: Option<&RunId>,
+        event: &impl Serialize,
+    ) -> Result<Span, BookError> {
+        let last = self.enter(kind, run, event)?;
+        let entries = locked(&self.entries);
+        match entries.is_broken {
+            true => Err(BookError::Incomplete),
+            false => Ok(Span { first: entries.first.unwrap_or(last.sequence), last }),
+        }
+    }
+
+    /// What there is of calls.
+    pub fn calls(&self) -> Calls {
+        locked(&self.entries).calls.clone()
+    }
+}
+
+impl Ledger for Book {
+    fn record(&self, record: CallRecord) {
+        let entries = Arc::clone(&self.entries);
+        match Event::new(CALL, Some(&record.run_id), &record) {
+            Ok(event) => {
+                locked(&self.entries).waiting += 1;
+                self.log.submit(event, move |written| {
+                    let mut entries = locked(&entries);
+                    entries.waiting -= 1;
+                    match written {
+                        Ok(receipt) => entries.note(receipt),
+                        Err(_) => entries.is_broken = true,
+                    }
+                });
+            }
+            Err(_) => locked(&self.entries).is_broken = true,
+        }
+        locked(&self.entries).list(record);
+    }
+
+    fn is_sound(&self) -> bool {
+        !locked(&self.entries).is_broken
+    }
+
+    fn has_room(&self) -> bool {
+        locked(&self.entries).waiting < MOST_WAITING
+    }
+}
+
+// === impl Entries ===
+
+impl Entries {
+    fn note(&mut self, receipt: Receipt) {
+        self.first.get_or_insert(receipt.sequence);
+        self.last = Some(receipt);
+    }
+
+    fn list(&mut self, record: CallRecord) {
+        let was_asked = record.provider.is_some();
+        let has_room = match was_asked {
+            true => self.calls.listed.len() - self.denied < MOST_CALLS,
+            false => self.denied < MOST_DENIED,
+        };
+        if !has_room {
+            self.calls.unlisted += 1;
+            return;
+        }
+        self.denied += usize::from(!was_asked);
+        self.calls.listed.push(record);
+    }
+}
+
+/// Nothing in there is ever half done.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,62 @@
+//! What can go wrong around a program that is run.
+
+use super::{OnceCode, PlaceError};
+use crate::book::BookError;
+use crate::serving::ServeError;
+use belljar_egress::identity::IdentityError;
+use belljar_sandbox::directory::DirectoryError;
+use belljar_sandbox::native::StartError;
+use belljar_sandbox::state::StateError;
+use belljar_sandbox::workspace::changes::ChangesError;
+use rustix::io::Errno;
+
+/// What went wrong around a program.
+#[derive(Debug, thiserror::Error)]
+pub enum OnceError {
+    /// Leave was given for another run.
+    #[error("the grant was presented for another run")]
+    OtherRun,
+    /// Who pays can't be told to whoever bills it.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// There is no place for the run.
+    #[error("can't prepare the run")]
+    State(#[from] StateError),
+    /// Its workspace can't be used.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// The agent can't be told what to do.
+    #[error(transparent)]
+    Messages(#[from] PlaceError),
+    /// There is no sandbox.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// It can't have models.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// Not everything is recorded.
+    #[error(transparent)]
+    Book(#[from] BookError),
+    /// The sandbox can't be watched.
+    #[error("can't watch the sandbox")]
+    Watch {
+        /// Why.
+        #[source]
+        source: Errno,
+    },
+    /// What it changed can't be told.
+    #[error(transparent)]
+    Changes(#[from] ChangesError),
+}
+
+// === impl OnceError ===
+
+impl OnceError {
+    /// Its code.
+    pub fn code(&self) -> OnceCode {
+        match self {
+            Self::Start(_) => OnceCode::ContainerFailed,
+            _ => OnceCode::Internal,
+        }
+    }
+}

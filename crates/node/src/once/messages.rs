@@ -1,0 +1,198 @@
+//! What an agent is told, as a file in its workspace (`spec/2 §Agent I/O Protocol`).
+//!
+//! It is put into the layer that takes the agent's changes, before anything runs: the directory that was copied is only
+//! looked at. Nothing is followed, for the directory may be anybody's.
+
+use belljar_confine::plan::Identity;
+use belljar_sandbox::directory::{Directory, DirectoryError};
+use rustix::fs::{FileType, Mode, OFlags, Stat, fchown, openat};
+use rustix::io::Errno;
+use rustix::process::{Gid, Uid};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+/// The file, relative to the workspace.
+pub const MESSAGES: &str = ".cogni/messages.json";
+
+/// Why they can't be put there.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// Something else is in the way.
+    #[error("the workspace has something else than a {expected} at {}", path.display())]
+    InTheWay {
+        /// Where.
+        path: PathBuf,
+        /// What may be there.
+        expected: &'static str,
+    },
+    /// The directory can't be looked at or made.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// The file can't be written.
+    #[error("can't write the messages")]
+    Write {
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+const FOLDER: &str = ".cogni";
+const FILE: &str = "messages.json";
+
+/// Puts them where the agent finds them.
+pub(super) fn place(
+    messages: &[u8],
+    (source, upper): (&Directory, &Directory),
+    owner: Identity,
+) -> Result<(), PlaceError> {
+    let folder = look(source, FOLDER, FileType::Directory, "directory")?;
+    look(source, MESSAGES, FileType::RegularFile, "file")?;
+    // As it is in the workspace: permissions that are others would be a change.
+    let mode = folder.map_or(0o755, |stat| stat.st_mode & 0o777);
+    let folder = upper.make(Path::new(FOLDER), 0o700)?;
+    write(&folder, messages, owner).map_err(|source| PlaceError::Write { source })?;
+    give(&folder, owner).map_err(|errno| PlaceError::Write { source: errno.into() })?;
+    Ok(folder.set_mode(mode)?)
+}
+
+fn look(
+    source: &Directory,
+    path: &str,
+    kind: FileType,
+    expected: &'static str,
+) -> Result<Option<Stat>, PlaceError> {
+    let found = source.stat(Path::new(path))?;
+    match found {
+        Some(stat) if FileType::from_raw_mode(stat.st_mode) != kind => {
+            Err(PlaceError::InTheWay { path: path.into(), expected })
+        }
+        found => Ok(found),
+    }
+}
+
+fn write(folder: &Directory, messages: &[u8], owner: Identity) -> std::io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(folder, FILE, flags, Mode::from_raw_mode(0o600))?;
+    rustix::fs::fchmod(&file, Mode::from_raw_mode(0o644))?;
+    give(&file, owner)?;
+    File::from(file).write_all(messages)
+}
+
+fn give(file: impl rustix::fd::AsFd, owner: Identity) -> Result<(), Errno> {
+    match rustix::process::geteuid().is_root() {
+        true => fchown(file, Some(Uid::from_raw(owner.host_uid)), Some(Gid::from_raw(owner.host_gid))),
+        false => Ok(()),
+    }
+}
+
+/// Whether the file is as it was put there, or gone without anything in its place. Anything else is the agent's doing.
+pub(super) fn is_untouched(messages: &[u8], upper: &Directory) -> Result<bool, DirectoryError> {
+    let kind = |path: &str| {
+        let found = upper.stat(Path::new(path))?;
+        Ok::<_, DirectoryError>(found.map(|stat| FileType::from_raw_mode(stat.st_mode)))
+    };
+    if kind(FOLDER)? != Some(FileType::Directory) {
+        return Ok(false);
+    }
+    match kind(MESSAGES)? {
+        None | Some(FileType::CharacterDevice) => Ok(true),
+        Some(FileType::RegularFile) => {
+            let mut found = Vec::new();
+            let file = upper.open_own_file(Path::new(MESSAGES))?;
+            let read = file.take(messages.len() as u64 + 1).read_to_end(&mut found);
+            Ok(read.is_ok() && found == messages)
+        }
+        Some(_) => Ok(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    struct Layers {
+        folder: tempfile::TempDir,
+    }
+
+    impl Layers {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::create_dir(folder.path().join("source")).unwrap();
+            std::fs::create_dir(folder.path().join("upper")).unwrap();
+            Self { folder }
+        }
+
+        fn at(&self, path: &str) -> PathBuf {
+            self.folder.path().join(path)
+        }
+
+        fn place(&self) -> Result<(), PlaceError> {
+            let open = |name: &str| Directory::open_host(&self.at(name)).unwrap();
+            let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+            let owner = Identity { inside_uid: 1000, inside_gid: 1000, host_uid: uid, host_gid: gid };
+            place(b"[]", (&open("source"), &open("upper")), owner)
+        }
+
+        fn is_untouched(&self) -> bool {
+            is_untouched(b"[]", &Directory::open_host(&self.at("upper")).unwrap()).unwrap()
+        }
+    }
+
+    #[test]
+    fn they_go_into_the_layer_of_changes_and_the_source_stays_as_it_is() {
+        let layers = Layers::new();
+        std::fs::create_dir(layers.at("source/.cogni")).unwrap();
+        std::fs::set_permissions(layers.at("source/.cogni"), PermissionsExt::from_mode(0o750)).unwrap();
+        layers.place().unwrap();
+        assert_eq!(std::fs::read(layers.at("upper/.cogni/messages.json")).unwrap(), b"[]");
+        let mode = layers.at("upper/.cogni").metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o750);
+        assert_eq!(std::fs::read_dir(layers.at("source/.cogni")).unwrap().count(), 0);
+        assert!(layers.is_untouched());
+    }
+
+    #[test]
+    fn nothing_is_written_through_what_a_workspace_has_in_the_way() {
+        let link: fn(&Layers) = |layers| symlink(layers.at("outside"), layers.at("source/.cogni")).unwrap();
+        let file: fn(&Layers) = |layers| std::fs::write(layers.at("source/.cogni"), "").unwrap();
+        let inner: fn(&Layers) = |layers| {
+            std::fs::create_dir(layers.at("source/.cogni")).unwrap();
+            symlink(layers.at("outside/x"), layers.at("source/.cogni/messages.json")).unwrap();
+        };
+        for in_the_way in [link, file, inner] {
+            let layers = Layers::new();
+            std::fs::create_dir(layers.at("outside")).unwrap();
+            in_the_way(&layers);
+            assert!(matches!(layers.place(), Err(PlaceError::InTheWay { .. })));
+            assert_eq!(std::fs::read_dir(layers.at("outside")).unwrap().count(), 0);
+        }
+    }
+
+    type Change = fn(&Layers);
+
+    #[test]
+    fn what_an_agent_makes_of_them_is_its_doing() {
+        let changes: [(Change, bool); 5] = [
+            (|layers| std::fs::write(layers.at("upper/.cogni/messages.json"), "[ ]").unwrap(), false),
+            (|layers| std::fs::write(layers.at("upper/.cogni/messages.json"), "[]\n").unwrap(), false),
+            (|layers| std::fs::remove_file(layers.at("upper/.cogni/messages.json")).unwrap(), true),
+            (|layers| std::fs::remove_dir_all(layers.at("upper/.cogni")).unwrap(), false),
+            (
+                |layers| {
+                    std::fs::remove_file(layers.at("upper/.cogni/messages.json")).unwrap();
+                    symlink("/etc/passwd", layers.at("upper/.cogni/messages.json")).unwrap();
+                },
+                false,
+            ),
+        ];
+        for (change, is_untouched) in changes {
+            let layers = Layers::new();
+            layers.place().unwrap();
+            change(&layers);
+            assert_eq!(layers.is_untouched(), is_untouched);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The place of a run, made before anything is decided about it: its id is the host's.
+
+use belljar_contract::id::RunId;
+use belljar_sandbox::native::HostUser;
+use belljar_sandbox::state::{RunFolder, State, StateError};
+use std::path::PathBuf;
+
+/// The place of a run that is to be. The run's id is made with it, by the host.
+#[derive(Debug)]
+pub struct Place {
+    pub(super) user: HostUser,
+    pub(super) folder: RunFolder,
+}
+
+// === impl Place ===
+
+impl Place {
+    /// Makes one.
+    ///
+    /// # Errors
+    /// [`StateError`] when there can be none.
+    pub fn begin(state: &State) -> Result<Self, StateError> {
+        let user = HostUser::choose();
+        Ok(Self { user, folder: state.begin_run(user.identity())? })
+    }
+
+    /// The run's id.
+    pub fn run_id(&self) -> &RunId {
+        self.folder.id()
+    }
+
+    /// An empty directory for a workspace, which goes with the run.
+    ///
+    /// # Errors
+    /// [`StateError`] when it can't be made.
+    pub fn make_source(&self) -> Result<PathBuf, StateError> {
+        let path = self.folder.path().join("source");
+        std::fs::create_dir(&path).map_err(|source| StateError::Make { path: path.clone(), source })?;
+        Ok(path)
+    }
+}

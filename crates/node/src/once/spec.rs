@@ -1,0 +1,70 @@
+//! What is run, where, and who hears of it.
+
+use belljar_confine::launcher::Launcher;
+use belljar_confine::plan::HostPath;
+use belljar_contract::inference::CallRecord;
+use belljar_contract::isolation::Required;
+use belljar_egress::inference::config::InferenceConfig;
+use belljar_sandbox::limits::Limits;
+use belljar_sandbox::spec::Lent;
+use belljar_sandbox::state::State;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// What is run.
+#[derive(Clone)]
+pub struct OnceSpec {
+    /// The program and its arguments, each as it is: nothing joins them, and no shell reads them.
+    pub argv: Vec<OsString>,
+    /// Which attempt it is.
+    pub attempt: u32,
+    /// The directory that it works on a copy of.
+    pub source: HostPath,
+    /// What is in `/workspace/.cogni/messages.json`, if it is to be there.
+    pub messages: Option<Vec<u8>>,
+    /// What it is lent besides, read-only.
+    pub lent: Vec<Lent>,
+    /// Variables for its environment.
+    pub env: BTreeMap<String, String>,
+    /// Files in its home, by their path below it.
+    pub home: BTreeMap<String, String>,
+    /// The models that it may call; none if there are none.
+    pub models: Option<InferenceConfig>,
+    /// How much it may have.
+    pub limits: OnceLimits,
+    /// The layers without which it shall not run.
+    pub required: Required,
+}
+
+/// How much it may have.
+#[derive(Debug, Clone, Copy)]
+pub struct OnceLimits {
+    /// How long it may last.
+    pub max_runtime: Duration,
+    /// How much it may print, both streams together. What is beyond is read and dropped.
+    pub max_output_bytes: usize,
+    /// What its sandbox may use.
+    pub sandbox: Limits,
+}
+
+/// Where it is run.
+#[derive(Debug, Clone, Copy)]
+pub struct Site<'s> {
+    /// Where the host keeps what it makes.
+    pub state: &'s State,
+    /// Makes the sandbox; this process does so itself if there is none, and must have a single thread then.
+    pub launcher: Option<&'s Launcher>,
+}
+
+/// Hears how a run goes on.
+pub trait Watch {
+    /// It has printed something to standard output. It comes from inside.
+    fn printed(&mut self, _bytes: &[u8]) {}
+    /// A call of a model is over.
+    fn called(&mut self, _call: &CallRecord) {}
+    /// Whether somebody wants it to stop.
+    fn is_canceled(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,60 @@
+//! Models for one sandbox: its sockets, served by a proxy of its own, with every call in the book.
+
+use crate::book::Book;
+use belljar_egress::http1::limits::Times;
+use belljar_egress::identity::Identity;
+use belljar_egress::inference::budget::{Budget, Spent};
+use belljar_egress::inference::config::InferenceConfig;
+use belljar_egress::inference::ledger::Ledger;
+use belljar_egress::inference::proxy::{Listener, Proxy, Serving};
+use belljar_egress::inference::run::Run;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// Models that are served. Dropping it ends their calls.
+pub struct Served {
+    run: Arc<Run>,
+    serving: Option<Serving>,
+    _proxy: Proxy,
+}
+
+/// Models can't be served.
+#[derive(Debug, thiserror::Error)]
+#[error("can't serve models to the sandbox")]
+pub struct ServeError {
+    #[from]
+    source: io::Error,
+}
+
+// === impl Served ===
+
+impl Served {
+    /// Serves them by a sandbox's sockets. Who calls is known by these, and is who `identity` says.
+    ///
+    /// # Errors
+    /// [`ServeError`] when there can be no proxy.
+    pub fn begin(
+        config: InferenceConfig,
+        identity: Identity,
+        book: &Arc<Book>,
+        sockets: Vec<OwnedFd>,
+    ) -> Result<Self, ServeError> {
+        let ledger = Arc::clone(book) as Arc<dyn Ledger>;
+        let budget = Budget::new(config.budget);
+        let times = Times::default();
+        let run = Arc::new(Run { identity, models: config.models, budget, times, ledger });
+        let sockets = sockets.into_iter().map(Listener::from_descriptor).collect::<io::Result<Vec<_>>>()?;
+        let proxy = Proxy::start()?;
+        let serving = proxy.serve(Arc::clone(&run), sockets)?;
+        Ok(Self { run, serving: Some(serving), _proxy: proxy })
+    }
+
+    /// Ends what is under way. When this returns, the book has every call.
+    pub fn end(mut self) -> Spent {
+        if let Some(serving) = self.serving.take() {
+            serving.end();
+        }
+        self.run.budget.spent()
+    }
+}

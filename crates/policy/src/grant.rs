@@ -1,0 +1,148 @@
+//! Whether a graph may be executed in a sandbox for whoever has a grant (`spec/2` invariant 3).
+//!
+//! Sandboxes are for services: no person's grant opens one, whatever its scopes are, and no scope stands for leave that
+//! was not given in so many words.
+
+use belljar_contract::grant::{ExecutionGrant, Subject};
+use jiff::Timestamp;
+
+/// A grant that covers the execution of one graph in a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entitled {
+    grant: ExecutionGrant,
+    graph_id: String,
+}
+
+/// Why nothing is executed. Its code is stable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum GrantRefusal {
+    /// There is none.
+    #[error("there is no such grant")]
+    NotFound,
+    /// It was taken back.
+    #[error("the grant was revoked")]
+    Revoked,
+    /// It was for a time that is over.
+    #[error("the grant has expired")]
+    Expired,
+    /// It was given to a person.
+    #[error("the grant is a user's; agents in sandboxes are started by services alone")]
+    NotSystem,
+    /// It is for something else.
+    #[error("the grant has no scope for this graph")]
+    ScopeMismatch,
+    /// It says nothing of sandboxes.
+    #[error("the grant does not allow sandboxes")]
+    SandboxNotAllowed,
+}
+
+/// Decides whether the graph may be executed in a sandbox at this time.
+///
+/// # Errors
+/// [`GrantRefusal`]: the first reason, in the order in which they stand there.
+pub fn entitle(grant: ExecutionGrant, graph_id: &str, now: Timestamp) -> Result<Entitled, GrantRefusal> {
+    if grant.revoked_at.is_some() {
+        return Err(GrantRefusal::Revoked);
+    }
+    if grant.expires_at.is_some_and(|expires_at| expires_at <= now) {
+        return Err(GrantRefusal::Expired);
+    }
+    if matches!(grant.subject, Subject::User(_)) {
+        return Err(GrantRefusal::NotSystem);
+    }
+    if !grant.scopes.iter().any(|scope| scope.covers(graph_id)) {
+        return Err(GrantRefusal::ScopeMismatch);
+    }
+    if !grant.allow_sandbox {
+        return Err(GrantRefusal::SandboxNotAllowed);
+    }
+    Ok(Entitled { grant, graph_id: graph_id.to_owned() })
+}
+
+// === impl Entitled ===
+
+impl Entitled {
+    /// The grant.
+    pub fn grant(&self) -> &ExecutionGrant {
+        &self.grant
+    }
+
+    /// The graph.
+    pub fn graph_id(&self) -> &str {
+        &self.graph_id
+    }
+}
+
+// === impl GrantRefusal ===
+
+impl GrantRefusal {
+    /// Its code.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::NotFound => "grant_not_found",
+            Self::Revoked => "grant_revoked",
+            Self::Expired => "grant_expired",
+            Self::NotSystem => "grant_not_system",
+            Self::ScopeMismatch => "grant_scope_mismatch",
+            Self::SandboxNotAllowed => "grant_sandbox_not_allowed",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use belljar_contract::grant::Scope;
+    use belljar_contract::id::GrantId;
+
+    const GRAPH: &str = "sandbox:codex";
+
+    fn time(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn grant() -> ExecutionGrant {
+        ExecutionGrant {
+            id: GrantId::parse("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e").unwrap(),
+            subject: Subject::Service("scheduler".to_owned()),
+            billing_account_id: "account-7".to_owned(),
+            scopes: vec![Scope::Graph(GRAPH.to_owned())],
+            allow_sandbox: true,
+            expires_at: Some(time("2026-02-01T00:00:00Z")),
+            revoked_at: None,
+        }
+    }
+
+    fn decided(grant: ExecutionGrant, now: &str) -> Result<String, &'static str> {
+        let entitled = entitle(grant, GRAPH, time(now)).map_err(GrantRefusal::code)?;
+        Ok(entitled.graph_id().to_owned())
+    }
+
+    #[test]
+    fn a_grant_that_says_all_of_it_covers_a_graph_until_the_moment_it_expires() {
+        assert_eq!(decided(grant(), "2026-01-31T23:59:59.999Z"), Ok(GRAPH.to_owned()));
+        assert_eq!(decided(grant(), "2026-02-01T00:00:00Z"), Err("grant_expired"));
+        let forever = ExecutionGrant { expires_at: None, ..grant() };
+        assert_eq!(decided(forever, "2999-01-01T00:00:00Z"), Ok(GRAPH.to_owned()));
+    }
+
+    #[test]
+    fn every_single_thing_that_is_missing_is_a_reason() {
+        let now = "2026-01-15T00:00:00Z";
+        let any = vec![Scope::AnyGraph];
+        let others =
+            ["sandbox:code", "sandbox:codex2", "sandbox:Codex"].map(|graph| Scope::Graph(graph.to_owned()));
+        let user = Subject::User("scheduler".to_owned());
+        assert_eq!(decided(ExecutionGrant { scopes: any.clone(), ..grant() }, now), Ok(GRAPH.to_owned()));
+        let refusals = [
+            (ExecutionGrant { revoked_at: Some(time("2026-03-01T00:00:00Z")), ..grant() }, "grant_revoked"),
+            (ExecutionGrant { subject: user, scopes: any.clone(), ..grant() }, "grant_not_system"),
+            (ExecutionGrant { scopes: Vec::new(), ..grant() }, "grant_scope_mismatch"),
+            (ExecutionGrant { scopes: others.to_vec(), ..grant() }, "grant_scope_mismatch"),
+            (ExecutionGrant { allow_sandbox: false, scopes: any, ..grant() }, "grant_sandbox_not_allowed"),
+        ];
+        for (grant, code) in refusals {
+            assert_eq!(decided(grant, now), Err(code));
+        }
+    }
+}
