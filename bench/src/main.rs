@@ -84,6 +84,10 @@ fn main() -> ExitCode {
     let built = own.parent().expect("a program is in a folder").to_owned();
     let programs = Programs { built, installed: tempfile::tempdir().expect("a temporary folder") };
     let mut met = true;
+    for unknown in asked.iter().filter(|case| CASES.iter().all(|(name, _)| name != case)) {
+        println!("there is no case {unknown}");
+        met = false;
+    }
     for (name, run) in CASES {
         if asked.is_empty() || asked.iter().any(|case| case == name) {
             met &= run(&programs);
