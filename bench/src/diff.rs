@@ -21,8 +21,9 @@ pub(crate) fn run(programs: &Programs) -> bool {
     std::fs::write(&patch, &diff).expect("a file");
     std::fs::write(&job, job_of(&diff).to_string()).expect("a file");
     let reset = || lay_out(&tree).truncate(0);
+    let program = programs.runner();
     let ours = || {
-        let mut command = Command::new(&programs.runner);
+        let mut command = Command::new(&program);
         command.arg("--job").arg(&job).arg("--result").arg(folder.path().join("result.json"));
         command.arg("--workspace").arg(&tree).arg("--artifacts").arg(folder.path().join("artifacts"));
         command

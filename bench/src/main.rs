@@ -13,7 +13,9 @@ mod exec;
 #[expect(unsafe_code, reason = "a bare `clone3` is what ours is measured by")]
 mod floor;
 mod fork;
+mod models;
 mod neighbour;
+mod rounds;
 mod sandboxes;
 mod tree;
 
@@ -22,13 +24,13 @@ use std::process::{Command, ExitCode};
 
 /// The programs under measurement, built in the same profile as this one.
 pub(crate) struct Programs {
-    pub(crate) belljar: PathBuf,
-    pub(crate) runner: PathBuf,
+    built: PathBuf,
+    installed: tempfile::TempDir,
 }
 
 type Case = (&'static str, fn(&Programs) -> bool);
 
-const CASES: [Case; 11] = [
+const CASES: [Case; 15] = [
     ("exec", exec::run),
     ("diff", diff::run),
     ("tree", tree::run),
@@ -40,33 +42,58 @@ const CASES: [Case; 11] = [
     ("density", sandboxes::density),
     ("churn", sandboxes::churn),
     ("neighbour", neighbour::run),
+    ("proxy", models::proxy),
+    ("stream", models::stream),
+    ("streams", models::streams),
+    ("audit", models::audit),
 ];
 
+// === impl Programs ===
+
+impl Programs {
+    pub(crate) fn belljar(&self) -> PathBuf {
+        self.install("belljar")
+    }
+
+    pub(crate) fn runner(&self) -> PathBuf {
+        self.install("cynode-sba")
+    }
+
+    /// Copies a program, as installing it would. A linker writes its file piece by piece, and the page cache keeps such a
+    /// file in small pieces too: every start from it costs about 0.1 ms more than one from a file written in one go.
+    fn install(&self, name: &str) -> PathBuf {
+        let (program, copy) = (self.built.join(name), self.installed.path().join(name));
+        if !copy.exists() {
+            assert!(
+                program.exists(),
+                "build it first: cargo build --release --workspace ({})",
+                program.display()
+            );
+            std::fs::copy(program, &copy).expect("a copy of a program");
+        }
+        copy
+    }
+}
+
 fn main() -> ExitCode {
-    let own = std::env::current_exe().expect("a program knows where it is");
-    let folder = own.parent().expect("a program is in a folder");
-    let installed = tempfile::tempdir().expect("a temporary folder");
-    let programs = Programs {
-        belljar: install(&folder.join("belljar"), installed.path()),
-        runner: install(&folder.join("cynode-sba"), installed.path()),
-    };
     let asked: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(ended) = models::play(&asked) {
+        return ended;
+    }
+    let own = std::env::current_exe().expect("a program knows where it is");
+    let built = own.parent().expect("a program is in a folder").to_owned();
+    let programs = Programs { built, installed: tempfile::tempdir().expect("a temporary folder") };
     let mut met = true;
+    for unknown in asked.iter().filter(|case| CASES.iter().all(|(name, _)| name != case)) {
+        println!("there is no case {unknown}");
+        met = false;
+    }
     for (name, run) in CASES {
         if asked.is_empty() || asked.iter().any(|case| case == name) {
             met &= run(&programs);
         }
     }
     ExitCode::from(u8::from(!met))
-}
-
-/// Copies a program, as installing it would. A linker writes its file piece by piece, and the page cache keeps such a
-/// file in small pieces too: every start from it costs about 0.1 ms more than one from a file written in one go.
-fn install(program: &Path, folder: &Path) -> PathBuf {
-    assert!(program.exists(), "build it first: cargo build --release --workspace ({})", program.display());
-    let copy = folder.join(program.file_name().expect("a program has a name"));
-    std::fs::copy(program, &copy).expect("a copy of a program");
-    copy
 }
 
 /// A temporary folder in memory, where there is a file system in it: the disk is not what is compared.

@@ -54,8 +54,9 @@ pub(crate) fn run(programs: &Programs) -> bool {
         return missing("perl");
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = programs.belljar();
     let sealed = |script: &'static str| {
-        let mut command = Command::new(&programs.belljar);
+        let mut command = Command::new(&program);
         command.env("BELLJAR_STATE_DIR", folder.path().join("state"));
         command.args(["exec", "--workspace-copy"]).arg(source(folder.path()));
         command.args(["--", "perl", "-e", script]);

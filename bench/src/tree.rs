@@ -26,8 +26,9 @@ pub(crate) fn run(programs: &Programs) -> bool {
     });
     std::fs::write(&job, document.to_string()).expect("a file");
     let result = results.path().join("result.json");
+    let program = programs.runner();
     let ours = || {
-        let mut command = Command::new(&programs.runner);
+        let mut command = Command::new(&program);
         command.arg("--job").arg(&job).arg("--result").arg(&result).arg("--workspace").arg(&tree);
         command.arg("--artifacts").arg(results.path().join("artifacts"));
         command

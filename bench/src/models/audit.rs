@@ -1,0 +1,52 @@
+//! What it costs to have every call on the disk: the load of `proxy`, with the audit and without.
+
+use super::house::Ours;
+use super::proxy::provider;
+use super::turns::{Lane, Turn};
+use crate::Programs;
+use crate::rounds::{Goal, judge, ratio};
+use belljar_store::audit::folder_in;
+use belljar_store::audit::verify::{Demands, Verdict, verify};
+use std::time::Duration;
+
+const MANY: Turn = Turn { connections: 64, lasts: Duration::from_secs(2), rounds: 7 };
+
+pub(crate) fn run(_: &Programs) -> bool {
+    // Beside this program, where there is a disk: in memory nothing is made durable.
+    let own = std::env::current_exe().expect("a program knows where it is");
+    let folder = tempfile::tempdir_in(own.parent().expect("a folder")).expect("a temporary folder");
+    if is_in_memory(folder.path()) {
+        println!("\n{} is in memory: nothing can be made durable there", folder.path().display());
+        return false;
+    }
+    let (_upstream, provider) = provider();
+    let log = folder_in(folder.path());
+    let (plain, audited) =
+        (Ours::start(folder.path(), provider, None), Ours::start(folder.path(), provider, Some(&log)));
+    let lanes = [
+        Lane { name: "belljar, nothing written down", target: &plain.socket, between: vec![&plain.process] },
+        Lane {
+            name: "belljar, every call on the disk",
+            target: &audited.socket,
+            between: vec![&audited.process],
+        },
+    ];
+    let figures = MANY.hold("audit: 64 connections by a socket, every call written down", &lanes);
+    let answered = figures[1].answered as u64;
+    drop(lanes);
+    let written: u64 = audited.process.last_word();
+    assert!(written >= answered, "{answered} calls were answered, {written} written down");
+    match verify(&log, &Demands::default()).expect("a log") {
+        // One more says that it is the end.
+        Verdict::Intact(extent) => assert_eq!(extent.records, written + 1, "records in the log"),
+        Verdict::Broken(finding) => panic!("the log is not intact: {finding:?}"),
+    }
+    println!("\n{written} calls are on the disk, and the log is intact.");
+    let kept = ratio(&figures[1].a_second, &figures[0].a_second);
+    judge("calls a second, with the audit / without", kept, Goal::AtLeast(0.9))
+}
+
+fn is_in_memory(path: &std::path::Path) -> bool {
+    const TMPFS: i64 = 0x0102_1994;
+    rustix::fs::statfs(path).expect("a file system").f_type == TMPFS
+}

@@ -1,0 +1,165 @@
+//! Our proxy in a process of its own, as `belljar exec --model` would have it: by a socket and by a port, with a
+//! credential to inject, models to hold calls against, and an audit where one is asked for.
+
+use super::message::{ACCOUNT, KEY, RUN};
+use super::part::{Part, say, wait_for_end};
+use super::process::Process;
+use super::socket::Target;
+use belljar_contract::id::RunId;
+use belljar_contract::inference::{CALL, CallRecord};
+use belljar_contract::yaml;
+use belljar_egress::identity::Identity;
+use belljar_egress::inference::budget::Budget;
+use belljar_egress::inference::config::InferenceConfig;
+use belljar_egress::inference::ledger::Ledger;
+use belljar_egress::inference::proxy::{Listener, Proxy};
+use belljar_egress::inference::run::Run;
+use belljar_store::audit::{AuditLog, Event};
+use serde::{Deserialize, Serialize};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The part. It says by which port it listens, and at its end how many calls it has written down.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct House {
+    socket: PathBuf,
+    provider: SocketAddr,
+    /// Where calls are written down; otherwise they are not.
+    audit: Option<PathBuf>,
+    credential: PathBuf,
+}
+
+/// Such a process.
+pub(super) struct Ours {
+    pub(super) process: Process,
+    pub(super) socket: Target,
+    pub(super) port: Target,
+}
+
+/// Takes records and throws them away.
+struct Nowhere;
+
+/// Writes calls into an audit, as the command line has it done.
+struct Book {
+    log: AuditLog,
+    count: AtomicU64,
+    is_broken: Arc<AtomicBool>,
+}
+
+// === impl Ours ===
+
+impl Ours {
+    /// Starts one in front of a provider, with what it needs in this folder.
+    pub(super) fn start(folder: &Path, provider: SocketAddr, audit: Option<&Path>) -> Self {
+        let socket = folder.join(if audit.is_some() { "audited.sock" } else { "ours.sock" });
+        let credential = folder.join("key");
+        std::fs::write(&credential, KEY).expect("a file");
+        let audit = audit.map(Path::to_owned);
+        let house = House { socket: socket.clone(), provider, audit, credential };
+        let mut process = Process::play(&Part::House(house));
+        let port = Target::Tcp(process.hear());
+        Self { process, socket: Target::Local(socket), port }
+    }
+}
+
+// === impl House ===
+
+impl House {
+    pub(super) fn play(&self) {
+        let config = self.config();
+        let book = self.audit.as_deref().map(|folder| Arc::new(Book::open(folder)));
+        let ledger: Arc<dyn Ledger> = match &book {
+            Some(book) => Arc::clone(book) as Arc<dyn Ledger>,
+            None => Arc::new(Nowhere),
+        };
+        let budget = Budget::new(config.budget);
+        let run = Run { identity: identity(), models: config.models, budget, ledger };
+        let by_port = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = by_port.local_addr().expect("an address");
+        let by_path = UnixListener::bind(&self.socket).expect("a free path");
+        let sockets = [by_port.into(), by_path.into()].map(Listener::from_descriptor);
+        let sockets = sockets.into_iter().collect::<Result<_, _>>().expect("sockets that listen");
+        let proxy = Proxy::start().expect("a thread");
+        let serving = proxy.serve(Arc::new(run), sockets);
+        say(&address);
+        wait_for_end();
+        serving.end();
+        say(&book.map_or(0, |book| book.finish()));
+    }
+
+    /// What somebody would have written into a file.
+    fn config(&self) -> InferenceConfig {
+        let (provider, key) = (self.provider, self.credential.display());
+        let text = format!(
+            "providers: [{{name: house, kind: litellm, url: 'http://{provider}', credential: {{file: '{key}'}}}}]\n\
+             models: [{{name: small, provider: house, upstream: gpt-4o-mini}}, {{name: large, provider: house}}]\n"
+        );
+        let mut log = yaml::Log::default();
+        let config =
+            yaml::parse(text.as_bytes(), &mut log).map(|root| InferenceConfig::read(&root, &mut log));
+        log.finish().unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        config.expect("a configuration")
+    }
+}
+
+fn identity() -> Identity {
+    Identity {
+        run_id: RunId::parse(RUN).expect("an id"),
+        attempt: 0,
+        billing_account_id: ACCOUNT.to_owned(),
+        graph_id: "sandbox:agent".to_owned(),
+        user_id: None,
+        existing_trace_id: None,
+        session_id: None,
+        trace_user_id: None,
+    }
+}
+
+// === impl Nowhere ===
+
+impl Ledger for Nowhere {
+    fn record(&self, _: CallRecord) {}
+
+    fn is_sound(&self) -> bool {
+        true
+    }
+}
+
+// === impl Book ===
+
+impl Book {
+    fn open(folder: &Path) -> Self {
+        let log = AuditLog::open(folder).expect("a log");
+        Self { log, count: AtomicU64::new(0), is_broken: Arc::default() }
+    }
+
+    /// How many calls are on the disk: all of them.
+    fn finish(&self) -> u64 {
+        let end = Event::new("inference_end", None, &serde_json::json!({})).expect("an event");
+        self.log.append(end).expect("a record");
+        assert!(self.is_sound(), "calls were not written down");
+        self.count.load(Ordering::Relaxed)
+    }
+}
+
+impl Ledger for Book {
+    fn record(&self, record: CallRecord) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let is_broken = Arc::clone(&self.is_broken);
+        match Event::new(CALL, Some(&record.run_id), &record) {
+            Ok(event) => self.log.submit(event, move |written| {
+                if written.is_err() {
+                    is_broken.store(true, Ordering::Relaxed);
+                }
+            }),
+            Err(_) => is_broken.store(true, Ordering::Relaxed),
+        }
+    }
+
+    fn is_sound(&self) -> bool {
+        !self.is_broken.load(Ordering::Relaxed)
+    }
+}

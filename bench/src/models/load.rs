@@ -1,0 +1,112 @@
+//! Clients that call again as soon as they are answered, each on a connection that it keeps.
+
+use super::message;
+use super::socket::{Target, Watch};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+/// The part: one thread for all of them.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Load {
+    pub(super) target: Target,
+    pub(super) connections: usize,
+    pub(super) lasts: Duration,
+    /// Whether it calls the provider itself.
+    pub(super) is_direct: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Measured {
+    pub(super) a_second: f64,
+    pub(super) p50_us: f64,
+    pub(super) p99_us: f64,
+    /// All calls that were answered, those before the clock started included.
+    pub(super) answered: usize,
+}
+
+struct Client {
+    socket: File,
+    inbox: Vec<u8>,
+    asked_at: Instant,
+}
+
+/// Off the clock.
+const WARM_UP: Duration = Duration::from_millis(200);
+
+const ROOM: usize = 16 << 10;
+
+// === impl Load ===
+
+impl Load {
+    pub(super) fn play(&self) -> Measured {
+        let call = message::call(false, self.is_direct);
+        let mut watch = Watch::new();
+        let client = |number| Client::begin(&self.target, &call, &watch, number);
+        let mut clients: Vec<Client> = (0..self.connections).map(client).collect();
+        let before = drive(&mut clients, &mut watch, &call, WARM_UP).len();
+        let begun = Instant::now();
+        let mut times = drive(&mut clients, &mut watch, &call, self.lasts);
+        let took = begun.elapsed();
+        assert!(!times.is_empty(), "nobody was answered");
+        times.sort_unstable();
+        Measured {
+            a_second: times.len() as f64 / took.as_secs_f64(),
+            p50_us: at(&times, 50),
+            p99_us: at(&times, 99),
+            answered: before + times.len(),
+        }
+    }
+}
+
+/// Of sorted times in nanoseconds, in microseconds.
+pub(super) fn at(sorted: &[u64], per_cent: usize) -> f64 {
+    sorted[(sorted.len() - 1) * per_cent / 100] as f64 / 1e3
+}
+
+/// Has every client call for so long. How long each call took, in nanoseconds.
+fn drive(clients: &mut [Client], watch: &mut Watch, call: &[u8], lasts: Duration) -> Vec<u64> {
+    let (begun, mut times) = (Instant::now(), Vec::with_capacity(1 << 20));
+    while begun.elapsed() < lasts {
+        for number in watch.wait(Some(lasts)) {
+            let client = &mut clients[number];
+            if client.is_answered() {
+                times.push(u64::try_from(client.asked_at.elapsed().as_nanos()).unwrap_or(u64::MAX));
+                client.ask(call);
+            }
+        }
+    }
+    times
+}
+
+// === impl Client ===
+
+impl Client {
+    fn begin(target: &Target, call: &[u8], watch: &Watch, number: usize) -> Self {
+        let socket = target.connect().expect("a connection");
+        watch.add(&socket, number);
+        let mut client = Self { socket, inbox: Vec::with_capacity(ROOM), asked_at: Instant::now() };
+        client.ask(call);
+        client
+    }
+
+    fn ask(&mut self, call: &[u8]) {
+        self.asked_at = Instant::now();
+        self.socket.write_all(call).expect("a connection that is kept");
+    }
+
+    /// Reads once. Whether the answer is whole with that.
+    fn is_answered(&mut self) -> bool {
+        let mut bytes = [0; ROOM];
+        let count = self.socket.read(&mut bytes).expect("an answer");
+        assert!(count > 0, "closed before an answer: {}", String::from_utf8_lossy(&self.inbox));
+        self.inbox.extend_from_slice(&bytes[..count]);
+        let Some(length) = message::whole(&self.inbox) else { return false };
+        message::must_be_good(&self.inbox);
+        assert_eq!(self.inbox.len(), length, "more than was asked for");
+        self.inbox.clear();
+        true
+    }
+}

@@ -1,0 +1,68 @@
+//! The parts that processes of this program play in a measurement.
+
+use super::house::House;
+use super::listener::Listener;
+use super::load::Load;
+use super::source::Source;
+use super::upstream::Upstream;
+use super::visitors::Visitors;
+use serde::{Deserialize, Serialize};
+use std::io::Read;
+use std::process::ExitCode;
+
+/// A part, with all that it needs to know.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Part {
+    House(House),
+    Listener(Listener),
+    Load(Load),
+    Source(Source),
+    Upstream(Upstream),
+    Visitors(Visitors),
+}
+
+/// The argument behind which a part stands.
+pub(super) const PLAYS: &str = "--play";
+
+/// Plays a part, if these arguments ask for it.
+pub(crate) fn play(arguments: &[String]) -> Option<ExitCode> {
+    let [plays, part] = arguments else { return None };
+    if plays != PLAYS {
+        return None;
+    }
+    raise_open_files();
+    match serde_json::from_str(part).expect("a part") {
+        Part::House(part) => part.play(),
+        Part::Listener(part) => say(&part.play()),
+        Part::Load(part) => say(&part.play()),
+        Part::Source(part) => part.play(),
+        Part::Upstream(part) => part.play(),
+        Part::Visitors(part) => part.play(),
+    }
+    Some(ExitCode::SUCCESS)
+}
+
+/// Says something to whoever has started this process, as a line.
+pub(super) fn say(what: &impl Serialize) {
+    println!("{}", serde_json::to_string(what).expect("plain figures"));
+}
+
+/// Returns when whoever has started this process wants it to end, or has ended.
+pub(super) fn wait_for_end() {
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+}
+
+/// Ends this process then.
+pub(super) fn end_with_parent() {
+    std::thread::spawn(|| {
+        wait_for_end();
+        std::process::exit(0);
+    });
+}
+
+/// A thousand streams are two thousand descriptors.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).expect("what may be raised");
+}

@@ -1,0 +1,68 @@
+//! Sockets of either kind, as files: what is measured stands between them.
+
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where somebody listens.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Target {
+    Tcp(SocketAddr),
+    Local(PathBuf),
+}
+
+/// Sockets that are waited for together.
+pub(crate) struct Watch {
+    epoll: OwnedFd,
+    events: Vec<epoll::Event>,
+}
+
+// === impl Target ===
+
+impl Target {
+    pub(crate) fn connect(&self) -> std::io::Result<File> {
+        let socket: OwnedFd = match self {
+            Self::Tcp(address) => {
+                let stream = TcpStream::connect(address)?;
+                stream.set_nodelay(true)?;
+                stream.into()
+            }
+            Self::Local(path) => UnixStream::connect(path)?.into(),
+        };
+        Ok(socket.into())
+    }
+}
+
+// === impl Watch ===
+
+impl Watch {
+    pub(crate) fn new() -> Self {
+        const AT_ONCE: usize = 256;
+        let epoll = epoll::create(CreateFlags::CLOEXEC).expect("an epoll instance");
+        Self { epoll, events: Vec::with_capacity(AT_ONCE) }
+    }
+
+    /// Has a socket waited for until it is closed, under this number.
+    pub(crate) fn add(&self, socket: &impl AsFd, number: usize) {
+        let data = EventData::new_u64(number as u64);
+        epoll::add(&self.epoll, socket, data, EventFlags::IN).expect("a socket that can be waited for");
+    }
+
+    /// The numbers of those from which something can be read, or to which nobody listens any more.
+    pub(crate) fn wait(&mut self, patience: Option<Duration>) -> impl Iterator<Item = usize> {
+        let patience = patience.and_then(|time| Timespec::try_from(time).ok());
+        self.events.clear();
+        let room = rustix::buffer::spare_capacity(&mut self.events);
+        match epoll::wait(&self.epoll, room, patience.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => panic!("can't wait for sockets: {errno}"),
+        }
+        self.events.iter().filter_map(|event| usize::try_from(event.data.u64()).ok())
+    }
+}

@@ -1,0 +1,61 @@
+//! What the proxy has of memory while a thousand streamed answers are under way.
+
+use super::house::Ours;
+use super::message::Piece;
+use super::nginx::{self, Nginx};
+use super::part::Part;
+use super::process::Process;
+use super::socket::Target;
+use super::source::Source;
+use super::visitors::Visitors;
+use crate::Programs;
+use crate::contest::missing;
+use crate::rounds::{Goal, judge};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+const COUNT: usize = 1_000;
+
+/// Much at once, so that buffers are used, and then an event a second.
+const SOURCE: Source = Source {
+    piece: Piece::LiteLlm,
+    at_once: 400,
+    in_one_write: 400,
+    one_by_one: usize::MAX,
+    gap: Duration::from_secs(1),
+};
+
+pub(crate) fn run(_: &Programs) -> bool {
+    if let Some(peer) = nginx::missing(&["nginx"]) {
+        return missing(peer);
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut provider = Process::play(&Part::Source(SOURCE));
+    let address: SocketAddr = provider.hear();
+    let ours = Ours::start(folder.path(), address, None);
+    let nginx = Nginx::start(folder.path(), address);
+    let [mine, theirs] =
+        [(&ours.socket, &ours.process), (&nginx.socket, &nginx.process)].map(|(target, process)| {
+            let before = process.pss_kib();
+            (before, visited(target, process))
+        });
+    println!("\n## streams: memory (PSS) with {COUNT} streamed answers under way\n");
+    println!("| | with none, KiB | KiB | each, KiB |\n| --- | --- | --- | --- |");
+    for (name, (before, after)) in [("belljar", mine), ("nginx, master and worker", theirs)] {
+        println!("| {name} | {before} | {after} | {:.1} |", (after - before) as f64 / COUNT as f64);
+    }
+    judge("MiB of belljar", mine.1 as f64 / 1024.0, Goal::AtMost(150.0))
+}
+
+/// What the process has while all are there.
+fn visited(target: &Target, process: &Process) -> usize {
+    // Of those that come a second apart, too.
+    let bytes = (SOURCE.at_once + 3) * SOURCE.piece.event().len();
+    let visitors = Visitors { target: target.clone(), connections: COUNT, bytes };
+    let mut visitors = Process::play(&Part::Visitors(visitors));
+    let got: usize = visitors.hear();
+    assert!(got >= COUNT * bytes, "streams are missing");
+    let pss = process.pss_kib();
+    visitors.end();
+    pss
+}

@@ -1,0 +1,82 @@
+//! Ways to a provider that take turns under the same load.
+
+use super::load::{Load, Measured};
+use super::part::Part;
+use super::process::Process;
+use super::socket::Target;
+use crate::rounds::{self, median};
+use std::time::Duration;
+
+/// One way.
+pub(super) struct Lane<'a> {
+    pub(super) name: &'a str,
+    pub(super) target: &'a Target,
+    /// Who stands on it, between client and provider.
+    pub(super) between: Vec<&'a Process>,
+}
+
+/// What is asked of each in a turn.
+#[derive(Clone, Copy)]
+pub(super) struct Turn {
+    pub(super) connections: usize,
+    pub(super) lasts: Duration,
+    pub(super) rounds: usize,
+}
+
+/// One way's figures, in the order of the rounds.
+#[derive(Default)]
+pub(super) struct Figures {
+    pub(super) a_second: Vec<f64>,
+    pub(super) p50_us: Vec<f64>,
+    pub(super) p99_us: Vec<f64>,
+    /// What the processors had to do for one call, with those who stand between.
+    pub(super) processor_us: Vec<f64>,
+    pub(super) answered: usize,
+}
+
+// === impl Turn ===
+
+impl Turn {
+    /// Holds the rounds, and prints what came of them.
+    pub(super) fn hold(self, title: &str, lanes: &[Lane<'_>]) -> Vec<Figures> {
+        let figures = rounds::hold(self.rounds, lanes.len(), |who| self.one(&lanes[who]));
+        println!("\n## {title}\n\n| | calls a second | p50 µs | p99 µs | processor µs a call |");
+        println!("| --- | --- | --- | --- | --- |");
+        let mut all = Vec::new();
+        for (lane, of_lane) in lanes.iter().zip(figures) {
+            let figures = of_lane.into_iter().fold(Figures::default(), Figures::with);
+            let [a_second, p50, p99, processor] =
+                [&figures.a_second, &figures.p50_us, &figures.p99_us, &figures.processor_us]
+                    .map(|all| median(all.iter().copied()));
+            println!("| {} | {a_second:.0} | {p50:.1} | {p99:.1} | {processor:.1} |", lane.name);
+            all.push(figures);
+        }
+        all
+    }
+
+    fn one(self, lane: &Lane<'_>) -> (Measured, f64) {
+        let busy = || lane.between.iter().map(|process| process.processor_time()).sum::<Duration>();
+        let before = busy();
+        let measured: Measured = Process::result(&Part::Load(Load {
+            target: lane.target.clone(),
+            connections: self.connections,
+            lasts: self.lasts,
+            is_direct: lane.between.is_empty(),
+        }));
+        let processor = busy().saturating_sub(before).as_secs_f64() * 1e6 / measured.answered as f64;
+        (measured, processor)
+    }
+}
+
+// === impl Figures ===
+
+impl Figures {
+    fn with(mut self, (measured, processor_us): (Measured, f64)) -> Self {
+        self.a_second.push(measured.a_second);
+        self.p50_us.push(measured.p50_us);
+        self.p99_us.push(measured.p99_us);
+        self.processor_us.push(processor_us);
+        self.answered += measured.answered;
+        self
+    }
+}

@@ -1,0 +1,81 @@
+//! Many clients of streamed answers, who stay.
+
+use super::message::{self, Chunks};
+use super::part::{end_with_parent, say};
+use super::socket::{Target, Watch};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{Read, Write};
+
+/// The part: it says so when every client has got so much, goes on taking what comes, and ends when it is told to.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Visitors {
+    pub(super) target: Target,
+    pub(super) connections: usize,
+    /// Payload that each is to have got before.
+    pub(super) bytes: usize,
+}
+
+struct Visitor {
+    socket: File,
+    head: Vec<u8>,
+    chunks: Chunks,
+    bytes: usize,
+}
+
+const ROOM: usize = 64 << 10;
+
+// === impl Visitors ===
+
+impl Visitors {
+    pub(super) fn play(&self) {
+        let (call, watch) = (message::call(true, false), Watch::new());
+        let visitor = |number| {
+            let mut socket = self.target.connect().expect("a connection");
+            socket.write_all(&call).expect("a connection");
+            watch.add(&socket, number);
+            Visitor { socket, head: Vec::new(), chunks: Chunks::default(), bytes: 0 }
+        };
+        let visitors: Vec<Visitor> = (0..self.connections).map(visitor).collect();
+        end_with_parent();
+        listen(visitors, watch, self.bytes);
+    }
+}
+
+fn listen(mut visitors: Vec<Visitor>, mut watch: Watch, wanted: usize) -> ! {
+    let (mut waiting, mut bytes) = (visitors.len(), vec![0; ROOM]);
+    loop {
+        for number in watch.wait(None) {
+            let visitor = &mut visitors[number];
+            let had_enough = visitor.bytes >= wanted;
+            visitor.listen(&mut bytes);
+            if !had_enough && visitor.bytes >= wanted {
+                waiting -= 1;
+                if waiting == 0 {
+                    say(&visitors.iter().map(|visitor| visitor.bytes).sum::<usize>());
+                    break;
+                }
+            }
+        }
+    }
+}
+
+// === impl Visitor ===
+
+impl Visitor {
+    /// Reads once.
+    fn listen(&mut self, bytes: &mut [u8]) {
+        let count = self.socket.read(bytes).expect("an answer that goes on");
+        assert!(count > 0, "closed in the middle of an answer");
+        let mut body = &bytes[..count];
+        if !self.head.ends_with(b"\r\n\r\n") {
+            self.head.extend_from_slice(body);
+            let Some(end) = message::head_end(&self.head) else { return };
+            message::must_be_good(&self.head);
+            body = &body[count - (self.head.len() - end)..];
+            self.head.truncate(end);
+        }
+        let got = &mut self.bytes;
+        self.chunks.take(body, |payload| *got += payload.len());
+    }
+}
