@@ -47,6 +47,7 @@ impl House {
             env: BTreeMap::new(),
             limits,
             required: Required::default(),
+            hatches: Vec::new(),
         };
         self.backend.create(wanted).expect("a sandbox")
     }

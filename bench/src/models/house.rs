@@ -8,6 +8,7 @@ use super::socket::Target;
 use belljar_contract::id::RunId;
 use belljar_contract::inference::{CALL, CallRecord};
 use belljar_contract::yaml;
+use belljar_egress::http1::limits::Times;
 use belljar_egress::identity::Identity;
 use belljar_egress::inference::budget::Budget;
 use belljar_egress::inference::config::InferenceConfig;
@@ -76,14 +77,15 @@ impl House {
             None => Arc::new(Nowhere),
         };
         let budget = Budget::new(config.budget);
-        let run = Run { identity: identity(), models: config.models, budget, ledger };
+        let times = Times::default();
+        let run = Run { identity: identity(), models: config.models, budget, times, ledger };
         let by_port = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = by_port.local_addr().expect("an address");
         let by_path = UnixListener::bind(&self.socket).expect("a free path");
         let sockets = [by_port.into(), by_path.into()].map(Listener::from_descriptor);
         let sockets = sockets.into_iter().collect::<Result<_, _>>().expect("sockets that listen");
         let proxy = Proxy::start().expect("a thread");
-        let serving = proxy.serve(Arc::new(run), sockets);
+        let serving = proxy.serve(Arc::new(run), sockets).expect("sockets that are served");
         say(&address);
         wait_for_end();
         serving.end();
@@ -95,7 +97,8 @@ impl House {
         let (provider, key) = (self.provider, self.credential.display());
         let text = format!(
             "providers: [{{name: house, kind: litellm, url: 'http://{provider}', credential: {{file: '{key}'}}}}]\n\
-             models: [{{name: small, provider: house, upstream: gpt-4o-mini}}, {{name: large, provider: house}}]\n"
+             models: [{{name: small, provider: house, upstream: gpt-4o-mini}}, {{name: large, provider: house}}]\n\
+             budget: {{at_once: 2000}}\n"
         );
         let mut log = yaml::Log::default();
         let config =
