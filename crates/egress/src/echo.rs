@@ -15,6 +15,9 @@ use spoken::Spoken;
 pub(crate) struct Forms {
     searcher: Option<AhoCorasick>,
     forms: Vec<Vec<u8>>,
+    /// The bytes that are in any of them.
+    alphabet: [bool; 256],
+    longest: usize,
 }
 
 /// Looks at the bytes of one answer as they pass.
@@ -39,7 +42,7 @@ const SHORTEST: usize = 8;
 impl Forms {
     /// Of one secret, or of none.
     pub(crate) fn of(secret: Option<&Secret>) -> Self {
-        let Some(secret) = secret else { return Self { searcher: None, forms: Vec::new() } };
+        let Some(secret) = secret else { return Self::new(Vec::new()) };
         let bytes = secret.expose();
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let mut forms = vec![bytes.to_vec(), hex.to_ascii_uppercase().into_bytes(), hex.into_bytes()];
@@ -57,7 +60,15 @@ impl Forms {
         }
         forms.sort();
         forms.dedup();
-        Self { searcher: AhoCorasick::new(&forms).ok(), forms }
+        Self::new(forms)
+    }
+
+    fn new(forms: Vec<Vec<u8>>) -> Self {
+        let searcher = if forms.is_empty() { None } else { AhoCorasick::new(&forms).ok() };
+        let mut alphabet = [false; 256];
+        forms.iter().flatten().for_each(|byte| alphabet[usize::from(*byte)] = true);
+        let longest = forms.iter().map(Vec::len).max().unwrap_or_default();
+        Self { searcher, forms, alphabet, longest }
     }
 
     /// Whether it stands in there.
@@ -75,10 +86,6 @@ impl Forms {
     pub(crate) fn watch(&self) -> Watch<'_> {
         let spoken = (!self.forms.is_empty()).then(|| Spoken::new(self));
         Watch { bytes: Tail::new(self), spoken }
-    }
-
-    fn longest(&self) -> usize {
-        self.forms.iter().map(Vec::len).max().unwrap_or_default()
     }
 }
 
@@ -136,35 +143,43 @@ impl<'f> Tail<'f> {
 
     /// As [`Watch::see`], for these bytes alone.
     fn see(&mut self, bytes: &[u8]) -> Option<usize> {
-        let keep = self.forms.longest().saturating_sub(1);
+        let keep = self.forms.longest.saturating_sub(1);
         if keep == 0 {
             return Some(0);
         }
         if self.forms.is_in(bytes) {
             return None;
         }
-        let end = bytes.get(bytes.len().saturating_sub(keep)..).unwrap_or(bytes);
+        let can_be = |byte: &&u8| self.forms.alphabet[usize::from(**byte)];
         if !self.last.is_empty() {
-            // What lies across the border.
-            let begin = bytes.get(..keep).unwrap_or(bytes);
-            let across = [self.last.as_slice(), begin].concat();
-            if self.forms.is_in(&across) {
+            // What lies across the border goes as far as there is nothing that is in no form.
+            let begin = bytes.iter().take(keep).take_while(can_be).count();
+            self.last.extend_from_slice(&bytes[..begin]);
+            if self.forms.is_in(&self.last) {
                 return None;
             }
+            self.last.truncate(self.last.len() - begin);
         }
-        self.last.extend_from_slice(end);
+        let end = bytes.iter().rev().take(keep).take_while(can_be).count();
+        if end < bytes.len() {
+            self.last.clear();
+        }
+        self.last.extend_from_slice(&bytes[bytes.len() - end..]);
         let surplus = self.last.len().saturating_sub(keep);
         self.last.drain(..surplus);
         Some(self.held())
     }
 
-    /// How long the longest end of the tail is with which a form begins.
+    /// How long the longest end of what was seen is with which a form begins.
     fn held(&self) -> usize {
-        let ends = |form: &Vec<u8>| {
-            let most = form.len().min(self.last.len() + 1).saturating_sub(1);
-            (1..=most).rev().find(|length| self.last.ends_with(form.get(..*length).unwrap_or_default()))
+        let longest = |form: &Vec<u8>| {
+            let first = *form.first()?;
+            memchr::memchr_iter(first, &self.last)
+                .map(|at| &self.last[at..])
+                .find(|end| form.starts_with(end))
+                .map(<[u8]>::len)
         };
-        self.forms.forms.iter().filter_map(ends).max().unwrap_or_default()
+        self.forms.forms.iter().filter_map(longest).max().unwrap_or_default()
     }
 }
 

@@ -81,6 +81,8 @@ fn a_program_inside_calls_models_and_only_those_by_every_socket_and_reaches_noth
         let of_host = format!("Bearer {KEY}");
         assert!(requests.iter().all(|request| request.header("authorization") == Some(of_host.as_str())));
         assert!(requests.iter().all(|request| !request.contains(b"inside")));
+        let runs: Vec<String> = records(world).iter().map(|record| record["run_id"].to_string()).collect();
+        assert!(runs.iter().all(|run| *run == runs[0]), "one sandbox is one run: {runs:?}");
         let results: Vec<Value> = records(world).iter().map(|record| record["outcome"].clone()).collect();
         assert_eq!(
             results.iter().filter(|outcome| **outcome == json!("completed")).count(),

@@ -119,9 +119,10 @@ impl RequestHead {
         let is_1_1 = request.version == Some(1);
         // One space on each side, which the library doesn't insist on.
         let (method, target) = (request.method.unwrap_or_default(), request.path.unwrap_or_default());
-        let line = format!("{method} {target} HTTP/1.{}\r\n", u8::from(is_1_1));
-        if !bytes.starts_with(line.as_bytes()) {
-            return Err(Malformed::Syntax);
+        let version: &[u8] = if is_1_1 { b" HTTP/1.1\r\n" } else { b" HTTP/1.0\r\n" };
+        let mut line = bytes;
+        for part in [method.as_bytes(), b" ", target.as_bytes(), version] {
+            line = line.strip_prefix(part).ok_or(Malformed::Syntax)?;
         }
         let (path, query) = match target.split_once('?') {
             Some((path, query)) => (path, Some(query.to_owned())),

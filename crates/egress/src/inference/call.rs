@@ -88,8 +88,8 @@ where
     let injected = injected(&model.provider).await?;
     let secret = injected.as_ref().map(|injected| &injected.secret);
     let own = (&run.identity, draft.call_id());
-    let outgoing = outgoing::head(head, call, (&model.provider, body.len()), own, secret);
-    let outgoing = Outgoing::new(outgoing, body);
+    let written = outgoing::head(head, call, (&model.provider, body.len()), own, secret);
+    let outgoing = Outgoing { head: written, body };
     let nothing = Forms::of(None);
     let forms = injected.as_ref().map_or(&nothing, |injected| &injected.forms);
     let asked = Asked { head, call, model: &model, streams, forms };

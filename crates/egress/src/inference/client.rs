@@ -28,7 +28,10 @@ pub(crate) enum Stop {
     Refused(Refusal),
 }
 
-const ROOM: usize = 16 << 10;
+/// Most heads fit into that, and many connections wait with it.
+const ROOM: usize = 4 << 10;
+/// What is read of a body at a time.
+const BODY_ROOM: usize = 64 << 10;
 
 impl From<Refusal> for Stop {
     fn from(refusal: Refusal) -> Self {
@@ -137,7 +140,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
             match (chunks.is_done(), body.len() > most) {
                 (_, true) => return Err(Refusal::BodyTooLarge { most }.into()),
                 (true, _) => return Ok(body),
-                (false, _) => self.fill().await?,
+                (false, _) => {
+                    self.inbox.reserve(BODY_ROOM);
+                    self.fill().await?;
+                }
             };
         }
     }

@@ -1,8 +1,10 @@
 //! Reads what a call has cost out of its answer, while that passes untouched.
 
 use belljar_contract::inference::{Cost, Surface};
+use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::sync::LazyLock;
 
 /// What an answer says that it has cost.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -117,8 +119,13 @@ impl Observer {
         let (whole, rest) = bytes.split_at(end);
         // Nearly all lines say nothing about it, and are not even told apart.
         let mut at = 0;
-        while let Some(found) = whole.get(at..).and_then(|rest| memchr::memmem::find(rest, self.sign())) {
+        let sign = self.sign();
+        while let Some(found) = whole.get(at..).and_then(|rest| sign.find(rest)) {
             let found = at + found;
+            at = found + sign.needle().len();
+            if says_nothing(&whole[at..]) {
+                continue;
+            }
             let begin = memchr::memrchr(b'\n', &whole[..found]).map_or(0, |at| at + 1);
             let end = memchr::memchr(b'\n', &whole[found..]).map_or(whole.len(), |length| found + length);
             self.line(&whole[begin..end]);
@@ -166,15 +173,17 @@ impl Observer {
     }
 
     /// What stands in every line that says it.
-    fn sign(&self) -> &'static [u8] {
+    fn sign(&self) -> &'static Finder<'static> {
+        static COUNTS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("eval_count\""));
+        static USAGE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"usage\""));
         match self.surface {
-            Surface::Ollama => b"eval_count\"",
-            Surface::Openai | Surface::Anthropic => b"\"usage\"",
+            Surface::Ollama => &COUNTS,
+            Surface::Openai | Surface::Anthropic => &USAGE,
         }
     }
 
     fn line(&mut self, line: &[u8]) {
-        if memchr::memmem::find(line, self.sign()).is_none() {
+        if self.sign().find(line).is_none() {
             return;
         }
         let line = line.trim_ascii();
@@ -202,6 +211,11 @@ impl Observer {
             self.usage.cost = Some(cost);
         }
     }
+}
+
+/// Whether what stands behind a name is `null`: some say so in each event but the last.
+fn says_nothing(behind: &[u8]) -> bool {
+    behind.trim_ascii_start().strip_prefix(b":").is_some_and(|value| value.trim_ascii_start().starts_with(b"null"))
 }
 
 fn usage_of(value: Option<&RawValue>) -> Option<&RawValue> {

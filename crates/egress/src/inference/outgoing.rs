@@ -5,46 +5,39 @@ use super::route::{self, Call};
 use crate::http1::RequestHead;
 use crate::identity::Identity;
 use crate::secret::Secret;
+use std::io::IoSlice;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use zeroize::Zeroizing;
 
 /// What of a client's headers goes on: how it wants to be understood. Who it is, and everything else, is said by the host.
 const PASSED_ON: &[&str] = &["accept", "anthropic-beta", "anthropic-version", "openai-beta", "user-agent"];
 
+/// For what stands in every head: names, lengths, ends of lines.
+const ROOM: usize = 1024;
+
 /// What a client that says no version means.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// A call as it is sent. A small body goes along with its head; a larger one isn't copied once more.
+/// A call as it is sent.
 pub(crate) struct Outgoing {
-    first: Zeroizing<Vec<u8>>,
-    then: Vec<u8>,
+    pub(crate) head: Zeroizing<Vec<u8>>,
+    pub(crate) body: Vec<u8>,
 }
-
-/// For the head: ours, and what of a client's goes on.
-const ROOM: usize = 16 << 10;
-/// What fits into a packet or a few.
-const ALONG: usize = 16 << 10;
 
 // === impl Outgoing ===
 
 impl Outgoing {
-    /// A call: its head and its body.
-    pub(crate) fn new(mut head: Zeroizing<Vec<u8>>, body: Vec<u8>) -> Self {
-        match body.len() <= ALONG {
-            true => {
-                head.extend_from_slice(&body);
-                Self { first: head, then: Vec::new() }
-            }
-            false => Self { first: head, then: body },
-        }
-    }
-
     /// Sends all of it. False if nothing of it was taken: then nobody can have acted on it.
     pub(crate) async fn send<W: AsyncWrite + Unpin>(&self, upstream: &mut W) -> bool {
-        let Ok(taken) = upstream.write(&self.first).await else { return false };
-        if upstream.write_all(self.first.get(taken..).unwrap_or_default()).await.is_ok() {
+        let both = [IoSlice::new(&self.head), IoSlice::new(&self.body)];
+        let Ok(taken) = upstream.write_vectored(&both).await else { return false };
+        let head = self.head.get(taken..).unwrap_or_default();
+        let body = self.body.get(taken.saturating_sub(self.head.len())..).unwrap_or_default();
+        for rest in [head, body] {
             // Whoever refuses a large request may have answered before all of it was sent.
-            let _ = upstream.write_all(&self.then).await;
+            if !rest.is_empty() && upstream.write_all(rest).await.is_err() {
+                return true;
+            }
         }
         let _ = upstream.flush().await;
         true
@@ -59,8 +52,16 @@ pub(crate) fn head(
     (identity, call_id): (&Identity, &str),
     secret: Option<&Secret>,
 ) -> Zeroizing<Vec<u8>> {
-    // All of it fits: what grows leaves a copy behind.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(ALONG + ROOM));
+    let passed_on = || PASSED_ON.iter().filter_map(|name| Some((*name, head.header(name).filter(|value| is_plain(value))?)));
+    let injected = injected(provider, identity, call_id);
+    // All of it fits: what grows leaves a copy of the secret behind.
+    let longest = ROOM
+        + passed_on().map(|(_, value)| value.len()).sum::<usize>()
+        + injected.iter().map(|(_, value)| value.len()).sum::<usize>()
+        + secret.map_or(0, |secret| secret.expose().len())
+        + provider.upstream.prefix().len()
+        + provider.upstream.host().len();
+    let mut bytes = Zeroizing::new(Vec::with_capacity(longest));
     let query = route::query(head.query.as_deref()).map_or(String::new(), |query| format!("?{query}"));
     let prefix = provider.upstream.prefix();
     bytes.extend_from_slice(format!("POST {prefix}{}{query} HTTP/1.1\r\n", call.path).as_bytes());
@@ -75,12 +76,10 @@ pub(crate) fn head(
     put("content-length", length.to_string().as_bytes());
     // What passes is looked at.
     put("accept-encoding", b"identity");
-    for name in PASSED_ON {
-        if let Some(value) = head.header(name).filter(|value| is_plain(value)) {
-            put(name, value);
-        }
+    for (name, value) in passed_on() {
+        put(name, value);
     }
-    for (name, value) in injected(provider, identity, call_id) {
+    for (name, value) in &injected {
         put(name, value.as_bytes());
     }
     if provider.kind == ProviderKind::Anthropic && head.header("anthropic-version").is_none() {

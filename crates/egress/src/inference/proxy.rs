@@ -9,14 +9,15 @@ use crate::upstream::Pool;
 use crate::upstream::names::NameSource;
 use rustix::fd::OwnedFd;
 use std::io;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, LocalOptions};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
-use tokio::task::LocalSet;
+use tokio::task::JoinSet;
 
 /// A proxy. Dropping it ends every call.
 #[derive(Debug)]
@@ -76,11 +77,20 @@ impl Proxy {
     /// As [`Proxy::start`].
     pub fn start_with(names: NameSource) -> io::Result<Self> {
         allow_descriptors();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let (orders, taken) = mpsc::unbounded_channel();
-        let reactor = runtime.handle().clone();
+        let (tell, told) = std::sync::mpsc::sync_channel(1);
         let named = std::thread::Builder::new().name("belljar-models".to_owned());
-        let thread = named.spawn(move || LocalSet::new().block_on(&runtime, take_orders(taken, names)))?;
+        let thread = named.spawn(move || {
+            // It stays on its thread, and so whoever wakes a task of it there wakes nobody else.
+            let mut builder = tokio::runtime::Builder::new_current_thread();
+            let built = builder.enable_io().enable_time().build_local(LocalOptions::default());
+            // The other end waits below.
+            let _ = tell.send(built.as_ref().map(|runtime| runtime.handle().clone()).map_err(io::Error::kind));
+            if let Ok(runtime) = built {
+                runtime.block_on(take_orders(taken, names));
+            }
+        })?;
+        let reactor = told.recv().map_err(|_| io::ErrorKind::BrokenPipe)??;
         Ok(Self { orders: Some(orders), thread: Some(thread), reactor })
     }
 
@@ -156,46 +166,67 @@ async fn take_orders(mut orders: mpsc::UnboundedReceiver<Order>, names: NameSour
 
 /// Serves one run until it ends, and then says so.
 async fn serve(order: Order, pool: Rc<Pool>) {
-    let Order { run, listeners, mut end, ended } = order;
+    let Order { run, listeners, end, ended } = order;
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let served = Rc::new(Served { run, pool, room: Room::new(), pace: Pace::new() });
-    let connections = LocalSet::new();
+    let mut accepting = JoinSet::new();
     for listener in listeners {
-        connections.spawn_local(accept(listener, Rc::clone(&served), Arc::clone(&places)));
+        accepting.spawn_local(accept(listener, Rc::clone(&served), Arc::clone(&places), end.clone()));
     }
-    let over = async {
-        // Also when nobody is left who could say so.
-        let _ = end.wait_for(|end| *end).await;
-    };
-    connections.run_until(over).await;
-    // With the set go all calls that were under way; each has written its record when it is dropped.
-    drop(connections);
+    while accepting.join_next().await.is_some() {}
     let _ = ended.send(());
 }
 
-async fn accept(listener: Accepting, served: Rc<Served>, places: Arc<Semaphore>) {
+/// Takes connections until the run ends, and ends them then. Each call that was under way has written its record when this
+/// returns.
+async fn accept(
+    listener: Accepting,
+    served: Rc<Served>,
+    places: Arc<Semaphore>,
+    mut end: watch::Receiver<bool>,
+) {
+    let mut connections = JoinSet::new();
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        let served = Rc::clone(&served);
-        let accepted = match &listener {
-            Accepting::Tcp(listener) => listener.accept().await.map(|(stream, _)| {
-                let _ = stream.set_nodelay(true);
-                tokio::task::spawn_local(async move {
-                    exchange::serve(stream, &served).await;
-                    drop(place);
-                })
-            }),
-            Accepting::Local(listener) => listener.accept().await.map(|(stream, _)| {
-                tokio::task::spawn_local(async move {
-                    exchange::serve(stream, &served).await;
-                    drop(place);
-                })
-            }),
-        };
-        if accepted.is_err() {
-            tokio::time::sleep(AFTER_FAILURE).await;
+        tokio::select! {
+            biased;
+            // Also when nobody is left who could say so.
+            _ = end.wait_for(|end| *end) => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            accepted = accept_one(&listener, &served, &places) => match accepted {
+                Some(connection) => drop(connections.spawn_local(connection)),
+                None => tokio::time::sleep(AFTER_FAILURE).await,
+            },
         }
     }
+    drop(listener);
+    connections.shutdown().await;
+}
+
+/// The next connection, to be served; nothing if there can't be one.
+async fn accept_one(
+    listener: &Accepting,
+    served: &Rc<Served>,
+    places: &Arc<Semaphore>,
+) -> Option<Pin<Box<dyn Future<Output = ()>>>> {
+    let place = Arc::clone(places).acquire_owned().await.ok()?;
+    let served = Rc::clone(served);
+    Some(match listener {
+        Accepting::Tcp(listener) => {
+            let (stream, _) = listener.accept().await.ok()?;
+            let _ = stream.set_nodelay(true);
+            Box::pin(async move {
+                exchange::serve(stream, &served).await;
+                drop(place);
+            })
+        }
+        Accepting::Local(listener) => {
+            let (stream, _) = listener.accept().await.ok()?;
+            Box::pin(async move {
+                exchange::serve(stream, &served).await;
+                drop(place);
+            })
+        }
+    })
 }
 
 /// Allows this process the descriptors that it could allow itself anyway: a call takes two.

@@ -23,6 +23,8 @@ pub(crate) struct Relay<'r, 'd> {
     draft: &'r mut Draft<'d>,
     /// Bytes that could be the beginning of what must not pass.
     held: Vec<u8>,
+    /// How much is read at a time.
+    room: usize,
 }
 
 /// Where it ends.
@@ -64,7 +66,9 @@ impl From<Stop> for Cut {
     }
 }
 
-const ROOM: usize = 64 << 10;
+/// Most streams come in small pieces, and there may be many; whoever fills this gets more.
+const ROOM: usize = 8 << 10;
+const MOST_ROOM: usize = 64 << 10;
 
 // === impl Framing ===
 
@@ -102,7 +106,7 @@ impl<'r, 'd> Relay<'r, 'd> {
             BodyLength::Chunked => End::Chunks(Chunks::default()),
             BodyLength::UntilClose => End::WithConnection,
         };
-        Self { end, framing, watch, observer, draft, held: Vec::new() }
+        Self { end, framing, watch, observer, draft, held: Vec::new(), room: ROOM }
     }
 
     /// Passes everything on, behind what is to be sent first.
@@ -118,16 +122,18 @@ impl<'r, 'd> Relay<'r, 'd> {
     {
         let mut out = first;
         loop {
-            let used = self.take(&provider.inbox, &mut out)?;
+            let (used, goes_as_it_is) = self.take(&provider.inbox, &mut out)?;
             let is_done = self.is_done();
             if is_done {
                 // Nothing can follow that would complete it.
                 self.release(&mut out);
             }
-            if !out.is_empty() {
-                client.send(&out).await?;
+            let bytes = if goes_as_it_is { &provider.inbox[..used] } else { out.as_slice() };
+            if !bytes.is_empty() {
+                client.send(bytes).await?;
                 self.draft.begin();
                 out.clear();
+                out.shrink_to(ROOM);
             }
             provider.inbox.advance(used);
             if is_done {
@@ -147,7 +153,7 @@ impl<'r, 'd> Relay<'r, 'd> {
 
     /// Reads once; false when there is no more.
     async fn read<S>(
-        &self,
+        &mut self,
         client: &mut Client<S>,
         provider: &mut Connection,
         patience: Duration,
@@ -155,12 +161,17 @@ impl<'r, 'd> Relay<'r, 'd> {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        provider.inbox.reserve(ROOM);
+        provider.inbox.reserve(self.room);
         let read = timeout(patience, provider.stream.read_buf(&mut provider.inbox));
         tokio::select! {
             biased;
             read = read => match read {
-                Ok(Ok(count)) => Ok(count > 0),
+                Ok(Ok(count)) => {
+                    if count >= self.room {
+                        self.room = (self.room * 2).min(MOST_ROOM);
+                    }
+                    Ok(count > 0)
+                }
                 Ok(Err(_)) => Err(Cut::Broken),
                 Err(_) => Err(Cut::Silent),
             },
@@ -185,8 +196,9 @@ impl<'r, 'd> Relay<'r, 'd> {
         }
     }
 
-    /// Looks at bytes, puts those that may pass behind `out`, and says how many belong to the answer.
-    fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<usize, Cut> {
+    /// Looks at bytes, puts those that may pass behind `out`, and says how many belong to the answer; and whether all of
+    /// these may pass as they are, in which case none is in `out`.
+    fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, bool), Cut> {
         let mut pieces: Vec<Range<usize>> = Vec::new();
         let used = match &mut self.end {
             End::After(left) => {
@@ -210,7 +222,7 @@ impl<'r, 'd> Relay<'r, 'd> {
             }
         };
         if payload.is_empty() && self.framing != Framing::AsItCame {
-            return Ok(used);
+            return Ok((used, false));
         }
         self.draft.response_bytes += payload.len() as u64;
         let held_bytes = self.watch.see(&payload).ok_or(Cut::Echo)?;
@@ -218,14 +230,16 @@ impl<'r, 'd> Relay<'r, 'd> {
         if self.draft.response_bytes > RESPONSE_BODY_BYTES {
             return Err(Cut::TooLarge);
         }
+        let is_free = held_bytes == 0 && self.held.is_empty() && out.is_empty();
         match self.framing {
+            Framing::AsItCame if is_free => return Ok((used, true)),
             Framing::AsItCame => self.pass(&bytes[..used], &pieces, held_bytes, out),
             Framing::Bare | Framing::Chunks => {
                 let whole = 0..payload.len();
                 self.pass(&payload, &[whole], held_bytes, out);
             }
         }
-        Ok(used)
+        Ok((used, false))
     }
 
     /// Passes on all but the payload's last bytes that are to be held, and what stands between and behind them.

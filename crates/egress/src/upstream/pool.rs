@@ -27,7 +27,8 @@ pub(crate) struct Pool {
 const MOST_IDLE: usize = 128;
 const LONGEST_IDLE: Duration = Duration::from_secs(55);
 
-const ROOM: usize = 16 << 10;
+/// For the head of an answer.
+const ROOM: usize = 4 << 10;
 
 // === impl Pool ===
 

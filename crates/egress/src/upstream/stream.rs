@@ -3,6 +3,7 @@
 use super::secure::Secure;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::net::RecvFlags;
+use std::io::IoSlice;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -66,6 +67,26 @@ impl AsyncWrite for Stream {
             Self::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
             Self::Local(stream) => Pin::new(stream).poll_write(context, bytes),
             Self::Secure(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<std::io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Self::Local(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Self::Secure(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Tcp(stream) => stream.is_write_vectored(),
+            Self::Local(stream) => stream.is_write_vectored(),
+            Self::Secure(stream) => stream.is_write_vectored(),
         }
     }
 

@@ -109,10 +109,14 @@ fn a_new_key_is_used_without_a_restart_and_a_missing_one_is_said() {
     assert_eq!(call().status, 200);
     std::fs::write(rig.key_file().with_extension("new"), "sk-second-key-of-the-host").unwrap();
     std::fs::rename(rig.key_file().with_extension("new"), rig.key_file()).unwrap();
+    // It is looked at ten times a second.
+    let later = || std::thread::sleep(std::time::Duration::from_millis(150));
+    later();
     assert_eq!(call().status, 200);
     let last = rig.server.requests().pop().unwrap();
     assert_eq!(last.header("authorization"), Some("Bearer sk-second-key-of-the-host"));
     std::fs::remove_file(rig.key_file()).unwrap();
+    later();
     let answer = call();
     assert_eq!((answer.status, &answer.json()["error"]["code"]), (502, &json!("credential_unavailable")));
     assert!(!answer.body.contains("/"), "no path of the host's: {answer:?}");
