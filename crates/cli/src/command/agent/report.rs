@@ -165,9 +165,11 @@ fn usage(reports: &[UsageReport], totals: &Totals) -> String {
     let Totals { calls, input_tokens, output_tokens, cost_usd, degraded_calls } = totals;
     let plural = if *calls == 1 { "" } else { "s" };
     let all = format!("{calls} call{plural}");
-    let _ = write!(text, "  {all:24}  {input_tokens:>8}  {output_tokens:>8}  ${cost_usd}");
-    let rest =
-        if *degraded_calls > 0 { format!(", and {degraded_calls} of unknown cost") } else { String::new() };
-    let _ = writeln!(text, "{rest}");
+    let cost = match *degraded_calls {
+        0 => format!("${cost_usd}"),
+        unknown if unknown == *calls => "unknown".to_owned(),
+        unknown => format!("${cost_usd}, and {unknown} of unknown cost"),
+    };
+    let _ = writeln!(text, "  {all:24}  {input_tokens:>8}  {output_tokens:>8}  {cost}");
     text
 }

@@ -1,13 +1,13 @@
 //! Coding agents from npm do a real edit, sealed, told to by a scripted model.
 
-use super::small::{KEY, configure, records};
+use super::small::{KEY, Small, configure, records};
 use crate::BELLJAR;
 use belljar_testkit::clients::agent::{AGENTS, Agent, Edit};
 use belljar_testkit::models::{ModelServer, Script};
 use belljar_testkit::skip::skip;
 use belljar_testkit::world::{Ran, World};
 use serde_json::{Value, json};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 const BEFORE: &str = "first line\nhello world\nlast line\n";
@@ -144,4 +144,61 @@ fn people_read_what_the_agent_says_and_beside_it_what_it_did_and_what_that_cost(
         assert!(!world.path().join("project/.cogni").exists());
         assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0);
     });
+}
+
+/// What `spec/2` has for its smallest agent: messages from the file, one call, one envelope.
+const PROTOCOL: &str = r#"#!/usr/bin/env node
+const fs = require("fs");
+const answer = (text, error) => {
+  console.log(JSON.stringify({ payloads: text ? [{ text }] : [], meta: { durationMs: 1, error } }));
+  process.exit(error ? 1 : 0);
+};
+const model = process.env.COGNI_MODEL;
+const messages = JSON.parse(fs.readFileSync("/workspace/.cogni/messages.json", "utf8"));
+const body = JSON.stringify({ model, messages });
+const headers = { "content-type": "application/json", "x-litellm-end-user-id": "somebody-else" };
+fetch(process.env.OPENAI_API_BASE + "/v1/chat/completions", { method: "POST", headers, body })
+  .then(async (response) => response.ok
+    ? answer(require("tool-words").prefix + (await response.json()).choices[0].message.content, null)
+    : answer("", { code: "llm_error", message: String(response.status) }))
+  .catch((error) => answer("", { code: "llm_error", message: String(error) }));
+"#;
+
+#[test]
+fn an_agent_of_node_that_speaks_the_protocol_is_lent_what_it_needs() {
+    let node = match belljar_testkit::clients::node() {
+        Ok(node) => node,
+        Err(why) => return skip("an_agent_of_node_that_speaks_the_protocol_is_lent_what_it_needs", &why),
+    };
+    let world = World::new(BELLJAR);
+    let row = json!({ "name": "small", "description": "small", "reads_messages": true, "argv": ["tool"] });
+    let small = Small::row(&world, &row);
+    let tool = world.write("npm/lib/node_modules/tool/cli.js", PROTOCOL);
+    std::fs::set_permissions(&tool, PermissionsExt::from_mode(0o755)).unwrap();
+    world.write("npm/lib/node_modules/tool-words/index.js", "exports.prefix = 'said: ';\n");
+    world.write("npm/secret", KEY);
+    std::fs::create_dir(world.path().join("bin")).unwrap();
+    symlink("../npm/lib/node_modules/tool/cli.js", world.path().join("bin/tool")).unwrap();
+    symlink(&node, world.path().join("bin/node")).unwrap();
+    let path = format!("{}:/usr/bin:/bin", world.path().join("bin").display());
+    let run = |model: &str| {
+        let options = ["--json", "--model", model];
+        Ran::from(small.command(&options).env("PATH", &path).output().unwrap())
+    };
+    let result = run("other").succeeded().json();
+    assert_eq!((&result["content"], &result["failure"]), (&json!("said: hello"), &json!(null)), "{result:#}");
+    assert_eq!(result["usage"].as_array().map(Vec::len), Some(1));
+    let request = &small.server.requests()[0];
+    assert_eq!(request.header("x-litellm-end-user-id"), Some("local"), "the host says who pays");
+    assert!(request.contains(b"say hello"));
+    drop(small.server);
+    let result = Ran::from({
+        let all =
+            ["agent", "small", "--model", "small", "--config", "config.yaml", "--json", "--", "say hello"];
+        world.command(&all).env("PATH", &path).output().unwrap()
+    });
+    assert_eq!(result.code, 1, "{result:?}");
+    let failure = &result.json()["failure"];
+    assert_eq!((&failure["error"], &failure["code"]), (&json!("provider_unavailable"), &json!("llm_error")));
+    assert_eq!(failure["message"], "502");
 }
