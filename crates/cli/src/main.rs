@@ -5,6 +5,7 @@
 
 mod backend;
 mod command;
+mod configuration;
 mod error;
 mod lending;
 mod limits;

@@ -1,17 +1,13 @@
 //! Models for what runs in a sandbox: the arguments that ask for them, and the proxy that serves them.
 
+use crate::configuration::{Configuration, found};
 use crate::error::CliError;
 use belljar_contract::id::RunId;
-use belljar_contract::yaml::{self, LARGEST_BYTES, Log, Members};
 use belljar_egress::identity::Identity;
 use belljar_egress::inference::budget::Spent;
 use belljar_egress::inference::config::InferenceConfig;
-use belljar_node::agent::catalogue::Catalogue;
 use belljar_node::book::Book;
-use belljar_sandbox::config::Config;
 use belljar_sandbox::state::State;
-use std::fs::File;
-use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -114,54 +110,16 @@ impl Served {
     }
 }
 
-/// The configuration that was named, or that there is.
+/// Who answers for models, by the configuration that was named or that there is.
 pub(crate) fn configuration(named: Option<&PathBuf>) -> Result<(PathBuf, InferenceConfig), CliError> {
-    let path = named.cloned().or_else(found).ok_or_else(|| {
+    let path = found(named.map(PathBuf::as_path)).ok_or_else(|| {
         CliError::usage("it takes a configuration that says who answers for models: --config FILE".to_owned())
     })?;
-    let (config, _) = read(&path, true)?;
-    Ok((path, config))
-}
-
-/// The configuration that there is.
-fn found() -> Option<PathBuf> {
-    let explicit = std::env::var_os("BELLJAR_CONFIG").map(PathBuf::from);
-    let users = || {
-        let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-        config.or_else(|| std::env::home_dir().map(|home| home.join(".config")))
-    };
-    let below = |folder: PathBuf| Some(folder.join("belljar/config.yaml")).filter(|path| path.exists());
-    explicit.or_else(|| below(users()?)).or_else(|| below("/etc".into()))
-}
-
-/// Reads the sections about models and agents; the others are checked, too.
-fn read(path: &Path, is_required: bool) -> Result<(InferenceConfig, Catalogue), CliError> {
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|error| CliError::read(path, error))?;
-    let read = file.take(LARGEST_BYTES as u64 + 1).read_to_end(&mut bytes);
-    read.map_err(|error| CliError::read(path, error))?;
-    let mut log = Log::default();
-    let config = yaml::parse(&bytes, &mut log).and_then(|root| {
-        let mut members = Members::open(&root, &mut log)?;
-        Config::read_if_there(&mut members);
-        let models = match is_required {
-            true => members.required("inference", InferenceConfig::read),
-            false => members.section("inference", InferenceConfig::read),
-        };
-        let agents = members.section("agents", Catalogue::read);
-        members.finish();
-        Some((models, agents))
-    });
-    let mistakes = |mistakes| CliError::Config { path: path.to_owned(), source: mistakes };
-    log.finish().map_err(mistakes)?;
-    Ok(config.unwrap_or_default())
-}
-
-/// The agents that there are: those of a configuration, which win, and those that are built in.
-pub(crate) fn catalogue(config: Option<&Path>) -> Result<Catalogue, CliError> {
-    let built_in = Catalogue::built_in();
-    match config.map(Path::to_owned).or_else(found) {
-        Some(path) => Ok(built_in.with(read(&path, false)?.1)),
-        None => Ok(built_in),
+    match Configuration::read(&path)?.inference {
+        Some(config) => Ok((path, config)),
+        None => Err(CliError::usage(format!(
+            "{} has no section `inference`, which says who answers for models",
+            path.display()
+        ))),
     }
 }

@@ -54,6 +54,12 @@ impl Config {
         Ok(config.unwrap_or_default())
     }
 
+    /// Reads it where it has to be: what other sections there are is for others to read.
+    pub fn read_from(members: &mut Members<'_, '_>) -> Self {
+        let sandboxing = members.required("sandboxing", Sandboxing::read);
+        Self { sandboxing, log_shipping: members.section("log", read_log) }
+    }
+
     /// Reads what a document with other sections has of it.
     pub fn read_if_there(members: &mut Members<'_, '_>) -> Self {
         let sandboxing = members.section("sandboxing", Sandboxing::read);
@@ -62,10 +68,9 @@ impl Config {
 
     fn read(root: &Node, log: &mut Log) -> Self {
         let Some(mut members) = Members::open(root, log) else { return Self::default() };
-        let sandboxing = members.required("sandboxing", Sandboxing::read);
-        let log_shipping = members.section("log", read_log);
+        let config = Self::read_from(&mut members);
         members.finish();
-        Self { sandboxing, log_shipping }
+        config
     }
 }
 

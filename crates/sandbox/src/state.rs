@@ -6,7 +6,7 @@
 //!                      /workspace    a copy of a workspace that a container works on
 //!                      /lock          held as long as the run's owner lives
 //!                      /kept          there if the folder is to stay
-//!         making                      held by whoever makes such a folder, until its lock is there
+//!         making                      held by whoever makes such a folder, until its lock is there, or removes it
 //!         artifacts/ab/abcdef…        kept files, by SHA-256
 //!         control-groups              below which directories control groups were made, a line each
 //! ```
@@ -16,6 +16,7 @@ use belljar_confine::plan::{HostPath, HostPathError, Identity};
 use belljar_contract::id::RunId;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, chownat};
+use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
@@ -70,7 +71,7 @@ pub enum StateError {
         path: PathBuf,
         /// Why.
         #[source]
-        source: rustix::io::Errno,
+        source: Errno,
     },
     /// A copy needs a place for its changes.
     #[error("there is no folder for the changes to a copy")]
@@ -92,8 +93,12 @@ fn make_lock(folder: &Path) -> std::io::Result<File> {
     Ok(lock)
 }
 
+fn making_in(state: &Path) -> std::io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(state.join(MAKING))
+}
+
 fn lost(path: &Path, error: &std::io::Error) -> DirectoryError {
-    let source = rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO);
+    let source = Errno::from_io_error(error).unwrap_or(Errno::IO);
     DirectoryError { path: path.to_owned(), source }
 }
 
@@ -172,10 +177,10 @@ impl State {
         Ok(folder)
     }
 
-    /// A file that whoever makes a run's folder has locked meanwhile, with others.
+    /// A file that whoever makes a run's folder, or removes one, has locked meanwhile, with others.
     fn making(&self) -> std::io::Result<File> {
         std::fs::create_dir_all(self.path.join("runs"))?;
-        OpenOptions::new().create(true).append(true).open(self.path.join(MAKING))
+        making_in(&self.path)
     }
 
     /// Keeps the folder of a run from being cleared away when its owner is gone, until what comes back is dropped: it
@@ -214,10 +219,16 @@ impl State {
                 // Its owner lives.
                 Ok(_) => continue,
                 Err(_) if making.is_none() => continue,
+                // It was cleared away meanwhile.
+                Err(_) if !run.path().exists() => continue,
                 Err(_) => make_lock(&run.path()).map_err(|error| lost(&run.path(), &error))?,
             };
             if !run.path().join(KEPT).exists() {
-                RunFolder { id: id.clone(), path: run.path(), kept: true, lock }.remove()?;
+                let folder = RunFolder { id: id.clone(), path: run.path(), kept: true, lock };
+                match making {
+                    Some(_) => folder.remove_alone()?,
+                    None => folder.remove()?,
+                }
                 removed.push(id);
             }
         }
@@ -317,7 +328,18 @@ impl RunFolder {
         self.remove_now()
     }
 
+    /// Its lock goes with all that is in it. Until it is gone as a whole nobody else may take it for a leftover.
     fn remove_now(&self) -> Result<(), DirectoryError> {
+        let making = self.path.ancestors().nth(2).map(making_in);
+        let making = making.transpose().map_err(|error| lost(&self.path, &error))?;
+        if let Some(making) = &making {
+            making.lock_shared().map_err(|error| lost(&self.path, &error))?;
+        }
+        self.remove_alone()
+    }
+
+    /// The same for whoever is alone with all folders.
+    fn remove_alone(&self) -> Result<(), DirectoryError> {
         Directory::open_host(&self.path)?.clear()?;
         std::fs::remove_dir(&self.path).map_err(|error| lost(&self.path, &error))
     }
@@ -329,5 +351,42 @@ impl Drop for RunFolder {
             // A leftover is found by its name; there is nobody to tell here.
             let _ = self.remove_now();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn whoever_looks_for_leftovers_is_in_nobodys_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State::at(folder.path());
+        let identity = crate::native::HostUser::choose().identity();
+        let is_over = AtomicBool::new(false);
+        struct Over<'a>(&'a AtomicBool);
+        impl Drop for Over<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        assert_eq!(state.reconcile().unwrap(), []);
+                    }
+                });
+            }
+            let _over = Over(&is_over);
+            for _ in 0..300 {
+                let run = state.begin_run(identity).unwrap();
+                let made = run.make("workspace", identity).unwrap();
+                (0..20).for_each(|at| std::fs::write(made.as_path().join(format!("{at}")), "").unwrap());
+                run.remove().unwrap();
+            }
+        });
+        assert_eq!(std::fs::read_dir(folder.path().join("runs")).unwrap().count(), 0);
     }
 }

@@ -5,9 +5,10 @@ mod shown;
 mod workspace;
 
 use super::Subcommand;
+use crate::configuration::catalogue;
 use crate::error::{CliError, OUT_OF_TIME, OWN_FAILURE};
 use crate::lending::AllowanceArguments;
-use crate::models::{LOCAL, ModelArguments, catalogue};
+use crate::models::{LOCAL, ModelArguments};
 use crate::progress::harmless;
 use crate::state;
 use belljar_contract::grant::ExecutionGrant;

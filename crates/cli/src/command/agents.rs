@@ -1,8 +1,8 @@
 //! `belljar agents`
 
 use super::Subcommand;
+use crate::configuration::catalogue;
 use crate::error::CliError;
-use crate::models::catalogue;
 use crate::progress::harmless;
 use anstyle::Style;
 use belljar_node::agent::catalogue::{Agent, Catalogue};

@@ -1,10 +1,12 @@
 //! `belljar config`
 
 use super::Subcommand;
+use crate::configuration::{Configuration, read_bytes};
 use crate::error::CliError;
 use crate::progress::harmless;
 use belljar_contract::category::Category;
-use belljar_sandbox::config::{BackendName, Config, LARGEST_BYTES, Mistakes};
+use belljar_egress::inference::models::Model;
+use belljar_sandbox::config::{BackendName, Config, Mistakes};
 use belljar_sandbox::limits::Limits;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -22,7 +24,7 @@ pub(crate) struct ConfigArguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Tell every mistake of a configuration, or which backend it gives to each category of tools
+    /// Tell every mistake of a configuration, or what it says: backends, models, agents
     Check {
         /// The configuration's YAML file; `-` reads standard input
         file: PathBuf,
@@ -37,11 +39,12 @@ const MALFORMED: u8 = 2;
 
 impl Subcommand for ConfigArguments {
     const NAME: &'static str = "config";
-    const ABOUT: &'static str = "Check a configuration: which backend for which category of tools";
+    const ABOUT: &'static str =
+        "Check a configuration: which backend for which tools, which models, which agents";
 
     fn run(&self) -> Result<ExitCode, CliError> {
         let Action::Check { file, json } = &self.action;
-        match (Config::parse(&read(file)?), *json) {
+        match (Configuration::parse(&read(file)?), *json) {
             (Ok(config), true) => print_json(&effective(&config))?,
             (Ok(config), false) => anstream::print!("{}", table(&config)),
             (Err(mistakes), is_json) => {
@@ -56,16 +59,12 @@ impl Subcommand for ConfigArguments {
     }
 }
 
-/// A byte more than may be is enough to see that there is too much.
 fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     let source: Box<dyn Read> = match path.as_os_str() == "-" {
         true => Box::new(std::io::stdin().lock()),
         false => Box::new(File::open(path).map_err(|error| CliError::read(path, error))?),
     };
-    let mut bytes = Vec::new();
-    let read = source.take(LARGEST_BYTES as u64 + 1).read_to_end(&mut bytes);
-    read.map_err(|error| CliError::read(path, error))?;
-    Ok(bytes)
+    read_bytes(source).map_err(|error| CliError::read(path, error))
 }
 
 fn lines(file: &Path, mistakes: &Mistakes) -> String {
@@ -86,8 +85,8 @@ fn refusal(mistakes: &Mistakes) -> Value {
     json!({ "valid": false, "mistakes": mistakes.as_slice(), "unlisted": mistakes.unlisted() })
 }
 
-fn effective(config: &Config) -> Value {
-    let sandboxing = &config.sandboxing;
+fn effective(config: &Configuration) -> Value {
+    let sandboxing = &config.sandboxing.sandboxing;
     let backend_of = |category: Category| (category.to_string(), json!(sandboxing.backend_for(category)));
     let categories: Map<String, Value> = Category::ALL.into_iter().map(backend_of).collect();
     let settings_of = |backend: BackendName| {
@@ -96,10 +95,33 @@ fn effective(config: &Config) -> Value {
         (backend.to_string(), settings)
     };
     let backends: Map<String, Value> = sandboxing.named_backends().into_iter().map(settings_of).collect();
-    json!({ "valid": true, "categories": categories, "backends": backends })
+    let models: Vec<Value> =
+        config.inference.iter().flat_map(|inference| inference.models.iter()).map(model).collect();
+    let agents: Vec<&str> = config.agents.iter().map(|agent| agent.name.as_str()).collect();
+    json!({ "valid": true, "categories": categories, "backends": backends, "models": models, "agents": agents })
 }
 
-fn table(config: &Config) -> String {
+fn model(Model { name, upstream_name, provider }: &Model) -> Value {
+    json!({ "name": name, "upstream": upstream_name, "provider": provider.name, "kind": provider.kind })
+}
+
+fn table(config: &Configuration) -> String {
+    let mut text = String::new();
+    if config.has_sandboxing {
+        text.push_str(&backends(&config.sandboxing));
+    }
+    for Model { name, upstream_name, provider } in
+        config.inference.iter().flat_map(|inference| inference.models.iter())
+    {
+        let _ = writeln!(text, "model {name}: {upstream_name} of {} ({})", provider.name, provider.kind);
+    }
+    for agent in config.agents.iter() {
+        let _ = writeln!(text, "agent {}: {}", agent.name, harmless(&agent.description));
+    }
+    text
+}
+
+fn backends(config: &Config) -> String {
     let sandboxing = &config.sandboxing;
     let mut text = String::new();
     for category in Category::ALL {

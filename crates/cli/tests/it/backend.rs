@@ -1,8 +1,10 @@
 //! `--backend`: sandboxes that are not made by this kernel alone.
 
 use crate::BELLJAR;
+use crate::models::configure;
 use crate::session::{Sessions, exec, keeper_of, list};
 use belljar_testkit::foreign_root::{Docker, IMAGE};
+use belljar_testkit::models::{Answer, ModelServer, Script};
 use belljar_testkit::skip::skip;
 use belljar_testkit::wait::until;
 use belljar_testkit::world::{Ran, World};
@@ -99,6 +101,25 @@ fn exec_tells_and_applies(world: &World, backend: &[&str]) {
     assert_eq!((program("no-such-program"), program("/etc/passwd")), (127, 126));
 }
 
+/// By sockets of the container's own, which the host serves.
+fn models_are_called_from_a_container(world: &World, docker: &[&str]) {
+    const CALL: &str = r#"exec perl -MIO::Socket::INET -e '
+        my $to = IO::Socket::INET->new(PeerAddr => "127.0.0.1:8080") or die;
+        my $body = q({"model": "small", "messages": []});
+        print $to "POST /v1/chat/completions HTTP/1.0\r\nContent-Length: ", length $body, "\r\n\r\n$body";
+        print <$to>'"#;
+    let server = ModelServer::start(Script::always(Answer::text("hello")));
+    let config = configure(world, &server);
+    let models = ["--model", "small", "--config", &config];
+    let ran = world.run(&[EXEC, docker, &models, &["--", "sh", "-c", CALL]].concat()).succeeded();
+    assert!(ran.stdout.starts_with("HTTP/1.1 200 OK") && ran.stdout.contains("hello"), "{ran:?}");
+    assert!(ran.stderr.contains("1 call of models, "), "{ran:?}");
+    assert_eq!(server.request_count(), 1);
+    world.run(&["audit", "verify"]).succeeded();
+    let without = world.run(&[EXEC, docker, &["--", "sh", "-c", CALL]].concat());
+    assert_ne!(without.code, 0, "{without:?}");
+}
+
 /// What a session can't do it doesn't do otherwise.
 fn only_what_can_be_is_done(world: &World, id: &str, backend: &str) {
     for command in ["diff", "commit", "discard", "fork"] {
@@ -131,6 +152,7 @@ fn a_command_and_a_session_run_in_a_container_of_an_image() {
             .concat(),
     );
     refused(&ran, "the engine has no image no-such/image");
+    models_are_called_from_a_container(world, &docker);
     assert_eq!(containers(), 0);
 
     let id =

@@ -95,3 +95,24 @@ fn a_file_that_can_not_be_read_is_no_mistake_in_it() {
     assert_eq!((ran.code, ran.stdout.as_str()), (125, ""));
     insta::assert_snapshot!(ran.stderr, @"belljar: can't read missing.yaml: No such file or directory (os error 2)");
 }
+
+#[test]
+fn models_and_agents_are_checked_and_shown_too() {
+    let world = World::new(BELLJAR);
+    let good = "inference:\n  providers: [{name: house, kind: ollama, url: 'unix:/run/models'}]\n  \
+                models: [{name: small, provider: house, upstream: 'llama3:8b'}]\n\
+                agents: [{name: mine, description: my own, argv: [mine, '{prompt}']}]\n";
+    world.write("good.yaml", good);
+    let shown = world.run(&["config", "check", "good.yaml"]).succeeded();
+    assert_eq!(shown.stdout, "model small: llama3:8b of house (ollama)\nagent mine: my own\n");
+    let told = world.run(&["config", "check", "--json", "good.yaml"]).succeeded().json();
+    let model = json!({"name": "small", "upstream": "llama3:8b", "provider": "house", "kind": "ollama"});
+    assert_eq!((&told["models"], &told["agents"]), (&json!([model]), &json!(["mine"])));
+    world.write("bad.yaml", good.replace("house, upstream", "hose, upstream").replace("argv", "arg"));
+    let ran = world.run(&["config", "check", "bad.yaml"]);
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.stdout.contains("inference.models[0].provider") && ran.stdout.contains("agents[0].arg"),
+        "{ran:?}"
+    );
+}

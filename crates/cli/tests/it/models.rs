@@ -6,6 +6,7 @@ use belljar_testkit::world::{Ran, User, World};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 
+/// What the provider wants to see, and nobody inside may.
 const KEY: &str = "sk-host-4f9aB7zKd82QmX01";
 
 /// What a program inside does: calls by each socket, and by a path that leads past them.
@@ -38,7 +39,7 @@ except OSError:
 print("key", any("KEY" in value for value in os.environ.values()))
 "#;
 
-fn configure(world: &World, server: &ModelServer) -> String {
+pub(crate) fn configure(world: &World, server: &ModelServer) -> String {
     world.write("key", KEY);
     std::fs::set_permissions(world.path().join("key"), PermissionsExt::from_mode(0o644)).unwrap();
     let key = world.path().join("key").display().to_string();
@@ -120,7 +121,7 @@ fn what_can_not_be_served_is_said_before_anything_is_made() {
     refused(&run(&["--model", "small"]), "--config FILE");
     refused(
         &run(&["--model", "small", "--config", &config, "--backend", "subprocess"]),
-        "--model is for the native backend",
+        "the subprocess backend is not available: it has no hatches",
     );
     world.write("bad.yaml", "inference: {providers: [{name: a, kind: b}], models: []}");
     refused(&run(&["--model", "small", "--config", "bad.yaml"]), "1:");

@@ -47,6 +47,11 @@ pub struct UnknownModel {
 // === impl Models ===
 
 impl Models {
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Model> {
+        self.0.values()
+    }
+
     /// The model of that name.
     pub(crate) fn get(&self, name: &str) -> Option<&Model> {
         self.0.get(name)

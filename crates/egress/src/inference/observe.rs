@@ -215,7 +215,10 @@ impl Observer {
 
 /// Whether what stands behind a name is `null`: some say so in each event but the last.
 fn says_nothing(behind: &[u8]) -> bool {
-    behind.trim_ascii_start().strip_prefix(b":").is_some_and(|value| value.trim_ascii_start().starts_with(b"null"))
+    behind
+        .trim_ascii_start()
+        .strip_prefix(b":")
+        .is_some_and(|value| value.trim_ascii_start().starts_with(b"null"))
 }
 
 fn usage_of(value: Option<&RawValue>) -> Option<&RawValue> {

@@ -52,7 +52,9 @@ pub(crate) fn head(
     (identity, call_id): (&Identity, &str),
     secret: Option<&Secret>,
 ) -> Zeroizing<Vec<u8>> {
-    let passed_on = || PASSED_ON.iter().filter_map(|name| Some((*name, head.header(name).filter(|value| is_plain(value))?)));
+    let passed_on = || {
+        PASSED_ON.iter().filter_map(|name| Some((*name, head.header(name).filter(|value| is_plain(value))?)))
+    };
     let injected = injected(provider, identity, call_id);
     // All of it fits: what grows leaves a copy of the secret behind.
     let longest = ROOM

@@ -85,7 +85,8 @@ impl Proxy {
             let mut builder = tokio::runtime::Builder::new_current_thread();
             let built = builder.enable_io().enable_time().build_local(LocalOptions::default());
             // The other end waits below.
-            let _ = tell.send(built.as_ref().map(|runtime| runtime.handle().clone()).map_err(io::Error::kind));
+            let _ =
+                tell.send(built.as_ref().map(|runtime| runtime.handle().clone()).map_err(io::Error::kind));
             if let Ok(runtime) = built {
                 runtime.block_on(take_orders(taken, names));
             }

@@ -49,6 +49,7 @@ pub(super) struct Orders {
     /// What the host wants to know the device and inode of.
     pub(super) places: Vec<String>,
     /// Sockets that the host wants to have listen inside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) handover: Option<Handover>,
 }
 

@@ -1,16 +1,20 @@
 //! Hatches: sockets that listen inside and are the host's.
 
 use crate::Case;
+use crate::hostile::put_program;
 use crate::house::{House, run, shell};
-use belljar_confine::plan;
-use belljar_confine::plan::Stdio;
+use belljar_confine::plan::{self, Stdio};
 use belljar_sandbox::backend::{Backend, BackendError, Sandbox, Wanted};
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::run::WorkspaceChoice;
 use rustix::fd::OwnedFd;
 use rustix::net::{SocketFlags, accept_with};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
 
 pub(crate) const OPEN: &[Case] = &[
     ("a_hatch_leads_to_the_host_which_knows_whose_it_is", a_hatch_leads_to_the_host_which_knows_whose_it_is),
@@ -21,13 +25,34 @@ pub(crate) const OPEN: &[Case] = &[
 pub(crate) const SHUT: &[Case] =
     &[("a_hatch_into_a_network_of_the_hosts_is_refused", a_hatch_into_a_network_of_the_hosts_is_refused)];
 
-/// Connects to each, and prints what it is told there.
-const CALL: &str = r#"exec perl -MIO::Socket::INET -MIO::Socket::UNIX -e '
-for my $at (8080, 11434, $ENV{LLM_PROXY_SOCKET}) {
-    my $to = $at =~ m{^/} ? IO::Socket::UNIX->new(Peer => $at)
-        : IO::Socket::INET->new(PeerAddr => "127.0.0.1", PeerPort => $at);
-    print $at // "nothing", " ", $to ? scalar(<$to>) : "$!\n";
-}'"#;
+/// The name under which this file calls from inside. There need be no other program that can.
+pub(crate) const CALLER: &str = "belljar-test-caller";
+
+const CALL: &str = "./belljar-test-caller 8080 11434 /llm-sock/llm.sock";
+
+/// Connects to each place, a port or a path, and prints what it is told there. Before a port, `take` has it listen there.
+pub(crate) fn call(places: impl Iterator<Item = OsString>) -> ExitCode {
+    let mut takes = false;
+    for place in places.map(|place| place.to_string_lossy().into_owned()) {
+        let port = place.parse::<u16>();
+        let told = match &port {
+            _ if place == "take" => {
+                takes = true;
+                continue;
+            }
+            Ok(port) if takes => TcpListener::bind(("127.0.0.1", *port)).map(|_| "taken".to_owned()),
+            Ok(port) => TcpStream::connect(("127.0.0.1", *port)).and_then(std::io::read_to_string),
+            Err(_) => UnixStream::connect(&place).and_then(std::io::read_to_string),
+        };
+        let told = told.unwrap_or_else(|error| error.kind().to_string());
+        let _ = writeln!(std::io::stdout(), "{place} {}", told.trim());
+    }
+    ExitCode::SUCCESS
+}
+
+fn put_caller(sandbox: &dyn Sandbox) {
+    put_program(sandbox, CALLER, &std::fs::read(std::env::current_exe().unwrap()).unwrap());
+}
 
 fn with_hatches(backend: &dyn Backend) -> Result<Box<dyn Sandbox>, BackendError> {
     backend.create(Wanted { hatches: vec![Hatch::Inference], ..House::wanted(WorkspaceChoice::Empty) })
@@ -55,6 +80,7 @@ fn a_hatch_leads_to_the_host_which_knows_whose_it_is(house: &House) {
         (sandbox, word)
     });
     for (sandbox, word) in &sandboxes {
+        put_caller(&**sandbox);
         let ran = run(&**sandbox, CALL);
         let expected = format!("8080 {word} 0\n11434 {word} 1\n/llm-sock/llm.sock {word} 2\n");
         assert_eq!(ran.stdout, expected, "{ran:?}");
@@ -65,11 +91,10 @@ fn a_hatch_leads_to_the_host_which_knows_whose_it_is(house: &House) {
 fn without_a_hatch_nobody_listens(house: &House) {
     let mut sandbox = house.sandbox();
     assert!(sandbox.take_hatches().is_empty());
-    let ran = run(&*sandbox, &format!("export LLM_PROXY_SOCKET=/llm-sock/llm.sock; {CALL}"));
-    assert_eq!(
-        ran.stdout,
-        "8080 Connection refused\n11434 Connection refused\n/llm-sock/llm.sock No such file or directory\n"
-    );
+    put_caller(&*sandbox);
+    let ran = run(&*sandbox, CALL);
+    let expected = "8080 connection refused\n11434 connection refused\n/llm-sock/llm.sock entity not found\n";
+    assert_eq!(ran.stdout, expected, "{ran:?}");
     assert_eq!(run(&*sandbox, "echo ${OPENAI_API_BASE-none}").stdout, "none\n");
 }
 
@@ -79,11 +104,11 @@ fn nobody_inside_takes_a_hatch_away(house: &House) {
     let names: Vec<plan::Hatch> = Hatch::Inference.sockets();
     assert!(names.contains(&plan::Hatch::Local { inside: "llm-sock/llm.sock".to_owned() }));
     // Another that listens there would hear what is meant for the host.
+    put_caller(&*sandbox);
     let take = "rm -f /llm-sock/llm.sock; mv /llm-sock/llm.sock /tmp; mv /llm-sock /tmp/elsewhere; ls /llm-sock; \
-                perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(LocalAddr => \"127.0.0.1:8080\", Listen => 1, \
-                ReuseAddr => 1, ReusePort => 1) ? \"taken\" : \"refused\"'";
+                ./belljar-test-caller take 8080";
     let ran = run(&*sandbox, take);
-    assert_eq!(ran.stdout, "llm.sock\nrefused", "{ran:?}");
+    assert_eq!(ran.stdout, "llm.sock\n8080 address in use\n", "{ran:?}");
     let ran = run(&*sandbox, CALL);
     assert!(ran.stdout.contains("still 2"), "{ran:?}");
 }

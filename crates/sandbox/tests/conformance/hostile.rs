@@ -18,7 +18,7 @@ pub(crate) const CASES: &[Case] = &[
     ("who_forks_away_ends_with_its_sandbox", who_forks_away_ends_with_its_sandbox),
 ];
 
-fn put_program(sandbox: &dyn Sandbox, name: &str, program: &[u8]) {
+pub(crate) fn put_program(sandbox: &dyn Sandbox, name: &str, program: &[u8]) {
     let mut header = Header::new_gnu();
     header.set_mode(0o755);
     header.set_size(program.len() as u64);

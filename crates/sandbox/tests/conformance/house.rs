@@ -152,6 +152,7 @@ pub(crate) fn as_another_program() -> Option<ExitCode> {
         inside::NAME => Some(inside::main(arguments)),
         subprocess::SUPERVISOR => Some(subprocess::main_inside()),
         OWNER => Some(own(arguments)),
+        crate::hatches::CALLER => Some(crate::hatches::call(arguments)),
         crate::calls::TRIER => Some(crate::calls::try_to_make_one(Path::new(&arguments.next()?))),
         _ => None,
     }

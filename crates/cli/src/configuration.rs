@@ -1,0 +1,92 @@
+//! The configuration file: all its sections, and where it is when nobody names it.
+
+use crate::error::CliError;
+use belljar_contract::yaml::{self, LARGEST_BYTES, Log, Members, Mistakes, Node};
+use belljar_egress::inference::config::InferenceConfig;
+use belljar_node::agent::catalogue::Catalogue;
+use belljar_sandbox::config::Config;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// What a file says.
+pub(crate) struct Configuration {
+    /// Which backend for which tools; what is usual where it says nothing.
+    pub(crate) sandboxing: Config,
+    /// Whether it says something about that.
+    pub(crate) has_sandboxing: bool,
+    /// Who answers for models.
+    pub(crate) inference: Option<InferenceConfig>,
+    /// Agents besides those that are built in, or instead of them.
+    pub(crate) agents: Catalogue,
+}
+
+// === impl Configuration ===
+
+impl Configuration {
+    /// Reads a document, all of it.
+    ///
+    /// # Errors
+    /// [`Mistakes`]: all that are found, in all sections.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Mistakes> {
+        let mut log = Log::default();
+        let read = yaml::parse(bytes, &mut log).and_then(|root| Self::sections(&root, &mut log));
+        log.finish()?;
+        // Nothing is read of a document that is none, and that has been noted.
+        Ok(read.unwrap_or_else(Self::nothing))
+    }
+
+    /// Reads a file.
+    pub(crate) fn read(path: &Path) -> Result<Self, CliError> {
+        let source = File::open(path).map_err(|error| CliError::read(path, error))?;
+        let bytes = read_bytes(source).map_err(|error| CliError::read(path, error))?;
+        Self::parse(&bytes).map_err(|source| CliError::Config { path: path.to_owned(), source })
+    }
+
+    fn sections(root: &Node, log: &mut Log) -> Option<Self> {
+        let mut members = Members::open(root, log)?;
+        let has_sandboxing = ["sandboxing", "log"].iter().any(|name| members.node(name).is_some());
+        let has_others = ["inference", "agents"].iter().any(|name| members.node(name).is_some());
+        let sandboxing = match has_sandboxing || !has_others {
+            true => Config::read_from(&mut members),
+            false => Config::read_if_there(&mut members),
+        };
+        let inference = members.optional("inference", |node, log| Some(InferenceConfig::read(node, log)));
+        let agents = members.section("agents", Catalogue::read);
+        members.finish();
+        Some(Self { sandboxing, has_sandboxing, inference, agents })
+    }
+
+    fn nothing() -> Self {
+        let (sandboxing, agents) = (Config::default(), Catalogue::default());
+        Self { sandboxing, has_sandboxing: false, inference: None, agents }
+    }
+}
+
+/// The file that was named, or that there is: of `BELLJAR_CONFIG`, of the user, of the system.
+pub(crate) fn found(named: Option<&Path>) -> Option<PathBuf> {
+    let users = || {
+        let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+        config.or_else(|| std::env::home_dir().map(|home| home.join(".config")))
+    };
+    let below = |folder: PathBuf| Some(folder.join("belljar/config.yaml")).filter(|path| path.exists());
+    let explicit = || std::env::var_os("BELLJAR_CONFIG").map(PathBuf::from);
+    let there_is = || below(users()?).or_else(|| below("/etc".into()));
+    named.map(Path::to_owned).or_else(explicit).or_else(there_is)
+}
+
+/// The agents that there are: those of a configuration, which win, and those that are built in.
+pub(crate) fn catalogue(named: Option<&Path>) -> Result<Catalogue, CliError> {
+    let built_in = Catalogue::built_in();
+    match found(named) {
+        Some(path) => Ok(built_in.with(Configuration::read(&path)?.agents)),
+        None => Ok(built_in),
+    }
+}
+
+/// A byte more than may be is enough to see that there is too much.
+pub(crate) fn read_bytes(source: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(LARGEST_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
