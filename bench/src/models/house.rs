@@ -6,7 +6,7 @@ use super::part::{Part, say, wait_for_end};
 use super::process::Process;
 use super::socket::Target;
 use belljar_contract::id::RunId;
-use belljar_contract::inference::{CALL, CallRecord};
+use belljar_contract::inference::{BodiesRecord, CALL, CallRecord};
 use belljar_contract::yaml;
 use belljar_egress::http1::limits::Times;
 use belljar_egress::identity::Identity;
@@ -78,7 +78,8 @@ impl House {
         };
         let budget = Budget::new(config.budget);
         let times = Times::default();
-        let run = Run { identity: identity(), models: config.models, budget, times, ledger };
+        let run =
+            Run { identity: identity(), models: config.models, budget, times, keeps_bodies: false, ledger };
         let by_port = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = by_port.local_addr().expect("an address");
         let by_path = UnixListener::bind(&self.socket).expect("a free path");
@@ -126,6 +127,8 @@ fn identity() -> Identity {
 impl Ledger for Nowhere {
     fn record(&self, _: CallRecord) {}
 
+    fn record_bodies(&self, _: BodiesRecord) {}
+
     fn is_sound(&self) -> bool {
         true
     }
@@ -161,6 +164,9 @@ impl Ledger for Book {
             Err(_) => is_broken.store(true, Ordering::Relaxed),
         }
     }
+
+    /// Nobody asks for them here.
+    fn record_bodies(&self, _: BodiesRecord) {}
 
     fn is_sound(&self) -> bool {
         !self.is_broken.load(Ordering::Relaxed)

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::mount::MountAttrFlags;
 use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A child that has ended.
 pub(crate) struct Reaped {
@@ -343,10 +343,19 @@ pub(crate) fn wipe_arguments_and_environment(name: &CStr) {
     }
 }
 
-/// How many threads this process has.
+/// How many threads this process has. One that was joined is counted for a moment still: more than one are counted again.
 pub(crate) fn thread_count() -> Result<u64, Errno> {
-    // The link count of a process's task directory is two more than its threads: one call instead of a listing.
-    rustix::fs::stat("/proc/self/task").map(|stat| stat.st_nlink.saturating_sub(2))
+    const PATIENCE: Duration = Duration::from_millis(50);
+    const STEP: Duration = Duration::from_micros(50);
+    let since = Instant::now();
+    loop {
+        // The link count of a process's task directory is two more than its threads: one call instead of a listing.
+        let count = rustix::fs::stat("/proc/self/task")?.st_nlink.saturating_sub(2);
+        if count <= 1 || since.elapsed() > PATIENCE {
+            return Ok(count);
+        }
+        std::thread::sleep(STEP);
+    }
 }
 
 /// Takes this terminal as the controlling one of a session just made.

@@ -13,6 +13,33 @@ use std::fmt;
 /// The kind under which such a record stands in the audit.
 pub const CALL: &str = "inference_call";
 
+/// The kind under which what was said in a call stands there, where somebody has asked for that.
+pub const BODIES: &str = "inference_bodies";
+
+/// What was said in one call that was made. It stands before the record of the call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BodiesRecord {
+    /// The call's id.
+    pub call_id: CallId,
+    /// The run that called.
+    pub run_id: RunId,
+    /// The body of the request, as the upstream was sent it.
+    pub request: Body,
+    /// The body of the response, as far as it was passed on; nothing of one that a credential stood in.
+    pub response: Body,
+}
+
+/// A body, or the beginning of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Body {
+    /// How long it was, in bytes.
+    pub bytes: u64,
+    /// Its text, at most [`Body::LONGEST_BYTES`] of it; what is no UTF-8 is replaced.
+    pub text: String,
+}
+
 /// One call of a model, denied ones included.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -164,6 +191,13 @@ pub struct ReasonCode(String);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a code of lower-case letters, digits and underscores")]
 pub struct ParseCodeError;
+
+// === impl Body ===
+
+impl Body {
+    /// As much of a body is kept. Two of these fit into a record, however they are escaped.
+    pub const LONGEST_BYTES: usize = 16 << 10;
+}
 
 // === impl CallRecord ===
 

@@ -1,7 +1,7 @@
 //! The book of one run: its calls of models and what else is to be remembered of it, each written into the audit.
 
 use belljar_contract::id::RunId;
-use belljar_contract::inference::{CALL, CallRecord};
+use belljar_contract::inference::{BODIES, BodiesRecord, CALL, CallRecord};
 use belljar_egress::inference::ledger::Ledger;
 use belljar_store::audit::{AuditError, AuditLog, Event, EventError, Receipt, folder_in};
 use serde::Serialize;
@@ -122,10 +122,11 @@ impl Book {
     }
 }
 
-impl Ledger for Book {
-    fn record(&self, record: CallRecord) {
+impl Book {
+    /// Enters something without waiting for the disk.
+    fn submit(&self, event: Result<Event, EventError>) {
         let entries = Arc::clone(&self.entries);
-        match Event::new(CALL, Some(&record.run_id), &record) {
+        match event {
             Ok(event) => {
                 locked(&self.entries).waiting += 1;
                 self.log.submit(event, move |written| {
@@ -139,7 +140,17 @@ impl Ledger for Book {
             }
             Err(_) => locked(&self.entries).is_broken = true,
         }
+    }
+}
+
+impl Ledger for Book {
+    fn record(&self, record: CallRecord) {
+        self.submit(Event::new(CALL, Some(&record.run_id), &record));
         locked(&self.entries).list(record);
+    }
+
+    fn record_bodies(&self, record: BodiesRecord) {
+        self.submit(Event::new(BODIES, Some(&record.run_id), &record));
     }
 
     fn is_sound(&self) -> bool {

@@ -43,7 +43,8 @@ impl Served {
         let ledger = Arc::clone(book) as Arc<dyn Ledger>;
         let budget = Budget::new(config.budget);
         let times = Times::default();
-        let run = Arc::new(Run { identity, models: config.models, budget, times, ledger });
+        let keeps_bodies = config.keeps_bodies;
+        let run = Arc::new(Run { identity, models: config.models, budget, times, keeps_bodies, ledger });
         let sockets = sockets.into_iter().map(Listener::from_descriptor).collect::<io::Result<Vec<_>>>()?;
         let proxy = Proxy::start()?;
         let serving = proxy.serve(Arc::clone(&run), sockets)?;

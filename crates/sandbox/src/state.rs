@@ -19,8 +19,9 @@ use rustix::fs::{AtFlags, chownat};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 use sha2::{Digest, Sha256};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The state directory.
@@ -91,6 +92,12 @@ fn make_lock(folder: &Path) -> std::io::Result<File> {
     lock.try_lock()?;
     std::fs::rename(unheld, folder.join(LOCK))?;
     Ok(lock)
+}
+
+/// Whether an open file is the one at that path.
+fn is_at(file: &File, path: &Path) -> bool {
+    let same = |one: Metadata, other: Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
+    file.metadata().is_ok_and(|one| path.metadata().is_ok_and(|other| same(one, other)))
 }
 
 fn making_in(state: &Path) -> std::io::Result<File> {
@@ -215,8 +222,9 @@ impl State {
             let name = run.file_name();
             let Some(id) = name.to_str().and_then(|name| RunId::parse(name).ok()) else { continue };
             let lock = match File::open(run.path().join(LOCK)) {
-                Ok(lock) if lock.try_lock().is_ok() => lock,
-                // Its owner lives.
+                // One that was opened may be gone since, and its folder with it.
+                Ok(lock) if lock.try_lock().is_ok() && is_at(&lock, &run.path().join(LOCK)) => lock,
+                // Its owner lives, or has just removed it.
                 Ok(_) => continue,
                 Err(_) if making.is_none() => continue,
                 // It was cleared away meanwhile.

@@ -89,6 +89,7 @@ where
     let secret = injected.as_ref().map(|injected| &injected.secret);
     let own = (&run.identity, draft.call_id());
     let written = outgoing::head(head, call, (&model.provider, body.len()), own, secret);
+    draft.said(&body);
     let outgoing = Outgoing { head: written, body };
     let nothing = Forms::of(None);
     let forms = injected.as_ref().map_or(&nothing, |injected| &injected.forms);
@@ -254,6 +255,7 @@ where
             return Err(Refusal::Withheld { status: answer.status }.into());
         }
         draft.response_bytes = body.len() as u64;
+        draft.heard(&body);
         let length = BodyLength::Exact(draft.response_bytes);
         let mut bytes = answer::head_of(answer, length, asked.head.keeps_alive);
         bytes.extend_from_slice(&body);

@@ -14,6 +14,7 @@
 //!   models:
 //!     - {name: small, provider: house, upstream: gpt-4o-mini}
 //!   budget: {calls: 100, tokens: 1000000, cost_usd: 2.5, at_once: 8}
+//!   keep_bodies: false                         # whether what is said is written into the audit
 //! ```
 
 use super::budget::BudgetLimits;
@@ -21,7 +22,7 @@ use super::models::{Model, Models, Provider, ProviderKind};
 use crate::credential::{Credential, Source};
 use crate::upstream::Upstream;
 use belljar_contract::yaml::{
-    Log, Members, Node, list, one_of, place, quoted, text, text_or_number, thousandths, whole,
+    Log, Members, Node, boolean, list, one_of, place, quoted, text, text_or_number, thousandths, whole,
 };
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -35,6 +36,8 @@ pub struct InferenceConfig {
     pub models: Models,
     /// How much each run may have of them.
     pub budget: BudgetLimits,
+    /// Whether what is said in calls is written into the audit.
+    pub keeps_bodies: bool,
 }
 
 const KINDS: [(&str, ProviderKind); 4] = [
@@ -67,8 +70,9 @@ impl InferenceConfig {
             all
         });
         let budget = members.optional("budget", |node, log| Some(budget(node, log))).unwrap_or(UNSAID);
+        let keeps_bodies = members.or("keep_bodies", false, boolean);
         members.finish();
-        Self { models: models.into_iter().collect(), budget }
+        Self { models: models.into_iter().collect(), budget, keeps_bodies }
     }
 }
 

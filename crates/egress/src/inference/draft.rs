@@ -9,7 +9,8 @@ use super::run::Run;
 use crate::http1::{RequestHead, ResponseHead};
 use belljar_contract::id::CallId;
 use belljar_contract::inference::{
-    CallOutcome, CallRecord, Cost, Excerpt, ReasonCode, ReportedUsage, Route, Surface, UsageSource,
+    BodiesRecord, Body, CallOutcome, CallRecord, Cost, Excerpt, ReasonCode, ReportedUsage, Route, Surface,
+    UsageSource,
 };
 use jiff::Timestamp;
 use std::time::Instant;
@@ -37,6 +38,8 @@ pub(crate) struct Draft<'r> {
     cost_in_head: Option<Cost>,
     usage: Usage,
     reservation: Option<Reservation<'r>>,
+    /// What was said, if that is kept.
+    bodies: Option<(Body, Vec<u8>)>,
     pub(crate) request_bytes: u64,
     pub(crate) response_bytes: u64,
 }
@@ -75,6 +78,7 @@ impl<'r> Draft<'r> {
             cost_in_head: None,
             usage: Usage::default(),
             reservation: None,
+            bodies: None,
             request_bytes: 0,
             response_bytes: 0,
         }
@@ -97,6 +101,21 @@ impl<'r> Draft<'r> {
     pub(crate) fn reserve(&mut self) -> Result<(), Refusal> {
         self.reservation = Some(self.run.budget.begin()?);
         Ok(())
+    }
+
+    /// Notes what the provider is told, where that is kept.
+    pub(crate) fn said(&mut self, body: &[u8]) {
+        if self.run.keeps_bodies {
+            self.bodies = Some((body_of(body, body.len() as u64), Vec::new()));
+        }
+    }
+
+    /// Notes a piece of what it answers, where that is kept.
+    pub(crate) fn heard(&mut self, piece: &[u8]) {
+        if let Some((_, heard)) = &mut self.bodies {
+            let room = Body::LONGEST_BYTES.saturating_sub(heard.len());
+            heard.extend_from_slice(piece.get(..room).unwrap_or(piece));
+        }
     }
 
     /// Notes that the provider has been asked, or may have been.
@@ -193,10 +212,26 @@ impl<'r> Draft<'r> {
         says_something.then_some(ReportedUsage { source, input_tokens, output_tokens, cost_usd })
     }
 
+    /// What was said comes first: with the record of the call everything about it is there.
+    fn write_bodies(&mut self, outcome: &CallOutcome) {
+        let is_sent = self.reservation.as_ref().is_some_and(|reservation| reservation.is_sent);
+        let Some((request, heard)) = self.bodies.take().filter(|_| is_sent) else { return };
+        // A credential stands in it, or the beginning of one.
+        let is_harmless = !matches!(outcome, CallOutcome::Failed { code }
+            if ["credential_echoed", "provider_answer_withheld"].contains(&code.as_str()));
+        let response = match is_harmless {
+            true => body_of(&heard, self.response_bytes),
+            false => Body::default(),
+        };
+        let (call_id, run_id) = (self.call_id.clone(), self.run.identity.run_id.clone());
+        self.run.ledger.record_bodies(BodiesRecord { call_id, run_id, request, response });
+    }
+
     fn write(&mut self, outcome: CallOutcome) {
         self.is_written = true;
         let total_ms = self.elapsed_ms();
         let usage = self.reported();
+        self.write_bodies(&outcome);
         if let Some(reservation) = self.reservation.take() {
             let is_whole = outcome == CallOutcome::Completed;
             let bytes = self.request_bytes.saturating_add(self.response_bytes);
@@ -236,6 +271,15 @@ impl Drop for Draft<'_> {
             self.write(CallOutcome::Canceled);
         }
     }
+}
+
+/// The beginning of a body.
+fn body_of(beginning: &[u8], bytes: u64) -> Body {
+    let beginning = beginning.get(..Body::LONGEST_BYTES).unwrap_or(beginning);
+    let mut text = String::from_utf8_lossy(beginning).into_owned();
+    // What was replaced may be longer than what was there.
+    text.truncate(text.floor_char_boundary(Body::LONGEST_BYTES));
+    Body { bytes, text }
 }
 
 /// The names are this crate's own.

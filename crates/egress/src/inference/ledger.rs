@@ -1,11 +1,14 @@
 //! Where calls are written down.
 
-use belljar_contract::inference::CallRecord;
+use belljar_contract::inference::{BodiesRecord, CallRecord};
 
 /// Takes one record for each call, made or refused.
 pub trait Ledger: Send + Sync {
     /// Takes a record, without waiting for a disk. What was taken is written down, or the ledger isn't sound any more.
     fn record(&self, record: CallRecord);
+
+    /// Takes what was said in a call, for a run that keeps that.
+    fn record_bodies(&self, record: BodiesRecord);
 
     /// Whether what it takes is written down. If not, no more calls are made.
     fn is_sound(&self) -> bool;

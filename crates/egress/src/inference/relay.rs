@@ -227,6 +227,7 @@ impl<'r, 'd> Relay<'r, 'd> {
         self.draft.response_bytes += payload.len() as u64;
         let held_bytes = self.watch.see(&payload).ok_or(Cut::Echo)?;
         self.observer.see(&payload);
+        self.draft.heard(&payload);
         if self.draft.response_bytes > RESPONSE_BODY_BYTES {
             return Err(Cut::TooLarge);
         }

@@ -21,6 +21,8 @@ pub struct Run {
     pub budget: Budget,
     /// How long anything is waited for.
     pub times: Times,
+    /// Whether what is said in calls is written down, too.
+    pub keeps_bodies: bool,
     /// Where its calls are written down.
     pub ledger: Arc<dyn Ledger>,
 }

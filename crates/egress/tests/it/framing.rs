@@ -12,67 +12,247 @@ fn hello() -> Rig {
 /// What a smuggler hides behind a first request.
 const HIDDEN: &str = "POST /key/generate HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}";
 
+/// Ends that another server might see elsewhere; LENGTH is that of the body, MORE that of all that follows.
+const HEADS: &[&str] = &[
+    // More than one length.
+    "Content-Length: LENGTH\r\nContent-Length: MORE",
+    "Content-Length: LENGTH\r\nContent-Length: LENGTH",
+    "content-length: LENGTH\r\nCONTENT-Length: LENGTH",
+    "Content-Length: LENGTH,LENGTH",
+    "Content-Length: LENGTH, MORE",
+    "Content-Length: LENGTH\r\nTransfer-Encoding: chunked",
+    "Transfer-Encoding: chunked\r\nContent-Length: LENGTH",
+    "Content-Length: LENGTH\r\nTransfer-Encoding: identity",
+    "Content-Length: LENGTH\r\nTransfer-Encoding:",
+    // A length that isn't one.
+    "Content-Length: +LENGTH",
+    "Content-Length: -LENGTH",
+    "Content-Length: 0xLENGTH",
+    "Content-Length: LENGTHa",
+    "Content-Length: LENGTH LENGTH",
+    "Content-Length: LENGTH.0",
+    "Content-Length: 1e1",
+    "Content-Length: 1_6",
+    "Content-Length: \"LENGTH\"",
+    "Content-Length: LENGTH;",
+    "Content-Length:",
+    "Content-Length: \u{ff11}\u{ff16}",
+    "Content-Length: 99999999999999999999999999",
+    // Codings.
+    "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+    "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
+    "Transfer-Encoding: identity\r\nTransfer-Encoding: chunked",
+    "Transfer-Encoding: chunked, chunked",
+    "Transfer-Encoding: x\r\nTransfer-Encoding: chunked",
+    "Transfer-Encoding: gzip, chunked",
+    "Transfer-Encoding: chunked, gzip",
+    "Transfer-Encoding: chunked, identity",
+    "Transfer-Encoding: ,chunked",
+    "Transfer-Encoding: chunked,",
+    "Transfer-Encoding: identity",
+    "Transfer-Encoding: gzip",
+    "Transfer-Encoding: xchunked",
+    "Transfer-Encoding: chunkedx",
+    "Transfer-Encoding: chunk",
+    "Transfer-Encoding: \"chunked\"",
+    "Transfer-Encoding: 'chunked'",
+    "Transfer-Encoding: chunked;q=1",
+    "Transfer-Encoding: chunked chunked",
+    "Transfer-Encoding: cow",
+    "Transfer-Encoding:",
+    "Transfer-Encoding: \u{b}chunked",
+    "Transfer-Encoding: \u{c}chunked",
+    "Transfer-Encoding: chunked\u{b}",
+    "Transfer-Encoding: chunked\u{1}",
+    "Transfer-Encoding: \u{a0}chunked",
+    "Transfer-Encoding: chunked\0",
+    // Names.
+    "Transfer-Encoding : chunked",
+    "Transfer-Encoding\t: chunked",
+    "Transfer-Encoding\0: chunked",
+    " Transfer-Encoding: chunked",
+    "\tTransfer-Encoding: chunked",
+    "Content-Length : LENGTH",
+    "Content Length: LENGTH",
+    "X Y: z\r\nContent-Length: LENGTH",
+    "X\u{7f}: y\r\nContent-Length: LENGTH",
+    "X(: y\r\nContent-Length: LENGTH",
+    "X\u{e4}: y\r\nContent-Length: LENGTH",
+    ": y\r\nContent-Length: LENGTH",
+    "X\r\nContent-Length: LENGTH",
+    "\"X\": y\r\nContent-Length: LENGTH",
+    // Lines.
+    "Transfer-Encoding:\n chunked",
+    "Transfer-Encoding:\r\n chunked",
+    "Transfer-Encoding:\r\n\tchunked",
+    "X: y\nTransfer-Encoding: chunked",
+    "X: y\rTransfer-Encoding: chunked",
+    "X: y\r\n\rTransfer-Encoding: chunked",
+    "X: y\r\r\nTransfer-Encoding: chunked",
+    "X: y\r\n Transfer-Encoding: chunked\r\nContent-Length: LENGTH",
+    "X: y\r\n\tz\r\nContent-Length: LENGTH",
+    "X: y\n\nContent-Length: LENGTH",
+    "Content-Length: LENGTH\r\nX: \0",
+    "Content-Length: LENGTH\r\nX: a\0b",
+    "Content-Length: LENGTH\r\nX: \u{1}",
+    "Content-Length: LENGTH\r\nX: \u{7f}",
+    "Content-Length: LENGTH\r\nX: \u{1b}[31m",
+    // Hosts, and what is expected.
+    "Host: b\r\nContent-Length: LENGTH",
+    "Host: a\r\nContent-Length: LENGTH",
+    "host: a\r\nContent-Length: LENGTH",
+    "Expect: 200-ok\r\nContent-Length: LENGTH",
+    "Expect: 100-continue, x\r\nContent-Length: LENGTH",
+    "Expect:\r\nContent-Length: LENGTH",
+    "Expect: 100-continue\r\nExpect: 100-continue\r\nContent-Length: LENGTH",
+];
+
+/// Chunks that another server might cut elsewhere; SIZE is that of BODY.
+const CHUNKS: &[&str] = &[
+    "SIZE;x=y\r\nBODY\r\n0\r\n\r\n",
+    "SIZE;\r\nBODY\r\n0\r\n\r\n",
+    "SIZE;\"\r\nBODY\r\n0\r\n\r\n",
+    "SIZE \r\nBODY\r\n0\r\n\r\n",
+    "SIZE\t\r\nBODY\r\n0\r\n\r\n",
+    " SIZE\r\nBODY\r\n0\r\n\r\n",
+    "+SIZE\r\nBODY\r\n0\r\n\r\n",
+    "-SIZE\r\nBODY\r\n0\r\n\r\n",
+    "0xSIZE\r\nBODY\r\n0\r\n\r\n",
+    "SIZEg\r\nBODY\r\n0\r\n\r\n",
+    "\"SIZE\"\r\nBODY\r\n0\r\n\r\n",
+    "SIZE\nBODY\n0\n\n",
+    "SIZE\rBODY\r\n0\r\n\r\n",
+    "SIZE\r\r\nBODY\r\n0\r\n\r\n",
+    "SIZE\0\r\nBODY\r\n0\r\n\r\n",
+    "SIZE\r\nBODY0\r\n\r\n",
+    "SIZE\r\nBODY\n0\r\n\r\n",
+    "SIZE\r\nBODY\r0\r\n\r\n",
+    "SIZE\r\nBODYx\r\n0\r\n\r\n",
+    "SIZE\r\nBODY\r\n0\r\nX: y\r\n\r\n",
+    "SIZE\r\nBODY\r\n0\r\nContent-Length: 5\r\n\r\n",
+    "SIZE\r\nBODY\r\n0\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "SIZE\r\nBODY\r\n0;x\r\n\r\n",
+    "SIZE\r\nBODY\r\n0\n\r\n",
+    "SIZE\r\nBODY\r\n0\r\n\n",
+    "SIZE\r\nBODY\r\n-0\r\n\r\n",
+    "SIZE\r\nBODY\r\n\r\n",
+    "\r\nSIZE\r\nBODY\r\n0\r\n\r\n",
+    "000000000000000000000SIZE\r\nBODY\r\n0\r\n\r\n",
+    "fffffffffffffffff\r\nBODY",
+    "10000000000000010\r\nBODY",
+    "x\r\nBODY\r\n0\r\n\r\n",
+];
+
+/// Lines that are none of HTTP/1.1's for a server, or say more than a path.
+const LINES: &[&str] = &[
+    "POST http://localhost:8080PATH HTTP/1.1",
+    "POST //PATH:80 HTTP/1.1 x",
+    "POST localhost:8080PATH HTTP/1.1",
+    "POST * HTTP/1.1",
+    "CONNECT localhost:443 HTTP/1.1",
+    "POST  PATH HTTP/1.1",
+    "POST PATH  HTTP/1.1",
+    "POST\tPATH\tHTTP/1.1",
+    "POST PATH HTTP/1.1 ",
+    " POST PATH HTTP/1.1",
+    "POST PATH HTTP/1.1 HTTP/1.1",
+    "POST PATH HTTP/2.0",
+    "POST PATH HTTP/0.9",
+    "POST PATH HTTP/1.2",
+    "POST PATH HTTP/1.11",
+    "POST PATH HTTP/11",
+    "POST PATH http/1.1",
+    "POST PATH HTTPS/1.1",
+    "POST PATH",
+    "POST",
+    "POST PA TH HTTP/1.1",
+    "POST PATH#x HTTP/1.1",
+    "POST PATH\0 HTTP/1.1",
+    "POST PATH\u{1} HTTP/1.1",
+    "POST PATH\u{e4} HTTP/1.1",
+    "PO ST PATH HTTP/1.1",
+    "PO\0ST PATH HTTP/1.1",
+    "P(ST PATH HTTP/1.1",
+    "PRI * HTTP/2.0",
+    "POST PATH\rHTTP/1.1",
+];
+
+/// What says more than it needs to, in one way that everybody understands.
+const HARMLESS: &[&str] = &[
+    "Content-Length: LENGTH",
+    "content-length:LENGTH",
+    "Content-Length: \t LENGTH \t",
+    "Content-Length: LENGTH\r\nConnection: close, x-api-key",
+    "Content-Length: LENGTH\r\nConnection: upgrade\r\nUpgrade: websocket",
+    "Content-Length: LENGTH\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk",
+    "Content-Length: LENGTH\r\nTE: trailers",
+    "Content-Length: LENGTH\r\nTransfer_Encoding: chunked",
+    "Content-Length: LENGTH\r\nX-Transfer-Encoding: chunked",
+    "Content-Length: LENGTH\r\nX-Forwarded-Host: evil\r\nX-HTTP-Method-Override: GET\r\nForwarded: for=evil",
+];
+
 #[test]
 fn no_ambiguous_request_reaches_a_provider_nor_anything_hidden_behind_it() {
     let rig = hello();
     let body = "{\"model\":\"small\"}";
-    let chunked = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
-    let length = body.len();
-    let heads = [
-        format!("Content-Length: {length}\r\nContent-Length: {}", length + HIDDEN.len()),
-        format!("Content-Length: {length}\r\nTransfer-Encoding: chunked"),
-        format!("Transfer-Encoding: chunked\r\nContent-Length: {length}"),
-        "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity".to_owned(),
-        "Transfer-Encoding: chunked, chunked".to_owned(),
-        "Transfer-Encoding: x\r\nTransfer-Encoding: chunked".to_owned(),
-        "Transfer-Encoding: \u{b}chunked".to_owned(),
-        "Transfer-Encoding : chunked".to_owned(),
-        "Transfer-Encoding:\n chunked".to_owned(),
-        "X: y\nTransfer-Encoding: chunked".to_owned(),
-        "X: y\rTransfer-Encoding: chunked".to_owned(),
-        "X: y\r\n\rTransfer-Encoding: chunked".to_owned(),
-        format!("Content-Length: {length}\r\nX: \0"),
-        format!("Content-Length: +{length}"),
-        format!("Content-Length: {length},{length}"),
-        format!("Content-Length: 0{length}a"),
-        format!("Host: b\r\nContent-Length: {length}"),
-        format!("Expect: 200-ok\r\nContent-Length: {length}"),
-    ];
-    for head in &heads {
+    let size = format!("{:x}", body.len());
+    let chunked = format!("{size}\r\n{body}\r\n0\r\n\r\n");
+    let lengths = |text: &str| {
+        let more = (body.len() + HIDDEN.len()).to_string();
+        text.replace("LENGTH", &body.len().to_string()).replace("MORE", &more)
+    };
+    let mut cases: Vec<String> = Vec::new();
+    for head in HEADS {
         for body in [body, chunked.as_str()] {
-            let bytes = format!("POST {CHAT} HTTP/1.1\r\nHost: a\r\n{head}\r\n\r\n{body}{HIDDEN}");
-            let answer = rig.raw(bytes.as_bytes());
-            assert_eq!(answer.status, 400, "{head:?}: {answer:?}");
-            assert_eq!(answer.head.matches("http/1.1").count(), 1, "{head:?}: {answer:?}");
-            assert!(!answer.body.contains("HTTP/1.1"), "{head:?}: {answer:?}");
+            cases.push(format!("POST {CHAT} HTTP/1.1\r\nHost: a\r\n{}\r\n\r\n{body}{HIDDEN}", lengths(head)));
         }
     }
-    for body in [
-        format!("{:x};x=y\r\n{body}\r\n0\r\n\r\n", body.len()),
-        format!("{:x}\n{body}\n0\n\n", body.len()),
-        format!("{:x}\r\n{body}0\r\n\r\n", body.len()),
-        format!("{:x}\r\n{body}\r\n0\r\nX: y\r\n\r\n", body.len()),
-        format!("0x{:x}\r\n{body}\r\n0\r\n\r\n", body.len()),
-        format!(" {:x}\r\n{body}\r\n0\r\n\r\n", body.len()),
-        format!("fffffffffffffffff\r\n{body}"),
-    ] {
-        let bytes =
-            format!("POST {CHAT} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{body}{HIDDEN}");
-        let answer = rig.raw(bytes.as_bytes());
-        assert_eq!(answer.status, 400, "{body:?}: {answer:?}");
+    for chunks in CHUNKS {
+        let chunks = chunks.replace("SIZE", &size).replace("BODY", body);
+        let head = format!("POST {CHAT} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked");
+        cases.push(format!("{head}\r\n\r\n{chunks}{HIDDEN}"));
+    }
+    for line in LINES {
+        let line = line.replace("PATH", CHAT);
+        cases.push(format!("{line}\r\nHost: a\r\nContent-Length: {}\r\n\r\n{body}{HIDDEN}", body.len()));
+    }
+    cases.push(format!("POST {CHAT} HTTP/1.1\r\nContent-Length: {}\r\n\r\n{body}{HIDDEN}", body.len()));
+    cases
+        .push(format!("\r\nPOST {CHAT} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{body}", body.len()));
+    cases.push(format!(
+        "POST {CHAT} HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{chunked}{HIDDEN}"
+    ));
+    assert!(cases.len() > 180, "{}", cases.len());
+    for case in &cases {
+        let answer = rig.raw(case.as_bytes());
+        assert_eq!(answer.status, 400, "{case:?}: {answer:?}");
+        assert_eq!(answer.head.matches("http/1.1").count(), 1, "{case:?}: {answer:?}");
+        let answers = ["HTTP/1.1 2", "HTTP/1.1 4"].map(|begin| answer.body.matches(begin).count());
+        assert_eq!(answers, [0, 0], "{case:?}: {answer:?}");
     }
     assert_eq!((rig.server.request_count(), rig.server.connection_count()), (0, 0));
-    let all = rig.book.records().len();
-    assert_eq!(all, 2 * heads.len() + 7, "one record each");
+    assert_eq!(rig.book.records().len(), cases.len(), "one record each");
     // The control: the same, said in one way.
-    for (head, body) in
-        [(format!("Content-Length: {length}"), body), ("Transfer-Encoding: chunked".to_owned(), &chunked)]
-    {
-        let bytes = format!("POST {CHAT} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{head}\r\n\r\n{body}");
-        assert_eq!(rig.raw(bytes.as_bytes()).status, 200, "{head}");
+    let mut allowed = 0;
+    for head in HARMLESS {
+        let close = if head.contains("Connection") { "" } else { "Connection: close\r\n" };
+        let head = lengths(head);
+        let mut stream = rig.connect();
+        stream
+            .write_all(format!("POST {CHAT} HTTP/1.1\r\nHost: a\r\n{close}{head}\r\n\r\n{body}").as_bytes())
+            .unwrap();
+        let mut first = [0; 12];
+        std::io::Read::read_exact(&mut stream, &mut first).unwrap();
+        assert_eq!(&first, b"HTTP/1.1 200", "{head:?}");
+        allowed += 1;
     }
+    let bytes = format!(
+        "POST {CHAT} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: Chunked\r\n\r\n{chunked}"
+    );
+    assert_eq!(rig.raw(bytes.as_bytes()).status, 200);
     assert!(rig.server.flawed().is_empty());
-    assert_eq!(rig.server.request_count(), 2);
+    assert_eq!(rig.server.request_count(), allowed + 1, "as many as were allowed");
+    assert!(rig.server.requests().iter().all(|request| request.header("upgrade").is_none()));
 }
 
 #[test]

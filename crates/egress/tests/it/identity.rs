@@ -75,3 +75,32 @@ fn what_a_call_cost_is_recorded_where_it_is_said() {
     let asked = rig.server.requests().pop().unwrap().json();
     assert_eq!(asked["stream_options"]["include_usage"], json!(true));
 }
+
+#[test]
+fn what_is_said_is_recorded_where_that_is_asked_for_and_never_a_credential() {
+    let said = json!({"model": "small", "messages": [{"role": "user", "content": "a question"}]});
+    let rig = Rig::new(Script::always(Answer::text("an answer")));
+    assert_eq!(rig.post(CHAT, "", &said).status, 200);
+    rig.post(CHAT, "", &json!({"model": "other", "messages": []}));
+    let bodies = rig.book.bodies();
+    assert_eq!(bodies.len(), 1, "what was refused was not said to anybody: {bodies:?}");
+    let request: serde_json::Value = serde_json::from_str(&bodies[0].request.text).unwrap();
+    assert_eq!((&request["messages"], &request["user"]), (&said["messages"], &json!("account-7")));
+    assert!(bodies[0].response.text.contains("an answer"), "{bodies:?}");
+    assert_eq!(bodies[0].call_id, rig.book.records()[0].call_id);
+    for answer in [
+        Answer::echo(400),
+        Answer::pieces(&["it is ", KEY]),
+        Answer::pieces(&["it is ", &KEY[..9], &KEY[9..]]),
+    ] {
+        let rig = Rig::new(Script::always(answer));
+        rig.post(CHAT, "", &json!({"model": "small", "stream": true, "messages": []}));
+        belljar_testkit::wait::until(|| rig.book.bodies().len() == 1);
+        let bodies = format!("{:?}", rig.book.bodies());
+        assert!(!bodies.contains(KEY) && !bodies.contains(&KEY[..9]), "{bodies}");
+    }
+    let long = Rig::new(Script::always(Answer::text(&"\u{1}".repeat(100_000))));
+    long.post(CHAT, "", &said);
+    let body = &long.book.bodies()[0].response;
+    assert!(body.bytes > 100_000 && body.text.len() <= 16 << 10, "{}", body.text.len());
+}

@@ -1,7 +1,7 @@
 //! A proxy between a client of plain bytes and a scripted model server.
 
 use belljar_contract::id::RunId;
-use belljar_contract::inference::CallRecord;
+use belljar_contract::inference::{BodiesRecord, CallRecord};
 use belljar_egress::credential::{Credential, Source};
 use belljar_egress::http1::limits::Times;
 use belljar_egress::identity::Identity;
@@ -50,6 +50,7 @@ pub(crate) struct Plan {
 #[derive(Default)]
 pub(crate) struct Book {
     records: Mutex<Vec<CallRecord>>,
+    bodies: Mutex<Vec<BodiesRecord>>,
     pub(crate) is_broken: AtomicBool,
     pub(crate) is_full: AtomicBool,
 }
@@ -81,6 +82,11 @@ impl Book {
         self.records.lock().unwrap().clone()
     }
 
+    /// What was said in calls.
+    pub(crate) fn bodies(&self) -> Vec<BodiesRecord> {
+        self.bodies.lock().unwrap().clone()
+    }
+
     /// The one record that there must be by and by.
     pub(crate) fn only(&self) -> CallRecord {
         belljar_testkit::wait::until(|| !self.records().is_empty());
@@ -93,6 +99,10 @@ impl Book {
 impl Ledger for Book {
     fn record(&self, record: CallRecord) {
         self.records.lock().unwrap().push(record);
+    }
+
+    fn record_bodies(&self, record: BodiesRecord) {
+        self.bodies.lock().unwrap().push(record);
     }
 
     fn is_sound(&self) -> bool {
@@ -142,6 +152,7 @@ impl Rig {
             models: Models::from_iter([model("small", "gpt-4o-mini"), model("large", "large")]),
             budget: Budget::new(limits),
             times,
+            keeps_bodies: true,
             ledger: Arc::clone(&book) as Arc<dyn Ledger>,
         });
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
