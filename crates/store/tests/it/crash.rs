@@ -145,8 +145,10 @@ fn killed_at_any_moment_everything_acknowledged_is_there_and_verifies() {
         told.append(&mut child.end());
         // Nobody has opened it since.
         let found = intact(&folder);
-        torn += u64::from(found.has_leftover);
-        assert_eq!(found.torn_tails + u64::from(found.has_leftover), torn);
+        let now = found.torn_tails + u64::from(found.has_leftover);
+        // One that was killed before it had opened the log has left things as they were.
+        assert!(now == torn || now == torn + 1, "{now} behind {torn}");
+        torn = now;
     }
     AuditLog::open(&folder).unwrap().close();
     assert!(told.len() > 100, "{}", told.len());
