@@ -25,7 +25,10 @@ pub(crate) const ROOMS: &[Room] = &[
     Room { name: "testkit", may_import: &["contract", "policy", "confine", "sandbox", "runner"] },
     Room { name: "promises", may_import: &["confine"] },
     Room { name: "vm", may_import: &[] },
-    Room { name: "bench", may_import: &["contract", "confine", "sandbox", "egress", "store", "testkit"] },
+    Room {
+        name: "bench",
+        may_import: &["contract", "confine", "sandbox", "egress", "store", "node", "testkit"],
+    },
     Room { name: "xtask", may_import: &["contract", "confine"] },
 ];
 

@@ -21,8 +21,10 @@ pub(crate) fn run(_: &Programs) -> bool {
     }
     let (_upstream, provider) = provider();
     let log = folder_in(folder.path());
-    let (plain, audited) =
-        (Ours::start(folder.path(), provider, None), Ours::start(folder.path(), provider, Some(&log)));
+    let (plain, audited) = (
+        Ours::start(folder.path(), provider, None),
+        Ours::start(folder.path(), provider, Some(folder.path())),
+    );
     let lanes = [
         Lane { name: "belljar, nothing written down", target: &plain.socket, between: vec![&plain.process] },
         Lane {

@@ -6,7 +6,7 @@ use super::part::{Part, say, wait_for_end};
 use super::process::Process;
 use super::socket::Target;
 use belljar_contract::id::RunId;
-use belljar_contract::inference::{BodiesRecord, CALL, CallRecord};
+use belljar_contract::inference::{BodiesRecord, CallRecord};
 use belljar_contract::yaml;
 use belljar_egress::http1::limits::Times;
 use belljar_egress::identity::Identity;
@@ -15,20 +15,19 @@ use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::inference::ledger::Ledger;
 use belljar_egress::inference::proxy::{Listener, Proxy};
 use belljar_egress::inference::run::Run;
-use belljar_store::audit::{AuditLog, Event};
+use belljar_node::book::{Book, Calls};
 use serde::{Deserialize, Serialize};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The part. It says by which port it listens, and at its end how many calls it has written down.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct House {
     socket: PathBuf,
     provider: SocketAddr,
-    /// Where calls are written down; otherwise they are not.
+    /// The state directory in whose audit calls are written down; otherwise they are not.
     audit: Option<PathBuf>,
     credential: PathBuf,
 }
@@ -42,13 +41,6 @@ pub(super) struct Ours {
 
 /// Takes records and throws them away.
 struct Nowhere;
-
-/// Writes calls into an audit, as the command line has it done.
-struct Book {
-    log: AuditLog,
-    count: AtomicU64,
-    is_broken: Arc<AtomicBool>,
-}
 
 // === impl Ours ===
 
@@ -71,7 +63,7 @@ impl Ours {
 impl House {
     pub(super) fn play(&self) {
         let config = self.config();
-        let book = self.audit.as_deref().map(|folder| Arc::new(Book::open(folder)));
+        let book = self.audit.as_deref().map(|state| Arc::new(Book::open(state).expect("an audit")));
         let ledger: Arc<dyn Ledger> = match &book {
             Some(book) => Arc::clone(book) as Arc<dyn Ledger>,
             None => Arc::new(Nowhere),
@@ -90,7 +82,7 @@ impl House {
         say(&address);
         wait_for_end();
         serving.end();
-        say(&book.map_or(0, |book| book.finish()));
+        say(&book.as_ref().map_or(0, written));
     }
 
     /// What somebody would have written into a file.
@@ -107,6 +99,13 @@ impl House {
         log.finish().unwrap_or_else(|mistakes| panic!("{mistakes}"));
         config.expect("a configuration")
     }
+}
+
+/// How many calls are on the disk: all of them.
+fn written(book: &Arc<Book>) -> u64 {
+    Arc::clone(book).close("inference_end", None, &serde_json::json!({})).expect("every record");
+    let Calls { listed, unlisted } = book.calls();
+    listed.len() as u64 + unlisted
 }
 
 fn identity() -> Identity {
@@ -131,44 +130,5 @@ impl Ledger for Nowhere {
 
     fn is_sound(&self) -> bool {
         true
-    }
-}
-
-// === impl Book ===
-
-impl Book {
-    fn open(folder: &Path) -> Self {
-        let log = AuditLog::open(folder).expect("a log");
-        Self { log, count: AtomicU64::new(0), is_broken: Arc::default() }
-    }
-
-    /// How many calls are on the disk: all of them.
-    fn finish(&self) -> u64 {
-        let end = Event::new("inference_end", None, &serde_json::json!({})).expect("an event");
-        self.log.append(end).expect("a record");
-        assert!(self.is_sound(), "calls were not written down");
-        self.count.load(Ordering::Relaxed)
-    }
-}
-
-impl Ledger for Book {
-    fn record(&self, record: CallRecord) {
-        self.count.fetch_add(1, Ordering::Relaxed);
-        let is_broken = Arc::clone(&self.is_broken);
-        match Event::new(CALL, Some(&record.run_id), &record) {
-            Ok(event) => self.log.submit(event, move |written| {
-                if written.is_err() {
-                    is_broken.store(true, Ordering::Relaxed);
-                }
-            }),
-            Err(_) => is_broken.store(true, Ordering::Relaxed),
-        }
-    }
-
-    /// Nobody asks for them here.
-    fn record_bodies(&self, _: BodiesRecord) {}
-
-    fn is_sound(&self) -> bool {
-        !self.is_broken.load(Ordering::Relaxed)
     }
 }

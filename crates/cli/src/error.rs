@@ -20,7 +20,6 @@ use belljar_sandbox::workspace::changes::ChangesError;
 use belljar_store::audit::AuditError;
 use belljar_store::audit::export::ExportError;
 use rustix::io::Errno;
-use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -155,16 +154,7 @@ impl CliError {
 
     /// The error and its causes, on one line.
     pub(crate) fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            let said = error.to_string();
-            if !text.ends_with(&said) {
-                text = format!("{text}: {said}");
-            }
-            cause = error.source();
-        }
-        text
+        belljar_node::chain(self)
     }
 
     /// Prints the error with its hint and gives the exit code.

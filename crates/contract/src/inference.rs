@@ -174,7 +174,7 @@ pub enum UsageSource {
 
 /// Text from outside, cut where it gets long.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String")]
 pub struct Excerpt(String);
 
 /// The text is longer than an excerpt.
@@ -184,7 +184,7 @@ pub struct TooLongError;
 
 /// A stable code: lower-case letters, digits and underscores.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String")]
 pub struct ReasonCode(String);
 
 /// The text is no code.

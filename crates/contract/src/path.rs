@@ -17,7 +17,7 @@ pub const WORKSPACE: &str = "/workspace";
 
 /// A path in a step: relative to the workspace, or absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String")]
 pub struct StepPath(String);
 
 /// A path relative to the workspace's root that stays beneath it; empty for the root itself.

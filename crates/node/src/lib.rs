@@ -4,8 +4,11 @@
 
 pub mod agent;
 pub mod book;
+mod chain;
 pub mod clone;
 pub mod grant;
 pub mod once;
 pub mod serving;
 pub mod usage;
+
+pub use chain::chain;

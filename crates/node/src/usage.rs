@@ -1,5 +1,7 @@
 //! What runs have used: from the records of their calls, and held against the books of whoever bills them.
 
+#[cfg(test)]
+pub(crate) mod example;
 pub mod reconcile;
 
 use belljar_contract::id::{CallId, RunId};

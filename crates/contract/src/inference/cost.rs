@@ -5,7 +5,7 @@ use std::fmt;
 
 /// An amount of money, in the very digits in which it was reported.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String")]
 pub struct Cost(String);
 
 /// The text is no amount.

@@ -1,11 +1,11 @@
 //! What `belljar agent --json` prints, and its published schema.
 
+use crate::records::call;
 use belljar_contract::agent::{
     AgentFailure, AgentResult, AgentTotals, AuditSpan, ChangesFate, FinishReason, GraphCode,
 };
-use belljar_contract::id::{CallId, RunId};
+use belljar_contract::id::RunId;
 use belljar_contract::inference::CallOutcome;
-use belljar_contract::inference::{Excerpt, ProviderKind};
 use belljar_contract::result::{Change, ChangedFile};
 use belljar_contract::schema;
 use belljar_contract::usage::UsageReport;
@@ -26,23 +26,7 @@ fn failed() -> AgentResult {
         stdout: "a".to_owned(),
         stderr: String::new(),
         output_truncated: false,
-        usage: vec![UsageReport {
-            run_id: RunId::parse(ID).unwrap(),
-            attempt: 0,
-            usage_unit_id: CallId::parse(ID).unwrap(),
-            source: ProviderKind::LiteLlm,
-            provider: Excerpt::of("house"),
-            graph_id: Excerpt::of("sandbox:codex"),
-            billing_account_id: Excerpt::of("local"),
-            model: Excerpt::of("small"),
-            started_at: "2026-01-02T03:04:05Z".parse().unwrap(),
-            ended_at: "2026-01-02T03:04:06Z".parse().unwrap(),
-            outcome: CallOutcome::Completed,
-            upstream_status: 200,
-            input_tokens: Some(1),
-            output_tokens: None,
-            cost_usd: None,
-        }],
+        usage: vec![UsageReport::of(&call(CallOutcome::Completed)).unwrap()],
         totals: AgentTotals {
             calls: 1,
             input_tokens: 1,

@@ -1,43 +1,8 @@
 //! The record of a call: it comes back as it was, and holds nothing that is not its own.
 
-use belljar_contract::id::{CallId, RunId};
-use belljar_contract::inference::{
-    CallOutcome, CallRecord, Cost, Excerpt, ProviderKind, ReasonCode, ReportedUsage, Route, Surface,
-    UsageSource,
-};
+use crate::records::call;
+use belljar_contract::inference::{CallOutcome, CallRecord, Cost, Excerpt, ReasonCode};
 use serde_json::{Value, json};
-
-fn record(outcome: CallOutcome) -> CallRecord {
-    CallRecord {
-        call_id: CallId::parse("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e").unwrap(),
-        run_id: RunId::parse("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f").unwrap(),
-        attempt: 0,
-        billing_account_id: Excerpt::of("account-7"),
-        graph_id: Excerpt::of("sandbox:exec"),
-        started_at: "2026-01-02T03:04:05.000006Z".parse().unwrap(),
-        route: Route { method: Excerpt::of("POST"), path: Excerpt::of("/v1/chat/completions") },
-        surface: Surface::Openai,
-        model_asked: Some(Excerpt::of("small")),
-        model_used: Some(Excerpt::of("vendor/small-2")),
-        provider: Some(Excerpt::of("litellm")),
-        provider_kind: Some(ProviderKind::LiteLlm),
-        status: Some(200),
-        upstream_status: Some(200),
-        outcome,
-        request_bytes: 120,
-        response_bytes: 4_000,
-        first_byte_ms: Some(80),
-        total_ms: 900,
-        usage: Some(ReportedUsage {
-            source: UsageSource::Stream,
-            input_tokens: Some(20),
-            output_tokens: Some(7),
-            cost_usd: Some(Cost::parse("1.25e-05").unwrap()),
-        }),
-        upstream_request_id: None,
-        is_streamed: true,
-    }
-}
 
 #[test]
 fn a_record_is_one_object_and_comes_back_as_it_was() {
@@ -52,7 +17,7 @@ fn a_record_is_one_object_and_comes_back_as_it_was() {
         (CallOutcome::Canceled, json!("canceled")),
     ];
     for (outcome, written) in outcomes {
-        let record = record(outcome);
+        let record = call(outcome);
         let value = serde_json::to_value(&record).unwrap();
         assert_eq!(value["outcome"], written);
         assert_eq!((&value["surface"], &value["usage"]["cost_usd"]), (&json!("openai"), &json!("1.25e-05")));
@@ -63,7 +28,7 @@ fn a_record_is_one_object_and_comes_back_as_it_was() {
 #[test]
 fn a_member_that_is_unknown_is_refused_at_any_depth() {
     let denied = CallOutcome::Denied { reason: ReasonCode::parse("budget_exceeded").unwrap() };
-    let sound = serde_json::to_value(record(denied)).unwrap();
+    let sound = serde_json::to_value(call(denied)).unwrap();
     for path in ["", "/route", "/usage", "/outcome", "/outcome/denied"] {
         let mut spoiled = sound.clone();
         spoiled.pointer_mut(path).unwrap()["prompt"] = json!("x");

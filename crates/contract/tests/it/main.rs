@@ -15,6 +15,7 @@ mod ids_and_versions;
 mod inference;
 mod members;
 mod messages;
+mod records;
 mod reference;
 mod result;
 mod schema;

@@ -121,29 +121,11 @@ impl Drop for Channel<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use belljar_contract::id::{CallId, RunId};
-    use belljar_contract::inference::{CallOutcome, Excerpt, ProviderKind};
+    use crate::usage::example::call;
     use proptest::prelude::*;
 
     fn report() -> UsageReport {
-        let id = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
-        UsageReport {
-            run_id: RunId::parse(id).unwrap(),
-            attempt: 0,
-            usage_unit_id: CallId::parse(id).unwrap(),
-            source: ProviderKind::LiteLlm,
-            provider: Excerpt::of("house"),
-            graph_id: Excerpt::of("sandbox:codex"),
-            billing_account_id: Excerpt::of("local"),
-            model: Excerpt::of("small"),
-            started_at: "2026-01-02T03:04:05Z".parse().unwrap(),
-            ended_at: "2026-01-02T03:04:06Z".parse().unwrap(),
-            outcome: CallOutcome::Completed,
-            upstream_status: 200,
-            input_tokens: Some(1),
-            output_tokens: Some(2),
-            cost_usd: None,
-        }
+        UsageReport::of(&call(0)).unwrap()
     }
 
     /// What somebody who tells may do last.

@@ -3,6 +3,7 @@
 use super::envelope::Answer;
 use super::event::Billing;
 use super::failure;
+use crate::chain;
 use crate::once::{OnceCode, OnceResult};
 use crate::usage::{Calls, Totals};
 use belljar_contract::agent::{AgentFailure, FinishReason, GraphCode};
@@ -92,18 +93,4 @@ fn reason(code: OnceCode, result: &OnceResult) -> String {
         OnceCode::Internal => "something around it failed",
     };
     result.cause.as_ref().map_or_else(|| why.to_owned(), |cause| format!("{why}: {}", chain(cause)))
-}
-
-/// An error and its causes, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let said = error.to_string();
-        if !text.ends_with(&said) {
-            text = format!("{text}: {said}");
-        }
-        cause = error.source();
-    }
-    text
 }
