@@ -5,15 +5,15 @@
 
 mod spoken;
 
+use crate::searcher::Searcher;
 use crate::secret::Secret;
-use aho_corasick::AhoCorasick;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use spoken::Spoken;
 
 /// How a secret may be written.
 pub(crate) struct Forms {
-    searcher: Option<AhoCorasick>,
+    searcher: Option<Searcher>,
     forms: Vec<Vec<u8>>,
     /// The bytes that are in any of them.
     alphabet: [bool; 256],
@@ -64,7 +64,7 @@ impl Forms {
     }
 
     fn new(forms: Vec<Vec<u8>>) -> Self {
-        let searcher = if forms.is_empty() { None } else { AhoCorasick::new(&forms).ok() };
+        let searcher = Searcher::new(&forms);
         let mut alphabet = [false; 256];
         forms.iter().flatten().for_each(|byte| alphabet[usize::from(*byte)] = true);
         let longest = forms.iter().map(Vec::len).max().unwrap_or_default();
@@ -73,7 +73,7 @@ impl Forms {
 
     /// Whether it stands in there.
     pub(crate) fn is_in(&self, bytes: &[u8]) -> bool {
-        self.searcher.as_ref().is_some_and(|searcher| searcher.is_match(bytes))
+        self.searcher.as_ref().is_some_and(|searcher| searcher.find(bytes).is_some())
             // Should there be no searcher for what there is to be found, nothing is passed on.
             || (self.searcher.is_none() && !self.forms.is_empty())
     }

@@ -5,7 +5,9 @@
 
 pub mod body;
 pub mod head;
+mod headers;
 pub mod limits;
 
 pub use body::{BodyLength, Chunks};
-pub use head::{Header, Malformed, RequestHead, ResponseHead};
+pub use head::{Malformed, RequestHead, ResponseHead};
+pub use headers::Headers;

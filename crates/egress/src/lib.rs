@@ -8,6 +8,8 @@ mod echo;
 pub mod http1;
 pub mod identity;
 pub mod inference;
+mod searcher;
 pub mod secret;
 pub mod spend;
 pub mod upstream;
+mod within;

@@ -8,6 +8,7 @@
 //! Nothing of TLS or DNS is loaded before an upstream needs it, and no file is read by the thread that serves.
 
 mod address;
+mod answer;
 mod connect;
 mod dial;
 pub mod names;
@@ -17,6 +18,7 @@ mod secure;
 mod stream;
 mod trust;
 
+pub(crate) use answer::AnswerError;
 pub(crate) use connect::ConnectError;
 pub use place::{Upstream, UpstreamError};
 pub(crate) use pool::{Connection, Pool};

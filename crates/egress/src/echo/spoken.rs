@@ -1,7 +1,7 @@
 //! What the events of a stream say when their texts are put together: a word that is cut in two stands in neither.
 
 use super::{Forms, Tail};
-use aho_corasick::AhoCorasick;
+use crate::searcher::Searcher;
 use std::sync::LazyLock;
 
 /// The texts of one answer, as its bytes pass.
@@ -42,7 +42,7 @@ const NAMES: [&str; 11] = [
 ];
 const LONGEST_NAME: usize = 19;
 
-static SEARCHER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(NAMES).ok());
+static SEARCHER: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(&NAMES));
 
 /// So many characters of a secret stand anywhere by chance.
 const BY_CHANCE: usize = 5;
@@ -78,13 +78,13 @@ impl<'f> Spoken<'f> {
                     let Some(name) = searcher.find(here) else {
                         return bytes.len() - here.len().min(LONGEST_NAME - 1);
                     };
-                    match behind(&here[name.end()..]) {
+                    match behind(&here[name.end..]) {
                         Behind::Text(begin) => {
-                            at += name.end() + begin;
+                            at += name.end + begin;
                             self.state = State::Within;
                         }
-                        Behind::Other => at += name.end(),
-                        Behind::Unknown => return at + name.start(),
+                        Behind::Other => at += name.end,
+                        Behind::Unknown => return at + name.start,
                     }
                 }
                 State::Within => match memchr::memchr2(b'"', b'\\', here) {

@@ -1,17 +1,9 @@
 //! Heads of requests and answers.
 
 use super::body::BodyLength;
+use super::headers::Headers;
 use super::limits::{REQUEST_HEADERS, RESPONSE_HEADERS};
 use std::ops::Range;
-
-/// One header. Its name is in small letters.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Header {
-    /// Its name.
-    pub name: String,
-    /// Its value, without white space around it.
-    pub value: Vec<u8>,
-}
 
 /// The head of a request that can be understood in one way only.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +15,7 @@ pub struct RequestHead {
     /// What stands behind the question mark, if there is one.
     pub query: Option<String>,
     /// All headers, in their order.
-    pub headers: Vec<Header>,
+    pub headers: Headers,
     /// How long the body is.
     pub body: BodyLength,
     /// Whether it is of HTTP/1.1, whose answers may come in chunks.
@@ -40,7 +32,7 @@ pub struct ResponseHead {
     /// The status.
     pub status: u16,
     /// All headers, in their order.
-    pub headers: Vec<Header>,
+    pub headers: Headers,
     /// How long the body is.
     pub body: BodyLength,
     /// Whether another request may follow on the same connection.
@@ -134,8 +126,8 @@ impl RequestHead {
         {
             return Err(Malformed::Target);
         }
-        let headers = headers(request.headers);
-        let hosts = all(&headers, "host").count();
+        let headers = Headers::of(request.headers);
+        let hosts = headers.all("host").count();
         if hosts > 1 || (is_1_1 && hosts == 0) {
             return Err(Malformed::Host);
         }
@@ -143,19 +135,21 @@ impl RequestHead {
             Some(body) => body,
             None => BodyLength::Exact(0),
         };
-        let expects_continue = match all(&headers, "expect").collect::<Vec<_>>()[..] {
-            [] => false,
-            [one] if one.eq_ignore_ascii_case(b"100-continue") => is_1_1,
+        let mut expectations = headers.all("expect");
+        let expects_continue = match (expectations.next(), expectations.next()) {
+            (None, _) => false,
+            (Some(one), None) if one.eq_ignore_ascii_case(b"100-continue") => is_1_1,
             _ => return Err(Malformed::Expectation),
         };
-        let keeps_alive = is_1_1 && !has_token(&headers, "connection", "close");
+        drop(expectations);
+        let keeps_alive = is_1_1 && !headers.has_token("connection", "close");
         let (method, path) = (method.to_owned(), path.to_owned());
         Ok(Self { method, path, query, headers, body, is_1_1, keeps_alive, expects_continue })
     }
 
     /// The value of the one header of that name.
     pub fn header(&self, name: &str) -> Option<&[u8]> {
-        all(&self.headers, name).next()
+        self.headers.all(name).next()
     }
 }
 
@@ -178,67 +172,52 @@ impl ResponseHead {
         }
         let is_1_1 = response.version == Some(1);
         let status = response.code.unwrap_or_default();
-        let headers = headers(response.headers);
+        let headers = Headers::of(response.headers);
         let body = match (status, length(&headers, is_1_1)?) {
             (100..=199 | 204 | 304, _) => BodyLength::Exact(0),
             (_, Some(body)) => body,
             (_, None) => BodyLength::UntilClose,
         };
         let keeps_alive =
-            is_1_1 && body != BodyLength::UntilClose && !has_token(&headers, "connection", "close");
+            is_1_1 && body != BodyLength::UntilClose && !headers.has_token("connection", "close");
         Ok(Self { status, headers, body, keeps_alive })
     }
 
     /// The value of the first header of that name.
     pub fn header(&self, name: &str) -> Option<&[u8]> {
-        all(&self.headers, name).next()
+        self.headers.all(name).next()
     }
 }
 
 /// Lines end in CR LF, and hold nothing that is no text.
 fn plain(bytes: &[u8]) -> Result<(), Malformed> {
-    let mut before = 0;
-    for byte in bytes {
-        match (before, byte) {
-            (b'\r', b'\n') => {}
-            (b'\r', _) | (_, b'\n') => return Err(Malformed::LineEnd),
-            (_, b'\r' | b'\t' | 0x20..=0x7e | 0x80..) => {}
-            _ => return Err(Malformed::Control),
-        }
-        before = *byte;
+    let is_text = |byte: u8| matches!(byte, b'\t' | b'\r' | b'\n' | 0x20..=0x7e | 0x80..);
+    // To the end whatever is found: that way many are looked at together.
+    let is_all_text = bytes.iter().fold(true, |all, byte| all & is_text(*byte));
+    match (lines_end_alike(bytes), is_all_text) {
+        (false, _) => Err(Malformed::LineEnd),
+        (_, false) => Err(Malformed::Control),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
-fn headers(parsed: &[httparse::Header<'_>]) -> Vec<Header> {
-    let one = |header: &httparse::Header<'_>| Header {
-        name: header.name.to_ascii_lowercase(),
-        value: header.value.trim_ascii().to_vec(),
-    };
-    parsed.iter().map(one).collect()
-}
-
-/// Every value of a name.
-pub(crate) fn all<'h>(headers: &'h [Header], name: &str) -> impl Iterator<Item = &'h [u8]> {
-    headers.iter().filter(move |header| header.name == name).map(|header| header.value.as_slice())
-}
-
-/// Whether a list has a word in it.
-fn has_token(headers: &[Header], name: &str, token: &str) -> bool {
-    all(headers, name)
-        .flat_map(|value| value.split(|byte| *byte == b','))
-        .any(|one| one.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
+/// Whether there is no CR and no LF but in pairs.
+fn lines_end_alike(bytes: &[u8]) -> bool {
+    let ends = memchr::memchr_iter(b'\n', bytes);
+    let pairs = ends.clone().filter(|at| *at > 0 && bytes[at - 1] == b'\r').count();
+    pairs == ends.count() && pairs == memchr::memchr_iter(b'\r', bytes).count()
 }
 
 /// How long the body is, if it says so in one way.
-fn length(headers: &[Header], is_1_1: bool) -> Result<Option<BodyLength>, Malformed> {
-    let lengths: Vec<&[u8]> = all(headers, "content-length").collect();
-    let codings: Vec<&[u8]> = all(headers, "transfer-encoding").collect();
-    match (lengths.as_slice(), codings.as_slice()) {
-        ([], []) => Ok(None),
-        ([], [coding]) if is_1_1 && coding.eq_ignore_ascii_case(b"chunked") => Ok(Some(BodyLength::Chunked)),
-        ([], _) => Err(Malformed::Coding),
-        ([length], []) => exact(length).map(Some),
+fn length(headers: &Headers, is_1_1: bool) -> Result<Option<BodyLength>, Malformed> {
+    let (mut lengths, mut codings) = (headers.all("content-length"), headers.all("transfer-encoding"));
+    match (lengths.next(), lengths.next(), codings.next(), codings.next()) {
+        (None, _, None, _) => Ok(None),
+        (None, _, Some(coding), None) if is_1_1 && coding.eq_ignore_ascii_case(b"chunked") => {
+            Ok(Some(BodyLength::Chunked))
+        }
+        (None, _, _, _) => Err(Malformed::Coding),
+        (Some(length), None, None, _) => exact(length).map(Some),
         _ => Err(Malformed::Length),
     }
 }

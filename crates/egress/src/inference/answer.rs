@@ -9,41 +9,42 @@ use belljar_contract::inference::Excerpt;
 use serde::Deserialize;
 use serde_json::json;
 use std::borrow::Cow;
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 
 /// What of a provider's headers goes on. Everything else tells of the host, or would be kept by a client for others.
-const PASSED_ON: &[&str] = &[
-    "content-type",
-    "retry-after",
-    "retry-after-ms",
-    "request-id",
-    "x-request-id",
-    "openai-processing-ms",
-    "openai-version",
-    "x-litellm-call-id",
-    "x-litellm-response-cost",
+const PASSED_ON: &[&[u8]] = &[
+    b"content-type",
+    b"retry-after",
+    b"retry-after-ms",
+    b"request-id",
+    b"x-request-id",
+    b"openai-processing-ms",
+    b"openai-version",
+    b"x-litellm-call-id",
+    b"x-litellm-response-cost",
 ];
-const PREFIXES_PASSED_ON: &[&str] = &["x-ratelimit-", "anthropic-ratelimit-"];
+const PREFIXES_PASSED_ON: &[&[u8]] = &[b"x-ratelimit-", b"anthropic-ratelimit-"];
 
 /// The head for a provider's answer. One that ends with the provider's connection ends with this one, too.
 pub(crate) fn head_of(answer: &ResponseHead, body: BodyLength, keeps_alive: bool) -> Vec<u8> {
     let mut head = Vec::with_capacity(512);
-    head.extend_from_slice(format!("HTTP/1.1 {} {}\r\n", answer.status, phrase(answer.status)).as_bytes());
-    for header in &answer.headers {
-        let goes_on = PASSED_ON.contains(&header.name.as_str())
-            || PREFIXES_PASSED_ON.iter().any(|prefix| header.name.starts_with(prefix));
+    // Writing to memory can't fail.
+    let _ = write!(head, "HTTP/1.1 {} {}\r\n", answer.status, phrase(answer.status));
+    for (name, value) in answer.headers.iter() {
+        let goes_on =
+            PASSED_ON.contains(&name) || PREFIXES_PASSED_ON.iter().any(|prefix| name.starts_with(prefix));
         if goes_on {
-            head.extend_from_slice(header.name.as_bytes());
-            head.extend_from_slice(b": ");
-            head.extend_from_slice(&header.value);
-            head.extend_from_slice(b"\r\n");
+            for part in [name, b": ", value, b"\r\n"] {
+                head.extend_from_slice(part);
+            }
         }
     }
     match body {
         // There can be none, and so no length.
         BodyLength::Exact(0) if answer.status == 204 => {}
         BodyLength::Exact(length) => {
-            head.extend_from_slice(format!("content-length: {length}\r\n").as_bytes());
+            let _ = write!(head, "content-length: {length}\r\n");
         }
         BodyLength::Chunked => head.extend_from_slice(b"transfer-encoding: chunked\r\n"),
         BodyLength::UntilClose => {}

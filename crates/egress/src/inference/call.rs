@@ -5,7 +5,7 @@ use super::client::{Client, Stop};
 use super::draft::Draft;
 use super::models::{Model, Provider};
 use super::observe::{Observer, Shape};
-use super::outgoing::{self, Outgoing};
+use super::outgoing::Outgoing;
 use super::refusal::Refusal;
 use super::relay::{Cut, Framing, Relay};
 use super::request::{self, Prepared};
@@ -14,14 +14,13 @@ use super::route::Call;
 use super::run::{Run, Served};
 use crate::credential::{Credential, Injected};
 use crate::echo::Forms;
-use crate::http1::limits::{RESPONSE_HEAD_BYTES, Times};
-use crate::http1::{BodyLength, Chunks, RequestHead, ResponseHead, head};
-use crate::upstream::Connection;
-use bytes::Buf;
+use crate::http1::limits::Times;
+use crate::http1::{BodyLength, RequestHead, ResponseHead};
+use crate::upstream::{AnswerError, Connection};
+use crate::within::within;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
-use tokio::time::timeout;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Why a call has no answer, or none that was passed on to its end.
 #[derive(Debug)]
@@ -86,11 +85,9 @@ where
     draft.prepared(&model, streams);
     draft.reserve()?;
     let injected = injected(&model.provider).await?;
-    let secret = injected.as_ref().map(|injected| &injected.secret);
     let own = (&run.identity, draft.call_id());
-    let written = outgoing::head(head, call, (&model.provider, body.len()), own, secret);
-    draft.said(&body);
-    let outgoing = Outgoing { head: written, body };
+    let outgoing = Outgoing::new((head, call), &model.provider, own, injected.clone(), body);
+    draft.said(outgoing.body());
     let nothing = Forms::of(None);
     let forms = injected.as_ref().map_or(&nothing, |injected| &injected.forms);
     let asked = Asked { head, call, model: &model, streams, forms };
@@ -110,7 +107,12 @@ where
         }
         Ok(keeps_alive)
     };
-    match timeout(run.times.call, exchanged).await {
+    let ended = {
+        // Where it is: it would be copied otherwise, and is large.
+        tokio::pin!(exchanged);
+        within(run.times.call, exchanged).await
+    };
+    match ended {
         Ok(exchanged) => exchanged,
         Err(_) if draft.has_begun() => Err(Cut::Silent.into()),
         Err(_) => Err(Refusal::OutOfTime.into()),
@@ -144,7 +146,7 @@ async fn prepare(body: Vec<u8>, call: Call, run: &Arc<Run>) -> Result<Prepared, 
 
 /// What must be so before anything of an answer is passed on.
 fn check(answer: &ResponseHead, asked: Asked<'_>, draft: &mut Draft<'_>) -> Result<(), Refusal> {
-    let is_harmless = !forms_are_in(asked.forms, answer);
+    let is_harmless = !asked.forms.is_in(answer.headers.text());
     draft.answered(answer, is_harmless);
     if answer.status == 401
         && let Some(credential) = &asked.model.provider.credential
@@ -179,10 +181,6 @@ async fn injected(provider: &Arc<Provider>) -> Result<Option<Arc<Injected>>, Ref
     got.map(Some).map_err(|_| Refusal::NoCredential)
 }
 
-fn forms_are_in(forms: &Forms, answer: &ResponseHead) -> bool {
-    answer.headers.iter().any(|header| forms.is_in(&header.value) || forms.is_in(header.name.as_bytes()))
-}
-
 /// Sends the call and waits for the head of its answer.
 async fn ask(
     provider: &Provider,
@@ -192,12 +190,12 @@ async fn ask(
 ) -> Result<(Connection, ResponseHead), Refusal> {
     let times = &served.run.times;
     loop {
-        let mut connection = match timeout(times.connect, served.pool.take(&provider.upstream)).await {
+        let mut connection = match within(times.connect, served.pool.take(&provider.upstream)).await {
             Ok(Ok(connection)) => connection,
             Ok(Err(error)) => return Err(Refusal::from(error)),
             Err(_) => return Err(Refusal::OutOfTime),
         };
-        let is_sent = timeout(times.idle, outgoing.send(&mut connection.stream)).await;
+        let is_sent = within(times.idle, outgoing.send(&mut connection.stream)).await;
         if matches!(is_sent, Ok(false)) {
             // One that has waited may have died while it did. Nothing was taken, so nothing can happen twice.
             match connection.is_used {
@@ -207,33 +205,12 @@ async fn ask(
         }
         draft.sent();
         is_sent.map_err(|_| Refusal::OutOfTime)?;
-        let answer = read_head(&mut connection, times.idle).await?;
-        return Ok((connection, answer));
-    }
-}
-
-/// The head of an answer, behind any that only says to go on.
-async fn read_head(connection: &mut Connection, patience: Duration) -> Result<ResponseHead, Refusal> {
-    loop {
-        if let Some(end) = head::end(&connection.inbox) {
-            let parsed = ResponseHead::parse(connection.inbox.get(..end).unwrap_or_default());
-            connection.inbox.advance(end);
-            match parsed.map_err(|_| Refusal::BadAnswer)? {
-                // Nobody has asked for another protocol.
-                ResponseHead { status: 101, .. } => return Err(Refusal::BadAnswer),
-                ResponseHead { status: 100..=199, .. } => continue,
-                answer => return Ok(answer),
-            }
-        }
-        if connection.inbox.len() > RESPONSE_HEAD_BYTES {
-            return Err(Refusal::BadAnswer);
-        }
-        match timeout(patience, connection.stream.read_buf(&mut connection.inbox)).await {
-            Ok(Ok(0) | Err(_)) if connection.inbox.is_empty() => return Err(Refusal::Unreachable),
-            Ok(Ok(0) | Err(_)) => return Err(Refusal::BadAnswer),
-            Ok(Ok(_)) => {}
-            Err(_) => return Err(Refusal::OutOfTime),
-        }
+        return match connection.head(times.idle).await {
+            Ok(answer) => Ok((connection, answer)),
+            // It has hung up without a word.
+            Err(AnswerError::Ended(_)) if connection.inbox.is_empty() => Err(Refusal::Unreachable),
+            Err(error) => Err(error.into()),
+        };
     }
 }
 
@@ -250,9 +227,13 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     if answer.status >= 400 {
-        let body = whole_error(answer, connection, times.idle).await?;
+        let withheld = || Refusal::Withheld { status: answer.status };
+        let body = match connection.body(answer.body, LARGEST_ERROR, times.idle).await {
+            Err(AnswerError::TooLarge) => return Err(withheld().into()),
+            body => body.map_err(Refusal::from)?,
+        };
         if asked.forms.are_told_by(&body) {
-            return Err(Refusal::Withheld { status: answer.status }.into());
+            return Err(withheld().into());
         }
         draft.response_bytes = body.len() as u64;
         draft.heard(&body);
@@ -274,51 +255,5 @@ where
     match passed {
         Err(Cut::Echo) if !draft.has_begun() => Err(Refusal::Withheld { status: answer.status }.into()),
         passed => Ok(passed.map(|()| keeps_alive)?),
-    }
-}
-
-/// The payload of an error.
-async fn whole_error(
-    answer: &ResponseHead,
-    connection: &mut Connection,
-    patience: Duration,
-) -> Result<Vec<u8>, Refusal> {
-    let withheld = || Refusal::Withheld { status: answer.status };
-    let (mut body, mut chunks) = (Vec::new(), Chunks::default());
-    loop {
-        let inbox = &mut connection.inbox;
-        let used = match answer.body {
-            BodyLength::Chunked => chunks
-                .pass(inbox, |range| body.extend_from_slice(&inbox[range]))
-                .map_err(|_| Refusal::BadAnswer)?,
-            BodyLength::Exact(length) => {
-                let left = length - body.len() as u64;
-                let here = usize::try_from(left).unwrap_or(usize::MAX).min(inbox.len());
-                body.extend_from_slice(&inbox[..here]);
-                here
-            }
-            BodyLength::UntilClose => {
-                body.extend_from_slice(inbox);
-                inbox.len()
-            }
-        };
-        inbox.advance(used);
-        let is_whole = match answer.body {
-            BodyLength::Chunked => chunks.is_done(),
-            BodyLength::Exact(length) => body.len() as u64 == length,
-            BodyLength::UntilClose => false,
-        };
-        if body.len() > LARGEST_ERROR {
-            return Err(withheld());
-        }
-        if is_whole {
-            return Ok(body);
-        }
-        match timeout(patience, connection.stream.read_buf(inbox)).await {
-            Ok(Ok(0)) if answer.body == BodyLength::UntilClose => return Ok(body),
-            Ok(Ok(0) | Err(_)) => return Err(Refusal::BadAnswer),
-            Ok(Ok(_)) => {}
-            Err(_) => return Err(Refusal::OutOfTime),
-        }
     }
 }

@@ -4,10 +4,10 @@ use super::refusal::Refusal;
 use super::room::Place;
 use crate::http1::limits::{REQUEST_HEAD_BYTES, Times};
 use crate::http1::{BodyLength, Chunks, RequestHead, head};
+use crate::within::within;
 use bytes::{Buf, BytesMut};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::timeout;
 
 /// Such a connection.
 pub(crate) struct Client<S> {
@@ -55,14 +55,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     /// The head of the next request.
     pub(crate) async fn head(&mut self) -> Result<RequestHead, Stop> {
         if self.inbox.is_empty() {
-            match timeout(self.times.keep_alive, self.fill()).await {
+            match within(self.times.keep_alive, self.fill()).await {
                 Ok(Ok(_)) => {}
                 // Nobody has asked anything, and nobody is told.
                 Ok(Err(stop)) => return Err(stop),
                 Err(_) => return Err(Stop::Gone),
             }
         }
-        let end = timeout(self.times.head, self.whole_head()).await.map_err(|_| Refusal::TooSlow)??;
+        let end = within(self.times.head, self.whole_head()).await.map_err(|_| Refusal::TooSlow)??;
         let parsed = RequestHead::parse(&self.inbox[..end]).map_err(Refusal::Malformed);
         self.inbox.advance(end);
         Ok(parsed?)
@@ -105,7 +105,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
                 BodyLength::UntilClose => Ok(Vec::new()),
             }
         };
-        timeout(patience, whole).await.map_err(|_| Refusal::TooSlow)?
+        within(patience, whole).await.map_err(|_| Refusal::TooSlow)?
     }
 
     async fn exact(&mut self, length: u64, place: &mut Place<'_>) -> Result<Vec<u8>, Stop> {
@@ -176,7 +176,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
 
     /// Writes; whoever takes nothing for long is gone.
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<(), Stop> {
-        match timeout(self.times.idle, self.stream.write_all(bytes)).await {
+        match within(self.times.idle, self.stream.write_all(bytes)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) | Err(_) => Err(Stop::Gone),
         }
@@ -197,6 +197,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
                 self.inbox.clear();
             }
         };
-        let _ = timeout(PATIENCE, drain).await;
+        let _ = within(PATIENCE, drain).await;
     }
 }

@@ -41,7 +41,7 @@ pub(crate) enum Shape {
 const LONGEST: usize = 256 << 10;
 const END: usize = 64 << 10;
 
-/// Every way to say it, of all that there are. Members of these names may be of other types elsewhere.
+/// Every way to say it, of all that there are, and where it stands. Members of these names may be of other types elsewhere.
 #[derive(Deserialize)]
 struct Said<'s> {
     #[serde(borrow)]
@@ -54,16 +54,6 @@ struct Said<'s> {
     prompt_eval_count: Option<&'s RawValue>,
     #[serde(borrow)]
     eval_count: Option<&'s RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Inner<'s> {
-    #[serde(borrow)]
-    usage: Option<&'s RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Counts<'s> {
     #[serde(borrow)]
     prompt_tokens: Option<&'s RawValue>,
     #[serde(borrow)]
@@ -198,7 +188,7 @@ impl Observer {
 
     /// A later word counts: Anthropic tells the beginning first.
     fn count(&mut self, counts: &RawValue) {
-        let Ok(counts) = serde_json::from_str::<Counts<'_>>(counts.get()) else { return };
+        let Ok(counts) = serde_json::from_str::<Said<'_>>(counts.get()) else { return };
         let (input, output) = (number(counts.prompt_tokens), number(counts.completion_tokens));
         let input = input.or_else(|| number(counts.input_tokens));
         let output = output.or_else(|| number(counts.output_tokens));
@@ -222,7 +212,7 @@ fn says_nothing(behind: &[u8]) -> bool {
 }
 
 fn usage_of(value: Option<&RawValue>) -> Option<&RawValue> {
-    serde_json::from_str::<Inner<'_>>(value?.get()).ok()?.usage
+    serde_json::from_str::<Said<'_>>(value?.get()).ok()?.usage
 }
 
 #[cfg(test)]

@@ -2,41 +2,73 @@
 
 use super::models::{Provider, ProviderKind};
 use super::route::{self, Call};
+use crate::credential::Injected;
 use crate::http1::RequestHead;
 use crate::identity::Identity;
-use crate::secret::Secret;
 use std::io::IoSlice;
+use std::sync::Arc;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
-use zeroize::Zeroizing;
 
 /// What of a client's headers goes on: how it wants to be understood. Who it is, and everything else, is said by the host.
 const PASSED_ON: &[&str] = &["accept", "anthropic-beta", "anthropic-version", "openai-beta", "user-agent"];
-
-/// For what stands in every head: names, lengths, ends of lines.
-const ROOM: usize = 1024;
 
 /// What a client that says no version means.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// A call as it is sent.
 pub(crate) struct Outgoing {
-    pub(crate) head: Zeroizing<Vec<u8>>,
-    pub(crate) body: Vec<u8>,
+    /// The head, up to the secret if there is one. That is sent from where it is: a copy would have to be wiped.
+    head: Vec<u8>,
+    injected: Option<Arc<Injected>>,
+    body: Vec<u8>,
 }
+
+/// For what stands in every head: names, lengths, ends of lines.
+const ROOM: usize = 768;
 
 // === impl Outgoing ===
 
 impl Outgoing {
+    /// The call of a client, made the host's.
+    pub(crate) fn new(
+        (client, call): (&RequestHead, Call),
+        provider: &Provider,
+        (identity, call_id): (&Identity, &str),
+        injected: Option<Arc<Injected>>,
+        body: Vec<u8>,
+    ) -> Self {
+        let mut head = head(client, call, (provider, body.len()), (identity, call_id));
+        if injected.is_some() {
+            head.extend_from_slice(match provider.kind {
+                ProviderKind::Anthropic => b"x-api-key: ",
+                ProviderKind::LiteLlm | ProviderKind::OpenAi | ProviderKind::Ollama => {
+                    b"authorization: Bearer "
+                }
+            });
+        }
+        Self { head, injected, body }
+    }
+
+    /// What of its body may be kept.
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.body
+    }
+
     /// Sends all of it. False if nothing of it was taken: then nobody can have acted on it.
     pub(crate) async fn send<W: AsyncWrite + Unpin>(&self, upstream: &mut W) -> bool {
-        let both = [IoSlice::new(&self.head), IoSlice::new(&self.body)];
-        let Ok(taken) = upstream.write_vectored(&both).await else { return false };
-        let head = self.head.get(taken..).unwrap_or_default();
-        let body = self.body.get(taken.saturating_sub(self.head.len())..).unwrap_or_default();
-        for rest in [head, body] {
-            // Whoever refuses a large request may have answered before all of it was sent.
-            if !rest.is_empty() && upstream.write_all(rest).await.is_err() {
-                return true;
+        let (secret, end): (&[u8], &[u8]) = match &self.injected {
+            Some(injected) => (injected.secret.expose(), b"\r\n\r\n"),
+            None => (b"", b"\r\n"),
+        };
+        let mut parts = [&self.head, secret, end, &self.body].map(IoSlice::new);
+        let mut left = &mut parts[..];
+        let Ok(taken) = upstream.write_vectored(left).await else { return false };
+        IoSlice::advance_slices(&mut left, taken);
+        while !left.is_empty() {
+            match upstream.write_vectored(left).await {
+                // Whoever refuses a large request may have answered before all of it was sent.
+                Ok(0) | Err(_) => return true,
+                Ok(taken) => IoSlice::advance_slices(&mut left, taken),
             }
         }
         let _ = upstream.flush().await;
@@ -44,72 +76,48 @@ impl Outgoing {
     }
 }
 
-/// The head of a call, for a body of that length.
-pub(crate) fn head(
-    head: &RequestHead,
+/// The head of a call for a body of that length, without its end.
+fn head(
+    client: &RequestHead,
     call: Call,
     (provider, length): (&Provider, usize),
     (identity, call_id): (&Identity, &str),
-    secret: Option<&Secret>,
-) -> Zeroizing<Vec<u8>> {
-    let passed_on = || {
-        PASSED_ON.iter().filter_map(|name| Some((*name, head.header(name).filter(|value| is_plain(value))?)))
-    };
-    let injected = injected(provider, identity, call_id);
-    // All of it fits: what grows leaves a copy of the secret behind.
-    let longest = ROOM
-        + passed_on().map(|(_, value)| value.len()).sum::<usize>()
-        + injected.iter().map(|(_, value)| value.len()).sum::<usize>()
-        + secret.map_or(0, |secret| secret.expose().len())
-        + provider.upstream.prefix().len()
-        + provider.upstream.host().len();
-    let mut bytes = Zeroizing::new(Vec::with_capacity(longest));
-    let query = route::query(head.query.as_deref()).map_or(String::new(), |query| format!("?{query}"));
-    let prefix = provider.upstream.prefix();
-    bytes.extend_from_slice(format!("POST {prefix}{}{query} HTTP/1.1\r\n", call.path).as_bytes());
+) -> Vec<u8> {
+    let (prefix, host) = (provider.upstream.prefix(), provider.upstream.host());
+    let mut head = Vec::with_capacity(ROOM);
+    let mark = route::query(client.query.as_deref()).map_or(["", ""], |query| ["?", query]);
+    for part in ["POST ", prefix, call.path, mark[0], mark[1], " HTTP/1.1\r\n"] {
+        head.extend_from_slice(part.as_bytes());
+    }
     let mut put = |name: &str, value: &[u8]| {
-        bytes.extend_from_slice(name.as_bytes());
-        bytes.extend_from_slice(b": ");
-        bytes.extend_from_slice(value);
-        bytes.extend_from_slice(b"\r\n");
+        for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+            head.extend_from_slice(part);
+        }
     };
-    put("host", provider.upstream.host().as_bytes());
+    put("host", host.as_bytes());
     put("content-type", b"application/json");
     put("content-length", length.to_string().as_bytes());
     // What passes is looked at.
     put("accept-encoding", b"identity");
-    for (name, value) in passed_on() {
-        put(name, value);
-    }
-    for (name, value) in &injected {
-        put(name, value.as_bytes());
-    }
-    if provider.kind == ProviderKind::Anthropic && head.header("anthropic-version").is_none() {
-        put("anthropic-version", ANTHROPIC_VERSION.as_bytes());
-    }
-    if let Some(secret) = secret {
-        match provider.kind {
-            ProviderKind::Anthropic => put("x-api-key", secret.expose()),
-            ProviderKind::LiteLlm | ProviderKind::OpenAi | ProviderKind::Ollama => {
-                put("authorization", &Zeroizing::new([b"Bearer ", secret.expose()].concat()));
-            }
+    for name in PASSED_ON {
+        if let Some(value) = client.header(name).filter(|value| is_plain(value)) {
+            put(name, value);
         }
     }
-    bytes.extend_from_slice(b"\r\n");
-    bytes
-}
-
-/// What says who calls (`spec/2` invariant 10). Only LiteLLM understands it; for the others it stands in the body.
-fn injected(provider: &Provider, identity: &Identity, call_id: &str) -> Vec<(&'static str, String)> {
+    // Who calls (`spec/2` invariant 10). Only LiteLLM understands all of it; for the others it stands in the body.
     match provider.kind {
-        ProviderKind::LiteLlm => vec![
-            ("x-litellm-call-id", call_id.to_owned()),
-            ("x-litellm-end-user-id", identity.billing_account_id.clone()),
-            ("x-litellm-spend-logs-metadata", identity.metadata()),
-        ],
-        ProviderKind::OpenAi => vec![("x-client-request-id", call_id.to_owned())],
-        ProviderKind::Anthropic | ProviderKind::Ollama => Vec::new(),
+        ProviderKind::LiteLlm => {
+            put("x-litellm-call-id", call_id.as_bytes());
+            put("x-litellm-end-user-id", identity.billing_account_id.as_bytes());
+            put("x-litellm-spend-logs-metadata", identity.metadata().as_bytes());
+        }
+        ProviderKind::OpenAi => put("x-client-request-id", call_id.as_bytes()),
+        ProviderKind::Anthropic if client.header("anthropic-version").is_none() => {
+            put("anthropic-version", ANTHROPIC_VERSION.as_bytes());
+        }
+        ProviderKind::Anthropic | ProviderKind::Ollama => {}
     }
+    head
 }
 
 fn is_plain(value: &[u8]) -> bool {

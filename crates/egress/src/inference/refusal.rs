@@ -1,6 +1,6 @@
 //! What is said when a call isn't answered by a provider, in the words of whoever's client it is.
 
-use crate::upstream::ConnectError;
+use crate::upstream::{AnswerError, ConnectError};
 use belljar_contract::inference::{Excerpt, Surface};
 use serde_json::{Value, json};
 
@@ -58,6 +58,15 @@ impl From<ConnectError> for Refusal {
             ConnectError::Unreachable { .. } => Self::Unreachable,
             ConnectError::Forbidden => Self::Misled,
             ConnectError::Untrusted { .. } | ConnectError::NoTrust { .. } => Self::Untrusted,
+        }
+    }
+}
+
+impl From<AnswerError> for Refusal {
+    fn from(error: AnswerError) -> Self {
+        match error {
+            AnswerError::Ended(_) | AnswerError::Malformed(_) | AnswerError::TooLarge => Self::BadAnswer,
+            AnswerError::Silent => Self::OutOfTime,
         }
     }
 }

@@ -7,12 +7,12 @@ use crate::echo;
 use crate::http1::limits::RESPONSE_BODY_BYTES;
 use crate::http1::{BodyLength, Chunks};
 use crate::upstream::Connection;
+use crate::within::within;
 use bytes::Buf;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
-use tokio::time::timeout;
 
 /// The body of one answer, under way. Whatever ends it, what it has cost so far is noted.
 pub(crate) struct Relay<'r, 'd> {
@@ -162,7 +162,7 @@ impl<'r, 'd> Relay<'r, 'd> {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         provider.inbox.reserve(self.room);
-        let read = timeout(patience, provider.stream.read_buf(&mut provider.inbox));
+        let read = within(patience, provider.stream.read_buf(&mut provider.inbox));
         tokio::select! {
             biased;
             read = read => match read {

@@ -2,18 +2,17 @@
 
 use super::SpendError;
 use crate::credential::Injected;
-use crate::http1::limits::{RESPONSE_HEAD_BYTES, Times};
-use crate::http1::{BodyLength, Chunks, Malformed, ResponseHead, head};
+use crate::http1::ResponseHead;
+use crate::http1::limits::Times;
 use crate::inference::models::Provider;
-use crate::upstream::{ConnectError, Connection, Pool};
+use crate::upstream::{AnswerError, Pool};
 use belljar_contract::spend::SpendRow;
-use bytes::Buf;
 use jiff::civil::Date;
 use std::fmt::Write;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 use zeroize::Zeroizing;
 
@@ -29,13 +28,6 @@ struct Answer {
     body: Vec<u8>,
 }
 
-/// Why there is no answer.
-enum Failure {
-    Connection(io::Error),
-    Malformed(Malformed),
-    TooLarge,
-}
-
 /// Ten thousand rows, with room to spare: LiteLLM can be told to keep prompts in them.
 pub(super) const LARGEST_ANSWER: usize = 128 << 20;
 
@@ -47,24 +39,6 @@ const TRUNCATED: &str = "x-litellm-spend-logs-truncated";
 
 /// What LiteLLM says where it has none.
 const NO_DATABASE: [&[u8]; 2] = [b"Database not connected", b"No connected db"];
-
-impl From<Malformed> for Failure {
-    fn from(source: Malformed) -> Self {
-        Self::Malformed(source)
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(source: io::Error) -> Self {
-        Self::Connection(source)
-    }
-}
-
-impl From<ConnectError> for Failure {
-    fn from(source: ConnectError) -> Self {
-        Self::Connection(io::Error::other(source))
-    }
-}
 
 // === impl Asking ===
 
@@ -86,10 +60,12 @@ impl<'p> Asking<'p> {
         let request = self.request(end_user, day);
         let answer = match timeout(ANSWER_TIME, self.exchange(pool, &request)).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(Failure::Connection(source))) => return Err(SpendError::Connection { provider, source }),
-            Ok(Err(Failure::Malformed(source))) => return Err(SpendError::Malformed { provider, source }),
-            Ok(Err(Failure::TooLarge)) => return Err(SpendError::TooLarge { provider }),
-            Err(_) => return Err(SpendError::OutOfTime { provider }),
+            Ok(Err(AnswerError::Ended(source))) => return Err(SpendError::Connection { provider, source }),
+            Ok(Err(AnswerError::Malformed(source))) => {
+                return Err(SpendError::Malformed { provider, source });
+            }
+            Ok(Err(AnswerError::TooLarge)) => return Err(SpendError::TooLarge { provider }),
+            Ok(Err(AnswerError::Silent)) | Err(_) => return Err(SpendError::OutOfTime { provider }),
         };
         let Answer { head, body } = answer;
         // From here on something that was answered may be said.
@@ -127,77 +103,18 @@ impl<'p> Asking<'p> {
         bytes
     }
 
-    async fn exchange(&self, pool: &Pool, request: &[u8]) -> Result<Answer, Failure> {
+    async fn exchange(&self, pool: &Pool, request: &[u8]) -> Result<Answer, AnswerError> {
         let connecting = timeout(Times::default().connect, pool.take(&self.provider.upstream)).await;
-        let mut connection = connecting.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-        connection.stream.write_all(request).await?;
-        connection.stream.flush().await?;
-        let head = read_head(&mut connection).await?;
-        let body = read_body(&head, &mut connection).await?;
+        let connected = connecting.map_err(|_| AnswerError::Silent)?;
+        let mut connection = connected.map_err(|source| AnswerError::Ended(io::Error::other(source)))?;
+        connection.stream.write_all(request).await.map_err(AnswerError::Ended)?;
+        connection.stream.flush().await.map_err(AnswerError::Ended)?;
+        let head = connection.head(ANSWER_TIME).await?;
+        let body = connection.body(head.body, LARGEST_ANSWER, ANSWER_TIME).await?;
         if head.keeps_alive {
             pool.give_back(&self.provider.upstream, connection);
         }
         Ok(Answer { head, body })
-    }
-}
-
-async fn read_head(connection: &mut Connection) -> Result<ResponseHead, Failure> {
-    loop {
-        if let Some(end) = head::end(&connection.inbox) {
-            let parsed = ResponseHead::parse(connection.inbox.get(..end).unwrap_or_default())?;
-            connection.inbox.advance(end);
-            match parsed.status {
-                // Nobody has asked for another protocol.
-                101 => return Err(Malformed::Syntax.into()),
-                100..=199 => continue,
-                _ => return Ok(parsed),
-            }
-        }
-        if connection.inbox.len() > RESPONSE_HEAD_BYTES {
-            return Err(Failure::TooLarge);
-        }
-        if connection.stream.read_buf(&mut connection.inbox).await? == 0 {
-            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-        }
-    }
-}
-
-async fn read_body(head: &ResponseHead, connection: &mut Connection) -> Result<Vec<u8>, Failure> {
-    if matches!(head.body, BodyLength::Exact(length) if length > LARGEST_ANSWER as u64) {
-        return Err(Failure::TooLarge);
-    }
-    let (mut body, mut chunks) = (Vec::new(), Chunks::default());
-    loop {
-        let inbox = &mut connection.inbox;
-        let (used, is_whole) = match head.body {
-            BodyLength::Chunked => {
-                let used = chunks.pass(inbox, |range| body.extend_from_slice(&inbox[range]))?;
-                (used, chunks.is_done())
-            }
-            BodyLength::Exact(length) => {
-                let left = length - body.len() as u64;
-                let here = usize::try_from(left).unwrap_or(usize::MAX).min(inbox.len());
-                body.extend_from_slice(&inbox[..here]);
-                (here, here as u64 == left)
-            }
-            BodyLength::UntilClose => {
-                body.extend_from_slice(inbox);
-                (inbox.len(), false)
-            }
-        };
-        inbox.advance(used);
-        if body.len() > LARGEST_ANSWER {
-            return Err(Failure::TooLarge);
-        }
-        if is_whole {
-            return Ok(body);
-        }
-        if connection.stream.read_buf(inbox).await? == 0 {
-            return match head.body {
-                BodyLength::UntilClose => Ok(body),
-                _ => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-            };
-        }
     }
 }
 

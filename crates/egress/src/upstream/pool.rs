@@ -6,7 +6,6 @@ use super::place::Upstream;
 use super::stream::Stream;
 use bytes::BytesMut;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// A connection, and what has been read from it and not been used yet.
@@ -20,7 +19,13 @@ pub(crate) struct Connection {
 /// All of those that wait, and how others are made.
 pub(crate) struct Pool {
     connector: Connector,
-    idle: RefCell<HashMap<Upstream, Vec<(Instant, Connection)>>>,
+    idle: RefCell<Vec<Idle>>,
+}
+
+/// Those that wait for one upstream. There are few upstreams, and comparing costs less than hashing.
+struct Idle {
+    upstream: Upstream,
+    waiting: Vec<(Instant, Connection)>,
 }
 
 /// So many wait for each upstream, and so long.
@@ -51,7 +56,7 @@ impl Pool {
 
     fn pop(&self, upstream: &Upstream) -> Option<Connection> {
         let mut idle = self.idle.borrow_mut();
-        let waiting = idle.get_mut(upstream)?;
+        let Idle { waiting, .. } = idle.iter_mut().find(|idle| idle.upstream == *upstream)?;
         // The last comes first: the others grow old.
         let (since, connection) = waiting.pop()?;
         match since.elapsed() < LONGEST_IDLE {
@@ -71,12 +76,11 @@ impl Pool {
             return;
         }
         let mut idle = self.idle.borrow_mut();
-        let waiting = match idle.get_mut(upstream) {
-            Some(waiting) => waiting,
-            None => idle.entry(upstream.clone()).or_default(),
-        };
-        if waiting.len() < MOST_IDLE {
-            waiting.push((Instant::now(), connection));
+        let now = (Instant::now(), connection);
+        match idle.iter_mut().find(|idle| idle.upstream == *upstream) {
+            Some(Idle { waiting, .. }) if waiting.len() < MOST_IDLE => waiting.push(now),
+            Some(_) => {}
+            None => idle.push(Idle { upstream: upstream.clone(), waiting: vec![now] }),
         }
     }
 }

@@ -4,23 +4,36 @@
 use super::{REACHES_OUT, STORED};
 use crate::inference::members::Name;
 use crate::inference::refusal::Refusal;
-use aho_corasick::AhoCorasick;
+use crate::searcher::Searcher;
 use belljar_contract::inference::Excerpt;
+use memchr::memmem::Finder;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::sync::LazyLock;
 
-/// Nearly every text has none of these, and needn't be taken apart; an escape could hide one. Some providers go by names
-/// whatever their case.
-static SIGNS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let signs = ["_url\"", "\"url\"", "_id\"", "_ids\"", "item_reference", "file_data", "\\u"];
-    AhoCorasick::builder().ascii_case_insensitive(true).build(signs).ok()
+/// Nearly every text has none of these, and needn't be taken apart. Some providers go by names whatever their case; of long
+/// names a part is enough.
+static SIGNS: LazyLock<Option<Searcher>> = LazyLock::new(|| {
+    let signs = ["_url\"", "\"url\"", "_id\"", "_ids\"", "m_ref", "e_dat"];
+    Searcher::new(&signs.iter().flat_map(|sign| in_every_case(sign)).collect::<Vec<_>>())
 });
+
+/// What could hide one of them.
+static ESCAPE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\\u"));
+
+fn in_every_case(text: &str) -> Vec<String> {
+    text.chars().fold(vec![String::new()], |all, next| {
+        let cases = [next.to_ascii_lowercase(), next.to_ascii_uppercase()];
+        let cases = if cases[0] == cases[1] { &cases[..1] } else { &cases[..] };
+        all.iter().flat_map(|begun| cases.iter().map(move |case| format!("{begun}{case}"))).collect()
+    })
+}
 
 /// Looks through one member of a request.
 pub(super) fn check(name: &str, text: &str) -> Result<(), Refusal> {
-    if SIGNS.as_ref().is_some_and(|signs| !signs.is_match(text)) {
+    let has_none = |signs: &Searcher| signs.find(text.as_bytes()).is_none();
+    if SIGNS.as_ref().is_some_and(has_none) && ESCAPE.find(text.as_bytes()).is_none() {
         return Ok(());
     }
     walk(name, text, false)

@@ -1,0 +1,55 @@
+//! Looks for several texts at once.
+
+use aho_corasick::{AhoCorasick, packed};
+use std::ops::Range;
+
+/// What finds the first of them.
+pub(crate) enum Searcher {
+    /// By instructions that look at many bytes at once: texts that begin with frequent bytes cost no more than others.
+    Vector(packed::Searcher),
+    /// For processors that have none, and for more texts than those take.
+    Automaton(AhoCorasick),
+}
+
+// === impl Searcher ===
+
+impl Searcher {
+    /// None for no texts, or for more than can be looked for.
+    pub(crate) fn new<T: AsRef<[u8]>>(texts: &[T]) -> Option<Self> {
+        if texts.is_empty() {
+            return None;
+        }
+        let vector = packed::Searcher::new(texts).map(Self::Vector);
+        vector.or_else(|| AhoCorasick::new(texts).ok().map(Self::Automaton))
+    }
+
+    pub(crate) fn find(&self, bytes: &[u8]) -> Option<Range<usize>> {
+        let found = match self {
+            Self::Vector(searcher) => searcher.find(bytes),
+            Self::Automaton(searcher) => searcher.find(bytes),
+        };
+        found.map(|found| found.range())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn both_find_whether_there_is_one(texts in proptest::collection::vec("[ab]{1,6}", 1..20), bytes in "[abc]{0,80}") {
+            let vector = Searcher::new(&texts).unwrap();
+            let automaton = Searcher::Automaton(AhoCorasick::new(&texts).unwrap());
+            let is_there = texts.iter().any(|text| bytes.contains(text.as_str()));
+            prop_assert_eq!(vector.find(bytes.as_bytes()).is_some(), is_there);
+            prop_assert_eq!(automaton.find(bytes.as_bytes()).is_some(), is_there);
+        }
+    }
+
+    #[test]
+    fn nothing_is_looked_for_where_there_is_nothing() {
+        assert!(Searcher::new::<&str>(&[]).is_none());
+    }
+}

@@ -1,0 +1,39 @@
+//! Waits, but not for long.
+
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::time::error::Elapsed;
+
+/// What a future gives, if it does so within that time. Most have something at once: those cost no look at the clock.
+pub(crate) async fn within<F: Future>(patience: Duration, future: F) -> Result<F::Output, Elapsed> {
+    let mut future = pin!(future);
+    let first = std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context)));
+    match first.await {
+        Poll::Ready(given) => Ok(given),
+        Poll::Pending => tokio::time::timeout(patience, future).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn what_is_there_is_given_and_what_never_comes_is_given_up() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let begun = Instant::now();
+        let (at_once, later, never) = runtime.block_on(async {
+            let patience = Duration::from_millis(50);
+            let later = tokio::time::sleep(Duration::from_millis(1));
+            (
+                within(Duration::ZERO, async { 1 }).await,
+                within(Duration::from_secs(600), later).await,
+                within(patience, std::future::pending::<()>()).await,
+            )
+        });
+        assert!(at_once == Ok(1) && later.is_ok() && never.is_err());
+        assert!(begun.elapsed() >= Duration::from_millis(50));
+    }
+}
