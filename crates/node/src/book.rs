@@ -123,12 +123,15 @@ impl Book {
 }
 
 impl Book {
-    /// Enters something without waiting for the disk.
-    fn submit(&self, event: Result<Event, EventError>) {
+    /// Enters something without waiting for the disk, and lists the call that it is, if it is one.
+    fn submit(&self, event: Result<Event, EventError>, call: Option<CallRecord>) {
         let entries = Arc::clone(&self.entries);
+        let mut known = locked(&self.entries);
+        call.into_iter().for_each(|call| known.list(call));
         match event {
             Ok(event) => {
-                locked(&self.entries).waiting += 1;
+                known.waiting += 1;
+                drop(known);
                 self.log.submit(event, move |written| {
                     let mut entries = locked(&entries);
                     entries.waiting -= 1;
@@ -138,19 +141,19 @@ impl Book {
                     }
                 });
             }
-            Err(_) => locked(&self.entries).is_broken = true,
+            Err(_) => known.is_broken = true,
         }
     }
 }
 
 impl Ledger for Book {
     fn record(&self, record: CallRecord) {
-        self.submit(Event::new(CALL, Some(&record.run_id), &record));
-        locked(&self.entries).list(record);
+        let event = Event::new(CALL, Some(&record.run_id), &record);
+        self.submit(event, Some(record));
     }
 
     fn record_bodies(&self, record: BodiesRecord) {
-        self.submit(Event::new(BODIES, Some(&record.run_id), &record));
+        self.submit(Event::new(BODIES, Some(&record.run_id), &record), None);
     }
 
     fn is_sound(&self) -> bool {

@@ -120,13 +120,13 @@ impl AuditLog {
         &self.public_key
     }
 
-    /// Submits an event and returns at once. `done` is called when its record is on the disk, by the thread that writes,
+    /// Submits an event and returns at once. It is on the disk a few milliseconds later, with others. `done` is called when its record is on the disk, by the thread that writes,
     /// so it must not wait for anything; or with the reason why it is not there and won't be.
     ///
     /// [`AuditError::Full`], [`AuditError::Failed`] and [`AuditError::Closed`] are told before this returns. Whoever gets
     /// any error must not do what was to be recorded.
     pub fn submit(&self, event: Event, done: impl FnOnce(Result<Receipt, AuditError>) + Send + 'static) {
-        self.queue.submit(event, Box::new(done));
+        self.queue.submit(event, false, Box::new(done));
     }
 
     /// Appends an event and waits until its record is on the disk.
@@ -135,10 +135,11 @@ impl AuditLog {
     /// [`AuditError`] when it isn't.
     pub fn append(&self, event: Event) -> Result<Receipt, AuditError> {
         let (done, outcome) = mpsc::sync_channel(1);
-        self.submit(event, move |result| {
+        let done = move |result| {
             // The other end waits below.
             let _ = done.send(result);
-        });
+        };
+        self.queue.submit(event, true, Box::new(done));
         outcome.recv().unwrap_or(Err(AuditError::Closed))
     }
 

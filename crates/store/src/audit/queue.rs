@@ -7,6 +7,7 @@ use super::tail::Tail;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Who waits for a record.
 pub(super) type Done = Box<dyn FnOnce(Result<Receipt, AuditError>) + Send>;
@@ -26,6 +27,8 @@ struct Waiting {
     is_closed: bool,
     /// What went wrong. It stays so.
     failure: Option<Arc<AuditError>>,
+    /// Whether somebody can't go on before a record of these is on the disk.
+    is_urgent: bool,
     writer_sleeps: bool,
 }
 
@@ -37,6 +40,11 @@ struct Submitted {
 /// One batch is no larger than this, but for its last record: it is what a crash may leave.
 const BATCH_BYTES: usize = 4 << 20;
 
+/// So long others are waited for whom nobody waits for, unless there are so many already: each batch costs a signature and
+/// a way to the disk.
+const GATHERING_TIME: Duration = Duration::from_millis(4);
+const ENOUGH: usize = 1024;
+
 // === impl Queue ===
 
 impl Queue {
@@ -44,14 +52,15 @@ impl Queue {
         Self { waiting: Mutex::default(), something: Condvar::new(), most, most_bytes }
     }
 
-    pub(super) fn submit(&self, event: Event, done: Done) {
+    pub(super) fn submit(&self, event: Event, is_urgent: bool, done: Done) {
         let refusal = {
             let mut waiting = self.lock();
             match waiting.refusal(self) {
                 None => {
                     waiting.bytes += event.body().len();
                     waiting.submitted.push(Submitted { event, done });
-                    if waiting.writer_sleeps {
+                    waiting.is_urgent |= is_urgent;
+                    if waiting.wakes_writer() {
                         self.something.notify_one();
                     }
                     return;
@@ -101,7 +110,15 @@ impl Queue {
             waiting.writer_sleeps = true;
             waiting = self.something.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
+        if !waiting.must_be_written() {
+            let gathered = self.something.wait_timeout_while(waiting, GATHERING_TIME, |waiting| {
+                waiting.writer_sleeps = !waiting.must_be_written();
+                waiting.writer_sleeps
+            });
+            waiting = gathered.unwrap_or_else(PoisonError::into_inner).0;
+        }
         waiting.writer_sleeps = false;
+        waiting.is_urgent = false;
         let mut bytes = 0;
         let fits = |submitted: &&Submitted| {
             let has_room = bytes < BATCH_BYTES;
@@ -138,6 +155,17 @@ impl fmt::Debug for Queue {
 // === impl Waiting ===
 
 impl Waiting {
+    /// Whether nobody else is waited for.
+    fn must_be_written(&self) -> bool {
+        self.is_urgent || self.is_closed || self.submitted.len() >= ENOUGH
+    }
+
+    /// Whether the thread that writes has something to do now which it had not before.
+    fn wakes_writer(&mut self) -> bool {
+        let has_news = self.submitted.len() == 1 || self.must_be_written();
+        has_news && std::mem::take(&mut self.writer_sleeps)
+    }
+
     /// Why nothing more is taken, if nothing is.
     fn refusal(&self, queue: &Queue) -> Option<AuditError> {
         if let Some(source) = &self.failure {
