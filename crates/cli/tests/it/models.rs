@@ -4,6 +4,7 @@ use crate::BELLJAR;
 use belljar_testkit::models::{Answer, ModelServer, Script};
 use belljar_testkit::world::{Ran, User, World};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 
 /// What the provider wants to see, and nobody inside may.
@@ -127,4 +128,41 @@ fn what_can_not_be_served_is_said_before_anything_is_made() {
     refused(&run(&["--model", "small", "--config", "bad.yaml"]), "1:");
     assert_eq!(world.user(), User::Own);
     assert!(!world.path().join("state").exists());
+}
+
+/// Makes calls as fast as it can, many at a time on one connection, and counts the answers.
+const FLOOD: &str = r#"
+import json, socket
+body = json.dumps({"model": "small", "messages": [{"role": "user", "content": "\n\u001b[31m\"},{\"kind\":\"forged\""}]})
+one = f"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nX-Log: \u00e4%0a{{}}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode("latin-1")
+connection = socket.create_connection(("127.0.0.1", 8080))
+answers = 0
+for _ in range(200):
+    connection.sendall(one * 20)
+    told = b""
+    while told.count(b"HTTP/1.1 200") < 20:
+        told += connection.recv(1 << 16)
+    answers += 20
+print(answers)
+"#;
+
+#[test]
+fn of_thousands_of_calls_each_is_one_record_whatever_they_say() {
+    let world = World::new(BELLJAR);
+    let server = ModelServer::start(Script::always(Answer::text("hello")));
+    let config = configure(&world, &server);
+    let ran = world.run(&["exec", "--model", "small", "--config", &config, "--", "python3", "-c", FLOOD]);
+    assert_eq!(ran.stdout, "4000\n", "{ran:?}");
+    assert_eq!(server.request_count(), 4_000);
+    let records = records(&world);
+    assert_eq!(records.len(), 4_000);
+    let ids: BTreeSet<String> = records.iter().map(|record| record["call_id"].to_string()).collect();
+    assert_eq!(ids.len(), 4_000, "each has an id of its own");
+    let sent: BTreeSet<String> = server
+        .requests()
+        .iter()
+        .map(|request| format!("{:?}", request.header("x-litellm-call-id").unwrap()))
+        .collect();
+    assert_eq!(sent, ids, "by which its provider knows it");
+    world.run(&["audit", "verify"]).succeeded();
 }
