@@ -77,7 +77,7 @@ impl SandboxArguments {
     pub(crate) fn required_of(&self, backend: &Chosen) -> Result<Required, CliError> {
         match backend {
             Chosen::Native => self.required(),
-            Chosen::Docker { .. } | Chosen::Subprocess => self.allowance.limits.required_with_limits(),
+            Chosen::Docker { .. } | Chosen::Subprocess => self.allowance.required_with_limits(),
         }
     }
 
@@ -108,6 +108,11 @@ impl AllowanceArguments {
     /// The layers without which there shall be no sandbox.
     pub(crate) fn required(&self) -> Result<Required, CliError> {
         self.limits.required()
+    }
+
+    /// The same where not everything may be limited: what was asked for by name is not let go of.
+    pub(crate) fn required_with_limits(&self) -> Result<Required, CliError> {
+        self.limits.required_with_limits()
     }
 
     /// How long it may last.

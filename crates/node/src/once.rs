@@ -1,7 +1,7 @@
 //! One program in one sandbox, from its arguments to its result (`spec/2 §Schema`): one run, one session, one proxy.
 //!
 //! ```text
-//! leave ─► layers, messages ─► sandbox ─► models served ─► watched ─► torn down ─► billed ─► changes told ─► result
+//! leave ─► copy, messages ─► sandbox ─► models served ─► watched ─► torn down ─► billed ─► changes told ─► result
 //!                                 │                           │
 //!                                 └─ refused: a result        └─ out of time, out of memory: all the same from there on
 //! ```
@@ -9,6 +9,8 @@
 
 mod capture;
 mod code;
+mod copied;
+mod enclosure;
 mod error;
 mod messages;
 mod place;
@@ -18,28 +20,22 @@ pub use code::OnceCode;
 pub use error::OnceError;
 pub use messages::{MESSAGES, PlaceError};
 pub use place::Place;
-pub use spec::{OnceLimits, OnceSpec, Site, Watch};
+pub use spec::{Maker, OnceLimits, OnceSpec, Site, Watch};
 
 use crate::book::{Book, Calls, Span};
 use crate::grant::Granted;
 use crate::serving::Served;
-use belljar_confine::plan::HostPath;
 use belljar_confine::sealed::Outcome;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Isolation;
 use belljar_egress::identity::Identity;
-use belljar_sandbox::directory::Directory;
-use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::limits::Limit;
-use belljar_sandbox::native::{self, Running};
-use belljar_sandbox::run::{Changes, WorkspaceChoice};
-use belljar_sandbox::spec::{Program, SandboxSpec, Workspace};
-use belljar_sandbox::state::{RunFolder, StateError};
-use belljar_sandbox::workspace::changes::ChangeSet;
+use belljar_sandbox::run::Changes;
+use belljar_sandbox::state::RunFolder;
 use capture::{Captured, Reason, Watching};
+use copied::Copied;
+use enclosure::Enclosure;
 use serde_json::json;
-use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -87,12 +83,6 @@ struct Ended {
     book: Option<Arc<Book>>,
 }
 
-/// The two layers of a copy, held: whatever comes to their names, these are what was meant.
-struct Layers {
-    source: Directory,
-    upper: Directory,
-}
-
 /// The kind under which a run's end stands in the audit.
 pub const ENDED: &str = "run_ended";
 
@@ -103,22 +93,20 @@ const NO_EXIT_CODE: i32 = -1;
 #[expect(clippy::needless_pass_by_value, reason = "leave is for one run, which uses it up")]
 pub fn run_once(
     place: Place,
-    spec: OnceSpec,
+    mut spec: OnceSpec,
     granted: Granted,
     site: &Site<'_>,
     watch: &mut dyn Watch,
 ) -> OnceResult {
     let (begun, since) = (Instant::now(), SystemTime::now());
-    let messages = spec.messages.clone();
-    let attempt = spec.attempt;
     let mut ended = Ended { captured: Captured::new(spec.limits.max_output_bytes), ..Ended::default() };
-    let mut layers = None;
-    let done = carry_out(&place, (spec, &granted), site, (&mut ended, &mut layers), watch);
+    let mut copied = None;
+    let done = carry_out(&place, (&mut spec, &granted), site, (&mut ended, &mut copied), watch);
     if let Err(error) = done {
         ended.fail(error);
     }
     let Place { folder, .. } = place;
-    let changes = layers.and_then(|layers| match told(layers, messages.as_deref(), since) {
+    let changes = copied.and_then(|copied| match copied.changes(spec.messages.as_deref(), since) {
         Ok(changes) => Some(changes),
         Err(error) => {
             ended.fail(error);
@@ -127,7 +115,7 @@ pub fn run_once(
     });
     ended.judge();
     let calls = ended.book.as_ref().map(|book| book.calls()).unwrap_or_default();
-    let audit = close(&mut ended, (&granted, attempt, &calls), site);
+    let audit = close(&mut ended, (&granted, spec.attempt, &calls), site);
     OnceResult {
         run_id: folder.id().clone(),
         ok: ended.exit_code == Some(0) && ended.code.is_none(),
@@ -149,9 +137,9 @@ pub fn run_once(
 /// Everything up to the moment at which nothing of the sandbox is left, and nothing is called any more.
 fn carry_out(
     place: &Place,
-    (spec, granted): (OnceSpec, &Granted),
+    (spec, granted): (&mut OnceSpec, &Granted),
     site: &Site<'_>,
-    (ended, layers): (&mut Ended, &mut Option<Layers>),
+    (ended, copied): (&mut Ended, &mut Option<Copied>),
     watch: &mut dyn Watch,
 ) -> Result<(), OnceError> {
     if granted.run_id() != place.folder.id() {
@@ -159,47 +147,28 @@ fn carry_out(
     }
     let identity = identity(granted, spec.attempt);
     identity.check()?;
-    let workspace = workspace(place, &spec.source)?;
-    let held = Layers::hold(&workspace)?;
-    if let Some(messages) = &spec.messages {
-        messages::place(messages, (&held.source, &held.upper), place.user.identity())?;
-    }
-    *layers = held.into();
     let deadline = Instant::now() + spec.limits.max_runtime;
-    let program = Program { argv: spec.argv, directory: "/workspace".to_owned() };
-    let sandbox = SandboxSpec {
-        workspace,
-        lent: spec.lent,
-        env: with_run(spec.env, place.folder.id()),
-        home: spec.home,
-        hatches: spec.models.iter().map(|_| Hatch::Inference).collect(),
-        limits: spec.limits.sandbox,
-        required: spec.required,
-        ..SandboxSpec::new(place.folder.id().clone(), place.user)
-    };
     let (stdio, streams) = capture::streams().map_err(|source| OnceError::Watch { source })?;
-    let mut running = match site.launcher {
-        Some(launcher) => native::start_through(launcher, &sandbox, site.state, &program, stdio)?,
-        None => native::start(&sandbox, site.state, &program, stdio)?,
-    };
-    ended.isolation = Some(running.isolation.clone());
-    // Only now may there be threads. Whatever goes wrong from here on, the sandbox ends with `running`.
+    let mut enclosure = Enclosure::begin(place, spec, site, (stdio, copied))?;
+    ended.isolation = Some(enclosure.isolation().clone());
+    // Only now may there be threads. Whatever goes wrong from here on, the sandbox ends with `enclosure`.
     let book = Arc::new(Book::open(site.state.path())?);
     ended.book = Some(Arc::clone(&book));
-    let sockets = std::mem::take(&mut running.launched.hatches);
-    let served = spec.models.map(|models| Served::begin(models, identity, &book, sockets)).transpose()?;
+    let sockets = enclosure.take_hatches();
+    let served =
+        spec.models.take().map(|models| Served::begin(models, identity, &book, sockets)).transpose()?;
     let watching = Watching { streams, deadline: Some(deadline), book: &book };
-    let watched = watching.until_end(&mut running.launched.sealed, &mut ended.captured, watch);
-    let noted = watched.map(|(ending, reason)| note(&running, (ending.outcome, reason), ended));
-    drop(running);
+    let watched = watching.until_end(&mut enclosure, &mut ended.captured, watch);
+    let noted = watched.map(|(ending, reason)| note(&enclosure, (ending.outcome, reason), ended));
+    let is_gone = enclosure.end();
     // With the sandbox gone nothing more is called, and what was under way is over.
     served.map(Served::end);
-    noted.map_err(|source| OnceError::Watch { source })
+    noted.and(is_gone)
 }
 
 /// Notes how a program ended.
-fn note(running: &Running, (outcome, reason): (Outcome, Reason), ended: &mut Ended) {
-    let limit = running.ended_by(outcome);
+fn note(enclosure: &Enclosure, (outcome, reason): (Outcome, Reason), ended: &mut Ended) {
+    let limit = enclosure.ended_by(outcome);
     ended.code = match (reason, limit) {
         (Reason::OutOfTime, _) => Some(OnceCode::Timeout),
         (Reason::Canceled, _) => Some(OnceCode::Canceled),
@@ -212,18 +181,6 @@ fn note(running: &Running, (outcome, reason): (Outcome, Reason), ended: &mut End
     let came_to_an_end =
         !matches!(ended.code, Some(OnceCode::Timeout | OnceCode::Canceled | OnceCode::Internal));
     ended.exit_code = came_to_an_end.then(|| i32::from(outcome.exit_code()));
-}
-
-/// What it changed, without what the host has put there.
-fn told(layers: Layers, messages: Option<&[u8]>, since: SystemTime) -> Result<Changes, OnceError> {
-    let Layers { source, upper } = layers;
-    let mut set = ChangeSet::read(&source, &upper)?;
-    if let Some(messages) = messages
-        && messages::is_untouched(messages, &upper)?
-    {
-        set.leave_out(Path::new(MESSAGES));
-    }
-    Ok(Changes { set, source, upper, since })
 }
 
 /// Records the end, and with it everything before.
@@ -262,29 +219,6 @@ fn identity(granted: &Granted, attempt: u32) -> Identity {
         existing_trace_id: None,
         session_id: None,
         trace_user_id: None,
-    }
-}
-
-/// The id is the host's, whatever was asked for.
-fn with_run(mut env: BTreeMap<String, String>, id: &RunId) -> BTreeMap<String, String> {
-    env.insert("RUN_ID".to_owned(), id.to_string());
-    env
-}
-
-fn workspace(place: &Place, source: &HostPath) -> Result<Workspace, StateError> {
-    Workspace::of_run(&WorkspaceChoice::Copy(source.clone()), Some(&place.folder), place.user)
-}
-
-// === impl Layers ===
-
-impl Layers {
-    fn hold(workspace: &Workspace) -> Result<Self, OnceError> {
-        match workspace {
-            Workspace::Copy { source, upper, .. } => {
-                Ok(Self { source: Directory::open_meant(source)?, upper: Directory::open_meant(upper)? })
-            }
-            Workspace::Empty | Workspace::Direct(_) => Err(StateError::NoFolder.into()),
-        }
     }
 }
 

@@ -9,6 +9,7 @@ use belljar_confine::as_user::AsUser;
 use belljar_confine::plan::Identity;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, symlinkat, unlinkat};
 use rustix::io::Errno;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -159,6 +160,31 @@ fn take(
     Ok(Vec::new())
 }
 
+/// An archive of these files, by their paths, with the directories that they are in.
+///
+/// # Errors
+/// The archive's, when a path is none.
+pub fn of_texts(texts: &BTreeMap<String, String>) -> io::Result<Vec<u8>> {
+    let mut builder = Builder::new(Vec::new());
+    let header = |kind, mode, size| {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_mode(mode);
+        header.set_size(size);
+        header
+    };
+    let above = texts.keys().flat_map(|path| Path::new(path).ancestors().skip(1));
+    let directories: BTreeSet<&Path> = above.filter(|path| !path.as_os_str().is_empty()).collect();
+    for directory in directories {
+        builder.append_data(&mut header(EntryType::Directory, 0o755, 0), directory, io::empty())?;
+    }
+    for (path, text) in texts {
+        let size = text.len() as u64;
+        builder.append_data(&mut header(EntryType::Regular, 0o644, size), path, text.as_bytes())?;
+    }
+    builder.into_inner()
+}
+
 fn open(root: &Directory, inside: &str) -> Result<Directory, BackendError> {
     let path = relative(Path::new(inside)).ok_or_else(|| failed(inside)(Errno::XDEV.into()))?;
     let path = if path.as_os_str().is_empty() { PathBuf::from(".") } else { path };
@@ -184,6 +210,23 @@ pub(crate) fn failed(path: &str) -> impl Fn(io::Error) -> BackendError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_come_with_the_directories_that_they_are_in() {
+        let texts =
+            BTreeMap::from([(".a/b/c".to_owned(), "x".to_owned()), (".a/d".to_owned(), String::new())]);
+        let archive = of_texts(&texts).unwrap();
+        let mut archive = Archive::new(archive.as_slice());
+        let found = archive.entries().unwrap().map(|entry| {
+            let mut entry = entry.unwrap();
+            let mut text = String::new();
+            entry.read_to_string(&mut text).unwrap();
+            (entry.path().unwrap().display().to_string(), entry.header().mode().unwrap(), text)
+        });
+        let expected = [(".a", 0o755, ""), (".a/b", 0o755, ""), (".a/b/c", 0o644, "x"), (".a/d", 0o644, "")];
+        let expected = expected.map(|(path, mode, text)| (path.to_owned(), mode, text.to_owned()));
+        assert_eq!(found.collect::<Vec<_>>(), expected);
+    }
 
     #[test]
     fn no_more_names_are_remembered_than_may_be() {

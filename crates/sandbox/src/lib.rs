@@ -5,7 +5,7 @@
 
 #![forbid(unsafe_code)]
 
-mod archive;
+pub mod archive;
 pub mod artifact;
 pub mod backend;
 pub mod backends;

@@ -22,7 +22,10 @@ use belljar_node::agent::run::{AgentTask, graph_id, run};
 use belljar_node::book::Book;
 use belljar_node::clone::Origin;
 use belljar_node::grant::{GrantError, Granted, Presented, of_operator};
-use belljar_node::once::{OnceCode, OnceLimits, OnceResult, Place, Site, Watch};
+use belljar_node::once::{Maker, OnceCode, OnceLimits, OnceResult, Place, Site, Watch};
+use belljar_sandbox::backend::Backend;
+use belljar_sandbox::backends::here::Here;
+use belljar_sandbox::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName};
 use belljar_sandbox::limits::Bytes;
 use belljar_sandbox::state::State;
 use jiff::Timestamp;
@@ -45,6 +48,9 @@ pub(crate) struct AgentArguments {
     allowance: AllowanceArguments,
     #[command(flatten)]
     models: ModelArguments,
+    /// The socket of the container engine, for agents of an image
+    #[arg(long, value_name = "PATH", default_value = Here::DOCKER_SOCKET)]
+    docker_socket: PathBuf,
     /// The grant that the agent is run with; without it whoever may write the state directory has one
     #[arg(long, value_name = "FILE")]
     grant: Option<PathBuf>,
@@ -135,7 +141,10 @@ impl AgentArguments {
         let models = self.models.chosen()?.ok_or_else(missing)?;
         let messages = self.messages()?;
         let search_path = std::env::var_os("PATH").unwrap_or_default();
-        let installed = Installed::find(agent.program().as_ref(), &search_path).map_err(CliError::from)?;
+        let installed = match agent.image {
+            Some(_) => Installed::in_image(agent.program().into()),
+            None => Installed::find(agent.program().as_ref(), &search_path).map_err(CliError::from)?,
+        };
         let grant = match &self.grant {
             Some(path) => grant(path)?,
             None => Some(of_operator(self.models.billing_account().unwrap_or(LOCAL))),
@@ -169,7 +178,9 @@ impl AgentArguments {
     fn carry_out(&self, wanted: Wanted) -> Result<ExitCode, CliError> {
         let mut shown = Shown::begin(self.manner())?;
         let state = state::open();
-        let place = Place::begin(&state)?;
+        let docker = wanted.agent.image.as_ref().map(|image| self.docker(image, &state)).transpose()?;
+        let site = Site { state: &state, maker: docker.as_ref().map_or(Maker::Itself, Maker::Docker) };
+        let place = Place::begin(&site)?;
         let granted = match granted(&state, &place, (&self.name, wanted.grant)) {
             Err(GrantError::Refused { refusal }) => {
                 anstream::eprintln!("belljar: {}: {refusal}", refusal.code());
@@ -193,9 +204,11 @@ impl AgentArguments {
                 max_output_bytes: usize::try_from(self.max_output.0).unwrap_or(usize::MAX),
                 sandbox: self.allowance.limits(),
             },
-            required: self.allowance.required()?,
+            required: match &docker {
+                None => self.allowance.required()?,
+                Some(_) => self.allowance.required_with_limits()?,
+            },
         };
-        let site = Site { state: &state, launcher: None };
         let mut tell = shown.teller();
         let telling = Telling::to(&mut tell);
         let (result, told) = run(place, (task, self.stream), granted, &site, (telling, &mut shown));
@@ -208,6 +221,21 @@ impl AgentArguments {
             Manner::Events => {}
         }
         Ok(ExitCode::from(code))
+    }
+
+    /// The engine that has the image. What was left behind there is cleared away.
+    fn docker(&self, image: &ImageName, state: &State) -> Result<DockerBackend, CliError> {
+        let settings = DockerSettings {
+            socket: self.docker_socket.clone(),
+            image: image.clone(),
+            deployment: DeploymentId::of(state),
+            runtime: None,
+            helper: state::own_program()?,
+        };
+        let docker = DockerBackend::new(settings, state.clone())?;
+        // What can't be cleared away is no reason not to begin; what is missing for that, the next call says.
+        let _ = docker.reconcile();
+        Ok(docker)
     }
 
     fn manner(&self) -> Manner {

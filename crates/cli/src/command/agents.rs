@@ -48,22 +48,25 @@ impl Subcommand for AgentsArguments {
     }
 }
 
-/// The program of an agent, and where it is.
-fn program(agent: &Agent, search_path: &OsString) -> (String, Option<PathBuf>) {
-    let name = agent.program();
-    let found = located(name.as_ref(), search_path);
-    (name, found)
+/// Where an agent's program is on this host, if it isn't in an image.
+fn found(agent: &Agent, search_path: &OsString) -> Option<PathBuf> {
+    match agent.image {
+        Some(_) => None,
+        None => located(agent.program().as_ref(), search_path),
+    }
 }
 
 fn as_json(agent: &Agent, search_path: &OsString) -> Value {
-    let (name, found) = program(agent, search_path);
+    let found = found(agent, search_path);
     json!({
         "name": agent.name,
         "graph_id": graph_id(&agent.name),
         "description": agent.description,
-        "program": name,
+        "program": agent.program(),
+        "image": agent.image,
         "path": found,
-        "is_installed": found.is_some(),
+        // What is in an image is known when it is started.
+        "is_installed": agent.image.is_none().then_some(found.is_some()),
     })
 }
 
@@ -72,8 +75,12 @@ fn as_text(catalogue: &Catalogue, search_path: &OsString) -> String {
     let width = catalogue.iter().map(|agent| agent.name.len()).max().unwrap_or_default().max(4);
     let mut text = format!("{head}{:width$}  PROGRAM{head:#}\n", "NAME");
     for agent in catalogue.iter() {
-        let (name, found) = program(agent, search_path);
-        let place = found.map_or_else(|| format!("{name}, not installed"), |path| path.display().to_string());
+        let name = agent.program();
+        let place = match (&agent.image, found(agent, search_path)) {
+            (Some(image), _) => format!("{name}, in the image {image}"),
+            (None, Some(path)) => path.display().to_string(),
+            (None, None) => format!("{name}, not installed"),
+        };
         let _ = writeln!(text, "{:width$}  {}", agent.name, harmless(&place));
         let _ = writeln!(text, "{:width$}  {}", "", harmless(&agent.description));
     }

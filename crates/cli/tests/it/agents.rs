@@ -5,6 +5,7 @@ pub(crate) mod small;
 mod clones;
 mod endings;
 mod grants;
+mod images;
 mod messages;
 mod real;
 mod words;

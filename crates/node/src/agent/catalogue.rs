@@ -8,6 +8,7 @@
 //!     env: {ANTHROPIC_API_KEY: sealed}
 //!     files: {.config/agent.json: '{{"base": {json:base_url}}}'}   # below its home
 //! ```
+//! One whose program is in an image of containers says `image: NAME`, and runs in one.
 //! One that reads `/workspace/.cogni/messages.json` says `reads_messages: true` and needs no `{prompt}`.
 //! An agent is a row: another variant is another row, never another program of ours.
 
@@ -16,6 +17,7 @@ use super::template::{Gap, Template};
 use belljar_contract::yaml::{
     self, Log, Members, Mistakes, Node, Value, below, boolean, list, place, quoted, text, text_or_number,
 };
+use belljar_sandbox::docker::ImageName;
 use std::collections::BTreeMap;
 
 /// One agent.
@@ -27,6 +29,8 @@ pub struct Agent {
     pub description: String,
     /// Whether it reads what it is told from `/workspace/.cogni/messages.json`, and needs no argument for it.
     pub reads_messages: bool,
+    /// The image that its program is in; the host's own files if there is none.
+    pub image: Option<ImageName>,
     /// Its program, found as a shell would, and its arguments.
     pub argv: Vec<Template>,
     /// Variables besides those that tell where models are.
@@ -120,6 +124,9 @@ fn agent(node: &Node, log: &mut Log) -> Option<Agent> {
         })
     });
     let reads_messages = members.or("reads_messages", false, boolean);
+    let image = members.optional("image", |node, log| {
+        text(node, log, "the name of an image, such as debian:12", |text| ImageName::parse(text).ok())
+    });
     let argv = members.required("argv", |node, log| {
         let argv = list(node, log, template).unwrap_or_default();
         match argv.first() {
@@ -147,7 +154,7 @@ fn agent(node: &Node, log: &mut Log) -> Option<Agent> {
     let env = members.section("env", |node, log| templates(node, log, "the name of a variable", is_variable));
     let files = members.section("files", |node, log| templates(node, log, "a path below its home", is_below));
     members.finish();
-    Some(Agent { name: name?, description: description?, reads_messages, argv, env, files })
+    Some(Agent { name: name?, description: description?, reads_messages, image, argv, env, files })
 }
 
 fn name(node: &Node, log: &mut Log) -> Option<String> {
@@ -232,7 +239,7 @@ mod tests {
         let text = "agents:\n  - {name: A B, description: x, argv: [a, '{prompt}']}\n  \
                     - {name: b, argv: [a]}\n  - {name: c, description: x, argv: ['{prompt}', '{key}']}\n  \
                     - {name: c, description: x, argv: ['{prompt}'], env: {'a=b': c}, files: {../x: y, a//b: z}}\n  \
-                    - {name: c, description: x, argv: ['{prompt}'], image: debian}\n";
+                    - {name: c, description: x, argv: ['{prompt}'], image: 'a b', model: x}\n";
         insta::assert_snapshot!(Catalogue::parse(text.as_bytes()).unwrap_err().to_string());
     }
 }

@@ -90,6 +90,11 @@ impl Installed {
         let folders = folders.filter(|folder| !folder.contains(':')).chain([SEARCH_PATH]);
         Ok(Self { command, lent, search_path: folders.collect::<Vec<_>>().join(":") })
     }
+
+    /// One of an image: it is looked for when it is started, and nothing has to be lent.
+    pub fn in_image(name: OsString) -> Self {
+        Self { command: vec![name], lent: Vec::new(), search_path: SEARCH_PATH.to_owned() }
+    }
 }
 
 /// Where a program is, as a shell with this `PATH` would find it.

@@ -1,9 +1,10 @@
 //! What a program prints, kept up to a bound, while it is watched over.
 
-use super::Watch;
+use super::enclosure::Enclosure;
+use super::{OnceError, Watch};
 use crate::book::Book;
 use belljar_confine::plan::Stdio;
-use belljar_confine::sealed::{Ending, Sealed};
+use belljar_confine::sealed::Ending;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -75,25 +76,26 @@ pub(super) fn streams() -> Result<(Stdio, Streams), Errno> {
 // === impl Watching ===
 
 impl Watching<'_> {
-    /// Watches until the sandbox has ended; kills it when its time is over or somebody wants it to stop.
+    /// Watches until the program has ended; kills it when its time is over or somebody wants it to stop.
     pub(super) fn until_end(
         mut self,
-        sealed: &mut Sealed,
+        enclosure: &mut Enclosure,
         captured: &mut Captured,
         watch: &mut dyn Watch,
-    ) -> Result<(Ending, Reason), Errno> {
+    ) -> Result<(Ending, Reason), OnceError> {
         let (mut reason, mut told) = (Reason::ByItself, 0);
         loop {
-            let has_ended = self.wait_for_something(sealed)?;
+            let has_ended =
+                self.wait_for_something(enclosure).map_err(|source| OnceError::Watch { source })?;
             self.streams.read(MOST_PORTIONS, captured, watch);
             for call in self.book.calls_from(told) {
                 told += 1;
                 watch.called(&call);
             }
             if has_ended {
-                let ending = sealed.wait()?;
-                // Nobody is left who could write: what is there is all that comes.
-                self.streams.read(usize::MAX, captured, watch);
+                let ending = enclosure.wait()?;
+                // What it has written is there by now, and is no more than fits. What it has left behind may write on.
+                self.streams.read(MOST_PORTIONS, captured, watch);
                 captured.finish();
                 return Ok((ending, reason));
             }
@@ -104,16 +106,16 @@ impl Watching<'_> {
                 _ => continue,
             };
             self.deadline = None;
-            sealed.kill();
+            enclosure.kill()?;
         }
     }
 
-    /// Waits for anything to do, a tick at most; says whether the sandbox has ended.
-    fn wait_for_something(&self, sealed: &Sealed) -> Result<bool, Errno> {
+    /// Waits for anything to do, a tick at most; says whether the program has ended.
+    fn wait_for_something(&self, enclosure: &Enclosure) -> Result<bool, Errno> {
         let left = self.deadline.map_or(TICK, |deadline| deadline.saturating_duration_since(Instant::now()));
         let left = left.min(TICK);
         let left = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
-        let mut ready = vec![PollFd::from_borrowed_fd(sealed.ending(), PollFlags::IN)];
+        let mut ready = vec![PollFd::from_borrowed_fd(enclosure.ending(), PollFlags::IN)];
         let open = [&self.streams.output, &self.streams.errors].into_iter().flatten();
         ready.extend(open.map(|stream| PollFd::new(stream, PollFlags::IN)));
         match poll(&mut ready, Some(&left)) {

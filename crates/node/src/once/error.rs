@@ -4,6 +4,7 @@ use super::{OnceCode, PlaceError};
 use crate::book::BookError;
 use crate::serving::ServeError;
 use belljar_egress::identity::IdentityError;
+use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::directory::DirectoryError;
 use belljar_sandbox::native::StartError;
 use belljar_sandbox::state::StateError;
@@ -31,6 +32,16 @@ pub enum OnceError {
     /// There is no sandbox.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// There is no container, or it does not do what it is told.
+    #[error(transparent)]
+    Container(#[from] BackendError),
+    /// Its home can't have these files.
+    #[error("can't put files into the agent's home")]
+    Home {
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// It can't have models.
     #[error(transparent)]
     Serve(#[from] ServeError),
@@ -55,7 +66,7 @@ impl OnceError {
     /// Its code.
     pub fn code(&self) -> OnceCode {
         match self {
-            Self::Start(_) => OnceCode::ContainerFailed,
+            Self::Start(_) | Self::Container(_) => OnceCode::ContainerFailed,
             _ => OnceCode::Internal,
         }
     }

@@ -1,11 +1,11 @@
 //! What an agent is told, as a file in its workspace (`spec/2 §Agent I/O Protocol`).
 //!
-//! It is put into the layer that takes the agent's changes, before anything runs: the directory that was copied is only
-//! looked at. Nothing is followed, for the directory may be anybody's.
+//! It is put where the agent's changes go, before anything runs: the directory that was copied is only looked at. Nothing
+//! is followed, for the directory may be anybody's.
 
 use belljar_confine::plan::Identity;
 use belljar_sandbox::directory::{Directory, DirectoryError};
-use rustix::fs::{FileType, Mode, OFlags, Stat, fchown, openat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fchown, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 use std::fs::File;
@@ -44,14 +44,16 @@ const FILE: &str = "messages.json";
 /// Puts them where the agent finds them.
 pub(super) fn place(
     messages: &[u8],
-    (source, upper): (&Directory, &Directory),
+    (source, changed): (&Directory, &Directory),
     owner: Identity,
 ) -> Result<(), PlaceError> {
     let folder = look(source, FOLDER, FileType::Directory, "directory")?;
     look(source, MESSAGES, FileType::RegularFile, "file")?;
     // As it is in the workspace: permissions that are others would be a change.
     let mode = folder.map_or(0o755, |stat| stat.st_mode & 0o777);
-    let folder = upper.make(Path::new(FOLDER), 0o700)?;
+    let folder = changed.make(Path::new(FOLDER), 0o700)?;
+    // One that was copied may be closed even to its owner.
+    folder.set_mode(0o700)?;
     write(&folder, messages, owner).map_err(|source| PlaceError::Write { source })?;
     give(&folder, owner).map_err(|errno| PlaceError::Write { source: errno.into() })?;
     Ok(folder.set_mode(mode)?)
@@ -73,6 +75,11 @@ fn look(
 }
 
 fn write(folder: &Directory, messages: &[u8], owner: Identity) -> std::io::Result<()> {
+    match unlinkat(folder, FILE, AtFlags::empty()) {
+        // Where all of a workspace is copied, one that was there is in the copy.
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(errno) => return Err(errno.into()),
+    }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(folder, FILE, flags, Mode::from_raw_mode(0o600))?;
     rustix::fs::fchmod(&file, Mode::from_raw_mode(0o644))?;
@@ -88,9 +95,9 @@ fn give(file: impl rustix::fd::AsFd, owner: Identity) -> Result<(), Errno> {
 }
 
 /// Whether the file is as it was put there, or gone without anything in its place. Anything else is the agent's doing.
-pub(super) fn is_untouched(messages: &[u8], upper: &Directory) -> Result<bool, DirectoryError> {
+pub(super) fn is_untouched(messages: &[u8], changed: &Directory) -> Result<bool, DirectoryError> {
     let kind = |path: &str| {
-        let found = upper.stat(Path::new(path))?;
+        let found = changed.stat(Path::new(path))?;
         Ok::<_, DirectoryError>(found.map(|stat| FileType::from_raw_mode(stat.st_mode)))
     };
     if kind(FOLDER)? != Some(FileType::Directory) {
@@ -100,7 +107,7 @@ pub(super) fn is_untouched(messages: &[u8], upper: &Directory) -> Result<bool, D
         None | Some(FileType::CharacterDevice) => Ok(true),
         Some(FileType::RegularFile) => {
             let mut found = Vec::new();
-            let file = upper.open_own_file(Path::new(MESSAGES))?;
+            let file = changed.open_own_file(Path::new(MESSAGES))?;
             let read = file.take(messages.len() as u64 + 1).read_to_end(&mut found);
             Ok(read.is_ok() && found == messages)
         }

@@ -1,8 +1,10 @@
 //! The place of a run, made before anything is decided about it: its id is the host's.
 
+use super::spec::{Maker, Site};
 use belljar_contract::id::RunId;
+use belljar_sandbox::docker::DockerBackend;
 use belljar_sandbox::native::HostUser;
-use belljar_sandbox::state::{RunFolder, State, StateError};
+use belljar_sandbox::state::{RunFolder, StateError};
 use std::path::PathBuf;
 
 /// The place of a run that is to be. The run's id is made with it, by the host.
@@ -15,13 +17,17 @@ pub struct Place {
 // === impl Place ===
 
 impl Place {
-    /// Makes one.
+    /// Makes one, for a sandbox that will be made there.
     ///
     /// # Errors
     /// [`StateError`] when there can be none.
-    pub fn begin(state: &State) -> Result<Self, StateError> {
+    pub fn begin(site: &Site<'_>) -> Result<Self, StateError> {
         let user = HostUser::choose();
-        Ok(Self { user, folder: state.begin_run(user.identity())? })
+        let owner = match site.maker {
+            Maker::Itself | Maker::Launcher(_) => user.identity(),
+            Maker::Docker(_) => DockerBackend::owner_of_copies(),
+        };
+        Ok(Self { user, folder: site.state.begin_run(owner)? })
     }
 
     /// The run's id.

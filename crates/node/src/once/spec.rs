@@ -5,6 +5,7 @@ use belljar_confine::plan::HostPath;
 use belljar_contract::inference::CallRecord;
 use belljar_contract::isolation::Required;
 use belljar_egress::inference::config::InferenceConfig;
+use belljar_sandbox::docker::DockerBackend;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::spec::Lent;
 use belljar_sandbox::state::State;
@@ -53,8 +54,19 @@ pub struct OnceLimits {
 pub struct Site<'s> {
     /// Where the host keeps what it makes.
     pub state: &'s State,
-    /// Makes the sandbox; this process does so itself if there is none, and must have a single thread then.
-    pub launcher: Option<&'s Launcher>,
+    /// Who makes the sandbox.
+    pub maker: Maker<'s>,
+}
+
+/// Who makes a sandbox.
+#[derive(Debug, Clone, Copy)]
+pub enum Maker<'s> {
+    /// This process itself, which must have a single thread.
+    Itself,
+    /// A launcher that was started while this process was small.
+    Launcher(&'s Launcher),
+    /// A container engine: what is run is a program of an image.
+    Docker(&'s DockerBackend),
 }
 
 /// Hears how a run goes on.

@@ -3,7 +3,7 @@
 use super::Makers;
 use crate::backend::{Backend, BackendError, with_causes};
 use crate::config::{BackendName, DockerConfig, Sandboxing, SubprocessConfig};
-use crate::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName};
+use crate::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName, InvalidSetting};
 use crate::native::NativeBackend;
 use crate::state::State;
 use crate::subprocess::{SubprocessBackend, SubprocessSettings};
@@ -57,7 +57,7 @@ impl Here {
             BackendName::Docker => {
                 let places = (self.docker_socket.clone(), self.executable.clone());
                 let settings = docker_settings(&sandboxing.docker, places, &state)
-                    .map_err(|error| unavailable("docker", &*error))?;
+                    .map_err(|error| unavailable("docker", &error))?;
                 Ok(Box::new(DockerBackend::new(settings, state)?))
             }
             BackendName::Kubernetes => {
@@ -93,11 +93,11 @@ fn docker_settings(
     config: &DockerConfig,
     (socket, helper): (PathBuf, PathBuf),
     state: &State,
-) -> Result<DockerSettings, Box<dyn Error>> {
+) -> Result<DockerSettings, InvalidSetting> {
     Ok(DockerSettings {
         socket,
         image: ImageName::parse(config.image.clone())?,
-        deployment: DeploymentId::parse(state.deployment())?,
+        deployment: DeploymentId::of(state),
         runtime: config.runtime.clone(),
         helper,
     })

@@ -6,7 +6,7 @@ use super::engine::{AskError, Engine, Image};
 use super::isolation::{Asked, report};
 use super::sandbox::{Container, DockerSandbox};
 use super::{DockerSettings, inside};
-use crate::backend::{Backend, BackendError, Sandbox, Wanted, with_causes};
+use crate::backend::{Backend, BackendError, Fill, Sandbox, Wanted, with_causes};
 use crate::directory::Directory;
 use crate::limits::Limits;
 use crate::run::WorkspaceChoice;
@@ -125,53 +125,37 @@ impl DockerBackend {
         Ok(meant)
     }
 
-    /// The directory that the container has as its workspace, if it has one of the host's.
-    fn workspace(
+    /// Whose the folder of a run is that works on a copy.
+    pub fn owner_of_copies() -> Identity {
+        identity(user_of_copies())
+    }
+
+    /// As [`Backend::create`], in a folder that stays the caller's. A workspace that is a copy begins with what `fill`
+    /// puts into it; nothing runs in it yet.
+    ///
+    /// # Errors
+    /// [`BackendError`], also that of `fill`; nothing of the sandbox is left then.
+    pub fn create_in(
         &self,
-        choice: &WorkspaceChoice,
         folder: &RunFolder,
+        wanted: Wanted,
+        fill: Fill<'_>,
+    ) -> Result<Box<dyn Sandbox>, BackendError> {
+        let user = user(&wanted.workspace).map_err(BackendError::Create)?;
+        Ok(Box::new(self.build(folder, wanted, user, fill)?))
+    }
+
+    fn build(
+        &self,
+        folder: &RunFolder,
+        wanted: Wanted,
         user: User,
-    ) -> Result<Option<HostPath>, Box<dyn Error + Send + Sync>> {
-        Ok(match choice {
-            WorkspaceChoice::Empty => None,
-            WorkspaceChoice::Direct(path) => Some(path.clone()),
-            WorkspaceChoice::Copy(source) => {
-                let copied = folder.make(COPY, identity(user))?;
-                let source = Directory::open_meant(source)?;
-                copy::tree(&source, &Directory::open_host(copied.as_path())?, identity(user))?;
-                Some(copied)
-            }
-        })
-    }
-}
-
-impl Backend for DockerBackend {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
-
-    fn health(&self) -> Result<(), BackendError> {
-        self.engine.ping().map_err(|error| unavailable(&error))?;
-        self.image()?;
-        let made = self.create(Wanted {
-            workspace: WorkspaceChoice::Empty,
-            lent: Vec::new(),
-            env: BTreeMap::new(),
-            limits: Limits::default(),
-            required: Required::default(),
-            hatches: Vec::new(),
-        });
-        made.and_then(Sandbox::destroy).map_err(|error| unavailable(&error))
-    }
-
-    fn create(&self, wanted: Wanted) -> Result<Box<dyn Sandbox>, BackendError> {
+        fill: Fill<'_>,
+    ) -> Result<DockerSandbox, BackendError> {
         let image = self.image()?;
         let mut meant = self.meant(&wanted).map_err(BackendError::Create)?;
-        let user = user(&wanted.workspace).map_err(BackendError::Create)?;
-        let folder =
-            self.state.begin_run(identity(user)).map_err(|error| BackendError::Create(error.into()))?;
-        let workspace = self.workspace(&wanted.workspace, &folder, user).map_err(BackendError::Create)?;
-        let doors = Doors::open(&wanted.hatches, &folder, identity(user)).map_err(BackendError::Create)?;
+        let workspace = workspace(&wanted.workspace, folder, user, fill).map_err(BackendError::Create)?;
+        let doors = Doors::open(&wanted.hatches, folder, identity(user)).map_err(BackendError::Create)?;
         if let Some(doors) = &doors {
             let found = self.check(doors.folder(), "handover").map_err(BackendError::Create)?;
             meant.insert(doors.inside().to_owned(), found);
@@ -209,8 +193,36 @@ impl Backend for DockerBackend {
         let mut env: BTreeMap<String, String> =
             of_hatches.map(|(name, value)| (name.to_owned(), value)).collect();
         env.extend(wanted.env);
-        let mut sandbox = DockerSandbox::new(container, channel, folder, env, (isolation, out_of_memory));
-        sandbox.hatches = hatches;
+        let of_run = (folder.id().clone(), env, hatches);
+        Ok(DockerSandbox::new(container, channel, of_run, (isolation, out_of_memory)))
+    }
+}
+
+impl Backend for DockerBackend {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn health(&self) -> Result<(), BackendError> {
+        self.engine.ping().map_err(|error| unavailable(&error))?;
+        self.image()?;
+        let made = self.create(Wanted {
+            workspace: WorkspaceChoice::Empty,
+            lent: Vec::new(),
+            env: BTreeMap::new(),
+            limits: Limits::default(),
+            required: Required::default(),
+            hatches: Vec::new(),
+        });
+        made.and_then(Sandbox::destroy).map_err(|error| unavailable(&error))
+    }
+
+    fn create(&self, wanted: Wanted) -> Result<Box<dyn Sandbox>, BackendError> {
+        let user = user(&wanted.workspace).map_err(BackendError::Create)?;
+        let folder =
+            self.state.begin_run(identity(user)).map_err(|error| BackendError::Create(error.into()))?;
+        let mut sandbox = self.build(&folder, wanted, user, &mut |_, _| Ok(()))?;
+        sandbox.folder = Some(folder);
         Ok(Box::new(sandbox))
     }
 
@@ -240,20 +252,45 @@ impl Backend for DockerBackend {
     }
 }
 
-/// Who it is inside. Who is not root can only be themselves, or could not clear away what is left. Root's containers
-/// have a user of their own, or the one whose directory they work in.
+/// The directory that the container has as its workspace, if it has one of the host's.
+fn workspace(
+    choice: &WorkspaceChoice,
+    folder: &RunFolder,
+    user: User,
+    fill: Fill<'_>,
+) -> Result<Option<HostPath>, Box<dyn Error + Send + Sync>> {
+    Ok(match choice {
+        WorkspaceChoice::Empty => None,
+        WorkspaceChoice::Direct(path) => Some(path.clone()),
+        WorkspaceChoice::Copy(source) => {
+            let path = folder.make(COPY, identity(user))?;
+            let copied = Directory::open_host(path.as_path())?;
+            copy::tree(&Directory::open_meant(source)?, &copied, identity(user))?;
+            fill(&copied, identity(user))?;
+            Some(path)
+        }
+    })
+}
+
+/// Who it is inside. Root's containers have a user of their own, or the one whose directory they work in.
 fn user(workspace: &WorkspaceChoice) -> Result<User, Box<dyn Error + Send + Sync>> {
-    let caller = User { uid: geteuid().as_raw(), gid: getegid().as_raw() };
     match workspace {
-        _ if caller.uid != 0 => Ok(caller),
-        WorkspaceChoice::Direct(path) => {
+        WorkspaceChoice::Direct(path) if geteuid().is_root() => {
             let stat = fstat(&Directory::open_meant(path)?)?;
             match stat.st_uid {
                 0 => Err(PutError::Roots { path: path.as_path().display().to_string() }.into()),
                 uid => Ok(User { uid, gid: stat.st_gid }),
             }
         }
-        _ => Ok(USER),
+        _ => Ok(user_of_copies()),
+    }
+}
+
+/// Who is not root can only be themselves, or could not clear away what is left.
+fn user_of_copies() -> User {
+    match geteuid().is_root() {
+        true => USER,
+        false => User { uid: geteuid().as_raw(), gid: getegid().as_raw() },
     }
 }
 

@@ -39,9 +39,11 @@ pub(super) struct DockerSandbox {
     // Before the folder: that can be cleared away only when nobody works in it any more.
     container: Container,
     channel: Arc<Channel>,
-    folder: RunFolder,
+    /// The run's folder, if it goes with the sandbox.
+    pub(super) folder: Option<RunFolder>,
+    run: RunId,
     env: BTreeMap<String, String>,
-    pub(super) hatches: Vec<OwnedFd>,
+    hatches: Vec<OwnedFd>,
     isolation: Isolation,
     has_run_out_of_memory: Arc<AtomicBool>,
 }
@@ -116,17 +118,16 @@ impl DockerSandbox {
     pub(super) fn new(
         container: Container,
         channel: Arc<Channel>,
-        folder: RunFolder,
-        env: BTreeMap<String, String>,
+        (run, env, hatches): (RunId, BTreeMap<String, String>, Vec<OwnedFd>),
         (isolation, has_run_out_of_memory): (Isolation, Arc<AtomicBool>),
     ) -> Self {
-        Self { container, channel, folder, env, hatches: Vec::new(), isolation, has_run_out_of_memory }
+        Self { container, channel, folder: None, run, env, hatches, isolation, has_run_out_of_memory }
     }
 }
 
 impl Sandbox for DockerSandbox {
     fn id(&self) -> &RunId {
-        self.folder.id()
+        &self.run
     }
 
     fn isolation(&self) -> &Isolation {
@@ -184,6 +185,6 @@ impl Sandbox for DockerSandbox {
     fn destroy(self: Box<Self>) -> Result<(), BackendError> {
         let Self { mut container, folder, .. } = *self;
         container.remove()?;
-        folder.remove().map_err(|error| BackendError::Clear(error.into()))
+        folder.map_or(Ok(()), RunFolder::remove).map_err(|error| BackendError::Clear(error.into()))
     }
 }

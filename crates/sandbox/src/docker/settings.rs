@@ -1,6 +1,7 @@
 //! What can be set about this backend, and nothing else can: there is no word here for a privileged container, a
 //! namespace of the host's, a device, or a socket.
 
+use crate::state::State;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
@@ -102,6 +103,11 @@ impl fmt::Display for ImageName {
 // === impl DeploymentId ===
 
 impl DeploymentId {
+    /// That of whoever keeps their folders there.
+    pub fn of(state: &State) -> Self {
+        Self(state.deployment())
+    }
+
     /// Takes an id: letters, digits, `.`, `_` and `-`, at most 128.
     ///
     /// # Errors

@@ -1,0 +1,128 @@
+//! Agents whose program is in an image: they run in a container, and are told, watched and billed as any other.
+
+use super::small::{Small, configure, records};
+use crate::BELLJAR;
+use belljar_testkit::foreign_root::{Docker, IMAGE};
+use belljar_testkit::skip::skip;
+use belljar_testkit::world::World;
+use serde_json::{Value, json};
+
+/// One call of a model; there is no Python in the image.
+const CALL: &str = r#"perl -MIO::Socket::INET -e '
+    my $to = IO::Socket::INET->new(PeerAddr => "127.0.0.1:8080") or die;
+    my $body = q({"model": "small", "messages": []});
+    print $to "POST /v1/chat/completions HTTP/1.0\r\nContent-Length: ", length $body, "\r\n\r\n$body";
+    my @all = <$to>; print $all[0]'"#;
+
+fn row(image: &str, script: &str) -> Value {
+    json!({ "name": "small", "description": "small", "reads_messages": true, "image": image,
+            "argv": ["sh", "-c", script.replace('{', "{{").replace('}', "}}")],
+            "files": { ".tool/deep/config": "model = {json:model}\n" } })
+}
+
+/// An engine, and a world whose agent is in an image.
+struct Images<'w> {
+    small: Small<'w>,
+    engine: &'w Docker,
+    socket: String,
+}
+
+impl Images<'_> {
+    fn become_script(&self, script: &str) {
+        configure(self.small.world, &self.small.server, &json!([row(IMAGE, script)]));
+    }
+
+    /// The exit code and the result of a run, of which nothing is left.
+    fn run(&self, options: &[&str]) -> (i32, Value) {
+        let ran = self.small.run(&[&["--json", "--docker-socket", &self.socket], options].concat());
+        assert_eq!(self.engine.command(&["ps", "--all", "--quiet"]).unwrap(), "", "{ran:?}");
+        let runs = self.small.world.path().join("state/runs");
+        assert_eq!(std::fs::read_dir(runs).unwrap().count(), 0, "{ran:?}");
+        self.small.world.run(&["audit", "verify"]).succeeded();
+        (ran.code, ran.json())
+    }
+}
+
+#[test]
+fn an_agent_of_an_image_works_in_a_container() {
+    let engine = match Docker::start() {
+        Ok(engine) => engine,
+        Err(reason) => return skip("an_agent_of_an_image_works_in_a_container", &reason),
+    };
+    let world = &World::new(BELLJAR);
+    let socket = engine.socket().display().to_string();
+    let images = Images { small: Small::row(world, &row(IMAGE, "")), engine: &engine, socket };
+    what_it_does_is_told_and_billed(&images);
+    however_it_ends_it_is_told_and_billed(&images);
+    what_there_is_not_is_said(&images);
+}
+
+fn what_it_does_is_told_and_billed(images: &Images<'_>) {
+    let world = images.small.world;
+    images.become_script(&format!(
+        "cut -d. -f1 /etc/debian_version; cat .cogni/messages.json; echo; cat ~/.tool/deep/config; id -u; {CALL}; \
+         echo $COGNI_MODEL $RUN_ID; sed -i s/hello/goodbye/ greeting.txt; mkdir new; echo x > new/file"
+    ));
+    world.write("project/.cogni/messages.json", "[\"the workspace's own\"]");
+    let before = world.picture("project");
+    let (code, result) = images.run(&[]);
+    assert_eq!((code, &result["ok"]), (0, &json!(true)), "{result:#}");
+    let expected = format!(
+        "12\n[{{\"content\":\"say hello\",\"role\":\"user\"}}]\nmodel = \"small\"\n1000\nHTTP/1.1 200 OK\r\nsmall {}\n",
+        result["run_id"].as_str().unwrap()
+    );
+    assert_eq!(result["stdout"], expected, "{result:#}");
+    let changed = json!([{ "path": "greeting.txt", "change": "modified" }, { "path": "new/file", "change": "created" }]);
+    assert_eq!((&result["files"], &result["changes"]), (&changed, &json!("thrown_away")), "{result:#}");
+    assert!(result["diff"].as_str().unwrap().contains("-hello world\n+goodbye world\n"));
+    assert_eq!(result["usage"].as_array().map(Vec::len), Some(1), "{result:#}");
+    assert_eq!(records(world, "run_ended").pop().unwrap()["event"]["calls"], 1);
+    assert_eq!(world.picture("project"), before, "the directory itself is never changed");
+    let (_, applied) = images.run(&["--apply"]);
+    assert_eq!(applied["changes"], "applied", "{applied:#}");
+    assert_eq!(world.read("project/new/file"), "x\n");
+    assert_eq!(world.read("project/.cogni/messages.json"), "[\"the workspace's own\"]");
+}
+
+fn however_it_ends_it_is_told_and_billed(images: &Images<'_>) {
+    let held = "exec perl -e '$held = q(x) x (1 << 30); print length $held; sleep 600'";
+    // What it leaves behind prints on, and is gone all the same.
+    let endings: [(&str, &[&str], i32, Value); 5] = [
+        ("sleep 600", &["--timeout", "5s"], 124, json!(["timeout", -1])),
+        (held, &["--memory", "128m"], 1, json!(["oom_killed", 137])),
+        ("exit 42", &[], 1, json!(["agent_failed", 42])),
+        ("(while :; do echo more; done) & sleep 0.2", &["--max-output", "1m"], 0, json!([null, 0])),
+        ("kill -9 $$", &[], 1, json!(["agent_failed", 137])),
+    ];
+    for (script, options, expected, of_result) in endings {
+        images.become_script(&format!("{CALL}; {script}"));
+        let (code, result) = images.run(options);
+        let told = json!([result["failure"]["code"], result["exit_code"]]);
+        assert_eq!((code, &told), (expected, &of_result), "{script}: {:.2000}", result.to_string());
+        assert_eq!(result["usage"].as_array().map(Vec::len), Some(1), "{script}");
+    }
+}
+
+fn what_there_is_not_is_said(images: &Images<'_>) {
+    let world = images.small.world;
+    images.become_script("true");
+    let (code, result) = images.run(&["--disk", "1g"]);
+    assert_eq!((code, &result["failure"]["code"]), (125, &json!("container_failed")), "{result:#}");
+    assert!(result["failure"]["message"].as_str().unwrap().contains("can't give disk_limit"), "{result:#}");
+    let rows = json!([row("no-such/image", "true")]);
+    configure(world, &images.small.server, &rows);
+    let (code, result) = images.run(&[]);
+    assert_eq!((code, &result["failure"]["code"]), (125, &json!("container_failed")), "{result:#}");
+    assert!(result["failure"]["message"].as_str().unwrap().contains("no image no-such/image"), "{result:#}");
+    let listed = world.run(&["agents", "--config", "config.yaml"]).succeeded();
+    assert!(listed.stdout.contains("sh, in the image no-such/image"), "{listed:?}");
+    let mut missing = row(IMAGE, "true");
+    missing["argv"] = json!(["no-such-program"]);
+    configure(world, &images.small.server, &json!([missing]));
+    let (code, result) = images.run(&[]);
+    assert_eq!((code, &result["failure"]["code"]), (125, &json!("container_failed")), "{result:#}");
+    assert!(
+        result["failure"]["message"].as_str().unwrap().contains("can't run no-such-program"),
+        "{result:#}"
+    );
+}
