@@ -12,6 +12,7 @@ use crate::models::{LOCAL, ModelArguments};
 use crate::progress::harmless;
 use crate::state;
 use belljar_contract::grant::ExecutionGrant;
+use belljar_contract::id::RunId;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_node::agent::catalogue::Agent;
 use belljar_node::agent::event::Telling;
@@ -23,6 +24,7 @@ use belljar_node::book::Book;
 use belljar_node::clone::Origin;
 use belljar_node::grant::{GrantError, Granted, Presented, of_operator};
 use belljar_node::once::{Maker, OnceCode, OnceLimits, OnceResult, Place, Site, Watch};
+use belljar_policy::grant::GrantRefusal;
 use belljar_sandbox::backend::Backend;
 use belljar_sandbox::backends::here::Here;
 use belljar_sandbox::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName};
@@ -35,7 +37,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use workspace::WorkspaceArguments;
+use workspace::{Fate, WorkspaceArguments};
 
 #[derive(Debug, clap::Args)]
 #[command(about = Self::ABOUT)]
@@ -182,10 +184,7 @@ impl AgentArguments {
         let site = Site { state: &state, maker: docker.as_ref().map_or(Maker::Itself, Maker::Docker) };
         let place = Place::begin(&site)?;
         let granted = match granted(&state, &place, (&self.name, wanted.grant)) {
-            Err(GrantError::Refused { refusal }) => {
-                anstream::eprintln!("belljar: {}: {refusal}", refusal.code());
-                return Ok(ExitCode::from(FAILED));
-            }
+            Err(GrantError::Refused { refusal }) => return self.refuse(&refusal, place.run_id(), &shown),
             Err(GrantError::Book(error)) => return Err(error.into()),
             Ok(granted) => granted,
         };
@@ -221,6 +220,18 @@ impl AgentArguments {
             Manner::Events => {}
         }
         Ok(ExitCode::from(code))
+    }
+
+    /// Says that there is no leave. Whoever reads a document or events gets one, too.
+    fn refuse(&self, refusal: &GrantRefusal, run_id: &RunId, shown: &Shown) -> Result<ExitCode, CliError> {
+        anstream::eprintln!("belljar: {}: {refusal}", refusal.code());
+        let told = GraphFinal::refused(run_id.clone(), graph_id(&self.name), refusal);
+        match self.manner() {
+            Manner::People => {}
+            Manner::Json => Report::of_refused(&self.name, told).print_json(&Fate::Nothing)?,
+            Manner::Events => told.tell(Telling::to(&mut shown.teller()).end_text()),
+        }
+        Ok(ExitCode::from(FAILED))
     }
 
     /// The engine that has the image. What was left behind there is cleared away.

@@ -9,6 +9,7 @@ use crate::usage::{Calls, Totals};
 use belljar_contract::agent::{AgentFailure, FinishReason, GraphCode};
 use belljar_contract::id::RunId;
 use belljar_contract::usage::UsageReport;
+use belljar_policy::grant::GrantRefusal;
 
 /// What came of an agent's run.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +42,19 @@ impl GraphFinal {
             content,
             usage: billed.reports().to_vec(),
             totals: billed.totals(),
+        }
+    }
+
+    /// Of a run for which there was no leave: nothing was run.
+    pub fn refused(run_id: RunId, graph_id: String, refusal: &GrantRefusal) -> Self {
+        let why = AgentFailure::new(GraphCode::InvalidRequest, refusal.code(), &refusal.to_string());
+        Self {
+            run_id,
+            graph_id,
+            failure: Some(why),
+            content: String::new(),
+            usage: Vec::new(),
+            totals: Totals::default(),
         }
     }
 

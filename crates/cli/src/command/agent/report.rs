@@ -56,6 +56,23 @@ impl Report {
         })
     }
 
+    /// Of a run for which there was no leave.
+    pub(super) fn of_refused(agent: &str, told: GraphFinal) -> Self {
+        Self {
+            agent: agent.to_owned(),
+            told,
+            exit_code: -1,
+            stdout: String::new(),
+            stderr: String::new(),
+            output_truncated: false,
+            calls: 0,
+            unlisted_calls: 0,
+            audit: None,
+            changes: WorkspaceChanges { files: Vec::new(), diff: String::new(), truncated: false },
+            duration: Duration::ZERO,
+        }
+    }
+
     pub(super) fn print_json(&self, fate: &Fate) -> Result<(), CliError> {
         let mut text = serde_json::to_vec_pretty(&self.as_contract(fate))
             .map_err(|error| CliError::output(error.into()))?;

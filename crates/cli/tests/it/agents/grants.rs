@@ -73,8 +73,22 @@ fn every_other_grant_is_refused_and_the_refusal_is_recorded() {
         assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{ran:?}");
         assert!(ran.stderr.contains(code), "{code}: {ran:?}");
         let denied = records(&world, "grant_denied");
-        assert_eq!(denied.len(), number + 1);
-        let last = &denied[number]["event"];
+        assert_eq!(denied.len(), number * 3 + 1);
+        let told = small.run(&["--grant", "grant.json", "--json"]);
+        let (result, failure) = (told.json(), told.json()["failure"].clone());
+        assert_eq!(
+            (told.code, &failure["code"], &failure["error"]),
+            (1, &json!(code), &json!("invalid_request"))
+        );
+        assert_eq!(
+            (&result["ok"], &result["exit_code"], &result["usage"]),
+            (&json!(false), &json!(-1), &json!([]))
+        );
+        let events = small.run(&["--grant", "grant.json", "--events"]).stdout;
+        let events: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let types: Vec<&Value> = events.iter().map(|event| &event["type"]).collect();
+        assert_eq!((types, &events[0]["code"]), (vec![&json!("error"), &json!("done")], &json!(code)));
+        let last = &denied[number * 3]["event"];
         assert_eq!((&last["code"], &last["graph_id"]), (&json!(code), &json!("sandbox:small")));
         assert_eq!(last["grant"].is_null(), grant.is_none());
     }
