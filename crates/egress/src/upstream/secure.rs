@@ -7,7 +7,7 @@ use rustix::net::RecvFlags;
 use rustls::ClientConfig;
 use rustls::client::ClientConnection;
 use rustls::pki_types::ServerName;
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -97,6 +97,19 @@ impl AsyncWrite for Secure {
         Pin::new(&mut self.get_mut().0).poll_write(context, bytes)
     }
 
+    // Together: who looks on from outside could tell by the records how long each piece is, a secret among them.
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().0).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.is_write_vectored()
+    }
+
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().0).poll_flush(context)
     }
@@ -158,5 +171,23 @@ mod tests {
         assert!(near.is_quiet());
         far.shutdown().await.unwrap();
         assert!(!near.is_quiet());
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn what_is_written_in_pieces_goes_out_as_one_record() {
+        let (client, server) = configs();
+        let (near, far) = UnixStream::pair().unwrap();
+        let opened = Secure::open(Stream::Local(near), ServerName::try_from("localhost").unwrap(), client);
+        let (opened, accepted) = tokio::join!(opened, TlsAcceptor::from(server).accept(far));
+        let (mut near, far) = (opened.unwrap(), accepted.unwrap());
+        let pieces = [&b"head"[..], b"secret", b"", b"end"];
+        let taken = near.write_vectored(&pieces.map(IoSlice::new)).await.unwrap();
+        near.flush().await.unwrap();
+        assert_eq!(taken, 13);
+        let mut record = vec![0; 1024];
+        far.get_ref().0.readable().await.unwrap();
+        let read = far.get_ref().0.try_read(&mut record).unwrap();
+        let length = usize::from(u16::from_be_bytes([record[3], record[4]]));
+        assert_eq!((record[0], read), (23, 5 + length), "one record with data, and nothing else");
     }
 }

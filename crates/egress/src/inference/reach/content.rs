@@ -5,6 +5,7 @@ use super::{REACHES_OUT, STORED};
 use crate::inference::members::Name;
 use crate::inference::refusal::Refusal;
 use crate::searcher::Searcher;
+use aho_corasick::AhoCorasick;
 use belljar_contract::inference::Excerpt;
 use memchr::memmem::Finder;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -19,8 +20,14 @@ static SIGNS: LazyLock<Option<Searcher>> = LazyLock::new(|| {
     Searcher::new(&signs.iter().flat_map(|sign| in_every_case(sign)).collect::<Vec<_>>())
 });
 
-/// What could hide one of them.
-static ESCAPE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\\u"));
+/// The same, each as a whole, with what could hide one of them. Slower, and needed where a part was found.
+static WHOLE_SIGNS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let signs = ["_url\"", "\"url\"", "_id\"", "_ids\"", "item_reference", "file_data", ESCAPE];
+    AhoCorasick::builder().ascii_case_insensitive(true).build(signs).ok()
+});
+
+const ESCAPE: &str = "\\u";
+static ESCAPES: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(ESCAPE));
 
 fn in_every_case(text: &str) -> Vec<String> {
     text.chars().fold(vec![String::new()], |all, next| {
@@ -33,7 +40,10 @@ fn in_every_case(text: &str) -> Vec<String> {
 /// Looks through one member of a request.
 pub(super) fn check(name: &str, text: &str) -> Result<(), Refusal> {
     let has_none = |signs: &Searcher| signs.find(text.as_bytes()).is_none();
-    if SIGNS.as_ref().is_some_and(has_none) && ESCAPE.find(text.as_bytes()).is_none() {
+    if SIGNS.as_ref().is_some_and(has_none) && ESCAPES.find(text.as_bytes()).is_none() {
+        return Ok(());
+    }
+    if WHOLE_SIGNS.as_ref().is_some_and(|signs| !signs.is_match(text)) {
         return Ok(());
     }
     walk(name, text, false)
