@@ -44,6 +44,7 @@ const BATCH_BYTES: usize = 4 << 20;
 /// a way to the disk.
 const GATHERING_TIME: Duration = Duration::from_millis(4);
 const ENOUGH: usize = 1024;
+const ENOUGH_BYTES: usize = 1 << 20;
 
 // === impl Queue ===
 
@@ -60,7 +61,7 @@ impl Queue {
                     waiting.bytes += event.body().len();
                     waiting.submitted.push(Submitted { event, done });
                     waiting.is_urgent |= is_urgent;
-                    if waiting.wakes_writer() {
+                    if waiting.wakes_writer(self) {
                         self.something.notify_one();
                     }
                     return;
@@ -110,15 +111,14 @@ impl Queue {
             waiting.writer_sleeps = true;
             waiting = self.something.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
-        if !waiting.must_be_written() {
+        if !waiting.must_be_written(self) {
             let gathered = self.something.wait_timeout_while(waiting, GATHERING_TIME, |waiting| {
-                waiting.writer_sleeps = !waiting.must_be_written();
+                waiting.writer_sleeps = !waiting.must_be_written(self);
                 waiting.writer_sleeps
             });
             waiting = gathered.unwrap_or_else(PoisonError::into_inner).0;
         }
         waiting.writer_sleeps = false;
-        waiting.is_urgent = false;
         let mut bytes = 0;
         let fits = |submitted: &&Submitted| {
             let has_room = bytes < BATCH_BYTES;
@@ -127,6 +127,7 @@ impl Queue {
         };
         let many = waiting.submitted.iter().take_while(fits).count();
         let rest = waiting.submitted.split_off(many);
+        waiting.is_urgent &= !rest.is_empty();
         let batch = std::mem::replace(&mut waiting.submitted, rest);
         waiting.bytes -= batch.iter().map(|submitted| submitted.event.body().len()).sum::<usize>();
         Some(batch)
@@ -156,13 +157,14 @@ impl fmt::Debug for Queue {
 
 impl Waiting {
     /// Whether nobody else is waited for.
-    fn must_be_written(&self) -> bool {
-        self.is_urgent || self.is_closed || self.submitted.len() >= ENOUGH
+    fn must_be_written(&self, queue: &Queue) -> bool {
+        let is_enough = self.submitted.len() >= ENOUGH.min(queue.most / 2) || self.bytes >= ENOUGH_BYTES;
+        is_enough || self.is_urgent || self.is_closed
     }
 
     /// Whether the thread that writes has something to do now which it had not before.
-    fn wakes_writer(&mut self) -> bool {
-        let has_news = self.submitted.len() == 1 || self.must_be_written();
+    fn wakes_writer(&mut self, queue: &Queue) -> bool {
+        let has_news = self.submitted.len() == 1 || self.must_be_written(queue);
         has_news && std::mem::take(&mut self.writer_sleeps)
     }
 
