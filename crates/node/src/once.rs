@@ -147,9 +147,10 @@ fn carry_out(
     }
     let identity = identity(granted, spec.attempt);
     identity.check()?;
-    let deadline = Instant::now() + spec.limits.max_runtime;
     let (stdio, streams) = capture::streams().map_err(|source| OnceError::Watch { source })?;
-    let mut enclosure = Enclosure::begin(place, spec, site, (stdio, copied))?;
+    let mut enclosure = Enclosure::begin(place, spec, site, (stdio, copied), &|| watch.is_canceled())?;
+    // Its time begins with it.
+    let deadline = Instant::now() + spec.limits.max_runtime;
     ended.isolation = Some(enclosure.isolation().clone());
     // Only now may there be threads. Whatever goes wrong from here on, the sandbox ends with `enclosure`.
     let book = Arc::new(Book::open(site.state.path())?);

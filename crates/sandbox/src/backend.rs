@@ -16,6 +16,7 @@ use crate::limits::{Limit, Limits};
 use crate::run::WorkspaceChoice;
 use crate::spec::{Lent, Program};
 use crate::workspace::held::HeldWorkspace;
+use crate::workspace::imprint::Imprint;
 use belljar_confine::plan::{Identity, Stdio};
 use belljar_confine::sealed::Ending;
 use belljar_contract::id::RunId;
@@ -73,6 +74,11 @@ pub trait Sandbox: Debug + Send + Sync {
 
     /// Its workspace, if the host reaches it by descriptor.
     fn workspace(&self) -> Option<&HeldWorkspace> {
+        None
+    }
+
+    /// What its workspace was before anything ran, if that is a copy which shares nothing with its source.
+    fn imprint(&self) -> Option<&Imprint> {
         None
     }
 

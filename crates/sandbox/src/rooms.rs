@@ -5,6 +5,7 @@ use crate::backend::BackendError;
 use crate::directory::{Directory, DirectoryError};
 use crate::run::WorkspaceChoice;
 use crate::state::RunFolder;
+use crate::workspace::imprint::Imprint;
 use crate::workspace::{COPY, copy};
 use belljar_confine::plan::{HostPath, Identity};
 use std::error::Error;
@@ -16,6 +17,8 @@ pub(crate) struct Rooms {
     workspace: Room,
     home: Room,
     temporary: Room,
+    /// What the workspace was, if it is a copy.
+    imprint: Option<Imprint>,
 }
 
 /// A directory of the host that has another name for callers.
@@ -44,24 +47,30 @@ impl Rooms {
         owner: Identity,
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let make = |name| folder.make(name, owner);
-        let path = match workspace {
-            WorkspaceChoice::Direct(path) => path.clone(),
-            WorkspaceChoice::Empty => make(COPY)?,
+        let (path, imprint) = match workspace {
+            WorkspaceChoice::Direct(path) => (path.clone(), None),
+            WorkspaceChoice::Empty => (make(COPY)?, None),
             WorkspaceChoice::Copy(source) => {
                 let made = make(COPY)?;
-                copy::tree(&Directory::open_meant(source)?, &Directory::open_meant(&made)?, owner)?;
-                made
+                let imprint =
+                    copy::tree(&Directory::open_meant(source)?, &Directory::open_meant(&made)?, owner)?;
+                (made, Some(imprint))
             }
         };
         Ok(Self {
             workspace: Room::open("/workspace", &path)?,
             home: Room::open("/home/agent", &make("home")?)?,
             temporary: Room::open("/tmp", &make("tmp")?)?,
+            imprint,
         })
     }
 
     pub(crate) fn workspace(&self) -> &Room {
         &self.workspace
+    }
+
+    pub(crate) fn imprint(&self) -> Option<&Imprint> {
+        self.imprint.as_ref()
     }
 
     pub(crate) fn home(&self) -> &Path {

@@ -8,6 +8,7 @@ pub mod diff;
 pub mod duplicate;
 pub mod growth;
 pub mod held;
+pub mod imprint;
 pub mod opened;
 pub(crate) mod transfer;
 pub mod undo;

@@ -3,8 +3,9 @@
 use super::enclosure::Enclosure;
 use super::{OnceError, Watch};
 use crate::book::Book;
+use belljar_confine::Usage;
 use belljar_confine::plan::Stdio;
-use belljar_confine::sealed::Ending;
+use belljar_confine::sealed::{Ending, Outcome};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -56,6 +57,9 @@ enum Stream {
 /// How often it is looked whether somebody wants the program to stop, and what it has called.
 const TICK: Duration = Duration::from_millis(50);
 
+/// A program that was killed is gone at once, unless nobody carries that out; then whatever it is in is ended.
+const LAST_PATIENCE: Duration = Duration::from_secs(10);
+
 const PORTION: usize = 64 << 10;
 
 /// As many portions are read in a row: one that prints without end must not hold up the watch over its time.
@@ -84,6 +88,7 @@ impl Watching<'_> {
         watch: &mut dyn Watch,
     ) -> Result<(Ending, Reason), OnceError> {
         let (mut reason, mut told) = (Reason::ByItself, 0);
+        let mut given_up = None;
         loop {
             let has_ended =
                 self.wait_for_something(enclosure).map_err(|source| OnceError::Watch { source })?;
@@ -99,6 +104,11 @@ impl Watching<'_> {
                 captured.finish();
                 return Ok((ending, reason));
             }
+            if given_up.is_some_and(|given_up| Instant::now() >= given_up) {
+                let killed = Ending { outcome: Outcome::Killed, usage: Usage::default() };
+                captured.finish();
+                return Ok((killed, reason));
+            }
             let Some(deadline) = self.deadline else { continue };
             reason = match (Instant::now() >= deadline, watch.is_canceled()) {
                 (true, _) => Reason::OutOfTime,
@@ -106,6 +116,7 @@ impl Watching<'_> {
                 _ => continue,
             };
             self.deadline = None;
+            given_up = Some(Instant::now() + LAST_PATIENCE);
             enclosure.kill()?;
         }
     }

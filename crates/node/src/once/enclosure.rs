@@ -3,12 +3,13 @@
 use super::copied::Copied;
 use super::spec::Maker;
 use super::{OnceError, OnceSpec, Place, Site};
-use belljar_confine::plan::Stdio;
+use belljar_confine::plan::{Identity, Stdio};
 use belljar_confine::sealed::{Ending, Outcome};
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Isolation;
 use belljar_sandbox::archive;
 use belljar_sandbox::backend::{BackendError, Execution, Sandbox, Wanted};
+use belljar_sandbox::directory::Directory;
 use belljar_sandbox::docker::DockerBackend;
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::limits::Limit;
@@ -40,10 +41,11 @@ impl Enclosure {
         spec: &OnceSpec,
         site: &Site<'_>,
         (stdio, copied): (Stdio, &mut Option<Copied>),
+        is_canceled: &dyn Fn() -> bool,
     ) -> Result<Self, OnceError> {
         match site.maker {
             Maker::Itself | Maker::Launcher(_) => natively(place, spec, site, (stdio, copied)),
-            Maker::Docker(docker) => in_container(place, spec, docker, (stdio, copied)),
+            Maker::Docker(docker) => in_container(place, spec, docker, (stdio, copied), is_canceled),
         }
     }
 
@@ -74,7 +76,7 @@ impl Enclosure {
     pub(super) fn kill(&mut self) -> Result<(), OnceError> {
         match self {
             Self::Native(running) => running.launched.sealed.kill(),
-            Self::Container { execution, .. } => execution.kill()?,
+            Self::Container { execution, .. } => execution.kill().map_err(OnceError::Lost)?,
         }
         Ok(())
     }
@@ -85,7 +87,10 @@ impl Enclosure {
             Self::Native(running) => {
                 running.launched.sealed.wait().map_err(|source| OnceError::Watch { source })
             }
-            Self::Container { execution, .. } => Ok(execution.wait_until(None)?.ok_or(BackendError::Gone)?),
+            Self::Container { execution, .. } => {
+                let ending = execution.wait_until(None).map_err(OnceError::Lost)?;
+                ending.ok_or(OnceError::Lost(BackendError::Gone))
+            }
         }
     }
 
@@ -103,7 +108,7 @@ impl Enclosure {
             Self::Native(running) => drop(running),
             Self::Container { execution, sandbox } => {
                 drop(execution);
-                sandbox.destroy()?;
+                sandbox.destroy().map_err(OnceError::Lost)?;
             }
         }
         Ok(())
@@ -148,6 +153,7 @@ fn in_container(
     spec: &OnceSpec,
     docker: &DockerBackend,
     (stdio, copied): (Stdio, &mut Option<Copied>),
+    is_canceled: &dyn Fn() -> bool,
 ) -> Result<Enclosure, OnceError> {
     let wanted = Wanted {
         workspace: WorkspaceChoice::Copy(spec.source.clone()),
@@ -157,21 +163,34 @@ fn in_container(
         required: spec.required.clone(),
         hatches: hatches(spec),
     };
+    let mut told = None;
     let made = docker.create_in(&place.folder, wanted, &mut |copy, owner| {
-        let held = Copied::as_whole(&spec.source, copy)?;
-        if let Some(messages) = &spec.messages {
-            held.tell(messages, owner)?;
-        }
-        *copied = Some(held);
-        Ok(())
+        let held = told_whole(spec, copy, owner);
+        let is_told = held.is_ok();
+        told = Some(held);
+        if is_told { Ok(()) } else { Err("the copy can't be prepared".into()) }
     });
+    // What is wrong with the copy is not the container's doing.
+    let held = told.transpose()?;
     let sandbox = made?;
+    if is_canceled() {
+        return Err(OnceError::Canceled);
+    }
+    *copied = held.map(|held| held.was(sandbox.imprint()));
     if !spec.home.is_empty() {
         let home = archive::of_texts(&spec.home).map_err(|source| OnceError::Home { source })?;
         sandbox.copy_in(HOME, &mut home.as_slice())?;
     }
     let execution = sandbox.exec(&program(spec), stdio)?;
     Ok(Enclosure::Container { execution, sandbox })
+}
+
+fn told_whole(spec: &OnceSpec, copy: &Directory, owner: Identity) -> Result<Copied, OnceError> {
+    let held = Copied::as_whole(&spec.source, copy)?;
+    if let Some(messages) = &spec.messages {
+        held.tell(messages, owner)?;
+    }
+    Ok(held)
 }
 
 fn program(spec: &OnceSpec) -> Program {

@@ -32,9 +32,15 @@ pub enum OnceError {
     /// There is no sandbox.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// There is no container, or it does not do what it is told.
+    /// There is no container, or the program can't be started in it.
     #[error(transparent)]
     Container(#[from] BackendError),
+    /// A container does not do what it is told.
+    #[error("lost hold of the container")]
+    Lost(#[source] BackendError),
+    /// Somebody wanted it to stop before it began.
+    #[error("it was stopped before it began")]
+    Canceled,
     /// Its home can't have these files.
     #[error("can't put files into the agent's home")]
     Home {
@@ -67,6 +73,7 @@ impl OnceError {
     pub fn code(&self) -> OnceCode {
         match self {
             Self::Start(_) | Self::Container(_) => OnceCode::ContainerFailed,
+            Self::Canceled => OnceCode::Canceled,
             _ => OnceCode::Internal,
         }
     }

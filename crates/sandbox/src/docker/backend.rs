@@ -12,6 +12,7 @@ use crate::limits::Limits;
 use crate::run::WorkspaceChoice;
 use crate::spec::Lent;
 use crate::state::{RunFolder, State};
+use crate::workspace::imprint::Imprint;
 use crate::workspace::{COPY, copy};
 use belljar_confine::plan::{HostPath, Identity};
 use belljar_contract::id::RunId;
@@ -130,11 +131,11 @@ impl DockerBackend {
         identity(user_of_copies())
     }
 
-    /// As [`Backend::create`], in a folder that stays the caller's. A workspace that is a copy begins with what `fill`
-    /// puts into it; nothing runs in it yet.
+    /// As [`Backend::create`], in a folder that stays the caller's, and is for one sandbox. A workspace that is a copy begins
+    /// with what `fill` puts into it; nothing runs in it yet.
     ///
     /// # Errors
-    /// [`BackendError`], also that of `fill`; nothing of the sandbox is left then.
+    /// [`BackendError`], also that of `fill`; nothing runs then, and what was put into the folder goes with it.
     pub fn create_in(
         &self,
         folder: &RunFolder,
@@ -154,7 +155,8 @@ impl DockerBackend {
     ) -> Result<DockerSandbox, BackendError> {
         let image = self.image()?;
         let mut meant = self.meant(&wanted).map_err(BackendError::Create)?;
-        let workspace = workspace(&wanted.workspace, folder, user, fill).map_err(BackendError::Create)?;
+        let made = workspace(&wanted.workspace, folder, user, fill).map_err(BackendError::Create)?;
+        let (workspace, imprint) = made;
         let doors = Doors::open(&wanted.hatches, folder, identity(user)).map_err(BackendError::Create)?;
         if let Some(doors) = &doors {
             let found = self.check(doors.folder(), "handover").map_err(BackendError::Create)?;
@@ -194,7 +196,9 @@ impl DockerBackend {
             of_hatches.map(|(name, value)| (name.to_owned(), value)).collect();
         env.extend(wanted.env);
         let of_run = (folder.id().clone(), env, hatches);
-        Ok(DockerSandbox::new(container, channel, of_run, (isolation, out_of_memory)))
+        let mut sandbox = DockerSandbox::new(container, channel, of_run, (isolation, out_of_memory));
+        sandbox.imprint = imprint;
+        Ok(sandbox)
     }
 }
 
@@ -252,22 +256,22 @@ impl Backend for DockerBackend {
     }
 }
 
-/// The directory that the container has as its workspace, if it has one of the host's.
+/// The directory that the container has as its workspace, if it has one of the host's, and what it was if it is a copy.
 fn workspace(
     choice: &WorkspaceChoice,
     folder: &RunFolder,
     user: User,
     fill: Fill<'_>,
-) -> Result<Option<HostPath>, Box<dyn Error + Send + Sync>> {
+) -> Result<(Option<HostPath>, Option<Imprint>), Box<dyn Error + Send + Sync>> {
     Ok(match choice {
-        WorkspaceChoice::Empty => None,
-        WorkspaceChoice::Direct(path) => Some(path.clone()),
+        WorkspaceChoice::Empty => (None, None),
+        WorkspaceChoice::Direct(path) => (Some(path.clone()), None),
         WorkspaceChoice::Copy(source) => {
             let path = folder.make(COPY, identity(user))?;
             let copied = Directory::open_host(path.as_path())?;
-            copy::tree(&Directory::open_meant(source)?, &copied, identity(user))?;
+            let imprint = copy::tree(&Directory::open_meant(source)?, &copied, identity(user))?;
             fill(&copied, identity(user))?;
-            Some(path)
+            (Some(path), Some(imprint))
         }
     })
 }

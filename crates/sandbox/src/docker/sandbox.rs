@@ -12,6 +12,7 @@ use crate::limits::Limit;
 use crate::native::environment::made_from_nothing;
 use crate::spec::Program;
 use crate::state::RunFolder;
+use crate::workspace::imprint::Imprint;
 use belljar_confine::inside::OUT_OF_MEMORY;
 use belljar_confine::plan::Stdio;
 use belljar_contract::id::RunId;
@@ -42,6 +43,8 @@ pub(super) struct DockerSandbox {
     /// The run's folder, if it goes with the sandbox.
     pub(super) folder: Option<RunFolder>,
     run: RunId,
+    /// What its workspace was, if that is a copy.
+    pub(super) imprint: Option<Imprint>,
     env: BTreeMap<String, String>,
     hatches: Vec<OwnedFd>,
     isolation: Isolation,
@@ -121,7 +124,17 @@ impl DockerSandbox {
         (run, env, hatches): (RunId, BTreeMap<String, String>, Vec<OwnedFd>),
         (isolation, has_run_out_of_memory): (Isolation, Arc<AtomicBool>),
     ) -> Self {
-        Self { container, channel, folder: None, run, env, hatches, isolation, has_run_out_of_memory }
+        Self {
+            container,
+            channel,
+            folder: None,
+            run,
+            imprint: None,
+            env,
+            hatches,
+            isolation,
+            has_run_out_of_memory,
+        }
     }
 }
 
@@ -132,6 +145,10 @@ impl Sandbox for DockerSandbox {
 
     fn isolation(&self) -> &Isolation {
         &self.isolation
+    }
+
+    fn imprint(&self) -> Option<&Imprint> {
+        self.imprint.as_ref()
     }
 
     fn take_hatches(&mut self) -> Vec<OwnedFd> {

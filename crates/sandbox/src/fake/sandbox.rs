@@ -8,6 +8,7 @@ use crate::limits::Limit;
 use crate::rooms::{Rooms, owner};
 use crate::spec::Program;
 use crate::state::RunFolder;
+use crate::workspace::imprint::Imprint;
 use belljar_confine::family::{self, Member};
 use belljar_confine::plan::Stdio;
 use belljar_contract::id::RunId;
@@ -110,6 +111,10 @@ impl FakeSandbox {
 impl Sandbox for FakeSandbox {
     fn id(&self) -> &RunId {
         &self.id
+    }
+
+    fn imprint(&self) -> Option<&Imprint> {
+        self.rooms.imprint()
     }
 
     fn isolation(&self) -> &Isolation {

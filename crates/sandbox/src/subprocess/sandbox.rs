@@ -10,6 +10,7 @@ use crate::native::c_string;
 use crate::rooms::Rooms;
 use crate::spec::Program;
 use crate::state::RunFolder;
+use crate::workspace::imprint::Imprint;
 use belljar_confine::execution::Resident;
 use belljar_confine::plan::{Command, Identity, Stdio};
 use belljar_contract::id::RunId;
@@ -55,6 +56,10 @@ impl SubprocessSandbox {
 impl Sandbox for SubprocessSandbox {
     fn id(&self) -> &RunId {
         self.folder.id()
+    }
+
+    fn imprint(&self) -> Option<&Imprint> {
+        self.rooms.imprint()
     }
 
     fn isolation(&self) -> &Isolation {

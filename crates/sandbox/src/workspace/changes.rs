@@ -4,12 +4,13 @@
 //! directories, some marked opaque: what was below them is gone too. The layer is the host's own by now: permissions
 //! that a job has left in the way are noted first and then changed.
 
+use super::imprint::Imprint;
 use super::opened::{self, Modes, Opened};
 use crate::directory::{Directory, DirectoryError, Name};
 use belljar_contract::result::Change;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -102,11 +103,11 @@ impl ChangeSet {
     }
 
     /// Compares a whole copy with the source that it was made from. What a copy leaves out is not missing: sockets,
-    /// pipes, devices.
+    /// pipes, devices; and what has become of the source meanwhile is nothing that was done to the copy.
     ///
     /// # Errors
     /// [`ChangesError`] for whatever can't be read, and for more than can be held.
-    pub fn read_copy(source: &Directory, copy: &Directory) -> Result<Self, ChangesError> {
+    pub fn read_copy(source: &Directory, copy: &Directory, made: &Imprint) -> Result<Self, ChangesError> {
         // A layer that hides everything below it.
         let mut changed = Self::compare(source, copy, true, &mut Modes::new())?;
         let is_copied =
@@ -114,7 +115,28 @@ impl ChangeSet {
         changed.changes.retain(|_, changed| {
             changed.after.is_some() || changed.before.is_some_and(|before| is_copied(before.kind))
         });
+        changed.leave_out_others(copy, made)?;
         Ok(changed)
+    }
+
+    /// Leaves out what nobody has done to the copy.
+    fn leave_out_others(&mut self, copy: &Directory, made: &Imprint) -> Result<(), ChangesError> {
+        let is_gone = |path: &Path| {
+            made.has(path) && self.changes.get(path).is_some_and(|changed| changed.after.is_none())
+        };
+        let mut others = BTreeSet::new();
+        for (path, changed) in &self.changes {
+            let is_others = match changed.after {
+                Some(_) => copy.stat(path)?.is_some_and(|now| made.is_still(path, &now)),
+                // It came to the source later. Where the directory that it came to was removed, that is told, too.
+                None => !made.has(path) && !path.ancestors().skip(1).any(is_gone),
+            };
+            if is_others {
+                others.insert(path.clone());
+            }
+        }
+        self.changes.retain(|path, _| !others.contains(path));
+        Ok(())
     }
 
     fn compare(

@@ -2,10 +2,11 @@
 //!
 //! Directories, files and links are copied. Sockets, pipes and devices are not: nothing is behind a copy of them.
 
+use super::imprint::Imprint;
 use super::transfer::copy_data;
 use crate::directory::{Directory, DirectoryError};
 use belljar_confine::plan::Identity;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps, chownat, openat, symlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps, chownat, openat, statat, symlinkat};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid, getegid, geteuid};
 use std::ffi::OsStr;
@@ -30,11 +31,12 @@ pub(crate) struct CopyError {
     pub(crate) source: io::Error,
 }
 
-/// Copies everything in a directory to an empty one. What is made belongs to the owner, if only root may say so.
-pub(crate) fn tree(from: &Directory, to: &Directory, owner: Identity) -> Result<(), CopyError> {
+/// Copies everything in a directory to an empty one, and says what was made. It belongs to the owner, if only root may say so.
+pub(crate) fn tree(from: &Directory, to: &Directory, owner: Identity) -> Result<Imprint, CopyError> {
     // Directories get their permissions last: one that may not be written couldn't be filled.
     let mut pending = vec![PathBuf::from(".")];
     let mut finished: Vec<PathBuf> = Vec::new();
+    let mut imprint = Imprint::default();
     while let Some(path) = pending.pop() {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -48,18 +50,28 @@ pub(crate) fn tree(from: &Directory, to: &Directory, owner: Identity) -> Result<
             if made {
                 give(&copy, child, owner).map_err(|errno| failed(&path.join(child))(errno.into()))?;
             }
-            if made && name.kind == FileType::Directory {
-                pending.push(path.join(child));
+            match (made, name.kind) {
+                (false, _) => {}
+                (true, FileType::Directory) => pending.push(path.join(child)),
+                (true, _) => {
+                    let stat = statat(&copy, child, AtFlags::SYMLINK_NOFOLLOW);
+                    let stat = stat.map_err(|errno| failed(&path.join(child))(errno.into()))?;
+                    imprint.note(&path.join(child), &stat);
+                }
             }
         }
         finished.push(path);
     }
     for path in finished.iter().rev() {
-        let stamped =
-            || -> Result<(), DirectoryError> { stamp_directory(&from.open(path)?, &to.open(path)?, path) };
+        let mut stamped = || -> Result<(), DirectoryError> {
+            let copy = to.open(path)?;
+            stamp_directory(&from.open(path)?, &copy, path)?;
+            imprint.note(path, &copy.stat_itself()?);
+            Ok(())
+        };
         stamped().map_err(|error| CopyError { path: path.clone(), source: error.into() })?;
     }
-    Ok(())
+    Ok(imprint)
 }
 
 /// Copies one thing; of a directory, the content is yet to come. False if nothing was made.
@@ -142,7 +154,7 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, from.path().join("pipe"), FileType::Fifo, Mode::RWXU, 0)
             .unwrap();
         let open = |directory: &tempfile::TempDir| Directory::open_host(directory.path()).unwrap();
-        tree(&open(&from), &open(&to), own()).unwrap();
+        let imprint = tree(&open(&from), &open(&to), own()).unwrap();
         let run = to.path().join("closed/deep/run");
         assert_eq!(fs::read_to_string(&run).unwrap(), "#!/bin/sh\n");
         assert_eq!(run.metadata().unwrap().mode() & 0o7777, 0o755);
@@ -155,7 +167,7 @@ mod tests {
         assert!(!to.path().join("pipe").exists());
         // And nothing has changed, until something does.
         let changes = || {
-            let set = ChangeSet::read_copy(&open(&from), &open(&to)).unwrap();
+            let set = ChangeSet::read_copy(&open(&from), &open(&to), &imprint).unwrap();
             let line =
                 |(path, changed): (&Path, &Changed)| format!("{:?} {}", changed.change(), path.display());
             set.iter().map(line).collect::<Vec<_>>()
@@ -170,6 +182,35 @@ mod tests {
         for directory in [from, to] {
             fs::set_permissions(directory.path().join("closed"), PermissionsExt::from_mode(0o755)).unwrap();
         }
+    }
+
+    #[test]
+    fn what_becomes_of_the_source_meanwhile_is_nothing_that_was_done_to_the_copy() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for name in ["kept", "removed", "written", "both", "thrown_away/a"] {
+            let path = from.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "one\n").unwrap();
+        }
+        let open = |directory: &tempfile::TempDir| Directory::open_host(directory.path()).unwrap();
+        let imprint = tree(&open(&from), &open(&to), own()).unwrap();
+        // What somebody does to the source.
+        fs::write(from.path().join("written"), "three\n").unwrap();
+        fs::remove_file(from.path().join("removed")).unwrap();
+        fs::create_dir(from.path().join("came")).unwrap();
+        fs::write(from.path().join("came/file"), "theirs").unwrap();
+        fs::write(from.path().join("thrown_away/theirs"), "theirs").unwrap();
+        fs::write(from.path().join("both"), "theirs").unwrap();
+        let set = ChangeSet::read_copy(&open(&from), &open(&to), &imprint).unwrap();
+        assert!(set.is_empty(), "{set:?}");
+        // And what is done to the copy.
+        fs::write(to.path().join("both"), "ours").unwrap();
+        fs::write(to.path().join("new"), "ours").unwrap();
+        fs::remove_dir_all(to.path().join("thrown_away")).unwrap();
+        fs::set_permissions(to.path().join("kept"), PermissionsExt::from_mode(0o600)).unwrap();
+        let set = ChangeSet::read_copy(&open(&from), &open(&to), &imprint).unwrap();
+        let told: Vec<String> = set.iter().map(|(path, _)| path.display().to_string()).collect();
+        assert_eq!(told, ["both", "kept", "new", "thrown_away", "thrown_away/a", "thrown_away/theirs"]);
     }
 
     #[test]

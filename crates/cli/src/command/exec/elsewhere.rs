@@ -111,7 +111,8 @@ fn settle(
         paused => paused?,
     }
     let copied = Directory::open_host(&state::open().run_folder(sandbox.id()).join(COPY))?;
-    let set = ChangeSet::read_copy(source, &copied)?;
+    let imprint = sandbox.imprint().ok_or(BackendError::Gone)?;
+    let set = ChangeSet::read_copy(source, &copied, imprint)?;
     if set.is_empty() {
         return Ok(());
     }
