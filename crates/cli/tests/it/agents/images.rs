@@ -4,8 +4,10 @@ use super::small::{Small, configure, records};
 use crate::BELLJAR;
 use belljar_testkit::foreign_root::{Docker, IMAGE};
 use belljar_testkit::skip::skip;
-use belljar_testkit::world::World;
+use belljar_testkit::wait::until;
+use belljar_testkit::world::{Ran, World};
 use serde_json::{Value, json};
+use std::process::Stdio;
 
 /// One call of a model; there is no Python in the image.
 const CALL: &str = r#"perl -MIO::Socket::INET -e '
@@ -55,6 +57,7 @@ fn an_agent_of_an_image_works_in_a_container() {
     what_it_does_is_told_and_billed(&images);
     however_it_ends_it_is_told_and_billed(&images);
     what_there_is_not_is_said(&images);
+    one_that_stands_still_is_ended_all_the_same(&images);
 }
 
 fn what_it_does_is_told_and_billed(images: &Images<'_>) {
@@ -125,4 +128,18 @@ fn what_there_is_not_is_said(images: &Images<'_>) {
         result["failure"]["message"].as_str().unwrap().contains("can't run no-such-program"),
         "{result:#}"
     );
+}
+
+/// Nobody in a container that was stopped from outside carries out an order, nor answers.
+fn one_that_stands_still_is_ended_all_the_same(images: &Images<'_>) {
+    images.become_script("echo begun; exec sleep 600");
+    let options = ["--json", "--timeout", "3s", "--docker-socket", &images.socket];
+    let agent = images.small.command(&options).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let running = || images.engine.command(&["ps", "--quiet"]).unwrap();
+    until(|| !running().is_empty());
+    until(|| images.engine.command(&["top", running().trim()]).is_ok_and(|top| top.contains("sleep 600")));
+    images.engine.command(&["pause", running().trim()]).unwrap();
+    let ran = Ran::from(agent.wait_with_output().unwrap());
+    assert_eq!((ran.code, &ran.json()["failure"]["code"]), (124, &json!("timeout")), "{ran:?}");
+    assert_eq!(images.engine.command(&["ps", "--all", "--quiet"]).unwrap(), "", "{ran:?}");
 }
