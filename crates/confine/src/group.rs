@@ -16,7 +16,7 @@ use mounts::Place;
 
 use crate::plan::wire;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open, stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -130,7 +130,12 @@ pub fn sweep(parent: &Path, prefix: &str) -> Result<usize, GroupError> {
 fn lock(directory: &Path) -> Result<Option<OwnedFd>, Errno> {
     let opened = open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     match flock(&opened, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(opened)),
+        Ok(()) => {
+            // One that was removed meanwhile can be locked, too.
+            let (locked, there) = (fstat(&opened)?, stat(directory)?);
+            let is_there = (locked.st_dev, locked.st_ino) == (there.st_dev, there.st_ino);
+            is_there.then_some(Some(opened)).ok_or(Errno::NOENT)
+        }
         Err(Errno::AGAIN) => Ok(None),
         Err(errno) => Err(errno),
     }
@@ -252,13 +257,14 @@ impl Hierarchies {
     /// # Errors
     /// [`GroupError`]; nothing of it is left then.
     pub fn make(&self, name: &str, limits: &GroupLimits) -> Result<Group, GroupError> {
-        const ATTEMPTS: usize = 8;
+        const ATTEMPTS: usize = 64;
         let mut made = self.try_make(name, limits);
-        for _ in 1..ATTEMPTS {
+        for attempt in 1..ATTEMPTS {
             match made {
-                // Somebody who clears away has come between its making and its lock, and took it for a leftover.
+                // Somebody who clears away has come between its making and its lock, and took it for a leftover. They remove it
+                // by its name, and so this can't be the name of the next.
                 Err(GroupError::Tree { source, .. }) if is_swept(&source) => {
-                    made = self.try_make(name, limits);
+                    made = self.try_make(&format!("{name}-{attempt}"), limits);
                 }
                 made => return made,
             }

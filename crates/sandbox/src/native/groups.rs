@@ -89,3 +89,42 @@ impl Held {
         self.group.as_ref().map(Group::entrance).transpose()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn who_clears_away_takes_no_group_from_whoever_is_making_it() {
+        let found = match Hierarchies::find() {
+            Ok(found) => found,
+            Err(why) => {
+                let test = "who_clears_away_takes_no_group_from_whoever_is_making_it";
+                return belljar_testkit::skip::skip(test, &why.to_string());
+            }
+        };
+        let prefix = format!("belljar-test-{}-", std::process::id());
+        let limits = GroupLimits { memory_bytes: Some(64 << 20), ..GroupLimits::default() };
+        let is_over = AtomicBool::new(false);
+        let made: Result<(), GroupError> = std::thread::scope(|scope| {
+            // So many that some are held up where it matters.
+            for parent in found.parents().into_iter().cycle().take(8) {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        // Several who clear away may be in each other's way, which is no matter here.
+                        let _ = sweep(parent, &prefix);
+                    }
+                });
+            }
+            let made = (0..1_000).try_for_each(|number| {
+                let group = found.make(&format!("{prefix}{number}"), &limits)?;
+                group.entrance().map(drop)?;
+                group.remove()
+            });
+            is_over.store(true, Ordering::Relaxed);
+            made
+        });
+        made.unwrap();
+    }
+}
