@@ -1,8 +1,8 @@
 //! How much the directories that a sandbox may write to on the host's disk have grown since it was made.
 //!
 //! The kernel has no limit for a directory that works on every file system. So it is looked, the more often the less is
-//! left: first at what is free on the whole file system, which costs nothing, and only if that has become less at every
-//! file. What was deleted and is still open counts too.
+//! left: first at what is free on the whole file system, in bytes and in files, which costs nothing, and only if that has
+//! become less at every file. What was deleted and is still open counts too.
 
 use crate::directory::{Directory, DirectoryError};
 use belljar_confine::sealed::Handle;
@@ -23,9 +23,17 @@ pub struct Growth {
     trees: Vec<Directory>,
     most_bytes: u64,
     bytes_at_first: u64,
-    free_at_first: u64,
+    free_at_first: Free,
     measured_at: Option<Instant>,
     next_look: Instant,
+}
+
+/// What there is left of file systems.
+#[derive(Debug, Clone, Copy)]
+struct Free {
+    bytes: u64,
+    /// Files that can still be made, where that is limited. One that holds nothing takes no other room.
+    files: u64,
 }
 
 /// What the files of a tree take.
@@ -64,7 +72,7 @@ impl Growth {
     pub fn watch(trees: Vec<Directory>, most_bytes: u64) -> Result<Self, DirectoryError> {
         // What may not be read is taken to be empty: if it can be read later, it counts as new.
         let bytes_at_first = measure_all(&trees).map_or(0, |measured| measured.bytes);
-        let free_at_first = free_bytes(&trees)?;
+        let free_at_first = free(&trees)?;
         let next_look = Instant::now();
         Ok(Self { trees, most_bytes, bytes_at_first, free_at_first, measured_at: None, next_look })
     }
@@ -78,9 +86,12 @@ impl Growth {
     /// has lost.
     pub fn has_outgrown(&mut self, sandbox: &Handle) -> bool {
         let begun = Instant::now();
-        let lost = free_bytes(&self.trees).map_or(u64::MAX, |free| self.free_at_first.saturating_sub(free));
+        let now = free(&self.trees).unwrap_or(Free { bytes: 0, files: 0 });
+        let lost = self.free_at_first.bytes.saturating_sub(now.bytes);
+        let lost_files = self.free_at_first.files.saturating_sub(now.files);
+        let lost_at_most = lost.saturating_add(lost_files.saturating_mul(SMALLEST_FILE_BYTES));
         let is_due = self.measured_at.is_none_or(|at| begun.duration_since(at) >= LONGEST_UNMEASURED);
-        let grown = match is_due || lost >= self.most_bytes / 2 {
+        let grown = match is_due || lost_at_most >= self.most_bytes / 2 {
             true => {
                 self.measured_at = Some(begun);
                 let measured = measure_all(&self.trees).unwrap_or_default();
@@ -88,7 +99,7 @@ impl Growth {
                 let grown = grown.saturating_add(deleted_bytes(sandbox));
                 if measured.is_whole { grown } else { grown.max(lost) }
             }
-            false => lost,
+            false => lost_at_most,
         };
         let left = self.most_bytes.saturating_sub(grown);
         // Looking must not become the work itself.
@@ -104,9 +115,13 @@ fn pause(left_bytes: u64) -> Duration {
 }
 
 /// What is free on the file systems of all, one that several are on counted for each of them.
-fn free_bytes(trees: &[Directory]) -> Result<u64, DirectoryError> {
-    let free = |tree| fstatvfs(tree).map(|of| of.f_bfree.saturating_mul(of.f_frsize));
-    let all = trees.iter().map(free).sum::<Result<u64, Errno>>();
+fn free(trees: &[Directory]) -> Result<Free, DirectoryError> {
+    let none = Free { bytes: 0, files: 0 };
+    let all = trees.iter().try_fold(none, |all, tree| {
+        let of = fstatvfs(tree)?;
+        let bytes = all.bytes.saturating_add(of.f_bfree.saturating_mul(of.f_frsize));
+        Ok(Free { bytes, files: all.files.saturating_add(of.f_ffree) })
+    });
     all.map_err(|source| DirectoryError { path: ".".into(), source })
 }
 
