@@ -24,6 +24,7 @@ pub mod schema;
 pub mod spend;
 pub mod usage;
 pub mod version;
+pub mod worker;
 pub mod yaml;
 
 mod decode;

@@ -7,3 +7,4 @@
 
 pub mod admission;
 pub mod grant;
+pub mod lifecycle;

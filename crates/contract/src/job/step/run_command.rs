@@ -81,10 +81,10 @@ fn decode_command_and_args(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
     Some(argv)
 }
 
-struct Argv(Vec<String>);
+pub(crate) struct Argv(pub(crate) Vec<String>);
 struct Program(String);
 struct Argument(String);
-struct Environment(BTreeMap<String, String>);
+pub(crate) struct Environment(pub(crate) BTreeMap<String, String>);
 
 impl Decode for Argv {
     fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {

@@ -1,0 +1,67 @@
+//! The Worker API: what an orchestrator and a node say to each other (`spec/1 §Integration With Worker API`).
+//!
+//! Every document, either way, has `"version": 1`. What is asked for is read strictly: unknown, repeated, missing and
+//! mistyped members are refused at any depth, and every one of them is told.
+
+pub mod assignment;
+pub mod event;
+pub mod job;
+pub mod problem;
+pub mod state;
+
+use crate::decode::{At, Decode, whole_number};
+use crate::json::Node;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// The version of the Worker API, which is 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "u64", into = "u64")]
+pub struct ApiVersion;
+
+/// Another version than the one that is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not version 1 of the Worker API")]
+pub struct UnknownVersionError;
+
+/// Where the endpoints are.
+pub const BASE_PATH: &str = "/v1/worker";
+
+const VERSION: u64 = 1;
+
+// === impl ApiVersion ===
+
+impl From<ApiVersion> for u64 {
+    fn from(_: ApiVersion) -> Self {
+        VERSION
+    }
+}
+
+impl TryFrom<u64> for ApiVersion {
+    type Error = UnknownVersionError;
+
+    fn try_from(version: u64) -> Result<Self, UnknownVersionError> {
+        (version == VERSION).then_some(Self).ok_or(UnknownVersionError)
+    }
+}
+
+impl Decode for ApiVersion {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        whole_number(node, at, VERSION..=VERSION).map(|_| Self)
+    }
+}
+
+impl JsonSchema for ApiVersion {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "ApiVersion".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "description": "The version of the Worker API.", "type": "integer", "const": VERSION })
+    }
+}

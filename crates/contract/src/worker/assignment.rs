@@ -1,0 +1,353 @@
+//! What a node is asked to carry out: `POST /v1/worker/jobs:run`.
+
+use super::ApiVersion;
+use crate::decode::{At, Decode, Fields, decode_document, whole_number};
+use crate::id::{JobId, TaskId};
+use crate::job::Job;
+use crate::job::constraints::Positive;
+use crate::job::step::run_command::{Argv, Environment};
+use crate::json::{self, Node, quoted};
+use crate::problem::Problems;
+use schemars::{JsonSchema, Schema};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A request to run a job.
+#[derive(Debug, Clone, PartialEq, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct RunJobRequest {
+    /// The version of the Worker API.
+    pub version: ApiVersion,
+    /// Whether the answer is to come when the job is over. Otherwise it comes when the job is accepted.
+    #[schemars(default = "yes")]
+    pub wait: bool,
+    /// What is to be done.
+    #[schemars(flatten)]
+    pub assignment: Assignment,
+}
+
+/// One job for a node. Two requests with equal assignments ask for the same.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Assignment {
+    /// The task the job belongs to.
+    pub task_id: TaskId,
+    /// The job. A node carries out one job of that id, however often it is asked.
+    pub job_id: JobId,
+    /// How often it may be begun, if the node dies under it. More than 1 says that its steps may be repeated.
+    #[schemars(default = "one", range(min = 1, max = 10))]
+    pub max_attempts: u32,
+    /// Where status and result are sent to; where the node's configuration says otherwise.
+    #[schemars(default, with = "String")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub callback_url: Option<String>,
+    /// The place it runs in, and what runs there.
+    pub sandbox: SandboxOrder,
+}
+
+/// The place a job runs in, and what runs there: `command`, or `job_spec`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields, transform = one_of_command_and_job_spec)]
+pub struct SandboxOrder {
+    /// The image, as an OCI reference, or `native` for the node's own programs; the node's default if absent.
+    #[schemars(default, with = "String", length(min = 1, max = 512))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// A program and its arguments; no shell reads them.
+    #[schemars(default)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// A job for the runner, which finds it at `/job/job.json`. Its ids are those of the request.
+    #[schemars(default, with = "Job")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job_spec: Option<JobSpec>,
+    /// Variables for its environment. Those that say which job this is are the node's.
+    #[schemars(default)]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// A limit in seconds. The node has one of its own, and the smaller one holds.
+    #[schemars(default, with = "u32", range(min = 1, max = 4_294_967_295_u64))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u32>,
+    /// What may be reached. Both deny all but the node's hatches.
+    #[schemars(default)]
+    pub network_policy: NetworkPolicy,
+    /// Whether models may be called that the node's configuration has. A job for the runner says so itself.
+    #[schemars(default)]
+    pub use_inference: bool,
+}
+
+/// A job for the runner, with the document that it was read from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobSpec {
+    /// The job.
+    pub job: Job,
+    document: serde_json::Value,
+}
+
+/// What a sandbox may reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NetworkPolicy {
+    /// Nothing.
+    #[default]
+    None,
+    /// What the node's policy allows, through its hatches.
+    Restricted,
+}
+
+/// The image that is the node's own programs.
+pub const NATIVE_IMAGE: &str = "native";
+
+/// A job may be begun as often as this.
+pub const MOST_ATTEMPTS: u32 = 10;
+
+const LONGEST_IMAGE: usize = 512;
+const LONGEST_URL: usize = 2_048;
+
+fn yes() -> bool {
+    true
+}
+
+fn one() -> u32 {
+    1
+}
+
+// === impl RunJobRequest ===
+
+impl RunJobRequest {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// [`Problems`]: every one that is found, those of a `job_spec` among them.
+    pub fn parse(document: &[u8]) -> Result<Self, Problems> {
+        decode_document(&json::parse(document)?)
+    }
+}
+
+impl Decode for RunJobRequest {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let mut fields = Fields::open(node, at)?;
+        let version = fields.required("version");
+        let wait = fields.or("wait", true);
+        let assignment = assignment(node, &mut fields);
+        fields.finish()?;
+        Some(Self { version: version?, wait: wait?, assignment: assignment? })
+    }
+}
+
+// === impl Assignment ===
+
+impl Assignment {
+    /// Reads one as it was written with [`serde::Serialize`].
+    ///
+    /// # Errors
+    /// [`Problems`] when it was written by somebody else.
+    pub fn parse(document: &[u8]) -> Result<Self, Problems> {
+        decode_document(&json::parse(document)?)
+    }
+}
+
+impl Decode for Assignment {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let mut fields = Fields::open(node, at)?;
+        let assignment = assignment(node, &mut fields);
+        fields.finish()?;
+        assignment
+    }
+}
+
+fn assignment(node: &Node, fields: &mut Fields<'_, '_>) -> Option<Assignment> {
+    let task_id = fields.required("task_id");
+    let job_id = fields.required("job_id");
+    let max_attempts = fields.or("max_attempts", Attempts(1)).map(|Attempts(number)| number);
+    let callback_url = fields.optional("callback_url");
+    let sandbox = fields.required("sandbox");
+    fields.check(|at| ids_are_the_same(node, at));
+    Some(Assignment {
+        task_id: task_id?,
+        job_id: job_id?,
+        max_attempts: max_attempts?,
+        callback_url: callback_url?.map(|CallbackUrl(url)| url),
+        sandbox: sandbox?,
+    })
+}
+
+/// Whoever stores a job's result finds it by these: a job that calls itself otherwise would be another's.
+fn ids_are_the_same(node: &Node, at: &mut At<'_, '_>) -> bool {
+    let Some(job) = node.member("sandbox").and_then(|sandbox| sandbox.member("job_spec")) else {
+        return true;
+    };
+    let mut same = true;
+    for name in ["job_id", "task_id"] {
+        let (outer, inner) = (node.member(name), job.member(name));
+        let texts = (outer.and_then(Node::as_str), inner.and_then(Node::as_str));
+        if let (Some(outer), Some(inner)) = texts
+            && outer != inner
+        {
+            same = false;
+            let expected = format!("the request's own {name}, {}", quoted(outer));
+            at.member("sandbox").member("job_spec").member(name).refuse(quoted(inner), expected);
+        }
+    }
+    same
+}
+
+// === impl SandboxOrder ===
+
+impl SandboxOrder {
+    /// The limit that was asked for.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into()))
+    }
+}
+
+impl Decode for SandboxOrder {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let mut fields = Fields::open(node, at)?;
+        let image = fields.optional("image");
+        let command = fields.optional("command");
+        let job_spec = fields.optional("job_spec");
+        let env = fields.or("env", Environment(BTreeMap::new()));
+        let timeout_seconds = fields.optional("timeout_seconds");
+        let network_policy = fields.or("network_policy", NetworkPolicy::default());
+        let use_inference = fields.or("use_inference", false);
+        fields.check(|at| has_one_program(node, at));
+        fields.finish()?;
+        Some(Self {
+            image: image?.map(|Image(image)| image),
+            command: command?.map(|Command(argv)| argv).unwrap_or_default(),
+            job_spec: job_spec?,
+            env: env.map(|Environment(env)| env)?,
+            timeout_seconds: timeout_seconds?.map(|Positive(seconds)| seconds),
+            network_policy: network_policy?,
+            use_inference: use_inference?,
+        })
+    }
+}
+
+/// An empty `command` stands for none: that is how it is left out where it has to be there.
+fn has_one_program(node: &Node, at: &mut At<'_, '_>) -> bool {
+    const EXPECTED: &str = "one of `command` and `job_spec`: what runs in the sandbox";
+    let is_empty = |command: &Node| matches!(command, Node::Array(elements) if elements.is_empty());
+    let has_command = node.member("command").is_some_and(|command| !is_empty(command));
+    match (has_command, node.member("job_spec").is_some()) {
+        (true, true) => at.refuse("both `command` and `job_spec`", EXPECTED),
+        (false, false) => at.refuse("neither `command` nor `job_spec`", EXPECTED),
+        _ => return true,
+    }
+    false
+}
+
+fn one_of_command_and_job_spec(schema: &mut Schema) {
+    let command = serde_json::json!({
+        "description": "A program and its arguments; no shell reads them.",
+        "type": "array",
+        "items": { "type": "string", "pattern": "^[^\\u0000]*$" },
+    });
+    let env = serde_json::json!({
+        "description": "Variables for its environment. Those that say which job this is are the node's.",
+        "type": "object",
+        "propertyNames": {
+            "pattern": "^[^=\\u0000]+$",
+            "not": { "enum": crate::job::step::run_command::RESERVED_VARIABLES },
+        },
+        "additionalProperties": { "type": "string", "pattern": "^[^\\u0000]*$" },
+    });
+    if let Some(properties) = schema.get_mut("properties").and_then(serde_json::Value::as_object_mut) {
+        properties.insert("command".to_owned(), command);
+        properties.insert("env".to_owned(), env);
+    }
+    let one = serde_json::json!([
+        {
+            "required": ["command"],
+            "properties": {
+                "command": { "minItems": 1, "prefixItems": [{ "type": "string", "pattern": "^[^\\u0000]+$" }] },
+            },
+            "not": { "required": ["job_spec"] },
+        },
+        { "required": ["job_spec"], "properties": { "command": { "maxItems": 0 } } },
+    ]);
+    schema.insert("oneOf".to_owned(), one);
+}
+
+// === impl JobSpec ===
+
+impl JobSpec {
+    /// The document, as the runner gets it.
+    pub fn document(&self) -> String {
+        self.document.to_string()
+    }
+}
+
+impl Decode for JobSpec {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let job = Job::decode(node, at)?;
+        Some(Self { job, document: node.to_value() })
+    }
+}
+
+impl Serialize for JobSpec {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.document.serialize(serializer)
+    }
+}
+
+// === impl NetworkPolicy ===
+
+impl Decode for NetworkPolicy {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        match node.as_str() {
+            Some("none") => Some(Self::None),
+            Some("restricted") => Some(Self::Restricted),
+            _ => at.mistyped(node, "`none` or `restricted`"),
+        }
+    }
+}
+
+struct Attempts(u32);
+struct Image(String);
+struct Command(Vec<String>);
+struct CallbackUrl(String);
+
+impl Decode for Attempts {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let number = whole_number(node, at, 1..=MOST_ATTEMPTS.into())?;
+        u32::try_from(number).ok().map(Self)
+    }
+}
+
+impl Decode for Image {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        const EXPECTED: &str = "an image such as registry.example/tools:1.2, or `native`";
+        let is_plain = |text: &str| {
+            (1..=LONGEST_IMAGE).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+        };
+        match node.as_str().filter(|text| is_plain(text)) {
+            Some(text) => Some(Self(text.to_owned())),
+            None => at.mistyped(node, EXPECTED),
+        }
+    }
+}
+
+impl Decode for Command {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        match node {
+            Node::Array(elements) if elements.is_empty() => Some(Self(Vec::new())),
+            node => Argv::decode(node, at).map(|Argv(argv)| Self(argv)),
+        }
+    }
+}
+
+impl Decode for CallbackUrl {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let is_url = |text: &str| {
+            let has_scheme = text.starts_with("http://") || text.starts_with("https://");
+            has_scheme && text.len() <= LONGEST_URL && text.bytes().all(|byte| byte.is_ascii_graphic())
+        };
+        match node.as_str().filter(|text| is_url(text)) {
+            Some(text) => Some(Self(text.to_owned())),
+            None => at.mistyped(node, "a URL of http or https"),
+        }
+    }
+}

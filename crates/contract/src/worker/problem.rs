@@ -1,0 +1,130 @@
+//! What a node answers when it can't do what it was asked for (RFC 9457).
+
+use crate::problem::Problem;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A problem, as `application/problem+json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProblemDetails {
+    /// The kind, as a URN.
+    #[serde(rename = "type")]
+    pub kind: ProblemKind,
+    /// The kind, for a person.
+    pub title: String,
+    /// The status code of the answer.
+    pub status: u16,
+    /// What is wrong this time.
+    pub detail: String,
+    /// What was asked for.
+    pub instance: String,
+    /// Every mistake in a document that was refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<Problem>,
+}
+
+/// A kind of problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ProblemKind {
+    /// The request is malformed, or asks for what this node doesn't do.
+    #[serde(rename = "urn:cynodeai:error:validation")]
+    Validation,
+    /// There is no bearer token, or not the right one.
+    #[serde(rename = "urn:cynodeai:error:authentication")]
+    Authentication,
+    /// What is asked for is not allowed here.
+    #[serde(rename = "urn:cynodeai:error:authorization")]
+    Authorization,
+    /// There is no such thing, or no such endpoint.
+    #[serde(rename = "urn:cynodeai:error:not_found")]
+    NotFound,
+    /// The endpoint has no such method.
+    #[serde(rename = "urn:cynodeai:error:method_not_allowed")]
+    MethodNotAllowed,
+    /// It contradicts what is there: another job has that id.
+    #[serde(rename = "urn:cynodeai:error:conflict")]
+    Conflict,
+    /// The request's body is larger than what is read.
+    #[serde(rename = "urn:cynodeai:error:too_large")]
+    TooLarge,
+    /// The request's body is not JSON by its content type.
+    #[serde(rename = "urn:cynodeai:error:media_type")]
+    MediaType,
+    /// The node has as much to do as it takes; later it will take it.
+    #[serde(rename = "urn:cynodeai:error:rate_limit")]
+    Overloaded,
+    /// The node can't reach what it needs; later it may.
+    #[serde(rename = "urn:cynodeai:error:unavailable")]
+    Unavailable,
+    /// A fault of the node.
+    #[serde(rename = "urn:cynodeai:error:internal")]
+    Internal,
+}
+
+// === impl ProblemKind ===
+
+impl ProblemKind {
+    /// Every kind.
+    pub const ALL: [Self; 11] = [
+        Self::Validation,
+        Self::Authentication,
+        Self::Authorization,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::Conflict,
+        Self::TooLarge,
+        Self::MediaType,
+        Self::Overloaded,
+        Self::Unavailable,
+        Self::Internal,
+    ];
+
+    /// The status code that goes with it.
+    pub const fn status(self) -> u16 {
+        match self {
+            Self::Validation => 400,
+            Self::Authentication => 401,
+            Self::Authorization => 403,
+            Self::NotFound => 404,
+            Self::MethodNotAllowed => 405,
+            Self::Conflict => 409,
+            Self::TooLarge => 413,
+            Self::MediaType => 415,
+            Self::Internal => 500,
+            Self::Overloaded | Self::Unavailable => 503,
+        }
+    }
+
+    /// The kind, for a person.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Validation => "The request is not valid",
+            Self::Authentication => "Who asks is not known",
+            Self::Authorization => "That is not allowed",
+            Self::NotFound => "There is no such thing",
+            Self::MethodNotAllowed => "The endpoint has no such method",
+            Self::Conflict => "That contradicts what is there",
+            Self::TooLarge => "The request is too large",
+            Self::MediaType => "The request is not JSON",
+            Self::Overloaded => "The node has enough to do",
+            Self::Unavailable => "The node can't do that now",
+            Self::Internal => "The node has failed",
+        }
+    }
+}
+
+// === impl ProblemDetails ===
+
+impl ProblemDetails {
+    /// A problem of that kind.
+    pub fn new(kind: ProblemKind, detail: impl Into<String>, instance: impl Into<String>) -> Self {
+        Self {
+            kind,
+            title: kind.title().to_owned(),
+            status: kind.status(),
+            detail: detail.into(),
+            instance: instance.into(),
+            problems: Vec::new(),
+        }
+    }
+}

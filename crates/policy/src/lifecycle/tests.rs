@@ -1,0 +1,178 @@
+use super::*;
+use proptest::prelude::*;
+
+/// The same rules, said another way: as what a history may look like, not as what leads where.
+#[derive(Debug, Default)]
+struct Model {
+    /// Claims, with the number of each.
+    claims: Vec<u64>,
+    /// Claims that were given back before the job began.
+    given_back: u32,
+    /// The claim whose owner has it now.
+    owner: Option<u64>,
+    has_begun: bool,
+    wants_stop: bool,
+    end: Option<JobState>,
+}
+
+impl Model {
+    /// Whether that may happen, and if so, what it makes of the job.
+    fn takes(&mut self, input: Input, max_attempts: u32) -> bool {
+        let holds = |fence: Fence| self.owner == Some(fence.0) && self.end.is_none();
+        let attempts = self.claims.len() as u32 - self.given_back;
+        match input {
+            Input::Claim if self.end.is_some() || self.owner.is_some() => false,
+            Input::Claim => {
+                let number = self.claims.last().unwrap_or(&0) + 1;
+                self.claims.push(number);
+                self.owner = Some(number);
+                self.has_begun = false;
+                true
+            }
+            Input::GiveBack(fence) if holds(fence) && !self.has_begun => {
+                self.owner = None;
+                self.given_back += 1;
+                self.end = self.wants_stop.then_some(JobState::Canceled);
+                true
+            }
+            Input::Start(fence) if holds(fence) => {
+                self.has_begun = true;
+                true
+            }
+            Input::End(fence, ending) if holds(fence) => {
+                self.owner = None;
+                self.end = Some(ending.state());
+                true
+            }
+            // Said once more.
+            Input::End(fence, ending) => {
+                self.claims.last() == Some(&fence.0) && self.end == Some(ending.state())
+            }
+            Input::Lose(fence) if holds(fence) => {
+                self.owner = None;
+                self.has_begun = false;
+                if self.wants_stop {
+                    self.end = Some(JobState::Canceled);
+                } else if attempts >= max_attempts {
+                    self.end = Some(JobState::NodeFailure);
+                }
+                true
+            }
+            Input::Cancel => {
+                if self.end.is_none() {
+                    self.wants_stop = true;
+                    if self.owner.is_none() {
+                        self.end = Some(JobState::Canceled);
+                    }
+                }
+                true
+            }
+            Input::GiveBack(_) | Input::Start(_) | Input::Lose(_) => false,
+        }
+    }
+
+    fn state(&self) -> JobState {
+        match (self.end, self.has_begun) {
+            (Some(end), _) => end,
+            (None, true) => JobState::InProgress,
+            (None, false) => JobState::Accepted,
+        }
+    }
+}
+
+fn input() -> impl Strategy<Value = Input> {
+    let fence = (0..6_u64).prop_map(Fence);
+    let ending = prop_oneof![
+        Just(Ending::Completed),
+        Just(Ending::Failed),
+        Just(Ending::Timeout),
+        Just(Ending::Canceled),
+        Just(Ending::NodeFailure),
+    ];
+    prop_oneof![
+        4 => Just(Input::Claim),
+        1 => fence.clone().prop_map(Input::GiveBack),
+        2 => fence.clone().prop_map(Input::Start),
+        2 => (fence.clone(), ending).prop_map(|(fence, ending)| Input::End(fence, ending)),
+        3 => fence.prop_map(Input::Lose),
+        1 => Just(Input::Cancel),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+    #[test]
+    fn every_history_is_one_of_the_models(
+        max_attempts in 1..4_u32,
+        inputs in prop::collection::vec(input(), 0..40),
+    ) {
+        let (mut job, mut model) = (Lifecycle::accepted(max_attempts), Model::default());
+        for input in inputs {
+            let before = job.clone();
+            let done = job.apply(input);
+            prop_assert_eq!(done.is_ok(), model.takes(input, max_attempts), "{:?}", input);
+            match done {
+                Ok(Change::Changed) => prop_assert_ne!(&job, &before),
+                Ok(Change::Unchanged) | Err(_) => prop_assert_eq!(&job, &before),
+            }
+            prop_assert_eq!(job.state, model.state());
+            prop_assert_eq!(job.is_owned, model.owner.is_some());
+            prop_assert_eq!(job.attempt, model.claims.len() as u32 - model.given_back);
+            prop_assert!(job.fence >= before.fence);
+            prop_assert!(!before.state.is_final() || job == before);
+        }
+    }
+
+    #[test]
+    fn a_job_is_begun_no_more_often_than_it_may_be(
+        max_attempts in 1..4_u32,
+        inputs in prop::collection::vec(input(), 0..60),
+    ) {
+        let mut job = Lifecycle::accepted(max_attempts);
+        for input in inputs {
+            let _ = job.apply(input);
+            prop_assert!(job.attempt <= max_attempts);
+        }
+    }
+}
+
+#[test]
+fn who_was_stopped_for_a_while_changes_nothing_of_the_next_attempt() {
+    let mut job = Lifecycle::accepted(2);
+    job.apply(Input::Claim).unwrap();
+    let stale = job.fence;
+    job.apply(Input::Start(stale)).unwrap();
+    job.apply(Input::Lose(stale)).unwrap();
+    job.apply(Input::Claim).unwrap();
+    for input in [
+        Input::Start(stale),
+        Input::End(stale, Ending::Completed),
+        Input::Lose(stale),
+        Input::GiveBack(stale),
+    ] {
+        let before = job.clone();
+        assert_eq!(job.apply(input), Err(Refused::Fenced), "{input:?}");
+        assert_eq!(job, before);
+    }
+    // The control: who has it now may.
+    let fence = job.fence;
+    assert_eq!(job.apply(Input::End(fence, Ending::Completed)), Ok(Change::Changed));
+}
+
+#[test]
+fn a_job_without_an_owner_is_canceled_at_once_and_one_with_an_owner_by_them() {
+    let mut waiting = Lifecycle::accepted(1);
+    waiting.apply(Input::Cancel).unwrap();
+    assert_eq!(waiting.state, JobState::Canceled);
+    assert_eq!(waiting.apply(Input::Claim), Err(Refused::Over { state: JobState::Canceled }));
+
+    let mut running = Lifecycle::accepted(1);
+    running.apply(Input::Claim).unwrap();
+    running.apply(Input::Start(running.fence)).unwrap();
+    running.apply(Input::Cancel).unwrap();
+    assert_eq!((running.state, running.cancel_requested), (JobState::InProgress, true));
+    // It may be done before its owner hears of it.
+    running.apply(Input::End(running.fence, Ending::Completed)).unwrap();
+    assert_eq!(running.state, JobState::Completed);
+}
