@@ -15,7 +15,7 @@ pub(crate) const ROOMS: &[Room] = &[
     Room { name: "confine", may_import: &[] },
     Room { name: "sandbox", may_import: &["contract", "policy", "confine"] },
     Room { name: "egress", may_import: &["contract", "policy"] },
-    Room { name: "store", may_import: &["contract"] },
+    Room { name: "store", may_import: &["contract", "policy"] },
     Room { name: "node", may_import: &["contract", "policy", "confine", "sandbox", "egress", "store"] },
     Room { name: "runner", may_import: &["contract", "policy"] },
     Room {
@@ -115,8 +115,18 @@ pub(crate) const OUTSIDERS: &[Outsider] = &[
     },
     Outsider {
         names: &["async-std", "mio", "smol", "tokio"],
-        only_in: &["sandbox", "egress", "cli", "testkit"],
+        only_in: &["sandbox", "egress", "store", "node", "cli", "testkit"],
         why: "the contract and policy do no I/O, the runner and the walls are small and have no runtime",
+    },
+    Outsider {
+        names: &["axum"],
+        only_in: &["node"],
+        why: "the node answers its orchestrator by HTTP; nobody else serves anything but a sandbox's hatches",
+    },
+    Outsider {
+        names: &["sqlx"],
+        only_in: &["store"],
+        why: "what is kept in a database is kept by one room, which speaks with its own server and nobody else",
     },
     Outsider {
         names: &["libc", "nix"],

@@ -1,7 +1,8 @@
-//! What is kept for good. So far that is the audit: what was done on whose behalf, in a form that shows every change.
-//!
-//! No async runtime: who calls from one hands over a function to be called back.
+//! What is kept for good: jobs and what becomes of them, in a database; and the audit: what was done on whose behalf, in a
+//! form that shows every change.
 
 #![forbid(unsafe_code)]
 
 pub mod audit;
+pub mod database;
+pub mod jobs;

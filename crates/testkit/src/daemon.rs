@@ -15,6 +15,8 @@ pub(crate) struct Daemon {
 pub(crate) enum Signal {
     /// It is asked to end.
     Terminate,
+    /// It is asked to end at once, without waiting for its clients.
+    Quit,
     /// It has nothing to put in order.
     Kill,
 }
@@ -32,6 +34,7 @@ impl Daemon {
         let mut command = Command::new("setpriv");
         let signal = match end {
             Signal::Terminate => "TERM",
+            Signal::Quit => "QUIT",
             Signal::Kill => "KILL",
         };
         command.args(["--pdeathsig", signal, program]);
@@ -59,6 +62,7 @@ impl Drop for Daemon {
     fn drop(&mut self) {
         let signal = match self.end {
             Signal::Terminate => rustix::process::Signal::TERM,
+            Signal::Quit => rustix::process::Signal::QUIT,
             Signal::Kill => rustix::process::Signal::KILL,
         };
         if !self.has_ended() {

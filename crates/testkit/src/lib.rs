@@ -11,6 +11,8 @@ mod kept;
 pub mod litellm;
 pub mod machine_code;
 pub mod models;
+pub mod postgres;
+mod shared;
 pub mod skip;
 pub mod wait;
 pub mod world;

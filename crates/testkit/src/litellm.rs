@@ -5,6 +5,7 @@
 
 use crate::clients::environment;
 use crate::daemon::{Daemon, Signal};
+use crate::shared;
 use serde_json::Value;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -68,9 +69,7 @@ const REQUIREMENTS: &str = include_str!("litellm/requirements.txt");
 const CONFIG: &str = include_str!("litellm/config.yaml");
 const WITNESS: &str = include_str!("litellm/witness.py");
 
-/// In its folder: where it listens, why it doesn't, and what the witness has seen.
-const ADDRESS: &str = "address";
-const FAILURE: &str = "failure";
+/// What the witness has seen, in its folder.
 const LINES: &str = "billed.jsonl";
 
 const STARTS_WITHIN: Duration = Duration::from_secs(150);
@@ -106,14 +105,8 @@ impl LiteLlm {
     /// Why there is none here.
     pub fn start_shared(folder: &Path) -> Result<Self, String> {
         let own = Self::own(folder);
-        let (name, text) = match &own {
-            Ok(own) => (ADDRESS, own.address.to_string()),
-            Err(why) => (FAILURE, why.clone()),
-        };
-        // In one piece: somebody is looking for it.
-        let partial = folder.join("partial");
-        let told = std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, folder.join(name)));
-        told.map_err(|error| error.to_string()).and(own)
+        let place = own.as_ref().map(|own| own.address.to_string());
+        shared::tell(folder, place.as_deref().map_err(|why| why.as_str())).and(own)
     }
 
     /// Its URL, without a slash at the end.
@@ -182,20 +175,9 @@ impl LiteLlm {
 
     fn join(folder: &Path) -> Result<Self, String> {
         // Whoever starts it may be at that for as long.
-        let given_up = Instant::now() + STARTS_WITHIN + Duration::from_secs(30);
-        loop {
-            if let Ok(why) = std::fs::read_to_string(folder.join(FAILURE)) {
-                return Err(why);
-            }
-            if let Ok(address) = std::fs::read_to_string(folder.join(ADDRESS)) {
-                let address = address.parse().map_err(|_| format!("no address: {address:?}"))?;
-                return Ok(Self { address, witness: folder.join(LINES), _server: None, _folder: None });
-            }
-            if Instant::now() > given_up {
-                return Err("nobody has started it".to_owned());
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        let address = shared::place(folder, STARTS_WITHIN + Duration::from_secs(30))?;
+        let address = address.parse().map_err(|_| format!("no address: {address:?}"))?;
+        Ok(Self { address, witness: folder.join(LINES), _server: None, _folder: None })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The audit log, on real files.
+//! The audit log, on real files; jobs, in real databases.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
@@ -6,6 +6,7 @@ mod crash;
 mod disk;
 mod exported;
 mod forger;
+mod jobs;
 mod log;
 mod tampering;
 mod text;

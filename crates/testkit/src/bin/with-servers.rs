@@ -1,4 +1,4 @@
-//! `with-servers COMMAND...`: runs tests that share one Docker engine and one LiteLLM. Where there can be none, they say so
+//! `with-servers COMMAND...`: runs tests that share one Docker engine, one PostgreSQL and one LiteLLM. Where there can be none, they say so
 //! themselves. Without a command it makes what these and the clients of models take, as far as that isn't there.
 
 #![forbid(unsafe_code)]
@@ -10,7 +10,10 @@
 use belljar_testkit::clients;
 use belljar_testkit::foreign_root::{self, Docker, SHARED_ENGINE};
 use belljar_testkit::litellm::{self, LiteLlm, SHARED_LITELLM};
+use belljar_testkit::postgres::{Postgres, SHARED_POSTGRES};
 use std::ffi::OsString;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::thread;
@@ -35,17 +38,23 @@ fn main() -> ExitCode {
 
 fn run(program: OsString, arguments: impl Iterator<Item = OsString>) -> Result<u8, std::io::Error> {
     let folder = tempfile::tempdir()?;
-    let [engine, litellm] = ["engine", "litellm"].map(|name| folder.path().join(name));
-    std::fs::create_dir(&engine)?;
-    std::fs::create_dir(&litellm)?;
+    let folders = ["engine", "litellm", "postgres"].map(|name| folder.path().join(name));
+    for folder in &folders {
+        std::fs::create_dir(folder)?;
+    }
+    // The server's user, who is not this one, must get through to its own.
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o711))?;
+    let [engine, litellm, postgres] = &folders;
     let mut command = Command::new(program);
-    command.args(arguments).env(SHARED_ENGINE, &engine).env(SHARED_LITELLM, &litellm);
+    command.args(arguments).env(SHARED_ENGINE, engine).env(SHARED_LITELLM, litellm);
+    command.env(SHARED_POSTGRES, postgres);
     let mut child = command.spawn()?;
     // The tests that need none begin meanwhile.
     let servers = thread::scope(|scope| {
-        let engine = scope.spawn(|| Docker::start_shared(&engine));
-        let litellm = scope.spawn(|| LiteLlm::start_shared(&litellm));
-        (engine.join(), litellm.join())
+        let postgres = scope.spawn(|| Postgres::start_shared(postgres));
+        let engine = scope.spawn(|| Docker::start_shared(engine));
+        let litellm = scope.spawn(|| LiteLlm::start_shared(litellm));
+        (engine.join(), litellm.join(), postgres.join())
     });
     let status = child.wait()?;
     drop(servers);

@@ -1,0 +1,56 @@
+-- Jobs, what happens to them, and who carries them out. Times are milliseconds since 1970 (UTC) and order nothing.
+
+-- One row for each process that carries out jobs. `beat` grows as long as it lives.
+CREATE TABLE IF NOT EXISTS instances (
+    instance    TEXT    PRIMARY KEY NOT NULL,
+    node        TEXT    NOT NULL,
+    beat        INTEGER NOT NULL,
+    begun_at_ms INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE IF NOT EXISTS jobs (
+    number             INTEGER PRIMARY KEY AUTOINCREMENT,
+    -- As whoever submitted it wrote it; the key is the same in lower case.
+    job_id             TEXT    NOT NULL,
+    job_key            TEXT    NOT NULL UNIQUE,
+    task_id            TEXT    NOT NULL,
+    idempotency_key    TEXT    UNIQUE,
+    assignment         TEXT    NOT NULL,
+    assignment_sha256  TEXT    NOT NULL,
+    state              TEXT    NOT NULL,
+    attempt            INTEGER NOT NULL,
+    max_attempts       INTEGER NOT NULL,
+    owner              TEXT,
+    fence              INTEGER NOT NULL,
+    cancel_requested   INTEGER NOT NULL,
+    turn               INTEGER NOT NULL,
+    events             INTEGER NOT NULL,
+    run_id             TEXT,
+    accepted_at_ms     INTEGER NOT NULL,
+    started_at_ms      INTEGER,
+    ended_at_ms        INTEGER,
+    deadline_ms        INTEGER,
+    outcome            TEXT,
+    outcome_sha256     TEXT,
+    acknowledged_at_ms INTEGER
+) STRICT;
+
+CREATE INDEX IF NOT EXISTS jobs_waiting ON jobs (turn, number) WHERE state = 'accepted' AND owner IS NULL;
+CREATE INDEX IF NOT EXISTS jobs_owned ON jobs (owner) WHERE owner IS NOT NULL;
+CREATE INDEX IF NOT EXISTS jobs_of_task ON jobs (task_id, number);
+CREATE INDEX IF NOT EXISTS jobs_in_state ON jobs (state, number);
+
+CREATE TABLE IF NOT EXISTS job_events (
+    job    INTEGER NOT NULL REFERENCES jobs (number) ON DELETE CASCADE,
+    id     INTEGER NOT NULL,
+    at_ms  INTEGER NOT NULL,
+    event  TEXT    NOT NULL,
+    PRIMARY KEY (job, id)
+) STRICT, WITHOUT ROWID;
+
+-- Tasks take turns, however many jobs each of them has: this is the turn of each task's last job. The row without a task
+-- is the turn that is on.
+CREATE TABLE IF NOT EXISTS turns (
+    task_id TEXT    PRIMARY KEY NOT NULL,
+    turn    INTEGER NOT NULL
+) STRICT;

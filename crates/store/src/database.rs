@@ -1,0 +1,292 @@
+//! Where rows are kept: SQLite in the state directory, or a PostgreSQL server.
+//!
+//! What is above says its SQL once, with `$1` for arguments, in the words that both engines know; where they differ, it
+//! gives both ([`Sql`]). Below are two engines, with all that is different between them: how they are opened, how they
+//! lock, when they commit.
+
+mod postgres;
+mod row;
+mod sqlite;
+
+pub(crate) use row::{Row, Value, unreadable, values};
+
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::{AssertSqlSafe, SqlSafeStr};
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+use std::path::PathBuf;
+
+/// Where the database is.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Location {
+    /// A file of SQLite, made if it isn't there.
+    File(PathBuf),
+    /// A server, as `postgres://user:password@host/database`.
+    Server(String),
+}
+
+/// An open database. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Database {
+    engine: Engine,
+}
+
+/// Which engine it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// SQLite.
+    Sqlite,
+    /// PostgreSQL.
+    Postgres,
+}
+
+/// The database did not do what it should.
+#[derive(Debug, thiserror::Error)]
+#[error("can't {doing}")]
+pub struct DatabaseError {
+    /// What it was for.
+    pub doing: &'static str,
+    /// What kind of failure it is.
+    pub kind: Failing,
+    /// Why.
+    #[source]
+    pub source: Box<dyn Error + Send + Sync>,
+}
+
+/// How a database fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failing {
+    /// It can't be reached, or has no room: later it may do the same. Nothing was done.
+    Unavailable,
+    /// It can't be known whether it was done.
+    InDoubt,
+    /// It doesn't do that.
+    Refused,
+}
+
+#[derive(Debug, Clone)]
+enum Engine {
+    Sqlite(sqlite::Sqlite),
+    Postgres(postgres::Postgres),
+}
+
+/// What is written together, or not at all. Dropping it undoes what it has done.
+#[derive(Debug)]
+pub(crate) enum Transaction {
+    Sqlite(sqlite::Turn),
+    Postgres(postgres::Turn),
+}
+
+/// A statement, in the words of each engine.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sql {
+    sqlite: &'static str,
+    postgres: &'static str,
+}
+
+/// Statements that change the schema, by number, name and text; each may be carried out twice.
+type Step = (i64, &'static str, &'static str);
+
+// === impl Location ===
+
+impl Location {
+    /// Reads `sqlite:PATH` or `postgres://…`.
+    ///
+    /// # Errors
+    /// The text itself, without what is secret in it, when it is neither.
+    pub fn parse(text: &str) -> Result<Self, UnknownLocationError> {
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            return Ok(Self::Server(text.to_owned()));
+        }
+        let path = text.strip_prefix("sqlite:").filter(|path| !path.is_empty());
+        let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme);
+        path.map(|path| Self::File(path.into()))
+            .ok_or_else(|| UnknownLocationError { scheme: scheme.to_owned() })
+    }
+}
+
+/// A text names no database.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{scheme:?} is no database that is known; `sqlite:PATH` and `postgres://USER@HOST/DATABASE` are")]
+pub struct UnknownLocationError {
+    scheme: String,
+}
+
+impl fmt::Debug for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => f.debug_tuple("File").field(path).finish(),
+            // It may have a password in it.
+            Self::Server(_) => f.debug_tuple("Server").finish_non_exhaustive(),
+        }
+    }
+}
+
+// === impl Database ===
+
+impl Database {
+    /// Opens it, and brings its schema up to date.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when it can't be opened, or somebody newer has changed its schema.
+    pub async fn open(location: &Location) -> Result<Self, DatabaseError> {
+        let engine = match location {
+            Location::File(path) => Engine::Sqlite(sqlite::Sqlite::open(path).await?),
+            Location::Server(url) => Engine::Postgres(postgres::Postgres::open(url).await?),
+        };
+        Ok(Self { engine })
+    }
+
+    /// Which engine it is.
+    pub fn kind(&self) -> Kind {
+        match self.engine {
+            Engine::Sqlite(_) => Kind::Sqlite,
+            Engine::Postgres(_) => Kind::Postgres,
+        }
+    }
+
+    /// Begins to write.
+    pub(crate) async fn begin(&self) -> Result<Transaction, DatabaseError> {
+        Ok(match &self.engine {
+            Engine::Sqlite(sqlite) => Transaction::Sqlite(sqlite.begin().await?),
+            Engine::Postgres(postgres) => Transaction::Postgres(postgres.begin().await?),
+        })
+    }
+
+    /// Reads what is committed.
+    pub(crate) async fn fetch(
+        &self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, DatabaseError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.fetch(sql.into().sqlite, values).await,
+            Engine::Postgres(postgres) => postgres.fetch(sql.into().postgres, values).await,
+        }
+    }
+
+    /// Closes it, when what is under way is done.
+    pub async fn close(&self) {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.close().await,
+            Engine::Postgres(postgres) => postgres.close().await,
+        }
+    }
+}
+
+// === impl Transaction ===
+
+impl Transaction {
+    /// Carries out a statement and gives the rows that it returns.
+    pub(crate) async fn fetch(
+        &mut self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, DatabaseError> {
+        match self {
+            Self::Sqlite(turn) => turn.fetch(sql.into().sqlite, values).await,
+            Self::Postgres(turn) => turn.fetch(sql.into().postgres, values).await,
+        }
+    }
+
+    /// Carries out a statement and gives the number of rows that it has changed.
+    pub(crate) async fn execute(
+        &mut self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<u64, DatabaseError> {
+        match self {
+            Self::Sqlite(turn) => turn.execute(sql.into().sqlite, values).await,
+            Self::Postgres(turn) => turn.execute(sql.into().postgres, values).await,
+        }
+    }
+
+    /// Keeps what was done. When this is back without an error, it is on the disk.
+    pub(crate) async fn commit(self) -> Result<(), DatabaseError> {
+        match self {
+            Self::Sqlite(turn) => turn.commit().await,
+            Self::Postgres(turn) => turn.commit().await,
+        }
+    }
+}
+
+// === impl Sql ===
+
+impl Sql {
+    pub(crate) const fn of_each(sqlite: &'static str, postgres: &'static str) -> Self {
+        Self { sqlite, postgres }
+    }
+}
+
+impl From<&'static str> for Sql {
+    fn from(same: &'static str) -> Self {
+        Self { sqlite: same, postgres: same }
+    }
+}
+
+// === impl DatabaseError ===
+
+impl DatabaseError {
+    fn of(doing: &'static str, source: sqlx::Error) -> Self {
+        let kind = match &source {
+            sqlx::Error::Io(_)
+            | sqlx::Error::PoolTimedOut
+            | sqlx::Error::PoolClosed
+            | sqlx::Error::WorkerCrashed
+            | sqlx::Error::Tls(_)
+            | sqlx::Error::Protocol(_) => Failing::Unavailable,
+            sqlx::Error::Database(error) if is_passing(error.code().as_deref().unwrap_or_default()) => {
+                Failing::Unavailable
+            }
+            _ => Failing::Refused,
+        };
+        Self { doing, kind, source: source.into() }
+    }
+
+    /// What was to be done died with whoever did it.
+    pub(crate) fn died(error: tokio::task::JoinError) -> Self {
+        Self { doing: "finish what was begun", kind: Failing::InDoubt, source: error.into() }
+    }
+
+    fn in_doubt(self) -> Self {
+        match self.kind {
+            Failing::Unavailable => Self { kind: Failing::InDoubt, ..self },
+            _ => self,
+        }
+    }
+}
+
+/// Codes of what may be otherwise later. SQLite's are numbers, with the kind in the lowest byte; PostgreSQL's have five
+/// characters, of which two are the class.
+fn is_passing(code: &str) -> bool {
+    const SQLITE: [u32; 7] = [
+        5,  // busy
+        6,  // locked
+        8,  // read-only
+        10, // input and output
+        13, // full
+        14, // can't open
+        15, // protocol of locking
+    ];
+    const POSTGRES: [&str; 6] = [
+        "08", // connection
+        "25", // read-only, among others
+        "40", // serialization, deadlock
+        "53", // resources
+        "57", // shutdown
+        "58", // the system around it
+    ];
+    match code.parse::<u32>() {
+        Ok(number) if code.len() < 5 => SQLITE.contains(&(number & 0xff)),
+        _ => code.get(..2).is_some_and(|class| POSTGRES.contains(&class)),
+    }
+}
+
+fn migrator(steps: &'static [Step]) -> Migrator {
+    let migration = |(version, name, sql): &Step| {
+        let sql = AssertSqlSafe(*sql).into_sql_str();
+        Migration::new(*version, Cow::Borrowed(*name), MigrationType::Simple, sql, false)
+    };
+    Migrator::with_migrations(steps.iter().map(migration).collect())
+}

@@ -1,0 +1,96 @@
+//! PostgreSQL: a server of ours, over its own protocol, with TLS where the URL asks for it.
+
+use super::{DatabaseError, Row, Step, Value, migrator};
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::query::Query;
+use std::time::Duration;
+
+/// Connections to a server.
+#[derive(Debug, Clone)]
+pub(super) struct Postgres {
+    pool: PgPool,
+}
+
+/// One transaction.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    transaction: sqlx::Transaction<'static, sqlx::Postgres>,
+}
+
+const STEPS: &[Step] = &[(1, "jobs", include_str!("../../migrations/postgres/0001_jobs.sql"))];
+
+const MOST_CONNECTIONS: u32 = 10;
+
+/// So long is waited for a connection.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+// === impl Postgres ===
+
+impl Postgres {
+    pub(super) async fn open(url: &str) -> Result<Self, DatabaseError> {
+        let failed = |error| DatabaseError::of("open the database", error);
+        let options: PgConnectOptions = url.parse().map_err(failed)?;
+        // A commit is on the disk when it is said to be, whatever the server's default is.
+        let options = options.application_name("belljar").options([("synchronous_commit", "on")]);
+        let pool = PgPoolOptions::new().max_connections(MOST_CONNECTIONS).acquire_timeout(PATIENCE);
+        let pool = pool.connect_with(options).await.map_err(failed)?;
+        let migrated = migrator(STEPS).run(&pool).await;
+        migrated.map_err(|error| DatabaseError::of("bring the database up to date", error.into()))?;
+        Ok(Self { pool })
+    }
+
+    pub(super) async fn begin(&self) -> Result<Turn, DatabaseError> {
+        let transaction = self.pool.begin().await;
+        let transaction = transaction.map_err(|error| DatabaseError::of("begin a transaction", error))?;
+        Ok(Turn { transaction })
+    }
+
+    pub(super) async fn fetch(
+        &self,
+        sql: &'static str,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, DatabaseError> {
+        let rows = bound(sql, values).fetch_all(&self.pool).await;
+        let rows = rows.map_err(|error| DatabaseError::of("read the database", error))?;
+        Ok(rows.into_iter().map(Row::Postgres).collect())
+    }
+
+    pub(super) async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+// === impl Turn ===
+
+impl Turn {
+    pub(super) async fn fetch(
+        &mut self,
+        sql: &'static str,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, DatabaseError> {
+        let rows = bound(sql, values).fetch_all(&mut *self.transaction).await;
+        let rows = rows.map_err(|error| DatabaseError::of("write to the database", error))?;
+        Ok(rows.into_iter().map(Row::Postgres).collect())
+    }
+
+    pub(super) async fn execute(
+        &mut self,
+        sql: &'static str,
+        values: Vec<Value>,
+    ) -> Result<u64, DatabaseError> {
+        let done = bound(sql, values).execute(&mut *self.transaction).await;
+        Ok(done.map_err(|error| DatabaseError::of("write to the database", error))?.rows_affected())
+    }
+
+    pub(super) async fn commit(self) -> Result<(), DatabaseError> {
+        let done = self.transaction.commit().await;
+        done.map_err(|error| DatabaseError::of("commit to the database", error).in_doubt())
+    }
+}
+
+fn bound(sql: &'static str, values: Vec<Value>) -> Query<'static, sqlx::Postgres, PgArguments> {
+    values.into_iter().fold(sqlx::query(sql), |query, value| match value {
+        Value::Text(text) => query.bind(text),
+        Value::Integer(number) => query.bind(number),
+    })
+}

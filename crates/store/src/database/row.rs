@@ -1,0 +1,125 @@
+//! Values and rows, in the two types that both engines have: text, and whole numbers of 64 bits.
+
+use super::{DatabaseError, Failing};
+use sqlx::postgres::PgRow;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{ColumnIndex, Decode, Row as _, Type};
+
+/// An argument of a statement.
+#[derive(Debug, Clone)]
+pub(crate) enum Value {
+    Text(Option<String>),
+    Integer(Option<i64>),
+}
+
+/// A row that a statement has returned.
+#[derive(Debug)]
+pub(crate) enum Row {
+    Sqlite(SqliteRow),
+    Postgres(PgRow),
+}
+
+/// Arguments of a statement.
+macro_rules! values {
+    ($($value:expr),* $(,)?) => { vec![$($crate::database::Value::from($value)),*] };
+}
+pub(crate) use values;
+
+// === impl Value ===
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(Some(text.to_owned()))
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(Some(text))
+    }
+}
+
+impl From<Option<String>> for Value {
+    fn from(text: Option<String>) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Integer(Some(number))
+    }
+}
+
+impl From<Option<i64>> for Value {
+    fn from(number: Option<i64>) -> Self {
+        Self::Integer(number)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Self {
+        // Nothing that is counted here comes near the end.
+        Self::Integer(Some(i64::try_from(number).unwrap_or(i64::MAX)))
+    }
+}
+
+impl From<u32> for Value {
+    fn from(number: u32) -> Self {
+        Self::Integer(Some(number.into()))
+    }
+}
+
+impl From<bool> for Value {
+    fn from(truth: bool) -> Self {
+        Self::Integer(Some(truth.into()))
+    }
+}
+
+// === impl Row ===
+
+impl Row {
+    pub(crate) fn text(&self, column: &'static str) -> Result<String, DatabaseError> {
+        self.get(column)
+    }
+
+    pub(crate) fn optional_text(&self, column: &'static str) -> Result<Option<String>, DatabaseError> {
+        self.get(column)
+    }
+
+    pub(crate) fn integer(&self, column: &'static str) -> Result<i64, DatabaseError> {
+        self.get(column)
+    }
+
+    pub(crate) fn optional_integer(&self, column: &'static str) -> Result<Option<i64>, DatabaseError> {
+        self.get(column)
+    }
+
+    /// A number that is never negative.
+    pub(crate) fn count(&self, column: &'static str) -> Result<u64, DatabaseError> {
+        u64::try_from(self.integer(column)?).map_err(|error| unreadable(error.into()))
+    }
+
+    /// The same for one that is small.
+    pub(crate) fn small(&self, column: &'static str) -> Result<u32, DatabaseError> {
+        u32::try_from(self.integer(column)?).map_err(|error| unreadable(error.into()))
+    }
+
+    fn get<T>(&self, column: &'static str) -> Result<T, DatabaseError>
+    where
+        T: for<'r> Decode<'r, sqlx::Sqlite> + Type<sqlx::Sqlite>,
+        T: for<'r> Decode<'r, sqlx::Postgres> + Type<sqlx::Postgres>,
+        &'static str: ColumnIndex<SqliteRow> + ColumnIndex<PgRow>,
+    {
+        let value = match self {
+            Self::Sqlite(row) => row.try_get(column),
+            Self::Postgres(row) => row.try_get(column),
+        };
+        value.map_err(|error| unreadable(error.into()))
+    }
+}
+
+/// Nothing that this program has written: a row that it can't read.
+pub(crate) fn unreadable(source: Box<dyn std::error::Error + Send + Sync>) -> DatabaseError {
+    DatabaseError { doing: "read a row of the database", kind: Failing::Refused, source }
+}

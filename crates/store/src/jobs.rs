@@ -1,0 +1,52 @@
+//! Jobs: durable from the moment at which somebody is told that they are accepted, and over exactly once.
+//!
+//! What may happen to a job is decided by [`belljar_policy::lifecycle`]; here it is made to last. Each change of a job, with
+//! the event that tells of it, is one transaction, in which the job's row is locked. What takes time is not done in here:
+//! a job is claimed, carried out by whoever has claimed it, and its end is recorded with the claim's fence.
+
+mod claim;
+mod ending;
+mod error;
+mod events;
+mod instances;
+mod listing;
+mod record;
+mod submission;
+
+pub use claim::Claimed;
+pub use ending::{Ended, Left};
+pub use error::{ChangeError, ClaimError, SubmitError};
+pub use instances::{Instance, Owner};
+pub use listing::{Filter, Page};
+pub use record::{JobRecord, Outcome};
+pub use submission::{Submission, Submitted};
+
+use crate::database::{Database, DatabaseError};
+use std::future::Future;
+
+/// The jobs of a database. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Jobs {
+    database: Database,
+}
+
+// === impl Jobs ===
+
+impl Jobs {
+    /// Those of that database.
+    pub fn new(database: Database) -> Self {
+        Self { database }
+    }
+
+    /// Carries something out to its end, also when nobody waits for it any more: a client that hangs up must not leave a
+    /// change in the middle.
+    async fn to_the_end<T: Send + 'static, E: From<DatabaseError> + Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<T, E> {
+        match tokio::spawn(work).await {
+            Ok(done) => done,
+            Err(died) => Err(DatabaseError::died(died).into()),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Taking jobs, to carry them out: each by one owner at a time.
+
+use super::error::{ChangeError, ClaimError};
+use super::instances::BEAT;
+use super::record::{JobRecord, assignment, columns};
+use super::{Jobs, events};
+use crate::database::{Sql, unreadable, values};
+use belljar_contract::id::{JobId, RunId};
+use belljar_contract::worker::assignment::Assignment;
+use belljar_contract::worker::event::Happening;
+use belljar_policy::lifecycle::{Change, Fence, Input};
+use jiff::Timestamp;
+
+/// A job that is somebody's to carry out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claimed {
+    /// The job.
+    pub job: JobRecord,
+    /// What is to be done.
+    pub assignment: Assignment,
+}
+
+/// Whoever comes at the same time gets the next one.
+const NEXT: Sql = Sql::of_each(
+    concat!(
+        "SELECT assignment, ",
+        columns!(),
+        " FROM jobs WHERE state = 'accepted' AND owner IS NULL ORDER BY turn, number LIMIT 1"
+    ),
+    concat!(
+        "SELECT assignment, ",
+        columns!(),
+        " FROM jobs WHERE state = 'accepted' AND owner IS NULL ORDER BY turn, number LIMIT 1 FOR UPDATE SKIP LOCKED"
+    ),
+);
+
+const TURN_IS_ON: &str = "INSERT INTO turns (task_id, turn) VALUES ('', $1) ON CONFLICT (task_id) DO UPDATE SET turn = \
+    CASE WHEN turns.turn >= excluded.turn THEN turns.turn ELSE excluded.turn END";
+
+/// A task whose last turn is past needs no row: its next is the one after that which is on.
+const FORGET_PAST: &str = "DELETE FROM turns WHERE task_id <> '' AND turn < $1";
+
+// === impl Claimed ===
+
+impl Claimed {
+    /// The number of the claim.
+    pub fn fence(&self) -> Fence {
+        self.job.life.fence
+    }
+}
+
+// === impl Jobs ===
+
+impl Jobs {
+    /// Takes the job whose turn it is, for that instance.
+    ///
+    /// # Errors
+    /// [`ClaimError`]; nothing was taken, unless that is in doubt: what an instance has is told by [`Jobs::owned_by`].
+    pub async fn claim(&self, instance: &str) -> Result<Option<Claimed>, ClaimError> {
+        let (jobs, instance) = (self.clone(), instance.to_owned());
+        self.to_the_end(async move {
+            let mut transaction = jobs.database.begin().await?;
+            if transaction.execute(BEAT, values![instance.clone()]).await? == 0 {
+                return Err(ClaimError::GivenUp { instance });
+            }
+            let Some(row) = transaction.fetch(NEXT, values![]).await?.into_iter().next() else {
+                return Ok(None);
+            };
+            let mut job = JobRecord::read(&row)?;
+            job.life.apply(Input::Claim).map_err(|refused| unreadable(refused.into()))?;
+            job.owner = Some(instance);
+            job.save(&mut transaction).await?;
+            transaction.execute(TURN_IS_ON, values![job.turn]).await?;
+            transaction.execute(FORGET_PAST, values![job.turn]).await?;
+            let assignment = assignment(&row.text("assignment")?)?;
+            transaction.commit().await?;
+            Ok(Some(Claimed { job, assignment }))
+        })
+        .await
+    }
+
+    /// Notes that the runner works on a job, in that run and until that time.
+    ///
+    /// # Errors
+    /// [`ChangeError`] when it isn't the owner's any more.
+    pub async fn start(
+        &self,
+        job_id: &JobId,
+        fence: Fence,
+        run_id: RunId,
+        (now, deadline): (Timestamp, Timestamp),
+    ) -> Result<(), ChangeError> {
+        let (jobs, job_id) = (self.clone(), job_id.clone());
+        self.to_the_end(async move {
+            let mut transaction = jobs.database.begin().await?;
+            let mut job = JobRecord::lock(&mut transaction, &job_id).await?;
+            if job.life.apply(Input::Start(fence))? == Change::Unchanged {
+                return Ok(());
+            }
+            job.run_id = Some(run_id);
+            job.started_at = Some(now);
+            job.deadline = Some(deadline);
+            let status =
+                Happening::Status { status: job.life.state, attempt: job.life.attempt, failure_code: None };
+            events::add(&mut transaction, &mut job, now, &status).await?;
+            job.save(&mut transaction).await?;
+            Ok(transaction.commit().await?)
+        })
+        .await
+    }
+}

@@ -1,0 +1,86 @@
+//! What happens to jobs, in the order in which it did.
+
+use super::Jobs;
+use super::error::ChangeError;
+use super::record::{JobRecord, key, time};
+use crate::database::{DatabaseError, Row, Transaction, unreadable, values};
+use belljar_contract::id::JobId;
+use belljar_contract::worker::event::{Happening, JobEvent};
+use belljar_policy::lifecycle::{Fence, Refused};
+use jiff::Timestamp;
+
+const INSERT: &str = "INSERT INTO job_events (job, id, at_ms, event) VALUES ($1, $2, $3, $4)";
+
+const AFTER: &str = "SELECT id, at_ms, event FROM job_events \
+    WHERE job = (SELECT number FROM jobs WHERE job_key = $1) AND id > $2 ORDER BY id LIMIT $3";
+
+// === impl Jobs ===
+
+impl Jobs {
+    /// Adds events that the owner of a job tells of.
+    ///
+    /// # Errors
+    /// [`ChangeError`] when there is no such job, or it isn't theirs any more.
+    pub async fn tell(
+        &self,
+        job_id: &JobId,
+        fence: Fence,
+        happenings: Vec<(Timestamp, Happening)>,
+    ) -> Result<(), ChangeError> {
+        let (jobs, job_id) = (self.clone(), job_id.clone());
+        self.to_the_end(async move {
+            let mut transaction = jobs.database.begin().await?;
+            let mut job = JobRecord::lock(&mut transaction, &job_id).await?;
+            if job.life.fence != fence || !job.life.is_owned {
+                return Err(Refused::Fenced.into());
+            }
+            for (at, happening) in &happenings {
+                add(&mut transaction, &mut job, *at, happening).await?;
+            }
+            job.save(&mut transaction).await?;
+            Ok(transaction.commit().await?)
+        })
+        .await
+    }
+
+    /// A job's events after the one with that id, at most so many.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when they can't be read.
+    pub async fn events_after(
+        &self,
+        job_id: &JobId,
+        id: u64,
+        most: u32,
+    ) -> Result<Vec<JobEvent>, DatabaseError> {
+        let rows = self.database.fetch(AFTER, values![key(job_id), id, most]).await?;
+        let read = |row: &Row| {
+            let happening =
+                serde_json::from_str(&row.text("event")?).map_err(|error| unreadable(error.into()))?;
+            Ok(JobEvent { id: row.count("id")?, at: time(row.integer("at_ms")?)?, happening })
+        };
+        rows.iter().map(read).collect()
+    }
+}
+
+/// Adds an event. The record itself is saved by the caller.
+pub(super) async fn add(
+    transaction: &mut Transaction,
+    job: &mut JobRecord,
+    at: Timestamp,
+    happening: &Happening,
+) -> Result<(), DatabaseError> {
+    job.events += 1;
+    insert(transaction, job, job.events, at, happening).await
+}
+
+pub(super) async fn insert(
+    transaction: &mut Transaction,
+    job: &JobRecord,
+    id: u64,
+    at: Timestamp,
+    happening: &Happening,
+) -> Result<(), DatabaseError> {
+    let text = serde_json::to_string(happening).map_err(|error| unreadable(error.into()))?;
+    transaction.execute(INSERT, values![job.number, id, at.as_millisecond(), text]).await.map(drop)
+}

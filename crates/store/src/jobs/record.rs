@@ -1,0 +1,217 @@
+//! A job's row.
+
+use super::error::ChangeError;
+use crate::database::{Database, DatabaseError, Row, Sql, Transaction, unreadable, values};
+use belljar_contract::id::{JobId, RunId, TaskId};
+use belljar_contract::worker::assignment::Assignment;
+use belljar_contract::worker::job::{JobOutcome, JobSummary};
+use belljar_contract::worker::state::JobState;
+use belljar_policy::lifecycle::{Fence, Lifecycle};
+use jiff::Timestamp;
+use sha2::{Digest, Sha256};
+
+/// A job, without what it is to do and what came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobRecord {
+    /// Its place among the jobs that were accepted.
+    pub number: u64,
+    /// Its id, as it was submitted.
+    pub job_id: JobId,
+    /// The task it belongs to.
+    pub task_id: TaskId,
+    /// How far it is.
+    pub life: Lifecycle,
+    /// The instance that carries it out.
+    pub owner: Option<String>,
+    /// How many events it has had.
+    pub events: u64,
+    /// The run that is, or was, the last attempt.
+    pub run_id: Option<RunId>,
+    /// When it was accepted.
+    pub accepted_at: Timestamp,
+    /// When the last attempt began.
+    pub started_at: Option<Timestamp>,
+    /// When it was over.
+    pub ended_at: Option<Timestamp>,
+    /// When it will be ended, if it goes on for so long.
+    pub deadline: Option<Timestamp>,
+    /// The SHA-256 of its outcome as it is kept.
+    pub outcome_sha256: Option<String>,
+    /// When somebody said that they have the result.
+    pub acknowledged_at: Option<Timestamp>,
+    pub(super) turn: i64,
+}
+
+/// What came of a job, as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    pub(super) text: String,
+    pub(super) sha256: String,
+}
+
+/// The columns of [`JobRecord`].
+macro_rules! columns {
+    () => {
+        "number, job_id, task_id, state, attempt, max_attempts, owner, fence, cancel_requested, turn, events, run_id, \
+         accepted_at_ms, started_at_ms, ended_at_ms, deadline_ms, outcome_sha256, acknowledged_at_ms"
+    };
+}
+pub(super) use columns;
+
+const BY_ID: &str = concat!("SELECT ", columns!(), " FROM jobs WHERE job_key = $1");
+
+const LOCKED_BY_ID: Sql =
+    Sql::of_each(BY_ID, concat!("SELECT ", columns!(), " FROM jobs WHERE job_key = $1 FOR UPDATE"));
+
+const SAVE: &str = "UPDATE jobs SET state = $2, attempt = $3, owner = $4, fence = $5, cancel_requested = $6, events = $7, \
+    run_id = $8, started_at_ms = $9, ended_at_ms = $10, deadline_ms = $11, outcome_sha256 = $12, acknowledged_at_ms = $13 \
+    WHERE number = $1";
+
+const SAVE_OUTCOME: &str = "UPDATE jobs SET outcome = $2 WHERE number = $1";
+
+const DOCUMENTS: &str = "SELECT assignment, outcome FROM jobs WHERE number = $1";
+
+// === impl JobRecord ===
+
+impl JobRecord {
+    pub(super) fn read(row: &Row) -> Result<Self, DatabaseError> {
+        let state = row.text("state")?;
+        let life = Lifecycle {
+            state: JobState::from_name(&state)
+                .ok_or_else(|| unreadable(format!("the state {state:?}").into()))?,
+            attempt: row.small("attempt")?,
+            max_attempts: row.small("max_attempts")?,
+            is_owned: row.optional_text("owner")?.is_some(),
+            fence: Fence(row.count("fence")?),
+            cancel_requested: row.integer("cancel_requested")? != 0,
+        };
+        let run_id = row.optional_text("run_id")?.map(RunId::try_from).transpose();
+        Ok(Self {
+            number: row.count("number")?,
+            job_id: JobId::try_from(row.text("job_id")?).map_err(|error| unreadable(error.into()))?,
+            task_id: TaskId::try_from(row.text("task_id")?).map_err(|error| unreadable(error.into()))?,
+            life,
+            owner: row.optional_text("owner")?,
+            events: row.count("events")?,
+            run_id: run_id.map_err(|error| unreadable(error.into()))?,
+            accepted_at: time(row.integer("accepted_at_ms")?)?,
+            started_at: row.optional_integer("started_at_ms")?.map(time).transpose()?,
+            ended_at: row.optional_integer("ended_at_ms")?.map(time).transpose()?,
+            deadline: row.optional_integer("deadline_ms")?.map(time).transpose()?,
+            outcome_sha256: row.optional_text("outcome_sha256")?,
+            acknowledged_at: row.optional_integer("acknowledged_at_ms")?.map(time).transpose()?,
+            turn: row.integer("turn")?,
+        })
+    }
+
+    /// The job of that id, which nobody else changes until the transaction is over.
+    pub(super) async fn lock(transaction: &mut Transaction, job_id: &JobId) -> Result<Self, ChangeError> {
+        let rows = transaction.fetch(LOCKED_BY_ID, values![key(job_id)]).await?;
+        let row = rows.first().ok_or_else(|| ChangeError::Unknown { job_id: job_id.clone() })?;
+        Ok(Self::read(row)?)
+    }
+
+    /// The job of that id.
+    pub(super) async fn find(database: &Database, job_id: &JobId) -> Result<Option<Self>, DatabaseError> {
+        database.fetch(BY_ID, values![key(job_id)]).await?.first().map(Self::read).transpose()
+    }
+
+    pub(super) async fn save(&self, transaction: &mut Transaction) -> Result<(), DatabaseError> {
+        let values = values![
+            self.number,
+            self.life.state.as_str(),
+            self.life.attempt,
+            self.owner.clone(),
+            self.life.fence.0,
+            self.life.cancel_requested,
+            self.events,
+            self.run_id.as_ref().map(ToString::to_string),
+            self.started_at.map(Timestamp::as_millisecond),
+            self.ended_at.map(Timestamp::as_millisecond),
+            self.deadline.map(Timestamp::as_millisecond),
+            self.outcome_sha256.clone(),
+            self.acknowledged_at.map(Timestamp::as_millisecond),
+        ];
+        transaction.execute(SAVE, values).await.map(drop)
+    }
+
+    /// Takes its owner away, and what came of it down. The record itself is saved by the caller.
+    pub(super) async fn conclude(
+        &mut self,
+        transaction: &mut Transaction,
+        outcome: &Outcome,
+        now: Timestamp,
+    ) -> Result<(), DatabaseError> {
+        self.owner = None;
+        self.ended_at = Some(now);
+        self.deadline = None;
+        self.outcome_sha256 = Some(outcome.sha256.clone());
+        transaction.execute(SAVE_OUTCOME, values![self.number, outcome.text.clone()]).await.map(drop)
+    }
+
+    /// What it was asked to do, and what came of it.
+    pub(super) async fn documents(
+        &self,
+        database: &Database,
+    ) -> Result<(Assignment, Option<JobOutcome>), DatabaseError> {
+        let rows = database.fetch(DOCUMENTS, values![self.number]).await?;
+        let row = rows.first().ok_or_else(|| unreadable("the row is gone".into()))?;
+        let outcome = row.optional_text("outcome")?.map(|text| serde_json::from_str(&text)).transpose();
+        Ok((assignment(&row.text("assignment")?)?, outcome.map_err(|error| unreadable(error.into()))?))
+    }
+
+    /// The same as the Worker API tells it.
+    pub fn summary(&self) -> JobSummary {
+        JobSummary {
+            task_id: self.task_id.clone(),
+            job_id: self.job_id.clone(),
+            status: self.life.state,
+            attempt: self.life.attempt,
+            max_attempts: self.life.max_attempts,
+            run_id: self.run_id.clone(),
+            accepted_at: self.accepted_at,
+            started_at: self.started_at,
+            ended_at: self.ended_at,
+            deadline: self.deadline,
+            cancel_requested: self.life.cancel_requested,
+            outcome_sha256: self.outcome_sha256.clone(),
+            acknowledged_at: self.acknowledged_at,
+        }
+    }
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    /// An outcome, written down.
+    ///
+    /// # Errors
+    /// That it can't be, which is a fault of ours.
+    pub fn new(outcome: &JobOutcome) -> Result<Self, serde_json::Error> {
+        let text = serde_json::to_string(outcome)?;
+        let sha256 = sha256(text.as_bytes());
+        Ok(Self { text, sha256 })
+    }
+
+    /// Its SHA-256, in lower-case hexadecimal.
+    pub fn sha256(&self) -> &str {
+        &self.sha256
+    }
+}
+
+/// The form of an id by which jobs are told apart: as UUIDs, not as texts.
+pub(super) fn key(job_id: &JobId) -> String {
+    job_id.as_str().to_ascii_lowercase()
+}
+
+pub(super) fn assignment(text: &str) -> Result<Assignment, DatabaseError> {
+    Assignment::parse(text.as_bytes()).map_err(|problems| unreadable(problems.into()))
+}
+
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(super) fn time(milliseconds: i64) -> Result<Timestamp, DatabaseError> {
+    Timestamp::from_millisecond(milliseconds).map_err(|error| unreadable(error.into()))
+}

@@ -1,0 +1,28 @@
+//! What holds of jobs, whichever engine keeps them: each case runs on SQLite and on PostgreSQL.
+
+mod accepted;
+mod carried_out;
+mod claimed;
+mod ended;
+mod listed;
+mod owners;
+mod schema;
+mod world;
+
+/// Each of these functions as a test on each engine.
+macro_rules! on_both_engines {
+    ($($(#[$doc:meta])* async fn $name:ident($world:ident: World) $body:block)*) => {
+        $($(#[$doc])* async fn $name($world: World) $body)*
+
+        mod sqlite {
+            $(#[test] fn $name() { super::World::run_on_sqlite(super::$name) })*
+        }
+
+        mod postgres {
+            $(#[test] fn $name() {
+                super::World::run_on_postgres(concat!(module_path!(), "::", stringify!($name)), super::$name)
+            })*
+        }
+    };
+}
+use on_both_engines;

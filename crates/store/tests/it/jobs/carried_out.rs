@@ -1,0 +1,77 @@
+//! What the owner of a job tells of it.
+
+use super::on_both_engines;
+use super::world::{World, assignment, now, run_id};
+use belljar_contract::worker::event::{Happening, Stream};
+use belljar_contract::worker::state::JobState;
+use belljar_policy::lifecycle::{Fence, Refused};
+use belljar_store::jobs::ChangeError;
+
+fn said(text: &str) -> Happening {
+    Happening::Log { stream: Stream::Stdout, text: text.to_owned() }
+}
+
+on_both_engines! {
+    async fn a_job_that_has_begun_says_in_which_run_and_until_when(world: World) {
+        let wanted = assignment();
+        let claimed = world.claimed(&wanted).await;
+        let (run, begun, deadline) = (run_id(), now(), now());
+        let started = world.jobs.start(&wanted.job_id, claimed.fence(), run.clone(), (begun, deadline)).await;
+        started.unwrap();
+        let job = world.job(&wanted.job_id).await;
+        assert_eq!(job.life.state, JobState::InProgress);
+        assert_eq!((job.run_id, job.started_at, job.deadline), (Some(run), Some(begun), Some(deadline)));
+        // Once more is no more.
+        world.jobs.start(&wanted.job_id, claimed.fence(), run_id(), (now(), now())).await.unwrap();
+        assert_eq!(world.story(&wanted.job_id).await, ["accepted 0", "in_progress 1"]);
+    }
+
+    async fn events_are_read_on_from_any_of_them(world: World) {
+        let wanted = assignment();
+        let claimed = world.started(&wanted).await;
+        let told = (0..5).map(|number| (now(), said(&number.to_string()))).collect();
+        world.jobs.tell(&wanted.job_id, claimed.fence(), told).await.unwrap();
+        let texts = |events: Vec<belljar_contract::worker::event::JobEvent>| -> String {
+            let texts = events.into_iter().map(|event| match event.happening {
+                Happening::Log { text, .. } => text,
+                other => other.kind().to_owned() + " ",
+            });
+            texts.collect()
+        };
+        let jobs = &world.jobs;
+        assert_eq!(texts(jobs.events_after(&wanted.job_id, 0, 100).await.unwrap()), "status status 01234");
+        assert_eq!(texts(jobs.events_after(&wanted.job_id, 4, 100).await.unwrap()), "234");
+        assert_eq!(texts(jobs.events_after(&wanted.job_id, 4, 2).await.unwrap()), "23");
+        assert_eq!(texts(jobs.events_after(&wanted.job_id, 7, 100).await.unwrap()), "");
+    }
+
+    async fn whoever_tells_at_the_same_time_events_have_an_order_without_gaps(world: World) {
+        let wanted = assignment();
+        let claimed = world.started(&wanted).await;
+        let mut tellers = Vec::new();
+        for number in 0..20 {
+            let (jobs, job_id, fence) = (world.elsewhere().await, wanted.job_id.clone(), claimed.fence());
+            tellers.push(tokio::spawn(async move {
+                match number {
+                    10 => jobs.cancel(&job_id, now()).await.map(drop),
+                    _ => jobs.tell(&job_id, fence, vec![(now(), said("a")), (now(), said("b"))]).await,
+                }
+            }));
+        }
+        for teller in tellers {
+            teller.await.unwrap().unwrap();
+        }
+        assert_eq!(world.story(&wanted.job_id).await.len(), 2 + 19 * 2 + 1);
+    }
+
+    async fn who_has_not_the_job_tells_nothing_of_it(world: World) {
+        let wanted = assignment();
+        let claimed = world.started(&wanted).await;
+        let stale = Fence(claimed.fence().0 - 1);
+        let told = world.jobs.tell(&wanted.job_id, stale, vec![(now(), said("a"))]).await;
+        assert!(matches!(told, Err(ChangeError::Refused(Refused::Fenced))));
+        let started = world.jobs.start(&wanted.job_id, stale, run_id(), (now(), now())).await;
+        assert!(matches!(started, Err(ChangeError::Refused(Refused::Fenced))));
+        assert_eq!(world.story(&wanted.job_id).await, ["accepted 0", "in_progress 1"]);
+    }
+}

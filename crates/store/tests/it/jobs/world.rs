@@ -1,0 +1,160 @@
+use belljar_contract::failure::FailureCode;
+use belljar_contract::id::{JobId, RunId, TaskId};
+use belljar_contract::worker::assignment::{Assignment, RunJobRequest};
+use belljar_contract::worker::event::Happening;
+use belljar_contract::worker::job::JobOutcome;
+use belljar_store::database::{Database, Location};
+use belljar_store::jobs::{Claimed, JobRecord, Jobs, Owner, Submission, SubmitError, Submitted};
+use belljar_testkit::postgres::Postgres;
+use belljar_testkit::skip::skip;
+use jiff::Timestamp;
+use std::future::Future;
+use tempfile::TempDir;
+
+/// A database of its own.
+pub(super) struct World {
+    pub(super) location: Location,
+    pub(super) jobs: Jobs,
+    pub(super) database: Database,
+    _folder: TempDir,
+    pub(super) postgres: Option<(Postgres, String)>,
+}
+
+/// The instance that has the jobs of most cases.
+pub(super) const OWNER: &str = "instance-1";
+
+pub(super) const MOST_WAITING: u64 = 1_000;
+
+impl World {
+    pub(super) fn run_on_sqlite<F: Future<Output = ()>>(case: impl FnOnce(Self) -> F) {
+        let folder = tempfile::tempdir().unwrap();
+        let location = Location::File(folder.path().join("belljar.db"));
+        Self::run(location, folder, None, case);
+    }
+
+    pub(super) fn run_on_postgres<F: Future<Output = ()>>(name: &str, case: impl FnOnce(Self) -> F) {
+        let begun = Postgres::start().and_then(|server| server.database().map(|url| (server, url)));
+        match begun {
+            Ok((server, url)) => {
+                let location = Location::Server(url.clone());
+                Self::run(location, tempfile::tempdir().unwrap(), Some((server, url)), case);
+            }
+            Err(why) => skip(name, &why),
+        }
+    }
+
+    fn run<F: Future<Output = ()>>(
+        location: Location,
+        folder: TempDir,
+        postgres: Option<(Postgres, String)>,
+        case: impl FnOnce(Self) -> F,
+    ) {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        runtime.block_on(async {
+            let database = Database::open(&location).await.unwrap();
+            let jobs = Jobs::new(database.clone());
+            let world = Self { location, jobs, database, _folder: folder, postgres };
+            world.register(OWNER).await;
+            case(world).await;
+        });
+    }
+
+    pub(super) async fn register(&self, instance: &str) {
+        let owner = Owner { instance: instance.to_owned(), node: format!("node of {instance}") };
+        self.jobs.register(&owner, now()).await.unwrap();
+    }
+
+    /// The same database, opened by somebody else.
+    pub(super) async fn elsewhere(&self) -> Jobs {
+        Jobs::new(Database::open(&self.location).await.unwrap())
+    }
+
+    pub(super) async fn submit(&self, assignment: &Assignment) -> Result<Submitted, SubmitError> {
+        self.jobs.submit(submission(assignment)).await
+    }
+
+    /// A job that was accepted just now.
+    pub(super) async fn accepted(&self, assignment: &Assignment) -> JobRecord {
+        match self.submit(assignment).await.unwrap() {
+            Submitted::New(job) => job,
+            Submitted::Known(job) => panic!("known: {job:?}"),
+        }
+    }
+
+    /// A job that is the owner's to carry out.
+    pub(super) async fn claimed(&self, assignment: &Assignment) -> Claimed {
+        self.accepted(assignment).await;
+        self.jobs.claim(OWNER).await.unwrap().unwrap()
+    }
+
+    pub(super) async fn started(&self, assignment: &Assignment) -> Claimed {
+        let claimed = self.claimed(assignment).await;
+        let times = (now(), now());
+        self.jobs.start(&claimed.job.job_id, claimed.fence(), run_id(), times).await.unwrap();
+        claimed
+    }
+
+    pub(super) async fn job(&self, job_id: &JobId) -> JobRecord {
+        self.jobs.find(job_id).await.unwrap().unwrap()
+    }
+
+    /// The kinds of a job's events, with the state for those that tell of one; their ids are checked.
+    pub(super) async fn story(&self, job_id: &JobId) -> Vec<String> {
+        let events = self.jobs.events_after(job_id, 0, 1_000).await.unwrap();
+        let ids: Vec<_> = events.iter().map(|event| event.id).collect();
+        assert_eq!(ids, (1..=events.len() as u64).collect::<Vec<_>>());
+        let told = |happening: Happening| match happening {
+            Happening::Status { status, attempt, .. } => format!("{status} {attempt}"),
+            other => other.kind().to_owned(),
+        };
+        events.into_iter().map(|event| told(event.happening)).collect()
+    }
+}
+
+pub(super) fn submission(assignment: &Assignment) -> Submission {
+    Submission {
+        assignment: assignment.clone(),
+        idempotency_key: None,
+        most_waiting: MOST_WAITING,
+        now: now(),
+    }
+}
+
+/// A job of a new task.
+pub(super) fn assignment() -> Assignment {
+    assignment_of(&task_id())
+}
+
+pub(super) fn assignment_of(task: &TaskId) -> Assignment {
+    let document = serde_json::json!({
+        "version": 1,
+        "task_id": task,
+        "job_id": uuid::Uuid::new_v4().to_string(),
+        "sandbox": { "command": ["true"] },
+    });
+    RunJobRequest::parse(document.to_string().as_bytes()).unwrap().assignment
+}
+
+pub(super) fn task_id() -> TaskId {
+    TaskId::from_uuid(uuid::Uuid::new_v4())
+}
+
+pub(super) fn run_id() -> RunId {
+    RunId::from_uuid(uuid::Uuid::new_v4())
+}
+
+/// To the millisecond, as it is kept.
+pub(super) fn now() -> Timestamp {
+    Timestamp::from_millisecond(Timestamp::now().as_millisecond()).unwrap()
+}
+
+pub(super) fn outcome(stdout: &str) -> JobOutcome {
+    JobOutcome {
+        stdout: stdout.to_owned(),
+        exit_code: 0,
+        failure_code: None,
+        failure_message: None,
+        ..JobOutcome::of_failure(FailureCode::InternalError, "")
+    }
+}
