@@ -32,6 +32,7 @@ use belljar_egress::identity::Identity;
 use belljar_sandbox::limits::Limit;
 use belljar_sandbox::run::Changes;
 use belljar_sandbox::state::RunFolder;
+use belljar_sandbox::streams::Streams;
 use capture::{Captured, Reason, Watching};
 use copied::Copied;
 use enclosure::Enclosure;
@@ -147,7 +148,7 @@ fn carry_out(
     }
     let identity = identity(granted, spec.attempt);
     identity.check()?;
-    let (stdio, streams) = capture::streams().map_err(|source| OnceError::Watch { source })?;
+    let (stdio, streams) = Streams::make().map_err(|source| OnceError::Watch { source })?;
     let mut enclosure = Enclosure::begin(place, spec, site, (stdio, copied), &|| watch.is_canceled())?;
     // Its time begins with it.
     let deadline = Instant::now() + spec.limits.max_runtime;

@@ -29,6 +29,7 @@ pub mod session;
 pub mod shipping;
 pub mod spec;
 pub mod state;
+pub mod streams;
 pub mod subprocess;
 mod thread_state;
 pub mod workspace;

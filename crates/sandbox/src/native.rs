@@ -89,9 +89,7 @@ pub fn start(
     program: &Program,
     stdio: Stdio,
 ) -> Result<Running, StartError> {
-    let site =
-        Site { launcher: None, makes_many: false, groups: &Groups::open(state), warden: &Warden::default() };
-    build(&site, spec, Some(starting(spec, program, stdio)?))
+    start_by(None, spec, state, program, stdio)
 }
 
 /// The same, through a launcher that was started while this process was small.
@@ -105,12 +103,18 @@ pub fn start_through(
     program: &Program,
     stdio: Stdio,
 ) -> Result<Running, StartError> {
-    let site = Site {
-        launcher: Some(launcher),
-        makes_many: false,
-        groups: &Groups::open(state),
-        warden: &Warden::default(),
-    };
+    start_by(Some(launcher), spec, state, program, stdio)
+}
+
+/// The same, through a launcher if there is one.
+pub(crate) fn start_by(
+    launcher: Option<&Launcher>,
+    spec: &SandboxSpec,
+    state: &State,
+    program: &Program,
+    stdio: Stdio,
+) -> Result<Running, StartError> {
+    let site = Site { launcher, makes_many: false, groups: &Groups::open(state), warden: &Warden::default() };
     build(&site, spec, Some(starting(spec, program, stdio)?))
 }
 
@@ -153,8 +157,7 @@ fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) ->
         group_name: held.group.as_ref().and_then(Group::name).map(str::to_owned),
         watched_memory_bytes: held.watched_memory_bytes,
         hides_mounts: names_host_paths(spec),
-        // What runs a job is the runner, and nothing else is.
-        audience: if spec.job.is_some() {
+        audience: if spec.is_runner {
             Audience::Runner
         } else {
             wall!(OpenAt2: Audience::Everyone, else Audience::Runner)

@@ -10,6 +10,8 @@
 //! step that kills the runner and forges its result gains nothing.
 
 mod collect;
+pub mod command;
+mod hearing;
 mod supervise;
 
 use crate::artifact::ArtifactError;
@@ -18,20 +20,24 @@ use crate::limits::Limits;
 use crate::native::{self, HostUser, StartError};
 use crate::spec::{Lent, Program, SandboxSpec, Workspace};
 use crate::state::{RunFolder, State, StateError};
+use crate::streams::Streams;
 use crate::workspace::changes::ChangeSet;
+use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::{HostPath, HostPathError};
 use belljar_confine::stage::Timings;
 use belljar_contract::event::LogLine;
 use belljar_contract::failure::FailureCode;
+use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::isolation::Required;
 use belljar_contract::job::Job;
 use belljar_contract::path::WORKSPACE;
 use belljar_contract::result::{Failure, JobResult, StepError, StepResult, StepStatus};
 use belljar_policy::admission::{Admitted, Refused, admit};
+use hearing::Hearing;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// A job to carry out.
 #[derive(Debug)]
@@ -95,6 +101,8 @@ pub struct Changes {
 
 /// Hears how a job goes on.
 pub trait Watch {
+    /// Its sandbox stands, and the runner is about to begin.
+    fn begun(&mut self, _run: &RunId) {}
     /// The runner has logged something. It comes from inside: its texts are not to be trusted.
     fn heard(&mut self, line: &LogLine);
     /// Some time has passed; called several times a second.
@@ -140,11 +148,20 @@ pub enum RunError {
 /// Where the runner is inside, relative to the root.
 const RUNNER_INSIDE: &str = "run/belljar/cynode-sba";
 
-/// Carries a job out.
+/// The runner keeps its own time; it is given this much more to write its result down.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Carries a job out, in a sandbox that is launched by `launcher`, or without one by this very process, which must have a
+/// single thread then.
 ///
 /// # Errors
 /// [`RunError`] when the host can't do its part; how the job itself ended is in the result.
-pub fn carry_out(request: Request, state: &State, watch: &mut dyn Watch) -> Result<Finished, RunError> {
+pub fn carry_out(
+    request: Request,
+    state: &State,
+    launcher: Option<&Launcher>,
+    watch: &mut dyn Watch,
+) -> Result<Finished, RunError> {
     let Request { document, job, workspace, lent, env, limits, required, timeout, runner } = request;
     let admitted = match admit(job.clone(), WORKSPACE) {
         Ok(admitted) => admitted,
@@ -161,8 +178,9 @@ pub fn carry_out(request: Request, state: &State, watch: &mut dyn Watch) -> Resu
     let mut spec = SandboxSpec {
         workspace: Workspace::of_run(&workspace, Some(&folder), user)?,
         job: Some(HostPath::resolve(folder.path().join("job"))?),
+        is_runner: true,
         lent,
-        env: with_identity(env, &job),
+        env: with_identity(env, (&job.job_id, &job.task_id)),
         limits,
         required,
         ..SandboxSpec::new(folder.id().clone(), user)
@@ -173,15 +191,18 @@ pub fn carry_out(request: Request, state: &State, watch: &mut dyn Watch) -> Resu
         directory: WORKSPACE.to_owned(),
     };
     let copy = collect::Copy::open(&spec.workspace, since)?;
-    let (stdio, log) = supervise::streams().map_err(|source| RunError::Watch { source })?;
-    let mut running = native::start(&spec, state, &program, stdio)?;
+    let (stdio, mut streams) = Streams::make().map_err(|source| RunError::Watch { source })?;
+    watch.begun(folder.id());
+    let mut running = native::start_by(launcher, &spec, state, &program, stdio)?;
     let limit =
         timeout.map_or(job.constraints.max_runtime(), |timeout| timeout.min(job.constraints.max_runtime()));
-    let ended = supervise::until_end(&mut running.launched.sealed, &log, limit, watch)
+    let deadline = Instant::now() + limit + GRACE;
+    let mut hearing = Hearing::new(watch);
+    let ended = supervise::until_end(&mut running.launched.sealed, &mut streams, deadline, &mut hearing)
         .map_err(|source| RunError::Watch { source })?;
     // From here on there is a result, whatever can't be collected.
     let exceeded = running.ended_by(ended.ending.outcome);
-    let mut result = collect::result(&folder, &admitted, &ended);
+    let mut result = collect::result(&folder, &admitted, (&ended, &hearing.errors()));
     if let Some(limit) = exceeded {
         collect::exceeded(&mut result, limit, &spec.limits);
     }
@@ -192,9 +213,12 @@ pub fn carry_out(request: Request, state: &State, watch: &mut dyn Watch) -> Resu
 }
 
 /// What every program of the job is told about whose it is; nothing that was asked for overrides it.
-fn with_identity(mut env: BTreeMap<String, String>, job: &Job) -> BTreeMap<String, String> {
-    env.insert("CYNODE_JOB_ID".to_owned(), job.job_id.to_string());
-    env.insert("CYNODE_TASK_ID".to_owned(), job.task_id.to_string());
+fn with_identity(
+    mut env: BTreeMap<String, String>,
+    (job_id, task_id): (&JobId, &TaskId),
+) -> BTreeMap<String, String> {
+    env.insert("CYNODE_JOB_ID".to_owned(), job_id.to_string());
+    env.insert("CYNODE_TASK_ID".to_owned(), task_id.to_string());
     env.insert("CYNODE_WORKSPACE_DIR".to_owned(), WORKSPACE.to_owned());
     env.insert("CYNODE_ARTIFACTS_DIR".to_owned(), crate::artifact::ARTIFACTS.to_owned());
     env
@@ -208,7 +232,8 @@ fn collect_artifacts(
     workspace: Option<rustix::fd::OwnedFd>,
 ) {
     let workspace = workspace.map(Directory::from);
-    match collect::artifacts(state, folder, admitted, workspace.as_ref()) {
+    let named = workspace.as_ref().map(|workspace| (workspace, admitted));
+    match collect::artifacts(state, folder, named) {
         Ok((kept, failed)) => {
             result.artifacts = kept;
             if let Some(error) = failed {

@@ -23,6 +23,8 @@ pub struct SandboxSpec {
     pub workspace: Workspace,
     /// The directory that is `/job`, if a job runs.
     pub job: Option<HostPath>,
+    /// Whether the program is the runner, which is allowed one call more than any other.
+    pub is_runner: bool,
     /// What the host lends besides, read-only.
     pub lent: Vec<Lent>,
     /// An empty directory in memory that every layer but Landlock lets be written; for checking that Landlock doesn't.
@@ -85,6 +87,7 @@ impl SandboxSpec {
             user,
             workspace: Workspace::Empty,
             job: None,
+            is_runner: false,
             lent: Vec::new(),
             unlisted_scratch: None,
             hatches: Vec::new(),

@@ -14,8 +14,9 @@ mod record;
 mod submission;
 
 pub use claim::Claimed;
-pub use ending::{Ended, Left};
+pub use ending::{Ended, Left, Report};
 pub use error::{ChangeError, ClaimError, SubmitError};
+pub use events::{Started, Told};
 pub use instances::{Instance, Owner};
 pub use listing::{Filter, Page};
 pub use record::{JobRecord, Outcome};

@@ -85,7 +85,7 @@ fn run_job(arguments: &RunArguments, document: Vec<u8>, job: Job) -> Result<Exit
     };
     let state = state::open();
     let mut progress = Progress::new(&request.job, arguments.json)?;
-    let finished = carry_out(request, &state, &mut progress)?;
+    let finished = carry_out(request, &state, None, &mut progress)?;
     progress.finish();
     let result = &finished.result;
     match arguments.json {

@@ -25,22 +25,27 @@ use std::time::SystemTime;
 const LARGEST_RESULT_BYTES: u64 = 256 << 20;
 
 /// The runner's result if it can be believed, else one of the host's own.
-pub(super) fn result(folder: &RunFolder, admitted: &Admitted, ended: &Ended) -> JobResult {
+pub(super) fn result(folder: &RunFolder, admitted: &Admitted, (ended, errors): (&Ended, &str)) -> JobResult {
     let job = admitted.job();
-    let usage = ResourceUsage {
-        cpu_time_ms: u64::try_from(ended.ending.usage.cpu.as_millis()).unwrap_or(u64::MAX),
-        max_rss_bytes: ended.ending.usage.max_rss_bytes,
-    };
+    let usage = used(ended);
     let failure = match read(folder) {
         Ok(result) => match why_not_believed(&result, job, ended) {
             None => return result,
-            Some(why) => unbelievable(ended, &why),
+            Some(why) => unbelievable(ended, errors, &why),
         },
-        Err(why) => unbelievable(ended, &why),
+        Err(why) => unbelievable(ended, errors, &why),
     };
     let mut result = JobResult::begun(job, Timestamp::now()).failed(failure, Timestamp::now());
     result.resource_usage = usage;
     result
+}
+
+/// What everything in a sandbox has used.
+pub(super) fn used(ended: &Ended) -> ResourceUsage {
+    ResourceUsage {
+        cpu_time_ms: u64::try_from(ended.ending.usage.cpu.as_millis()).unwrap_or(u64::MAX),
+        max_rss_bytes: ended.ending.usage.max_rss_bytes,
+    }
 }
 
 fn read(folder: &RunFolder) -> Result<JobResult, String> {
@@ -72,26 +77,25 @@ fn why_not_believed(result: &JobResult, job: &Job, ended: &Ended) -> Option<Stri
     None
 }
 
-fn unbelievable(ended: &Ended, why: &str) -> Failure {
+fn unbelievable(ended: &Ended, errors: &str, why: &str) -> Failure {
     match ended.reason {
         Reason::OutOfTime => {
             Failure::new(FailureCode::Timeout, "the job ran longer than allowed and was ended from outside")
         }
         Reason::Canceled => Failure::new(FailureCode::Canceled, "the job was canceled"),
         Reason::ByItself => {
-            let said = ended.errors.trim();
+            let said = errors.trim();
             let said = if said.is_empty() { String::new() } else { format!("; it said: {said}") };
             Failure::new(FailureCode::NodeFailure, format!("the runner left no result: {why}{said}"))
         }
     }
 }
 
-/// The artifacts, and why there are not all of them.
+/// The artifacts: those in the job's folder, and those of its workspace that it names. And why there are not all of them.
 pub(super) fn artifacts(
     state: &State,
     folder: &RunFolder,
-    admitted: &Admitted,
-    workspace: Option<&Directory>,
+    named: Option<(&Directory, &Admitted)>,
 ) -> Result<(Vec<Artifact>, Option<ArtifactError>), RunError> {
     let store = state.artifacts()?;
     let job_folder = Directory::open_host(folder.path())?.open_own(Path::new("job"))?;
@@ -104,10 +108,11 @@ pub(super) fn artifacts(
     };
     let mut collector = Collector::new(&store, Caps::default());
     let mut failed = collector.take_folder(&left).err();
-    for path in admitted.artifacts() {
-        let Some(workspace) = workspace else { break };
-        if let Err(error) = collector.take_named(workspace, path) {
-            failed.get_or_insert(error);
+    if let Some((workspace, admitted)) = named {
+        for path in admitted.artifacts() {
+            if let Err(error) = collector.take_named(workspace, path) {
+                failed.get_or_insert(error);
+            }
         }
     }
     Ok((collector.finish(), failed))
@@ -166,15 +171,18 @@ impl Copy {
 /// Makes the result one that failed for want of room, whatever the runner made of it: what it saw of that is a step that
 /// died.
 pub(super) fn exceeded(result: &mut JobResult, limit: Limit, limits: &Limits) {
+    *result = result.clone().failed(out_of_room(limit, limits), Timestamp::now());
+    result.exceeded_limit = Some(limit);
+}
+
+/// The failure of what ran into a limit of its sandbox.
+pub(super) fn out_of_room(limit: Limit, limits: &Limits) -> Failure {
     let most = match limit {
         Limit::Memory => limits.memory_bytes,
         Limit::Disk => limits.disk_bytes,
     };
     let most = most.map_or(String::new(), |most| format!(" ({})", Bytes(most)));
-    let failure =
-        Failure::new(FailureCode::ConstraintViolation, format!("the sandbox was ended: {limit}{most}"));
-    *result = result.clone().failed(failure, Timestamp::now());
-    result.exceeded_limit = Some(limit);
+    Failure::new(FailureCode::ConstraintViolation, format!("the sandbox was ended: {limit}{most}"))
 }
 
 /// Makes the result a failed one, unless it is that already: then it has its own reason.

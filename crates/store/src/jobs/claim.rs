@@ -1,15 +1,12 @@
 //! Taking jobs, to carry them out: each by one owner at a time.
 
-use super::error::{ChangeError, ClaimError};
+use super::Jobs;
+use super::error::ClaimError;
 use super::instances::BEAT;
 use super::record::{JobRecord, assignment, columns};
-use super::{Jobs, events};
 use crate::database::{Sql, unreadable, values};
-use belljar_contract::id::{JobId, RunId};
 use belljar_contract::worker::assignment::Assignment;
-use belljar_contract::worker::event::Happening;
-use belljar_policy::lifecycle::{Change, Fence, Input};
-use jiff::Timestamp;
+use belljar_policy::lifecycle::{Fence, Input};
 
 /// A job that is somebody's to carry out.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,36 +72,6 @@ impl Jobs {
             let assignment = assignment(&row.text("assignment")?)?;
             transaction.commit().await?;
             Ok(Some(Claimed { job, assignment }))
-        })
-        .await
-    }
-
-    /// Notes that the runner works on a job, in that run and until that time.
-    ///
-    /// # Errors
-    /// [`ChangeError`] when it isn't the owner's any more.
-    pub async fn start(
-        &self,
-        job_id: &JobId,
-        fence: Fence,
-        run_id: RunId,
-        (now, deadline): (Timestamp, Timestamp),
-    ) -> Result<(), ChangeError> {
-        let (jobs, job_id) = (self.clone(), job_id.clone());
-        self.to_the_end(async move {
-            let mut transaction = jobs.database.begin().await?;
-            let mut job = JobRecord::lock(&mut transaction, &job_id).await?;
-            if job.life.apply(Input::Start(fence))? == Change::Unchanged {
-                return Ok(());
-            }
-            job.run_id = Some(run_id);
-            job.started_at = Some(now);
-            job.deadline = Some(deadline);
-            let status =
-                Happening::Status { status: job.life.state, attempt: job.life.attempt, failure_code: None };
-            events::add(&mut transaction, &mut job, now, &status).await?;
-            job.save(&mut transaction).await?;
-            Ok(transaction.commit().await?)
         })
         .await
     }

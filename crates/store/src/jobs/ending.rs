@@ -1,6 +1,7 @@
 //! How jobs end: by their owner, by somebody who cancels them, or because their owner is gone.
 
 use super::error::ChangeError;
+use super::events::Told;
 use super::record::{JobRecord, Outcome};
 use super::{Jobs, events};
 use crate::database::{DatabaseError, Transaction, unreadable};
@@ -11,6 +12,17 @@ use belljar_contract::worker::job::JobOutcome;
 use belljar_contract::worker::state::JobState;
 use belljar_policy::lifecycle::{Change, Ending, Fence, Input};
 use jiff::Timestamp;
+
+/// How a job has ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// What its owner has not told before.
+    pub untold: Told,
+    /// How.
+    pub ending: Ending,
+    /// What came of it.
+    pub outcome: JobOutcome,
+}
 
 /// The end of a job is on the disk.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +49,8 @@ const GONE: &str = "the node died or was stopped under the job, and it may not b
 // === impl Jobs ===
 
 impl Jobs {
-    /// Records that a job is over, by its owner. To record the same once more changes nothing.
+    /// Records that a job is over, by its owner, and before that what they have not told yet. To record the same once more
+    /// changes nothing.
     ///
     /// # Errors
     /// [`ChangeError`] when it isn't theirs any more, or has ended otherwise.
@@ -45,7 +58,7 @@ impl Jobs {
         &self,
         job_id: &JobId,
         fence: Fence,
-        (ending, outcome): (Ending, JobOutcome),
+        Report { untold, ending, outcome }: Report,
         now: Timestamp,
     ) -> Result<Ended, ChangeError> {
         let (jobs, job_id) = (self.clone(), job_id.clone());
@@ -53,6 +66,9 @@ impl Jobs {
             let written = Outcome::new(&outcome).map_err(|error| unreadable(error.into()))?;
             let mut transaction = jobs.database.begin().await?;
             let mut job = JobRecord::lock(&mut transaction, &job_id).await?;
+            if !job.life.state.is_final() {
+                untold.record(&mut transaction, &mut job, fence).await?;
+            }
             if job.life.apply(Input::End(fence, ending))? == Change::Unchanged {
                 let is_same = job.outcome_sha256.as_deref() == Some(written.sha256());
                 return if is_same { Ok(Ended::Before(job)) } else { Err(ChangeError::OtherOutcome) };

@@ -4,10 +4,30 @@ use super::Jobs;
 use super::error::ChangeError;
 use super::record::{JobRecord, key, time};
 use crate::database::{DatabaseError, Row, Transaction, unreadable, values};
-use belljar_contract::id::JobId;
+use belljar_contract::id::{JobId, RunId};
 use belljar_contract::worker::event::{Happening, JobEvent};
-use belljar_policy::lifecycle::{Fence, Refused};
+use belljar_policy::lifecycle::{Change, Fence, Input, Refused};
 use jiff::Timestamp;
+
+/// What the owner of a job tells of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Told {
+    /// That the runner works on it. To say so once more changes nothing.
+    pub started: Option<Started>,
+    /// What has happened since, in that order.
+    pub happenings: Vec<(Timestamp, Happening)>,
+}
+
+/// The runner works on a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Started {
+    /// In which run.
+    pub run_id: RunId,
+    /// Since when.
+    pub at: Timestamp,
+    /// When it will be ended, if it goes on for so long.
+    pub deadline: Timestamp,
+}
 
 const INSERT: &str = "INSERT INTO job_events (job, id, at_ms, event) VALUES ($1, $2, $3, $4)";
 
@@ -17,26 +37,16 @@ const AFTER: &str = "SELECT id, at_ms, event FROM job_events \
 // === impl Jobs ===
 
 impl Jobs {
-    /// Adds events that the owner of a job tells of.
+    /// Records what the owner of a job tells of it.
     ///
     /// # Errors
     /// [`ChangeError`] when there is no such job, or it isn't theirs any more.
-    pub async fn tell(
-        &self,
-        job_id: &JobId,
-        fence: Fence,
-        happenings: Vec<(Timestamp, Happening)>,
-    ) -> Result<(), ChangeError> {
+    pub async fn tell(&self, job_id: &JobId, fence: Fence, told: Told) -> Result<(), ChangeError> {
         let (jobs, job_id) = (self.clone(), job_id.clone());
         self.to_the_end(async move {
             let mut transaction = jobs.database.begin().await?;
             let mut job = JobRecord::lock(&mut transaction, &job_id).await?;
-            if job.life.fence != fence || !job.life.is_owned {
-                return Err(Refused::Fenced.into());
-            }
-            for (at, happening) in &happenings {
-                add(&mut transaction, &mut job, *at, happening).await?;
-            }
+            told.record(&mut transaction, &mut job, fence).await?;
             job.save(&mut transaction).await?;
             Ok(transaction.commit().await?)
         })
@@ -60,6 +70,34 @@ impl Jobs {
             Ok(JobEvent { id: row.count("id")?, at: time(row.integer("at_ms")?)?, happening })
         };
         rows.iter().map(read).collect()
+    }
+}
+
+// === impl Told ===
+
+impl Told {
+    /// The record itself is saved by the caller.
+    pub(super) async fn record(
+        self,
+        transaction: &mut Transaction,
+        job: &mut JobRecord,
+        fence: Fence,
+    ) -> Result<(), ChangeError> {
+        if let Some(Started { run_id, at, deadline }) = self.started
+            && job.life.apply(Input::Start(fence))? == Change::Changed
+        {
+            (job.run_id, job.started_at, job.deadline) = (Some(run_id), Some(at), Some(deadline));
+            let (status, attempt) = (job.life.state, job.life.attempt);
+            let begun = Happening::Status { status, attempt, failure_code: None };
+            add(transaction, job, at, &begun).await?;
+        }
+        if job.life.fence != fence || !job.life.is_owned {
+            return Err(Refused::Fenced.into());
+        }
+        for (at, happening) in &self.happenings {
+            add(transaction, job, *at, happening).await?;
+        }
+        Ok(())
     }
 }
 

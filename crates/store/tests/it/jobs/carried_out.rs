@@ -1,11 +1,16 @@
 //! What the owner of a job tells of it.
 
 use super::on_both_engines;
-use super::world::{World, assignment, now, run_id};
+use super::world::{World, assignment, now, started, starting};
+use belljar_contract::id::RunId;
 use belljar_contract::worker::event::{Happening, Stream};
 use belljar_contract::worker::state::JobState;
 use belljar_policy::lifecycle::{Fence, Refused};
-use belljar_store::jobs::ChangeError;
+use belljar_store::jobs::{ChangeError, Started, Told};
+
+fn saying(happenings: Vec<(jiff::Timestamp, Happening)>) -> Told {
+    Told { started: None, happenings }
+}
 
 fn said(text: &str) -> Happening {
     Happening::Log { stream: Stream::Stdout, text: text.to_owned() }
@@ -15,14 +20,14 @@ on_both_engines! {
     async fn a_job_that_has_begun_says_in_which_run_and_until_when(world: World) {
         let wanted = assignment();
         let claimed = world.claimed(&wanted).await;
-        let (run, begun, deadline) = (run_id(), now(), now());
-        let started = world.jobs.start(&wanted.job_id, claimed.fence(), run.clone(), (begun, deadline)).await;
-        started.unwrap();
+        let (run_id, at, deadline) = (RunId::from_uuid(uuid::Uuid::new_v4()), now(), now());
+        let begun = Started { run_id, at, deadline };
+        world.jobs.tell(&wanted.job_id, claimed.fence(), starting(begun.clone())).await.unwrap();
         let job = world.job(&wanted.job_id).await;
         assert_eq!(job.life.state, JobState::InProgress);
-        assert_eq!((job.run_id, job.started_at, job.deadline), (Some(run), Some(begun), Some(deadline)));
+        assert_eq!((job.run_id, job.started_at, job.deadline), (Some(begun.run_id), Some(at), Some(deadline)));
         // Once more is no more.
-        world.jobs.start(&wanted.job_id, claimed.fence(), run_id(), (now(), now())).await.unwrap();
+        world.jobs.tell(&wanted.job_id, claimed.fence(), starting(started())).await.unwrap();
         assert_eq!(world.story(&wanted.job_id).await, ["accepted 0", "in_progress 1"]);
     }
 
@@ -30,7 +35,7 @@ on_both_engines! {
         let wanted = assignment();
         let claimed = world.started(&wanted).await;
         let told = (0..5).map(|number| (now(), said(&number.to_string()))).collect();
-        world.jobs.tell(&wanted.job_id, claimed.fence(), told).await.unwrap();
+        world.jobs.tell(&wanted.job_id, claimed.fence(), saying(told)).await.unwrap();
         let texts = |events: Vec<belljar_contract::worker::event::JobEvent>| -> String {
             let texts = events.into_iter().map(|event| match event.happening {
                 Happening::Log { text, .. } => text,
@@ -54,7 +59,7 @@ on_both_engines! {
             tellers.push(tokio::spawn(async move {
                 match number {
                     10 => jobs.cancel(&job_id, now()).await.map(drop),
-                    _ => jobs.tell(&job_id, fence, vec![(now(), said("a")), (now(), said("b"))]).await,
+                    _ => jobs.tell(&job_id, fence, saying(vec![(now(), said("a")), (now(), said("b"))])).await,
                 }
             }));
         }
@@ -68,9 +73,9 @@ on_both_engines! {
         let wanted = assignment();
         let claimed = world.started(&wanted).await;
         let stale = Fence(claimed.fence().0 - 1);
-        let told = world.jobs.tell(&wanted.job_id, stale, vec![(now(), said("a"))]).await;
+        let told = world.jobs.tell(&wanted.job_id, stale, saying(vec![(now(), said("a"))])).await;
         assert!(matches!(told, Err(ChangeError::Refused(Refused::Fenced))));
-        let started = world.jobs.start(&wanted.job_id, stale, run_id(), (now(), now())).await;
+        let started = world.jobs.tell(&wanted.job_id, stale, starting(started())).await;
         assert!(matches!(started, Err(ChangeError::Refused(Refused::Fenced))));
         assert_eq!(world.story(&wanted.job_id).await, ["accepted 0", "in_progress 1"]);
     }

@@ -1,19 +1,20 @@
 //! A job ends once, whoever ends it.
 
 use super::on_both_engines;
-use super::world::{OWNER, World, assignment, now, outcome};
+use super::world::{OWNER, World, assignment, now, outcome, report, started};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::id::JobId;
 use belljar_contract::worker::assignment::Assignment;
+use belljar_contract::worker::event::{Happening, Stream};
 use belljar_contract::worker::state::JobState;
 use belljar_policy::lifecycle::{Ending, Fence, Refused};
-use belljar_store::jobs::{ChangeError, Ended, Left};
+use belljar_store::jobs::{ChangeError, Ended, Left, Report, Told};
 
 on_both_engines! {
     async fn what_came_of_a_job_is_kept_with_its_digest(world: World) {
         let wanted = assignment();
         let claimed = world.started(&wanted).await;
-        let told = (Ending::Completed, outcome("done\n"));
+        let told = report(Ending::Completed, outcome("done\n"));
         let ended = world.jobs.end(&wanted.job_id, claimed.fence(), told, now()).await.unwrap();
         let Ended::Now(job) = ended else { panic!("before") };
         assert_eq!((job.life.state, &job.owner), (JobState::Completed, &None));
@@ -26,17 +27,31 @@ on_both_engines! {
         assert_eq!(world.story(&wanted.job_id).await, ["accepted 0", "in_progress 1", "completed 1"]);
     }
 
+    async fn what_was_not_told_before_is_told_with_the_end(world: World) {
+        let wanted = assignment();
+        let claimed = world.claimed(&wanted).await;
+        let said = Happening::Log { stream: Stream::Stderr, text: "a".to_owned() };
+        let untold = Told { started: Some(started()), happenings: vec![(now(), said)] };
+        let report = Report { untold, ..report(Ending::Completed, outcome("a")) };
+        world.jobs.end(&wanted.job_id, claimed.fence(), report.clone(), now()).await.unwrap();
+        let story = ["accepted 0", "in_progress 1", "log", "completed 1"];
+        assert_eq!(world.story(&wanted.job_id).await, story);
+        // Whoever doesn't know whether that was heard says it again.
+        world.jobs.end(&wanted.job_id, claimed.fence(), report, now()).await.unwrap();
+        assert_eq!(world.story(&wanted.job_id).await, story);
+    }
+
     async fn the_same_end_told_again_changes_nothing_and_another_is_refused(world: World) {
         let wanted = assignment();
         let claimed = world.started(&wanted).await;
         let (jobs, id, fence) = (&world.jobs, &wanted.job_id, claimed.fence());
-        jobs.end(id, fence, (Ending::Completed, outcome("a")), now()).await.unwrap();
+        jobs.end(id, fence, report(Ending::Completed, outcome("a")), now()).await.unwrap();
         let first = world.job(id).await;
-        let again = jobs.end(id, fence, (Ending::Completed, outcome("a")), now()).await.unwrap();
+        let again = jobs.end(id, fence, report(Ending::Completed, outcome("a")), now()).await.unwrap();
         assert_eq!(again, Ended::Before(first.clone()));
-        let other = jobs.end(id, fence, (Ending::Completed, outcome("b")), now()).await;
+        let other = jobs.end(id, fence, report(Ending::Completed, outcome("b")), now()).await;
         assert!(matches!(other, Err(ChangeError::OtherOutcome)));
-        let other = jobs.end(id, fence, (Ending::Failed, outcome("a")), now()).await;
+        let other = jobs.end(id, fence, report(Ending::Failed, outcome("a")), now()).await;
         assert!(matches!(other, Err(ChangeError::Refused(Refused::Over { .. }))));
         assert_eq!(world.job(id).await, first);
         assert_eq!(world.story(id).await, ["accepted 0", "in_progress 1", "completed 1"]);
@@ -48,7 +63,7 @@ on_both_engines! {
         let mut tellers = Vec::new();
         for number in 0..10 {
             let (jobs, id, fence) = (world.elsewhere().await, wanted.job_id.clone(), claimed.fence());
-            let told = (Ending::Completed, outcome(&number.to_string()));
+            let told = report(Ending::Completed, outcome(&number.to_string()));
             tellers.push(tokio::spawn(async move { jobs.end(&id, fence, told, now()).await.is_ok() }));
         }
         let mut taken = 0;
@@ -77,7 +92,7 @@ on_both_engines! {
         let claimed = world.started(&wanted).await;
         let asked = world.jobs.cancel(&wanted.job_id, now()).await.unwrap();
         assert_eq!((asked.life.state, asked.life.cancel_requested), (JobState::InProgress, true));
-        let told = (Ending::Canceled, outcome("so far"));
+        let told = report(Ending::Canceled, outcome("so far"));
         world.jobs.end(&wanted.job_id, claimed.fence(), told, now()).await.unwrap();
         assert_eq!(
             world.story(&wanted.job_id).await,
@@ -100,7 +115,7 @@ on_both_engines! {
         let second = world.jobs.claim(OWNER).await.unwrap().unwrap();
         assert_eq!((second.job.job_id.clone(), second.job.life.attempt), (twice.job_id.clone(), 2));
         // Who had it first, and was only asleep.
-        let told = (Ending::Completed, outcome("late"));
+        let told = report(Ending::Completed, outcome("late"));
         let late = world.jobs.end(&twice.job_id, first.fence(), told, now()).await;
         assert!(matches!(late, Err(ChangeError::Refused(Refused::Fenced))));
         world.jobs.leave(&twice.job_id, second.fence(), Left::Gone, now()).await.unwrap();
@@ -125,7 +140,7 @@ on_both_engines! {
         let (jobs, id) = (&world.jobs, &wanted.job_id);
         let early = jobs.acknowledge(id, None, now()).await;
         assert!(matches!(early, Err(ChangeError::NotOver { .. })));
-        jobs.end(id, claimed.fence(), (Ending::Completed, outcome("a")), now()).await.unwrap();
+        jobs.end(id, claimed.fence(), report(Ending::Completed, outcome("a")), now()).await.unwrap();
         let other = jobs.acknowledge(id, Some("0".repeat(64)), now()).await;
         assert!(matches!(other, Err(ChangeError::OtherOutcome)));
         let digest = world.job(id).await.outcome_sha256;
@@ -139,7 +154,7 @@ on_both_engines! {
     async fn what_is_told_of_a_job_that_nobody_knows_is_refused(world: World) {
         let id = JobId::from_uuid(uuid::Uuid::new_v4());
         let unknown = |done: Result<(), ChangeError>| matches!(done, Err(ChangeError::Unknown { .. }));
-        let told = (Ending::Completed, outcome(""));
+        let told = report(Ending::Completed, outcome(""));
         assert!(unknown(world.jobs.end(&id, Fence(1), told, now()).await.map(drop)));
         assert!(unknown(world.jobs.cancel(&id, now()).await.map(drop)));
         assert!(unknown(world.jobs.leave(&id, Fence(1), Left::Gone, now()).await.map(drop)));

@@ -3,8 +3,11 @@ use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::worker::assignment::{Assignment, RunJobRequest};
 use belljar_contract::worker::event::Happening;
 use belljar_contract::worker::job::JobOutcome;
+use belljar_policy::lifecycle::Ending;
 use belljar_store::database::{Database, Location};
-use belljar_store::jobs::{Claimed, JobRecord, Jobs, Owner, Submission, SubmitError, Submitted};
+use belljar_store::jobs::{
+    Claimed, JobRecord, Jobs, Owner, Report, Started, Submission, SubmitError, Submitted, Told,
+};
 use belljar_testkit::postgres::Postgres;
 use belljar_testkit::skip::skip;
 use jiff::Timestamp;
@@ -90,8 +93,7 @@ impl World {
 
     pub(super) async fn started(&self, assignment: &Assignment) -> Claimed {
         let claimed = self.claimed(assignment).await;
-        let times = (now(), now());
-        self.jobs.start(&claimed.job.job_id, claimed.fence(), run_id(), times).await.unwrap();
+        self.jobs.tell(&claimed.job.job_id, claimed.fence(), starting(started())).await.unwrap();
         claimed
     }
 
@@ -140,13 +142,21 @@ pub(super) fn task_id() -> TaskId {
     TaskId::from_uuid(uuid::Uuid::new_v4())
 }
 
-pub(super) fn run_id() -> RunId {
-    RunId::from_uuid(uuid::Uuid::new_v4())
-}
-
 /// To the millisecond, as it is kept.
 pub(super) fn now() -> Timestamp {
     Timestamp::from_millisecond(Timestamp::now().as_millisecond()).unwrap()
+}
+
+pub(super) fn started() -> Started {
+    Started { run_id: RunId::from_uuid(uuid::Uuid::new_v4()), at: now(), deadline: now() }
+}
+
+pub(super) fn starting(started: Started) -> Told {
+    Told { started: Some(started), ..Told::default() }
+}
+
+pub(super) fn report(ending: Ending, outcome: JobOutcome) -> Report {
+    Report { untold: Told::default(), ending, outcome }
 }
 
 pub(super) fn outcome(stdout: &str) -> JobOutcome {

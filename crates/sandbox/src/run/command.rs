@@ -1,0 +1,189 @@
+//! One program in one sandbox, with a job's folder but without the runner: a job that is a command.
+//!
+//! What it writes is kept up to a bound for each stream; what is beyond is read and dropped, so that no program stands
+//! still for want of a reader. What it leaves in `/job/artifacts` is kept.
+
+use super::supervise::{self, Hearer, Reason};
+use super::{RunError, collect, with_identity};
+use crate::backend::with_causes;
+use crate::limits::{Limit, Limits};
+use crate::native::{self, HostUser};
+use crate::spec::{Lent, Program, SandboxSpec};
+use crate::state::{RunFolder, State};
+use crate::streams::{Stream, Streams};
+use belljar_confine::launcher::Launcher;
+use belljar_confine::plan::HostPath;
+use belljar_confine::sealed::Outcome;
+use belljar_contract::failure::FailureCode;
+use belljar_contract::id::{JobId, RunId, TaskId};
+use belljar_contract::isolation::{Isolation, Required};
+use belljar_contract::path::WORKSPACE;
+use belljar_contract::result::{Artifact, Failure, ResourceUsage};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// A command to carry out.
+#[derive(Debug)]
+pub struct CommandRequest {
+    /// The job that it is.
+    pub job_id: JobId,
+    /// The task of that.
+    pub task_id: TaskId,
+    /// The program and its arguments; never empty.
+    pub argv: Vec<String>,
+    /// What it is lent, read-only.
+    pub lent: Vec<Lent>,
+    /// Variables for its environment.
+    pub env: BTreeMap<String, String>,
+    /// What its sandbox may use.
+    pub limits: Limits,
+    /// The layers without which it shall not run.
+    pub required: Required,
+    /// How long it may last.
+    pub timeout: Duration,
+    /// How much is kept of each stream, in bytes.
+    pub max_output_bytes: usize,
+}
+
+/// A command that is over.
+#[derive(Debug)]
+pub struct FinishedCommand {
+    /// How it ended, as an exit code: 128 and the signal for one that a signal ended.
+    pub exit_code: i32,
+    /// Why it did not end well by itself; nothing if only its exit code tells of that.
+    pub failure: Option<Failure>,
+    /// What it wrote to standard output.
+    pub stdout: Printed,
+    /// What it wrote to standard error.
+    pub stderr: Printed,
+    /// The files that it left.
+    pub artifacts: Vec<Artifact>,
+    /// What it has used.
+    pub resource_usage: ResourceUsage,
+    /// The walls that it was behind.
+    pub isolation: Isolation,
+    /// The run's folder.
+    pub folder: RunFolder,
+}
+
+/// What a program wrote to one stream.
+#[derive(Debug, Default)]
+pub struct Printed {
+    /// The first of it.
+    pub bytes: Vec<u8>,
+    /// Whether there was more.
+    pub is_cut: bool,
+}
+
+/// Hears how a command goes on.
+pub trait CommandWatch {
+    /// Its sandbox stands, and it is about to begin.
+    fn begun(&mut self, run: &RunId);
+    /// It has written something that is kept. It comes from inside.
+    fn printed(&mut self, stream: Stream, bytes: &[u8]);
+    /// Whether somebody wants it to stop.
+    fn is_canceled(&self) -> bool;
+}
+
+struct Capture<'w> {
+    watch: &'w mut dyn CommandWatch,
+    most: usize,
+    stdout: Printed,
+    stderr: Printed,
+}
+
+/// Carries a command out, in a sandbox that is launched by `launcher`.
+///
+/// # Errors
+/// [`RunError`] when the host can't do its part; nothing ran then, or nobody knows how it ended.
+pub fn carry_out_command(
+    request: CommandRequest,
+    state: &State,
+    launcher: &Launcher,
+    watch: &mut dyn CommandWatch,
+) -> Result<FinishedCommand, RunError> {
+    let user = HostUser::choose();
+    let folder = state.begin_run(user.identity())?;
+    let spec = SandboxSpec {
+        job: Some(HostPath::resolve(folder.path().join("job"))?),
+        lent: request.lent,
+        env: with_identity(request.env, (&request.job_id, &request.task_id)),
+        limits: request.limits,
+        required: request.required,
+        ..SandboxSpec::new(folder.id().clone(), user)
+    };
+    let argv = request.argv.into_iter().map(Into::into).collect();
+    let program = Program { argv, directory: WORKSPACE.to_owned() };
+    let (stdio, mut streams) = Streams::make().map_err(|source| RunError::Watch { source })?;
+    watch.begun(folder.id());
+    let mut running = native::start_through(launcher, &spec, state, &program, stdio)?;
+    let most = request.max_output_bytes;
+    let mut capture = Capture { watch, most, stdout: Printed::default(), stderr: Printed::default() };
+    let deadline = Instant::now() + request.timeout;
+    let ended = supervise::until_end(&mut running.launched.sealed, &mut streams, deadline, &mut capture)
+        .map_err(|source| RunError::Watch { source })?;
+    let outcome = ended.ending.outcome;
+    let mut failure = why_ended((ended.reason, outcome), running.ended_by(outcome), &spec.limits);
+    let artifacts = match collect::artifacts(state, &folder, None) {
+        Ok((kept, failed)) => {
+            let failed = failed.map(|error| Failure::new(collect::code_of(&error), with_causes(&error)));
+            failure = failure.or(failed);
+            kept
+        }
+        Err(error) => {
+            failure = failure.or(Some(Failure::new(FailureCode::InternalError, with_causes(&error))));
+            Vec::new()
+        }
+    };
+    Ok(FinishedCommand {
+        exit_code: outcome.exit_code().into(),
+        failure,
+        stdout: capture.stdout,
+        stderr: capture.stderr,
+        artifacts,
+        resource_usage: collect::used(&ended),
+        isolation: running.isolation,
+        folder,
+    })
+}
+
+fn why_ended(
+    (reason, outcome): (Reason, Outcome),
+    exceeded: Option<Limit>,
+    limits: &Limits,
+) -> Option<Failure> {
+    match (reason, exceeded) {
+        (Reason::OutOfTime, _) => {
+            Some(Failure::new(FailureCode::Timeout, "the command ran longer than allowed and was ended"))
+        }
+        (Reason::Canceled, _) => Some(Failure::new(FailureCode::Canceled, "the job was canceled")),
+        (Reason::ByItself, Some(limit)) => Some(collect::out_of_room(limit, limits)),
+        // Killed from outside, and by nobody that is known of.
+        (Reason::ByItself, None) if outcome == Outcome::Killed => {
+            Some(Failure::new(FailureCode::NodeFailure, "the sandbox was killed from outside"))
+        }
+        (Reason::ByItself, None) => None,
+    }
+}
+
+// === impl Capture ===
+
+impl Hearer for Capture<'_> {
+    fn heard(&mut self, stream: Stream, bytes: &[u8]) {
+        let printed = match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        };
+        let room = self.most.saturating_sub(printed.bytes.len());
+        let (kept, dropped) = bytes.split_at(room.min(bytes.len()));
+        printed.bytes.extend_from_slice(kept);
+        printed.is_cut |= !dropped.is_empty();
+        if !kept.is_empty() {
+            self.watch.printed(stream, kept);
+        }
+    }
+
+    fn is_canceled(&self) -> bool {
+        self.watch.is_canceled()
+    }
+}
