@@ -92,8 +92,6 @@ pub(crate) const OUTSIDERS: &[Outsider] = &[
             "curl",
             "hickory-resolver",
             "httparse",
-            "hyper",
-            "hyper-util",
             "hyper-rustls",
             "isahc",
             "minreq",
@@ -119,9 +117,9 @@ pub(crate) const OUTSIDERS: &[Outsider] = &[
         why: "the contract and policy do no I/O, the runner and the walls are small and have no runtime",
     },
     Outsider {
-        names: &["axum"],
+        names: &["axum", "hyper", "hyper-util"],
         only_in: &["node"],
-        why: "the node answers its orchestrator by HTTP; nobody else serves anything but a sandbox's hatches",
+        why: "the node answers its orchestrator by HTTP, and asks nobody; nobody else serves anything but hatches",
     },
     Outsider {
         names: &["sqlx"],

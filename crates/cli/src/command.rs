@@ -8,6 +8,7 @@ mod config;
 mod doctor;
 mod exec;
 mod man;
+mod node;
 mod run;
 pub(crate) mod session;
 mod usage;
@@ -35,12 +36,13 @@ struct Entry {
     run: fn(&ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Error>,
 }
 
-const SUBCOMMANDS: [Entry; 12] = [
+const SUBCOMMANDS: [Entry; 13] = [
     Entry::of::<run::RunArguments>(),
     Entry::of::<exec::ExecArguments>(),
     Entry::of::<session::SessionArguments>(),
     Entry::of::<agent::AgentArguments>(),
     Entry::of::<agents::AgentsArguments>(),
+    Entry::of::<node::NodeArguments>(),
     Entry::of::<doctor::DoctorArguments>(),
     Entry::of::<validate::ValidateArguments>(),
     Entry::of::<config::ConfigArguments>(),

@@ -5,8 +5,10 @@ use belljar_confine::plan::HostPathError;
 use belljar_confine::stage::Stage;
 use belljar_egress::spend::{SpendError, TooManyDaysError};
 use belljar_node::agent::program::ProgramError;
+use belljar_node::api::token::TokenError;
 use belljar_node::book::BookError;
 use belljar_node::clone::CloneError;
+use belljar_node::daemon::DaemonError;
 use belljar_node::serving::ServeError;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::config::{BackendName, Mistakes};
@@ -38,6 +40,18 @@ pub(crate) enum CliError {
     #[error("can't read {}", path.display())]
     Read {
         path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    /// There can be no daemon.
+    #[error(transparent)]
+    Daemon(#[from] DaemonError),
+    /// The daemon's token can't be used.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// There are no threads to serve with.
+    #[error("can't serve")]
+    Runtime {
         #[source]
         source: std::io::Error,
     },

@@ -3,6 +3,7 @@
 //! Every document, either way, has `"version": 1`. What is asked for is read strictly: unknown, repeated, missing and
 //! mistyped members are refused at any depth, and every one of them is told.
 
+pub mod acknowledgement;
 pub mod assignment;
 pub mod event;
 pub mod job;

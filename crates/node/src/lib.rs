@@ -3,10 +3,13 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod api;
 pub mod book;
 mod chain;
 pub mod clone;
+pub mod daemon;
 pub mod grant;
+mod job;
 pub mod once;
 pub mod serving;
 pub mod usage;

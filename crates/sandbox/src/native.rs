@@ -17,7 +17,7 @@ pub use environment::{HOME, SEARCH_PATH};
 pub use identity::HostUser;
 pub use view::shows;
 
-use crate::backend::in_words;
+use crate::backend::{BackendError, in_words};
 use crate::directory::DirectoryError;
 use crate::limits::{Limit, Limits};
 use crate::spec::{Program, SandboxSpec, Workspace};
@@ -30,6 +30,7 @@ use belljar_confine::plan::{self, Access, Command, Entry, HostPath, Plan, Source
 use belljar_confine::sealed::Outcome;
 use belljar_confine::seccomp::policy::Audience;
 use belljar_confine::wall;
+use belljar_contract::id::RunId;
 use belljar_contract::isolation::{Isolation, Layer};
 use groups::Groups;
 use std::collections::BTreeMap;
@@ -116,6 +117,15 @@ pub(crate) fn start_by(
 ) -> Result<Running, StartError> {
     let site = Site { launcher, makes_many: false, groups: &Groups::open(state), warden: &Warden::default() };
     build(&site, spec, Some(starting(spec, program, stdio)?))
+}
+
+/// Clears away what native sandboxes of this deployment left whose owner is gone, and says whose they were.
+///
+/// # Errors
+/// [`BackendError::Clear`] for the first leftover that can't be cleared away.
+pub fn reconcile(state: &State) -> Result<Vec<RunId>, BackendError> {
+    groups::clear(state).map_err(|error| BackendError::Clear(error.into()))?;
+    state.reconcile().map_err(|error| BackendError::Clear(error.into()))
 }
 
 /// Where sandboxes are built: by whom, and in which control groups.

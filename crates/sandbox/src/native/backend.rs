@@ -1,6 +1,6 @@
 //! The native backend: sandboxes launched by a small process, their folders in a state directory.
 
-use super::groups::{self, Groups};
+use super::groups::Groups;
 use super::remains::Remains;
 use super::sandbox::{Made, NativeSandbox};
 use super::spares::{Spare, Spares};
@@ -159,8 +159,7 @@ impl Backend for NativeBackend {
     }
 
     fn reconcile(&self) -> Result<Vec<RunId>, BackendError> {
-        groups::clear(&self.shop.state).map_err(|error| BackendError::Clear(error.into()))?;
-        self.shop.state.reconcile().map_err(|error| BackendError::Clear(error.into()))
+        super::reconcile(&self.shop.state)
     }
 }
 

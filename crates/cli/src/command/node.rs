@@ -1,0 +1,96 @@
+//! `belljar node`
+
+use super::Subcommand;
+use crate::error::CliError;
+use crate::state;
+use belljar_confine::launcher::Launcher;
+use belljar_confine::plan::HostPath;
+use belljar_node::api::token::Token;
+use belljar_node::daemon::{Daemon, Settings};
+use belljar_sandbox::state::State;
+use belljar_store::database::Location;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::level_filters::LevelFilter;
+
+#[derive(Debug, clap::Args)]
+#[command(about = Self::ABOUT)]
+pub(crate) struct NodeArguments {
+    /// Where it listens
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:12090")]
+    listen: SocketAddr,
+    /// Where it keeps what it makes [default: BELLJAR_STATE_DIR, or the system's or the user's state]
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+    /// The file with the token that its orchestrator shows
+    #[arg(long, value_name = "FILE")]
+    token_file: PathBuf,
+    /// Where its jobs are kept: `sqlite:PATH` or `postgres://USER@HOST/DATABASE` [default: a file in its state]
+    #[arg(long, value_name = "URL", env = "BELLJAR_DATABASE", hide_env_values = true)]
+    database: Option<String>,
+    /// As many jobs run at once [default: two for each processor]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    max_concurrency: Option<u16>,
+    /// As many jobs may wait [default: 1000]
+    #[arg(long, value_name = "NUMBER")]
+    max_waiting: Option<u64>,
+    /// How much it tells: off, error, warn, info, debug, trace
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    log_level: LevelFilter,
+}
+
+impl Subcommand for NodeArguments {
+    const NAME: &'static str = "node";
+    const ABOUT: &'static str = "Serve the Worker API, and run the jobs that come by it";
+
+    fn run(&self) -> Result<ExitCode, CliError> {
+        let settings = self.settings()?;
+        // While this process is small and has one thread.
+        let launcher = Launcher::start()?;
+        self.begin_log();
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.map_err(|source| CliError::Runtime { source })?;
+        runtime.block_on(serve(settings, launcher))
+    }
+}
+
+// === impl NodeArguments ===
+
+impl NodeArguments {
+    fn settings(&self) -> Result<Settings, CliError> {
+        let state = self.state_dir.as_ref().map_or_else(state::open, State::at);
+        let token = Token::read(&self.token_file)?;
+        let runner = HostPath::resolve(state::own_program()?)?;
+        let mut settings = Settings::new(self.listen, state, token, runner);
+        if let Some(database) = &self.database {
+            let location = Location::parse(database);
+            settings.database = location.map_err(|error| CliError::usage(format!("--database: {error}")))?;
+        }
+        settings.max_concurrency = self.max_concurrency.map_or(settings.max_concurrency, usize::from);
+        settings.max_waiting = self.max_waiting.unwrap_or(settings.max_waiting);
+        Ok(settings)
+    }
+
+    fn begin_log(&self) {
+        tracing_subscriber::fmt().json().with_max_level(self.log_level).with_writer(std::io::stderr).init();
+    }
+}
+
+async fn serve(settings: Settings, launcher: Launcher) -> Result<ExitCode, CliError> {
+    let failed = |source| CliError::Runtime { source };
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let daemon = Daemon::start(settings, launcher, Arc::new(jiff::Timestamp::now)).await?;
+    tracing::info!(address = %daemon.address(), "listening");
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tracing::info!("stopping");
+    daemon.stop().await;
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}

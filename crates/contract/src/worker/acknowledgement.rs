@@ -1,0 +1,54 @@
+//! What an orchestrator says when it has a result: `POST /v1/worker/jobs/{job_id}:ack`.
+
+use super::ApiVersion;
+use crate::decode::{At, Decode, Fields, decode_document};
+use crate::json::{self, Node};
+use crate::problem::Problems;
+use schemars::JsonSchema;
+
+/// The result of a job has arrived, and is kept by whoever says so.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct AcknowledgeRequest {
+    /// The version of the Worker API.
+    pub version: ApiVersion,
+    /// The digest of the outcome that arrived. Without it, any is acknowledged.
+    #[schemars(default, with = "String", regex(pattern = "^[0-9a-f]{64}$"))]
+    pub outcome_sha256: Option<String>,
+}
+
+struct Digest(String);
+
+// === impl AcknowledgeRequest ===
+
+impl AcknowledgeRequest {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// [`Problems`]: every one that is found.
+    pub fn parse(document: &[u8]) -> Result<Self, Problems> {
+        decode_document(&json::parse(document)?)
+    }
+}
+
+impl Decode for AcknowledgeRequest {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let mut fields = Fields::open(node, at)?;
+        let version = fields.required("version");
+        let outcome_sha256 = fields.optional("outcome_sha256");
+        fields.finish()?;
+        Some(Self { version: version?, outcome_sha256: outcome_sha256?.map(|Digest(digest)| digest) })
+    }
+}
+
+impl Decode for Digest {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let is_digest = |text: &&str| {
+            text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        match node.as_str().filter(is_digest) {
+            Some(text) => Some(Self(text.to_owned())),
+            None => at.mistyped(node, "64 lower-case hexadecimal digits"),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The Worker API, as a server: a resource a file, and around all of them who may ask, how much is read, and what is
+//! answered when something is wrong.
+
+mod acknowledgement;
+mod answer;
+mod body;
+mod cancellation;
+mod events;
+mod health;
+mod job;
+mod jobs;
+mod run;
+mod serving;
+pub mod token;
+
+pub(crate) use serving::serve;
+
+use crate::job::Workplace;
+use crate::job::dispatcher::Dispatcher;
+use answer::Refusal;
+use axum::Router;
+use axum::extract::{Path, Request, State};
+use axum::handler::Handler;
+use axum::http::Method;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get, post};
+use belljar_contract::worker::problem::ProblemKind;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// What the endpoints work with.
+pub(crate) struct Api {
+    pub(crate) workplace: Arc<Workplace>,
+    pub(crate) dispatcher: Arc<Dispatcher>,
+    pub(crate) stop: CancellationToken,
+}
+
+type Shared = Arc<Api>;
+
+// === impl Api ===
+
+impl Api {
+    pub(crate) fn new(
+        workplace: Arc<Workplace>,
+        dispatcher: Arc<Dispatcher>,
+        stop: CancellationToken,
+    ) -> Self {
+        Self { workplace, dispatcher, stop }
+    }
+}
+
+/// Every endpoint.
+pub(crate) fn router(api: Shared) -> Router {
+    let guarded = Router::new()
+        .route("/v1/worker/jobs:run", only(post(run::run)))
+        .route("/v1/worker/jobs", only(get(jobs::list)))
+        .route("/v1/worker/jobs/{job}", only(get(job::show).post(act_on_job)))
+        .route("/v1/worker/jobs/{job}/events", only(get(events::events)))
+        .fallback(nothing_here)
+        .layer(middleware::from_fn_with_state(Arc::clone(&api), guard));
+    Router::new()
+        .route("/healthz", only(get(health::alive)))
+        .route("/readyz", only(get(health::ready)))
+        .merge(guarded)
+        .layer(middleware::from_fn(answer::told))
+        .with_state(api)
+}
+
+/// An endpoint that has no other methods.
+fn only(methods: MethodRouter<Shared>) -> MethodRouter<Shared> {
+    methods.fallback(no_such_method)
+}
+
+/// `POST /v1/worker/jobs/{job_id}:{verb}`.
+async fn act_on_job(State(api): State<Shared>, Path(name): Path<String>, request: Request) -> Response {
+    let verb = name.rsplit_once(':').map(|(_, verb)| verb);
+    match verb {
+        Some("cancel") => cancellation::cancel.call(request, api).await,
+        Some("ack") => acknowledgement::acknowledge.call(request, api).await,
+        _ => nothing_here().await.into_response(),
+    }
+}
+
+/// Lets only those through who show the token.
+async fn guard(State(api): State<Shared>, request: Request, next: Next) -> Response {
+    match api.workplace.settings.token.admits(request.headers()) {
+        true => next.run(request).await,
+        false => Refusal::new(
+            ProblemKind::Authentication,
+            "`Authorization: Bearer` with the node's token is missing, or it is another token",
+        )
+        .into_response(),
+    }
+}
+
+async fn nothing_here() -> Refusal {
+    Refusal::new(ProblemKind::NotFound, "the Worker API has no such endpoint")
+}
+
+async fn no_such_method(method: Method) -> Refusal {
+    Refusal::new(ProblemKind::MethodNotAllowed, format!("{method} means nothing here"))
+}

@@ -1,0 +1,129 @@
+//! Answers: JSON, or a problem (RFC 9457).
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use belljar_contract::problem::Problems;
+use belljar_contract::worker::problem::{ProblemDetails, ProblemKind};
+use belljar_store::database::{DatabaseError, Failing};
+use belljar_store::jobs::{ChangeError, SubmitError};
+use serde::Serialize;
+
+/// Something can't be done, and why.
+#[derive(Debug, Clone)]
+pub(super) struct Refusal {
+    problem: Box<ProblemDetails>,
+    retry_after_seconds: Option<u32>,
+}
+
+/// When a client may try again what the node had no room for.
+const RETRY_AFTER_SECONDS: u32 = 1;
+
+/// A document, with that status.
+pub(super) fn json(status: StatusCode, document: &impl Serialize) -> Response {
+    match serde_json::to_vec(document) {
+        Ok(bytes) => of_bytes(status, "application/json", bytes),
+        Err(error) => Refusal::new(ProblemKind::Internal, error.to_string()).into_response(),
+    }
+}
+
+fn of_bytes(status: StatusCode, kind: &'static str, bytes: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(bytes));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    pub(super) fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
+        let problem = Box::new(ProblemDetails::new(kind, detail, ""));
+        let retry_after_seconds =
+            matches!(kind, ProblemKind::Overloaded | ProblemKind::Unavailable).then_some(RETRY_AFTER_SECONDS);
+        Self { problem, retry_after_seconds }
+    }
+
+    fn of_database(error: &DatabaseError) -> Self {
+        tracing::warn!(error = crate::chain(error), "the database failed");
+        // What it says is for the node's log: it names the database.
+        match error.kind {
+            Failing::Unavailable => Self::new(ProblemKind::Unavailable, "the node can't reach its database"),
+            Failing::InDoubt => Self::new(
+                ProblemKind::Unavailable,
+                "the node doesn't know whether its database has kept this; to ask once more is safe",
+            ),
+            Failing::Refused => Self::new(ProblemKind::Internal, "the node's database has failed"),
+        }
+    }
+}
+
+impl IntoResponse for Refusal {
+    /// What is answered is written by [`told`], which knows what was asked for.
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::empty());
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Writes a refusal as an answer to that request.
+pub(super) async fn told(request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
+    let mut response = next.run(request).await;
+    let Some(Refusal { mut problem, retry_after_seconds }) = response.extensions_mut().remove() else {
+        return response;
+    };
+    problem.instance = path;
+    let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let bytes = serde_json::to_vec(&problem).unwrap_or_default();
+    let mut response = of_bytes(status, "application/problem+json", bytes);
+    let headers = response.headers_mut();
+    if let Some(seconds) = retry_after_seconds {
+        headers.insert(header::RETRY_AFTER, seconds.into());
+    }
+    if status == StatusCode::UNAUTHORIZED {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+impl From<Problems> for Refusal {
+    fn from(problems: Problems) -> Self {
+        let mut refusal = Self::new(ProblemKind::Validation, problems.to_string());
+        refusal.problem.problems = problems.into_vec();
+        refusal
+    }
+}
+
+impl From<DatabaseError> for Refusal {
+    fn from(error: DatabaseError) -> Self {
+        Self::of_database(&error)
+    }
+}
+
+impl From<SubmitError> for Refusal {
+    fn from(error: SubmitError) -> Self {
+        match error {
+            SubmitError::OtherJob { .. } | SubmitError::OtherRequest => {
+                Self::new(ProblemKind::Conflict, error.to_string())
+            }
+            SubmitError::Full { .. } => Self::new(ProblemKind::Overloaded, error.to_string()),
+            SubmitError::Database(error) => Self::of_database(&error),
+        }
+    }
+}
+
+impl From<ChangeError> for Refusal {
+    fn from(error: ChangeError) -> Self {
+        match error {
+            ChangeError::Unknown { .. } => Self::new(ProblemKind::NotFound, error.to_string()),
+            ChangeError::Refused(_) | ChangeError::OtherOutcome | ChangeError::NotOver { .. } => {
+                Self::new(ProblemKind::Conflict, error.to_string())
+            }
+            ChangeError::Database(error) => Self::of_database(&error),
+        }
+    }
+}

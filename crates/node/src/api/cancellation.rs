@@ -1,0 +1,17 @@
+//! Stopping a job: `POST /v1/worker/jobs/{job_id}:cancel`.
+
+use super::answer::{Refusal, json};
+use super::{Shared, job};
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+
+pub(super) async fn cancel(State(api): State<Shared>, Path(name): Path<String>) -> Result<Response, Refusal> {
+    let job_id = job::id(&name)?;
+    let record = api.workplace.jobs.cancel(&job_id, api.workplace.now()).await?;
+    api.workplace.hub.ring(&job_id);
+    if !record.life.state.is_final() {
+        api.dispatcher.cancel(&job_id);
+    }
+    Ok(json(StatusCode::OK, &job::response(&api, record).await?))
+}

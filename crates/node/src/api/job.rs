@@ -1,0 +1,40 @@
+//! One job: `GET /v1/worker/jobs/{job_id}`.
+
+use super::Shared;
+use super::answer::{Refusal, json};
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use belljar_contract::id::JobId;
+use belljar_contract::worker::ApiVersion;
+use belljar_contract::worker::job::JobResponse;
+use belljar_contract::worker::problem::ProblemKind;
+use belljar_store::database::DatabaseError;
+use belljar_store::jobs::JobRecord;
+
+pub(super) async fn show(State(api): State<Shared>, Path(name): Path<String>) -> Result<Response, Refusal> {
+    let job_id = id(&name)?;
+    let found = api.workplace.jobs.find(&job_id).await?;
+    let job = found.ok_or_else(|| unknown(&job_id))?;
+    Ok(json(StatusCode::OK, &response(&api, job).await?))
+}
+
+/// A job with what came of it.
+pub(super) async fn response(api: &Shared, job: JobRecord) -> Result<JobResponse, DatabaseError> {
+    let outcome = match job.life.state.is_final() {
+        true => api.workplace.jobs.documents(&job).await?.1,
+        false => None,
+    };
+    Ok(JobResponse { version: ApiVersion, job: job.summary(), outcome })
+}
+
+/// The id in a path, with or without a verb behind it.
+pub(super) fn id(name: &str) -> Result<JobId, Refusal> {
+    let id = name.split_once(':').map_or(name, |(id, _)| id);
+    JobId::parse(id)
+        .map_err(|error| Refusal::new(ProblemKind::NotFound, format!("there is no job {id}: {error}")))
+}
+
+pub(super) fn unknown(job_id: &JobId) -> Refusal {
+    Refusal::new(ProblemKind::NotFound, format!("there is no job {job_id}"))
+}

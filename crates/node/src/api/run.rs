@@ -1,0 +1,95 @@
+//! Submitting a job: `POST /v1/worker/jobs:run`.
+
+use super::answer::{Refusal, json};
+use super::{Shared, body, job};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use belljar_contract::id::JobId;
+use belljar_contract::worker::assignment::{NATIVE_IMAGE, RunJobRequest};
+use belljar_contract::worker::problem::ProblemKind;
+use belljar_store::jobs::{JobRecord, Submission, Submitted};
+use std::time::Duration;
+
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const LONGEST_KEY: usize = 255;
+
+/// So often it is looked what became of a job that another node may have.
+const LOOK: Duration = Duration::from_secs(1);
+
+pub(super) async fn run(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
+    if api.stop.is_cancelled() {
+        return Err(Refusal::new(ProblemKind::Unavailable, "the node is stopping"));
+    }
+    let settings = &api.workplace.settings;
+    let idempotency_key = idempotency_key(&request)?;
+    let document = body::read(request, settings.max_request_bytes).await?;
+    let RunJobRequest { version: _, wait, assignment } = RunJobRequest::parse(&document)?;
+    check(&assignment)?;
+    let job_id = assignment.job_id.clone();
+    let submission = Submission {
+        assignment,
+        idempotency_key,
+        most_waiting: settings.max_waiting,
+        now: api.workplace.now(),
+    };
+    let submitted = match api.workplace.jobs.submit(submission).await? {
+        Submitted::New(record) => {
+            api.dispatcher.wake();
+            record
+        }
+        Submitted::Known(record) => record,
+    };
+    let (status, record) = match wait {
+        true => (StatusCode::OK, ended(&api, &job_id, submitted).await?),
+        false => (StatusCode::ACCEPTED, submitted),
+    };
+    Ok(json(status, &job::response(&api, record).await?))
+}
+
+/// What this node can't do is said before it is accepted.
+fn check(assignment: &belljar_contract::worker::assignment::Assignment) -> Result<(), Refusal> {
+    let sandbox = &assignment.sandbox;
+    let refuse = |what: &str| Err(Refusal::new(ProblemKind::Validation, what));
+    match &sandbox.image {
+        Some(image) if image != NATIVE_IMAGE => {
+            refuse("$.sandbox.image: this node runs no images; expected `native`, which is its own programs")
+        }
+        _ if sandbox.use_inference => refuse("$.sandbox.use_inference: this node has no models"),
+        _ => Ok(()),
+    }
+}
+
+fn idempotency_key(request: &Request) -> Result<Option<String>, Refusal> {
+    let Some(key) = request.headers().get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let is_plain = |key: &&str| {
+        (1..=LONGEST_KEY).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    let key = key.to_str().ok().filter(is_plain).ok_or_else(|| {
+        let detail = format!("Idempotency-Key: expected 1 to {LONGEST_KEY} visible characters of ASCII");
+        Refusal::new(ProblemKind::Validation, detail)
+    })?;
+    Ok(Some(key.to_owned()))
+}
+
+/// Waits until a job is over. A client that hangs up meanwhile changes nothing of it.
+async fn ended(api: &Shared, job_id: &JobId, mut record: JobRecord) -> Result<JobRecord, Refusal> {
+    let mut listener = api.workplace.hub.listen(job_id);
+    loop {
+        if record.life.state.is_final() {
+            return Ok(record);
+        }
+        tokio::select! {
+            () = listener.heard() => {}
+            () = tokio::time::sleep(LOOK) => {}
+            () = api.stop.cancelled() => {
+                let detail = "the node is stopping; the job is kept, and asking for it again tells what became of it";
+                return Err(Refusal::new(ProblemKind::Unavailable, detail));
+            }
+        }
+        // While the database can't be asked, the job goes on all the same.
+        if let Ok(found) = api.workplace.jobs.find(job_id).await {
+            record = found.ok_or_else(|| job::unknown(job_id))?;
+        }
+    }
+}

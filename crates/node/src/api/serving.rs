@@ -1,0 +1,69 @@
+//! Connections: as many as there is room for, each with a bound on how long its client may take to say what it wants.
+
+use super::{Shared, router};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// Connections at once. More wait until one is closed.
+const MOST_CONNECTIONS: usize = 1_024;
+
+/// A client that has not said what it wants by then has hung up.
+const HEAD_WITHIN: Duration = Duration::from_secs(30);
+
+/// The largest head of a request, in bytes.
+const LARGEST_HEAD_BYTES: usize = 64 << 10;
+
+/// When it stops, requests that are under way have so long.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Serves until it is stopped, and what is under way to its end.
+pub(crate) async fn serve(api: Shared, listener: TcpListener, stop: CancellationToken) {
+    let service = router(Arc::clone(&api));
+    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let mut connections = JoinSet::new();
+    loop {
+        let permit = tokio::select! {
+            () = stop.cancelled() => break,
+            permit = Arc::clone(&room).acquire_owned() => permit,
+        };
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((stream, _)) = accepted else {
+            // Out of descriptors, most likely: some will be closed.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let (service, stop) = (service.clone(), stop.clone());
+        connections.spawn(async move {
+            connection(stream, service, stop).await;
+            drop(permit);
+        });
+        while connections.try_join_next().is_some() {}
+    }
+    drop(listener);
+    let all = async { while connections.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(GRACE, all).await;
+}
+
+async fn connection(stream: TcpStream, service: axum::Router, stop: CancellationToken) {
+    let _ = stream.set_nodelay(true);
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(LARGEST_HEAD_BYTES);
+    let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+    tokio::pin!(connection);
+    // How a connection ends is its client's business: what it wanted is recorded, or was refused.
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}

@@ -1,0 +1,113 @@
+//! Who may ask: whoever shows the node's token.
+
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use sha2::{Digest, Sha256};
+use std::path::Path;
+use subtle::ConstantTimeEq;
+
+/// The token that the orchestrator shows. What is kept is its hash.
+pub struct Token {
+    hash: [u8; 32],
+}
+
+/// A token can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// Its file can't be read.
+    #[error("can't read {}", path.display())]
+    Read {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It is none.
+    #[error("{} holds no token: {SHORTEST} to {LONGEST} visible characters of ASCII, alone in the file", path.display())]
+    None {
+        /// The file.
+        path: std::path::PathBuf,
+    },
+}
+
+/// What is shorter can be guessed.
+const SHORTEST: usize = 16;
+const LONGEST: usize = 4_096;
+
+// === impl Token ===
+
+impl Token {
+    /// The token in a file, with white space around it.
+    ///
+    /// # Errors
+    /// [`TokenError`] when there is none.
+    pub fn read(path: &Path) -> Result<Self, TokenError> {
+        let text =
+            std::fs::read(path).map_err(|source| TokenError::Read { path: path.to_owned(), source })?;
+        let text = text.trim_ascii();
+        let is_token = (SHORTEST..=LONGEST).contains(&text.len()) && text.iter().all(u8::is_ascii_graphic);
+        match is_token {
+            true => Ok(Self { hash: Sha256::digest(text).into() }),
+            false => Err(TokenError::None { path: path.to_owned() }),
+        }
+    }
+
+    /// Whether a request shows it, once.
+    pub(crate) fn admits(&self, headers: &HeaderMap) -> bool {
+        let mut shown = headers.get_all(AUTHORIZATION).iter();
+        let (Some(shown), None) = (shown.next(), shown.next()) else { return false };
+        let Some((scheme, token)) = shown.to_str().ok().and_then(|shown| shown.split_once(' ')) else {
+            return false;
+        };
+        // Hashes are compared, and in a time that says nothing of where they differ.
+        let hash: [u8; 32] = Sha256::digest(token.trim()).into();
+        scheme.eq_ignore_ascii_case("bearer") && bool::from(hash.ct_eq(&self.hash))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(text: &str) -> Result<Token, TokenError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        std::fs::write(&path, text).unwrap();
+        Token::read(&path)
+    }
+
+    fn admits(shown: &[&str]) -> bool {
+        let mut headers = HeaderMap::new();
+        shown.iter().for_each(|shown| {
+            headers.append(AUTHORIZATION, shown.parse().unwrap());
+        });
+        token("abcdefghijklmnop\n").unwrap().admits(&headers)
+    }
+
+    #[test]
+    fn only_the_token_itself_and_shown_once_lets_through() {
+        assert!(admits(&["Bearer abcdefghijklmnop"]));
+        assert!(admits(&["bearer  abcdefghijklmnop"]));
+        for shown in [
+            "Bearer abcdefghijklmno",
+            "Bearer abcdefghijklmnopq",
+            "Basic abcdefghijklmnop",
+            "abcdefghijklmnop",
+            "Bearer",
+            "",
+        ] {
+            assert!(!admits(&[shown]), "{shown}");
+        }
+        assert!(!admits(&[]));
+        assert!(!admits(&["Bearer abcdefghijklmnop", "Bearer abcdefghijklmnop"]));
+    }
+
+    #[test]
+    fn what_can_be_guessed_or_is_no_token_is_refused() {
+        assert!(token("short").is_err());
+        assert!(token("").is_err());
+        assert!(token("two words of a token").is_err());
+        assert!(token("one-long-enough-token").is_ok());
+    }
+}

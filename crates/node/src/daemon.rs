@@ -1,0 +1,100 @@
+//! The node as a daemon: it accepts jobs by the Worker API, carries them out in sandboxes, and keeps what came of them.
+//!
+//! ```text
+//! start ─► lock the state ─► open the database ─► clear away what a former instance left ─► serve, dispatch, beat ─► stop
+//! ```
+//! One instance lives at a time for each state directory, held by a lock of the kernel's. So whatever another instance of
+//! this node has in the database, it has no more.
+
+mod error;
+mod heart;
+mod identity;
+mod recovery;
+mod settings;
+
+pub use error::DaemonError;
+pub use settings::{Settings, Timeouts};
+
+use crate::api::{self, Api};
+use crate::job::Workplace;
+use crate::job::dispatcher::Dispatcher;
+use crate::job::hub::Hub;
+use belljar_confine::launcher::Launcher;
+use belljar_store::database::Database;
+use belljar_store::jobs::Jobs;
+use identity::Identity;
+use jiff::Timestamp;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// Tells the time of day, which orders nothing and decides nothing.
+pub type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// A daemon that runs.
+pub struct Daemon {
+    address: SocketAddr,
+    stop: CancellationToken,
+    tasks: JoinSet<()>,
+    workplace: Arc<Workplace>,
+    database: Database,
+    /// Let go of last of all.
+    _identity: Identity,
+}
+
+// === impl Daemon ===
+
+impl Daemon {
+    /// Starts it. When this is back, it serves.
+    ///
+    /// # Errors
+    /// [`DaemonError`]; nothing is left running.
+    pub async fn start(
+        settings: Settings,
+        launcher: Launcher,
+        clock: WallClock,
+    ) -> Result<Self, DaemonError> {
+        let identity = Identity::take(settings.state.path())?;
+        let listener = TcpListener::bind(settings.listen).await;
+        let listener = listener.map_err(|source| DaemonError::Listen { address: settings.listen, source })?;
+        let address = listener
+            .local_addr()
+            .map_err(|source| DaemonError::Listen { address: settings.listen, source })?;
+        let database = Database::open(&settings.database).await?;
+        let jobs = Jobs::new(database.clone());
+        let workplace = Arc::new(Workplace {
+            jobs,
+            hub: Hub::default(),
+            launcher: Arc::new(launcher),
+            settings: Arc::new(settings),
+            clock,
+            owner: identity.owner.clone(),
+        });
+        workplace.jobs.register(&workplace.owner, workplace.now()).await?;
+        recovery::recover(&workplace).await?;
+        let stop = CancellationToken::new();
+        let dispatcher = Arc::new(Dispatcher::new(Arc::clone(&workplace)));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(Arc::clone(&dispatcher).run(stop.clone()));
+        tasks.spawn(heart::beat(Arc::clone(&workplace), Arc::clone(&dispatcher), stop.clone()));
+        let api = Arc::new(Api::new(Arc::clone(&workplace), dispatcher, stop.clone()));
+        tasks.spawn(api::serve(api, listener, stop.clone()));
+        Ok(Self { address, stop, tasks, workplace, database, _identity: identity })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops it: nothing new is begun, what runs is ended, and recorded as interrupted. Back when nothing runs any more.
+    pub async fn stop(mut self) {
+        self.stop.cancel();
+        while self.tasks.join_next().await.is_some() {}
+        // What was interrupted has been given up by those who had it; this is for what could not be recorded then.
+        let _ = self.workplace.jobs.forget(&self.workplace.owner.instance).await;
+        self.database.close().await;
+    }
+}

@@ -1,0 +1,41 @@
+//! Why there is no daemon.
+
+use belljar_sandbox::backend::BackendError;
+use belljar_store::database::DatabaseError;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Why a daemon can't be started.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// Another one has this state.
+    #[error("another daemon uses {}", path.display())]
+    Taken {
+        /// The state directory.
+        path: PathBuf,
+    },
+    /// Something in the state directory can't be used.
+    #[error("can't use {}", path.display())]
+    State {
+        /// What.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// There is no listening there.
+    #[error("can't listen on {address}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The database can't be used.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    /// What runs have left can't be cleared away.
+    #[error(transparent)]
+    Clear(BackendError),
+}

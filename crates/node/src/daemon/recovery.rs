@@ -1,0 +1,37 @@
+//! What a start finds of instances that are gone: their sandboxes are destroyed, and their jobs are given up.
+
+use super::DaemonError;
+use crate::job::Workplace;
+use belljar_sandbox::backend::BackendError;
+use belljar_sandbox::native;
+use belljar_store::database::DatabaseError;
+use belljar_store::jobs::{ChangeError, Left};
+
+/// Clears away what former instances of this node have left. Nothing of it is done twice if it is done again.
+pub(super) async fn recover(workplace: &Workplace) -> Result<(), DaemonError> {
+    // First what runs, then what is said of it: a job that may be begun again must not meet itself.
+    let state = workplace.settings.state.clone();
+    let cleared = tokio::task::spawn_blocking(move || native::reconcile(&state)).await;
+    cleared
+        .map_err(|died| DaemonError::Clear(BackendError::Clear(died.into())))?
+        .map_err(DaemonError::Clear)?;
+    for instance in workplace.jobs.instances().await? {
+        if instance.node == workplace.owner.node && instance.id != workplace.owner.instance {
+            give_up(workplace, &instance.id).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives the jobs of an instance up that is gone, and forgets it.
+pub(super) async fn give_up(workplace: &Workplace, instance: &str) -> Result<(), DatabaseError> {
+    for job in workplace.jobs.owned_by(instance).await? {
+        match workplace.jobs.leave(&job.job_id, job.life.fence, Left::Gone, workplace.now()).await {
+            Ok(_) => workplace.hub.ring(&job.job_id),
+            Err(ChangeError::Database(error)) => return Err(error),
+            // Somebody else has done it meanwhile.
+            Err(_) => {}
+        }
+    }
+    workplace.jobs.forget(instance).await.map(drop)
+}

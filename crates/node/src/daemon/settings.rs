@@ -1,0 +1,105 @@
+//! What a daemon is told: where, how much, for how long.
+
+use crate::api::token::Token;
+use belljar_confine::plan::HostPath;
+use belljar_contract::isolation::Required;
+use belljar_sandbox::limits::Limits;
+use belljar_sandbox::state::State;
+use belljar_store::database::Location;
+use std::net::SocketAddr;
+use std::num::NonZero;
+use std::time::Duration;
+
+/// What a daemon is told.
+pub struct Settings {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Where it keeps what it makes.
+    pub state: State,
+    /// Where its jobs are kept.
+    pub database: Location,
+    /// What its orchestrator shows, without `Bearer`.
+    pub token: Token,
+    /// The program that is the runner inside.
+    pub runner: HostPath,
+    /// As many jobs run at once.
+    pub max_concurrency: usize,
+    /// As many may wait.
+    pub max_waiting: u64,
+    /// How long jobs may last.
+    pub timeouts: Timeouts,
+    /// The largest body of a request, in bytes.
+    pub max_request_bytes: usize,
+    /// What each sandbox may use.
+    pub limits: Limits,
+    /// The layers without which no job runs.
+    pub required: Required,
+}
+
+/// How long jobs may last.
+#[derive(Debug, Clone, Copy)]
+pub struct Timeouts {
+    /// One that says nothing of it.
+    pub default: Duration,
+    /// Any.
+    pub max: Duration,
+}
+
+/// In its state directory, where nothing else is said.
+const DATABASE: &str = "node.db";
+
+/// The largest body of a request (`REQ-WORKER-0145`).
+const MAX_REQUEST_BYTES: usize = 10 << 20;
+
+const MAX_WAITING: u64 = 1_000;
+
+// === impl Settings ===
+
+impl Settings {
+    /// What is usual, with a database in the state directory and two jobs for each processor.
+    pub fn new(listen: SocketAddr, state: State, token: Token, runner: HostPath) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        Self {
+            listen,
+            database: Location::File(state.path().join(DATABASE)),
+            state,
+            token,
+            runner,
+            max_concurrency: 2 * processors,
+            max_waiting: MAX_WAITING,
+            timeouts: Timeouts::default(),
+            max_request_bytes: MAX_REQUEST_BYTES,
+            limits: Limits::default(),
+            required: Required::default(),
+        }
+    }
+}
+
+// === impl Timeouts ===
+
+impl Timeouts {
+    /// How long a job may last that asks for so much.
+    pub fn allow(self, asked: Option<Duration>) -> Duration {
+        asked.unwrap_or(self.default).min(self.max)
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { default: Duration::from_secs(3_600), max: Duration::from_secs(10_800) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smaller_of_what_is_asked_for_and_what_may_be_holds() {
+        let timeouts = Timeouts { default: Duration::from_secs(60), max: Duration::from_secs(90) };
+        let allow = |asked: Option<u64>| timeouts.allow(asked.map(Duration::from_secs)).as_secs();
+        assert_eq!([allow(None), allow(Some(5)), allow(Some(90)), allow(Some(1_000))], [60, 5, 90, 90]);
+        let short = Timeouts { max: Duration::from_secs(30), ..timeouts };
+        assert_eq!(short.allow(None).as_secs(), 30);
+    }
+}

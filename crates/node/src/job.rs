@@ -1,0 +1,33 @@
+//! Jobs on a node: taken in turn, carried out in sandboxes, told of while they run, and ended once.
+
+mod attempt;
+pub(crate) mod dispatcher;
+pub(crate) mod hub;
+mod outcome;
+mod recorder;
+
+use crate::daemon::{Settings, WallClock};
+use belljar_confine::launcher::Launcher;
+use belljar_store::jobs::{Jobs, Owner};
+use hub::Hub;
+use jiff::Timestamp;
+use std::sync::Arc;
+
+/// Where jobs are carried out, and where they are kept.
+pub(crate) struct Workplace {
+    pub(crate) jobs: Jobs,
+    pub(crate) hub: Hub,
+    pub(crate) launcher: Arc<Launcher>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) clock: WallClock,
+    pub(crate) owner: Owner,
+}
+
+// === impl Workplace ===
+
+impl Workplace {
+    /// The time of day.
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+}

@@ -1,0 +1,240 @@
+//! One attempt at a job, by the instance that has claimed it.
+//!
+//! ```text
+//! claimed ─► thread: sandbox, watched ──────────────► ended ─► recorded, until it is ─► folder removed
+//!               │ begun, steps, what is printed ─► recorder ─► events, in progress
+//! ```
+//! What came of it is in the database before the run's folder goes.
+
+use super::Workplace;
+use super::outcome::{self, Came};
+use super::recorder::{Heard, Recorder};
+use belljar_contract::event::{Event, LogLine};
+use belljar_contract::id::RunId;
+use belljar_contract::worker::event::{Happening, Stream};
+use belljar_contract::worker::job::LARGEST_STREAM_BYTES;
+use belljar_sandbox::run::command::{CommandRequest, CommandWatch, carry_out_command};
+use belljar_sandbox::run::{self, Request, RunError, WorkspaceChoice};
+use belljar_sandbox::state::RunFolder;
+use belljar_store::jobs::{ChangeError, Claimed, Left, Report};
+use jiff::Timestamp;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Says whether a job is to stop, and why.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Stop(Arc<AtomicU8>);
+
+/// Why a job is to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    /// Somebody wants it to.
+    Canceled = 1,
+    /// The node stops.
+    Shutdown = 2,
+    /// It is another's by now.
+    Lost = 3,
+}
+
+/// A run that is over: what came of it, and what it has left.
+struct Run {
+    came: Came,
+    folder: Option<RunFolder>,
+}
+
+/// Hears a run, on its thread, and passes on what is to be recorded.
+struct Hearing {
+    heard: mpsc::UnboundedSender<Heard>,
+    stop: Stop,
+    timeout: Duration,
+    clock: crate::daemon::WallClock,
+    run_id: Option<RunId>,
+}
+
+/// How long is waited before something is recorded once more that could not be.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Carries out what was claimed, and records how it ended.
+pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop: &Stop) {
+    let (job_id, fence) = (claimed.job.job_id.clone(), claimed.fence());
+    let (heard, hears) = mpsc::unbounded_channel();
+    let recorder = Recorder::new(Arc::clone(workplace), (job_id.clone(), fence), stop.clone());
+    let recording = tokio::spawn(recorder.run(hears));
+    let (place, thread_stop) = (Arc::clone(workplace), stop.clone());
+    let ran = tokio::task::spawn_blocking(move || run(&place, claimed, heard, thread_stop)).await;
+    // The thread is gone, and with it the other end of what the recorder hears.
+    let untold = recording.await.unwrap_or_default();
+    let Run { came, folder } = ran.unwrap_or_else(|died| Run { came: Came::of_fault(&died), folder: None });
+    match stop.why() {
+        Some(Why::Lost) => {}
+        Some(Why::Shutdown) if came.was_stopped() => {
+            leave(workplace, (&job_id, fence)).await;
+        }
+        _ => {
+            let Came { ending, outcome } = came;
+            end(workplace, (&job_id, fence), Report { untold, ending, outcome }).await;
+        }
+    }
+    workplace.hub.ring(&job_id);
+    if let Some(folder) = folder {
+        // A leftover is found by its name, and cleared away by whoever begins the next run.
+        let _ = tokio::task::spawn_blocking(move || folder.remove()).await;
+    }
+}
+
+async fn end(workplace: &Workplace, (job_id, fence): Claim<'_>, report: Report) {
+    let now = workplace.now();
+    let record = || workplace.jobs.end(job_id, fence, report.clone(), now);
+    if let Err(error) = insistently(record).await {
+        tracing::warn!(%job_id, error = crate::chain(&error), "the end of a job is not recorded");
+    }
+}
+
+/// It was ended because the node stops: it may be begun again elsewhere, or is over as a failure of the node.
+async fn leave(workplace: &Workplace, (job_id, fence): Claim<'_>) {
+    let now = workplace.now();
+    let record = || workplace.jobs.leave(job_id, fence, Left::Gone, now);
+    if let Err(error) = insistently(record).await {
+        tracing::warn!(%job_id, error = crate::chain(&error), "it is not recorded that a job was interrupted");
+    }
+}
+
+type Claim<'a> = (&'a belljar_contract::id::JobId, belljar_policy::lifecycle::Fence);
+
+/// Records something, as often as it takes: while the database can't be reached, what is known is known here alone.
+pub(super) async fn insistently<T, F: Future<Output = Result<T, ChangeError>>>(
+    mut record: impl FnMut() -> F,
+) -> Result<T, ChangeError> {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match record().await {
+            Err(error) if error.is_passing() => {
+                tracing::warn!(error = crate::chain(&error), "the database can't be reached; trying again");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            done => return done,
+        }
+    }
+}
+
+/// On a thread of its own, from the first to the last of a sandbox.
+fn run(workplace: &Workplace, claimed: Claimed, heard: mpsc::UnboundedSender<Heard>, stop: Stop) -> Run {
+    let (settings, sandbox) = (&workplace.settings, claimed.assignment.sandbox);
+    let timeout = settings.timeouts.allow(sandbox.timeout());
+    let clock = Arc::clone(&workplace.clock);
+    let mut hearing = Hearing { heard, stop, timeout, clock, run_id: None };
+    if hearing.stop.why().is_some() {
+        return Run { came: Came::of_stop(), folder: None };
+    }
+    let done: Result<Run, RunError> = match sandbox.job_spec {
+        Some(spec) => {
+            let document = spec.document().into_bytes();
+            hearing.timeout = timeout.min(spec.job.constraints.max_runtime());
+            let request = Request {
+                document,
+                job: spec.job,
+                workspace: WorkspaceChoice::Empty,
+                lent: Vec::new(),
+                env: sandbox.env,
+                limits: settings.limits,
+                required: settings.required.clone(),
+                timeout: Some(timeout),
+                runner: settings.runner.clone(),
+            };
+            let done = run::carry_out(request, &settings.state, Some(&workplace.launcher), &mut hearing);
+            done.map(|finished| Run { came: outcome::of_job(finished.result), folder: finished.folder })
+        }
+        None => {
+            let request = CommandRequest {
+                job_id: claimed.assignment.job_id,
+                task_id: claimed.assignment.task_id,
+                argv: sandbox.command,
+                lent: Vec::new(),
+                env: sandbox.env,
+                limits: settings.limits,
+                required: settings.required.clone(),
+                timeout,
+                max_output_bytes: LARGEST_STREAM_BYTES,
+            };
+            let done = carry_out_command(request, &settings.state, &workplace.launcher, &mut hearing);
+            done.map(|mut finished| {
+                let came = outcome::of_command(&mut finished);
+                Run { came, folder: Some(finished.folder) }
+            })
+        }
+    };
+    done.unwrap_or_else(|error| Run { came: Came::of_fault(&error), folder: None })
+}
+
+// === impl Stop ===
+
+impl Stop {
+    /// The first reason counts, but that it is another's by now counts more than any.
+    pub(super) fn because(&self, why: Why) {
+        let first = self.0.compare_exchange(0, why as u8, Ordering::SeqCst, Ordering::SeqCst);
+        if first.is_err() && why == Why::Lost {
+            self.0.store(why as u8, Ordering::SeqCst);
+        }
+    }
+
+    pub(super) fn why(&self) -> Option<Why> {
+        let all = [Why::Canceled, Why::Shutdown, Why::Lost];
+        all.into_iter().find(|why| *why as u8 == self.0.load(Ordering::SeqCst))
+    }
+}
+
+// === impl Hearing ===
+
+impl Hearing {
+    fn say(&self, happening: Happening) {
+        // Nobody hears it only if the whole runtime is going.
+        let _ = self.heard.send(Heard::Happened((self.clock)(), happening));
+    }
+
+    fn started(&self) {
+        let Some(run_id) = self.run_id.clone() else { return };
+        let at = (self.clock)();
+        let deadline = at.checked_add(self.timeout).unwrap_or(Timestamp::MAX);
+        let _ = self.heard.send(Heard::Started(belljar_store::jobs::Started { run_id, at, deadline }));
+    }
+}
+
+impl run::Watch for Hearing {
+    fn begun(&mut self, run: &RunId) {
+        self.run_id = Some(run.clone());
+    }
+
+    fn heard(&mut self, line: &LogLine) {
+        if matches!(line.event, Event::JobStarted { .. }) {
+            self.started();
+        }
+        if let Ok(line) = serde_json::to_value(line) {
+            self.say(Happening::Step { line });
+        }
+    }
+
+    fn tick(&mut self) {}
+
+    fn is_canceled(&self) -> bool {
+        self.stop.why().is_some()
+    }
+}
+
+impl CommandWatch for Hearing {
+    fn begun(&mut self, run: &RunId) {
+        self.run_id = Some(run.clone());
+        self.started();
+    }
+
+    fn printed(&mut self, stream: Stream, bytes: &[u8]) {
+        self.say(Happening::Log { stream, text: String::from_utf8_lossy(bytes).into_owned() });
+    }
+
+    fn is_canceled(&self) -> bool {
+        self.stop.why().is_some()
+    }
+}

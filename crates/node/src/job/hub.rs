@@ -1,0 +1,80 @@
+//! Who wants to hear when something of a job has been recorded. What it is they read in the database.
+
+use belljar_contract::id::JobId;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+
+/// The bells of jobs that somebody listens to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Hub {
+    bells: Arc<Mutex<HashMap<String, watch::Sender<()>>>>,
+}
+
+/// One who listens.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    hub: Hub,
+    key: String,
+    bell: Option<watch::Receiver<()>>,
+}
+
+// === impl Hub ===
+
+impl Hub {
+    /// Listens to a job from now on.
+    pub(crate) fn listen(&self, job_id: &JobId) -> Listener {
+        let key = job_id.as_str().to_ascii_lowercase();
+        let mut bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
+        let bell = bells.entry(key.clone()).or_insert_with(|| watch::channel(()).0).subscribe();
+        Listener { hub: self.clone(), key, bell: Some(bell) }
+    }
+
+    /// Says that something was recorded.
+    pub(crate) fn ring(&self, job_id: &JobId) {
+        let bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bell) = bells.get(&job_id.as_str().to_ascii_lowercase()) {
+            bell.send_replace(());
+        }
+    }
+}
+
+// === impl Listener ===
+
+impl Listener {
+    /// Back when something was recorded since the last time, or since this listener has begun.
+    pub(crate) async fn heard(&mut self) {
+        if let Some(bell) = &mut self.bell {
+            // The bell hangs as long as somebody listens.
+            let _ = bell.changed().await;
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let mut bells = self.hub.bells.lock().unwrap_or_else(PoisonError::into_inner);
+        self.bell = None;
+        if bells.get(&self.key).is_some_and(watch::Sender::is_closed) {
+            bells.remove(&self.key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_listens_hears_also_what_rang_before_they_waited_and_leaves_nothing_behind() {
+        let (hub, job) = (Hub::default(), JobId::from_uuid(uuid::Uuid::now_v7()));
+        hub.ring(&job);
+        let (mut one, other) = (hub.listen(&job), hub.listen(&job));
+        hub.ring(&job);
+        one.heard().await;
+        drop(other);
+        assert_eq!(hub.bells.lock().unwrap().len(), 1);
+        drop(one);
+        assert_eq!(hub.bells.lock().unwrap().len(), 0);
+    }
+}

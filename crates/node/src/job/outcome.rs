@@ -1,0 +1,125 @@
+//! What comes of a job, as the Worker API tells it.
+
+use belljar_contract::failure::FailureCode;
+use belljar_contract::result::{JobResult, JobStatus};
+use belljar_contract::worker::job::{JobOutcome, Truncated};
+use belljar_policy::lifecycle::Ending;
+use belljar_sandbox::run::command::{FinishedCommand, Printed};
+use std::error::Error;
+
+/// What came of an attempt.
+#[derive(Debug)]
+pub(super) struct Came {
+    pub(super) ending: Ending,
+    pub(super) outcome: JobOutcome,
+}
+
+// === impl Came ===
+
+impl Came {
+    /// The node could not do its part.
+    pub(super) fn of_fault(error: &dyn Error) -> Self {
+        let outcome = JobOutcome::of_failure(FailureCode::NodeFailure, crate::chain(error));
+        Self { ending: Ending::NodeFailure, outcome }
+    }
+
+    /// It was to stop before it had begun.
+    pub(super) fn of_stop() -> Self {
+        let outcome = JobOutcome::of_failure(FailureCode::Canceled, "the job was canceled before it began");
+        Self { ending: Ending::Canceled, outcome }
+    }
+
+    /// Whether it ended because it was to.
+    pub(super) fn was_stopped(&self) -> bool {
+        self.ending == Ending::Canceled
+    }
+}
+
+/// Of a job for the runner.
+pub(super) fn of_job(result: JobResult) -> Came {
+    let ending = match result.status {
+        JobStatus::Success => Ending::Completed,
+        JobStatus::Timeout => Ending::Timeout,
+        JobStatus::Failure => of_code(result.failure_code),
+    };
+    let outcome = JobOutcome {
+        exit_code: result.exit_code().into(),
+        stdout: String::new(),
+        stderr: String::new(),
+        truncated: Truncated::default(),
+        failure_code: result.failure_code,
+        failure_message: result.failure_message.clone(),
+        artifacts: result.artifacts.clone(),
+        resource_usage: result.resource_usage,
+        isolation: result.isolation.clone(),
+        sba_result: Some(Box::new(result)),
+    };
+    Came { ending, outcome }
+}
+
+/// Of a command. What it has printed is taken out of it.
+pub(super) fn of_command(finished: &mut FinishedCommand) -> Came {
+    let (failure_code, failure_message) = match finished.failure.take() {
+        Some(failure) => (Some(failure.code), Some(failure.message)),
+        None if finished.exit_code == 0 => (None, None),
+        None => (
+            Some(FailureCode::StepFailed),
+            Some(format!("the command ended with exit code {}", finished.exit_code)),
+        ),
+    };
+    let ending = match failure_code {
+        None => Ending::Completed,
+        code => of_code(code),
+    };
+    let truncated = Truncated { stdout: finished.stdout.is_cut, stderr: finished.stderr.is_cut };
+    let outcome = JobOutcome {
+        exit_code: finished.exit_code,
+        stdout: text(&mut finished.stdout),
+        stderr: text(&mut finished.stderr),
+        truncated,
+        failure_code,
+        failure_message,
+        sba_result: None,
+        artifacts: std::mem::take(&mut finished.artifacts),
+        resource_usage: finished.resource_usage,
+        isolation: Some(finished.isolation.clone()),
+    };
+    Came { ending, outcome }
+}
+
+fn of_code(code: Option<FailureCode>) -> Ending {
+    match code {
+        Some(FailureCode::Timeout) => Ending::Timeout,
+        Some(FailureCode::Canceled) => Ending::Canceled,
+        Some(FailureCode::NodeFailure) => Ending::NodeFailure,
+        _ => Ending::Failed,
+    }
+}
+
+/// As text. A character that was cut in half at the end is left out; what else isn't UTF-8 is replaced.
+fn text(printed: &mut Printed) -> String {
+    let mut bytes = std::mem::take(&mut printed.bytes);
+    if printed.is_cut
+        && let Err(error) = std::str::from_utf8(&bytes)
+        && error.error_len().is_none()
+    {
+        bytes.truncate(error.valid_up_to());
+    }
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cut_is_cut_between_characters() {
+        let of = |bytes: &[u8], is_cut| text(&mut Printed { bytes: bytes.to_vec(), is_cut });
+        assert_eq!(of("aé".as_bytes(), true), "aé");
+        assert_eq!(of(&"aé".as_bytes()[..2], true), "a");
+        assert_eq!(of(&"a€".as_bytes()[..3], true), "a");
+        // The control: a program may write half a character by itself.
+        assert_eq!(of(&"aé".as_bytes()[..2], false), "a\u{fffd}");
+        assert_eq!(of(b"\xffa", true), "\u{fffd}a");
+    }
+}

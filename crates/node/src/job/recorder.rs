@@ -1,0 +1,112 @@
+//! Records what happens to a job while it runs: in portions, a few times a second at most, and no more than is kept.
+
+use super::Workplace;
+use super::attempt::{Stop, Why, insistently};
+use belljar_contract::id::JobId;
+use belljar_contract::worker::event::Happening;
+use belljar_policy::lifecycle::Fence;
+use belljar_store::jobs::{ChangeError, Started, Told};
+use jiff::Timestamp;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// What was heard of a run.
+#[derive(Debug)]
+pub(super) enum Heard {
+    Started(Started),
+    Happened(Timestamp, Happening),
+}
+
+/// Records one job's events, for the claim by which it is carried out.
+pub(super) struct Recorder {
+    workplace: Arc<Workplace>,
+    claim: (JobId, Fence),
+    stop: Stop,
+    kept: usize,
+}
+
+/// What comes within this time is recorded together, and with the job's end if that comes.
+const GATHERED: Duration = Duration::from_millis(50);
+
+/// More events are not kept.
+const MOST_EVENTS: usize = 10_000;
+
+// === impl Recorder ===
+
+impl Recorder {
+    pub(super) fn new(workplace: Arc<Workplace>, claim: (JobId, Fence), stop: Stop) -> Self {
+        Self { workplace, claim, stop, kept: 0 }
+    }
+
+    /// Records what it hears until nobody says anything any more; what it has not recorded then it gives back.
+    pub(super) async fn run(mut self, mut hears: UnboundedReceiver<Heard>) -> Told {
+        loop {
+            let Some(first) = hears.recv().await else { return Told::default() };
+            let mut portion = vec![first];
+            let is_over = self.gather(&mut hears, &mut portion).await;
+            let portion = self.keep(portion);
+            if is_over {
+                return told(portion);
+            }
+            self.record(told(portion)).await;
+        }
+    }
+
+    /// Gathers for a while; whether nobody says anything any more.
+    async fn gather(&self, hears: &mut UnboundedReceiver<Heard>, portion: &mut Vec<Heard>) -> bool {
+        let pause = tokio::time::sleep(GATHERED);
+        tokio::pin!(pause);
+        loop {
+            tokio::select! {
+                () = &mut pause => return false,
+                heard = hears.recv() => match heard {
+                    Some(heard) => portion.push(heard),
+                    None => return true,
+                },
+            }
+        }
+    }
+
+    /// What of it is kept, with a last word where something is dropped.
+    fn keep(&mut self, portion: Vec<Heard>) -> Vec<Heard> {
+        let mut kept = Vec::with_capacity(portion.len());
+        for heard in portion {
+            let Heard::Happened(at, happening) = heard else {
+                kept.push(heard);
+                continue;
+            };
+            self.kept += 1;
+            match self.kept.cmp(&MOST_EVENTS) {
+                std::cmp::Ordering::Less => kept.push(Heard::Happened(at, happening)),
+                std::cmp::Ordering::Equal => kept.push(Heard::Happened(at, Happening::Truncated)),
+                std::cmp::Ordering::Greater => {}
+            }
+        }
+        kept
+    }
+
+    async fn record(&self, told: Told) {
+        let (job_id, fence) = &self.claim;
+        let tell = || self.workplace.jobs.tell(job_id, *fence, told.clone());
+        match insistently(tell).await {
+            Ok(()) => self.workplace.hub.ring(job_id),
+            // Another instance has it, or it is over: whatever runs here has no business any more.
+            Err(ChangeError::Refused(_) | ChangeError::Unknown { .. }) => self.stop.because(Why::Lost),
+            Err(error) => {
+                tracing::warn!(%job_id, error = crate::chain(&error), "events of a job are not recorded");
+            }
+        }
+    }
+}
+
+fn told(portion: Vec<Heard>) -> Told {
+    let mut told = Told::default();
+    for heard in portion {
+        match heard {
+            Heard::Started(started) => told.started = Some(started),
+            Heard::Happened(at, happening) => told.happenings.push((at, happening)),
+        }
+    }
+    told
+}
