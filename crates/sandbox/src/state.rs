@@ -21,7 +21,7 @@ use rustix::process::{Gid, Uid};
 use sha2::{Digest, Sha256};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The state directory.
@@ -101,7 +101,7 @@ fn is_at(file: &File, path: &Path) -> bool {
 }
 
 fn making_in(state: &Path) -> std::io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(state.join(MAKING))
+    OpenOptions::new().create(true).append(true).mode(0o600).open(state.join(MAKING))
 }
 
 fn lost(path: &Path, error: &std::io::Error) -> DirectoryError {
@@ -148,7 +148,8 @@ impl State {
         let make = |source| StateError::Make { path: path.clone(), source };
         for parent in parents.iter().filter(|parent| !known.iter().any(|known| known == *parent)) {
             std::fs::create_dir_all(&self.path).map_err(make)?;
-            let mut file = OpenOptions::new().create(true).append(true).open(&path).map_err(make)?;
+            let mut file =
+                OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(make)?;
             file.write_all(&[parent.as_os_str().as_encoded_bytes(), b"\n"].concat()).map_err(make)?;
         }
         Ok(())

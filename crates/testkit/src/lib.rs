@@ -6,13 +6,15 @@
 pub mod clients;
 mod daemon;
 pub mod foreign_root;
+pub mod http;
 pub mod job;
+mod joined;
 mod kept;
 pub mod litellm;
 pub mod machine_code;
 pub mod models;
+pub mod node;
 pub mod postgres;
-mod shared;
 pub mod skip;
 pub mod wait;
 pub mod world;

@@ -5,7 +5,7 @@
 
 use crate::clients::environment;
 use crate::daemon::{Daemon, Signal};
-use crate::shared;
+use crate::joined;
 use serde_json::Value;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -106,7 +106,7 @@ impl LiteLlm {
     pub fn start_shared(folder: &Path) -> Result<Self, String> {
         let own = Self::own(folder);
         let place = own.as_ref().map(|own| own.address.to_string());
-        shared::tell(folder, place.as_deref().map_err(|why| why.as_str())).and(own)
+        joined::tell(folder, place.as_deref().map_err(|why| why.as_str())).and(own)
     }
 
     /// Its URL, without a slash at the end.
@@ -175,7 +175,7 @@ impl LiteLlm {
 
     fn join(folder: &Path) -> Result<Self, String> {
         // Whoever starts it may be at that for as long.
-        let address = shared::place(folder, STARTS_WITHIN + Duration::from_secs(30))?;
+        let address = joined::place(folder, STARTS_WITHIN + Duration::from_secs(30))?;
         let address = address.parse().map_err(|_| format!("no address: {address:?}"))?;
         Ok(Self { address, witness: folder.join(LINES), _server: None, _folder: None })
     }

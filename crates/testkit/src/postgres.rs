@@ -2,7 +2,7 @@
 
 use crate::daemon::{Daemon, Signal};
 use crate::kept::run;
-use crate::{shared, wait};
+use crate::{joined, wait};
 use rustix::fs::{AtFlags, CWD, chownat};
 use rustix::process::{Gid, Uid};
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ impl Postgres {
     pub fn start() -> Result<Self, String> {
         match std::env::var_os(SHARED_POSTGRES) {
             Some(folder) => {
-                let sockets = shared::place(Path::new(&folder), STARTS_WITHIN)?.into();
+                let sockets = joined::place(Path::new(&folder), STARTS_WITHIN)?.into();
                 Ok(Self { sockets, programs: programs()?, _server: None, _folder: None })
             }
             None => Self::start_own(),
@@ -65,7 +65,7 @@ impl Postgres {
     pub fn start_shared(folder: &Path) -> Result<Self, String> {
         let own = Self::own(folder);
         let place = own.as_ref().map(|own| own.sockets.display().to_string());
-        shared::tell(folder, place.as_deref().map_err(|why| why.as_str())).and(own)
+        joined::tell(folder, place.as_deref().map_err(|why| why.as_str())).and(own)
     }
 
     /// The URL of a new database on it.

@@ -11,6 +11,7 @@ mod exec;
 mod failures;
 mod killed;
 mod models;
+mod node;
 mod run;
 mod sealed;
 mod secrets;

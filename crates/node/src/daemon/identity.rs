@@ -2,8 +2,9 @@
 
 use super::DaemonError;
 use belljar_store::jobs::Owner;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The lock on a state directory, and who has it.
@@ -14,6 +15,9 @@ pub(super) struct Identity {
     _lock: File,
 }
 
+/// For nobody but whoever runs the node.
+const PRIVATE: u32 = 0o600;
+
 const LOCK: &str = "node.lock";
 const NODE_ID: &str = "node-id";
 
@@ -22,9 +26,11 @@ const NODE_ID: &str = "node-id";
 impl Identity {
     pub(super) fn take(state: &Path) -> Result<Self, DaemonError> {
         let failed = |path: &Path, source| DaemonError::State { path: path.to_owned(), source };
-        std::fs::create_dir_all(state).map_err(|error| failed(state, error))?;
+        // Sandboxes get through to what is theirs; nobody else looks around.
+        let made = DirBuilder::new().recursive(true).mode(0o711).create(state);
+        made.map_err(|error| failed(state, error))?;
         let path = state.join(LOCK);
-        let lock = OpenOptions::new().create(true).append(true).open(&path);
+        let lock = OpenOptions::new().create(true).append(true).mode(PRIVATE).open(&path);
         let lock = lock.map_err(|error| failed(&path, error))?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -49,7 +55,7 @@ fn node_id(path: &PathBuf) -> std::io::Result<String> {
         Err(error) => return Err(error),
     }
     let id = uuid::Uuid::now_v7().to_string();
-    let mut file = File::create(path)?;
+    let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(PRIVATE).open(path)?;
     file.write_all(id.as_bytes())?;
     file.sync_all()?;
     if let Some(folder) = path.parent() {

@@ -1,3 +1,5 @@
+//! Every history of a job, held against a model in another form.
+
 use super::*;
 use proptest::prelude::*;
 

@@ -16,6 +16,8 @@ use sqlx::sqlite::{
     SqliteSynchronous,
 };
 use sqlx::{ConnectOptions, SqliteConnection};
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,6 +90,7 @@ impl Sqlite {
             .foreign_keys(true)
             .busy_timeout(BUSY)
             .disable_statement_logging();
+        make_private(path).map_err(|error| failed(error.into()))?;
         let mut connection = options.connect().await.map_err(failed)?;
         let migrated = migrator(STEPS).run_direct(None, &mut connection, false).await;
         migrated.map_err(|error| DatabaseError::of("bring the database up to date", error.into()))?;
@@ -268,6 +271,11 @@ impl Drop for Turn {
     fn drop(&mut self) {
         self.wake.notify_one();
     }
+}
+
+/// Makes an empty file if there is none. What SQLite makes beside it has the same mode.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path).map(drop)
 }
 
 fn bound(sql: &'static str, values: Vec<Value>) -> Query<'static, sqlx::Sqlite, SqliteArguments> {

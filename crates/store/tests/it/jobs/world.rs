@@ -1,3 +1,5 @@
+//! A database for one test, and what is put into it.
+
 use belljar_contract::failure::FailureCode;
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::worker::assignment::{Assignment, RunJobRequest};

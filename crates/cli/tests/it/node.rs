@@ -1,0 +1,22 @@
+//! `belljar node`: the Worker API, as an orchestrator talks to it.
+
+mod asked;
+mod canceled;
+mod carried_out;
+mod followed;
+mod interrupted;
+mod many;
+mod refused;
+
+use belljar_testkit::postgres::Postgres;
+use belljar_testkit::skip::skip;
+use belljar_testkit::world::World;
+
+/// Runs a test with a database of each engine: `--database` and its value.
+fn on_each_database(name: &str, test: impl Fn(&World, &[&str])) {
+    test(&World::new(crate::BELLJAR), &[]);
+    match Postgres::start().and_then(|server| server.database().map(|url| (server, url))) {
+        Ok((_server, url)) => test(&World::new(crate::BELLJAR), &["--database", &url]),
+        Err(why) => skip(name, &why),
+    }
+}

@@ -1,0 +1,73 @@
+//! A node that dies, or stops, under its jobs.
+
+use super::on_each_database;
+use belljar_testkit::node::{Node, command, script};
+use belljar_testkit::wait;
+use belljar_testkit::world::World;
+use serde_json::json;
+
+/// How many processes have that in their command line.
+fn processes_with(mark: &str) -> usize {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.filter(|line| String::from_utf8_lossy(line).contains(mark)).count()
+}
+
+#[test]
+fn a_job_under_a_node_that_was_killed_is_over_and_nothing_of_it_is_left() {
+    on_each_database(
+        "node::interrupted::a_job_under_a_node_that_was_killed_is_over_and_nothing_of_it_is_left",
+        |world, arguments| {
+            let mut node = Node::start(world, arguments);
+            // A number that no other test sleeps for.
+            let mark = format!("sleep {}", 100_000 + std::process::id());
+            let id = node.submit(script(&mark));
+            node.wait_for(&id, "in_progress");
+            wait::until(|| processes_with(&mark) > 0);
+            node.killed_and_started();
+            let told = node.job(&id);
+            assert_eq!(
+                (&told["status"], &told["failure_code"]),
+                (&json!("node_failure"), &json!("node_failure"))
+            );
+            wait::until(|| processes_with(&mark) == 0);
+            assert_eq!(node.story(&id), ["accepted 0", "in_progress 1", "node_failure 1"]);
+            let runs = std::fs::read_dir(world.path().join("state/runs")).unwrap().count();
+            assert_eq!(runs, 0);
+            assert_eq!(node.run(&command(&["true"])).json()["status"], "completed");
+        },
+    );
+}
+
+#[test]
+fn jobs_that_waited_are_carried_out_by_the_next_and_one_that_may_be_repeated_is() {
+    let world = World::new(crate::BELLJAR);
+    let mut node = Node::start(&world, &["--max-concurrency", "1"]);
+    let mut repeatable = script("sleep 1; echo $CYNODE_JOB_ID");
+    repeatable["max_attempts"] = json!(2);
+    let first = node.submit(repeatable);
+    let waiting: Vec<_> = (0..3).map(|number| node.submit(script(&format!("echo {number}")))).collect();
+    node.wait_for(&first, "in_progress");
+    node.killed_and_started();
+    assert_eq!(node.wait_for(&first, "completed")["stdout"], format!("{first}\n"));
+    assert_eq!(
+        node.story(&first),
+        ["accepted 0", "in_progress 1", "accepted 1", "in_progress 2", "completed 2"]
+    );
+    for (number, id) in waiting.iter().enumerate() {
+        assert_eq!(node.wait_for(id, "completed")["stdout"], format!("{number}\n"));
+        assert_eq!(node.story(id), ["accepted 0", "in_progress 1", "completed 1"]);
+    }
+}
+
+#[test]
+fn a_node_that_is_asked_to_stop_ends_its_jobs_and_says_so() {
+    let world = World::new(crate::BELLJAR);
+    let mut node = Node::start(&world, &["--max-concurrency", "1"]);
+    let running = node.submit(script("sleep 100"));
+    let waiting = node.submit(script("echo later"));
+    node.wait_for(&running, "in_progress");
+    assert_eq!(node.stopped_and_started(), Some(0));
+    assert_eq!(node.wait_for(&running, "node_failure")["failure_code"], "node_failure");
+    assert_eq!(node.wait_for(&waiting, "completed")["stdout"], "later\n");
+}

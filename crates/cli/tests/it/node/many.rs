@@ -1,0 +1,38 @@
+//! Several nodes on one database.
+
+use belljar_testkit::node::{Node, command, script};
+use belljar_testkit::postgres::Postgres;
+use belljar_testkit::skip::skip;
+use belljar_testkit::world::World;
+use serde_json::json;
+
+#[test]
+fn two_nodes_on_one_database_share_the_work_and_run_nothing_twice() {
+    let server = match Postgres::start() {
+        Ok(server) => server,
+        Err(why) => {
+            return skip("node::many::two_nodes_on_one_database_share_the_work_and_run_nothing_twice", &why);
+        }
+    };
+    let url = server.database().unwrap();
+    let worlds = [World::new(crate::BELLJAR), World::new(crate::BELLJAR)];
+    let arguments = ["--database", url.as_str(), "--max-concurrency", "2"];
+    let nodes = worlds.each_ref().map(|world| Node::start(world, &arguments));
+    let ids: Vec<_> = (0..24).map(|number| nodes[number % 2].submit(command(&["true"]))).collect();
+    for id in &ids {
+        // Either of them knows all.
+        nodes[0].wait_for(id, "completed");
+        assert_eq!(nodes[1].story(id), ["accepted 0", "in_progress 1", "completed 1"]);
+    }
+    // One hears of what is asked for by way of the other.
+    let jobs: Vec<_> = (0..4).map(|_| nodes[0].submit(script("sleep 100"))).collect();
+    for id in &jobs {
+        nodes[1].wait_for(id, "in_progress");
+        nodes[1].send(&belljar_testkit::http::Asked::new("POST", &format!("/v1/worker/jobs/{id}:cancel")));
+    }
+    for id in &jobs {
+        assert_eq!(nodes[0].wait_for(id, "canceled")["failure_code"], "canceled");
+    }
+    let owners = server.ask(&url, "SELECT count(*) FROM jobs WHERE owner IS NOT NULL").unwrap();
+    assert_eq!(json!(owners.trim()), "0");
+}

@@ -1,0 +1,69 @@
+//! What a node does not take on.
+
+use belljar_testkit::node::{Node, TOKEN, command, script};
+use belljar_testkit::world::World;
+use serde_json::json;
+
+#[test]
+fn more_jobs_than_may_wait_are_refused_with_a_time_to_come_again() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &["--max-concurrency", "1", "--max-waiting", "2"]);
+    let running = node.submit(script("sleep 60"));
+    node.wait_for(&running, "in_progress");
+    node.submit(command(&["true"]));
+    node.submit(command(&["true"]));
+    let mut job = command(&["true"]);
+    job["wait"] = json!(false);
+    let refused = node.run(&job);
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+    assert_eq!(refused.json()["type"], "urn:cynodeai:error:rate_limit");
+    assert_eq!(node.get(&format!("/v1/worker/jobs/{}", job["job_id"].as_str().unwrap())).status, 404);
+    // When there is room it is taken.
+    node.send(&belljar_testkit::http::Asked::new("POST", &format!("/v1/worker/jobs/{running}:cancel")));
+    belljar_testkit::wait::until(|| node.run(&job).status == 202);
+}
+
+#[test]
+fn what_the_node_can_not_do_is_said_before_it_is_accepted() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    for (member, value) in [("image", json!("alpine:latest")), ("use_inference", json!(true))] {
+        let mut job = command(&["true"]);
+        job["sandbox"][member] = value;
+        let refused = node.run(&job);
+        assert_eq!(refused.status, 400);
+        let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains(&format!("$.sandbox.{member}")), "{detail}");
+    }
+    assert_eq!(node.get("/v1/worker/jobs").json()["jobs"], json!([]));
+    let mut job = command(&["true"]);
+    job["sandbox"]["image"] = json!("native");
+    assert_eq!(node.run(&job).json()["status"], "completed");
+}
+
+#[test]
+fn a_node_that_can_not_start_says_why() {
+    let world = World::new(crate::BELLJAR);
+    let run = |arguments: &[&str]| {
+        let ran = world.run(arguments);
+        (ran.code, ran.stderr)
+    };
+    let (code, said) = run(&["node", "--token-file", "nowhere"]);
+    assert!(code == 125 && said.contains("can't read nowhere"), "{said}");
+    world.write("short", "short");
+    let (code, said) = run(&["node", "--token-file", "short"]);
+    assert!(code == 125 && said.contains("holds no token"), "{said}");
+    world.write("token", TOKEN);
+    let (code, said) = run(&["node", "--token-file", "token", "--database", "mysql://u:secret@h/d"]);
+    assert!(code == 125 && said.contains("\"mysql\" is no database") && !said.contains("secret"), "{said}");
+    let (code, said) = run(&[
+        "node",
+        "--token-file",
+        "token",
+        "--listen",
+        "127.0.0.1:0",
+        "--database",
+        "postgres://u:secret@127.0.0.1:1/d",
+    ]);
+    assert!(code == 125 && said.contains("can't open the database") && !said.contains("secret"), "{said}");
+}
