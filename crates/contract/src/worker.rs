@@ -5,6 +5,7 @@
 
 pub mod acknowledgement;
 pub mod assignment;
+pub mod callback;
 pub mod event;
 pub mod job;
 pub mod problem;

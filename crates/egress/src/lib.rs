@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod callback;
 pub mod credential;
 mod echo;
 pub mod http1;

@@ -13,8 +13,10 @@ mod run;
 mod serving;
 pub mod token;
 
+pub(crate) use job::response;
 pub(crate) use serving::serve;
 
+use crate::delivery::Deliverer;
 use crate::job::Workplace;
 use crate::job::dispatcher::Dispatcher;
 use answer::Refusal;
@@ -33,22 +35,11 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Api {
     pub(crate) workplace: Arc<Workplace>,
     pub(crate) dispatcher: Arc<Dispatcher>,
+    pub(crate) deliverer: Arc<Deliverer>,
     pub(crate) stop: CancellationToken,
 }
 
 type Shared = Arc<Api>;
-
-// === impl Api ===
-
-impl Api {
-    pub(crate) fn new(
-        workplace: Arc<Workplace>,
-        dispatcher: Arc<Dispatcher>,
-        stop: CancellationToken,
-    ) -> Self {
-        Self { workplace, dispatcher, stop }
-    }
-}
 
 /// Every endpoint.
 pub(crate) fn router(api: Shared) -> Router {

@@ -6,22 +6,27 @@
 //! One instance lives at a time for each state directory, held by a lock of the kernel's. So whatever another instance of
 //! this node has in the database, it has no more.
 
+mod config;
 mod error;
 mod heart;
 mod identity;
+mod keeping;
 mod recovery;
 mod settings;
 
+pub use config::{CallbackConfig, NodeConfig};
 pub use error::DaemonError;
-pub use settings::{Settings, Timeouts};
+pub use settings::{Retention, Settings, Timeouts};
 
 use crate::api::{self, Api};
+use crate::delivery::Deliverer;
 use crate::job::Workplace;
 use crate::job::dispatcher::Dispatcher;
 use crate::job::hub::Hub;
 use belljar_confine::launcher::Launcher;
 use belljar_store::database::Database;
 use belljar_store::jobs::Jobs;
+use heart::Heart;
 use identity::Identity;
 use jiff::Timestamp;
 use std::net::SocketAddr;
@@ -76,10 +81,20 @@ impl Daemon {
         recovery::recover(&workplace).await?;
         let stop = CancellationToken::new();
         let dispatcher = Arc::new(Dispatcher::new(Arc::clone(&workplace)));
+        let deliverer = Deliverer::start(Arc::clone(&workplace), stop.clone());
+        let deliverer = Arc::new(deliverer.map_err(|source| DaemonError::Threads { source })?);
+        deliverer.take_over().await;
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&dispatcher).run(stop.clone()));
-        tasks.spawn(heart::beat(Arc::clone(&workplace), Arc::clone(&dispatcher), stop.clone()));
-        let api = Arc::new(Api::new(Arc::clone(&workplace), dispatcher, stop.clone()));
+        let heart = Heart {
+            workplace: Arc::clone(&workplace),
+            dispatcher: Arc::clone(&dispatcher),
+            deliverer: Arc::clone(&deliverer),
+        };
+        tasks.spawn(heart.beat(stop.clone()));
+        tasks.spawn(keeping::expire(Arc::clone(&workplace), stop.clone()));
+        let api =
+            Arc::new(Api { workplace: Arc::clone(&workplace), dispatcher, deliverer, stop: stop.clone() });
         tasks.spawn(api::serve(api, listener, stop.clone()));
         Ok(Self { address, stop, tasks, workplace, database, _identity: identity })
     }

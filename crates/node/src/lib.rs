@@ -8,6 +8,7 @@ pub mod book;
 mod chain;
 pub mod clone;
 pub mod daemon;
+pub mod delivery;
 pub mod grant;
 mod job;
 pub mod once;

@@ -4,6 +4,7 @@
 //! the event that tells of it, is one transaction, in which the job's row is locked. What takes time is not done in here:
 //! a job is claimed, carried out by whoever has claimed it, and its end is recorded with the claim's fence.
 
+mod callbacks;
 mod claim;
 mod ending;
 mod error;
@@ -11,8 +12,10 @@ mod events;
 mod instances;
 mod listing;
 mod record;
+mod retention;
 mod submission;
 
+pub use callbacks::{Callback, Heard};
 pub use claim::Claimed;
 pub use ending::{Ended, Left, Report};
 pub use error::{ChangeError, ClaimError, SubmitError};
@@ -20,9 +23,10 @@ pub use events::{Started, Told};
 pub use instances::{Instance, Owner};
 pub use listing::{Filter, Page};
 pub use record::{JobRecord, Outcome};
+pub use retention::Retention;
 pub use submission::{Submission, Submitted};
 
-use crate::database::{Database, DatabaseError};
+use crate::database::{Database, DatabaseError, Value};
 use std::future::Future;
 
 /// The jobs of a database. Clones share it.
@@ -49,5 +53,17 @@ impl Jobs {
             Ok(done) => done,
             Err(died) => Err(DatabaseError::died(died).into()),
         }
+    }
+
+    /// Carries out one statement; how many rows it has changed.
+    async fn write(&self, sql: &'static str, values: Vec<Value>) -> Result<u64, DatabaseError> {
+        let database = self.database.clone();
+        self.to_the_end(async move {
+            let mut transaction = database.begin().await?;
+            let changed = transaction.execute(sql, values).await?;
+            transaction.commit().await?;
+            Ok(changed)
+        })
+        .await
     }
 }

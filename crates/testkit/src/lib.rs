@@ -14,6 +14,7 @@ pub mod litellm;
 pub mod machine_code;
 pub mod models;
 pub mod node;
+pub mod orchestrator;
 pub mod postgres;
 pub mod skip;
 pub mod wait;

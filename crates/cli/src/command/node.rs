@@ -1,12 +1,16 @@
 //! `belljar node`
 
 use super::Subcommand;
+use crate::configuration::{Configuration, found};
 use crate::error::CliError;
 use crate::state;
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::HostPath;
+use belljar_egress::callback::SigningKey;
+use belljar_egress::secret::Secret;
 use belljar_node::api::token::Token;
-use belljar_node::daemon::{Daemon, Settings};
+use belljar_node::daemon::{CallbackConfig, Daemon, Settings};
+use belljar_node::delivery::Callbacks;
 use belljar_sandbox::state::State;
 use belljar_store::database::Location;
 use std::net::SocketAddr;
@@ -22,7 +26,8 @@ pub(crate) struct NodeArguments {
     /// Where it listens
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:12090")]
     listen: SocketAddr,
-    /// Where it keeps what it makes [default: BELLJAR_STATE_DIR, or the system's or the user's state]
+    /// Where it keeps what it makes and nobody else does [default: `node` in BELLJAR_STATE_DIR, or in the system's or the user's
+    /// state]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
     /// The file with the token that its orchestrator shows
@@ -31,6 +36,10 @@ pub(crate) struct NodeArguments {
     /// Where its jobs are kept: `sqlite:PATH` or `postgres://USER@HOST/DATABASE` [default: a file in its state]
     #[arg(long, value_name = "URL", env = "BELLJAR_DATABASE", hide_env_values = true)]
     database: Option<String>,
+    /// The configuration, with a section `node` [default: BELLJAR_CONFIG, or config.yaml in the user's or the system's
+    /// configuration]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// As many jobs run at once [default: two for each processor]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     max_concurrency: Option<u16>,
@@ -61,13 +70,22 @@ impl Subcommand for NodeArguments {
 
 impl NodeArguments {
     fn settings(&self) -> Result<Settings, CliError> {
-        let state = self.state_dir.as_ref().map_or_else(state::open, State::at);
+        // What a node has left it also removes: it shares nothing with what is run without one.
+        let usual = || State::at(state::open().path().join("node"));
+        let state = self.state_dir.as_ref().map_or_else(usual, State::at);
         let token = Token::read(&self.token_file)?;
         let runner = HostPath::resolve(state::own_program()?)?;
         let mut settings = Settings::new(self.listen, state, token, runner);
         if let Some(database) = &self.database {
             let location = Location::parse(database);
             settings.database = location.map_err(|error| CliError::usage(format!("--database: {error}")))?;
+        }
+        if let Some(path) = found(self.config.as_deref()) {
+            let configuration = Configuration::read(&path)?;
+            configuration.node.apply(&mut settings);
+            settings.limits = configuration.sandboxing.sandboxing.native.limits;
+            settings.required = configuration.sandboxing.sandboxing.native.required;
+            settings.callbacks = configuration.node.callback.map(callbacks).transpose()?;
         }
         settings.max_concurrency = self.max_concurrency.map_or(settings.max_concurrency, usize::from);
         settings.max_waiting = self.max_waiting.unwrap_or(settings.max_waiting);
@@ -77,6 +95,17 @@ impl NodeArguments {
     fn begin_log(&self) {
         tracing_subscriber::fmt().json().with_max_level(self.log_level).with_writer(std::io::stderr).init();
     }
+}
+
+fn callbacks(config: CallbackConfig) -> Result<Callbacks, CliError> {
+    let CallbackConfig { url, secret_file, allowed_origins } = config;
+    let wrong = |why: &dyn std::fmt::Display| {
+        CliError::usage(format!("{} holds no key for callbacks: {why}", secret_file.display()))
+    };
+    let text = std::fs::read(&secret_file).map_err(|error| CliError::read(&secret_file, error))?;
+    let secret = Secret::parse(text).map_err(|error| wrong(&error))?;
+    let key = SigningKey::of(&secret).map_err(|error| wrong(&error))?;
+    Ok(Callbacks { url, key, allowed_origins })
 }
 
 async fn serve(settings: Settings, launcher: Launcher) -> Result<ExitCode, CliError> {

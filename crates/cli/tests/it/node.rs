@@ -7,6 +7,7 @@ mod followed;
 mod interrupted;
 mod many;
 mod refused;
+mod told;
 
 use belljar_testkit::postgres::Postgres;
 use belljar_testkit::skip::skip;

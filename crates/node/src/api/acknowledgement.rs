@@ -17,5 +17,5 @@ pub(super) async fn acknowledge(
     let AcknowledgeRequest { version: _, outcome_sha256 } = AcknowledgeRequest::parse(&document)?;
     let now = api.workplace.now();
     let record = api.workplace.jobs.acknowledge(&job_id, outcome_sha256, now).await?;
-    Ok(json(StatusCode::OK, &job::response(&api, record).await?))
+    Ok(json(StatusCode::OK, &job::response(&api.workplace.jobs, record).await?))
 }

@@ -13,5 +13,5 @@ pub(super) async fn cancel(State(api): State<Shared>, Path(name): Path<String>) 
     if !record.life.state.is_final() {
         api.dispatcher.cancel(&job_id);
     }
-    Ok(json(StatusCode::OK, &job::response(&api, record).await?))
+    Ok(json(StatusCode::OK, &job::response(&api.workplace.jobs, record).await?))
 }

@@ -10,19 +10,19 @@ use belljar_contract::worker::ApiVersion;
 use belljar_contract::worker::job::JobResponse;
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_store::database::DatabaseError;
-use belljar_store::jobs::JobRecord;
+use belljar_store::jobs::{JobRecord, Jobs};
 
 pub(super) async fn show(State(api): State<Shared>, Path(name): Path<String>) -> Result<Response, Refusal> {
     let job_id = id(&name)?;
     let found = api.workplace.jobs.find(&job_id).await?;
     let job = found.ok_or_else(|| unknown(&job_id))?;
-    Ok(json(StatusCode::OK, &response(&api, job).await?))
+    Ok(json(StatusCode::OK, &response(&api.workplace.jobs, job).await?))
 }
 
 /// A job with what came of it.
-pub(super) async fn response(api: &Shared, job: JobRecord) -> Result<JobResponse, DatabaseError> {
+pub(crate) async fn response(jobs: &Jobs, job: JobRecord) -> Result<JobResponse, DatabaseError> {
     let outcome = match job.life.state.is_final() {
-        true => api.workplace.jobs.documents(&job).await?.1,
+        true => jobs.documents(&job).await?.1,
         false => None,
     };
     Ok(JobResponse { version: ApiVersion, job: job.summary(), outcome })

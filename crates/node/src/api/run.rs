@@ -6,9 +6,9 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use belljar_contract::id::JobId;
-use belljar_contract::worker::assignment::{NATIVE_IMAGE, RunJobRequest};
+use belljar_contract::worker::assignment::{Assignment, NATIVE_IMAGE, RunJobRequest};
 use belljar_contract::worker::problem::ProblemKind;
-use belljar_store::jobs::{JobRecord, Submission, Submitted};
+use belljar_store::jobs::{Callback, JobRecord, Submission, Submitted};
 use std::time::Duration;
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -26,16 +26,21 @@ pub(super) async fn run(State(api): State<Shared>, request: Request) -> Result<R
     let document = body::read(request, settings.max_request_bytes).await?;
     let RunJobRequest { version: _, wait, assignment } = RunJobRequest::parse(&document)?;
     check(&assignment)?;
+    let callback = callback(&api, &assignment)?;
     let job_id = assignment.job_id.clone();
     let submission = Submission {
         assignment,
         idempotency_key,
         most_waiting: settings.max_waiting,
+        callback: callback.clone().map(|url| (url, api.workplace.owner.instance.clone())),
         now: api.workplace.now(),
     };
     let submitted = match api.workplace.jobs.submit(submission).await? {
         Submitted::New(record) => {
             api.dispatcher.wake();
+            if let Some(url) = callback {
+                api.deliverer.follow(Callback { job_id: job_id.clone(), url, told: 0 });
+            }
             record
         }
         Submitted::Known(record) => record,
@@ -44,11 +49,27 @@ pub(super) async fn run(State(api): State<Shared>, request: Request) -> Result<R
         true => (StatusCode::OK, ended(&api, &job_id, submitted).await?),
         false => (StatusCode::ACCEPTED, submitted),
     };
-    Ok(json(status, &job::response(&api, record).await?))
+    Ok(json(status, &job::response(&api.workplace.jobs, record).await?))
+}
+
+/// Where the job's status is sent to, if it is sent anywhere.
+fn callback(api: &Shared, assignment: &Assignment) -> Result<Option<String>, Refusal> {
+    let refuse = |why: &str| Refusal::new(ProblemKind::Validation, format!("$.callback_url: {why}"));
+    let said = assignment.callback_url.as_deref();
+    match (&api.workplace.settings.callbacks, said) {
+        (Some(callbacks), said) => {
+            let destination = callbacks.destination(said).map_err(|why| refuse(&why))?;
+            Ok(destination.map(|to| said.map_or_else(|| to.url(), str::to_owned)))
+        }
+        (None, Some(_)) => {
+            Err(refuse("this node sends no messages: its configuration has no `node.callback`"))
+        }
+        (None, None) => Ok(None),
+    }
 }
 
 /// What this node can't do is said before it is accepted.
-fn check(assignment: &belljar_contract::worker::assignment::Assignment) -> Result<(), Refusal> {
+fn check(assignment: &Assignment) -> Result<(), Refusal> {
     let sandbox = &assignment.sandbox;
     let refuse = |what: &str| Err(Refusal::new(ProblemKind::Validation, what));
     match &sandbox.image {

@@ -32,6 +32,13 @@ pub enum DaemonError {
         #[source]
         source: std::io::Error,
     },
+    /// There can be no threads.
+    #[error("can't start a thread")]
+    Threads {
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// The database can't be used.
     #[error(transparent)]
     Database(#[from] DatabaseError),

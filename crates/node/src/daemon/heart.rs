@@ -2,6 +2,7 @@
 //! nodes.
 
 use super::recovery::give_up;
+use crate::delivery::Deliverer;
 use crate::job::Workplace;
 use crate::job::dispatcher::Dispatcher;
 use std::collections::HashMap;
@@ -21,14 +22,29 @@ struct Heard {
     beats: HashMap<String, (u64, Instant)>,
 }
 
-/// Beats until it is stopped.
-pub(super) async fn beat(workplace: Arc<Workplace>, dispatcher: Arc<Dispatcher>, stop: CancellationToken) {
-    let mut heard = Heard::default();
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(INTERVAL) => {}
+/// What beats, and what it keeps going.
+pub(super) struct Heart {
+    pub(super) workplace: Arc<Workplace>,
+    pub(super) dispatcher: Arc<Dispatcher>,
+    pub(super) deliverer: Arc<Deliverer>,
+}
+
+// === impl Heart ===
+
+impl Heart {
+    /// Beats until it is stopped.
+    pub(super) async fn beat(self, stop: CancellationToken) {
+        let mut heard = Heard::default();
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(INTERVAL) => self.once(&mut heard).await,
+            }
         }
+    }
+
+    async fn once(&self, heard: &mut Heard) {
+        let Self { workplace, dispatcher, deliverer } = self;
         let instance = &workplace.owner.instance;
         match workplace.jobs.beat(instance).await {
             Ok(true) => {}
@@ -38,14 +54,18 @@ pub(super) async fn beat(workplace: Arc<Workplace>, dispatcher: Arc<Dispatcher>,
                 let _ = workplace.jobs.register(&workplace.owner, workplace.now()).await;
             }
             // Whoever can't be told can't be asked either. Jobs go on; what they come to waits.
-            Err(_) => continue,
+            Err(_) => return,
         }
         dispatcher.look().await;
-        let Ok(instances) = workplace.jobs.instances().await else { continue };
+        let Ok(instances) = workplace.jobs.instances().await else { return };
         let beats = instances.into_iter().filter(|other| other.id != *instance);
-        for silent in heard.hear(beats.map(|other| (other.id, other.beat)), Instant::now()) {
+        let silent = heard.hear(beats.map(|other| (other.id, other.beat)), Instant::now());
+        for silent in &silent {
             // Once more at the next beat if it fails.
-            let _ = give_up(&workplace, &silent).await;
+            let _ = give_up(workplace, silent).await;
+        }
+        if !silent.is_empty() {
+            deliverer.take_over().await;
         }
     }
 }

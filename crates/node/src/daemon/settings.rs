@@ -1,6 +1,7 @@
 //! What a daemon is told: where, how much, for how long.
 
 use crate::api::token::Token;
+use crate::delivery::Callbacks;
 use belljar_confine::plan::HostPath;
 use belljar_contract::isolation::Required;
 use belljar_sandbox::limits::Limits;
@@ -28,6 +29,10 @@ pub struct Settings {
     pub max_waiting: u64,
     /// How long jobs may last.
     pub timeouts: Timeouts,
+    /// How long results are kept.
+    pub retention: Retention,
+    /// Who is told of jobs; nobody if there is none.
+    pub callbacks: Option<Callbacks>,
     /// The largest body of a request, in bytes.
     pub max_request_bytes: usize,
     /// What each sandbox may use.
@@ -36,8 +41,17 @@ pub struct Settings {
     pub required: Required,
 }
 
+/// How long the results of jobs are kept, with everything else of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// From when somebody has said that they have it.
+    pub acknowledged: Duration,
+    /// From the job's end, where nobody has.
+    pub unacknowledged: Duration,
+}
+
 /// How long jobs may last.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
     /// One that says nothing of it.
     pub default: Duration,
@@ -68,6 +82,8 @@ impl Settings {
             max_concurrency: 2 * processors,
             max_waiting: MAX_WAITING,
             timeouts: Timeouts::default(),
+            retention: Retention::default(),
+            callbacks: None,
             max_request_bytes: MAX_REQUEST_BYTES,
             limits: Limits::default(),
             required: Required::default(),
@@ -81,6 +97,13 @@ impl Timeouts {
     /// How long a job may last that asks for so much.
     pub fn allow(self, asked: Option<Duration>) -> Duration {
         asked.unwrap_or(self.default).min(self.max)
+    }
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        const DAY: Duration = Duration::from_secs(86_400);
+        Self { acknowledged: DAY, unacknowledged: 30 * DAY }
     }
 }
 

@@ -44,6 +44,7 @@ CREATE TABLE IF NOT EXISTS job_events (
     job    BIGINT  NOT NULL REFERENCES jobs (number) ON DELETE CASCADE,
     id     BIGINT  NOT NULL,
     at_ms  BIGINT  NOT NULL,
+    kind   TEXT    NOT NULL,
     event  TEXT    NOT NULL,
     PRIMARY KEY (job, id)
 );
@@ -54,3 +55,30 @@ CREATE TABLE IF NOT EXISTS turns (
     task_id TEXT    PRIMARY KEY NOT NULL,
     turn    BIGINT  NOT NULL
 );
+
+CREATE INDEX IF NOT EXISTS job_events_status ON job_events (job, id) WHERE kind = 'status';
+CREATE INDEX IF NOT EXISTS jobs_acknowledged ON jobs (acknowledged_at_ms) WHERE acknowledged_at_ms IS NOT NULL;
+CREATE INDEX IF NOT EXISTS jobs_ended ON jobs (ended_at_ms) WHERE ended_at_ms IS NOT NULL;
+
+-- The files that jobs have left. What is in them lies elsewhere, by its digest, and may be several jobs'.
+CREATE TABLE IF NOT EXISTS artifacts (
+    job        BIGINT  NOT NULL REFERENCES jobs (number) ON DELETE CASCADE,
+    path       TEXT    NOT NULL,
+    sha256     TEXT    NOT NULL,
+    size_bytes BIGINT  NOT NULL,
+    PRIMARY KEY (job, path)
+);
+
+CREATE INDEX IF NOT EXISTS artifacts_by_content ON artifacts (sha256);
+
+-- Whom status and result are sent to, and how far that is: `told` is the last event that they have acknowledged.
+CREATE TABLE IF NOT EXISTS callbacks (
+    job      BIGINT  PRIMARY KEY NOT NULL REFERENCES jobs (number) ON DELETE CASCADE,
+    url      TEXT    NOT NULL,
+    told     BIGINT  NOT NULL,
+    attempts BIGINT  NOT NULL,
+    owner    TEXT,
+    state    TEXT    NOT NULL
+);
+
+CREATE INDEX IF NOT EXISTS callbacks_pending ON callbacks (owner) WHERE state = 'pending';

@@ -44,6 +44,7 @@ CREATE TABLE IF NOT EXISTS job_events (
     job    INTEGER NOT NULL REFERENCES jobs (number) ON DELETE CASCADE,
     id     INTEGER NOT NULL,
     at_ms  INTEGER NOT NULL,
+    kind   TEXT    NOT NULL,
     event  TEXT    NOT NULL,
     PRIMARY KEY (job, id)
 ) STRICT, WITHOUT ROWID;
@@ -54,3 +55,30 @@ CREATE TABLE IF NOT EXISTS turns (
     task_id TEXT    PRIMARY KEY NOT NULL,
     turn    INTEGER NOT NULL
 ) STRICT;
+
+CREATE INDEX IF NOT EXISTS job_events_status ON job_events (job, id) WHERE kind = 'status';
+CREATE INDEX IF NOT EXISTS jobs_acknowledged ON jobs (acknowledged_at_ms) WHERE acknowledged_at_ms IS NOT NULL;
+CREATE INDEX IF NOT EXISTS jobs_ended ON jobs (ended_at_ms) WHERE ended_at_ms IS NOT NULL;
+
+-- The files that jobs have left. What is in them lies elsewhere, by its digest, and may be several jobs'.
+CREATE TABLE IF NOT EXISTS artifacts (
+    job        INTEGER NOT NULL REFERENCES jobs (number) ON DELETE CASCADE,
+    path       TEXT    NOT NULL,
+    sha256     TEXT    NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    PRIMARY KEY (job, path)
+) STRICT;
+
+CREATE INDEX IF NOT EXISTS artifacts_by_content ON artifacts (sha256);
+
+-- Whom status and result are sent to, and how far that is: `told` is the last event that they have acknowledged.
+CREATE TABLE IF NOT EXISTS callbacks (
+    job      INTEGER PRIMARY KEY NOT NULL REFERENCES jobs (number) ON DELETE CASCADE,
+    url      TEXT    NOT NULL,
+    told     INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    owner    TEXT,
+    state    TEXT    NOT NULL
+) STRICT;
+
+CREATE INDEX IF NOT EXISTS callbacks_pending ON callbacks (owner) WHERE state = 'pending';

@@ -4,7 +4,7 @@ use super::error::ChangeError;
 use super::events::Told;
 use super::record::{JobRecord, Outcome};
 use super::{Jobs, events};
-use crate::database::{DatabaseError, Transaction, unreadable};
+use crate::database::{DatabaseError, Transaction, unreadable, values};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::id::JobId;
 use belljar_contract::worker::event::Happening;
@@ -42,6 +42,10 @@ pub enum Left {
     Unbegun,
 }
 
+/// A path that was kept twice is the same file, or was one.
+const ADD_ARTIFACT: &str =
+    "INSERT INTO artifacts (job, path, sha256, size_bytes) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+
 const CANCELED: &str = "the job was canceled before it began";
 const CANCELED_AND_LEFT: &str = "the job was canceled, and its node was gone before it had ended it";
 const GONE: &str = "the node died or was stopped under the job, and it may not be begun again";
@@ -72,6 +76,11 @@ impl Jobs {
             if job.life.apply(Input::End(fence, ending))? == Change::Unchanged {
                 let is_same = job.outcome_sha256.as_deref() == Some(written.sha256());
                 return if is_same { Ok(Ended::Before(job)) } else { Err(ChangeError::OtherOutcome) };
+            }
+            for artifact in &outcome.artifacts {
+                let (path, sha256) = (artifact.path.as_str(), artifact.sha256.as_str());
+                let values = values![job.number, path, sha256, artifact.size_bytes];
+                transaction.execute(ADD_ARTIFACT, values).await?;
             }
             conclude(&mut transaction, &mut job, (&written, outcome.failure_code), now).await?;
             transaction.commit().await?;

@@ -29,10 +29,18 @@ pub struct Started {
     pub deadline: Timestamp,
 }
 
-const INSERT: &str = "INSERT INTO job_events (job, id, at_ms, event) VALUES ($1, $2, $3, $4)";
+const INSERT: &str = "INSERT INTO job_events (job, id, at_ms, kind, event) VALUES ($1, $2, $3, $4, $5)";
 
 const AFTER: &str = "SELECT id, at_ms, event FROM job_events \
     WHERE job = (SELECT number FROM jobs WHERE job_key = $1) AND id > $2 ORDER BY id LIMIT $3";
+
+const STATES_AFTER: &str = "SELECT id, at_ms, event FROM job_events \
+    WHERE job = (SELECT number FROM jobs WHERE job_key = $1) AND kind = 'status' AND id > $2 ORDER BY id";
+
+fn read(row: &Row) -> Result<JobEvent, DatabaseError> {
+    let happening = serde_json::from_str(&row.text("event")?).map_err(|error| unreadable(error.into()))?;
+    Ok(JobEvent { id: row.count("id")?, at: time(row.integer("at_ms")?)?, happening })
+}
 
 // === impl Jobs ===
 
@@ -64,11 +72,15 @@ impl Jobs {
         most: u32,
     ) -> Result<Vec<JobEvent>, DatabaseError> {
         let rows = self.database.fetch(AFTER, values![key(job_id), id, most]).await?;
-        let read = |row: &Row| {
-            let happening =
-                serde_json::from_str(&row.text("event")?).map_err(|error| unreadable(error.into()))?;
-            Ok(JobEvent { id: row.count("id")?, at: time(row.integer("at_ms")?)?, happening })
-        };
+        rows.iter().map(read).collect()
+    }
+
+    /// The same of those alone that tell of a job's state.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when they can't be read.
+    pub async fn states_after(&self, job_id: &JobId, id: u64) -> Result<Vec<JobEvent>, DatabaseError> {
+        let rows = self.database.fetch(STATES_AFTER, values![key(job_id), id]).await?;
         rows.iter().map(read).collect()
     }
 }
@@ -120,5 +132,8 @@ pub(super) async fn insert(
     happening: &Happening,
 ) -> Result<(), DatabaseError> {
     let text = serde_json::to_string(happening).map_err(|error| unreadable(error.into()))?;
-    transaction.execute(INSERT, values![job.number, id, at.as_millisecond(), text]).await.map(drop)
+    transaction
+        .execute(INSERT, values![job.number, id, at.as_millisecond(), happening.kind(), text])
+        .await
+        .map(drop)
 }

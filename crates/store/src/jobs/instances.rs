@@ -5,7 +5,7 @@
 
 use super::Jobs;
 use super::record::{JobRecord, columns};
-use crate::database::{DatabaseError, Row, Sql, Value, values};
+use crate::database::{DatabaseError, Row, Sql, values};
 use jiff::Timestamp;
 
 /// A process that carries out jobs.
@@ -38,6 +38,8 @@ const LOCK: Sql = Sql::of_each(
 );
 const FORGET: &str = "DELETE FROM instances WHERE instance = $1 \
     AND NOT EXISTS (SELECT 1 FROM jobs WHERE owner = $1)";
+/// Callbacks that it saw to are seen to by another.
+const ORPHAN: &str = "UPDATE callbacks SET owner = NULL WHERE owner = $1";
 const OWNED: &str = concat!("SELECT ", columns!(), " FROM jobs WHERE owner = $1 ORDER BY number");
 
 // === impl Jobs ===
@@ -91,20 +93,10 @@ impl Jobs {
         self.to_the_end(async move {
             let mut transaction = database.begin().await?;
             transaction.fetch(LOCK, values![instance.clone()]).await?;
+            transaction.execute(ORPHAN, values![instance.clone()]).await?;
             let forgotten = transaction.execute(FORGET, values![instance]).await?;
             transaction.commit().await?;
             Ok(forgotten > 0)
-        })
-        .await
-    }
-
-    async fn write(&self, sql: &'static str, values: Vec<Value>) -> Result<u64, DatabaseError> {
-        let database = self.database.clone();
-        self.to_the_end(async move {
-            let mut transaction = database.begin().await?;
-            let changed = transaction.execute(sql, values).await?;
-            transaction.commit().await?;
-            Ok(changed)
         })
         .await
     }

@@ -18,6 +18,8 @@ pub struct Submission {
     pub idempotency_key: Option<String>,
     /// As many jobs may wait.
     pub most_waiting: u64,
+    /// Where its status and its result are sent to, and the instance that sees to that.
+    pub callback: Option<(String, String)>,
     /// When it came.
     pub now: Timestamp,
 }
@@ -54,6 +56,9 @@ const ADD: &str = concat!(
     columns!()
 );
 
+const ADD_CALLBACK: &str = "INSERT INTO callbacks (job, url, told, attempts, owner, state) \
+    VALUES ($1, $2, 0, 0, $3, 'pending')";
+
 // === impl Jobs ===
 
 impl Jobs {
@@ -67,7 +72,7 @@ impl Jobs {
     }
 
     async fn submit_now(&self, submission: &Submission) -> Result<Submitted, SubmitError> {
-        let Submission { assignment, idempotency_key, most_waiting, now } = submission;
+        let Submission { assignment, idempotency_key, most_waiting, callback, now } = submission;
         let text = serde_json::to_string(assignment).map_err(|error| unreadable(error.into()))?;
         let sha256 = sha256(text.as_bytes());
         let mut transaction = self.database.begin().await?;
@@ -100,6 +105,10 @@ impl Jobs {
         let job = JobRecord::read(&row)?;
         let status = Happening::Status { status: JobState::Accepted, attempt: 0, failure_code: None };
         events::insert(&mut transaction, &job, 1, *now, &status).await?;
+        if let Some((url, instance)) = callback {
+            let values = values![job.number, url.as_str(), instance.as_str()];
+            transaction.execute(ADD_CALLBACK, values).await?;
+        }
         transaction.commit().await?;
         Ok(Submitted::New(job))
     }

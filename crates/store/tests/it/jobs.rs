@@ -4,9 +4,11 @@ mod accepted;
 mod carried_out;
 mod claimed;
 mod ended;
+mod kept;
 mod listed;
 mod owners;
 mod schema;
+mod told;
 mod world;
 
 /// Each of these functions as a test on each engine.

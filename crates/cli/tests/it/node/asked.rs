@@ -150,7 +150,7 @@ fn nothing_that_the_node_keeps_can_be_read_by_others() {
     let node = Node::start(&world, &[]);
     node.run(&command(&["true"]));
     let mut seen = 0;
-    for entry in std::fs::read_dir(world.path().join("state")).unwrap().flatten() {
+    for entry in std::fs::read_dir(world.path().join("state/node")).unwrap().flatten() {
         let metadata = entry.metadata().unwrap();
         if metadata.is_file() {
             seen += 1;

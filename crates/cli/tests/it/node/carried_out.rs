@@ -128,7 +128,7 @@ fn nothing_of_the_node_is_seen_from_inside_and_nothing_reached() {
         format!("python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}), 2)' 2>&1");
     let told = node
         .run(&script(&format!(
-            "{reach}; cat {0}/token {0}/state/node.db 2>&1; id -u",
+            "{reach}; cat {0}/token {0}/state/node/node.db 2>&1; id -u",
             world.path().display()
         )))
         .json();

@@ -32,7 +32,7 @@ fn a_job_under_a_node_that_was_killed_is_over_and_nothing_of_it_is_left() {
             );
             wait::until(|| processes_with(&mark) == 0);
             assert_eq!(node.story(&id), ["accepted 0", "in_progress 1", "node_failure 1"]);
-            let runs = std::fs::read_dir(world.path().join("state/runs")).unwrap().count();
+            let runs = std::fs::read_dir(world.path().join("state/node/runs")).unwrap().count();
             assert_eq!(runs, 0);
             assert_eq!(node.run(&command(&["true"])).json()["status"], "completed");
         },

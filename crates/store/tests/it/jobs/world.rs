@@ -121,6 +121,7 @@ pub(super) fn submission(assignment: &Assignment) -> Submission {
         assignment: assignment.clone(),
         idempotency_key: None,
         most_waiting: MOST_WAITING,
+        callback: None,
         now: now(),
     }
 }

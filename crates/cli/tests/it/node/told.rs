@@ -1,0 +1,128 @@
+//! An orchestrator that is told what becomes of jobs, without asking.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use belljar_testkit::node::{Node, command, script};
+use belljar_testkit::orchestrator::{Orchestrator, Received};
+use belljar_testkit::wait;
+use belljar_testkit::world::World;
+use serde_json::{Value, json};
+
+const SECRET: &str = "a-secret-for-signatures";
+
+/// A configuration with callbacks to that URL.
+fn configured(world: &World, url: &str) -> Vec<String> {
+    world.write("callback-secret", SECRET);
+    let secret = world.path().join("callback-secret");
+    let text = format!("node:\n  callback:\n    url: {url}\n    secret_file: {}\n", secret.display());
+    let path = world.write("config.yaml", text);
+    vec!["--config".to_owned(), path.display().to_string()]
+}
+
+fn start<'w>(world: &'w World, arguments: &[String]) -> Node<'w> {
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    Node::start(world, &arguments)
+}
+
+/// The statuses of a job, in the order in which they were first told.
+fn story(received: &[Received], id: &str) -> Vec<String> {
+    let mut told = Vec::new();
+    for message in received.iter().filter(|message| message.body["job"]["job_id"] == id) {
+        let status = message.body["event"]["status"].as_str().unwrap().to_owned();
+        if !told.contains(&status) {
+            told.push(status);
+        }
+    }
+    told
+}
+
+#[test]
+fn each_state_is_told_signed_and_in_order_and_the_last_with_the_result() {
+    let world = World::new(crate::BELLJAR);
+    let orchestrator = Orchestrator::start();
+    let node = start(&world, &configured(&world, &orchestrator.url("/status")));
+    let job = script("echo done; sleep 0.3");
+    let id = node.submit(job);
+    wait::until(|| node.job(&id)["acknowledged_at"].is_string());
+    let received = orchestrator.received();
+    assert_eq!(story(&received, &id), ["accepted", "in_progress", "completed"]);
+    for message in &received {
+        assert_eq!((message.path.as_str(), &message.body["version"]), ("/status", &json!(1)));
+        let header = |name: &str| message.header(name).unwrap_or_default().to_owned();
+        assert_eq!(header("webhook-id"), format!("{id}.{}", message.body["event"]["id"]));
+        let signed =
+            [format!("{}.{}.", header("webhook-id"), header("webhook-timestamp")).as_bytes(), &message.bytes]
+                .concat();
+        let expected = Orchestrator::hmac_sha256(SECRET.as_bytes(), &signed);
+        assert_eq!(header("webhook-signature"), format!("v1,{}", STANDARD.encode(expected)));
+    }
+    let last = &received.last().unwrap().body;
+    assert_eq!(
+        (&last["job"]["stdout"], &last["job"]["outcome_sha256"]),
+        (&json!("done\n"), &node.job(&id)["outcome_sha256"])
+    );
+}
+
+#[test]
+fn what_is_not_taken_is_told_again_and_is_the_same_then() {
+    let world = World::new(crate::BELLJAR);
+    let orchestrator = Orchestrator::start();
+    orchestrator.refuse(2);
+    let node = start(&world, &configured(&world, &orchestrator.url("/")));
+    let id = node.submit(command(&["true"]));
+    wait::until(|| node.job(&id)["acknowledged_at"].is_string());
+    let received = orchestrator.received();
+    assert!(received.len() >= 4, "{}", received.len());
+    let ids: Vec<_> =
+        received.iter().map(|message| message.header("webhook-id").unwrap().to_owned()).collect();
+    assert_eq!((&ids[0], &ids[1]), (&ids[2], &ids[2]));
+    let digests: Vec<Value> = received
+        .iter()
+        .filter(|message| message.body["event"]["status"] == "completed")
+        .map(|message| message.body["job"]["outcome_sha256"].clone())
+        .collect();
+    assert!(digests.iter().all(|digest| digest.is_string() && *digest == digests[0]));
+}
+
+#[test]
+fn what_a_node_could_not_tell_is_told_by_the_next_one() {
+    let world = World::new(crate::BELLJAR);
+    let orchestrator = Orchestrator::start();
+    orchestrator.refuse(usize::MAX);
+    let mut node = start(&world, &configured(&world, &orchestrator.url("/status")));
+    let id = node.submit(command(&["true"]));
+    node.wait_for(&id, "completed");
+    wait::until(|| !orchestrator.received().is_empty());
+    assert_eq!(node.job(&id)["acknowledged_at"], Value::Null);
+    node.killed_and_started();
+    orchestrator.refuse(0);
+    wait::until(|| node.job(&id)["acknowledged_at"].is_string());
+    assert_eq!(story(&orchestrator.taken(), &id), ["accepted", "in_progress", "completed"]);
+}
+
+#[test]
+fn a_job_may_say_where_messages_go_only_where_the_configuration_allows_it() {
+    let world = World::new(crate::BELLJAR);
+    let (orchestrator, other) = (Orchestrator::start(), Orchestrator::start());
+    let node = start(&world, &configured(&world, &orchestrator.url("/status")));
+    let with = |url: String| {
+        let mut job = command(&["true"]);
+        job["callback_url"] = json!(url);
+        node.run(&job)
+    };
+    let refused = with(other.url("/status"));
+    assert_eq!(refused.status, 400);
+    assert!(refused.json()["detail"].as_str().unwrap().contains("sends no messages to http://"));
+    assert_eq!(with("http://169.254.169.254/latest".to_owned()).status, 400);
+    let taken = with(orchestrator.url("/elsewhere"));
+    let id = taken.json()["job_id"].as_str().unwrap().to_owned();
+    wait::until(|| node.job(&id)["acknowledged_at"].is_string());
+    assert!(orchestrator.received().iter().all(|message| message.path == "/elsewhere"));
+    assert!(other.received().is_empty());
+    // A node that has nobody to tell says so.
+    let lonely = World::new(crate::BELLJAR);
+    let node = Node::start(&lonely, &[]);
+    let mut job = command(&["true"]);
+    job["callback_url"] = json!(orchestrator.url("/"));
+    assert_eq!(node.run(&job).status, 400);
+}

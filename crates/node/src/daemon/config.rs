@@ -1,0 +1,117 @@
+//! `node` in the configuration file: how much, for how long, and who is told.
+
+use super::settings::{Retention, Settings, Timeouts};
+use belljar_contract::yaml::{Log, Members, Node, list, seconds, size, text, whole};
+use belljar_egress::callback::Destination;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What a file says of the node; nothing for what it doesn't.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeConfig {
+    /// As many jobs run at once.
+    pub max_concurrency: Option<usize>,
+    /// As many may wait.
+    pub max_waiting: Option<u64>,
+    /// The largest body of a request, in bytes.
+    pub max_request_bytes: Option<usize>,
+    /// How long jobs may last.
+    pub timeouts: Timeouts,
+    /// How long their results are kept.
+    pub retention: Retention,
+    /// Who is told of jobs.
+    pub callback: Option<CallbackConfig>,
+}
+
+/// Who is told of jobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallbackConfig {
+    /// Where to, for jobs that don't say so.
+    pub url: Option<Destination>,
+    /// The file with the key that messages are signed with.
+    pub secret_file: PathBuf,
+    /// Where jobs may say that messages go, as `http://HOST[:PORT]`.
+    pub allowed_origins: Vec<String>,
+}
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+// === impl NodeConfig ===
+
+impl NodeConfig {
+    /// Reads the section.
+    pub fn read(node: &Node, log: &mut Log) -> Self {
+        let Some(mut members) = Members::open(node, log) else { return Self::default() };
+        let number = |range: std::ops::RangeInclusive<u64>| {
+            move |node: &Node, log: &mut Log| whole(node, log, range.clone())
+        };
+        let read = Self {
+            max_concurrency: members
+                .optional("max_concurrency", number(1..=4_096))
+                .and_then(|number| usize::try_from(number).ok()),
+            max_waiting: members.optional("max_waiting", number(1..=1_000_000)),
+            max_request_bytes: members
+                .optional("max_request_bytes", |node, log| size(node, log, 1_024))
+                .and_then(|bytes| usize::try_from(bytes).ok()),
+            timeouts: members.section("timeouts", read_timeouts),
+            retention: members.section("retention", read_retention),
+            callback: members.optional("callback", read_callback),
+        };
+        members.finish();
+        read
+    }
+
+    /// Puts what the file says in the place of what is usual.
+    pub fn apply(&self, settings: &mut Settings) {
+        settings.max_concurrency = self.max_concurrency.unwrap_or(settings.max_concurrency);
+        settings.max_waiting = self.max_waiting.unwrap_or(settings.max_waiting);
+        settings.max_request_bytes = self.max_request_bytes.unwrap_or(settings.max_request_bytes);
+        settings.timeouts = self.timeouts;
+        settings.retention = self.retention;
+    }
+}
+
+fn read_timeouts(node: &Node, log: &mut Log) -> Timeouts {
+    let default = Timeouts::default();
+    let Some(mut members) = Members::open(node, log) else { return default };
+    let time = |node: &Node, log: &mut Log| seconds(node, log, Duration::from_secs(1)..=30 * DAY);
+    let read = Timeouts {
+        default: members.or("default_seconds", default.default, time),
+        max: members.or("max_seconds", default.max, time),
+    };
+    members.finish();
+    read
+}
+
+fn read_retention(node: &Node, log: &mut Log) -> Retention {
+    let default = Retention::default();
+    let Some(mut members) = Members::open(node, log) else { return default };
+    let time = |node: &Node, log: &mut Log| seconds(node, log, Duration::ZERO..=3_650 * DAY);
+    let read = Retention {
+        acknowledged: members.or("acknowledged_seconds", default.acknowledged, time),
+        unacknowledged: members.or("unacknowledged_seconds", default.unacknowledged, time),
+    };
+    members.finish();
+    read
+}
+
+fn read_callback(node: &Node, log: &mut Log) -> Option<CallbackConfig> {
+    let mut members = Members::open(node, log)?;
+    let url = |node: &Node, log: &mut Log| {
+        text(node, log, "a URL such as https://orchestrator.example/status", |text| {
+            Destination::parse(text).ok()
+        })
+    };
+    let read = CallbackConfig {
+        url: members.optional("url", url),
+        secret_file: members.required("secret_file", |node, log| {
+            let path = text(node, log, "a file", |text| (!text.is_empty()).then(|| PathBuf::from(text)));
+            path.unwrap_or_default()
+        }),
+        allowed_origins: members.or("allowed_origins", Vec::new(), |node, log| {
+            list(node, log, |node, log| url(node, log).map(|to| to.origin().to_owned()))
+        }),
+    };
+    members.finish();
+    Some(read)
+}

@@ -1,0 +1,65 @@
+//! Removes what need not be kept any longer: jobs, and the files that only they have left.
+
+use super::Retention;
+use crate::job::Workplace;
+use belljar_sandbox::artifact;
+use belljar_store::database::DatabaseError;
+use jiff::{SignedDuration, Timestamp};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio_util::sync::CancellationToken;
+
+/// How often it is looked.
+const INTERVAL: Duration = Duration::from_secs(600);
+
+/// A file may belong to a job that is not recorded yet. Whoever stores the same content anew makes it young again.
+const YOUNG: Duration = Duration::from_secs(86_400);
+
+/// Removes, now and then, until it is stopped.
+pub(super) async fn expire(workplace: Arc<Workplace>, stop: CancellationToken) {
+    loop {
+        if let Err(error) = once(&workplace).await {
+            tracing::warn!(error = crate::chain(&error), "can't remove what is old");
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(INTERVAL) => {}
+        }
+    }
+}
+
+async fn once(workplace: &Arc<Workplace>) -> Result<(), DatabaseError> {
+    let Retention { acknowledged, unacknowledged } = workplace.settings.retention;
+    let now = workplace.now();
+    let before = |age: Duration| {
+        let age = SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX);
+        now.checked_sub(age).unwrap_or(Timestamp::MIN)
+    };
+    let retention = belljar_store::jobs::Retention {
+        acknowledged_before: before(acknowledged),
+        ended_before: before(unacknowledged),
+    };
+    while workplace.jobs.expire(retention).await? > 0 {}
+    let state = workplace.settings.state.clone();
+    let old = tokio::task::spawn_blocking(move || old_artifacts(&state.path().join("artifacts"))).await;
+    for sha256 in old.unwrap_or_default() {
+        if !workplace.jobs.is_referenced(&sha256).await? {
+            let path = artifact::path_in(&workplace.settings.state.path().join("artifacts"), &sha256);
+            let _ = tokio::fs::remove_file(path).await;
+        }
+    }
+    Ok(())
+}
+
+/// The digests of files that have lain there for a while.
+fn old_artifacts(store: &Path) -> Vec<String> {
+    let shelves = std::fs::read_dir(store).into_iter().flatten().flatten();
+    let files = shelves.flat_map(|shelf| std::fs::read_dir(shelf.path()).into_iter().flatten().flatten());
+    let is_old = |entry: &std::fs::DirEntry| {
+        let modified = entry.metadata().and_then(|metadata| metadata.modified());
+        modified.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age >= YOUNG))
+    };
+    let old = files.filter(is_old).filter_map(|entry| entry.file_name().into_string().ok());
+    old.filter(|name| name.len() == 64).collect()
+}

@@ -1,0 +1,197 @@
+//! Tells an orchestrator what becomes of jobs, without being asked.
+//!
+//! ```text
+//! states_after(told) ─► message, signed ─► POST ─► 2xx ─► told := event ─► … ─► the last state: acknowledged
+//!        ▲                                    └─ anything else: again, after a pause that grows
+//!        └─ rung for the job, or looked
+//! ```
+//! How far that is stands in the database, so that whoever comes after a crash goes on there. A message may arrive more
+//! than once; its id and its digest are the same then.
+
+use crate::api;
+use crate::job::Workplace;
+use belljar_contract::worker::ApiVersion;
+use belljar_contract::worker::callback::CallbackMessage;
+use belljar_contract::worker::event::{Happening, JobEvent};
+use belljar_egress::callback::{Destination, Message, Sender, SigningKey};
+use belljar_store::jobs::{Callback, Heard};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// Who is told of jobs.
+pub struct Callbacks {
+    /// Where to, for jobs that don't say so.
+    pub url: Option<Destination>,
+    /// The key that messages are signed with.
+    pub key: SigningKey,
+    /// Where jobs may say that messages go.
+    pub allowed_origins: Vec<String>,
+}
+
+/// Tells.
+pub(crate) struct Deliverer {
+    workplace: Arc<Workplace>,
+    sender: Sender,
+    room: Semaphore,
+    stop: CancellationToken,
+    following: Mutex<JoinSet<()>>,
+}
+
+/// Messages that are under way at once.
+const MOST_AT_ONCE: usize = 16;
+
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
+/// So often it is looked for states that were recorded by another node.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Who answers so doesn't want to hear of the job any more.
+const GONE: u16 = 410;
+
+// === impl Callbacks ===
+
+impl Callbacks {
+    /// Where the messages of a job go that says this of it; nothing if none are sent.
+    ///
+    /// # Errors
+    /// What would be right instead.
+    pub(crate) fn destination(&self, said: Option<&str>) -> Result<Option<Destination>, String> {
+        let Some(said) = said else { return Ok(self.url.clone()) };
+        let destination = Destination::parse(said).map_err(|error| error.to_string())?;
+        let own = self.url.as_ref().map(Destination::origin);
+        let mut allowed = self.allowed_origins.iter().map(String::as_str).chain(own);
+        match allowed.any(|origin| origin == destination.origin()) {
+            true => Ok(Some(destination)),
+            false => Err(format!("this node sends no messages to {}", destination.origin())),
+        }
+    }
+}
+
+// === impl Deliverer ===
+
+impl Deliverer {
+    pub(crate) fn start(workplace: Arc<Workplace>, stop: CancellationToken) -> std::io::Result<Self> {
+        let sender = Sender::start()?;
+        Ok(Self { workplace, sender, room: Semaphore::new(MOST_AT_ONCE), stop, following: Mutex::default() })
+    }
+
+    /// Tells of a job from now on, until it is over and they know.
+    pub(crate) fn follow(self: &Arc<Self>, callback: Callback) {
+        let deliverer = Arc::clone(self);
+        let mut following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
+        while following.try_join_next().is_some() {}
+        following.spawn(async move {
+            let stop = deliverer.stop.clone();
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = deliverer.tell_all(callback) => {}
+            }
+        });
+    }
+
+    /// Takes over what nobody sees to any more.
+    pub(crate) async fn take_over(self: &Arc<Self>) {
+        match self.workplace.jobs.take_callbacks(&self.workplace.owner.instance).await {
+            Ok(orphaned) => orphaned.into_iter().for_each(|callback| self.follow(callback)),
+            Err(error) => tracing::warn!(error = crate::chain(&error), "can't look for callbacks"),
+        }
+    }
+
+    async fn tell_all(&self, callback: Callback) {
+        let Callback { job_id, url, mut told } = callback;
+        let (Some(callbacks), Ok(destination)) =
+            (&self.workplace.settings.callbacks, Destination::parse(&url))
+        else {
+            tracing::warn!(%job_id, "nobody is told of a job: this node is not set up for it any more");
+            return;
+        };
+        let mut listener = self.workplace.hub.listen(&job_id);
+        loop {
+            // While the database can't be read there is nothing to tell.
+            let events = self.workplace.jobs.states_after(&job_id, told).await.unwrap_or_default();
+            for event in events {
+                told = event.id;
+                let is_last =
+                    matches!(event.happening, Happening::Status { status, .. } if status.is_final());
+                if !self.tell(&destination, &callbacks.key, (&job_id, event), is_last).await || is_last {
+                    return;
+                }
+            }
+            tokio::select! {
+                () = listener.heard() => {}
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+    }
+
+    /// Tells of one event until it is acknowledged. Whether there is more to be told.
+    async fn tell(
+        &self,
+        destination: &Destination,
+        key: &SigningKey,
+        (job_id, event): (&belljar_contract::id::JobId, JobEvent),
+        is_last: bool,
+    ) -> bool {
+        let (jobs, instance) = (&self.workplace.jobs, &self.workplace.owner.instance);
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let heard = match self.send(destination, key, (job_id, &event)).await {
+                Ok(200..=299) if is_last => Some(Heard::Result),
+                Ok(200..=299) => Some(Heard::Event),
+                Ok(GONE) => Some(Heard::NoMore),
+                Ok(status) => {
+                    tracing::warn!(%job_id, event = event.id, status, "a callback was not taken");
+                    None
+                }
+                Err(why) => {
+                    tracing::warn!(%job_id, event = event.id, why, "a callback did not arrive");
+                    None
+                }
+            };
+            if let Some(heard) = heard {
+                let noted =
+                    jobs.note_callback_heard(job_id, instance, (event.id, heard), self.workplace.now()).await;
+                match noted {
+                    Ok(is_ours) => return is_ours && heard != Heard::NoMore,
+                    // It is told once more, which does no harm.
+                    Err(error) => {
+                        tracing::warn!(%job_id, error = crate::chain(&error), "a callback is not noted");
+                    }
+                }
+            } else {
+                let _ = jobs.note_callback_tried(job_id, instance).await;
+            }
+            tokio::time::sleep(jittered(pause)).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn send(
+        &self,
+        destination: &Destination,
+        key: &SigningKey,
+        (job_id, event): (&belljar_contract::id::JobId, &JobEvent),
+    ) -> Result<u16, String> {
+        // Nobody ever closes it.
+        let _room = self.room.acquire().await.map_err(|error| error.to_string())?;
+        let jobs = &self.workplace.jobs;
+        let found = jobs.find(job_id).await.map_err(|error| crate::chain(&error))?;
+        let job = found.ok_or_else(|| "the job is not kept any more".to_owned())?;
+        let job = api::response(jobs, job).await.map_err(|error| crate::chain(&error))?;
+        let message = CallbackMessage { version: ApiVersion, event: event.clone(), job };
+        let body = serde_json::to_vec(&message).map_err(|error| error.to_string())?;
+        let message = Message { id: format!("{job_id}.{}", event.id), at: self.workplace.now(), body };
+        self.sender.send(destination, &message, key).await.map_err(|error| crate::chain(&error))
+    }
+}
+
+/// Between half of it and all of it, so that not all who were refused together come together again.
+fn jittered(pause: Duration) -> Duration {
+    let (_, random) = uuid::Uuid::new_v4().as_u64_pair();
+    let part = u32::try_from(random % 1_000).unwrap_or_default();
+    pause / 2 + pause * part / 2_000
+}

@@ -1,0 +1,105 @@
+//! Telling somebody of jobs, who is not asked to come and look: how far that is, so that it goes on after a crash.
+//!
+//! What is told are the events of a job that tell of its state, in order. The one who is told acknowledges each; the last
+//! acknowledges the result.
+
+use super::Jobs;
+use super::record::key;
+use crate::database::{DatabaseError, Row, unreadable, values};
+use belljar_contract::id::JobId;
+use jiff::Timestamp;
+
+/// Somebody is to be told of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Callback {
+    /// The job.
+    pub job_id: JobId,
+    /// Where to.
+    pub url: String,
+    /// The last event that they have acknowledged.
+    pub told: u64,
+}
+
+/// What the one who was told has answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heard {
+    /// They have it.
+    Event,
+    /// They have the last one, and with it the result.
+    Result,
+    /// They don't want to hear of it any more.
+    NoMore,
+}
+
+const TAKE: &str = "UPDATE callbacks SET owner = $1 WHERE state = 'pending' AND owner IS NULL \
+    RETURNING url, told, (SELECT job_id FROM jobs WHERE number = callbacks.job) AS job_id";
+
+const TRIED: &str = "UPDATE callbacks SET attempts = attempts + 1 \
+    WHERE job = (SELECT number FROM jobs WHERE job_key = $1) AND owner = $2";
+
+const TOLD: &str = "UPDATE callbacks SET told = $3, state = $4 \
+    WHERE job = (SELECT number FROM jobs WHERE job_key = $1) AND owner = $2 AND state = 'pending'";
+
+const ACKNOWLEDGED: &str =
+    "UPDATE jobs SET acknowledged_at_ms = $2 WHERE job_key = $1 AND acknowledged_at_ms IS NULL";
+
+// === impl Jobs ===
+
+impl Jobs {
+    /// Takes the callbacks that nobody sees to any more, for that instance.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when they can't be taken.
+    pub async fn take_callbacks(&self, instance: &str) -> Result<Vec<Callback>, DatabaseError> {
+        let (database, instance) = (self.database.clone(), instance.to_owned());
+        self.to_the_end(async move {
+            let mut transaction = database.begin().await?;
+            let rows = transaction.fetch(TAKE, values![instance]).await?;
+            transaction.commit().await?;
+            rows.iter().map(read).collect()
+        })
+        .await
+    }
+
+    /// Notes that it was tried in vain to tell somebody.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when it can't be noted.
+    pub async fn note_callback_tried(&self, job_id: &JobId, instance: &str) -> Result<(), DatabaseError> {
+        self.write(TRIED, values![key(job_id), instance]).await.map(drop)
+    }
+
+    /// Notes what they have acknowledged. Whether it was this instance's to note.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when it can't be noted: they will be told once more.
+    pub async fn note_callback_heard(
+        &self,
+        job_id: &JobId,
+        instance: &str,
+        (event, heard): (u64, Heard),
+        now: Timestamp,
+    ) -> Result<bool, DatabaseError> {
+        let (database, key, instance) = (self.database.clone(), key(job_id), instance.to_owned());
+        self.to_the_end(async move {
+            let state = match heard {
+                Heard::Event => "pending",
+                Heard::Result => "done",
+                Heard::NoMore => "refused",
+            };
+            let mut transaction = database.begin().await?;
+            let noted = transaction.execute(TOLD, values![key.clone(), instance, event, state]).await? > 0;
+            if noted && heard == Heard::Result {
+                transaction.execute(ACKNOWLEDGED, values![key, now.as_millisecond()]).await?;
+            }
+            transaction.commit().await?;
+            Ok(noted)
+        })
+        .await
+    }
+}
+
+fn read(row: &Row) -> Result<Callback, DatabaseError> {
+    let job_id = JobId::try_from(row.text("job_id")?).map_err(|error| unreadable(error.into()))?;
+    Ok(Callback { job_id, url: row.text("url")?, told: row.count("told")? })
+}

@@ -1,0 +1,53 @@
+//! Somebody is told of jobs, in order and until they have the result, whoever does the telling.
+
+use super::on_both_engines;
+use super::world::{OWNER, World, assignment, now, outcome, report, submission};
+use belljar_contract::worker::assignment::Assignment;
+use belljar_contract::worker::event::Happening;
+use belljar_policy::lifecycle::Ending;
+use belljar_store::jobs::{Callback, Heard, Submission};
+
+const URL: &str = "http://127.0.0.1:1/status";
+
+fn with_callback(wanted: &Assignment) -> Submission {
+    Submission { callback: Some((URL.to_owned(), OWNER.to_owned())), ..submission(wanted) }
+}
+
+on_both_engines! {
+    async fn states_are_told_in_order_and_the_last_acknowledges_the_result(world: World) {
+        let wanted = assignment();
+        world.jobs.submit(with_callback(&wanted)).await.unwrap();
+        let claimed = world.jobs.claim(OWNER).await.unwrap().unwrap();
+        let report = report(Ending::Completed, outcome("a"));
+        world.jobs.end(&wanted.job_id, claimed.fence(), report, now()).await.unwrap();
+        let states = world.jobs.states_after(&wanted.job_id, 0).await.unwrap();
+        assert_eq!(states.len(), 2);
+        assert!(states.iter().all(|event| matches!(event.happening, Happening::Status { .. })));
+        let heard = async |event, heard| {
+            world.jobs.note_callback_heard(&wanted.job_id, OWNER, (event, heard), now()).await.unwrap()
+        };
+        assert!(heard(states[0].id, Heard::Event).await);
+        assert_eq!(world.job(&wanted.job_id).await.acknowledged_at, None);
+        assert!(heard(states[1].id, Heard::Result).await);
+        assert!(world.job(&wanted.job_id).await.acknowledged_at.is_some());
+        // It is over.
+        assert!(!heard(states[1].id, Heard::Result).await);
+        world.jobs.forget(OWNER).await.unwrap();
+        assert_eq!(world.jobs.take_callbacks("another").await.unwrap(), []);
+    }
+
+    async fn what_an_instance_leaves_untold_is_told_by_another_from_where_it_was(world: World) {
+        let wanted = assignment();
+        world.jobs.submit(with_callback(&wanted)).await.unwrap();
+        assert_eq!(world.jobs.take_callbacks("another").await.unwrap(), []);
+        world.jobs.note_callback_heard(&wanted.job_id, OWNER, (1, Heard::Event), now()).await.unwrap();
+        world.jobs.note_callback_tried(&wanted.job_id, OWNER).await.unwrap();
+        world.jobs.forget(OWNER).await.unwrap();
+        let taken = world.jobs.take_callbacks("another").await.unwrap();
+        assert_eq!(taken, [Callback { job_id: wanted.job_id.clone(), url: URL.to_owned(), told: 1 }]);
+        // Who was only asleep has no say any more.
+        let late = world.jobs.note_callback_heard(&wanted.job_id, OWNER, (2, Heard::Result), now()).await;
+        assert!(!late.unwrap());
+        assert_eq!(world.job(&wanted.job_id).await.acknowledged_at, None);
+    }
+}

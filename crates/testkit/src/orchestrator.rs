@@ -1,0 +1,135 @@
+//! An orchestrator that is told of jobs: it keeps every message, and takes it or doesn't.
+
+use hmac::{Hmac, KeyInit, Mac};
+use serde_json::Value;
+use sha2::Sha256;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// One that listens. Its thread goes with the test's process.
+#[derive(Debug)]
+pub struct Orchestrator {
+    address: SocketAddr,
+    seen: Arc<Mutex<Seen>>,
+}
+
+/// A message.
+#[derive(Debug, Clone)]
+pub struct Received {
+    /// The path that it came to.
+    pub path: String,
+    /// Its headers, with their names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// Its body, as it came.
+    pub bytes: Vec<u8>,
+    /// The same as JSON.
+    pub body: Value,
+    /// Whether it was taken.
+    pub was_taken: bool,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    received: Vec<Received>,
+    refused: usize,
+}
+
+// === impl Orchestrator ===
+
+impl Orchestrator {
+    /// Begins to listen.
+    pub fn start() -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let seen = Arc::<Mutex<Seen>>::default();
+        let theirs = Arc::clone(&seen);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let seen = Arc::clone(&theirs);
+                std::thread::spawn(move || serve(&stream, &seen));
+            }
+        });
+        Self { address, seen }
+    }
+
+    /// The URL of a path on it.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Doesn't take the next so many messages.
+    pub fn refuse(&self, messages: usize) {
+        locked(&self.seen).refused = messages;
+    }
+
+    /// Every message so far.
+    pub fn received(&self) -> Vec<Received> {
+        locked(&self.seen).received.clone()
+    }
+
+    /// Those that were taken.
+    pub fn taken(&self) -> Vec<Received> {
+        self.received().into_iter().filter(|message| message.was_taken).collect()
+    }
+
+    /// What a signature with that key is, computed here.
+    pub fn hmac_sha256(key: &[u8], bytes: &[u8]) -> Vec<u8> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("a key");
+        mac.update(bytes);
+        mac.finalize().into_bytes().to_vec()
+    }
+}
+
+// === impl Received ===
+
+impl Received {
+    /// A header's value.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+fn serve(stream: &TcpStream, seen: &Mutex<Seen>) {
+    let mut reader = BufReader::new(stream);
+    while let Some((path, headers)) = head(&mut reader) {
+        let length = headers.iter().find(|(name, _)| name == "content-length");
+        let mut bytes = vec![0; length.and_then(|(_, length)| length.parse().ok()).unwrap_or(0)];
+        if reader.read_exact(&mut bytes).is_err() {
+            return;
+        }
+        let body = serde_json::from_slice(&bytes).unwrap_or_default();
+        let mut seen = locked(seen);
+        let was_taken = seen.refused == 0;
+        seen.refused = seen.refused.saturating_sub(usize::from(seen.refused != usize::MAX));
+        seen.received.push(Received { path, headers, bytes, body, was_taken });
+        drop(seen);
+        let answer = if was_taken {
+            "HTTP/1.1 204 No Content\r\n\r\n"
+        } else {
+            "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"
+        };
+        if (&*stream).write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+fn head(reader: &mut impl BufRead) -> Option<(String, Vec<(String, String)>)> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+    let path = line.split(' ').nth(1)?.to_owned();
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+        match line.trim_end().split_once(':') {
+            Some((name, value)) => headers.push((name.to_ascii_lowercase(), value.trim().to_owned())),
+            None => return Some((path, headers)),
+        }
+    }
+}
+
+fn locked(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
