@@ -122,9 +122,9 @@ pub(crate) const OUTSIDERS: &[Outsider] = &[
         why: "the node answers its orchestrator by HTTP, and asks nobody; nobody else serves anything but hatches",
     },
     Outsider {
-        names: &["sqlx"],
+        names: &["object_store", "sqlx"],
         only_in: &["store"],
-        why: "what is kept in a database is kept by one room, which speaks with its own server and nobody else",
+        why: "what is kept in a database or a bucket is kept by one room, which speaks with its own server and nobody else",
     },
     Outsider {
         names: &["libc", "nix"],

@@ -3,6 +3,7 @@
 
 mod acknowledgement;
 mod answer;
+mod artifacts;
 mod body;
 mod cancellation;
 mod events;
@@ -48,6 +49,7 @@ pub(crate) fn router(api: Shared) -> Router {
         .route("/v1/worker/jobs", only(get(jobs::list)))
         .route("/v1/worker/jobs/{job}", only(get(job::show).post(act_on_job)))
         .route("/v1/worker/jobs/{job}/events", only(get(events::events)))
+        .route("/v1/worker/jobs/{job}/artifacts/{sha256}", only(get(artifacts::content)))
         .fallback(nothing_here)
         .layer(middleware::from_fn_with_state(Arc::clone(&api), guard));
     Router::new()

@@ -16,7 +16,7 @@ mod settings;
 
 pub use config::{CallbackConfig, NodeConfig};
 pub use error::DaemonError;
-pub use settings::{Retention, Settings, Timeouts};
+pub use settings::{Bucket, Retention, Settings, Timeouts};
 
 use crate::api::{self, Api};
 use crate::delivery::Deliverer;
@@ -24,6 +24,7 @@ use crate::job::Workplace;
 use crate::job::dispatcher::Dispatcher;
 use crate::job::hub::Hub;
 use belljar_confine::launcher::Launcher;
+use belljar_store::artifacts::Artifacts;
 use belljar_store::database::Database;
 use belljar_store::jobs::Jobs;
 use heart::Heart;
@@ -69,8 +70,16 @@ impl Daemon {
             .map_err(|source| DaemonError::Listen { address: settings.listen, source })?;
         let database = Database::open(&settings.database).await?;
         let jobs = Jobs::new(database.clone());
+        let stop = CancellationToken::new();
+        let folder = settings.state.path().join("artifacts");
+        let artifacts = match &settings.bucket {
+            Some(Bucket { url, variables }) => Artifacts::in_bucket(url, variables.clone(), &folder)?,
+            None => Artifacts::in_folder(&folder)?,
+        };
         let workplace = Arc::new(Workplace {
             jobs,
+            artifacts,
+            stop: stop.clone(),
             hub: Hub::default(),
             launcher: Arc::new(launcher),
             settings: Arc::new(settings),
@@ -79,7 +88,6 @@ impl Daemon {
         });
         workplace.jobs.register(&workplace.owner, workplace.now()).await?;
         recovery::recover(&workplace).await?;
-        let stop = CancellationToken::new();
         let dispatcher = Arc::new(Dispatcher::new(Arc::clone(&workplace)));
         let deliverer = Deliverer::start(Arc::clone(&workplace), stop.clone());
         let deliverer = Arc::new(deliverer.map_err(|source| DaemonError::Threads { source })?);

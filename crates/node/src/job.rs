@@ -8,14 +8,19 @@ mod recorder;
 
 use crate::daemon::{Settings, WallClock};
 use belljar_confine::launcher::Launcher;
+use belljar_store::artifacts::Artifacts;
 use belljar_store::jobs::{Jobs, Owner};
 use hub::Hub;
 use jiff::Timestamp;
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// Where jobs are carried out, and where they are kept.
 pub(crate) struct Workplace {
     pub(crate) jobs: Jobs,
+    pub(crate) artifacts: Artifacts,
+    /// Nothing new is begun any more.
+    pub(crate) stop: CancellationToken,
     pub(crate) hub: Hub,
     pub(crate) launcher: Arc<Launcher>,
     pub(crate) settings: Arc<Settings>,

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod artifacts;
 pub mod audit;
 pub mod database;
 pub mod jobs;

@@ -16,6 +16,7 @@ pub mod models;
 pub mod node;
 pub mod orchestrator;
 pub mod postgres;
+pub mod s3;
 pub mod skip;
 pub mod wait;
 pub mod world;

@@ -14,6 +14,7 @@ use std::process::{Child, Stdio};
 pub struct Node<'w> {
     world: &'w World,
     arguments: Vec<String>,
+    environment: Vec<(String, String)>,
     address: SocketAddr,
     child: Child,
 }
@@ -26,15 +27,22 @@ pub const TOKEN: &str = "the-token-of-tests-0123456789";
 impl<'w> Node<'w> {
     /// Starts one in a world, with these arguments besides those that every one gets.
     pub fn start(world: &'w World, arguments: &[&str]) -> Self {
+        Self::start_with(world, arguments, &[])
+    }
+
+    /// The same with these variables.
+    pub fn start_with(world: &'w World, arguments: &[&str], environment: &[(String, String)]) -> Self {
         let arguments: Vec<_> = arguments.iter().map(|&argument| argument.to_owned()).collect();
-        let (child, address) = begin(world, &arguments).unwrap_or_else(|log| panic!("no node: {log}"));
-        Self { world, arguments, address, child }
+        let environment = environment.to_vec();
+        let begun = begin(world, &arguments, &environment);
+        let (child, address) = begun.unwrap_or_else(|log| panic!("no node: {log}"));
+        Self { world, arguments, environment, address, child }
     }
 
     /// What one says that can't start with these arguments.
     pub fn refused(world: &World, arguments: &[&str]) -> String {
         let arguments: Vec<_> = arguments.iter().map(|&argument| argument.to_owned()).collect();
-        match begin(world, &arguments) {
+        match begin(world, &arguments, &[]) {
             Ok((mut child, address)) => {
                 let _ = child.kill();
                 panic!("it listens on {address}")
@@ -70,7 +78,7 @@ impl<'w> Node<'w> {
 
     fn start_again(&mut self) {
         let _ = self.child.wait();
-        let begun = begin(self.world, &self.arguments);
+        let begun = begin(self.world, &self.arguments, &self.environment);
         (self.child, self.address) = begun.unwrap_or_else(|log| panic!("no node again: {log}"));
     }
 
@@ -205,7 +213,11 @@ pub fn new_id() -> String {
 const LOG: &str = "node.log";
 
 /// Starts a node, and waits until it says where it listens; what it says instead if it ends.
-fn begin(world: &World, arguments: &[String]) -> Result<(Child, SocketAddr), String> {
+fn begin(
+    world: &World,
+    arguments: &[String],
+    environment: &[(String, String)],
+) -> Result<(Child, SocketAddr), String> {
     world.write("token", TOKEN);
     let path: PathBuf = world.path().join(LOG);
     let length = path.metadata().map_or(0, |metadata| metadata.len());
@@ -214,6 +226,7 @@ fn begin(world: &World, arguments: &[String]) -> Result<(Child, SocketAddr), Str
     // It goes with whoever has started it.
     let mut command = world.command_of("setpriv".as_ref(), &["--pdeathsig", "KILL", &program]);
     command.args(["node", "--listen", "127.0.0.1:0", "--token-file", "token"]).args(arguments);
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
     let mut child = command.stdout(Stdio::null()).stderr(log).spawn().expect("setpriv");
     let mut told = String::new();
     let mut address = None;

@@ -9,7 +9,7 @@ use belljar_confine::plan::HostPath;
 use belljar_egress::callback::SigningKey;
 use belljar_egress::secret::Secret;
 use belljar_node::api::token::Token;
-use belljar_node::daemon::{CallbackConfig, Daemon, Settings};
+use belljar_node::daemon::{Bucket, CallbackConfig, Daemon, Settings};
 use belljar_node::delivery::Callbacks;
 use belljar_sandbox::state::State;
 use belljar_store::database::Location;
@@ -36,6 +36,10 @@ pub(crate) struct NodeArguments {
     /// Where its jobs are kept: `sqlite:PATH` or `postgres://USER@HOST/DATABASE` [default: a file in its state]
     #[arg(long, value_name = "URL", env = "BELLJAR_DATABASE", hide_env_values = true)]
     database: Option<String>,
+    /// The bucket that artifacts go to, `s3://BUCKET/PREFIX`; where it is and who asks is said by AWS_ENDPOINT, AWS_REGION,
+    /// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY [default: a folder in its state]
+    #[arg(long, value_name = "URL")]
+    artifacts: Option<String>,
     /// The configuration, with a section `node` [default: BELLJAR_CONFIG, or config.yaml in the user's or the system's
     /// configuration]
     #[arg(long, value_name = "FILE")]
@@ -80,6 +84,8 @@ impl NodeArguments {
             let location = Location::parse(database);
             settings.database = location.map_err(|error| CliError::usage(format!("--database: {error}")))?;
         }
+        settings.bucket =
+            self.artifacts.clone().map(|url| Bucket { url, variables: std::env::vars().collect() });
         if let Some(path) = found(self.config.as_deref()) {
             let configuration = Configuration::read(&path)?;
             configuration.node.apply(&mut settings);

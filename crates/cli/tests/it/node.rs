@@ -5,6 +5,7 @@ mod canceled;
 mod carried_out;
 mod followed;
 mod interrupted;
+mod left;
 mod many;
 mod refused;
 mod told;

@@ -1,6 +1,7 @@
 //! Why there is no daemon.
 
 use belljar_sandbox::backend::BackendError;
+use belljar_store::artifacts::ArtifactsError;
 use belljar_store::database::DatabaseError;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -39,6 +40,9 @@ pub enum DaemonError {
         #[source]
         source: std::io::Error,
     },
+    /// There is no place for artifacts.
+    #[error(transparent)]
+    Artifacts(#[from] ArtifactsError),
     /// The database can't be used.
     #[error(transparent)]
     Database(#[from] DatabaseError),

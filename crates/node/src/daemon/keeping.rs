@@ -2,7 +2,6 @@
 
 use super::Retention;
 use crate::job::Workplace;
-use belljar_sandbox::artifact;
 use belljar_store::database::DatabaseError;
 use jiff::{SignedDuration, Timestamp};
 use std::path::Path;
@@ -44,9 +43,10 @@ async fn once(workplace: &Arc<Workplace>) -> Result<(), DatabaseError> {
     let state = workplace.settings.state.clone();
     let old = tokio::task::spawn_blocking(move || old_artifacts(&state.path().join("artifacts"))).await;
     for sha256 in old.unwrap_or_default() {
-        if !workplace.jobs.is_referenced(&sha256).await? {
-            let path = artifact::path_in(&workplace.settings.state.path().join("artifacts"), &sha256);
-            let _ = tokio::fs::remove_file(path).await;
+        if !workplace.jobs.is_referenced(&sha256).await?
+            && let Err(error) = workplace.artifacts.remove(&sha256).await
+        {
+            tracing::warn!(error = crate::chain(&error), "can't remove an artifact");
         }
     }
     Ok(())

@@ -29,6 +29,9 @@ pub struct Settings {
     pub max_waiting: u64,
     /// How long jobs may last.
     pub timeouts: Timeouts,
+    /// The bucket that artifacts go to, as `s3://BUCKET/PREFIX`, with what the environment says of it; nothing for a folder
+    /// of the state.
+    pub bucket: Option<Bucket>,
     /// How long results are kept.
     pub retention: Retention,
     /// Who is told of jobs; nobody if there is none.
@@ -39,6 +42,14 @@ pub struct Settings {
     pub limits: Limits,
     /// The layers without which no job runs.
     pub required: Required,
+}
+
+/// A bucket for artifacts.
+pub struct Bucket {
+    /// Which.
+    pub url: String,
+    /// Variables that say where it is and who asks. Some are secrets.
+    pub variables: Vec<(String, String)>,
 }
 
 /// How long the results of jobs are kept, with everything else of them.
@@ -82,6 +93,7 @@ impl Settings {
             max_concurrency: 2 * processors,
             max_waiting: MAX_WAITING,
             timeouts: Timeouts::default(),
+            bucket: None,
             retention: Retention::default(),
             callbacks: None,
             max_request_bytes: MAX_REQUEST_BYTES,

@@ -18,10 +18,12 @@ use belljar_sandbox::run::{self, Request, RunError, WorkspaceChoice};
 use belljar_sandbox::state::RunFolder;
 use belljar_store::jobs::{ChangeError, Claimed, Left, Report};
 use jiff::Timestamp;
+use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 /// Says whether a job is to stop, and why.
 #[derive(Debug, Clone, Default)]
@@ -57,6 +59,9 @@ struct Hearing {
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+/// So long it is tried when the node stops; what is not recorded then is found by the next one to start.
+const LAST_PATIENCE: Duration = Duration::from_secs(10);
+
 /// Carries out what was claimed, and records how it ended.
 pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop: &Stop) {
     let (job_id, fence) = (claimed.job.job_id.clone(), claimed.fence());
@@ -74,7 +79,7 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
             leave(workplace, (&job_id, fence)).await;
         }
         _ => {
-            let Came { ending, outcome } = came;
+            let Came { ending, outcome } = keep_artifacts(workplace, came).await;
             end(workplace, (&job_id, fence), Report { untold, ending, outcome }).await;
         }
     }
@@ -85,10 +90,22 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
     }
 }
 
+/// Puts what the job has left where it is kept, before anybody is told of it.
+async fn keep_artifacts(workplace: &Workplace, came: Came) -> Came {
+    for artifact in &came.outcome.artifacts {
+        let keep = || workplace.artifacts.keep(&artifact.sha256);
+        if let Err(error) = insistently(&workplace.stop, |_| true, keep).await {
+            tracing::warn!(error = crate::chain(&error), "an artifact is not kept");
+            return Came::of_fault(&error);
+        }
+    }
+    came
+}
+
 async fn end(workplace: &Workplace, (job_id, fence): Claim<'_>, report: Report) {
     let now = workplace.now();
     let record = || workplace.jobs.end(job_id, fence, report.clone(), now);
-    if let Err(error) = insistently(record).await {
+    if let Err(error) = insistently(&workplace.stop, ChangeError::is_passing, record).await {
         tracing::warn!(%job_id, error = crate::chain(&error), "the end of a job is not recorded");
     }
 }
@@ -97,27 +114,35 @@ async fn end(workplace: &Workplace, (job_id, fence): Claim<'_>, report: Report) 
 async fn leave(workplace: &Workplace, (job_id, fence): Claim<'_>) {
     let now = workplace.now();
     let record = || workplace.jobs.leave(job_id, fence, Left::Gone, now);
-    if let Err(error) = insistently(record).await {
+    if let Err(error) = insistently(&workplace.stop, ChangeError::is_passing, record).await {
         tracing::warn!(%job_id, error = crate::chain(&error), "it is not recorded that a job was interrupted");
     }
 }
 
 type Claim<'a> = (&'a belljar_contract::id::JobId, belljar_policy::lifecycle::Fence);
 
-/// Records something, as often as it takes: while the database can't be reached, what is known is known here alone.
-pub(super) async fn insistently<T, F: Future<Output = Result<T, ChangeError>>>(
-    mut record: impl FnMut() -> F,
-) -> Result<T, ChangeError> {
+/// Does something as often as it takes, as long as what hinders it may pass: while the database can't be reached, what is
+/// known is known here alone. When the node stops, it is tried for a little longer.
+pub(super) async fn insistently<T, E: Error, F: Future<Output = Result<T, E>>>(
+    stop: &CancellationToken,
+    is_passing: impl Fn(&E) -> bool,
+    mut act: impl FnMut() -> F,
+) -> Result<T, E> {
     let mut pause = FIRST_PAUSE;
+    let mut last = None;
     loop {
-        match record().await {
-            Err(error) if error.is_passing() => {
-                tracing::warn!(error = crate::chain(&error), "the database can't be reached; trying again");
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            }
+        let error = match act().await {
+            Err(error) if is_passing(&error) => error,
             done => return done,
+        };
+        tracing::warn!(error = crate::chain(&error), "trying again");
+        if stop.is_cancelled()
+            && *last.get_or_insert_with(|| Instant::now() + LAST_PATIENCE) <= Instant::now()
+        {
+            return Err(error);
         }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(if stop.is_cancelled() { FIRST_PAUSE } else { LONGEST_PAUSE });
     }
 }
 

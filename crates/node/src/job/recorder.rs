@@ -89,7 +89,7 @@ impl Recorder {
     async fn record(&self, told: Told) {
         let (job_id, fence) = &self.claim;
         let tell = || self.workplace.jobs.tell(job_id, *fence, told.clone());
-        match insistently(tell).await {
+        match insistently(&self.workplace.stop, ChangeError::is_passing, tell).await {
             Ok(()) => self.workplace.hub.ring(job_id),
             // Another instance has it, or it is over: whatever runs here has no business any more.
             Err(ChangeError::Refused(_) | ChangeError::Unknown { .. }) => self.stop.because(Why::Lost),

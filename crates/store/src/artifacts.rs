@@ -1,0 +1,176 @@
+//! The content of files that jobs have left, by its SHA-256: in a folder of the state directory, or in a bucket.
+//!
+//! A file comes in by the folder in any case: whoever takes it out of a sandbox stores it there and hashes what is stored.
+//! With a bucket it goes on from there, and the folder is only on the way.
+
+use bytes::Bytes;
+use futures_util::stream::{BoxStream, StreamExt};
+use object_store::aws::AmazonS3Builder;
+use object_store::buffered::BufWriter;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path as Key;
+use object_store::{ObjectStore, ObjectStoreExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::io::AsyncWriteExt;
+
+/// Where contents are kept.
+#[derive(Debug, Clone)]
+pub struct Artifacts {
+    folder: PathBuf,
+    store: Arc<dyn ObjectStore>,
+    /// What stands before every name in a bucket; nothing for the folder itself.
+    bucket: Option<Key>,
+}
+
+/// A content can't be kept or had.
+#[derive(Debug, thiserror::Error)]
+pub enum ArtifactsError {
+    /// There is no place for it.
+    #[error("can't use {place} for artifacts")]
+    Place {
+        /// The folder or the bucket.
+        place: String,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// It is not there.
+    #[error("there is no artifact {sha256}")]
+    Missing {
+        /// Its SHA-256.
+        sha256: String,
+    },
+    /// It can't be read or written.
+    #[error("can't reach the artifact {sha256}")]
+    Reach {
+        /// Its SHA-256.
+        sha256: String,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+// === impl Artifacts ===
+
+impl Artifacts {
+    /// Those in a folder, which is made if it isn't there.
+    ///
+    /// # Errors
+    /// [`ArtifactsError::Place`] when it can't be used.
+    pub fn in_folder(folder: &Path) -> Result<Self, ArtifactsError> {
+        let failed = |source: Box<dyn std::error::Error + Send + Sync>| ArtifactsError::Place {
+            place: folder.display().to_string(),
+            source,
+        };
+        std::fs::create_dir_all(folder).map_err(|error| failed(error.into()))?;
+        let store = LocalFileSystem::new_with_prefix(folder).map_err(|error| failed(error.into()))?;
+        Ok(Self { folder: folder.to_owned(), store: Arc::new(store), bucket: None })
+    }
+
+    /// Those in a bucket, `s3://BUCKET/PREFIX`, by way of a folder. The endpoint, the region and the credentials are told by
+    /// variables (`AWS_ENDPOINT`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`); others are passed over.
+    ///
+    /// # Errors
+    /// [`ArtifactsError::Place`] when the URL or the variables say nothing that can be used.
+    pub fn in_bucket(
+        url: &str,
+        variables: impl IntoIterator<Item = (String, String)>,
+        folder: &Path,
+    ) -> Result<Self, ArtifactsError> {
+        let failed = |source: Box<dyn std::error::Error + Send + Sync>| ArtifactsError::Place {
+            place: url.to_owned(),
+            source,
+        };
+        let rest = url.strip_prefix("s3://").filter(|rest| !rest.is_empty());
+        let rest = rest.ok_or_else(|| failed("expected s3://BUCKET/PREFIX".into()))?;
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        let prefix = Key::parse(prefix.trim_end_matches('/')).map_err(|error| failed(error.into()))?;
+        let mut builder = AmazonS3Builder::new().with_bucket_name(bucket);
+        for (name, value) in variables {
+            if let Ok(key) = name.to_ascii_lowercase().parse() {
+                builder = builder.with_config(key, value);
+            }
+        }
+        let store = builder.build().map_err(|error| failed(error.into()))?;
+        Ok(Self { bucket: Some(prefix), store: Arc::new(store), ..Self::in_folder(folder)? })
+    }
+
+    /// Keeps a content that lies in the folder. Nothing is done where that is the place to keep it, or it is kept already.
+    ///
+    /// # Errors
+    /// [`ArtifactsError`]; it is not known to be kept then.
+    pub async fn keep(&self, sha256: &str) -> Result<(), ArtifactsError> {
+        if self.bucket.is_none() {
+            return Ok(());
+        }
+        let failed = |source: Box<dyn std::error::Error + Send + Sync>| ArtifactsError::Reach {
+            sha256: sha256.to_owned(),
+            source,
+        };
+        let key = self.key(sha256);
+        match self.store.head(&key).await {
+            Ok(_) => return Ok(()),
+            Err(object_store::Error::NotFound { .. }) => {}
+            Err(error) => return Err(failed(error.into())),
+        }
+        let path = path_in(&self.folder, sha256);
+        let mut file = tokio::fs::File::open(&path).await.map_err(|error| failed(error.into()))?;
+        // In parts, if it is large: nothing is there under its name before all of it is.
+        let mut writer = BufWriter::new(Arc::clone(&self.store), key);
+        let copied = tokio::io::copy(&mut file, &mut writer).await;
+        match copied {
+            Ok(_) => writer.shutdown().await.map_err(|error| failed(error.into())),
+            Err(error) => {
+                let _ = writer.abort().await;
+                Err(failed(error.into()))
+            }
+        }
+    }
+
+    /// A content, piece by piece.
+    ///
+    /// # Errors
+    /// [`ArtifactsError`] when it isn't there or can't be reached.
+    pub async fn read(
+        &self,
+        sha256: &str,
+    ) -> Result<BoxStream<'static, Result<Bytes, object_store::Error>>, ArtifactsError> {
+        match self.store.get(&self.key(sha256)).await {
+            Ok(found) => Ok(found.into_stream().boxed()),
+            Err(object_store::Error::NotFound { .. }) => {
+                Err(ArtifactsError::Missing { sha256: sha256.to_owned() })
+            }
+            Err(error) => Err(ArtifactsError::Reach { sha256: sha256.to_owned(), source: error.into() }),
+        }
+    }
+
+    /// Removes a content, wherever it is. One that isn't there is removed already.
+    ///
+    /// # Errors
+    /// [`ArtifactsError::Reach`] when it can't be removed.
+    pub async fn remove(&self, sha256: &str) -> Result<(), ArtifactsError> {
+        match self.store.delete(&self.key(sha256)).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+            Err(error) => {
+                return Err(ArtifactsError::Reach { sha256: sha256.to_owned(), source: error.into() });
+            }
+        }
+        if self.bucket.is_some() {
+            // It was only on its way.
+            let _ = tokio::fs::remove_file(path_in(&self.folder, sha256)).await;
+        }
+        Ok(())
+    }
+
+    fn key(&self, sha256: &str) -> Key {
+        let shelf = sha256.get(..2).unwrap_or_default();
+        self.bucket.clone().unwrap_or_default().join(shelf).join(sha256)
+    }
+}
+
+/// Where a content lies in a folder.
+fn path_in(folder: &Path, sha256: &str) -> PathBuf {
+    folder.join(sha256.get(..2).unwrap_or_default()).join(sha256)
+}
