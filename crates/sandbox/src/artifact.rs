@@ -191,6 +191,7 @@ impl<'a> Collector<'a> {
         let shelf = self.store.make(Path::new(&sha256[..2]), 0o700).map_err(|error| error.source)?;
         renameat(self.store, temporary, &shelf, sha256)?;
         fsync(&shelf)?;
+        belljar_failpoint::reached("artifact.stored");
         Ok(())
     }
 }

@@ -175,6 +175,7 @@ pub fn carry_out(
     let folder = state.begin_run(user.identity())?;
     let written = std::fs::write(folder.path().join("job/job.json"), document);
     written.map_err(|source| RunError::WriteJob { source })?;
+    belljar_failpoint::reached("run.job_written");
     let mut spec = SandboxSpec {
         workspace: Workspace::of_run(&workspace, Some(&folder), user)?,
         job: Some(HostPath::resolve(folder.path().join("job"))?),
@@ -194,12 +195,14 @@ pub fn carry_out(
     let (stdio, mut streams) = Streams::make().map_err(|source| RunError::Watch { source })?;
     watch.begun(folder.id());
     let mut running = native::start_by(launcher, &spec, state, &program, stdio)?;
+    belljar_failpoint::reached("run.launched");
     let limit =
         timeout.map_or(job.constraints.max_runtime(), |timeout| timeout.min(job.constraints.max_runtime()));
     let deadline = Instant::now() + limit + GRACE;
     let mut hearing = Hearing::new(watch);
     let ended = supervise::until_end(&mut running.launched.sealed, &mut streams, deadline, &mut hearing)
         .map_err(|source| RunError::Watch { source })?;
+    belljar_failpoint::reached("run.ended");
     // From here on there is a result, whatever can't be collected.
     let exceeded = running.ended_by(ended.ending.outcome);
     let mut result = collect::result(&folder, &admitted, (&ended, &hearing.errors()));

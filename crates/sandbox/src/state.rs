@@ -179,6 +179,7 @@ impl State {
         }
         let lock = make_lock(&path).map_err(|source| StateError::Make { path: path.join(LOCK), source })?;
         drop(making);
+        belljar_failpoint::reached("run.folder_made");
         let folder = RunFolder { id, path, kept: false, lock };
         folder.make("job", owner)?;
         folder.make("job/artifacts", owner)?;

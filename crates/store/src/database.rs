@@ -203,11 +203,14 @@ impl Transaction {
     }
 
     /// Keeps what was done. When this is back without an error, it is on the disk.
-    pub(crate) async fn commit(self) -> Result<(), DatabaseError> {
+    pub(crate) async fn commit(self, write: &'static str) -> Result<(), DatabaseError> {
+        belljar_failpoint::before(write);
         match self {
-            Self::Sqlite(turn) => turn.commit().await,
-            Self::Postgres(turn) => turn.commit().await,
+            Self::Sqlite(turn) => turn.commit().await?,
+            Self::Postgres(turn) => turn.commit().await?,
         }
+        belljar_failpoint::after(write);
+        Ok(())
     }
 }
 

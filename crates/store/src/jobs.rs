@@ -56,12 +56,17 @@ impl Jobs {
     }
 
     /// Carries out one statement; how many rows it has changed.
-    async fn write(&self, sql: &'static str, values: Vec<Value>) -> Result<u64, DatabaseError> {
+    async fn write(
+        &self,
+        name: &'static str,
+        sql: &'static str,
+        values: Vec<Value>,
+    ) -> Result<u64, DatabaseError> {
         let database = self.database.clone();
         self.to_the_end(async move {
             let mut transaction = database.begin().await?;
             let changed = transaction.execute(sql, values).await?;
-            transaction.commit().await?;
+            transaction.commit(name).await?;
             Ok(changed)
         })
         .await

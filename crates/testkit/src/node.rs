@@ -39,6 +39,33 @@ impl<'w> Node<'w> {
         Self { world, arguments, environment, address, child }
     }
 
+    /// The same for one that may end before it serves.
+    ///
+    /// # Errors
+    /// What it has logged.
+    pub fn try_start(
+        world: &'w World,
+        arguments: &[&str],
+        environment: &[(String, String)],
+    ) -> Result<Self, String> {
+        let arguments: Vec<_> = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        let environment = environment.to_vec();
+        let (child, address) = begin(world, &arguments, &environment)?;
+        Ok(Self { world, arguments, environment, address, child })
+    }
+
+    /// Whether it ends by itself within a second.
+    pub fn has_died_soon(&mut self) -> bool {
+        let given_up = std::time::Instant::now() + std::time::Duration::from_secs(1);
+        while std::time::Instant::now() < given_up {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return true;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        false
+    }
+
     /// What one says that can't start with these arguments.
     pub fn refused(world: &World, arguments: &[&str]) -> String {
         let arguments: Vec<_> = arguments.iter().map(|&argument| argument.to_owned()).collect();

@@ -94,6 +94,17 @@ impl Postgres {
         ]))
     }
 
+    /// Kills one of the server's processes that serve a client, as the kernel would for want of memory: the server ends all
+    /// the others then, and recovers. Whether there was one.
+    pub fn kill_a_backend(&self) -> bool {
+        let ask =
+            "SELECT pid FROM pg_stat_activity WHERE application_name = 'belljar' ORDER BY random() LIMIT 1";
+        let sockets = self.sockets.display().to_string().replace('/', "%2F");
+        let pid = self.ask(&format!("postgres://{USER}@{sockets}/postgres"), ask);
+        let pid = pid.ok().and_then(|pid| rustix::process::Pid::from_raw(pid.trim().parse().ok()?));
+        pid.is_some_and(|pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok())
+    }
+
     fn program(&self, name: &str) -> Command {
         Command::new(self.programs.join(name))
     }

@@ -1,25 +1,30 @@
-//! Nothing that ships leaves out a wall: only a test, by name, turns on the feature that makes that possible.
+//! Nothing that ships leaves out a wall, or dies where a test would have it die: only a test, by name, turns on the
+//! features that make that possible.
 
 use super::{Finding, Repository};
 use serde_json::Value;
 
-const FEATURE: &str = "removable-walls";
+const FEATURES: [&str; 2] = ["removable-walls", "failpoints"];
 
 pub(super) fn check(repository: &Repository) -> Vec<Finding> {
+    FEATURES.into_iter().flat_map(|feature| check_one(repository, feature)).collect()
+}
+
+fn check_one(repository: &Repository, guarded: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for package in repository.packages() {
         let name = package["name"].as_str().unwrap_or_default();
         let mut complain = |found: String| {
-            let right = format!("`{FEATURE}` turned on by `{FEATURE}` alone");
+            let right = format!("`{guarded}` turned on by `{guarded}` alone");
             findings.push(Finding { path: "Cargo.toml".into(), line: 1, found, right });
         };
         for (feature, turns_on) in package["features"].as_object().into_iter().flatten() {
-            if feature != FEATURE && names_it(turns_on) {
+            if feature != guarded && names_it(turns_on, guarded) {
                 complain(format!("{name}: the feature `{feature}` turns it on"));
             }
         }
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
-            if names_it(&dependency["features"]) {
+            if names_it(&dependency["features"], guarded) {
                 complain(format!("{name}: the dependency {} has it", dependency["name"]));
             }
         }
@@ -27,9 +32,9 @@ pub(super) fn check(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-fn names_it(features: &Value) -> bool {
+fn names_it(features: &Value, guarded: &str) -> bool {
     let mut features = features.as_array().into_iter().flatten().filter_map(Value::as_str);
-    features.any(|feature| feature.rsplit('/').next() == Some(FEATURE))
+    features.any(|feature| feature.rsplit('/').next() == Some(guarded))
 }
 
 #[cfg(test)]
@@ -45,9 +50,12 @@ mod tests {
 
     #[test]
     fn whoever_turns_it_on_is_found() {
-        assert_eq!(found(&json!({ FEATURE: ["belljar-confine/removable-walls"] }), &json!([])), 0);
-        assert_eq!(found(&json!({ "default": [FEATURE] }), &json!([])), 1);
-        assert_eq!(found(&json!({ "fast": ["belljar-confine/removable-walls"] }), &json!([])), 1);
-        assert_eq!(found(&json!({}), &json!([FEATURE])), 1);
+        for feature in FEATURES {
+            let of_another = format!("belljar-confine/{feature}");
+            assert_eq!(found(&json!({ feature: [of_another] }), &json!([])), 0);
+            assert_eq!(found(&json!({ "default": [feature] }), &json!([])), 1);
+            assert_eq!(found(&json!({ "fast": [of_another] }), &json!([])), 1);
+            assert_eq!(found(&json!({}), &json!([feature])), 1);
+        }
     }
 }

@@ -6,6 +6,7 @@ use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::native;
 use belljar_store::database::DatabaseError;
 use belljar_store::jobs::{ChangeError, Left};
+use std::path::Path;
 
 /// Clears away what former instances of this node have left. Nothing of it is done twice if it is done again.
 pub(super) async fn recover(workplace: &Workplace) -> Result<(), DaemonError> {
@@ -15,12 +16,25 @@ pub(super) async fn recover(workplace: &Workplace) -> Result<(), DaemonError> {
     cleared
         .map_err(|died| DaemonError::Clear(BackendError::Clear(died.into())))?
         .map_err(DaemonError::Clear)?;
+    let artifacts = workplace.settings.state.path().join("artifacts");
+    let cleared = tokio::task::spawn_blocking(move || remove_unfinished(&artifacts)).await;
+    cleared.map_err(|died| DaemonError::Clear(BackendError::Clear(died.into())))?;
+    belljar_failpoint::reached("recovery.cleared");
     for instance in workplace.jobs.instances().await? {
         if instance.node == workplace.owner.node && instance.id != workplace.owner.instance {
             give_up(workplace, &instance.id).await?;
         }
     }
     Ok(())
+}
+
+/// Removes files that were being stored as artifacts. Nobody else stores any: the state is this node's.
+fn remove_unfinished(artifacts: &Path) {
+    let entries = std::fs::read_dir(artifacts).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b".incoming-")) {
+        // What can't be removed now is found by the next one.
+        let _ = std::fs::remove_file(entry.path());
+    }
 }
 
 /// Gives the jobs of an instance up that is gone, and forgets it.

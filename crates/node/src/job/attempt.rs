@@ -70,6 +70,7 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
     let recording = tokio::spawn(recorder.run(hears));
     let (place, thread_stop) = (Arc::clone(workplace), stop.clone());
     let ran = tokio::task::spawn_blocking(move || run(&place, claimed, heard, thread_stop)).await;
+    belljar_failpoint::reached("run.collected");
     // The thread is gone, and with it the other end of what the recorder hears.
     let untold = recording.await.unwrap_or_default();
     let Run { came, folder } = ran.unwrap_or_else(|died| Run { came: Came::of_fault(&died), folder: None });
@@ -84,9 +85,11 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
         }
     }
     workplace.hub.ring(&job_id);
+    belljar_failpoint::reached("folder.before_removal");
     if let Some(folder) = folder {
         // A leftover is found by its name, and cleared away by whoever begins the next run.
         let _ = tokio::task::spawn_blocking(move || folder.remove()).await;
+        belljar_failpoint::reached("folder.after_removal");
     }
 }
 

@@ -117,11 +117,13 @@ pub fn carry_out_command(
     let (stdio, mut streams) = Streams::make().map_err(|source| RunError::Watch { source })?;
     watch.begun(folder.id());
     let mut running = native::start_through(launcher, &spec, state, &program, stdio)?;
+    belljar_failpoint::reached("run.launched");
     let most = request.max_output_bytes;
     let mut capture = Capture { watch, most, stdout: Printed::default(), stderr: Printed::default() };
     let deadline = Instant::now() + request.timeout;
     let ended = supervise::until_end(&mut running.launched.sealed, &mut streams, deadline, &mut capture)
         .map_err(|source| RunError::Watch { source })?;
+    belljar_failpoint::reached("run.ended");
     let outcome = ended.ending.outcome;
     let mut failure = why_ended((ended.reason, outcome), running.ended_by(outcome), &spec.limits);
     let artifacts = match collect::artifacts(state, &folder, None) {

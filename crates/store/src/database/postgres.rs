@@ -34,8 +34,10 @@ impl Postgres {
         let options = options.application_name("belljar").options([("synchronous_commit", "on")]);
         let pool = PgPoolOptions::new().max_connections(MOST_CONNECTIONS).acquire_timeout(PATIENCE);
         let pool = pool.connect_with(options).await.map_err(failed)?;
+        belljar_failpoint::reached("migrate.before");
         let migrated = migrator(STEPS).run(&pool).await;
         migrated.map_err(|error| DatabaseError::of("bring the database up to date", error.into()))?;
+        belljar_failpoint::reached("migrate.after");
         Ok(Self { pool })
     }
 

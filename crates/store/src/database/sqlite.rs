@@ -92,8 +92,10 @@ impl Sqlite {
             .disable_statement_logging();
         make_private(path).map_err(|error| failed(error.into()))?;
         let mut connection = options.connect().await.map_err(failed)?;
+        belljar_failpoint::reached("migrate.before");
         let migrated = migrator(STEPS).run_direct(None, &mut connection, false).await;
         migrated.map_err(|error| DatabaseError::of("bring the database up to date", error.into()))?;
+        belljar_failpoint::reached("migrate.after");
         let readers = SqlitePoolOptions::new().max_connections(READERS);
         let readers = readers.connect_with(options.read_only(true)).await.map_err(failed)?;
         Ok(Self { readers, writer: Writer::begin(connection) })

@@ -55,7 +55,7 @@ impl Jobs {
         self.to_the_end(async move {
             let mut transaction = database.begin().await?;
             let rows = transaction.fetch(TAKE, values![instance]).await?;
-            transaction.commit().await?;
+            transaction.commit("take_callbacks").await?;
             rows.iter().map(read).collect()
         })
         .await
@@ -66,7 +66,7 @@ impl Jobs {
     /// # Errors
     /// [`DatabaseError`] when it can't be noted.
     pub async fn note_callback_tried(&self, job_id: &JobId, instance: &str) -> Result<(), DatabaseError> {
-        self.write(TRIED, values![key(job_id), instance]).await.map(drop)
+        self.write("callback_tried", TRIED, values![key(job_id), instance]).await.map(drop)
     }
 
     /// Notes what they have acknowledged. Whether it was this instance's to note.
@@ -92,7 +92,7 @@ impl Jobs {
             if noted && heard == Heard::Result {
                 transaction.execute(ACKNOWLEDGED, values![key, now.as_millisecond()]).await?;
             }
-            transaction.commit().await?;
+            transaction.commit("callback").await?;
             Ok(noted)
         })
         .await

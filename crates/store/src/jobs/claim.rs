@@ -70,7 +70,7 @@ impl Jobs {
             transaction.execute(TURN_IS_ON, values![job.turn]).await?;
             transaction.execute(FORGET_PAST, values![job.turn]).await?;
             let assignment = assignment(&row.text("assignment")?)?;
-            transaction.commit().await?;
+            transaction.commit("claim").await?;
             Ok(Some(Claimed { job, assignment }))
         })
         .await

@@ -83,7 +83,7 @@ impl Jobs {
                 transaction.execute(ADD_ARTIFACT, values).await?;
             }
             conclude(&mut transaction, &mut job, (&written, outcome.failure_code), now).await?;
-            transaction.commit().await?;
+            transaction.commit("end").await?;
             Ok(Ended::Now(job))
         })
         .await
@@ -107,7 +107,7 @@ impl Jobs {
                 true => conclude_without_owner(&mut transaction, &mut job, CANCELED, now).await?,
                 false => job.save(&mut transaction).await?,
             }
-            transaction.commit().await?;
+            transaction.commit("cancel").await?;
             Ok(job)
         })
         .await
@@ -150,7 +150,7 @@ impl Jobs {
                 events::add(&mut transaction, &mut job, now, &status).await?;
                 job.save(&mut transaction).await?;
             }
-            transaction.commit().await?;
+            transaction.commit("leave").await?;
             Ok(job)
         })
         .await
@@ -179,7 +179,7 @@ impl Jobs {
             if job.acknowledged_at.is_none() {
                 job.acknowledged_at = Some(now);
                 job.save(&mut transaction).await?;
-                transaction.commit().await?;
+                transaction.commit("acknowledge").await?;
             }
             Ok(job)
         })

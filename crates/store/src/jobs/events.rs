@@ -56,7 +56,7 @@ impl Jobs {
             let mut job = JobRecord::lock(&mut transaction, &job_id).await?;
             told.record(&mut transaction, &mut job, fence).await?;
             job.save(&mut transaction).await?;
-            Ok(transaction.commit().await?)
+            Ok(transaction.commit("tell").await?)
         })
         .await
     }

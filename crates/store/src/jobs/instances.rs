@@ -51,7 +51,7 @@ impl Jobs {
     /// [`DatabaseError`] when it can't be.
     pub async fn register(&self, owner: &Owner, now: Timestamp) -> Result<(), DatabaseError> {
         let values = values![owner.instance.clone(), owner.node.clone(), now.as_millisecond()];
-        self.write(REGISTER, values).await.map(drop)
+        self.write("register", REGISTER, values).await.map(drop)
     }
 
     /// Says that an instance lives. Whether it is known: one that was given up is not any more, and neither are its jobs
@@ -60,7 +60,7 @@ impl Jobs {
     /// # Errors
     /// [`DatabaseError`] when it can't be said.
     pub async fn beat(&self, instance: &str) -> Result<bool, DatabaseError> {
-        Ok(self.write(BEAT, values![instance]).await? > 0)
+        Ok(self.write("beat", BEAT, values![instance]).await? > 0)
     }
 
     /// All that are known.
@@ -95,7 +95,7 @@ impl Jobs {
             transaction.fetch(LOCK, values![instance.clone()]).await?;
             transaction.execute(ORPHAN, values![instance.clone()]).await?;
             let forgotten = transaction.execute(FORGET, values![instance]).await?;
-            transaction.commit().await?;
+            transaction.commit("forget").await?;
             Ok(forgotten > 0)
         })
         .await

@@ -35,7 +35,7 @@ impl Jobs {
     pub async fn expire(&self, retention: Retention) -> Result<u64, DatabaseError> {
         let Retention { acknowledged_before, ended_before } = retention;
         let values = values![acknowledged_before.as_millisecond(), ended_before.as_millisecond(), MOST];
-        self.write(EXPIRED, values).await
+        self.write("expire", EXPIRED, values).await
     }
 
     /// Whether a job that is kept has left a file with that content.

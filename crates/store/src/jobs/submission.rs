@@ -109,7 +109,7 @@ impl Jobs {
             let values = values![job.number, url.as_str(), instance.as_str()];
             transaction.execute(ADD_CALLBACK, values).await?;
         }
-        transaction.commit().await?;
+        transaction.commit("submit").await?;
         Ok(Submitted::New(job))
     }
 }

@@ -29,8 +29,12 @@ fn build(program: &Path) {
     let mut command = Command::new(cargo);
     command.args(["build", "--quiet", "--package", "belljar-cli", "--bin", "belljar"]);
     command.current_dir(env!("CARGO_MANIFEST_DIR"));
-    if cfg!(feature = "removable-walls") {
-        command.args(["--features", "removable-walls"]);
+    let features = [
+        ("removable-walls", cfg!(feature = "removable-walls")),
+        ("failpoints", cfg!(feature = "failpoints")),
+    ];
+    for (feature, _) in features.into_iter().filter(|(_, is_wanted)| *is_wanted) {
+        command.args(["--features", feature]);
     }
     if program.parent().is_some_and(|folder| folder.ends_with("release")) {
         command.arg("--release");
@@ -41,9 +45,10 @@ fn build(program: &Path) {
 /// When the newest source of a crate that ships was changed.
 fn newest_source(crates: &Path) -> SystemTime {
     let mut newest = SystemTime::UNIX_EPOCH;
-    let mut pending: Vec<PathBuf> = ["cli", "sandbox", "confine", "runner", "policy", "contract"]
-        .map(|name| crates.join(name).join("src"))
-        .into();
+    let mut pending: Vec<PathBuf> =
+        ["cli", "node", "store", "failpoint", "egress", "sandbox", "confine", "runner", "policy", "contract"]
+            .map(|name| crates.join(name).join("src"))
+            .into();
     while let Some(directory) = pending.pop() {
         for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
             let metadata = entry.metadata().unwrap();

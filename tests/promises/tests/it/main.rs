@@ -12,6 +12,8 @@ mod belljar;
 mod canary;
 mod case;
 mod containers;
+#[cfg(feature = "failpoints")]
+mod faults;
 mod files;
 mod holding;
 mod host;

@@ -1,0 +1,91 @@
+//! Places at which a test has the process killed, as if by `kill -9`: before and after each durable write, and between the
+//! steps of an attempt.
+//!
+//! An ordinary build has none of this: there [`reached`] does nothing. With the feature `failpoints`, which no crate that
+//! ships turns on (`xtask/src/tidy/features.rs`), the variable `BELLJAR_FAILPOINT` names the place, as `PLACE@N` for the
+//! time that it is come by.
+
+#![forbid(unsafe_code)]
+
+/// Writes that are committed to the database, each with a place before and one after: `WRITE.before` and `WRITE.after`.
+pub const WRITES: &[&str] = &[
+    "register",
+    "submit",
+    "claim",
+    "tell",
+    "end",
+    "cancel",
+    "leave",
+    "acknowledge",
+    "forget",
+    "callback",
+    "take_callbacks",
+    "expire",
+];
+
+/// Steps between writes.
+pub const STEPS: &[&str] = &[
+    "migrate.before",
+    "migrate.after",
+    "run.folder_made",
+    "run.job_written",
+    "run.launched",
+    "run.ended",
+    "artifact.stored",
+    "run.collected",
+    "recovery.cleared",
+    "folder.before_removal",
+    "folder.after_removal",
+];
+
+/// Says that a place was come to. Whoever is to die there doesn't come back.
+#[inline]
+pub fn reached(_place: &str) {
+    #[cfg(feature = "failpoints")]
+    armed::reached(_place);
+}
+
+/// The same for the place before a write.
+#[inline]
+pub fn before(_write: &str) {
+    #[cfg(feature = "failpoints")]
+    armed::reached(&format!("{_write}.before"));
+}
+
+/// The same for the place after it.
+#[inline]
+pub fn after(_write: &str) {
+    #[cfg(feature = "failpoints")]
+    armed::reached(&format!("{_write}.after"));
+}
+
+#[cfg(feature = "failpoints")]
+pub use armed::VARIABLE;
+
+#[cfg(feature = "failpoints")]
+mod armed {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// The variable with the place, and the time that it is come by.
+    pub const VARIABLE: &str = "BELLJAR_FAILPOINT";
+
+    static ARMED: OnceLock<Option<(String, u32)>> = OnceLock::new();
+    static TIMES: AtomicU32 = AtomicU32::new(0);
+
+    pub(super) fn reached(place: &str) {
+        let Some((armed, time)) = ARMED.get_or_init(read) else { return };
+        if armed == place && TIMES.fetch_add(1, Ordering::SeqCst) + 1 == *time {
+            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+            loop {
+                std::thread::park();
+            }
+        }
+    }
+
+    fn read() -> Option<(String, u32)> {
+        let text = std::env::var(VARIABLE).ok()?;
+        let (place, time) = text.split_once('@').unwrap_or((&text, "1"));
+        Some((place.to_owned(), time.parse().ok()?))
+    }
+}

@@ -1,0 +1,128 @@
+//! The one checker: every invariant of jobs, by everything that can be looked at.
+
+use super::client::Wanted;
+use belljar_testkit::node::Node;
+use belljar_testkit::orchestrator::Orchestrator;
+use belljar_testkit::wait;
+use belljar_testkit::world::World;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// What a world holds of its jobs when nothing happens any more.
+pub(super) struct Scene<'s> {
+    pub(super) world: &'s World,
+    pub(super) node: &'s Node<'s>,
+    pub(super) orchestrator: Option<&'s Orchestrator>,
+    /// What stands in the command line of everything that jobs start which would run on.
+    pub(super) mark: &'s str,
+}
+
+const FINAL: [&str; 5] = ["completed", "failed", "timeout", "canceled", "node_failure"];
+
+// === impl Scene ===
+
+impl Scene<'_> {
+    /// Looks at everything.
+    pub(super) fn check(&self, wanted: &[Wanted]) {
+        for wanted in wanted {
+            self.check_job(wanted);
+        }
+        self.check_listed(wanted);
+        wait::until(|| processes_with(self.mark) == 0);
+        let state = self.world.path().join("state/node");
+        wait::until(|| entries(&state.join("runs")).is_empty());
+        let unfinished: Vec<_> =
+            entries(&state.join("artifacts")).into_iter().filter(|name| name.starts_with('.')).collect();
+        assert_eq!(unfinished, Vec::<String>::new(), "files that nobody finished");
+        for parent in fs::read_to_string(state.join("control-groups")).unwrap_or_default().lines() {
+            let deployment = belljar_sandbox::state::State::at(&state).deployment();
+            let groups = entries(Path::new(parent)).into_iter().filter(|name| name.contains(&deployment));
+            assert_eq!(groups.count(), 0, "control groups in {parent}");
+        }
+    }
+
+    fn check_job(&self, wanted: &Wanted) {
+        let (id, job) = (wanted.id(), self.node.job(wanted.id()));
+        let status = job["status"].as_str().unwrap_or_default();
+        assert!(FINAL.contains(&status), "{id} is {job}");
+        let events = self.node.events(id);
+        for (number, event) in events.iter().enumerate() {
+            assert_eq!(event["id"], number + 1, "events have no gaps");
+        }
+        let told: Vec<&str> =
+            events.iter().filter(|event| event["event"] == "status").map(status_of).collect();
+        assert_eq!(told.first(), Some(&"accepted"));
+        let ends = told.iter().filter(|status| FINAL.contains(status)).count();
+        assert_eq!((ends, told.last()), (1, Some(&status)), "{id} ended once: {told:?}");
+        let begun = told.iter().filter(|status| **status == "in_progress").count() as u64;
+        let may = wanted.job["max_attempts"].as_u64().unwrap_or(1);
+        assert!(
+            begun <= may && job["attempt"].as_u64().unwrap() <= may,
+            "{id} was begun too often: {told:?}"
+        );
+        // What it says of itself is the same as what it keeps.
+        let digest = job["outcome_sha256"].as_str().unwrap();
+        if status == "completed" {
+            assert_eq!(job["exit_code"], 0);
+        } else {
+            assert!(job["failure_code"].is_string(), "{job}");
+        }
+        for artifact in job["artifacts"].as_array().into_iter().flatten() {
+            let path = format!("/v1/worker/jobs/{id}/artifacts/{}", artifact["sha256"].as_str().unwrap());
+            let answered = self.node.get(&path);
+            assert_eq!((answered.status, answered.body.as_slice()), (200, &b"kept\n"[..]));
+        }
+        if let Some(orchestrator) = self.orchestrator {
+            self.check_told(orchestrator, id, digest);
+        }
+    }
+
+    /// The orchestrator has heard of the end, once or more often, and always of the same.
+    fn check_told(&self, orchestrator: &Orchestrator, id: &str, digest: &str) {
+        let of_end = |messages: Vec<belljar_testkit::orchestrator::Received>| -> Vec<Value> {
+            let of_job = messages.into_iter().filter(|message| message.body["job"]["job_id"] == id);
+            of_job
+                .filter(|message| FINAL.contains(&status_of(&message.body["event"])))
+                .map(|message| message.body)
+                .collect()
+        };
+        wait::until(|| !of_end(orchestrator.taken()).is_empty());
+        for message in of_end(orchestrator.received()) {
+            assert_eq!(message["job"]["outcome_sha256"], digest);
+        }
+    }
+
+    /// Nothing is there that nobody wanted.
+    fn check_listed(&self, wanted: &[Wanted]) {
+        let mut listed = Vec::new();
+        let mut token = String::new();
+        loop {
+            let page = self.node.get(&format!("/v1/worker/jobs?limit=1000{token}")).json();
+            let ids = page["jobs"].as_array().unwrap().iter();
+            listed.extend(ids.map(|job| job["job_id"].as_str().unwrap().to_owned()));
+            let Some(next) = page["next_page_token"].as_str() else { break };
+            token = format!("&page_token={next}");
+        }
+        let mut ids: Vec<_> = wanted.iter().map(|wanted| wanted.id().to_owned()).collect();
+        ids.sort();
+        listed.sort();
+        assert_eq!(listed, ids);
+    }
+}
+
+fn status_of(event: &Value) -> &str {
+    event["status"].as_str().unwrap_or_default()
+}
+
+/// How many processes have that in their command line.
+fn processes_with(mark: &str) -> usize {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let lines = all.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    lines.filter(|line| String::from_utf8_lossy(line).contains(mark)).count()
+}
+
+fn entries(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}

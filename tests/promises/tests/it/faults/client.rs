@@ -1,0 +1,122 @@
+//! An orchestrator's side of a conversation that breaks off: it remembers what it was promised, and asks again for what it
+//! was not.
+
+use belljar_testkit::http::Asked;
+use belljar_testkit::node::{self, Node};
+use serde_json::{Value, json};
+
+/// A job that somebody wants.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    pub(super) job: Value,
+    /// Whether the node has said that it has it.
+    pub(super) is_accepted: bool,
+    /// What is asked for besides.
+    pub(super) also: Also,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Also {
+    Nothing,
+    /// It is canceled when it has been accepted.
+    Cancel,
+    /// Its result is acknowledged.
+    Acknowledge,
+}
+
+/// The node is gone, or does not answer any more.
+#[derive(Debug)]
+pub(super) struct Gone;
+
+// === impl Wanted ===
+
+impl Wanted {
+    pub(super) fn new(job: Value, also: Also) -> Self {
+        Self { job, is_accepted: false, also }
+    }
+
+    /// A short job that leaves a file.
+    pub(super) fn leaving_a_file() -> Self {
+        Self::new(node::script("echo kept > /job/artifacts/a; echo said"), Also::Acknowledge)
+    }
+
+    /// A job for the runner.
+    pub(super) fn of_steps() -> Self {
+        let steps = json!([{ "type": "run_command", "args": { "argv": ["true"] } }]);
+        Self::new(node::steps(&steps), Also::Nothing)
+    }
+
+    /// One that may be begun again.
+    pub(super) fn repeatable() -> Self {
+        let mut job = node::script("echo begun; sleep 0.12; echo done");
+        job["max_attempts"] = json!(4);
+        Self::new(job, Also::Nothing)
+    }
+
+    /// One that takes longer than anybody waits.
+    pub(super) fn endless(mark: &str, also: Also) -> Self {
+        Self::new(node::script(mark), also)
+    }
+
+    pub(super) fn id(&self) -> &str {
+        self.job["job_id"].as_str().unwrap()
+    }
+
+    /// Asks for whatever has no answer yet. Whether the job is over, and all that was asked for is done.
+    pub(super) fn pursue(&mut self, node: &Node<'_>) -> Result<bool, Gone> {
+        let send = |asked: &Asked| node.try_send(asked).map_err(|_| Gone);
+        if !self.is_accepted {
+            let mut job = self.job.clone();
+            job["wait"] = json!(false);
+            let answered = send(&Asked::new("POST", "/v1/worker/jobs:run").json(job.to_string()))?;
+            self.is_accepted = answered.status == 202;
+            // With a node that is about to die, or has enough to do, it is tried again.
+            assert!(
+                self.is_accepted || answered.status == 503,
+                "{}",
+                String::from_utf8_lossy(&answered.body)
+            );
+            if self.is_accepted && self.also == Also::Cancel {
+                send(&Asked::new("POST", &format!("/v1/worker/jobs/{}:cancel", self.id())))?;
+            }
+            return Ok(false);
+        }
+        let answered = send(&Asked::new("GET", &format!("/v1/worker/jobs/{}", self.id())))?;
+        assert_eq!(answered.status, 200, "an accepted job is lost: {}", self.id());
+        let job = answered.json();
+        let is_over = !["accepted", "in_progress"].contains(&job["status"].as_str().unwrap());
+        if !is_over && self.also == Also::Cancel && job["cancel_requested"] == false {
+            send(&Asked::new("POST", &format!("/v1/worker/jobs/{}:cancel", self.id())))?;
+        }
+        if is_over && self.also == Also::Acknowledge && job["acknowledged_at"].is_null() {
+            let document = json!({ "version": 1, "outcome_sha256": job["outcome_sha256"] });
+            let path = format!("/v1/worker/jobs/{}:ack", self.id());
+            let answered = send(&Asked::new("POST", &path).json(document.to_string()))?;
+            assert_eq!(answered.status, 200, "{}", String::from_utf8_lossy(&answered.body));
+        }
+        Ok(is_over)
+    }
+}
+
+/// Pursues all of them, until the node is gone or there is nothing more to be asked for.
+pub(super) fn pursue_all(node: &Node<'_>, wanted: &mut [Wanted]) -> Result<(), Gone> {
+    let given_up = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        let mut all_over = true;
+        for wanted in wanted.iter_mut() {
+            all_over &= wanted.pursue(node)?;
+        }
+        if all_over {
+            return Ok(());
+        }
+        if std::time::Instant::now() > given_up {
+            let open: Vec<_> = wanted
+                .iter()
+                .map(|wanted| node.job(wanted.id()))
+                .filter(|job| job["ended_at"].is_null())
+                .collect();
+            panic!("these do not end: {open:#?}\n{}", node.log());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}

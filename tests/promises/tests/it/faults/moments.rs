@@ -1,0 +1,62 @@
+//! Killed at any moment, a thousand times.
+
+use super::checker::Scene;
+use super::client::{Also, Wanted, pursue_all};
+use super::{Chance, tell};
+use crate::belljar::belljar;
+use belljar_testkit::node::Node;
+use belljar_testkit::world::World;
+use std::time::Duration;
+
+const KILLS: u64 = 1_000;
+const AT_ONCE: u64 = 2;
+
+/// A node lives for less than this from when it listens.
+const LONGEST: u64 = 120;
+
+#[test]
+fn a_node_that_is_killed_a_thousand_times_loses_no_job_and_ends_each_once() {
+    let seed =
+        std::env::var("BELLJAR_FAULTS_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0x5eed_u64);
+    let jobs: usize = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..AT_ONCE).map(|thread| scope.spawn(move || kill(seed + thread, KILLS / AT_ONCE))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    tell(&format!("{KILLS} kills at random (seed {seed}), {jobs} jobs, 0 lost, 0 ended twice, 0 orphans"));
+}
+
+/// Kills a node so often, with work always going on. How many jobs there were.
+fn kill(seed: u64, times: u64) -> usize {
+    let world = World::new(belljar());
+    let mut chance = Chance(seed * 2 + 1);
+    let mark = format!("sleep {}", 900_000 + std::process::id() as u64 * 10 + seed % 10);
+    let mut wanted: Vec<Wanted> = Vec::new();
+    let mut node = Node::start(&world, &["--max-concurrency", "3"]);
+    for _ in 0..times {
+        wanted.push(match chance.below(4) {
+            0 => Wanted::leaving_a_file(),
+            1 => Wanted::of_steps(),
+            2 => Wanted::repeatable(),
+            _ => Wanted::endless(&mark, Also::Cancel),
+        });
+        let lives = Duration::from_millis(chance.below(LONGEST));
+        std::thread::scope(|scope| {
+            let pid = node.pid();
+            scope.spawn(move || {
+                std::thread::sleep(lives);
+                let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+                rustix::process::kill_process(pid, rustix::process::Signal::KILL)
+            });
+            // The latest are asked for; what comes before is over, or is looked at in the end.
+            let latest = wanted.len().saturating_sub(4);
+            while pursue_all(&node, &mut wanted[latest..]).is_ok() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        node.killed_and_started();
+    }
+    assert!(pursue_all(&node, &mut wanted).is_ok());
+    Scene { world: &world, node: &node, orchestrator: None, mark: &mark }.check(&wanted);
+    wanted.len()
+}

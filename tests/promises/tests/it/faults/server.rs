@@ -1,0 +1,52 @@
+//! The database server's processes are killed under a node that goes on.
+
+use super::checker::Scene;
+use super::client::{Also, Wanted, pursue_all};
+use super::{Chance, tell};
+use crate::belljar::belljar;
+use belljar_testkit::node::Node;
+use belljar_testkit::postgres::Postgres;
+use belljar_testkit::skip::skip;
+use belljar_testkit::world::World;
+use std::time::Duration;
+
+/// Each of them takes the server a moment to recover from, for it ends all its connections.
+const KILLS: usize = 40;
+
+#[test]
+fn a_node_whose_database_server_crashes_loses_no_job_and_ends_each_once() {
+    let server = match Postgres::start_own() {
+        Ok(server) => server,
+        Err(why) => {
+            return skip(
+                "faults::server::a_node_whose_database_server_crashes_loses_no_job_and_ends_each_once",
+                &why,
+            );
+        }
+    };
+    let url = server.database().unwrap();
+    let world = World::new(belljar());
+    let mark = format!("sleep {}", 800_000 + std::process::id());
+    let node = Node::start(&world, &["--database", &url, "--max-concurrency", "3"]);
+    let (mut chance, mut wanted, mut killed) = (Chance(0x5eed), Vec::new(), 0);
+    while killed < KILLS {
+        wanted.extend([Wanted::leaving_a_file(), Wanted::of_steps(), Wanted::endless(&mark, Also::Cancel)]);
+        let latest = wanted.len() - 3;
+        std::thread::scope(|scope| {
+            let killing = scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(chance.below(100)));
+                server.kill_a_backend()
+            });
+            // A node that can't reach its database says so, and is asked again.
+            let pursued = pursue_all(&node, &mut wanted[latest..]);
+            assert!(pursued.is_ok(), "the node is gone");
+            killed += usize::from(killing.join().unwrap());
+        });
+    }
+    assert!(pursue_all(&node, &mut wanted).is_ok());
+    Scene { world: &world, node: &node, orchestrator: None, mark: &mark }.check(&wanted);
+    tell(&format!(
+        "{killed} kills of the database server, {} jobs, 0 lost, 0 ended twice, 0 orphans",
+        wanted.len()
+    ));
+}
