@@ -27,7 +27,7 @@ pub(crate) const ROOMS: &[Room] = &[
         may_import: &["contract", "policy", "confine", "sandbox", "egress", "store", "node", "runner"],
     },
     Room { name: "testkit", may_import: &["contract", "policy", "confine", "sandbox", "runner"] },
-    Room { name: "promises", may_import: &["confine", "failpoint"] },
+    Room { name: "promises", may_import: &["confine", "failpoint", "sandbox"] },
     Room { name: "vm", may_import: &[] },
     Room {
         name: "bench",

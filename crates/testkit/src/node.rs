@@ -94,11 +94,16 @@ impl<'w> Node<'w> {
         self.start_again();
     }
 
-    /// Asks it to stop, waits until it has, and starts it again. Its exit code in between.
-    pub fn stopped_and_started(&mut self) -> Option<i32> {
+    /// Asks it to stop, and waits until it has. Its exit code.
+    pub fn stop(&mut self) -> Option<i32> {
         let pid = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        let code = self.child.wait().ok().and_then(|status| status.code());
+        self.child.wait().ok().and_then(|status| status.code())
+    }
+
+    /// The same, and starts it again.
+    pub fn stopped_and_started(&mut self) -> Option<i32> {
+        let code = self.stop();
         self.start_again();
         code
     }
