@@ -33,7 +33,7 @@ use jiff::Timestamp;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 /// Tells the time of day, which orders nothing and decides nothing.
@@ -43,6 +43,8 @@ pub type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 pub struct Daemon {
     address: SocketAddr,
     stop: CancellationToken,
+    /// Goes on as long as jobs do.
+    heart: (CancellationToken, JoinHandle<()>),
     tasks: JoinSet<()>,
     workplace: Arc<Workplace>,
     database: Database,
@@ -99,12 +101,13 @@ impl Daemon {
             dispatcher: Arc::clone(&dispatcher),
             deliverer: Arc::clone(&deliverer),
         };
-        tasks.spawn(heart.beat(stop.clone()));
+        let still = CancellationToken::new();
+        let heart = (still.clone(), tokio::spawn(heart.beat(still)));
         tasks.spawn(keeping::expire(Arc::clone(&workplace), stop.clone()));
         let api =
             Arc::new(Api { workplace: Arc::clone(&workplace), dispatcher, deliverer, stop: stop.clone() });
         tasks.spawn(api::serve(api, listener, stop.clone()));
-        Ok(Self { address, stop, tasks, workplace, database, _identity: identity })
+        Ok(Self { address, stop, heart, tasks, workplace, database, _identity: identity })
     }
 
     /// Where it listens.
@@ -116,6 +119,10 @@ impl Daemon {
     pub async fn stop(mut self) {
         self.stop.cancel();
         while self.tasks.join_next().await.is_some() {}
+        // Until here others must not take this instance for dead.
+        let (still, heart) = self.heart;
+        still.cancel();
+        let _ = heart.await;
         // What was interrupted has been given up by those who had it; this is for what could not be recorded then.
         let _ = self.workplace.jobs.forget(&self.workplace.owner.instance).await;
         self.database.close().await;

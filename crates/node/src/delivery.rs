@@ -15,7 +15,8 @@ use belljar_contract::worker::callback::CallbackMessage;
 use belljar_contract::worker::event::{Happening, JobEvent};
 use belljar_egress::callback::{Destination, Message, Sender, SigningKey};
 use belljar_store::jobs::{Callback, Heard};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -37,7 +38,14 @@ pub(crate) struct Deliverer {
     sender: Sender,
     room: Semaphore,
     stop: CancellationToken,
-    following: Mutex<JoinSet<()>>,
+    following: Mutex<Following>,
+}
+
+/// The jobs that somebody is told of, by the keys of their ids.
+#[derive(Default)]
+struct Following {
+    jobs: HashSet<String>,
+    tasks: JoinSet<()>,
 }
 
 /// Messages that are under way at once.
@@ -81,20 +89,41 @@ impl Deliverer {
 
     /// Tells of a job from now on, until it is over and they know.
     pub(crate) fn follow(self: &Arc<Self>, callback: Callback) {
+        let key = callback.job_id.as_str().to_ascii_lowercase();
+        let mut following = self.locked();
+        if !following.jobs.insert(key.clone()) {
+            return;
+        }
+        while following.tasks.try_join_next().is_some() {}
         let deliverer = Arc::clone(self);
-        let mut following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
-        while following.try_join_next().is_some() {}
-        following.spawn(async move {
+        following.tasks.spawn(async move {
             let stop = deliverer.stop.clone();
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = deliverer.tell_all(callback) => {}
             }
+            deliverer.locked().jobs.remove(&key);
         });
+    }
+
+    /// Holds what this instance sees to in the database against what it does: a job may have been accepted while the
+    /// connection broke.
+    pub(crate) async fn look(self: &Arc<Self>) {
+        if let Ok(own) = self.workplace.jobs.callbacks_of(&self.workplace.owner.instance).await {
+            own.into_iter().for_each(|callback| self.follow(callback));
+        }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Following> {
+        self.following.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes over what nobody sees to any more.
     pub(crate) async fn take_over(self: &Arc<Self>) {
+        // A node that tells nobody leaves it to those that do.
+        if self.workplace.settings.callbacks.is_none() {
+            return;
+        }
         match self.workplace.jobs.take_callbacks(&self.workplace.owner.instance).await {
             Ok(orphaned) => orphaned.into_iter().for_each(|callback| self.follow(callback)),
             Err(error) => tracing::warn!(error = crate::chain(&error), "can't look for callbacks"),
@@ -107,7 +136,8 @@ impl Deliverer {
             (&self.workplace.settings.callbacks, Destination::parse(&url))
         else {
             tracing::warn!(%job_id, "nobody is told of a job: this node is not set up for it any more");
-            return;
+            // Said once, until it is started with another configuration.
+            return std::future::pending().await;
         };
         let mut listener = self.workplace.hub.listen(&job_id);
         loop {
@@ -124,6 +154,10 @@ impl Deliverer {
             tokio::select! {
                 () = listener.heard() => {}
                 () = tokio::time::sleep(LOOK) => {}
+            }
+            if matches!(self.workplace.jobs.find(&job_id).await, Ok(None)) {
+                // It was kept for as long as it had to be.
+                return;
             }
         }
     }

@@ -234,6 +234,8 @@ fn collect_artifacts(
     admitted: &Admitted,
     workspace: Option<rustix::fd::OwnedFd>,
 ) {
+    // What the result says of them comes from inside; what is told is what was stored, and nothing where nothing was.
+    result.artifacts.clear();
     let workspace = workspace.map(Directory::from);
     let named = workspace.as_ref().map(|workspace| (workspace, admitted));
     match collect::artifacts(state, folder, named) {

@@ -87,13 +87,14 @@ impl Artifacts {
         let rest = rest.ok_or_else(|| failed("expected s3://BUCKET/PREFIX".into()))?;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let prefix = Key::parse(prefix.trim_end_matches('/')).map_err(|error| failed(error.into()))?;
-        let mut builder = AmazonS3Builder::new().with_bucket_name(bucket);
+        let mut builder = AmazonS3Builder::new();
         for (name, value) in variables {
             if let Ok(key) = name.to_ascii_lowercase().parse() {
                 builder = builder.with_config(key, value);
             }
         }
-        let store = builder.build().map_err(|error| failed(error.into()))?;
+        // Whatever else is said, it is the bucket that was named.
+        let store = builder.with_bucket_name(bucket).build().map_err(|error| failed(error.into()))?;
         Ok(Self { bucket: Some(prefix), store: Arc::new(store), ..Self::in_folder(folder)? })
     }
 
@@ -105,6 +106,11 @@ impl Artifacts {
         if self.bucket.is_none() {
             return Ok(());
         }
+        let is_digest = sha256.len() == 64 && sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let path = path_in(&self.folder, sha256);
+        if !is_digest || !path.exists() {
+            return Err(ArtifactsError::Missing { sha256: sha256.to_owned() });
+        }
         let failed = |source: Box<dyn std::error::Error + Send + Sync>| ArtifactsError::Reach {
             sha256: sha256.to_owned(),
             source,
@@ -115,7 +121,6 @@ impl Artifacts {
             Err(object_store::Error::NotFound { .. }) => {}
             Err(error) => return Err(failed(error.into())),
         }
-        let path = path_in(&self.folder, sha256);
         let mut file = tokio::fs::File::open(&path).await.map_err(|error| failed(error.into()))?;
         // In parts, if it is large: nothing is there under its name before all of it is.
         let mut writer = BufWriter::new(Arc::clone(&self.store), key);

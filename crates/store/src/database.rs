@@ -272,12 +272,13 @@ fn is_passing(code: &str) -> bool {
         14, // can't open
         15, // protocol of locking
     ];
-    const POSTGRES: [&str; 6] = [
+    const POSTGRES: [&str; 7] = [
         "08", // connection
         "25", // read-only, among others
         "40", // serialization, deadlock
         "53", // resources
-        "57", // shutdown
+        "55", // locks that are not given
+        "57", // shutdown, or time that is over
         "58", // the system around it
     ];
     match code.parse::<u32>() {

@@ -45,7 +45,7 @@ pub(crate) struct NodeArguments {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// As many jobs run at once [default: two for each processor]
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=4_096))]
     max_concurrency: Option<u16>,
     /// As many jobs may wait [default: 1000]
     #[arg(long, value_name = "NUMBER")]
@@ -54,6 +54,9 @@ pub(crate) struct NodeArguments {
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log_level: LevelFilter,
 }
+
+/// Threads for what takes a moment: removing folders, reading files.
+const SMALL_THREADS: usize = 64;
 
 impl Subcommand for NodeArguments {
     const NAME: &'static str = "node";
@@ -64,7 +67,10 @@ impl Subcommand for NodeArguments {
         // While this process is small and has one thread.
         let launcher = Launcher::start()?;
         self.begin_log();
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        // Each job that runs has a thread, and what is small besides must not wait for it.
+        let threads = settings.max_concurrency + SMALL_THREADS;
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().enable_all().max_blocking_threads(threads).build();
         let runtime = runtime.map_err(|source| CliError::Runtime { source })?;
         runtime.block_on(serve(settings, launcher))
     }
@@ -84,8 +90,7 @@ impl NodeArguments {
             let location = Location::parse(database);
             settings.database = location.map_err(|error| CliError::usage(format!("--database: {error}")))?;
         }
-        settings.bucket =
-            self.artifacts.clone().map(|url| Bucket { url, variables: std::env::vars().collect() });
+        settings.bucket = self.artifacts.clone().map(|url| Bucket { url, variables: of_aws() });
         if let Some(path) = found(self.config.as_deref()) {
             let configuration = Configuration::read(&path)?;
             configuration.node.apply(&mut settings);
@@ -101,6 +106,13 @@ impl NodeArguments {
     fn begin_log(&self) {
         tracing_subscriber::fmt().json().with_max_level(self.log_level).with_writer(std::io::stderr).init();
     }
+}
+
+/// The variables that say where a bucket is and who asks; any other may mean something else.
+fn of_aws() -> Vec<(String, String)> {
+    let all = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    all.filter(|(name, _)| name.starts_with("AWS_")).collect()
 }
 
 fn callbacks(config: CallbackConfig) -> Result<Callbacks, CliError> {

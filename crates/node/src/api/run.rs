@@ -9,6 +9,7 @@ use belljar_contract::id::JobId;
 use belljar_contract::worker::assignment::{Assignment, NATIVE_IMAGE, RunJobRequest};
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_store::jobs::{Callback, JobRecord, Submission, Submitted};
+use std::sync::Arc;
 use std::time::Duration;
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -32,24 +33,35 @@ pub(super) async fn run(State(api): State<Shared>, request: Request) -> Result<R
         assignment,
         idempotency_key,
         most_waiting: settings.max_waiting,
-        callback: callback.clone().map(|url| (url, api.workplace.owner.instance.clone())),
+        callback: callback.map(|url| (url, api.workplace.owner.instance.clone())),
         now: api.workplace.now(),
     };
-    let submitted = match api.workplace.jobs.submit(submission).await? {
-        Submitted::New(record) => {
-            api.dispatcher.wake();
-            if let Some(url) = callback {
-                api.deliverer.follow(Callback { job_id: job_id.clone(), url, told: 0 });
-            }
-            record
-        }
-        Submitted::Known(record) => record,
-    };
+    let submitted = accept(&api, submission).await?;
     let (status, record) = match wait {
         true => (StatusCode::OK, ended(&api, &job_id, submitted).await?),
         false => (StatusCode::ACCEPTED, submitted),
     };
     Ok(json(status, &job::response(&api.workplace.jobs, record).await?))
+}
+
+/// Accepts a job, and sees to it from then on: also when the client has hung up meanwhile, and with it whoever waits here.
+async fn accept(api: &Shared, submission: Submission) -> Result<JobRecord, Refusal> {
+    let api = Arc::clone(api);
+    let accepting = tokio::spawn(async move {
+        let callback = submission.callback.clone();
+        match api.workplace.jobs.submit(submission).await? {
+            Submitted::Known(record) => Ok(record),
+            Submitted::New(record) => {
+                api.dispatcher.wake();
+                if let Some((url, _)) = callback {
+                    api.deliverer.follow(Callback { job_id: record.job_id.clone(), url, told: 0 });
+                }
+                Ok(record)
+            }
+        }
+    });
+    let died = |_| Refusal::new(ProblemKind::Internal, "the node has failed; to ask once more is safe");
+    accepting.await.map_err(died)?
 }
 
 /// Where the job's status is sent to, if it is sent anywhere.

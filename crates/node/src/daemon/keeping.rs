@@ -2,6 +2,7 @@
 
 use super::Retention;
 use crate::job::Workplace;
+use belljar_sandbox::artifact;
 use belljar_store::database::DatabaseError;
 use jiff::{SignedDuration, Timestamp};
 use std::path::Path;
@@ -18,12 +19,15 @@ const YOUNG: Duration = Duration::from_secs(86_400);
 /// Removes, now and then, until it is stopped.
 pub(super) async fn expire(workplace: Arc<Workplace>, stop: CancellationToken) {
     loop {
-        if let Err(error) = once(&workplace).await {
-            tracing::warn!(error = crate::chain(&error), "can't remove what is old");
-        }
+        let round = async {
+            if let Err(error) = once(&workplace).await {
+                tracing::warn!(error = crate::chain(&error), "can't remove what is old");
+            }
+            tokio::time::sleep(INTERVAL).await;
+        };
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(INTERVAL) => {}
+            () = round => {}
         }
     }
 }
@@ -42,8 +46,12 @@ async fn once(workplace: &Arc<Workplace>) -> Result<(), DatabaseError> {
     while workplace.jobs.expire(retention).await? > 0 {}
     let state = workplace.settings.state.clone();
     let old = tokio::task::spawn_blocking(move || old_artifacts(&state.path().join("artifacts"))).await;
+    let folder = workplace.settings.state.path().join("artifacts");
     for sha256 in old.unwrap_or_default() {
-        if !workplace.jobs.is_referenced(&sha256).await?
+        let is_wanted = workplace.jobs.is_referenced(&sha256).await?;
+        // A job may have stored the same content anew meanwhile.
+        if !is_wanted
+            && is_old(&artifact::path_in(&folder, &sha256))
             && let Err(error) = workplace.artifacts.remove(&sha256).await
         {
             tracing::warn!(error = crate::chain(&error), "can't remove an artifact");
@@ -56,10 +64,12 @@ async fn once(workplace: &Arc<Workplace>) -> Result<(), DatabaseError> {
 fn old_artifacts(store: &Path) -> Vec<String> {
     let shelves = std::fs::read_dir(store).into_iter().flatten().flatten();
     let files = shelves.flat_map(|shelf| std::fs::read_dir(shelf.path()).into_iter().flatten().flatten());
-    let is_old = |entry: &std::fs::DirEntry| {
-        let modified = entry.metadata().and_then(|metadata| metadata.modified());
-        modified.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age >= YOUNG))
-    };
-    let old = files.filter(is_old).filter_map(|entry| entry.file_name().into_string().ok());
+    let old =
+        files.filter(|entry| is_old(&entry.path())).filter_map(|entry| entry.file_name().into_string().ok());
     old.filter(|name| name.len() == 64).collect()
+}
+
+fn is_old(file: &Path) -> bool {
+    let modified = file.metadata().and_then(|metadata| metadata.modified());
+    modified.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age >= YOUNG))
 }

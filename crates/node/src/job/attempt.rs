@@ -16,7 +16,8 @@ use belljar_contract::worker::job::LARGEST_STREAM_BYTES;
 use belljar_sandbox::run::command::{CommandRequest, CommandWatch, carry_out_command};
 use belljar_sandbox::run::{self, Request, RunError, WorkspaceChoice};
 use belljar_sandbox::state::RunFolder;
-use belljar_store::jobs::{ChangeError, Claimed, Left, Report};
+use belljar_store::artifacts::ArtifactsError;
+use belljar_store::jobs::{ChangeError, Claimed, Left, Report, Told};
 use jiff::Timestamp;
 use std::error::Error;
 use std::sync::Arc;
@@ -44,6 +45,7 @@ pub(super) enum Why {
 struct Run {
     came: Came,
     folder: Option<RunFolder>,
+    has_begun: bool,
 }
 
 /// Hears a run, on its thread, and passes on what is to be recorded.
@@ -62,8 +64,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// So long it is tried when the node stops; what is not recorded then is found by the next one to start.
 const LAST_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Carries out what was claimed, and records how it ended.
-pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop: &Stop) {
+/// Carries out what was claimed, and records how it ended; whether it is recorded, or another's to record.
+pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop: &Stop) -> bool {
     let (job_id, fence) = (claimed.job.job_id.clone(), claimed.fence());
     let (heard, hears) = mpsc::unbounded_channel();
     let recorder = Recorder::new(Arc::clone(workplace), (job_id.clone(), fence), stop.clone());
@@ -73,17 +75,17 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
     belljar_failpoint::reached("run.collected");
     // The thread is gone, and with it the other end of what the recorder hears.
     let untold = recording.await.unwrap_or_default();
-    let Run { came, folder } = ran.unwrap_or_else(|died| Run { came: Came::of_fault(&died), folder: None });
-    match stop.why() {
-        Some(Why::Lost) => {}
-        Some(Why::Shutdown) if came.was_stopped() => {
-            leave(workplace, (&job_id, fence)).await;
-        }
+    let Run { came, folder, has_begun } =
+        ran.unwrap_or_else(|died| Run { came: Came::of_fault(&died), folder: None, has_begun: true });
+    let recorded = match stop.why() {
+        Some(Why::Lost) => Ok(()),
+        Some(Why::Shutdown) if !has_begun => leave(workplace, (&job_id, fence), Left::Unbegun).await,
+        Some(Why::Shutdown) if came.was_stopped() => leave(workplace, (&job_id, fence), Left::Gone).await,
         _ => {
             let Came { ending, outcome } = keep_artifacts(workplace, came).await;
-            end(workplace, (&job_id, fence), Report { untold, ending, outcome }).await;
+            end(workplace, (&job_id, fence), Report { untold, ending, outcome }).await
         }
-    }
+    };
     workplace.hub.ring(&job_id);
     belljar_failpoint::reached("folder.before_removal");
     if let Some(folder) = folder {
@@ -91,13 +93,21 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
         let _ = tokio::task::spawn_blocking(move || folder.remove()).await;
         belljar_failpoint::reached("folder.after_removal");
     }
+    match recorded {
+        Ok(()) | Err(ChangeError::Refused(_) | ChangeError::Unknown { .. }) => true,
+        Err(error) => {
+            tracing::error!(%job_id, error = crate::chain(&error), "it is not recorded how a job ended");
+            false
+        }
+    }
 }
 
 /// Puts what the job has left where it is kept, before anybody is told of it.
 async fn keep_artifacts(workplace: &Workplace, came: Came) -> Came {
     for artifact in &came.outcome.artifacts {
         let keep = || workplace.artifacts.keep(&artifact.sha256);
-        if let Err(error) = insistently(&workplace.stop, |_| true, keep).await {
+        let is_passing = |error: &ArtifactsError| matches!(error, ArtifactsError::Reach { .. });
+        if let Err(error) = insistently(&workplace.stop, is_passing, keep).await {
             tracing::warn!(error = crate::chain(&error), "an artifact is not kept");
             return Came::of_fault(&error);
         }
@@ -105,21 +115,25 @@ async fn keep_artifacts(workplace: &Workplace, came: Came) -> Came {
     came
 }
 
-async fn end(workplace: &Workplace, (job_id, fence): Claim<'_>, report: Report) {
+async fn end(workplace: &Workplace, (job_id, fence): Claim<'_>, report: Report) -> Result<(), ChangeError> {
     let now = workplace.now();
-    let record = || workplace.jobs.end(job_id, fence, report.clone(), now);
-    if let Err(error) = insistently(&workplace.stop, ChangeError::is_passing, record).await {
-        tracing::warn!(%job_id, error = crate::chain(&error), "the end of a job is not recorded");
+    let record = |report: Report| workplace.jobs.end(job_id, fence, report, now);
+    let recorded = insistently(&workplace.stop, ChangeError::is_passing, || record(report.clone())).await;
+    let Err(error @ ChangeError::Database(_)) = recorded else { return recorded.map(drop) };
+    if error.is_passing() {
+        return Err(error);
     }
+    // The database doesn't take what came of it, and won't later: then it takes that.
+    let Came { ending, outcome } = Came::of_fault(&error);
+    let instead = Report { untold: Told::default(), ending, outcome };
+    insistently(&workplace.stop, ChangeError::is_passing, || record(instead.clone())).await.map(drop)
 }
 
 /// It was ended because the node stops: it may be begun again elsewhere, or is over as a failure of the node.
-async fn leave(workplace: &Workplace, (job_id, fence): Claim<'_>) {
+async fn leave(workplace: &Workplace, (job_id, fence): Claim<'_>, left: Left) -> Result<(), ChangeError> {
     let now = workplace.now();
-    let record = || workplace.jobs.leave(job_id, fence, Left::Gone, now);
-    if let Err(error) = insistently(&workplace.stop, ChangeError::is_passing, record).await {
-        tracing::warn!(%job_id, error = crate::chain(&error), "it is not recorded that a job was interrupted");
-    }
+    let record = || workplace.jobs.leave(job_id, fence, left, now);
+    insistently(&workplace.stop, ChangeError::is_passing, record).await.map(drop)
 }
 
 type Claim<'a> = (&'a belljar_contract::id::JobId, belljar_policy::lifecycle::Fence);
@@ -156,7 +170,7 @@ fn run(workplace: &Workplace, claimed: Claimed, heard: mpsc::UnboundedSender<Hea
     let clock = Arc::clone(&workplace.clock);
     let mut hearing = Hearing { heard, stop, timeout, clock, run_id: None };
     if hearing.stop.why().is_some() {
-        return Run { came: Came::of_stop(), folder: None };
+        return Run { came: Came::of_stop(), folder: None, has_begun: false };
     }
     let done: Result<Run, RunError> = match sandbox.job_spec {
         Some(spec) => {
@@ -174,7 +188,11 @@ fn run(workplace: &Workplace, claimed: Claimed, heard: mpsc::UnboundedSender<Hea
                 runner: settings.runner.clone(),
             };
             let done = run::carry_out(request, &settings.state, Some(&workplace.launcher), &mut hearing);
-            done.map(|finished| Run { came: outcome::of_job(finished.result), folder: finished.folder })
+            done.map(|finished| Run {
+                came: outcome::of_job(finished.result),
+                folder: finished.folder,
+                has_begun: true,
+            })
         }
         None => {
             let request = CommandRequest {
@@ -191,11 +209,11 @@ fn run(workplace: &Workplace, claimed: Claimed, heard: mpsc::UnboundedSender<Hea
             let done = carry_out_command(request, &settings.state, &workplace.launcher, &mut hearing);
             done.map(|mut finished| {
                 let came = outcome::of_command(&mut finished);
-                Run { came, folder: Some(finished.folder) }
+                Run { came, folder: Some(finished.folder), has_begun: true }
             })
         }
     };
-    done.unwrap_or_else(|error| Run { came: Came::of_fault(&error), folder: None })
+    done.unwrap_or_else(|error| Run { came: Came::of_fault(&error), folder: None, has_begun: true })
 }
 
 // === impl Stop ===

@@ -3,9 +3,11 @@
 use super::Workplace;
 use super::attempt::{self, Stop, Why};
 use belljar_contract::id::JobId;
-use belljar_store::jobs::{ClaimError, Claimed};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use belljar_policy::lifecycle::Fence;
+use belljar_store::jobs::{ClaimError, Claimed, JobRecord, Left};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
@@ -16,7 +18,23 @@ pub(crate) struct Dispatcher {
     workplace: Arc<Workplace>,
     room: Arc<Semaphore>,
     work: Notify,
-    running: Mutex<HashMap<String, Stop>>,
+    held: Mutex<HashMap<Claim, Held>>,
+    /// Claims in the database that nobody here knew of when it was last looked.
+    strange: Mutex<HashSet<Claim>>,
+    /// Claims that are under way, and may be in the database already.
+    claims: AtomicU32,
+}
+
+/// A job, and the number of the claim by which it is held.
+type Claim = (String, Fence);
+
+/// How a claim is held.
+#[derive(Debug, Clone)]
+enum Held {
+    /// The job is carried out.
+    Running(Stop),
+    /// It was, and it could not be recorded how it ended.
+    Unrecorded,
 }
 
 /// So often it is looked for jobs that came by way of another node, or were given up by one.
@@ -27,7 +45,8 @@ const LOOK: Duration = Duration::from_secs(1);
 impl Dispatcher {
     pub(crate) fn new(workplace: Arc<Workplace>) -> Self {
         let room = Arc::new(Semaphore::new(workplace.settings.max_concurrency));
-        Self { workplace, room, work: Notify::new(), running: Mutex::default() }
+        let (held, strange) = (Mutex::default(), Mutex::default());
+        Self { workplace, room, work: Notify::new(), held, strange, claims: AtomicU32::new(0) }
     }
 
     /// Says that a job waits.
@@ -41,9 +60,13 @@ impl Dispatcher {
         while !stop.is_cancelled() {
             let Some(claimed) = self.next(&stop).await else { break };
             let (claimed, room) = claimed;
+            let (claim, held) = ((key(&claimed.job.job_id), claimed.fence()), Stop::default());
+            // Before anybody may ask for it to stop, or look whether it is known.
+            self.locked().insert(claim.clone(), Held::Running(held.clone()));
+            self.claims.fetch_sub(1, Ordering::SeqCst);
             let dispatcher = Arc::clone(&self);
             attempts.spawn(async move {
-                dispatcher.carry_out(claimed).await;
+                dispatcher.carry_out(claim, claimed, held).await;
                 drop(room);
             });
             while attempts.try_join_next().is_some() {}
@@ -59,7 +82,13 @@ impl Dispatcher {
             room = Arc::clone(&self.room).acquire_owned() => room.ok()?,
         };
         loop {
-            match self.workplace.jobs.claim(&self.workplace.owner.instance).await {
+            self.claims.fetch_add(1, Ordering::SeqCst);
+            let claimed =
+                self.workplace.jobs.claim(&self.workplace.owner.instance, self.workplace.now()).await;
+            if !matches!(claimed, Ok(Some(_))) {
+                self.claims.fetch_sub(1, Ordering::SeqCst);
+            }
+            match claimed {
                 // There may be more, also if this one was told of in vain.
                 Ok(Some(claimed)) => {
                     self.wake();
@@ -80,21 +109,27 @@ impl Dispatcher {
         }
     }
 
-    async fn carry_out(&self, claimed: Claimed) {
-        let (key, stop) = (key(&claimed.job.job_id), Stop::default());
-        self.locked().insert(key.clone(), stop.clone());
-        attempt::carry_out(&self.workplace, claimed, &stop).await;
-        self.locked().remove(&key);
+    async fn carry_out(&self, claim: Claim, claimed: Claimed, stop: Stop) {
+        let workplace = Arc::clone(&self.workplace);
+        // Whatever goes wrong in there, it is known here that it is over.
+        let attempt = tokio::spawn(async move { attempt::carry_out(&workplace, claimed, &stop).await });
+        let is_recorded = attempt.await.unwrap_or(false);
+        let mut held = self.locked();
+        match is_recorded {
+            true => held.remove(&claim),
+            false => held.insert(claim, Held::Unrecorded),
+        };
     }
 
-    /// Ends a job that runs here because somebody wants it to stop. Whether it runs here.
-    pub(crate) fn cancel(&self, job_id: &JobId) -> bool {
-        let running = self.locked();
-        let stop = running.get(&key(job_id));
-        stop.is_some_and(|stop| {
-            stop.because(Why::Canceled);
-            true
-        })
+    /// Ends a job that runs here because somebody wants it to stop.
+    pub(crate) fn cancel(&self, job_id: &JobId) {
+        let key = key(job_id);
+        let held = self.locked();
+        for (_, held) in held.iter().filter(|((job, _), _)| *job == key) {
+            if let Held::Running(stop) = held {
+                stop.because(Why::Canceled);
+            }
+        }
     }
 
     /// Ends what runs here, for it is not this instance's any more.
@@ -102,28 +137,63 @@ impl Dispatcher {
         self.stop_all(Why::Lost);
     }
 
-    /// How many jobs run here.
-    pub(crate) fn running(&self) -> usize {
-        self.locked().len()
+    /// Holds what this instance has in the database against what it knows of: hears what was asked for by way of another
+    /// node, and gives up what it has without knowing, or without being able to say how it ended.
+    pub(crate) async fn look(&self) {
+        // One that is under way may be there already, and not be known here yet.
+        let may_be_strange = self.claims.load(Ordering::SeqCst) == 0;
+        let Ok(owned) = self.workplace.jobs.owned_by(&self.workplace.owner.instance).await else { return };
+        let mut strange = HashSet::new();
+        for job in &owned {
+            let claim = (key(&job.job_id), job.life.fence);
+            let held = self.locked().get(&claim).cloned();
+            match held {
+                Some(Held::Running(stop)) if job.life.cancel_requested => stop.because(Why::Canceled),
+                Some(Held::Running(_)) => {}
+                Some(Held::Unrecorded) => self.leave(job, Left::Gone).await,
+                // One whose claim was committed while the connection broke. What was claimed just now is known by the next
+                // time.
+                None if may_be_strange && self.strange().contains(&claim) => {
+                    self.leave(job, Left::Unbegun).await;
+                }
+                None if may_be_strange => {
+                    strange.insert(claim);
+                }
+                None => {}
+            }
+        }
+        let owned: HashSet<_> = owned.iter().map(|job| (key(&job.job_id), job.life.fence)).collect();
+        self.locked().retain(|claim, held| matches!(held, Held::Running(_)) || owned.contains(claim));
+        *self.strange() = strange;
     }
 
-    /// Looks what was asked for of its jobs by way of another node.
-    pub(crate) async fn look(&self) {
-        if self.running() == 0 {
-            return;
-        }
-        let Ok(owned) = self.workplace.jobs.owned_by(&self.workplace.owner.instance).await else { return };
-        for job in owned.iter().filter(|job| job.life.cancel_requested) {
-            self.cancel(&job.job_id);
+    async fn leave(&self, job: &JobRecord, left: Left) {
+        let Workplace { jobs, hub, .. } = &*self.workplace;
+        match jobs.leave(&job.job_id, job.life.fence, left, self.workplace.now()).await {
+            Ok(_) => {
+                hub.ring(&job.job_id);
+                self.wake();
+            }
+            Err(error) => {
+                tracing::warn!(job_id = %job.job_id, error = crate::chain(&error), "can't give a job up");
+            }
         }
     }
 
     fn stop_all(&self, why: Why) {
-        self.locked().values().for_each(|stop| stop.because(why));
+        for held in self.locked().values() {
+            if let Held::Running(stop) = held {
+                stop.because(why);
+            }
+        }
     }
 
-    fn locked(&self) -> std::sync::MutexGuard<'_, HashMap<String, Stop>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn locked(&self) -> MutexGuard<'_, HashMap<Claim, Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn strange(&self) -> MutexGuard<'_, HashSet<Claim>> {
+        self.strange.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

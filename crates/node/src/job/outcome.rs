@@ -14,6 +14,8 @@ pub(super) struct Came {
     pub(super) outcome: JobOutcome,
 }
 
+const LARGEST_OUTCOME_BYTES: usize = 32 << 20;
+
 // === impl Came ===
 
 impl Came {
@@ -54,7 +56,18 @@ pub(super) fn of_job(result: JobResult) -> Came {
         isolation: result.isolation.clone(),
         sba_result: Some(Box::new(result)),
     };
-    Came { ending, outcome }
+    bounded(Came { ending, outcome })
+}
+
+/// Something larger is kept by nobody, and told to nobody: what a job may return by its own limits is far less.
+fn bounded(came: Came) -> Came {
+    let size = serde_json::to_vec(&came.outcome).map_or(usize::MAX, |written| written.len());
+    if size <= LARGEST_OUTCOME_BYTES {
+        return came;
+    }
+    let why = format!("the job's result is larger than {LARGEST_OUTCOME_BYTES} bytes");
+    let failed = JobOutcome::of_failure(FailureCode::ConstraintViolation, why);
+    Came { ending: Ending::Failed, outcome: JobOutcome { artifacts: came.outcome.artifacts, ..failed } }
 }
 
 /// Of a command. What it has printed is taken out of it.

@@ -63,10 +63,11 @@ CREATE INDEX IF NOT EXISTS jobs_ended ON jobs (ended_at_ms) WHERE ended_at_ms IS
 -- The files that jobs have left. What is in them lies elsewhere, by its digest, and may be several jobs'.
 CREATE TABLE IF NOT EXISTS artifacts (
     job        BIGINT  NOT NULL REFERENCES jobs (number) ON DELETE CASCADE,
+    place      BIGINT  NOT NULL,
     path       TEXT    NOT NULL,
     sha256     TEXT    NOT NULL,
     size_bytes BIGINT  NOT NULL,
-    PRIMARY KEY (job, path)
+    PRIMARY KEY (job, place)
 );
 
 CREATE INDEX IF NOT EXISTS artifacts_by_content ON artifacts (sha256);

@@ -21,6 +21,19 @@ const STEPS: &[Step] = &[(1, "jobs", include_str!("../../migrations/postgres/000
 
 const MOST_CONNECTIONS: u32 = 10;
 
+/// A commit is on the disk when it is said to be, whatever the server's default is. And nobody who stands still, or whose
+/// machine is gone, keeps the others waiting for what it has locked.
+const SESSION: [(&str, &str); 5] = [
+    ("synchronous_commit", "on"),
+    ("idle_in_transaction_session_timeout", "5s"),
+    ("lock_timeout", "5s"),
+    ("statement_timeout", "20s"),
+    ("tcp_user_timeout", "20s"),
+];
+
+/// A server that says nothing for so long is not there.
+const SILENCE: Duration = Duration::from_secs(25);
+
 /// So long is waited for a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -30,8 +43,7 @@ impl Postgres {
     pub(super) async fn open(url: &str) -> Result<Self, DatabaseError> {
         let failed = |error| DatabaseError::of("open the database", error);
         let options: PgConnectOptions = url.parse().map_err(failed)?;
-        // A commit is on the disk when it is said to be, whatever the server's default is.
-        let options = options.application_name("belljar").options([("synchronous_commit", "on")]);
+        let options = options.application_name("belljar").options(SESSION);
         let pool = PgPoolOptions::new().max_connections(MOST_CONNECTIONS).acquire_timeout(PATIENCE);
         let pool = pool.connect_with(options).await.map_err(failed)?;
         belljar_failpoint::reached("migrate.before");
@@ -42,7 +54,7 @@ impl Postgres {
     }
 
     pub(super) async fn begin(&self) -> Result<Turn, DatabaseError> {
-        let transaction = self.pool.begin().await;
+        let transaction = heard(self.pool.begin()).await;
         let transaction = transaction.map_err(|error| DatabaseError::of("begin a transaction", error))?;
         Ok(Turn { transaction })
     }
@@ -52,7 +64,7 @@ impl Postgres {
         sql: &'static str,
         values: Vec<Value>,
     ) -> Result<Vec<Row>, DatabaseError> {
-        let rows = bound(sql, values).fetch_all(&self.pool).await;
+        let rows = heard(bound(sql, values).fetch_all(&self.pool)).await;
         let rows = rows.map_err(|error| DatabaseError::of("read the database", error))?;
         Ok(rows.into_iter().map(Row::Postgres).collect())
     }
@@ -70,7 +82,7 @@ impl Turn {
         sql: &'static str,
         values: Vec<Value>,
     ) -> Result<Vec<Row>, DatabaseError> {
-        let rows = bound(sql, values).fetch_all(&mut *self.transaction).await;
+        let rows = heard(bound(sql, values).fetch_all(&mut *self.transaction)).await;
         let rows = rows.map_err(|error| DatabaseError::of("write to the database", error))?;
         Ok(rows.into_iter().map(Row::Postgres).collect())
     }
@@ -80,14 +92,20 @@ impl Turn {
         sql: &'static str,
         values: Vec<Value>,
     ) -> Result<u64, DatabaseError> {
-        let done = bound(sql, values).execute(&mut *self.transaction).await;
+        let done = heard(bound(sql, values).execute(&mut *self.transaction)).await;
         Ok(done.map_err(|error| DatabaseError::of("write to the database", error))?.rows_affected())
     }
 
     pub(super) async fn commit(self) -> Result<(), DatabaseError> {
-        let done = self.transaction.commit().await;
+        let done = heard(self.transaction.commit()).await;
         done.map_err(|error| DatabaseError::of("commit to the database", error).in_doubt())
     }
+}
+
+/// What the server says, if it says anything.
+async fn heard<T>(asked: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
+    let silent = |_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
+    tokio::time::timeout(SILENCE, asked).await.map_err(silent)?
 }
 
 fn bound(sql: &'static str, values: Vec<Value>) -> Query<'static, sqlx::Postgres, PgArguments> {

@@ -31,8 +31,16 @@ pub enum Heard {
     NoMore,
 }
 
-const TAKE: &str = "UPDATE callbacks SET owner = $1 WHERE state = 'pending' AND owner IS NULL \
+/// Nobody's, or those of somebody whom nobody knows.
+const ORPHANED: &str = "SELECT job FROM callbacks WHERE state = 'pending' \
+    AND (owner IS NULL OR owner NOT IN (SELECT instance FROM instances)) LIMIT 1";
+
+const TAKE: &str = "UPDATE callbacks SET owner = $1 WHERE state = 'pending' \
+    AND (owner IS NULL OR owner NOT IN (SELECT instance FROM instances)) \
     RETURNING url, told, (SELECT job_id FROM jobs WHERE number = callbacks.job) AS job_id";
+
+const OWN: &str = "SELECT url, told, (SELECT job_id FROM jobs WHERE number = callbacks.job) AS job_id FROM callbacks \
+    WHERE state = 'pending' AND owner = $1";
 
 const TRIED: &str = "UPDATE callbacks SET attempts = attempts + 1 \
     WHERE job = (SELECT number FROM jobs WHERE job_key = $1) AND owner = $2";
@@ -51,6 +59,9 @@ impl Jobs {
     /// # Errors
     /// [`DatabaseError`] when they can't be taken.
     pub async fn take_callbacks(&self, instance: &str) -> Result<Vec<Callback>, DatabaseError> {
+        if self.database.fetch(ORPHANED, values![]).await?.is_empty() {
+            return Ok(Vec::new());
+        }
         let (database, instance) = (self.database.clone(), instance.to_owned());
         self.to_the_end(async move {
             let mut transaction = database.begin().await?;
@@ -59,6 +70,14 @@ impl Jobs {
             rows.iter().map(read).collect()
         })
         .await
+    }
+
+    /// The callbacks that an instance sees to.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when they can't be read.
+    pub async fn callbacks_of(&self, instance: &str) -> Result<Vec<Callback>, DatabaseError> {
+        self.database.fetch(OWN, values![instance]).await?.iter().map(read).collect()
     }
 
     /// Notes that it was tried in vain to tell somebody.

@@ -1,12 +1,13 @@
 //! Taking jobs, to carry them out: each by one owner at a time.
 
-use super::Jobs;
 use super::error::ClaimError;
 use super::instances::BEAT;
 use super::record::{JobRecord, assignment, columns};
+use super::{Jobs, ending};
 use crate::database::{Sql, unreadable, values};
 use belljar_contract::worker::assignment::Assignment;
 use belljar_policy::lifecycle::{Fence, Input};
+use jiff::Timestamp;
 
 /// A job that is somebody's to carry out.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,11 +50,11 @@ impl Claimed {
 // === impl Jobs ===
 
 impl Jobs {
-    /// Takes the job whose turn it is, for that instance.
+    /// Takes the job whose turn it is, for that instance. One that can't be read is over with that.
     ///
     /// # Errors
     /// [`ClaimError`]; nothing was taken, unless that is in doubt: what an instance has is told by [`Jobs::owned_by`].
-    pub async fn claim(&self, instance: &str) -> Result<Option<Claimed>, ClaimError> {
+    pub async fn claim(&self, instance: &str, now: Timestamp) -> Result<Option<Claimed>, ClaimError> {
         let (jobs, instance) = (self.clone(), instance.to_owned());
         self.to_the_end(async move {
             let mut transaction = jobs.database.begin().await?;
@@ -69,8 +70,13 @@ impl Jobs {
             job.save(&mut transaction).await?;
             transaction.execute(TURN_IS_ON, values![job.turn]).await?;
             transaction.execute(FORGET_PAST, values![job.turn]).await?;
-            let assignment = assignment(&row.text("assignment")?)?;
+            let assignment = assignment(&row.text("assignment")?);
+            if let Err(error) = &assignment {
+                // Others wait behind it.
+                ending::refuse(&mut transaction, &mut job, &error.source.to_string(), now).await?;
+            }
             transaction.commit("claim").await?;
+            let assignment = assignment?;
             Ok(Some(Claimed { job, assignment }))
         })
         .await

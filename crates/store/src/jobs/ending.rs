@@ -42,9 +42,8 @@ pub enum Left {
     Unbegun,
 }
 
-/// A path that was kept twice is the same file, or was one.
 const ADD_ARTIFACT: &str =
-    "INSERT INTO artifacts (job, path, sha256, size_bytes) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+    "INSERT INTO artifacts (job, place, path, sha256, size_bytes) VALUES ($1, $2, $3, $4, $5)";
 
 const CANCELED: &str = "the job was canceled before it began";
 const CANCELED_AND_LEFT: &str = "the job was canceled, and its node was gone before it had ended it";
@@ -77,9 +76,9 @@ impl Jobs {
                 let is_same = job.outcome_sha256.as_deref() == Some(written.sha256());
                 return if is_same { Ok(Ended::Before(job)) } else { Err(ChangeError::OtherOutcome) };
             }
-            for artifact in &outcome.artifacts {
+            for (place, artifact) in (0_u64..).zip(&outcome.artifacts) {
                 let (path, sha256) = (artifact.path.as_str(), artifact.sha256.as_str());
-                let values = values![job.number, path, sha256, artifact.size_bytes];
+                let values = values![job.number, place, path, sha256, artifact.size_bytes];
                 transaction.execute(ADD_ARTIFACT, values).await?;
             }
             conclude(&mut transaction, &mut job, (&written, outcome.failure_code), now).await?;
@@ -185,6 +184,21 @@ impl Jobs {
         })
         .await
     }
+}
+
+/// Ends a job that was claimed and can't be carried out by anybody.
+pub(super) async fn refuse(
+    transaction: &mut Transaction,
+    job: &mut JobRecord,
+    why: &str,
+    now: Timestamp,
+) -> Result<(), DatabaseError> {
+    let refused = job.life.apply(Input::End(job.life.fence, Ending::Failed));
+    refused.map_err(|refused| unreadable(refused.into()))?;
+    let code = FailureCode::InternalError;
+    let outcome = JobOutcome::of_failure(code, format!("the node can't read what it accepted: {why}"));
+    let outcome = Outcome::new(&outcome).map_err(|error| unreadable(error.into()))?;
+    conclude(transaction, job, (&outcome, Some(code)), now).await
 }
 
 async fn conclude_without_owner(

@@ -74,6 +74,8 @@ impl Jobs {
     async fn submit_now(&self, submission: &Submission) -> Result<Submitted, SubmitError> {
         let Submission { assignment, idempotency_key, most_waiting, callback, now } = submission;
         let text = serde_json::to_string(assignment).map_err(|error| unreadable(error.into()))?;
+        // What can't be read back must not be accepted.
+        super::record::assignment(&text)?;
         let sha256 = sha256(text.as_bytes());
         let mut transaction = self.database.begin().await?;
         if let Some(known) = known(&mut transaction, submission, &sha256).await? {

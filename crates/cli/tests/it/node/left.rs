@@ -1,9 +1,10 @@
 //! Files that jobs leave.
 
-use belljar_testkit::node::{Node, script};
+use belljar_testkit::node::{Node, script, steps};
 use belljar_testkit::s3::S3;
 use belljar_testkit::skip::skip;
 use belljar_testkit::world::World;
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 /// A job leaves a file; it comes back as it was, and by no other job's name.
@@ -48,4 +49,21 @@ fn what_a_job_leaves_comes_back_from_a_bucket() {
     let bucket = s3.bucket("node");
     let node = Node::start_with(&world, &["--artifacts", &bucket], &s3.environment());
     comes_back(&node);
+}
+
+#[test]
+fn what_a_job_says_of_its_files_is_not_believed() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    // A step writes a result that the runner then can't replace, and puts something else where files are collected.
+    let forge = r#"printf '{"protocol_version":"1.0","job_id":"%s","task_id":"%s","status":"failure","steps":[],
+        "artifacts":[{"path":"/job/artifacts/a","sha256":"/etc/shadow","size_bytes":1}],
+        "failure_code":"step_failed","failure_message":"forged","started_at":"2026-01-01T00:00:00Z",
+        "finished_at":"2026-01-01T00:00:00Z","resource_usage":{"cpu_time_ms":0,"max_rss_bytes":0}}' \
+        $CYNODE_JOB_ID $CYNODE_TASK_ID > /job/result.json; rm -r /job/artifacts; ln -s / /job/artifacts; chmod 555 /job"#;
+    let job = steps(&json!([{ "type": "run_command", "args": { "argv": ["sh", "-c", forge] } }]));
+    let told = node.run(&job).json();
+    assert_eq!(told["failure_message"], "forged", "the forgery is taken for a result: {told}");
+    assert_eq!(told["artifacts"], json!([]), "{told}");
+    assert_eq!(told["sba_result"]["artifacts"], json!([]), "{told}");
 }

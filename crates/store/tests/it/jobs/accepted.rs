@@ -1,7 +1,7 @@
 //! A job is accepted durably, once, and not beyond what may wait.
 
 use super::on_both_engines;
-use super::world::{MOST_WAITING, World, assignment, submission};
+use super::world::{MOST_WAITING, World, assignment, now, submission};
 use belljar_contract::id::JobId;
 use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::state::JobState;
@@ -73,7 +73,7 @@ on_both_engines! {
         let refused = world.jobs.submit(few(&wanted)).await;
         assert!(matches!(refused, Err(SubmitError::Full { waiting: 2 })));
         assert_eq!(world.jobs.find(&wanted.job_id).await.unwrap(), None);
-        world.jobs.claim(super::world::OWNER).await.unwrap().unwrap();
+        world.jobs.claim(super::world::OWNER, now()).await.unwrap().unwrap();
         world.jobs.submit(few(&wanted)).await.unwrap();
     }
 

@@ -1,7 +1,7 @@
 //! A job has one owner at a time, and tasks take turns.
 
 use super::on_both_engines;
-use super::world::{OWNER, World, assignment, assignment_of, task_id};
+use super::world::{OWNER, World, assignment, assignment_of, now, task_id};
 use belljar_contract::worker::state::JobState;
 use belljar_store::jobs::ClaimError;
 use std::collections::HashSet;
@@ -22,7 +22,7 @@ on_both_engines! {
                 let mut in_vain = 0;
                 // One that is locked by somebody else is passed over, and may be the last.
                 while in_vain < 3 {
-                    match jobs.claim(&instance).await.unwrap() {
+                    match jobs.claim(&instance, now()).await.unwrap() {
                         Some(claimed) => taken.push(claimed.job.job_id),
                         None => in_vain += 1,
                     }
@@ -48,7 +48,7 @@ on_both_engines! {
             world.accepted(&assignment_of(&modest)).await;
         }
         let mut order = Vec::new();
-        while let Some(claimed) = world.jobs.claim(OWNER).await.unwrap() {
+        while let Some(claimed) = world.jobs.claim(OWNER, now()).await.unwrap() {
             order.push(if claimed.job.task_id == modest { 'm' } else { 'g' });
         }
         assert_eq!(order.into_iter().collect::<String>(), "gmgmgmggggggg");
@@ -60,13 +60,13 @@ on_both_engines! {
             world.accepted(&assignment_of(&early)).await;
         }
         for _ in 0..3 {
-            world.jobs.claim(OWNER).await.unwrap().unwrap();
+            world.jobs.claim(OWNER, now()).await.unwrap().unwrap();
         }
         for _ in 0..3 {
             world.accepted(&assignment_of(&late)).await;
         }
         let mut order = Vec::new();
-        while let Some(claimed) = world.jobs.claim(OWNER).await.unwrap() {
+        while let Some(claimed) = world.jobs.claim(OWNER, now()).await.unwrap() {
             order.push(if claimed.job.task_id == late { 'l' } else { 'e' });
         }
         assert_eq!(order.into_iter().collect::<String>(), "elll");
@@ -79,13 +79,13 @@ on_both_engines! {
         let job = world.job(&wanted.job_id).await;
         assert_eq!((job.life.state, job.life.attempt), (JobState::Accepted, 1));
         assert_eq!(job.owner.as_deref(), Some(OWNER));
-        assert!(world.jobs.claim(OWNER).await.unwrap().is_none());
+        assert!(world.jobs.claim(OWNER, now()).await.unwrap().is_none());
     }
 
     async fn an_instance_that_is_not_known_gets_nothing(world: World) {
         world.accepted(&assignment()).await;
-        let refused = world.jobs.claim("nobody").await;
+        let refused = world.jobs.claim("nobody", now()).await;
         assert!(matches!(refused, Err(ClaimError::GivenUp { .. })));
-        assert!(world.jobs.claim(OWNER).await.unwrap().is_some());
+        assert!(world.jobs.claim(OWNER, now()).await.unwrap().is_some());
     }
 }

@@ -81,7 +81,7 @@ on_both_engines! {
         assert_eq!(canceled.life.state, JobState::Canceled);
         let (_, kept) = world.jobs.documents(&canceled).await.unwrap();
         assert_eq!(kept.unwrap().failure_code, Some(FailureCode::Canceled));
-        assert!(world.jobs.claim(OWNER).await.unwrap().is_none());
+        assert!(world.jobs.claim(OWNER, now()).await.unwrap().is_none());
         assert_eq!(world.story(&wanted.job_id).await, ["accepted 0", "cancel_requested", "canceled 0"]);
         // Once more is no more.
         assert_eq!(world.jobs.cancel(&wanted.job_id, now()).await.unwrap(), canceled);
@@ -112,7 +112,7 @@ on_both_engines! {
         let first = world.started(&twice).await;
         let left = world.jobs.leave(&twice.job_id, first.fence(), Left::Gone, now()).await.unwrap();
         assert_eq!((left.life.state, left.started_at), (JobState::Accepted, None));
-        let second = world.jobs.claim(OWNER).await.unwrap().unwrap();
+        let second = world.jobs.claim(OWNER, now()).await.unwrap().unwrap();
         assert_eq!((second.job.job_id.clone(), second.job.life.attempt), (twice.job_id.clone(), 2));
         // Who had it first, and was only asleep.
         let told = report(Ending::Completed, outcome("late"));
@@ -130,7 +130,7 @@ on_both_engines! {
         let claimed = world.claimed(&wanted).await;
         let back = world.jobs.leave(&wanted.job_id, claimed.fence(), Left::Unbegun, now()).await.unwrap();
         assert_eq!((back.life.state, back.life.attempt), (JobState::Accepted, 0));
-        let again = world.jobs.claim(OWNER).await.unwrap().unwrap();
+        let again = world.jobs.claim(OWNER, now()).await.unwrap().unwrap();
         assert!(again.fence() > claimed.fence());
     }
 

@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 async fn ended_with(world: &World, sha256: &str) -> JobId {
     let wanted = assignment();
     world.accepted(&wanted).await;
-    let claimed = world.jobs.claim(OWNER).await.unwrap().unwrap();
+    let claimed = world.jobs.claim(OWNER, now()).await.unwrap().unwrap();
     let artifact = Artifact { path: "/job/artifacts/a".to_owned(), sha256: sha256.to_owned(), size_bytes: 7 };
     let outcome = JobOutcome { artifacts: vec![artifact], ..outcome("") };
     world.jobs.end(&wanted.job_id, claimed.fence(), report(Ending::Completed, outcome), now()).await.unwrap();

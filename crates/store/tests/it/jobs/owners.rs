@@ -23,7 +23,7 @@ on_both_engines! {
         world.jobs.leave(&wanted.job_id, claimed.fence(), Left::Gone, now()).await.unwrap();
         assert!(world.jobs.forget(OWNER).await.unwrap());
         assert!(!world.jobs.beat(OWNER).await.unwrap());
-        assert!(matches!(world.jobs.claim(OWNER).await, Err(ClaimError::GivenUp { .. })));
+        assert!(matches!(world.jobs.claim(OWNER, now()).await, Err(ClaimError::GivenUp { .. })));
     }
 
     async fn who_takes_a_job_while_it_is_forgotten_has_it_or_is_forgotten(world: World) {
@@ -34,7 +34,7 @@ on_both_engines! {
             world.accepted(&wanted).await;
             let (taker, forgetter) = (world.elsewhere().await, world.jobs.clone());
             let taking = instance.clone();
-            let taken = tokio::spawn(async move { taker.claim(&taking).await });
+            let taken = tokio::spawn(async move { taker.claim(&taking, now()).await });
             let forgotten = forgetter.forget(&instance).await.unwrap();
             let taken = taken.await.unwrap();
             assert_eq!(taken.is_err(), forgotten, "{taken:?}");

@@ -17,7 +17,7 @@ on_both_engines! {
     async fn states_are_told_in_order_and_the_last_acknowledges_the_result(world: World) {
         let wanted = assignment();
         world.jobs.submit(with_callback(&wanted)).await.unwrap();
-        let claimed = world.jobs.claim(OWNER).await.unwrap().unwrap();
+        let claimed = world.jobs.claim(OWNER, now()).await.unwrap().unwrap();
         let report = report(Ending::Completed, outcome("a"));
         world.jobs.end(&wanted.job_id, claimed.fence(), report, now()).await.unwrap();
         let states = world.jobs.states_after(&wanted.job_id, 0).await.unwrap();
@@ -40,6 +40,7 @@ on_both_engines! {
         let wanted = assignment();
         world.jobs.submit(with_callback(&wanted)).await.unwrap();
         assert_eq!(world.jobs.take_callbacks("another").await.unwrap(), []);
+        assert_eq!(world.jobs.callbacks_of(OWNER).await.unwrap().len(), 1);
         world.jobs.note_callback_heard(&wanted.job_id, OWNER, (1, Heard::Event), now()).await.unwrap();
         world.jobs.note_callback_tried(&wanted.job_id, OWNER).await.unwrap();
         world.jobs.forget(OWNER).await.unwrap();

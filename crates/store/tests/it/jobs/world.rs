@@ -90,7 +90,7 @@ impl World {
     /// A job that is the owner's to carry out.
     pub(super) async fn claimed(&self, assignment: &Assignment) -> Claimed {
         self.accepted(assignment).await;
-        self.jobs.claim(OWNER).await.unwrap().unwrap()
+        self.jobs.claim(OWNER, now()).await.unwrap().unwrap()
     }
 
     pub(super) async fn started(&self, assignment: &Assignment) -> Claimed {
