@@ -7,6 +7,7 @@ use crate::belljar::belljar;
 use belljar_failpoint::{STEPS, VARIABLE, WRITES};
 use belljar_testkit::node::Node;
 use belljar_testkit::orchestrator::Orchestrator;
+use belljar_testkit::wait;
 use belljar_testkit::world::World;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -99,7 +100,7 @@ fn interrupt(world: &World, arguments: &[&str], wanted: &mut Vec<Wanted>, mark: 
     for mut job in [Wanted::endless(mark, Also::Nothing), Wanted::repeatable()] {
         let _ = job.pursue(&node);
         // From then on nobody begins it again, or only so often.
-        node.wait_for(job.id(), "in_progress");
+        wait::until(|| node.job(job.id())["status"] != "accepted");
         wanted.push(job);
     }
 }
