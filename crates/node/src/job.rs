@@ -31,8 +31,9 @@ pub(crate) struct Workplace {
 // === impl Workplace ===
 
 impl Workplace {
-    /// The time of day.
+    /// The time of day, to the millisecond: what is told now is what will be told later.
     pub(crate) fn now(&self) -> Timestamp {
-        (self.clock)()
+        let now = (self.clock)();
+        Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
     }
 }

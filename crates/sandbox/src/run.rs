@@ -101,7 +101,7 @@ pub struct Changes {
 
 /// Hears how a job goes on.
 pub trait Watch {
-    /// Its sandbox stands, and the runner is about to begin.
+    /// Its sandbox stands, and the runner has been started.
     fn begun(&mut self, _run: &RunId) {}
     /// The runner has logged something. It comes from inside: its texts are not to be trusted.
     fn heard(&mut self, line: &LogLine);
@@ -193,9 +193,9 @@ pub fn carry_out(
     };
     let copy = collect::Copy::open(&spec.workspace, since)?;
     let (stdio, mut streams) = Streams::make().map_err(|source| RunError::Watch { source })?;
-    watch.begun(folder.id());
     let mut running = native::start_by(launcher, &spec, state, &program, stdio)?;
     belljar_failpoint::reached("run.launched");
+    watch.begun(folder.id());
     let limit =
         timeout.map_or(job.constraints.max_runtime(), |timeout| timeout.min(job.constraints.max_runtime()));
     let deadline = Instant::now() + limit + GRACE;

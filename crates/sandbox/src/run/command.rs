@@ -77,7 +77,7 @@ pub struct Printed {
 
 /// Hears how a command goes on.
 pub trait CommandWatch {
-    /// Its sandbox stands, and it is about to begin.
+    /// Its sandbox stands, and it has been started.
     fn begun(&mut self, run: &RunId);
     /// It has written something that is kept. It comes from inside.
     fn printed(&mut self, stream: Stream, bytes: &[u8]);
@@ -115,9 +115,9 @@ pub fn carry_out_command(
     let argv = request.argv.into_iter().map(Into::into).collect();
     let program = Program { argv, directory: WORKSPACE.to_owned() };
     let (stdio, mut streams) = Streams::make().map_err(|source| RunError::Watch { source })?;
-    watch.begun(folder.id());
     let mut running = native::start_through(launcher, &spec, state, &program, stdio)?;
     belljar_failpoint::reached("run.launched");
+    watch.begun(folder.id());
     let most = request.max_output_bytes;
     let mut capture = Capture { watch, most, stdout: Printed::default(), stderr: Printed::default() };
     let deadline = Instant::now() + request.timeout;

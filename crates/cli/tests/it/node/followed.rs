@@ -110,6 +110,8 @@ fn a_result_is_acknowledged_by_its_digest() {
     let known = node.post(&path, &json!({ "version": 1, "outcome_sha256": told["outcome_sha256"] }));
     assert_eq!(known.status, 200);
     assert!(known.json()["acknowledged_at"].is_string());
+    // What is told now is what is told later.
+    assert_eq!(node.job(job["job_id"].as_str().unwrap()), known.json());
     let running = node.submit(script("sleep 60"));
     let early = node.post(&format!("/v1/worker/jobs/{running}:ack"), &json!({ "version": 1 }));
     assert_eq!(early.status, 409);
