@@ -37,6 +37,11 @@ macro_rules! id {
                 Self(uuid.as_hyphenated().to_string())
             }
 
+            /// The id as UUIDs are told apart, however they were written: in lower case.
+            pub fn key(&self) -> String {
+                self.0.to_ascii_lowercase()
+            }
+
             /// The id as it was written.
             pub fn as_str(&self) -> &str {
                 &self.0

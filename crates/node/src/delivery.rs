@@ -89,7 +89,7 @@ impl Deliverer {
 
     /// Tells of a job from now on, until it is over and they know.
     pub(crate) fn follow(self: &Arc<Self>, callback: Callback) {
-        let key = callback.job_id.as_str().to_ascii_lowercase();
+        let key = callback.job_id.key();
         let mut following = self.locked();
         if !following.jobs.insert(key.clone()) {
             return;

@@ -60,7 +60,7 @@ impl Dispatcher {
         while !stop.is_cancelled() {
             let Some(claimed) = self.next(&stop).await else { break };
             let (claimed, room) = claimed;
-            let (claim, held) = ((key(&claimed.job.job_id), claimed.fence()), Stop::default());
+            let (claim, held) = ((claimed.job.job_id.key(), claimed.fence()), Stop::default());
             // Before anybody may ask for it to stop, or look whether it is known.
             self.locked().insert(claim.clone(), Held::Running(held.clone()));
             self.claims.fetch_sub(1, Ordering::SeqCst);
@@ -123,7 +123,7 @@ impl Dispatcher {
 
     /// Ends a job that runs here because somebody wants it to stop.
     pub(crate) fn cancel(&self, job_id: &JobId) {
-        let key = key(job_id);
+        let key = job_id.key();
         let held = self.locked();
         for (_, held) in held.iter().filter(|((job, _), _)| *job == key) {
             if let Held::Running(stop) = held {
@@ -145,7 +145,7 @@ impl Dispatcher {
         let Ok(owned) = self.workplace.jobs.owned_by(&self.workplace.owner.instance).await else { return };
         let mut strange = HashSet::new();
         for job in &owned {
-            let claim = (key(&job.job_id), job.life.fence);
+            let claim = (job.job_id.key(), job.life.fence);
             let held = self.locked().get(&claim).cloned();
             match held {
                 Some(Held::Running(stop)) if job.life.cancel_requested => stop.because(Why::Canceled),
@@ -162,7 +162,7 @@ impl Dispatcher {
                 None => {}
             }
         }
-        let owned: HashSet<_> = owned.iter().map(|job| (key(&job.job_id), job.life.fence)).collect();
+        let owned: HashSet<_> = owned.iter().map(|job| (job.job_id.key(), job.life.fence)).collect();
         self.locked().retain(|claim, held| matches!(held, Held::Running(_)) || owned.contains(claim));
         *self.strange() = strange;
     }
@@ -195,8 +195,4 @@ impl Dispatcher {
     fn strange(&self) -> MutexGuard<'_, HashSet<Claim>> {
         self.strange.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn key(job_id: &JobId) -> String {
-    job_id.as_str().to_ascii_lowercase()
 }

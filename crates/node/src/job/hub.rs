@@ -24,7 +24,7 @@ pub(crate) struct Listener {
 impl Hub {
     /// Listens to a job from now on.
     pub(crate) fn listen(&self, job_id: &JobId) -> Listener {
-        let key = job_id.as_str().to_ascii_lowercase();
+        let key = job_id.key();
         let mut bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
         let bell = bells.entry(key.clone()).or_insert_with(|| watch::channel(()).0).subscribe();
         Listener { hub: self.clone(), key, bell: Some(bell) }
@@ -33,7 +33,7 @@ impl Hub {
     /// Says that something was recorded.
     pub(crate) fn ring(&self, job_id: &JobId) {
         let bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(bell) = bells.get(&job_id.as_str().to_ascii_lowercase()) {
+        if let Some(bell) = bells.get(&job_id.key()) {
             bell.send_replace(());
         }
     }

@@ -4,7 +4,6 @@
 //! acknowledges the result.
 
 use super::Jobs;
-use super::record::key;
 use crate::database::{DatabaseError, Row, unreadable, values};
 use belljar_contract::id::JobId;
 use jiff::Timestamp;
@@ -85,7 +84,7 @@ impl Jobs {
     /// # Errors
     /// [`DatabaseError`] when it can't be noted.
     pub async fn note_callback_tried(&self, job_id: &JobId, instance: &str) -> Result<(), DatabaseError> {
-        self.write("callback_tried", TRIED, values![key(job_id), instance]).await.map(drop)
+        self.write("callback_tried", TRIED, values![job_id.key(), instance]).await.map(drop)
     }
 
     /// Notes what they have acknowledged. Whether it was this instance's to note.
@@ -99,7 +98,7 @@ impl Jobs {
         (event, heard): (u64, Heard),
         now: Timestamp,
     ) -> Result<bool, DatabaseError> {
-        let (database, key, instance) = (self.database.clone(), key(job_id), instance.to_owned());
+        let (database, key, instance) = (self.database.clone(), job_id.key(), instance.to_owned());
         self.to_the_end(async move {
             let state = match heard {
                 Heard::Event => "pending",

@@ -2,7 +2,7 @@
 
 use super::Jobs;
 use super::error::ChangeError;
-use super::record::{JobRecord, key, time};
+use super::record::{JobRecord, time};
 use crate::database::{DatabaseError, Row, Transaction, unreadable, values};
 use belljar_contract::id::{JobId, RunId};
 use belljar_contract::worker::event::{Happening, JobEvent};
@@ -71,7 +71,7 @@ impl Jobs {
         id: u64,
         most: u32,
     ) -> Result<Vec<JobEvent>, DatabaseError> {
-        let rows = self.database.fetch(AFTER, values![key(job_id), id, most]).await?;
+        let rows = self.database.fetch(AFTER, values![job_id.key(), id, most]).await?;
         rows.iter().map(read).collect()
     }
 
@@ -80,7 +80,7 @@ impl Jobs {
     /// # Errors
     /// [`DatabaseError`] when they can't be read.
     pub async fn states_after(&self, job_id: &JobId, id: u64) -> Result<Vec<JobEvent>, DatabaseError> {
-        let rows = self.database.fetch(STATES_AFTER, values![key(job_id), id]).await?;
+        let rows = self.database.fetch(STATES_AFTER, values![job_id.key(), id]).await?;
         rows.iter().map(read).collect()
     }
 }

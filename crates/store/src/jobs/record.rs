@@ -106,14 +106,14 @@ impl JobRecord {
 
     /// The job of that id, which nobody else changes until the transaction is over.
     pub(super) async fn lock(transaction: &mut Transaction, job_id: &JobId) -> Result<Self, ChangeError> {
-        let rows = transaction.fetch(LOCKED_BY_ID, values![key(job_id)]).await?;
+        let rows = transaction.fetch(LOCKED_BY_ID, values![job_id.key()]).await?;
         let row = rows.first().ok_or_else(|| ChangeError::Unknown { job_id: job_id.clone() })?;
         Ok(Self::read(row)?)
     }
 
     /// The job of that id.
     pub(super) async fn find(database: &Database, job_id: &JobId) -> Result<Option<Self>, DatabaseError> {
-        database.fetch(BY_ID, values![key(job_id)]).await?.first().map(Self::read).transpose()
+        database.fetch(BY_ID, values![job_id.key()]).await?.first().map(Self::read).transpose()
     }
 
     pub(super) async fn save(&self, transaction: &mut Transaction) -> Result<(), DatabaseError> {
@@ -197,11 +197,6 @@ impl Outcome {
     pub fn sha256(&self) -> &str {
         &self.sha256
     }
-}
-
-/// The form of an id by which jobs are told apart: as UUIDs, not as texts.
-pub(super) fn key(job_id: &JobId) -> String {
-    job_id.as_str().to_ascii_lowercase()
 }
 
 pub(super) fn assignment(text: &str) -> Result<Assignment, DatabaseError> {

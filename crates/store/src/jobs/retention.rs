@@ -1,7 +1,6 @@
 //! What is kept, and for how long: a result until somebody has it, and then for a while.
 
 use super::Jobs;
-use super::record::key;
 use crate::database::{DatabaseError, values};
 use belljar_contract::id::JobId;
 use jiff::Timestamp;
@@ -51,7 +50,7 @@ impl Jobs {
     /// # Errors
     /// [`DatabaseError`] when it can't be looked at.
     pub async fn artifact_size(&self, job_id: &JobId, sha256: &str) -> Result<Option<u64>, DatabaseError> {
-        let rows = self.database.fetch(ARTIFACT, values![key(job_id), sha256]).await?;
+        let rows = self.database.fetch(ARTIFACT, values![job_id.key(), sha256]).await?;
         rows.first().map(|row| row.count("size_bytes")).transpose()
     }
 }

@@ -1,7 +1,7 @@
 //! Accepting jobs.
 
 use super::error::SubmitError;
-use super::record::{JobRecord, columns, key, sha256};
+use super::record::{JobRecord, columns, sha256};
 use super::{Jobs, events};
 use crate::database::{DatabaseError, Row, Transaction, unreadable, values};
 use belljar_contract::worker::assignment::Assignment;
@@ -86,12 +86,12 @@ impl Jobs {
         if waiting >= *most_waiting {
             return Err(SubmitError::Full { waiting });
         }
-        let task = assignment.task_id.as_str().to_ascii_lowercase();
+        let task = assignment.task_id.key();
         let turn = transaction.fetch(TURN, values![task]).await?;
         let turn = turn.first().map_or(Ok(0), |row| row.integer("turn"))?;
         let columns = values![
             assignment.job_id.as_str(),
-            key(&assignment.job_id),
+            assignment.job_id.key(),
             assignment.task_id.as_str(),
             idempotency_key.clone(),
             text,
@@ -123,7 +123,7 @@ async fn known(
     sha256: &str,
 ) -> Result<Option<JobRecord>, SubmitError> {
     let job_id = &submission.assignment.job_id;
-    let known = transaction.fetch(KNOWN, values![key(job_id), submission.idempotency_key.clone()]).await?;
+    let known = transaction.fetch(KNOWN, values![job_id.key(), submission.idempotency_key.clone()]).await?;
     for row in &known {
         check_same(row, submission, sha256)?;
     }
@@ -133,7 +133,7 @@ async fn known(
 fn check_same(row: &Row, submission: &Submission, sha256: &str) -> Result<(), SubmitError> {
     let job_id = &submission.assignment.job_id;
     let is_same = row.text("assignment_sha256")? == sha256;
-    match row.text("job_key")? == key(job_id) {
+    match row.text("job_key")? == job_id.key() {
         // It may be sent again with a key, or without.
         true if is_same => Ok(()),
         true => Err(SubmitError::OtherJob { job_id: job_id.clone() }),
