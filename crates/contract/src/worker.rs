@@ -10,6 +10,7 @@ pub mod event;
 pub mod job;
 pub mod problem;
 pub mod state;
+pub mod status;
 
 use crate::decode::{At, Decode, whole_number};
 use crate::json::Node;

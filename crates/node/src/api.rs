@@ -7,6 +7,7 @@ mod artifacts;
 mod body;
 mod cancellation;
 mod events;
+pub(crate) mod hatch;
 mod health;
 mod job;
 mod jobs;

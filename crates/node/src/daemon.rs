@@ -16,7 +16,7 @@ mod settings;
 
 pub use config::{CallbackConfig, NodeConfig};
 pub use error::DaemonError;
-pub use settings::{Bucket, Retention, Settings, Timeouts};
+pub use settings::{Bucket, NoExtension, Retention, Settings, Timeouts};
 
 use crate::api::{self, Api};
 use crate::delivery::Deliverer;

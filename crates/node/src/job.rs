@@ -2,9 +2,12 @@
 
 mod attempt;
 pub(crate) mod dispatcher;
+mod hearing;
 pub(crate) mod hub;
 mod outcome;
 mod recorder;
+pub(crate) mod reports;
+mod run;
 
 use crate::daemon::{Settings, WallClock};
 use belljar_confine::launcher::Launcher;

@@ -1,19 +1,28 @@
 //! Until when a step may run.
 //!
-//! Deadlines are on the monotonic clock: setting the wall clock moves none of them.
+//! Deadlines are on the monotonic clock: setting the wall clock moves none of them. A job's own is the host's to say: it may
+//! have put it off while the job ran, and is asked before the job is ended for it.
 
 use crate::cancellation::Cancellation;
 use crate::fault::Fault;
 use belljar_contract::failure::FailureCode;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// When the work at hand ends at the latest, and whether somebody wants it to end now.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Deadline<'c> {
-    at: Instant,
-    limit: Duration,
-    whose: Whose,
+    job: &'c JobTime<'c>,
+    own: Option<Own>,
     cancellation: &'c Cancellation,
+}
+
+/// The time of a job.
+pub(crate) struct JobTime<'c> {
+    begun: Instant,
+    limit: Mutex<Limit>,
+    /// How much longer the host lets it run, if that can be heard.
+    remaining: &'c (dyn Fn() -> Option<Duration> + Sync),
 }
 
 /// Why work was ended before it was done.
@@ -21,6 +30,8 @@ pub(crate) struct Deadline<'c> {
 pub(crate) enum Interrupted {
     #[error("the job ran longer than constraints.max_runtime_seconds ({} s)", limit.as_secs())]
     JobOutOfTime { limit: Duration },
+    #[error("the job ran longer than the {} s that it was allowed", limit.as_secs())]
+    AllowedTimeOver { limit: Duration },
     #[error("the step ran longer than its timeout_seconds ({} s)", limit.as_secs())]
     StepOutOfTime { limit: Duration },
     #[error("collecting the artifacts took longer than {} s", limit.as_secs())]
@@ -29,37 +40,109 @@ pub(crate) enum Interrupted {
     Canceled,
 }
 
+/// A deadline besides the job's, or in its place.
 #[derive(Debug, Clone, Copy)]
+struct Own {
+    at: Instant,
+    limit: Duration,
+    whose: Whose,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose {
-    Job,
     Step,
     Collecting,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Limit {
+    end: Instant,
+    /// What the job's document says, and whether the host has said otherwise since.
+    asked: Duration,
+    is_the_hosts: bool,
+    is_over: bool,
+}
+
+/// What the host says and the runner counts differs by this much at least if something else is meant.
+const NOTABLE: Duration = Duration::from_millis(500);
+
+// === impl JobTime ===
+
+impl<'c> JobTime<'c> {
+    /// That of a job that starts now and may last so long, or as long as the host has said.
+    pub(crate) fn start(
+        asked: Duration,
+        by_host: Option<Duration>,
+        remaining: &'c (dyn Fn() -> Option<Duration> + Sync),
+    ) -> Self {
+        let begun = Instant::now();
+        let mut limit = Limit { end: begun + asked, asked, is_the_hosts: false, is_over: false };
+        if let Some(by_host) = by_host {
+            limit.is_the_hosts = by_host.abs_diff(asked) > NOTABLE;
+            limit.end = begun + by_host;
+        }
+        Self { begun, limit: Mutex::new(limit), remaining }
+    }
+
+    /// That of a job that nobody but its document limits.
+    #[cfg(test)]
+    pub(crate) fn alone(limit: Duration) -> Self {
+        Self::start(limit, None, &|| None)
+    }
+
+    fn end(&self) -> Instant {
+        self.limit.lock().unwrap_or_else(PoisonError::into_inner).end
+    }
+
+    /// Goes on, if need be because the host has put the deadline off.
+    fn check(&self) -> Result<(), Interrupted> {
+        let mut limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
+        if Instant::now() < limit.end {
+            return Ok(());
+        }
+        if !limit.is_over {
+            match (self.remaining)() {
+                Some(left) if !left.is_zero() => {
+                    limit.end = Instant::now() + left;
+                    limit.is_the_hosts = true;
+                    return Ok(());
+                }
+                _ => limit.is_over = true,
+            }
+        }
+        Err(match limit.is_the_hosts {
+            true => Interrupted::AllowedTimeOver { limit: limit.end.duration_since(self.begun) },
+            false => Interrupted::JobOutOfTime { limit: limit.asked },
+        })
+    }
 }
 
 // === impl Deadline ===
 
 impl<'c> Deadline<'c> {
-    /// The deadline of a job that starts now.
-    pub(crate) fn of_job(limit: Duration, cancellation: &'c Cancellation) -> Self {
-        Self { at: Instant::now() + limit, limit, whose: Whose::Job, cancellation }
+    /// The deadline of a job.
+    pub(crate) fn of_job(job: &'c JobTime<'c>, cancellation: &'c Cancellation) -> Self {
+        Self { job, own: None, cancellation }
     }
 
     /// The deadline of collecting what is kept, which is done also for a job that ran out of time.
-    pub(crate) fn of_collecting(limit: Duration, cancellation: &'c Cancellation) -> Self {
-        Self { at: Instant::now() + limit, limit, whose: Whose::Collecting, cancellation }
+    pub(crate) fn of_collecting(self, limit: Duration) -> Self {
+        Self { own: Some(Own { at: Instant::now() + limit, limit, whose: Whose::Collecting }), ..self }
     }
 
     /// The deadline of a step that starts now: its own, unless the job's comes first.
     pub(crate) fn of_step(self, limit: Option<Duration>) -> Self {
-        match limit.map(|limit| (limit, Instant::now() + limit)) {
-            Some((limit, at)) if at < self.at => Self { at, limit, whose: Whose::Step, ..self },
-            _ => self,
-        }
+        let own = limit.map(|limit| Own { at: Instant::now() + limit, limit, whose: Whose::Step });
+        Self { own: own.or(self.own), ..self }
     }
 
-    /// When it is.
+    /// When it is, as far as is known now: ask [`Deadline::check`] then.
     pub(crate) fn at(&self) -> Instant {
-        self.at
+        match self.own {
+            Some(Own { at, whose: Whose::Collecting, .. }) => at,
+            Some(Own { at, whose: Whose::Step, .. }) => at.min(self.job.end()),
+            None => self.job.end(),
+        }
     }
 
     /// What becomes readable when somebody wants the work to end now.
@@ -72,11 +155,13 @@ impl<'c> Deadline<'c> {
         if self.cancellation.is_requested() {
             return Err(Interrupted::Canceled);
         }
-        match (Instant::now() < self.at, self.whose) {
-            (true, _) => Ok(()),
-            (false, Whose::Job) => Err(Interrupted::JobOutOfTime { limit: self.limit }),
-            (false, Whose::Step) => Err(Interrupted::StepOutOfTime { limit: self.limit }),
-            (false, Whose::Collecting) => Err(Interrupted::CollectingOutOfTime { limit: self.limit }),
+        match self.own {
+            Some(Own { at, limit, whose }) if Instant::now() >= at => Err(match whose {
+                Whose::Step => Interrupted::StepOutOfTime { limit },
+                Whose::Collecting => Interrupted::CollectingOutOfTime { limit },
+            }),
+            Some(Own { whose: Whose::Collecting, .. }) => Ok(()),
+            _ => self.job.check(),
         }
     }
 }
@@ -84,9 +169,62 @@ impl<'c> Deadline<'c> {
 impl Fault for Interrupted {
     fn code(&self) -> FailureCode {
         match self {
-            Self::JobOutOfTime { .. } | Self::StepOutOfTime { .. } => FailureCode::Timeout,
+            Self::JobOutOfTime { .. } | Self::AllowedTimeOver { .. } | Self::StepOutOfTime { .. } => {
+                FailureCode::Timeout
+            }
             Self::CollectingOutOfTime { .. } => FailureCode::ConstraintViolation,
             Self::Canceled => FailureCode::Canceled,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    const TICK: Duration = Duration::from_millis(20);
+
+    #[test]
+    fn a_job_ends_when_its_own_limit_says_so_and_nobody_else_says_anything() {
+        let cancellation = Cancellation::new().unwrap();
+        let job = JobTime::start(TICK, None, &|| None);
+        let deadline = Deadline::of_job(&job, &cancellation);
+        assert_eq!(deadline.check(), Ok(()));
+        std::thread::sleep(TICK);
+        assert_eq!(deadline.check(), Err(Interrupted::JobOutOfTime { limit: TICK }));
+        // What it has left is collected all the same.
+        assert_eq!(deadline.of_collecting(TICK * 100).check(), Ok(()));
+    }
+
+    #[test]
+    fn the_host_is_asked_at_the_end_and_may_put_it_off_but_not_a_steps_own() {
+        let cancellation = Cancellation::new().unwrap();
+        let asked = AtomicU32::new(0);
+        let remaining = || match asked.fetch_add(1, Ordering::SeqCst) {
+            0 => Some(TICK * 50),
+            _ => None,
+        };
+        let job = JobTime::start(TICK, None, &remaining);
+        let deadline = Deadline::of_job(&job, &cancellation);
+        let step = deadline.of_step(Some(TICK));
+        std::thread::sleep(TICK);
+        assert_eq!(deadline.check(), Ok(()));
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
+        assert_eq!(step.check(), Err(Interrupted::StepOutOfTime { limit: TICK }));
+        std::thread::sleep(TICK * 51);
+        let over = deadline.check();
+        assert!(matches!(over, Err(Interrupted::AllowedTimeOver { .. })), "{over:?}");
+        // Once it is over it stays so, and nobody is asked again and again.
+        assert_eq!((deadline.check().is_err(), asked.load(Ordering::SeqCst)), (true, 2));
+    }
+
+    #[test]
+    fn a_host_that_allows_less_is_heard_at_once() {
+        let cancellation = Cancellation::new().unwrap();
+        let job = JobTime::start(Duration::from_secs(600), Some(TICK), &|| None);
+        std::thread::sleep(TICK);
+        let over = Deadline::of_job(&job, &cancellation).check();
+        assert_eq!(over, Err(Interrupted::AllowedTimeOver { limit: TICK }));
     }
 }

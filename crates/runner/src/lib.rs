@@ -4,7 +4,7 @@
 //! [`step`]s and collects its artifacts; [`result_file`] puts the result where it can't be half written. A result is
 //! complete whatever happened on the way.
 //!
-//! No network, no async runtime, no shell. The runner trusts neither the job nor what its steps leave behind.
+//! No network but the host's hatch ([`status`]), no async runtime, no shell. The runner trusts neither the job nor what its steps leave behind.
 
 #![forbid(unsafe_code)]
 
@@ -25,6 +25,7 @@ mod own_process;
 mod process;
 mod result_file;
 mod run;
+mod status;
 mod step;
 mod walk;
 

@@ -7,12 +7,13 @@ mod outlet;
 mod record;
 
 use crate::artifacts::{self, Collected};
-use crate::deadline::Deadline;
+use crate::deadline::{Deadline, JobTime};
 use crate::directory::{Directory, Symlinks};
 use crate::fault::{Fault, explain};
 use crate::invocation::{Options, Transport};
 use crate::job_document::{self, ReadJobError};
 use crate::log::Log;
+use crate::status::StatusLine;
 use crate::step::Surroundings;
 use crate::{cancellation::Cancellation, own_process, process};
 use belljar_contract::event::Event;
@@ -38,6 +39,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         Transport::Files { .. } => Log::to(stdout.as_fd()),
         Transport::Stdio => Log::to(stderr.as_fd()),
     };
+    let status = StatusLine::of_environment();
     let started = Instant::now();
     let unfinished = Failure::new(FailureCode::InternalError, "the run did not finish");
     let mut result = JobResult::of_failure((None, None), unfinished, Timestamp::now());
@@ -49,11 +51,12 @@ pub(crate) fn run(options: &Options) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    if let Err(failure) = guarded(&log, || work(options, &log, &mut result)) {
+    if let Err(failure) = guarded(&log, || work(options, (&log, &status), &mut result)) {
         result = result.failed(failure, Timestamp::now());
     }
     result.finished_at = Timestamp::now();
     let code = outlet.deliver(&result, &log);
+    status.finish(&result, &log);
     log.write(Event::JobFinished {
         status: result.status,
         failure_code: result.failure_code,
@@ -64,6 +67,9 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     std::mem::forget(result);
     code
 }
+
+/// Those who are told how the job goes on: whoever reads the log, and the host.
+type Telling<'t> = (&'t Log<'t>, &'t StatusLine);
 
 /// Does the work; a panic in it is a failure like another, and leaves no process behind.
 fn guarded(log: &Log<'_>, work: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
@@ -82,7 +88,7 @@ fn incident(log: &Log<'_>, details: &str) -> Failure {
     Failure::new(FailureCode::InternalError, format!("internal error, incident {id}: {details}"))
 }
 
-fn work(options: &Options, log: &Log<'_>, result: &mut JobResult) -> Result<(), Failure> {
+fn work(options: &Options, (log, status): Telling<'_>, result: &mut JobResult) -> Result<(), Failure> {
     let cancellation = own_process::prepare(log)
         .map_err(|error| incident(log, &format!("signals can't be handled: {error}")))?;
     let document = job_document::read(&options.transport, &cancellation).map_err(|error| match error {
@@ -98,6 +104,7 @@ fn work(options: &Options, log: &Log<'_>, result: &mut JobResult) -> Result<(), 
     };
     drop(document);
     log.name_job(job.job_id.as_str());
+    status.name_job(job.job_id.as_str());
     *result = JobResult::begun(&job, result.started_at);
     let outline: Vec<(String, StepType)> =
         job.steps.iter().enumerate().map(|(at, step)| (step.name(at), step.action.step_type())).collect();
@@ -105,19 +112,18 @@ fn work(options: &Options, log: &Log<'_>, result: &mut JobResult) -> Result<(), 
         result.steps = record::refused_steps(&refused, &outline);
         Failure::new(FailureCode::PolicyViolation, refused.to_string())
     })?;
-    carry_out(&admitted, options, log, &cancellation, result)
+    carry_out(&admitted, options, (log, status), &cancellation, result)
 }
 
 /// Carries out an admitted job: its steps, then the collecting of what is kept.
 fn carry_out(
     admitted: &Admitted,
     options: &Options,
-    log: &Log<'_>,
+    (log, status): Telling<'_>,
     cancellation: &Cancellation,
     result: &mut JobResult,
 ) -> Result<(), Failure> {
     let constraints = &admitted.job().constraints;
-    let deadline = Deadline::of_job(constraints.max_runtime(), cancellation);
     let absolute = |path| std::path::absolute(path).map_err(|error| incident(log, &error.to_string()));
     let (workspace_path, artifacts_path) = (absolute(&options.workspace)?, absolute(&options.artifacts)?);
     // Where paths are restricted, a link in an allowed place could stand for a file that isn't.
@@ -137,9 +143,17 @@ fn carry_out(
     };
     // For the steps' convenience; what they don't find they can make.
     let _ = std::fs::create_dir_all(&artifacts_path);
+    let job_file = match &options.transport {
+        Transport::Files { job, .. } => Some(job.as_path()),
+        Transport::Stdio => None,
+    };
+    let by_host = status.begin(job_file, log);
+    let remaining = || status.remaining();
+    let time = JobTime::start(constraints.max_runtime(), by_host, &remaining);
+    let deadline = Deadline::of_job(&time, cancellation);
     log.write(Event::JobStarted { steps: admitted.job().steps.len() });
     let outcome = carry_out_steps(&surroundings, &deadline, result);
-    let collected = collect(&surroundings, cancellation, result);
+    let collected = collect(&surroundings, deadline.of_collecting(artifacts::TIME_LIMIT), result);
     if let (Err(_), Err(failure)) = (&outcome, &collected) {
         log.warn(format!("not every artifact is kept: {}", failure.message));
     }
@@ -166,10 +180,9 @@ fn carry_out_steps(
 /// Finds and hashes what is kept, of a job that failed too.
 fn collect(
     surroundings: &Surroundings<'_>,
-    cancellation: &Cancellation,
+    deadline: Deadline<'_>,
     result: &mut JobResult,
 ) -> Result<(), Failure> {
-    let deadline = Deadline::of_collecting(artifacts::TIME_LIMIT, cancellation);
     let mut collected = Collected::default();
     let folder = collected.add_folder(surroundings.artifacts_path, &deadline);
     let named = collected.add_named(surroundings.admitted.artifacts(), &surroundings.workspace, &deadline);

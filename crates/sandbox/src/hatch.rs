@@ -2,7 +2,9 @@
 
 use crate::backend::BackendError;
 use belljar_confine::plan;
+use belljar_contract::id::JobId;
 use serde::{Deserialize, Serialize};
+use std::os::fd::OwnedFd;
 
 /// A way out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -10,6 +12,8 @@ use serde::{Deserialize, Serialize};
 pub enum Hatch {
     /// To models (`spec/2` invariant 9).
     Inference,
+    /// To the node: how the job goes on, and for how long it may (`spec/1 §Job Lifecycle and Status Reporting`).
+    Status,
 }
 
 /// Where OpenAI's and Anthropic's clients find models.
@@ -22,6 +26,12 @@ pub const SOCKET_DIRECTORY: &str = "llm-sock";
 /// That socket.
 pub const SOCKET: &str = "llm-sock/llm.sock";
 
+/// Where a job says how it goes on.
+pub const STATUS_PORT: u16 = 7070;
+/// The socket by which it does so too.
+pub const STATUS_SOCKET: &str = "status-sock/status.sock";
+const STATUS_DIRECTORY: &str = "status-sock";
+
 /// Refuses hatches where a sandbox shares its network with the host: whoever is on that could come in by them.
 pub(crate) fn none_of(backend: &'static str, hatches: &[Hatch]) -> Result<(), BackendError> {
     match hatches {
@@ -31,6 +41,17 @@ pub(crate) fn none_of(backend: &'static str, hatches: &[Hatch]) -> Result<(), Ba
             why: "it has no hatches: its sandboxes have no network of their own".to_owned(),
         }),
     }
+}
+
+/// Where a job's programs say how it goes on.
+pub(crate) fn status_url(job_id: &JobId) -> String {
+    format!("http://127.0.0.1:{STATUS_PORT}/v1/jobs/{job_id}/status")
+}
+
+/// The sockets of a sandbox's hatches, each with its own. They come in the order in which they were asked for.
+pub fn by_hatch(hatches: &[Hatch], sockets: Vec<OwnedFd>) -> Vec<(Hatch, Vec<OwnedFd>)> {
+    let mut sockets = sockets.into_iter();
+    hatches.iter().map(|hatch| (*hatch, sockets.by_ref().take(hatch.sockets().len()).collect())).collect()
 }
 
 // === impl Hatch ===
@@ -44,6 +65,10 @@ impl Hatch {
                 plan::Hatch::Loopback { port: OLLAMA_PORT },
                 plan::Hatch::Local { inside: SOCKET.to_owned() },
             ],
+            Self::Status => vec![
+                plan::Hatch::Loopback { port: STATUS_PORT },
+                plan::Hatch::Local { inside: STATUS_SOCKET.to_owned() },
+            ],
         }
     }
 
@@ -51,6 +76,7 @@ impl Hatch {
     pub(crate) fn directory(self) -> &'static str {
         match self {
             Self::Inference => SOCKET_DIRECTORY,
+            Self::Status => STATUS_DIRECTORY,
         }
     }
 
@@ -70,6 +96,7 @@ impl Hatch {
                     ("LLM_PROXY_SOCKET", format!("/{SOCKET}")),
                 ]
             }
+            Self::Status => vec![("BELLJAR_STATUS_SOCKET", format!("/{STATUS_SOCKET}"))],
         }
     }
 }

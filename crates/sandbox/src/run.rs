@@ -11,11 +11,15 @@
 
 mod collect;
 pub mod command;
+mod deadline;
 mod hearing;
 mod supervise;
 
+pub use deadline::Deadline;
+
 use crate::artifact::ArtifactError;
 use crate::directory::{Directory, DirectoryError};
+use crate::hatch::{self, Hatch};
 use crate::limits::Limits;
 use crate::native::{self, HostUser, StartError};
 use crate::spec::{Lent, Program, SandboxSpec, Workspace};
@@ -37,7 +41,8 @@ use hearing::Hearing;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant, SystemTime};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, SystemTime};
 
 /// A job to carry out.
 #[derive(Debug)]
@@ -56,6 +61,8 @@ pub struct Request {
     pub limits: Limits,
     /// The layers without which it shall not run.
     pub required: Required,
+    /// Ways out of its sandbox. Whoever watches the run gets their sockets.
+    pub hatches: Vec<Hatch>,
     /// A limit besides the job's own.
     pub timeout: Option<Duration>,
     /// The program that is the runner inside.
@@ -99,10 +106,27 @@ pub struct Changes {
     pub since: SystemTime,
 }
 
+/// A run whose sandbox stands.
+#[derive(Debug)]
+pub struct Begun {
+    /// Which.
+    pub run: RunId,
+    /// The listening sockets of its hatches.
+    pub hatches: Vec<(Hatch, Vec<OwnedFd>)>,
+    /// Until when it may go on.
+    pub deadline: Deadline,
+}
+
 /// Hears how a job goes on.
 pub trait Watch {
     /// Its sandbox stands, and the runner has been started.
-    fn begun(&mut self, _run: &RunId) {}
+    fn begun(&mut self, _begun: Begun) {}
+    /// There is a file by which the runner says that it has found its job sound. It comes from inside.
+    fn started(&mut self) {}
+    /// What came by the hatches as the job's result, if anything did: it counts where there is no file.
+    fn reported(&mut self) -> Option<JobResult> {
+        None
+    }
     /// The runner has logged something. It comes from inside: its texts are not to be trusted.
     fn heard(&mut self, line: &LogLine);
     /// Some time has passed; called several times a second.
@@ -162,7 +186,7 @@ pub fn carry_out(
     launcher: Option<&Launcher>,
     watch: &mut dyn Watch,
 ) -> Result<Finished, RunError> {
-    let Request { document, job, workspace, lent, env, limits, required, timeout, runner } = request;
+    let Request { document, job, workspace, lent, env, limits, required, hatches, timeout, runner } = request;
     let admitted = match admit(job.clone(), WORKSPACE) {
         Ok(admitted) => admitted,
         Err(refused) => {
@@ -181,7 +205,8 @@ pub fn carry_out(
         job: Some(HostPath::resolve(folder.path().join("job"))?),
         is_runner: true,
         lent,
-        env: with_identity(env, (&job.job_id, &job.task_id)),
+        env: with_identity(env, (&job.job_id, &job.task_id), &hatches),
+        hatches,
         limits,
         required,
         ..SandboxSpec::new(folder.id().clone(), user)
@@ -191,21 +216,25 @@ pub fn carry_out(
         argv: [format!("/{RUNNER_INSIDE}").into(), "--progress".into()].into(),
         directory: WORKSPACE.to_owned(),
     };
+    let job_folder = collect::job_folder(&folder)?;
     let copy = collect::Copy::open(&spec.workspace, since)?;
     let (stdio, mut streams) = Streams::make().map_err(|source| RunError::Watch { source })?;
     let mut running = native::start_by(launcher, &spec, state, &program, stdio)?;
     belljar_failpoint::reached("run.launched");
-    watch.begun(folder.id());
     let limit =
         timeout.map_or(job.constraints.max_runtime(), |timeout| timeout.min(job.constraints.max_runtime()));
-    let deadline = Instant::now() + limit + GRACE;
-    let mut hearing = Hearing::new(watch);
-    let ended = supervise::until_end(&mut running.launched.sealed, &mut streams, deadline, &mut hearing)
+    let deadline = Deadline::after(limit);
+    let hatches = hatch::by_hatch(&spec.hatches, std::mem::take(&mut running.launched.hatches));
+    watch.begun(Begun { run: folder.id().clone(), hatches, deadline: deadline.clone() });
+    let mut hearing = Hearing::new(watch, job_folder);
+    let until = || deadline.at() + GRACE;
+    let ended = supervise::until_end(&mut running.launched.sealed, &mut streams, &until, &mut hearing)
         .map_err(|source| RunError::Watch { source })?;
     belljar_failpoint::reached("run.ended");
     // From here on there is a result, whatever can't be collected.
     let exceeded = running.ended_by(ended.ending.outcome);
-    let mut result = collect::result(&folder, &admitted, (&ended, &hearing.errors()));
+    let (errors, reported) = hearing.finish();
+    let mut result = collect::result(&folder, &admitted, (&ended, &errors), reported);
     if let Some(limit) = exceeded {
         collect::exceeded(&mut result, limit, &spec.limits);
     }
@@ -219,7 +248,11 @@ pub fn carry_out(
 fn with_identity(
     mut env: BTreeMap<String, String>,
     (job_id, task_id): (&JobId, &TaskId),
+    hatches: &[Hatch],
 ) -> BTreeMap<String, String> {
+    if hatches.contains(&Hatch::Status) {
+        env.insert("SBA_JOB_STATUS_URL".to_owned(), hatch::status_url(job_id));
+    }
     env.insert("CYNODE_JOB_ID".to_owned(), job_id.to_string());
     env.insert("CYNODE_TASK_ID".to_owned(), task_id.to_string());
     env.insert("CYNODE_WORKSPACE_DIR".to_owned(), WORKSPACE.to_owned());
@@ -232,7 +265,7 @@ fn collect_artifacts(
     state: &State,
     folder: &RunFolder,
     admitted: &Admitted,
-    workspace: Option<rustix::fd::OwnedFd>,
+    workspace: Option<OwnedFd>,
 ) {
     // What the result says of them comes from inside; what is told is what was stored, and nothing where nothing was.
     result.artifacts.clear();

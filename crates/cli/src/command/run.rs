@@ -79,6 +79,7 @@ fn run_job(arguments: &RunArguments, document: Vec<u8>, job: Job) -> Result<Exit
         env: arguments.sandbox.env(),
         limits: arguments.sandbox.limits(),
         required: arguments.sandbox.required()?,
+        hatches: Vec::new(),
         timeout: arguments.sandbox.timeout(),
         runner: HostPath::resolve(state::own_program()?)?,
         job,

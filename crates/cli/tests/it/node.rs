@@ -8,6 +8,7 @@ mod interrupted;
 mod left;
 mod many;
 mod refused;
+mod reported;
 mod told;
 
 use belljar_testkit::postgres::Postgres;

@@ -1,6 +1,7 @@
 //! What happens to a job, as it happens: `GET /v1/worker/jobs/{job_id}/events`.
 
 use super::state::JobState;
+use super::status::Progress;
 use crate::failure::FailureCode;
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -47,6 +48,20 @@ pub enum Happening {
         /// What, as text; what isn't UTF-8 is replaced.
         text: String,
     },
+    /// The job has said how far it is.
+    Progress(Progress),
+    /// The job has asked for more time than it had.
+    Extension {
+        /// How many seconds it asked for.
+        asked_seconds: u32,
+        /// Whether it has got them.
+        granted: bool,
+        /// When it will be ended from now on, if it goes on for so long.
+        deadline: Timestamp,
+        /// Why it has not got them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
     /// More happened than is kept: nothing of the kind follows.
     Truncated,
 }
@@ -71,6 +86,8 @@ impl Happening {
             Self::CancelRequested => "cancel_requested",
             Self::Step { .. } => "step",
             Self::Log { .. } => "log",
+            Self::Progress(_) => "progress",
+            Self::Extension { .. } => "extension",
             Self::Truncated => "truncated",
         }
     }

@@ -6,7 +6,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 /// Connections at once. More wait until one is closed.
 const MOST_CONNECTIONS: usize = 1_024;
 
-/// A client that has not said what it wants by then has hung up.
+/// A client has so long to say what it wants.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
 
 /// The largest head of a request, in bytes.
@@ -43,8 +44,9 @@ pub(crate) async fn serve(api: Shared, listener: TcpListener, stop: Cancellation
             continue;
         };
         let (service, stop) = (service.clone(), stop.clone());
+        let _ = stream.set_nodelay(true);
         connections.spawn(async move {
-            connection(stream, service, stop).await;
+            connection(stream, service, HEAD_WITHIN, stop).await;
             drop(permit);
         });
         while connections.try_join_next().is_some() {}
@@ -54,10 +56,16 @@ pub(crate) async fn serve(api: Shared, listener: TcpListener, stop: Cancellation
     let _ = tokio::time::timeout(GRACE, all).await;
 }
 
-async fn connection(stream: TcpStream, service: axum::Router, stop: CancellationToken) {
-    let _ = stream.set_nodelay(true);
+/// Serves what comes by a connection, until it is closed or everything stops. A client that has not said what it wants within
+/// that time has hung up.
+pub(super) async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    service: axum::Router,
+    head_within: impl Into<Option<Duration>>,
+    stop: CancellationToken,
+) {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(LARGEST_HEAD_BYTES);
+    http.timer(TokioTimer::new()).header_read_timeout(head_within).max_buf_size(LARGEST_HEAD_BYTES);
     let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
     tokio::pin!(connection);
     // How a connection ends is its client's business: what it wanted is recorded, or was refused.

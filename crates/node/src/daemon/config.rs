@@ -1,7 +1,7 @@
 //! `node` in the configuration file: how much, for how long, and who is told.
 
 use super::settings::{Retention, Settings, Timeouts};
-use belljar_contract::yaml::{Log, Members, Node, list, seconds, size, text, whole};
+use belljar_contract::yaml::{Log, Members, Node, boolean, list, seconds, size, text, whole};
 use belljar_egress::callback::Destination;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -78,6 +78,7 @@ fn read_timeouts(node: &Node, log: &mut Log) -> Timeouts {
     let read = Timeouts {
         default: members.or("default_seconds", default.default, time),
         max: members.or("max_seconds", default.max, time),
+        may_extend: members.or("may_extend", default.may_extend, boolean),
     };
     members.finish();
     read

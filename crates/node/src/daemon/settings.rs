@@ -68,6 +68,22 @@ pub struct Timeouts {
     pub default: Duration,
     /// Any.
     pub max: Duration,
+    /// Whether one that runs may be given more time than it had, up to `max` in all.
+    pub may_extend: bool,
+}
+
+/// A job gets no more time than it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoExtension {
+    /// No job does, here.
+    #[error("this node gives no job more time than it had")]
+    Never,
+    /// It would be more than any job may have.
+    #[error("at most {left_seconds} s more can be had")]
+    TooMuch {
+        /// So many seconds it could have.
+        left_seconds: u64,
+    },
 }
 
 /// In its state directory, where nothing else is said.
@@ -110,6 +126,19 @@ impl Timeouts {
     pub fn allow(self, asked: Option<Duration>) -> Duration {
         asked.unwrap_or(self.default).min(self.max)
     }
+
+    /// Whether a job that may last so long may have so much more.
+    ///
+    /// # Errors
+    /// [`NoExtension`] when it may not.
+    pub fn extend(self, has: Duration, asked: Duration) -> Result<(), NoExtension> {
+        let left = self.max.saturating_sub(has);
+        match self.may_extend {
+            false => Err(NoExtension::Never),
+            true if asked > left => Err(NoExtension::TooMuch { left_seconds: left.as_secs() }),
+            true => Ok(()),
+        }
+    }
 }
 
 impl Default for Retention {
@@ -121,7 +150,7 @@ impl Default for Retention {
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { default: Duration::from_secs(3_600), max: Duration::from_secs(10_800) }
+        Self { default: Duration::from_secs(3_600), max: Duration::from_secs(10_800), may_extend: true }
     }
 }
 
@@ -131,10 +160,22 @@ mod tests {
 
     #[test]
     fn the_smaller_of_what_is_asked_for_and_what_may_be_holds() {
-        let timeouts = Timeouts { default: Duration::from_secs(60), max: Duration::from_secs(90) };
+        let timeouts =
+            Timeouts { default: Duration::from_secs(60), max: Duration::from_secs(90), may_extend: true };
         let allow = |asked: Option<u64>| timeouts.allow(asked.map(Duration::from_secs)).as_secs();
         assert_eq!([allow(None), allow(Some(5)), allow(Some(90)), allow(Some(1_000))], [60, 5, 90, 90]);
         let short = Timeouts { max: Duration::from_secs(30), ..timeouts };
         assert_eq!(short.allow(None).as_secs(), 30);
+    }
+
+    #[test]
+    fn more_time_is_given_up_to_what_any_job_may_have() {
+        let of = Duration::from_secs;
+        let timeouts = Timeouts { default: of(60), max: of(90), may_extend: true };
+        assert_eq!(timeouts.extend(of(60), of(30)), Ok(()));
+        assert_eq!(timeouts.extend(of(60), of(31)), Err(NoExtension::TooMuch { left_seconds: 30 }));
+        assert_eq!(timeouts.extend(of(100), of(1)), Err(NoExtension::TooMuch { left_seconds: 0 }));
+        let never = Timeouts { may_extend: false, ..timeouts };
+        assert_eq!(never.extend(of(60), of(1)), Err(NoExtension::Never));
     }
 }

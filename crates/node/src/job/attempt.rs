@@ -7,18 +7,11 @@
 //! What came of it is in the database before the run's folder goes.
 
 use super::Workplace;
-use super::outcome::{self, Came};
-use super::recorder::{Heard, Recorder};
-use belljar_contract::event::{Event, LogLine};
-use belljar_contract::id::RunId;
-use belljar_contract::worker::event::{Happening, Stream};
-use belljar_contract::worker::job::LARGEST_STREAM_BYTES;
-use belljar_sandbox::run::command::{CommandRequest, CommandWatch, carry_out_command};
-use belljar_sandbox::run::{self, Request, RunError, WorkspaceChoice};
-use belljar_sandbox::state::RunFolder;
+use super::outcome::Came;
+use super::recorder::Recorder;
+use super::run::{Run, run};
 use belljar_store::artifacts::ArtifactsError;
 use belljar_store::jobs::{ChangeError, Claimed, Left, Report, Told};
-use jiff::Timestamp;
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -39,22 +32,6 @@ pub(super) enum Why {
     Shutdown = 2,
     /// It is another's by now.
     Lost = 3,
-}
-
-/// A run that is over: what came of it, and what it has left.
-struct Run {
-    came: Came,
-    folder: Option<RunFolder>,
-    has_begun: bool,
-}
-
-/// Hears a run, on its thread, and passes on what is to be recorded.
-struct Hearing {
-    heard: mpsc::UnboundedSender<Heard>,
-    stop: Stop,
-    timeout: Duration,
-    clock: crate::daemon::WallClock,
-    run_id: Option<RunId>,
 }
 
 /// How long is waited before something is recorded once more that could not be.
@@ -163,59 +140,6 @@ pub(super) async fn insistently<T, E: Error, F: Future<Output = Result<T, E>>>(
     }
 }
 
-/// On a thread of its own, from the first to the last of a sandbox.
-fn run(workplace: &Workplace, claimed: Claimed, heard: mpsc::UnboundedSender<Heard>, stop: Stop) -> Run {
-    let (settings, sandbox) = (&workplace.settings, claimed.assignment.sandbox);
-    let timeout = settings.timeouts.allow(sandbox.timeout());
-    let clock = Arc::clone(&workplace.clock);
-    let mut hearing = Hearing { heard, stop, timeout, clock, run_id: None };
-    if hearing.stop.why().is_some() {
-        return Run { came: Came::of_stop(), folder: None, has_begun: false };
-    }
-    let done: Result<Run, RunError> = match sandbox.job_spec {
-        Some(spec) => {
-            let document = spec.document().into_bytes();
-            hearing.timeout = timeout.min(spec.job.constraints.max_runtime());
-            let request = Request {
-                document,
-                job: spec.job,
-                workspace: WorkspaceChoice::Empty,
-                lent: Vec::new(),
-                env: sandbox.env,
-                limits: settings.limits,
-                required: settings.required.clone(),
-                timeout: Some(timeout),
-                runner: settings.runner.clone(),
-            };
-            let done = run::carry_out(request, &settings.state, Some(&workplace.launcher), &mut hearing);
-            done.map(|finished| Run {
-                came: outcome::of_job(finished.result),
-                folder: finished.folder,
-                has_begun: true,
-            })
-        }
-        None => {
-            let request = CommandRequest {
-                job_id: claimed.assignment.job_id,
-                task_id: claimed.assignment.task_id,
-                argv: sandbox.command,
-                lent: Vec::new(),
-                env: sandbox.env,
-                limits: settings.limits,
-                required: settings.required.clone(),
-                timeout,
-                max_output_bytes: LARGEST_STREAM_BYTES,
-            };
-            let done = carry_out_command(request, &settings.state, &workplace.launcher, &mut hearing);
-            done.map(|mut finished| {
-                let came = outcome::of_command(&mut finished);
-                Run { came, folder: Some(finished.folder), has_begun: true }
-            })
-        }
-    };
-    done.unwrap_or_else(|error| Run { came: Came::of_fault(&error), folder: None, has_begun: true })
-}
-
 // === impl Stop ===
 
 impl Stop {
@@ -230,57 +154,5 @@ impl Stop {
     pub(super) fn why(&self) -> Option<Why> {
         let all = [Why::Canceled, Why::Shutdown, Why::Lost];
         all.into_iter().find(|why| *why as u8 == self.0.load(Ordering::SeqCst))
-    }
-}
-
-// === impl Hearing ===
-
-impl Hearing {
-    fn say(&self, happening: Happening) {
-        // Nobody hears it only if the whole runtime is going.
-        let _ = self.heard.send(Heard::Happened((self.clock)(), happening));
-    }
-
-    fn started(&self) {
-        let Some(run_id) = self.run_id.clone() else { return };
-        let at = (self.clock)();
-        let deadline = at.checked_add(self.timeout).unwrap_or(Timestamp::MAX);
-        let _ = self.heard.send(Heard::Started(belljar_store::jobs::Started { run_id, at, deadline }));
-    }
-}
-
-impl run::Watch for Hearing {
-    fn begun(&mut self, run: &RunId) {
-        self.run_id = Some(run.clone());
-    }
-
-    fn heard(&mut self, line: &LogLine) {
-        if matches!(line.event, Event::JobStarted { .. }) {
-            self.started();
-        }
-        if let Ok(line) = serde_json::to_value(line) {
-            self.say(Happening::Step { line });
-        }
-    }
-
-    fn tick(&mut self) {}
-
-    fn is_canceled(&self) -> bool {
-        self.stop.why().is_some()
-    }
-}
-
-impl CommandWatch for Hearing {
-    fn begun(&mut self, run: &RunId) {
-        self.run_id = Some(run.clone());
-        self.started();
-    }
-
-    fn printed(&mut self, stream: Stream, bytes: &[u8]) {
-        self.say(Happening::Log { stream, text: String::from_utf8_lossy(bytes).into_owned() });
-    }
-
-    fn is_canceled(&self) -> bool {
-        self.stop.why().is_some()
     }
 }

@@ -5,7 +5,7 @@
 
 use super::*;
 use crate::cancellation::Cancellation;
-use crate::deadline::Deadline;
+use crate::deadline::{Deadline, JobTime};
 use crate::walk::{Route, walk};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::io::Read;
@@ -159,7 +159,8 @@ fn no_swap_lets_a_walk_or_a_program_out() {
     let arena = Arena::new();
     let outside = rustix::fs::stat(arena.path("outside")).unwrap();
     let cancellation = Cancellation::new().unwrap();
-    let deadline = Deadline::of_job(Duration::from_secs(3600), &cancellation);
+    let time = JobTime::alone(Duration::from_secs(3600));
+    let deadline = Deadline::of_job(&time, &cancellation);
     let mut read_ahead_after = None;
     for directory in contenders(&arena) {
         let walk_and_enter = || {

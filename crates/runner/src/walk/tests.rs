@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::cancellation::Cancellation;
+use crate::deadline::JobTime;
 use proptest::prelude::*;
 use rustix::fs::Mode;
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
@@ -28,7 +29,8 @@ fn folder() -> tempfile::TempDir {
 /// Walks until so many entries were shown.
 fn told(root: &Path, route: Route, shown: usize) -> Told {
     let cancellation = Cancellation::new().unwrap();
-    let deadline = Deadline::of_job(Duration::from_secs(600), &cancellation);
+    let time = JobTime::alone(Duration::from_secs(600));
+    let deadline = Deadline::of_job(&time, &cancellation);
     let mut entries = Vec::new();
     let walked = walk(&Directory::open(root).unwrap(), route, &deadline, |met| {
         let path = String::from_utf8(met.path.to_vec()).unwrap();
@@ -164,7 +166,8 @@ fn what_vanishes_after_it_was_read_ahead_is_shown() {
     }
     std::fs::write(&seen, "").unwrap();
     let cancellation = Cancellation::new().unwrap();
-    let deadline = Deadline::of_job(Duration::from_secs(600), &cancellation);
+    let time = JobTime::alone(Duration::from_secs(600));
+    let deadline = Deadline::of_job(&time, &cancellation);
     let root = Directory::open(folder.path()).unwrap();
     let is_shown = |route: Route| {
         std::fs::write(&vanishing, "").unwrap();
@@ -227,7 +230,8 @@ fn a_walk_that_is_cancelled_while_another_reads_ahead_ends_at_the_next_directory
     let begun = Instant::now();
     for cancelled_at in 1..200 {
         let cancellation = Cancellation::new().unwrap();
-        let deadline = Deadline::of_job(Duration::from_secs(600), &cancellation);
+        let time = JobTime::alone(Duration::from_secs(600));
+        let deadline = Deadline::of_job(&time, &cancellation);
         let mut shown = 0;
         let walked = walk(&root, Route { read_ahead_after: Some(0), ..ALONE }, &deadline, |_| {
             shown += 1;
@@ -248,7 +252,8 @@ fn a_panic_on_the_way_ends_who_reads_ahead() {
     lay_out(folder.path(), &[(0, 0); 50]);
     let panic = std::panic::catch_unwind(|| {
         let cancellation = Cancellation::new().unwrap();
-        let deadline = Deadline::of_job(Duration::from_secs(600), &cancellation);
+        let time = JobTime::alone(Duration::from_secs(600));
+        let deadline = Deadline::of_job(&time, &cancellation);
         let route = Route { read_ahead_after: Some(0), ..ALONE };
         let mut shown = 0;
         let _ = walk(&Directory::open(folder.path()).unwrap(), route, &deadline, |_| {

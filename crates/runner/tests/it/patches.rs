@@ -201,7 +201,7 @@ fn a_hostile_patch_is_refused_whole() {
         for whole in [diff.clone(), format!("{EDIT_A}{diff}")] {
             let entry = apply(&scene, &whole);
             assert_eq!(error_code(&entry), "policy_violation", "{whole}\n{entry}");
-            for name in ["job.json", "result.json"] {
+            for name in ["job.json", "status.json", "result.json"] {
                 std::fs::remove_file(scene.beside(name)).unwrap();
             }
             let _ = std::fs::remove_dir(scene.beside("artifacts"));

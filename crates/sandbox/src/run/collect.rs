@@ -24,11 +24,17 @@ use std::time::SystemTime;
 /// A larger result is none: nothing that a job may return adds up to this.
 const LARGEST_RESULT_BYTES: u64 = 256 << 20;
 
-/// The runner's result if it can be believed, else one of the host's own.
-pub(super) fn result(folder: &RunFolder, admitted: &Admitted, (ended, errors): (&Ended, &str)) -> JobResult {
+/// The runner's result if it can be believed, else one of the host's own. What was reported by a hatch counts only where there
+/// is no file: a step may report what it likes, and the file is written when no step lives any more.
+pub(super) fn result(
+    folder: &RunFolder,
+    admitted: &Admitted,
+    (ended, errors): (&Ended, &str),
+    reported: Option<JobResult>,
+) -> JobResult {
     let job = admitted.job();
     let usage = used(ended);
-    let failure = match read(folder) {
+    let failure = match read(folder).or_else(|why| reported.ok_or(why)) {
         Ok(result) => match why_not_believed(&result, job, ended) {
             None => return result,
             Some(why) => unbelievable(ended, errors, &why),
@@ -40,6 +46,11 @@ pub(super) fn result(folder: &RunFolder, admitted: &Admitted, (ended, errors): (
     result
 }
 
+/// The folder of a run that its job's document lies in, and its result.
+pub(super) fn job_folder(folder: &RunFolder) -> Result<Directory, DirectoryError> {
+    Directory::open_host(folder.path()).and_then(|folder| folder.open_own(Path::new("job")))
+}
+
 /// What everything in a sandbox has used.
 pub(super) fn used(ended: &Ended) -> ResourceUsage {
     ResourceUsage {
@@ -49,9 +60,8 @@ pub(super) fn used(ended: &Ended) -> ResourceUsage {
 }
 
 fn read(folder: &RunFolder) -> Result<JobResult, String> {
-    let job_folder = Directory::open_host(folder.path())
-        .and_then(|folder| folder.open_own(Path::new("job")))
-        .map_err(|error| format!("the run's folder can't be read: {}", error.source))?;
+    let job_folder =
+        job_folder(folder).map_err(|error| format!("the run's folder can't be read: {}", error.source))?;
     let file = job_folder.open_file(Path::new("result.json")).map_err(|error| match error.source {
         rustix::io::Errno::NOENT => "there is no result.json".to_owned(),
         errno => format!("result.json can't be read: {errno}"),

@@ -4,8 +4,9 @@
 //! still for want of a reader. What it leaves in `/job/artifacts` is kept.
 
 use super::supervise::{self, Hearer, Reason};
-use super::{RunError, collect, with_identity};
+use super::{Begun, Deadline, RunError, collect, with_identity};
 use crate::backend::with_causes;
+use crate::hatch::{self, Hatch};
 use crate::limits::{Limit, Limits};
 use crate::native::{self, HostUser};
 use crate::spec::{Lent, Program, SandboxSpec};
@@ -15,12 +16,12 @@ use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::HostPath;
 use belljar_confine::sealed::Outcome;
 use belljar_contract::failure::FailureCode;
-use belljar_contract::id::{JobId, RunId, TaskId};
+use belljar_contract::id::{JobId, TaskId};
 use belljar_contract::isolation::{Isolation, Required};
 use belljar_contract::path::WORKSPACE;
 use belljar_contract::result::{Artifact, Failure, ResourceUsage};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A command to carry out.
 #[derive(Debug)]
@@ -39,6 +40,8 @@ pub struct CommandRequest {
     pub limits: Limits,
     /// The layers without which it shall not run.
     pub required: Required,
+    /// Ways out of its sandbox. Whoever watches it gets their sockets.
+    pub hatches: Vec<Hatch>,
     /// How long it may last.
     pub timeout: Duration,
     /// How much is kept of each stream, in bytes.
@@ -78,7 +81,7 @@ pub struct Printed {
 /// Hears how a command goes on.
 pub trait CommandWatch {
     /// Its sandbox stands, and it has been started.
-    fn begun(&mut self, run: &RunId);
+    fn begun(&mut self, begun: Begun);
     /// It has written something that is kept. It comes from inside.
     fn printed(&mut self, stream: Stream, bytes: &[u8]);
     /// Whether somebody wants it to stop.
@@ -107,7 +110,8 @@ pub fn carry_out_command(
     let spec = SandboxSpec {
         job: Some(HostPath::resolve(folder.path().join("job"))?),
         lent: request.lent,
-        env: with_identity(request.env, (&request.job_id, &request.task_id)),
+        env: with_identity(request.env, (&request.job_id, &request.task_id), &request.hatches),
+        hatches: request.hatches,
         limits: request.limits,
         required: request.required,
         ..SandboxSpec::new(folder.id().clone(), user)
@@ -117,11 +121,13 @@ pub fn carry_out_command(
     let (stdio, mut streams) = Streams::make().map_err(|source| RunError::Watch { source })?;
     let mut running = native::start_through(launcher, &spec, state, &program, stdio)?;
     belljar_failpoint::reached("run.launched");
-    watch.begun(folder.id());
+    let deadline = Deadline::after(request.timeout);
+    let hatches = hatch::by_hatch(&spec.hatches, std::mem::take(&mut running.launched.hatches));
+    watch.begun(Begun { run: folder.id().clone(), hatches, deadline: deadline.clone() });
     let most = request.max_output_bytes;
     let mut capture = Capture { watch, most, stdout: Printed::default(), stderr: Printed::default() };
-    let deadline = Instant::now() + request.timeout;
-    let ended = supervise::until_end(&mut running.launched.sealed, &mut streams, deadline, &mut capture)
+    let until = || deadline.at();
+    let ended = supervise::until_end(&mut running.launched.sealed, &mut streams, &until, &mut capture)
         .map_err(|source| RunError::Watch { source })?;
     belljar_failpoint::reached("run.ended");
     let outcome = ended.ending.outcome;

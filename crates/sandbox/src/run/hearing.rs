@@ -2,8 +2,11 @@
 
 use super::Watch;
 use super::supervise::Hearer;
+use crate::directory::Directory;
 use crate::streams::Stream;
 use belljar_contract::event::LogLine;
+use belljar_contract::result::JobResult;
+use std::path::Path;
 
 /// Whoever watches a job, with what was heard so far.
 pub(super) struct Hearing<'w> {
@@ -11,7 +14,12 @@ pub(super) struct Hearing<'w> {
     partial: Vec<u8>,
     /// The last of what the runner wrote to stderr: why it died, if it did.
     errors: Vec<u8>,
+    /// The job's folder, as long as nothing in it says that the runner has begun.
+    silent: Option<Directory>,
 }
+
+/// The file by which the runner says that it has found its job sound.
+const STATUS: &str = "status.json";
 
 /// A log line longer than this is no log line.
 const LONGEST_LINE: usize = 64 << 10;
@@ -21,12 +29,15 @@ const KEPT_ERRORS: usize = 16 << 10;
 // === impl Hearing ===
 
 impl<'w> Hearing<'w> {
-    pub(super) fn new(watch: &'w mut dyn Watch) -> Self {
-        Self { watch, partial: Vec::new(), errors: Vec::new() }
+    pub(super) fn new(watch: &'w mut dyn Watch, job_folder: Directory) -> Self {
+        Self { watch, partial: Vec::new(), errors: Vec::new(), silent: Some(job_folder) }
     }
 
-    pub(super) fn errors(&self) -> String {
-        String::from_utf8_lossy(&self.errors).into_owned()
+    /// What the runner has complained of, and what came by the hatches as its result.
+    pub(super) fn finish(mut self) -> (String, Option<JobResult>) {
+        // It may have been faster than anybody looked.
+        self.look();
+        (String::from_utf8_lossy(&self.errors).into_owned(), self.watch.reported())
     }
 }
 
@@ -43,6 +54,15 @@ impl Hearing<'_> {
             } else if self.partial.len() > LONGEST_LINE {
                 self.partial.clear();
             }
+        }
+    }
+
+    /// That it is there is all that counts: what is in it, a step may have written.
+    fn look(&mut self) {
+        let is_there = |folder: &Directory| folder.open_file(Path::new(STATUS)).is_ok();
+        if self.silent.as_ref().is_some_and(is_there) {
+            self.silent = None;
+            self.watch.started();
         }
     }
 
@@ -63,10 +83,58 @@ impl Hearer for Hearing<'_> {
     }
 
     fn tick(&mut self) {
+        self.look();
         self.watch.tick();
     }
 
     fn is_canceled(&self) -> bool {
         self.watch.is_canceled()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Counted {
+        started: u32,
+    }
+
+    impl Watch for Counted {
+        fn started(&mut self) {
+            self.started += 1;
+        }
+
+        fn heard(&mut self, _: &LogLine) {}
+
+        fn tick(&mut self) {}
+
+        fn is_canceled(&self) -> bool {
+            false
+        }
+    }
+
+    /// How often it is heard that the job has begun, and whether that was while it ran.
+    fn started(write: impl FnOnce(&Path)) -> (u32, u32) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut counted = Counted::default();
+        let mut hearing = Hearing::new(&mut counted, Directory::open_host(folder.path()).unwrap());
+        hearing.tick();
+        write(&folder.path().join(STATUS));
+        hearing.tick();
+        hearing.tick();
+        let while_it_ran = u32::from(hearing.silent.is_none());
+        hearing.finish();
+        (counted.started, while_it_ran)
+    }
+
+    #[test]
+    fn that_a_job_has_begun_is_heard_once_by_the_file_that_says_so() {
+        assert_eq!(started(|path| std::fs::write(path, "{}").unwrap()), (1, 1));
+        // The controls: no file, and what is none.
+        assert_eq!(started(|_| ()), (0, 0));
+        assert_eq!(started(|path| std::fs::create_dir(path).unwrap()), (0, 0));
+        assert_eq!(started(|path| std::os::unix::fs::symlink("/etc/passwd", path).unwrap()), (0, 0));
     }
 }

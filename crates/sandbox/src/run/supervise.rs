@@ -36,11 +36,11 @@ pub(super) enum Reason {
 /// How often the watcher hears of passing time.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Watches until the sandbox has ended; kills it when its deadline is past or somebody wants it to stop.
+/// Watches until the sandbox has ended; kills it when its deadline, which may be put off meanwhile, is past or somebody wants it to stop.
 pub(super) fn until_end(
     sealed: &mut Sealed,
     streams: &mut Streams,
-    deadline: Instant,
+    deadline: &dyn Fn() -> Instant,
     hearer: &mut dyn Hearer,
 ) -> Result<Ended, Errno> {
     let mut reason = Reason::ByItself;
@@ -59,7 +59,7 @@ pub(super) fn until_end(
         if ended {
             return Ok(Ended { ending: sealed.wait()?, reason });
         }
-        let stop = match (Instant::now() >= deadline, hearer.is_canceled()) {
+        let stop = match (Instant::now() >= deadline(), hearer.is_canceled()) {
             (true, _) => Reason::OutOfTime,
             (_, true) => Reason::Canceled,
             _ => continue,

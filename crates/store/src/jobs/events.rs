@@ -107,6 +107,9 @@ impl Told {
             return Err(Refused::Fenced.into());
         }
         for (at, happening) in &self.happenings {
+            if let Happening::Extension { granted: true, deadline, .. } = happening {
+                job.deadline = Some(*deadline);
+            }
             add(transaction, job, *at, happening).await?;
         }
         Ok(())

@@ -120,6 +120,7 @@ fn count_lines(text: &[u8]) -> u64 {
 mod tests {
     use super::*;
     use crate::cancellation::Cancellation;
+    use crate::deadline::JobTime;
     use proptest::prelude::{prop_assert_eq, proptest};
     use regex::bytes::RegexBuilder;
     use std::time::Duration;
@@ -130,7 +131,8 @@ mod tests {
 
     fn matching(regex: &Regex, text: &str) -> Vec<(u64, String)> {
         let cancellation = Cancellation::new().unwrap();
-        let deadline = Deadline::of_job(Duration::from_secs(60), &cancellation);
+        let time = JobTime::alone(Duration::from_secs(60));
+        let deadline = Deadline::of_job(&time, &cancellation);
         MatchingLines::new(regex, text.as_bytes(), &deadline)
             .map(|hit| hit.unwrap())
             .map(|hit| (hit.number, text[hit.range].to_owned()))

@@ -31,6 +31,18 @@ on_both_engines! {
         assert_eq!(world.story(&wanted.job_id).await, ["accepted 0", "in_progress 1"]);
     }
 
+    async fn time_that_a_job_is_given_is_its_own_from_then_on_and_time_that_it_is_not_changes_nothing(world: World) {
+        let wanted = assignment();
+        let claimed = world.started(&wanted).await;
+        let before = world.job(&wanted.job_id).await.deadline.unwrap();
+        let later = before + jiff::Span::new().seconds(60);
+        for (granted, deadline) in [(false, before), (true, later)] {
+            let asked = Happening::Extension { asked_seconds: 60, granted, deadline: later, reason: None };
+            world.jobs.tell(&wanted.job_id, claimed.fence(), saying(vec![(now(), asked)])).await.unwrap();
+            assert_eq!(world.job(&wanted.job_id).await.deadline, Some(deadline));
+        }
+    }
+
     async fn events_are_read_on_from_any_of_them(world: World) {
         let wanted = assignment();
         let claimed = world.started(&wanted).await;

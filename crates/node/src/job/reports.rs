@@ -1,0 +1,154 @@
+//! What one run reports of itself by its hatch, and how long it is let go on for it.
+
+use super::Workplace;
+use super::recorder::Heard;
+use crate::daemon::{NoExtension, Timeouts, WallClock};
+use belljar_contract::id::{JobId, RunId};
+use belljar_contract::result::JobResult;
+use belljar_contract::worker::ApiVersion;
+use belljar_contract::worker::event::Happening;
+use belljar_contract::worker::status::{StatusAnswer, StatusReport};
+use belljar_sandbox::run::Deadline;
+use belljar_store::jobs::Started;
+use jiff::Timestamp;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// What one run reports of itself. All of it comes from inside: nothing but the job's own time and its own record is moved
+/// by it.
+pub(crate) struct Reports {
+    job_id: JobId,
+    run_id: RunId,
+    begun: Instant,
+    deadline: Deadline,
+    timeouts: Timeouts,
+    clock: WallClock,
+    heard: mpsc::UnboundedSender<Heard>,
+    state: Mutex<State>,
+}
+
+/// Too much was reported.
+#[derive(Debug, thiserror::Error)]
+#[error("a job reports progress and asks for time {MOST_NOTED} times at most")]
+pub(crate) struct TooManyError;
+
+#[derive(Default)]
+struct State {
+    has_started: bool,
+    last: Option<u64>,
+    granted: Option<Result<(), NoExtension>>,
+    noted: usize,
+    result: Option<JobResult>,
+}
+
+/// As many reports are kept that say more than that the job goes on.
+const MOST_NOTED: usize = 1_000;
+
+// === impl Reports ===
+
+impl Reports {
+    pub(super) fn new(
+        workplace: &Workplace,
+        (job_id, run_id): (JobId, RunId),
+        deadline: Deadline,
+        heard: mpsc::UnboundedSender<Heard>,
+    ) -> Self {
+        let (timeouts, clock) = (workplace.settings.timeouts, WallClock::clone(&workplace.clock));
+        Self {
+            job_id,
+            run_id,
+            begun: Instant::now(),
+            deadline,
+            timeouts,
+            clock,
+            heard,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Whose they are.
+    pub(crate) fn job_id(&self) -> &JobId {
+        &self.job_id
+    }
+
+    /// The job was found sound, and goes on.
+    pub(super) fn started(&self) {
+        if !std::mem::replace(&mut self.locked().has_started, true) {
+            let (at, deadline) = ((self.clock)(), self.deadline().0);
+            let _ = self.heard.send(Heard::Started(Started { run_id: self.run_id.clone(), at, deadline }));
+        }
+    }
+
+    /// Hears a report, and says how long the job may go on.
+    pub(crate) fn hear(&self, report: StatusReport) -> Result<StatusAnswer, TooManyError> {
+        let StatusReport { version: _, status, seq, result, progress, extension_request_seconds } = report;
+        self.started();
+        let mut state = self.locked();
+        if seq.is_some() && seq <= state.last {
+            let granted = state.granted.filter(|_| extension_request_seconds.is_some() && seq == state.last);
+            return Ok(self.answer(granted));
+        }
+        state.noted += usize::from(progress.is_some()) + usize::from(extension_request_seconds.is_some());
+        if state.noted > MOST_NOTED {
+            return Err(TooManyError);
+        }
+        state.last = seq.or(state.last);
+        if let Some(progress) = progress {
+            self.say(Happening::Progress(progress));
+        }
+        if status.is_final() {
+            state.result = result.and_then(|result| serde_json::from_value(result).ok());
+        }
+        state.granted = extension_request_seconds.map(|seconds| self.extend(seconds));
+        Ok(self.answer(state.granted))
+    }
+
+    /// What the job has last said to have come to.
+    pub(super) fn take_result(&self) -> Option<JobResult> {
+        self.locked().result.take()
+    }
+
+    fn extend(&self, asked_seconds: u32) -> Result<(), NoExtension> {
+        let asked = Duration::from_secs(asked_seconds.into());
+        let has = self.deadline.at().duration_since(self.begun);
+        let granted = self.timeouts.extend(has, asked);
+        if granted.is_ok() {
+            self.deadline.put_off(asked);
+        }
+        self.say(Happening::Extension {
+            asked_seconds,
+            granted: granted.is_ok(),
+            deadline: self.deadline().0,
+            reason: granted.err().map(|why| why.to_string()),
+        });
+        granted
+    }
+
+    fn answer(&self, granted: Option<Result<(), NoExtension>>) -> StatusAnswer {
+        let (deadline, remaining) = self.deadline();
+        StatusAnswer {
+            version: ApiVersion,
+            deadline,
+            remaining_ms: u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX),
+            granted: granted.map(|granted| granted.is_ok()),
+            reason: granted.and_then(Result::err).map(|why| why.to_string()),
+        }
+    }
+
+    /// On the wall clock, to the millisecond, and from now.
+    fn deadline(&self) -> (Timestamp, Duration) {
+        let remaining = self.deadline.at().saturating_duration_since(Instant::now());
+        let at = (self.clock)().checked_add(remaining).unwrap_or(Timestamp::MAX);
+        (Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at), remaining)
+    }
+
+    fn say(&self, happening: Happening) {
+        // Nobody hears it only if the whole runtime is going.
+        let _ = self.heard.send(Heard::Happened((self.clock)(), happening));
+    }
+
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

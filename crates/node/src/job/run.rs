@@ -1,0 +1,81 @@
+//! One run of a job, on a thread of its own, from the first to the last of its sandbox.
+
+use super::Workplace;
+use super::attempt::Stop;
+use super::hearing::Hearing;
+use super::outcome::{self, Came};
+use super::recorder::Heard;
+use belljar_contract::worker::job::LARGEST_STREAM_BYTES;
+use belljar_sandbox::hatch::Hatch;
+use belljar_sandbox::run::command::{CommandRequest, carry_out_command};
+use belljar_sandbox::run::{self, Request, RunError, WorkspaceChoice};
+use belljar_sandbox::state::RunFolder;
+use belljar_store::jobs::Claimed;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// A run that is over: what came of it, and what it has left.
+pub(super) struct Run {
+    pub(super) came: Came,
+    pub(super) folder: Option<RunFolder>,
+    pub(super) has_begun: bool,
+}
+
+/// Carries out what was claimed.
+pub(super) fn run(
+    workplace: &Arc<Workplace>,
+    claimed: Claimed,
+    heard: mpsc::UnboundedSender<Heard>,
+    stop: Stop,
+) -> Run {
+    if stop.why().is_some() {
+        return Run { came: Came::of_stop(), folder: None, has_begun: false };
+    }
+    let settings = &workplace.settings;
+    let (job_id, sandbox) = (claimed.assignment.job_id, claimed.assignment.sandbox);
+    let timeout = settings.timeouts.allow(sandbox.timeout());
+    let is_command = sandbox.job_spec.is_none();
+    let mut hearing = Hearing::new(workplace, (job_id.clone(), is_command), heard, stop);
+    let done: Result<Run, RunError> = match sandbox.job_spec {
+        Some(spec) => {
+            let request = Request {
+                document: spec.document().into_bytes(),
+                job: spec.job,
+                workspace: WorkspaceChoice::Empty,
+                lent: Vec::new(),
+                env: sandbox.env,
+                limits: settings.limits,
+                required: settings.required.clone(),
+                hatches: vec![Hatch::Status],
+                timeout: Some(timeout),
+                runner: settings.runner.clone(),
+            };
+            let done = run::carry_out(request, &settings.state, Some(&workplace.launcher), &mut hearing);
+            done.map(|finished| Run {
+                came: outcome::of_job(finished.result),
+                folder: finished.folder,
+                has_begun: true,
+            })
+        }
+        None => {
+            let request = CommandRequest {
+                job_id,
+                task_id: claimed.assignment.task_id,
+                argv: sandbox.command,
+                lent: Vec::new(),
+                env: sandbox.env,
+                limits: settings.limits,
+                required: settings.required.clone(),
+                hatches: vec![Hatch::Status],
+                timeout,
+                max_output_bytes: LARGEST_STREAM_BYTES,
+            };
+            let done = carry_out_command(request, &settings.state, &workplace.launcher, &mut hearing);
+            done.map(|mut finished| {
+                let came = outcome::of_command(&mut finished);
+                Run { came, folder: Some(finished.folder), has_begun: true }
+            })
+        }
+    };
+    done.unwrap_or_else(|error| Run { came: Came::of_fault(&error), folder: None, has_begun: true })
+}
