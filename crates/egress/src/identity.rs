@@ -51,6 +51,11 @@ struct Metadata<'i> {
 
 const LONGEST: usize = 256;
 
+/// Whether a text may stand in a header and means nothing else there.
+pub fn is_plain(text: &str) -> bool {
+    (1..=LONGEST).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
 // === impl Identity ===
 
 impl Identity {
@@ -68,8 +73,7 @@ impl Identity {
         ];
         let optional = optional.iter().filter_map(|(member, value)| Some((*member, value.as_ref()?)));
         for (member, value) in required.into_iter().chain(optional) {
-            let is_plain = value.bytes().all(|byte| byte.is_ascii_graphic());
-            if value.is_empty() || value.len() > LONGEST || !is_plain {
+            if !is_plain(value) {
                 return Err(IdentityError { member, found: value.clone() });
             }
         }

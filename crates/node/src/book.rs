@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An open book. What is entered is on the disk when [`Book::close`] has said so.
 pub struct Book {
-    log: AuditLog,
+    log: Arc<AuditLog>,
     entries: Arc<Mutex<Entries>>,
 }
 
@@ -75,7 +75,12 @@ impl Book {
     /// # Errors
     /// [`BookError`] when it can't be opened, or takes no records.
     pub fn open(state: &Path) -> Result<Self, BookError> {
-        Ok(Self { log: AuditLog::open(&folder_in(state))?, entries: Arc::default() })
+        Ok(Self::of(&Arc::new(AuditLog::open(&folder_in(state))?)))
+    }
+
+    /// One in an audit that is open already, for other runs too.
+    pub fn of(log: &Arc<AuditLog>) -> Self {
+        Self { log: Arc::clone(log), entries: Arc::default() }
     }
 
     /// Enters something, and waits until it is on the disk.

@@ -23,6 +23,7 @@ use crate::delivery::Deliverer;
 use crate::job::Workplace;
 use crate::job::dispatcher::Dispatcher;
 use crate::job::hub::Hub;
+use crate::job::models::JobModels;
 use belljar_confine::launcher::Launcher;
 use belljar_store::artifacts::Artifacts;
 use belljar_store::database::Database;
@@ -60,7 +61,7 @@ impl Daemon {
     /// # Errors
     /// [`DaemonError`]; nothing is left running.
     pub async fn start(
-        settings: Settings,
+        mut settings: Settings,
         launcher: Launcher,
         clock: WallClock,
     ) -> Result<Self, DaemonError> {
@@ -78,11 +79,17 @@ impl Daemon {
             Some(Bucket { url, variables }) => Artifacts::in_bucket(url, variables.clone(), &folder)?,
             None => Artifacts::in_folder(&folder)?,
         };
+        let models = settings
+            .models
+            .take()
+            .map(|config| JobModels::start(config, settings.billing_account_id.clone(), &settings.state));
+        let models = models.transpose()?;
         let workplace = Arc::new(Workplace {
             jobs,
             artifacts,
             stop: stop.clone(),
             hub: Hub::default(),
+            models,
             launcher: Arc::new(launcher),
             settings: Arc::new(settings),
             clock,

@@ -4,6 +4,7 @@ mod attempt;
 pub(crate) mod dispatcher;
 mod hearing;
 pub(crate) mod hub;
+pub(crate) mod models;
 mod outcome;
 mod recorder;
 pub(crate) mod reports;
@@ -15,6 +16,7 @@ use belljar_store::artifacts::Artifacts;
 use belljar_store::jobs::{Jobs, Owner};
 use hub::Hub;
 use jiff::Timestamp;
+use models::JobModels;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +27,8 @@ pub(crate) struct Workplace {
     /// Nothing new is begun any more.
     pub(crate) stop: CancellationToken,
     pub(crate) hub: Hub,
+    /// Nothing for a node without models.
+    pub(crate) models: Option<JobModels>,
     pub(crate) launcher: Arc<Launcher>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) clock: WallClock,

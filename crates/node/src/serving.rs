@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub struct Served {
     run: Arc<Run>,
     serving: Option<Serving>,
-    _proxy: Proxy,
+    _proxy: Arc<Proxy>,
 }
 
 /// Models can't be served.
@@ -40,15 +40,28 @@ impl Served {
         book: &Arc<Book>,
         sockets: Vec<OwnedFd>,
     ) -> Result<Self, ServeError> {
+        Self::begin_by(&Arc::new(Proxy::start()?), config, identity, book, sockets)
+    }
+
+    /// The same by a proxy that serves others, too.
+    ///
+    /// # Errors
+    /// [`ServeError`] when it can't serve these.
+    pub fn begin_by(
+        proxy: &Arc<Proxy>,
+        config: InferenceConfig,
+        identity: Identity,
+        book: &Arc<Book>,
+        sockets: Vec<OwnedFd>,
+    ) -> Result<Self, ServeError> {
         let ledger = Arc::clone(book) as Arc<dyn Ledger>;
         let budget = Budget::new(config.budget);
         let times = Times::default();
         let keeps_bodies = config.keeps_bodies;
         let run = Arc::new(Run { identity, models: config.models, budget, times, keeps_bodies, ledger });
         let sockets = sockets.into_iter().map(Listener::from_descriptor).collect::<io::Result<Vec<_>>>()?;
-        let proxy = Proxy::start()?;
         let serving = proxy.serve(Arc::clone(&run), sockets)?;
-        Ok(Self { run, serving: Some(serving), _proxy: proxy })
+        Ok(Self { run, serving: Some(serving), _proxy: Arc::clone(proxy) })
     }
 
     /// Ends what is under way. When this returns, the book has every call.

@@ -96,6 +96,7 @@ impl NodeArguments {
             configuration.node.apply(&mut settings);
             settings.limits = configuration.sandboxing.sandboxing.native.limits;
             settings.required = configuration.sandboxing.sandboxing.native.required;
+            settings.models = configuration.inference;
             settings.callbacks = configuration.node.callback.map(callbacks).transpose()?;
         }
         settings.max_concurrency = self.max_concurrency.map_or(settings.max_concurrency, usize::from);

@@ -6,9 +6,10 @@ use belljar_testkit::world::{Ran, User, World};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 /// What the provider wants to see, and nobody inside may.
-const KEY: &str = "sk-host-4f9aB7zKd82QmX01";
+pub(crate) const KEY: &str = "sk-host-4f9aB7zKd82QmX01";
 
 /// What a program inside does: calls by each socket, and by a path that leads past them.
 const CALLS: &str = r#"
@@ -53,17 +54,17 @@ pub(crate) fn configure(world: &World, server: &ModelServer) -> String {
     world.path().join("config.yaml").display().to_string()
 }
 
+/// What an audit has under one kind.
+pub(crate) fn recorded(audit: &Path, kind: &str) -> Vec<Value> {
+    let files = std::fs::read_dir(audit).unwrap().map(|entry| entry.unwrap().path());
+    let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+    let text: String = files.map(|file| std::fs::read_to_string(file).unwrap()).collect();
+    let all = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    all.filter(|record| record["kind"] == kind).map(|record| record["event"].clone()).collect()
+}
+
 fn records(world: &World) -> Vec<Value> {
-    let log = std::fs::read_dir(world.path().join("state/audit")).unwrap();
-    let files =
-        log.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|e| e == "jsonl"));
-    let lines: Vec<String> = files
-        .flat_map(|file| {
-            std::fs::read_to_string(file).unwrap().lines().map(str::to_owned).collect::<Vec<_>>()
-        })
-        .collect();
-    let all = lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    all.filter(|record| record["kind"] == "inference_call").map(|record| record["event"].clone()).collect()
+    recorded(&world.path().join("state/audit"), "inference_call")
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod followed;
 mod interrupted;
 mod left;
 mod many;
+mod modeled;
 mod refused;
 mod reported;
 mod told;

@@ -85,9 +85,23 @@ pub struct JobOutcome {
     pub artifacts: Vec<Artifact>,
     /// What it used.
     pub resource_usage: ResourceUsage,
+    /// What it has had of models, if it might call any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inference: Option<InferenceUsage>,
     /// What stood between the job and the node; absent when there was no sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
+}
+
+/// What a job has had of models, as their providers told it.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct InferenceUsage {
+    /// Calls that were let through.
+    pub calls: u64,
+    /// Tokens, of what went in and what came out.
+    pub tokens: u64,
+    /// US dollars.
+    pub cost_usd: f64,
 }
 
 /// Whether output was cut, at 262,144 bytes each.
@@ -132,6 +146,7 @@ impl JobOutcome {
             sba_result: None,
             artifacts: Vec::new(),
             resource_usage: ResourceUsage::default(),
+            inference: None,
             isolation: None,
         }
     }

@@ -2,6 +2,7 @@
 
 use super::answer::{Refusal, json};
 use super::{Shared, body, job};
+use crate::job::models::JobModels;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -26,7 +27,7 @@ pub(super) async fn run(State(api): State<Shared>, request: Request) -> Result<R
     let idempotency_key = idempotency_key(&request)?;
     let document = body::read(request, settings.max_request_bytes).await?;
     let RunJobRequest { version: _, wait, assignment } = RunJobRequest::parse(&document)?;
-    check(&assignment)?;
+    check(&api, &assignment)?;
     let callback = callback(&api, &assignment)?;
     let job_id = assignment.job_id.clone();
     let submission = Submission {
@@ -81,15 +82,17 @@ fn callback(api: &Shared, assignment: &Assignment) -> Result<Option<String>, Ref
 }
 
 /// What this node can't do is said before it is accepted.
-fn check(assignment: &Assignment) -> Result<(), Refusal> {
+fn check(api: &Shared, assignment: &Assignment) -> Result<(), Refusal> {
     let sandbox = &assignment.sandbox;
     let refuse = |what: &str| Err(Refusal::new(ProblemKind::Validation, what));
     match &sandbox.image {
         Some(image) if image != NATIVE_IMAGE => {
             refuse("$.sandbox.image: this node runs no images; expected `native`, which is its own programs")
         }
-        _ if sandbox.use_inference => refuse("$.sandbox.use_inference: this node has no models"),
-        _ => Ok(()),
+        _ => match JobModels::allowed(api.workplace.models.as_ref(), sandbox) {
+            Ok(_) => Ok(()),
+            Err(error) => refuse(&error.to_string()),
+        },
     }
 }
 

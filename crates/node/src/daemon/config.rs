@@ -21,6 +21,8 @@ pub struct NodeConfig {
     pub retention: Retention,
     /// Who is told of jobs.
     pub callback: Option<CallbackConfig>,
+    /// Who pays for what jobs call.
+    pub billing_account: Option<String>,
 }
 
 /// Who is told of jobs.
@@ -56,6 +58,11 @@ impl NodeConfig {
             timeouts: members.section("timeouts", read_timeouts),
             retention: members.section("retention", read_retention),
             callback: members.optional("callback", read_callback),
+            billing_account: members.optional("billing_account", |node, log| {
+                text(node, log, "1 to 256 visible characters of ASCII", |text| {
+                    belljar_egress::identity::is_plain(text).then(|| text.to_owned())
+                })
+            }),
         };
         members.finish();
         read
@@ -68,6 +75,8 @@ impl NodeConfig {
         settings.max_request_bytes = self.max_request_bytes.unwrap_or(settings.max_request_bytes);
         settings.timeouts = self.timeouts;
         settings.retention = self.retention;
+        settings.billing_account_id =
+            self.billing_account.clone().unwrap_or_else(|| std::mem::take(&mut settings.billing_account_id));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use belljar_sandbox::backend::BackendError;
 use belljar_store::artifacts::ArtifactsError;
+use belljar_store::audit::AuditError;
 use belljar_store::database::DatabaseError;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -43,6 +44,9 @@ pub enum DaemonError {
     /// There is no place for artifacts.
     #[error(transparent)]
     Artifacts(#[from] ArtifactsError),
+    /// What would be called could not be recorded.
+    #[error(transparent)]
+    Audit(AuditError),
     /// The database can't be used.
     #[error(transparent)]
     Database(#[from] DatabaseError),

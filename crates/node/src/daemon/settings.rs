@@ -4,6 +4,7 @@ use crate::api::token::Token;
 use crate::delivery::Callbacks;
 use belljar_confine::plan::HostPath;
 use belljar_contract::isolation::Required;
+use belljar_egress::inference::config::InferenceConfig;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::state::State;
 use belljar_store::database::Location;
@@ -36,6 +37,10 @@ pub struct Settings {
     pub retention: Retention,
     /// Who is told of jobs; nobody if there is none.
     pub callbacks: Option<Callbacks>,
+    /// Models that jobs may call; none where there are none.
+    pub models: Option<InferenceConfig>,
+    /// Who pays for what jobs call, as providers know them.
+    pub billing_account_id: String,
     /// The largest body of a request, in bytes.
     pub max_request_bytes: usize,
     /// What each sandbox may use.
@@ -92,6 +97,9 @@ const DATABASE: &str = "node.db";
 /// The largest body of a request (`REQ-WORKER-0145`).
 const MAX_REQUEST_BYTES: usize = 10 << 20;
 
+/// Who pays where nobody is named.
+const LOCAL: &str = "local";
+
 const MAX_WAITING: u64 = 1_000;
 
 // === impl Settings ===
@@ -112,6 +120,8 @@ impl Settings {
             bucket: None,
             retention: Retention::default(),
             callbacks: None,
+            models: None,
+            billing_account_id: LOCAL.to_owned(),
             max_request_bytes: MAX_REQUEST_BYTES,
             limits: Limits::default(),
             required: Required::default(),

@@ -2,16 +2,22 @@
 
 use super::Workplace;
 use super::attempt::Stop;
+use super::models::RunModels;
 use super::recorder::Heard;
 use super::reports::Reports;
 use crate::api::hatch::{self, Served};
+use crate::book::BookError;
+use crate::serving::ServeError;
 use belljar_contract::event::LogLine;
-use belljar_contract::id::JobId;
+use belljar_contract::id::{JobId, RunId};
 use belljar_contract::result::JobResult;
 use belljar_contract::worker::event::{Happening, Stream};
+use belljar_contract::worker::job::InferenceUsage;
+use belljar_egress::inference::config::InferenceConfig;
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::run::command::CommandWatch;
 use belljar_sandbox::run::{Begun, Watch};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -19,12 +25,21 @@ use tokio::sync::mpsc;
 /// Hears a run. What it serves to its sandbox ends with it.
 pub(super) struct Hearing {
     workplace: Arc<Workplace>,
-    job_id: JobId,
-    /// A command has nobody who would say that it has begun: it has when its sandbox stands.
-    is_command: bool,
+    whose: Whose,
+    /// Models that it may call, until they are served.
+    models: Option<InferenceConfig>,
+    served: Option<Result<RunModels, ServeError>>,
     heard: mpsc::UnboundedSender<Heard>,
     stop: Stop,
     begun: Option<(Arc<Reports>, Option<Served>)>,
+}
+
+/// Whose run it is.
+pub(super) struct Whose {
+    pub(super) job_id: JobId,
+    pub(super) attempt: u32,
+    /// A command has nobody who would say that it has begun: it has when its sandbox stands.
+    pub(super) is_command: bool,
 }
 
 // === impl Hearing ===
@@ -32,11 +47,19 @@ pub(super) struct Hearing {
 impl Hearing {
     pub(super) fn new(
         workplace: &Arc<Workplace>,
-        (job_id, is_command): (JobId, bool),
+        whose: Whose,
+        models: Option<InferenceConfig>,
         heard: mpsc::UnboundedSender<Heard>,
         stop: Stop,
     ) -> Self {
-        Self { workplace: Arc::clone(workplace), job_id, is_command, heard, stop, begun: None }
+        let workplace = Arc::clone(workplace);
+        Self { workplace, whose, models, served: None, heard, stop, begun: None }
+    }
+
+    /// Ends what is served, and says what it has had of models, if it might call any.
+    pub(super) fn end(&mut self) -> Option<Result<InferenceUsage, BookError>> {
+        self.begun = None;
+        self.served.take()?.ok().map(RunModels::end)
     }
 
     fn say(&self, happening: Happening) {
@@ -46,18 +69,35 @@ impl Hearing {
 
     fn stands(&mut self, begun: Begun) {
         let Begun { run, hatches, deadline } = begun;
-        let reports =
-            Arc::new(Reports::new(&self.workplace, (self.job_id.clone(), run), deadline, self.heard.clone()));
-        if self.is_command {
+        let job_id = self.whose.job_id.clone();
+        let reports = Reports::new(&self.workplace, (job_id, run.clone()), deadline, self.heard.clone());
+        let reports = Arc::new(reports);
+        if self.whose.is_command {
             reports.started();
         }
-        let served =
-            hatches.into_iter().find(|(hatch, _)| *hatch == Hatch::Status).and_then(|(_, sockets)| {
-                let served = hatch::serve(&Handle::current(), Arc::clone(&reports), sockets);
-                // The runner says the same by a file.
-                served.inspect_err(|error| tracing::warn!(%error, "a job's status can't be heard")).ok()
-            });
-        self.begun = Some((reports, served));
+        let mut statuses = None;
+        for (hatch, sockets) in hatches {
+            match hatch {
+                Hatch::Status => {
+                    let served = hatch::serve(&Handle::current(), Arc::clone(&reports), sockets);
+                    // The runner says the same by a file.
+                    statuses = served
+                        .inspect_err(|error| tracing::warn!(%error, "a job's status can't be heard"))
+                        .ok();
+                }
+                Hatch::Inference => self.serve_models(&run, sockets),
+            }
+        }
+        self.begun = Some((reports, statuses));
+    }
+
+    fn serve_models(&mut self, run: &RunId, sockets: Vec<OwnedFd>) {
+        let (Some(all), Some(config)) = (&self.workplace.models, self.models.take()) else { return };
+        let whose = (&self.whose.job_id, self.whose.attempt);
+        let served = all.serve(config, whose, run, sockets);
+        // Without anybody who serves them the sockets are closed: a call is refused, and the job told so by that.
+        self.served =
+            Some(served.inspect_err(|error| tracing::error!(error = crate::chain(error), "no models")));
     }
 }
 

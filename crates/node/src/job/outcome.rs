@@ -1,8 +1,9 @@
 //! What comes of a job, as the Worker API tells it.
 
+use crate::book::BookError;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::result::{JobResult, JobStatus};
-use belljar_contract::worker::job::{JobOutcome, Truncated};
+use belljar_contract::worker::job::{InferenceUsage, JobOutcome, Truncated};
 use belljar_policy::lifecycle::Ending;
 use belljar_sandbox::run::command::{FinishedCommand, Printed};
 use std::error::Error;
@@ -31,6 +32,23 @@ impl Came {
         Self { ending: Ending::Canceled, outcome }
     }
 
+    /// With what it has had of models. Where not all of that could be recorded, it has failed, whatever it has done.
+    pub(super) fn with_models(mut self, models: Option<Result<InferenceUsage, BookError>>) -> Self {
+        match models {
+            None => {}
+            Some(Ok(usage)) => self.outcome.inference = Some(usage),
+            Some(Err(error)) => {
+                tracing::error!(error = crate::chain(&error), "calls of models are not recorded");
+                self.outcome.failure_code = Some(FailureCode::InternalError);
+                self.outcome.failure_message = Some(crate::chain(&error));
+                if self.ending == Ending::Completed {
+                    self.ending = Ending::Failed;
+                }
+            }
+        }
+        self
+    }
+
     /// Whether it ended because it was to.
     pub(super) fn was_stopped(&self) -> bool {
         self.ending == Ending::Canceled
@@ -53,6 +71,7 @@ pub(super) fn of_job(result: JobResult) -> Came {
         failure_message: result.failure_message.clone(),
         artifacts: result.artifacts.clone(),
         resource_usage: result.resource_usage,
+        inference: None,
         isolation: result.isolation.clone(),
         sba_result: Some(Box::new(result)),
     };
@@ -95,6 +114,7 @@ pub(super) fn of_command(finished: &mut FinishedCommand) -> Came {
         sba_result: None,
         artifacts: std::mem::take(&mut finished.artifacts),
         resource_usage: finished.resource_usage,
+        inference: None,
         isolation: Some(finished.isolation.clone()),
     };
     Came { ending, outcome }

@@ -2,7 +2,8 @@
 
 use super::Workplace;
 use super::attempt::Stop;
-use super::hearing::Hearing;
+use super::hearing::{Hearing, Whose};
+use super::models::JobModels;
 use super::outcome::{self, Came};
 use super::recorder::Heard;
 use belljar_contract::worker::job::LARGEST_STREAM_BYTES;
@@ -32,10 +33,18 @@ pub(super) fn run(
         return Run { came: Came::of_stop(), folder: None, has_begun: false };
     }
     let settings = &workplace.settings;
+    let models = match JobModels::allowed(workplace.models.as_ref(), &claimed.assignment.sandbox) {
+        Ok(models) => models,
+        // Whoever accepted it has others.
+        Err(error) => return Run { came: Came::of_fault(&error), folder: None, has_begun: false },
+    };
+    let hatches = || models.iter().map(|_| Hatch::Inference).chain([Hatch::Status]).collect();
+    let attempt = claimed.job.life.attempt;
     let (job_id, sandbox) = (claimed.assignment.job_id, claimed.assignment.sandbox);
     let timeout = settings.timeouts.allow(sandbox.timeout());
     let is_command = sandbox.job_spec.is_none();
-    let mut hearing = Hearing::new(workplace, (job_id.clone(), is_command), heard, stop);
+    let whose = Whose { job_id: job_id.clone(), attempt, is_command };
+    let mut hearing = Hearing::new(workplace, whose, models.clone(), heard, stop);
     let done: Result<Run, RunError> = match sandbox.job_spec {
         Some(spec) => {
             let request = Request {
@@ -46,7 +55,7 @@ pub(super) fn run(
                 env: sandbox.env,
                 limits: settings.limits,
                 required: settings.required.clone(),
-                hatches: vec![Hatch::Status],
+                hatches: hatches(),
                 timeout: Some(timeout),
                 runner: settings.runner.clone(),
             };
@@ -66,7 +75,7 @@ pub(super) fn run(
                 env: sandbox.env,
                 limits: settings.limits,
                 required: settings.required.clone(),
-                hatches: vec![Hatch::Status],
+                hatches: hatches(),
                 timeout,
                 max_output_bytes: LARGEST_STREAM_BYTES,
             };
@@ -77,5 +86,8 @@ pub(super) fn run(
             })
         }
     };
-    done.unwrap_or_else(|error| Run { came: Came::of_fault(&error), folder: None, has_begun: true })
+    let run =
+        done.unwrap_or_else(|error| Run { came: Came::of_fault(&error), folder: None, has_begun: true });
+    // Nothing of the sandbox runs any more, and so nothing is called.
+    Run { came: run.came.with_models(hearing.end()), ..run }
 }

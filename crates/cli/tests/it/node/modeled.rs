@@ -1,0 +1,99 @@
+//! Models for a node's jobs.
+
+use crate::models::{KEY, configure, recorded};
+use belljar_testkit::models::{Answer, ModelServer, Script};
+use belljar_testkit::node::{Node, command, steps};
+use belljar_testkit::world::World;
+use serde_json::{Value, json};
+
+/// Calls each model that it is told of, and says what comes of that.
+const CALLS: &str = r#"
+import json, os, sys, urllib.error, urllib.request
+for model in sys.argv[1:]:
+    body = {"model": model, "messages": [{"role": "user", "content": "hi"}]}
+    try:
+        url = os.environ.get("OPENAI_BASE_URL", "http://localhost:8080/v1") + "/chat/completions"
+        answer = json.load(urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode())))
+        print(model, answer["choices"][0]["message"]["content"])
+    except urllib.error.HTTPError as error:
+        print(model, json.load(error)["error"]["code"])
+    except urllib.error.URLError as error:
+        print(model, type(error.reason).__name__)
+"#;
+
+fn calls(models: &[&str]) -> Vec<String> {
+    ["python3", "-c", CALLS].iter().chain(models).map(|&argument| argument.to_owned()).collect()
+}
+
+fn calling_command(models: &[&str], use_inference: bool) -> Value {
+    let argv = calls(models);
+    let mut job = command(&argv.iter().map(String::as_str).collect::<Vec<_>>());
+    job["sandbox"]["use_inference"] = json!(use_inference);
+    job
+}
+
+fn calling_job(models: &[&str], allowed: &[&str]) -> Value {
+    let mut job = steps(&json!([{ "type": "run_command", "args": { "argv": calls(models) } }]));
+    job["sandbox"]["job_spec"]["inference"] = json!({ "allowed_models": allowed });
+    job
+}
+
+#[test]
+fn a_job_calls_the_models_that_it_may_and_each_call_is_billed_and_recorded() {
+    let world = World::new(crate::BELLJAR);
+    let server = ModelServer::start(Script::always(Answer::text("hello")));
+    let config = configure(&world, &server);
+    let node = Node::start(&world, &["--config", &config]);
+
+    let of_command = node.run(&calling_command(&["small", "other", "none"], true)).json();
+    assert_eq!(of_command["stdout"], "small hello\nother hello\nnone model_not_allowed\n", "{of_command}");
+    assert_eq!(of_command["inference"]["calls"], 2);
+
+    let of_job = node.run(&calling_job(&["small", "other"], &["small", "elsewhere"])).json();
+    let stdout = &of_job["sba_result"]["steps"][0]["result"]["stdout"];
+    assert_eq!(*stdout, "small hello\nother model_not_allowed\n", "{of_job}");
+    assert_eq!(of_job["inference"]["calls"], 1);
+
+    let requests = server.requests();
+    assert_eq!(requests.len(), 3);
+    assert!(requests.iter().all(|request| request.header("authorization") == Some(&format!("Bearer {KEY}"))));
+    let audit = world.path().join("state/node/audit");
+    let runs: Vec<_> = recorded(&audit, "inference_call").iter().map(|call| call["run_id"].clone()).collect();
+    let expected = [&of_command["run_id"]; 3].into_iter().chain([&of_job["run_id"]; 2]);
+    assert_eq!(runs, expected.cloned().collect::<Vec<_>>());
+    let ends = recorded(&audit, "job_run_ended");
+    assert_eq!(ends.len(), 2);
+    assert_eq!(ends[0]["job_id"], of_command["job_id"]);
+    assert_eq!(ends[0]["usage"], of_command["inference"]);
+}
+
+#[test]
+fn a_job_that_did_not_ask_for_models_finds_none() {
+    let world = World::new(crate::BELLJAR);
+    let server = ModelServer::start(Script::always(Answer::text("hello")));
+    let config = configure(&world, &server);
+    let node = Node::start(&world, &["--config", &config]);
+    let told = node.run(&calling_command(&["small"], false)).json();
+    assert_eq!(told["stdout"], "small ConnectionRefusedError\n", "{told}");
+    assert!(told["inference"].is_null());
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn models_that_a_node_does_not_have_are_refused_before_the_job_is_accepted() {
+    let world = World::new(crate::BELLJAR);
+    let server = ModelServer::start(Script::always(Answer::text("hello")));
+    let config = configure(&world, &server);
+    let refused = |node: &Node<'_>, job: &Value, why: &str| {
+        let answered = node.run(job);
+        assert_eq!(answered.status, 400, "{}", answered.json());
+        assert!(answered.json()["detail"].as_str().unwrap().contains(why), "{}", answered.json());
+        assert_eq!(node.get(&format!("/v1/worker/jobs/{}", job["job_id"].as_str().unwrap())).status, 404);
+    };
+    let with = Node::start(&world, &["--config", &config]);
+    refused(&with, &calling_job(&[], &["none"]), "it has: other, small");
+    drop(with);
+    let without = Node::start(&world, &[]);
+    refused(&without, &calling_job(&[], &["small"]), "$.sandbox.job_spec.inference.allowed_models");
+    refused(&without, &calling_command(&[], true), "$.sandbox.use_inference");
+}
