@@ -134,8 +134,8 @@ impl Watch for Progress {
         self.draw();
     }
 
-    fn is_canceled(&self) -> bool {
-        self.canceled.load(Ordering::Relaxed)
+    fn is_to_stop(&self) -> Option<Duration> {
+        self.canceled.load(Ordering::Relaxed).then_some(Duration::ZERO)
     }
 }
 

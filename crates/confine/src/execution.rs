@@ -248,7 +248,7 @@ impl Execution {
 // === impl Request ===
 
 impl Request {
-    fn send(&self, control: BorrowedFd<'_>) -> Result<(), Errno> {
+    pub(crate) fn send(&self, control: BorrowedFd<'_>) -> Result<(), Errno> {
         let (bytes, descriptors) = wire::encode(self)?;
         message::send(control, &bytes, &message::borrowed(&descriptors))
     }

@@ -1,5 +1,6 @@
 //! A running sandbox, as its host holds it.
 
+use crate::execution::Request;
 use crate::kernel::Usage;
 use crate::launch::receive;
 use crate::report::Report;
@@ -123,6 +124,12 @@ impl Sealed {
             true => shutdown(&self.control, Shutdown::Both),
             false => pidfd_send_signal(&self.pidfd, Signal::KILL),
         };
+    }
+
+    /// Asks every program in the sandbox to end (SIGTERM). Harmless when it has ended.
+    pub fn terminate(&self) {
+        // Who doesn't hear it is killed later.
+        let _ = Request::SignalAll(Signal::TERM.as_raw()).send(self.control());
     }
 
     /// Waits until nothing in the sandbox runs any more, or until `deadline`; nothing then, and the sandbox lives on.

@@ -11,6 +11,7 @@ pub mod job;
 pub mod problem;
 pub mod state;
 pub mod status;
+pub mod stop;
 
 use crate::decode::{At, Decode, whole_number};
 use crate::json::Node;

@@ -13,6 +13,7 @@ mod job;
 mod jobs;
 mod run;
 mod serving;
+mod stop;
 pub mod token;
 
 pub(crate) use job::response;
@@ -47,6 +48,8 @@ type Shared = Arc<Api>;
 pub(crate) fn router(api: Shared) -> Router {
     let guarded = Router::new()
         .route("/v1/worker/jobs:run", only(post(run::run)))
+        .route("/v1/worker/jobs:stop", only(post(stop::stop)))
+        .route("/v1/worker/admin/stop-all-orchestrator-directed", only(post(stop::stop_all)))
         .route("/v1/worker/jobs", only(get(jobs::list)))
         .route("/v1/worker/jobs/{job}", only(get(job::show).post(act_on_job)))
         .route("/v1/worker/jobs/{job}/events", only(get(events::events)))

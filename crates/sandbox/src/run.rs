@@ -131,8 +131,8 @@ pub trait Watch {
     fn heard(&mut self, line: &LogLine);
     /// Some time has passed; called several times a second.
     fn tick(&mut self);
-    /// Whether somebody wants the job to stop.
-    fn is_canceled(&self) -> bool;
+    /// Whether somebody wants the job to stop, and how long it may take until it is killed.
+    fn is_to_stop(&self) -> Option<Duration>;
 }
 
 /// Why a job could not be carried out. No step of it ran.

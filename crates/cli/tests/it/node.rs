@@ -10,6 +10,7 @@ mod many;
 mod modeled;
 mod refused;
 mod reported;
+mod stopped;
 mod told;
 
 use belljar_testkit::postgres::Postgres;

@@ -11,6 +11,14 @@ use std::time::Duration;
 /// A client that sends nothing for so long has hung up.
 const IDLE: Duration = Duration::from_secs(30);
 
+/// Reads a request's body where it may have none, and then needs no type.
+pub(super) async fn read_or_nothing(request: Request, most: usize) -> Result<Vec<u8>, Refusal> {
+    match axum::body::HttpBody::is_end_stream(request.body()) {
+        true => Ok(Vec::new()),
+        false => read(request, most).await,
+    }
+}
+
 /// Reads a request's body.
 pub(super) async fn read(request: Request, most: usize) -> Result<Vec<u8>, Refusal> {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();

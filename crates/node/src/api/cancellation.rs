@@ -11,7 +11,7 @@ pub(super) async fn cancel(State(api): State<Shared>, Path(name): Path<String>) 
     let record = api.workplace.jobs.cancel(&job_id, api.workplace.now()).await?;
     api.workplace.hub.ring(&job_id);
     if !record.life.state.is_final() {
-        api.dispatcher.cancel(&job_id);
+        api.dispatcher.cancel(&job_id, None);
     }
     Ok(json(StatusCode::OK, &job::response(&api.workplace.jobs, record).await?))
 }

@@ -14,14 +14,20 @@ use belljar_store::artifacts::ArtifactsError;
 use belljar_store::jobs::{ChangeError, Claimed, Left, Report, Told};
 use std::error::Error;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Says whether a job is to stop, and why.
+/// Says whether a job is to stop, why, and how long it may take.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Stop(Arc<AtomicU8>);
+pub(super) struct Stop(Arc<Stopping>);
+
+#[derive(Debug, Default)]
+struct Stopping {
+    why: AtomicU8,
+    grace_ms: AtomicU64,
+}
 
 /// Why a job is to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,16 +149,32 @@ pub(super) async fn insistently<T, E: Error, F: Future<Output = Result<T, E>>>(
 // === impl Stop ===
 
 impl Stop {
-    /// The first reason counts, but that it is another's by now counts more than any.
+    /// At once. The first reason counts, but that it is another's by now counts more than any.
     pub(super) fn because(&self, why: Why) {
-        let first = self.0.compare_exchange(0, why as u8, Ordering::SeqCst, Ordering::SeqCst);
+        let first = self.0.why.compare_exchange(0, why as u8, Ordering::SeqCst, Ordering::SeqCst);
         if first.is_err() && why == Why::Lost {
-            self.0.store(why as u8, Ordering::SeqCst);
+            self.0.why.store(why as u8, Ordering::SeqCst);
+        }
+        self.0.grace_ms.store(0, Ordering::SeqCst);
+    }
+
+    /// By being asked to, and by force after so long; unless it is to stop already.
+    pub(super) fn within(&self, grace: Duration, why: Why) {
+        let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        if self.why().is_none() {
+            // Before it is seen that it is to stop: nobody may take this for no time at all.
+            self.0.grace_ms.store(grace_ms, Ordering::SeqCst);
+            let _ = self.0.why.compare_exchange(0, why as u8, Ordering::SeqCst, Ordering::SeqCst);
         }
     }
 
     pub(super) fn why(&self) -> Option<Why> {
         let all = [Why::Canceled, Why::Shutdown, Why::Lost];
-        all.into_iter().find(|why| *why as u8 == self.0.load(Ordering::SeqCst))
+        all.into_iter().find(|why| *why as u8 == self.0.why.load(Ordering::SeqCst))
+    }
+
+    /// How long it may take to stop.
+    pub(super) fn grace(&self) -> Duration {
+        Duration::from_millis(self.0.grace_ms.load(Ordering::SeqCst))
     }
 }

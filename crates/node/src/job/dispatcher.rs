@@ -121,15 +121,22 @@ impl Dispatcher {
         };
     }
 
-    /// Ends a job that runs here because somebody wants it to stop.
-    pub(crate) fn cancel(&self, job_id: &JobId) {
+    /// Ends a job that runs here because somebody wants it to stop: at once, or when it hasn't ended by itself within that
+    /// time. Whether it runs here.
+    pub(crate) fn cancel(&self, job_id: &JobId, grace: Option<Duration>) -> bool {
         let key = job_id.key();
         let held = self.locked();
+        let mut runs = false;
         for (_, held) in held.iter().filter(|((job, _), _)| *job == key) {
             if let Held::Running(stop) = held {
-                stop.because(Why::Canceled);
+                runs = true;
+                match grace {
+                    Some(grace) => stop.within(grace, Why::Canceled),
+                    None => stop.because(Why::Canceled),
+                }
             }
         }
+        runs
     }
 
     /// Ends what runs here, for it is not this instance's any more.
@@ -148,7 +155,10 @@ impl Dispatcher {
             let claim = (job.job_id.key(), job.life.fence);
             let held = self.locked().get(&claim).cloned();
             match held {
-                Some(Held::Running(stop)) if job.life.cancel_requested => stop.because(Why::Canceled),
+                // One that has been asked already has its time.
+                Some(Held::Running(stop)) if job.life.cancel_requested => {
+                    stop.within(Duration::ZERO, Why::Canceled);
+                }
                 Some(Held::Running(_)) => {}
                 Some(Held::Unrecorded) => self.leave(job, Left::Gone).await,
                 // One whose claim was committed while the connection broke. What was claimed just now is known by the next

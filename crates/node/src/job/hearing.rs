@@ -19,6 +19,7 @@ use belljar_sandbox::run::command::CommandWatch;
 use belljar_sandbox::run::{Begun, Watch};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
@@ -127,8 +128,8 @@ impl Watch for Hearing {
 
     fn tick(&mut self) {}
 
-    fn is_canceled(&self) -> bool {
-        self.stop.why().is_some()
+    fn is_to_stop(&self) -> Option<Duration> {
+        self.stop.why().map(|_| self.stop.grace())
     }
 }
 
@@ -141,7 +142,7 @@ impl CommandWatch for Hearing {
         self.say(Happening::Log { stream, text: String::from_utf8_lossy(bytes).into_owned() });
     }
 
-    fn is_canceled(&self) -> bool {
-        self.stop.why().is_some()
+    fn is_to_stop(&self) -> Option<Duration> {
+        self.stop.why().map(|_| self.stop.grace())
     }
 }

@@ -84,8 +84,8 @@ pub trait CommandWatch {
     fn begun(&mut self, begun: Begun);
     /// It has written something that is kept. It comes from inside.
     fn printed(&mut self, stream: Stream, bytes: &[u8]);
-    /// Whether somebody wants it to stop.
-    fn is_canceled(&self) -> bool;
+    /// Whether somebody wants it to stop, and how long it may take until it is killed.
+    fn is_to_stop(&self) -> Option<Duration>;
 }
 
 struct Capture<'w> {
@@ -191,7 +191,7 @@ impl Hearer for Capture<'_> {
         }
     }
 
-    fn is_canceled(&self) -> bool {
-        self.watch.is_canceled()
+    fn is_to_stop(&self) -> Option<Duration> {
+        self.watch.is_to_stop()
     }
 }

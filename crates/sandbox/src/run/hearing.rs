@@ -7,6 +7,7 @@ use crate::streams::Stream;
 use belljar_contract::event::LogLine;
 use belljar_contract::result::JobResult;
 use std::path::Path;
+use std::time::Duration;
 
 /// Whoever watches a job, with what was heard so far.
 pub(super) struct Hearing<'w> {
@@ -87,8 +88,8 @@ impl Hearer for Hearing<'_> {
         self.watch.tick();
     }
 
-    fn is_canceled(&self) -> bool {
-        self.watch.is_canceled()
+    fn is_to_stop(&self) -> Option<Duration> {
+        self.watch.is_to_stop()
     }
 }
 
@@ -110,8 +111,8 @@ mod tests {
 
         fn tick(&mut self) {}
 
-        fn is_canceled(&self) -> bool {
-            false
+        fn is_to_stop(&self) -> Option<Duration> {
+            None
         }
     }
 

@@ -12,8 +12,8 @@ pub(super) trait Hearer {
     fn heard(&mut self, stream: Stream, bytes: &[u8]);
     /// Some time has passed; called several times a second.
     fn tick(&mut self) {}
-    /// Whether somebody wants it to stop.
-    fn is_canceled(&self) -> bool;
+    /// Whether somebody wants it to stop, and how long it may take until then.
+    fn is_to_stop(&self) -> Option<Duration>;
 }
 
 /// How a sandbox ended.
@@ -44,6 +44,7 @@ pub(super) fn until_end(
     hearer: &mut dyn Hearer,
 ) -> Result<Ended, Errno> {
     let mut reason = Reason::ByItself;
+    let mut asked_at = None;
     loop {
         let mut ready = vec![PollFd::from_borrowed_fd(sealed.ending(), PollFlags::IN)];
         streams.wait_for(&mut ready);
@@ -59,12 +60,23 @@ pub(super) fn until_end(
         if ended {
             return Ok(Ended { ending: sealed.wait()?, reason });
         }
-        let stop = match (Instant::now() >= deadline(), hearer.is_canceled()) {
-            (true, _) => Reason::OutOfTime,
-            (_, true) => Reason::Canceled,
-            _ => continue,
-        };
-        reason = stop;
-        sealed.kill();
+        if Instant::now() >= deadline() {
+            // Who was to stop before that has been told so.
+            if asked_at.is_none() {
+                reason = Reason::OutOfTime;
+            }
+            sealed.kill();
+        } else if let Some(grace) = hearer.is_to_stop() {
+            reason = Reason::Canceled;
+            let asked = *asked_at.get_or_insert_with(|| {
+                if !grace.is_zero() {
+                    sealed.terminate();
+                }
+                Instant::now()
+            });
+            if asked.elapsed() >= grace {
+                sealed.kill();
+            }
+        }
     }
 }

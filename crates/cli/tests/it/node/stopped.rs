@@ -1,0 +1,118 @@
+//! Jobs that an orchestrator stops: one, or all.
+
+use belljar_testkit::http::{Answered, Asked};
+use belljar_testkit::node::{Node, new_id, script, steps};
+use belljar_testkit::world::World;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+const STOP_ALL: &str = "/v1/worker/admin/stop-all-orchestrator-directed";
+
+/// Ends by itself when it is asked to.
+const POLITE: &str = "trap 'echo bye; exit 0' TERM; echo begun; while :; do sleep 0.05; done";
+
+/// Doesn't.
+const STUBBORN: &str = "trap '' TERM; echo begun; while :; do sleep 0.05; done";
+
+fn stop(node: &Node<'_>, job: &Value, grace_seconds: u64) -> Answered {
+    let request = json!({
+        "version": 1, "task_id": job["task_id"], "job_id": job["job_id"], "grace_seconds": grace_seconds,
+    });
+    node.post("/v1/worker/jobs:stop", &request)
+}
+
+/// Submits a job, and waits until it has said that it has begun.
+fn begun(node: &Node<'_>, job: &Value) -> String {
+    let id = node.submit(job.clone());
+    let mut events = node.begin(&Asked::new("GET", &format!("/v1/worker/jobs/{id}/events")));
+    while !events.line().unwrap().expect("it goes on").contains("begun") {}
+    id
+}
+
+#[test]
+fn a_job_is_asked_to_end_and_killed_only_if_it_does_not() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let polite = script(POLITE);
+    let id = begun(&node, &polite);
+    let asked = Instant::now();
+    let answered = stop(&node, &polite, 60);
+    assert_eq!(answered.status, 200, "{}", answered.json());
+    let told = answered.json();
+    assert_eq!((&told["was_running"], &told["status"]), (&json!(true), &json!("canceled")));
+    assert!(asked.elapsed() < Duration::from_secs(30), "it was waited for, though it had ended");
+    assert_eq!(node.job(&id)["stdout"], "begun\nbye\n");
+
+    let stubborn = script(STUBBORN);
+    let id = begun(&node, &stubborn);
+    let asked = Instant::now();
+    assert_eq!(stop(&node, &stubborn, 1).json()["status"], "canceled");
+    assert!(asked.elapsed() >= Duration::from_secs(1), "it was killed at once");
+    assert_eq!(node.job(&id)["stdout"], "begun\n");
+}
+
+#[test]
+fn a_job_for_the_runner_says_itself_what_it_had_done() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let job = steps(&json!([
+        { "type": "write_file", "args": { "path": "a", "content": "text" } },
+        { "type": "run_command", "args": { "argv": ["sh", "-c", "echo begun; sleep 60"] } },
+    ]));
+    let id = begun(&node, &job);
+    assert_eq!(stop(&node, &job, 60).json()["status"], "canceled");
+    let told = node.job(&id);
+    let statuses: Vec<_> =
+        told["sba_result"]["steps"].as_array().unwrap().iter().map(|step| step["status"].clone()).collect();
+    assert_eq!(statuses, ["success", "failure"], "{told}");
+    assert_eq!(told["sba_result"]["failure_code"], "canceled");
+}
+
+#[test]
+fn a_job_that_does_not_run_is_what_was_wanted() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let unknown = script("true");
+    let told = stop(&node, &unknown, 0).json();
+    assert_eq!((&told["was_running"], &told["status"]), (&json!(false), &Value::Null));
+    let over = script("true");
+    node.run(&over);
+    let told = stop(&node, &over, 0).json();
+    assert_eq!((&told["was_running"], &told["status"]), (&json!(false), &json!("completed")));
+    // Another task's is not.
+    let mut others = over;
+    others["task_id"] = json!(new_id());
+    assert_eq!(stop(&node, &others, 0).status, 409);
+    let mistaken =
+        node.post("/v1/worker/jobs:stop", &json!({ "version": 1, "job_id": "x", "grace_seconds": 301 }));
+    let places: Vec<_> = mistaken.json()["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|problem| problem["path"].clone())
+        .collect();
+    assert_eq!(mistaken.status, 400);
+    for place in ["$.task_id", "$.job_id", "$.grace_seconds"] {
+        assert!(places.contains(&json!(place)), "{place} of {places:?}");
+    }
+}
+
+#[test]
+fn everything_is_stopped_at_once_and_the_node_takes_new_jobs() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &["--max-concurrency", "2"]);
+    let running = [begun(&node, &script(POLITE)), begun(&node, &script(STUBBORN))];
+    let waiting = node.submit(script("true"));
+    let answered = node.post(STOP_ALL, &json!({ "version": 1, "grace_seconds": 1 }));
+    assert_eq!(answered.status, 200, "{}", answered.json());
+    let told = answered.json();
+    assert_eq!((&told["stopped_jobs"], &told["still_running"]), (&json!(3), &json!(0)), "{told}");
+    for id in running.iter().chain([&waiting]) {
+        assert_eq!(node.job(id)["status"], "canceled");
+    }
+    assert_eq!(node.story(&waiting), ["accepted 0", "canceled 0"]);
+    // An empty body asks for the same, and there is nothing left.
+    let nothing = node.send(&Asked::new("POST", STOP_ALL));
+    assert_eq!((nothing.status, &nothing.json()["stopped_jobs"]), (200, &json!(0)));
+    assert_eq!(node.run(&script("true")).json()["status"], "completed");
+}
