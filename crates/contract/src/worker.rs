@@ -12,6 +12,7 @@ pub mod problem;
 pub mod state;
 pub mod status;
 pub mod stop;
+pub mod telemetry;
 
 use crate::decode::{At, Decode, whole_number};
 use crate::json::Node;

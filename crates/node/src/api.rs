@@ -11,9 +11,11 @@ pub(crate) mod hatch;
 mod health;
 mod job;
 mod jobs;
+mod query;
 mod run;
 mod serving;
 mod stop;
+mod telemetry;
 pub mod token;
 
 pub(crate) use job::response;
@@ -48,6 +50,11 @@ type Shared = Arc<Api>;
 pub(crate) fn router(api: Shared) -> Router {
     let guarded = Router::new()
         .route("/v1/worker/jobs:run", only(post(run::run)))
+        .route("/v1/worker/telemetry/node:info", only(get(telemetry::info)))
+        .route("/v1/worker/telemetry/node:stats", only(get(telemetry::stats)))
+        .route("/v1/worker/telemetry/containers", only(get(telemetry::containers)))
+        .route("/v1/worker/telemetry/containers/{container}", only(get(telemetry::container)))
+        .route("/v1/worker/telemetry/logs", only(get(telemetry::logs)))
         .route("/v1/worker/jobs:stop", only(post(stop::stop)))
         .route("/v1/worker/admin/stop-all-orchestrator-directed", only(post(stop::stop_all)))
         .route("/v1/worker/jobs", only(get(jobs::list)))

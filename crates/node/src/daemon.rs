@@ -11,6 +11,7 @@ mod error;
 mod heart;
 mod identity;
 mod keeping;
+mod record;
 mod recovery;
 mod settings;
 
@@ -28,6 +29,7 @@ use belljar_confine::launcher::Launcher;
 use belljar_store::artifacts::Artifacts;
 use belljar_store::database::Database;
 use belljar_store::jobs::Jobs;
+use belljar_store::telemetry::Telemetry;
 use heart::Heart;
 use identity::Identity;
 use jiff::Timestamp;
@@ -84,8 +86,10 @@ impl Daemon {
             .take()
             .map(|config| JobModels::start(config, settings.billing_account_id.clone(), &settings.state));
         let models = models.transpose()?;
+        let telemetry = Telemetry::open(settings.state.path()).await?;
         let workplace = Arc::new(Workplace {
             jobs,
+            telemetry,
             artifacts,
             stop: stop.clone(),
             hub: Hub::default(),
@@ -95,6 +99,7 @@ impl Daemon {
             clock,
             owner: identity.owner.clone(),
         });
+        record::begun(&workplace);
         workplace.jobs.register(&workplace.owner, workplace.now()).await?;
         recovery::recover(&workplace).await?;
         let dispatcher = Arc::new(Dispatcher::new(Arc::clone(&workplace)));
@@ -114,6 +119,7 @@ impl Daemon {
         let api =
             Arc::new(Api { workplace: Arc::clone(&workplace), dispatcher, deliverer, stop: stop.clone() });
         tasks.spawn(api::serve(api, listener, stop.clone()));
+        record::serves(&workplace, address);
         Ok(Self { address, stop, heart, tasks, workplace, database, _identity: identity })
     }
 
@@ -124,6 +130,7 @@ impl Daemon {
 
     /// Stops it: nothing new is begun, what runs is ended, and recorded as interrupted. Back when nothing runs any more.
     pub async fn stop(mut self) {
+        record::stops(&self.workplace);
         self.stop.cancel();
         while self.tasks.join_next().await.is_some() {}
         // Until here others must not take this instance for dead.
@@ -133,5 +140,7 @@ impl Daemon {
         // What was interrupted has been given up by those who had it; this is for what could not be recorded then.
         let _ = self.workplace.jobs.forget(&self.workplace.owner.instance).await;
         self.database.close().await;
+        record::stopped(&self.workplace);
+        self.workplace.telemetry.close().await;
     }
 }

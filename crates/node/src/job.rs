@@ -14,6 +14,7 @@ use crate::daemon::{Settings, WallClock};
 use belljar_confine::launcher::Launcher;
 use belljar_store::artifacts::Artifacts;
 use belljar_store::jobs::{Jobs, Owner};
+use belljar_store::telemetry::Telemetry;
 use hub::Hub;
 use jiff::Timestamp;
 use models::JobModels;
@@ -27,6 +28,7 @@ pub(crate) struct Workplace {
     /// Nothing new is begun any more.
     pub(crate) stop: CancellationToken,
     pub(crate) hub: Hub,
+    pub(crate) telemetry: Telemetry,
     /// Nothing for a node without models.
     pub(crate) models: Option<JobModels>,
     pub(crate) launcher: Arc<Launcher>,

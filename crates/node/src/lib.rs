@@ -11,6 +11,7 @@ pub mod daemon;
 pub mod delivery;
 pub mod grant;
 mod job;
+mod machine;
 pub mod once;
 pub mod serving;
 pub mod usage;

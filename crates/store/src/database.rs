@@ -15,7 +15,7 @@ use sqlx::{AssertSqlSafe, SqlSafeStr};
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where the database is.
 #[derive(Clone, PartialEq, Eq)]
@@ -132,10 +132,15 @@ impl Database {
     /// [`DatabaseError`] when it can't be opened, or somebody newer has changed its schema.
     pub async fn open(location: &Location) -> Result<Self, DatabaseError> {
         let engine = match location {
-            Location::File(path) => Engine::Sqlite(sqlite::Sqlite::open(path).await?),
+            Location::File(path) => Engine::Sqlite(sqlite::Sqlite::open(path, sqlite::JOBS).await?),
             Location::Server(url) => Engine::Postgres(postgres::Postgres::open(url).await?),
         };
         Ok(Self { engine })
+    }
+
+    /// Opens that of a node's telemetry, which is a file wherever jobs are.
+    pub(crate) async fn open_telemetry(path: &Path) -> Result<Self, DatabaseError> {
+        Ok(Self { engine: Engine::Sqlite(sqlite::Sqlite::open(path, sqlite::TELEMETRY).await?) })
     }
 
     /// Which engine it is.
@@ -231,7 +236,7 @@ impl From<&'static str> for Sql {
 // === impl DatabaseError ===
 
 impl DatabaseError {
-    fn of(doing: &'static str, source: sqlx::Error) -> Self {
+    pub(crate) fn of(doing: &'static str, source: sqlx::Error) -> Self {
         let kind = match &source {
             sqlx::Error::Io(_)
             | sqlx::Error::PoolTimedOut

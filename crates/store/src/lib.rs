@@ -7,3 +7,4 @@ pub mod artifacts;
 pub mod audit;
 pub mod database;
 pub mod jobs;
+pub mod telemetry;

@@ -11,6 +11,7 @@ mod modeled;
 mod refused;
 mod reported;
 mod stopped;
+mod telling;
 mod told;
 
 use belljar_testkit::postgres::Postgres;

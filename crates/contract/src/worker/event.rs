@@ -76,6 +76,18 @@ pub enum Stream {
     Stderr,
 }
 
+// === impl Stream ===
+
+impl Stream {
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+        }
+    }
+}
+
 // === impl Happening ===
 
 impl Happening {

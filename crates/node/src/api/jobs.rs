@@ -2,13 +2,13 @@
 
 use super::Shared;
 use super::answer::{Refusal, json};
+use super::query::{Query, whole};
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use belljar_contract::id::TaskId;
 use belljar_contract::worker::ApiVersion;
 use belljar_contract::worker::job::JobListResponse;
-use belljar_contract::worker::problem::ProblemKind;
 use belljar_contract::worker::state::JobState;
 use belljar_store::jobs::{Filter, JobRecord};
 
@@ -25,42 +25,15 @@ pub(super) async fn list(State(api): State<Shared>, uri: Uri) -> Result<Response
 }
 
 fn wanted(query: &str) -> Result<(Filter, u32), Refusal> {
-    let (mut filter, mut limit) = (Filter::default(), None);
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let wrong = |expected: &str| {
-            Refusal::new(ProblemKind::Validation, format!("the parameter {name}: expected {expected}"))
-        };
-        let is_new = match name {
-            "task_id" => {
-                let task = TaskId::parse(value).map_err(|_| wrong("a UUID"))?;
-                filter.task_id.replace(task).is_none()
-            }
-            "status" => {
-                let state = JobState::from_name(value).ok_or_else(|| wrong(&states()))?;
-                filter.state.replace(state).is_none()
-            }
-            "page_token" => {
-                let number = whole(value).ok_or_else(|| wrong("a `next_page_token` of this node"))?;
-                filter.before.replace(number).is_none()
-            }
-            "limit" => {
-                let number = whole(value).and_then(|number| u32::try_from(number).ok());
-                let number = number.filter(|number| (1..=MOST).contains(number));
-                limit.replace(number.ok_or_else(|| wrong(&format!("a number from 1 to {MOST}")))?).is_none()
-            }
-            _ => return Err(wrong("one of: task_id, status, limit, page_token")),
-        };
-        if !is_new {
-            return Err(wrong("each parameter once"));
-        }
-    }
-    Ok((filter, limit.unwrap_or(USUAL)))
-}
-
-/// Digits, and nothing else that a parser of numbers might take.
-fn whole(text: &str) -> Option<u64> {
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+    let mut query = Query::parse(query)?;
+    let filter = Filter {
+        task_id: query.optional("task_id", "a UUID", |text| TaskId::parse(text).ok())?,
+        state: query.optional("status", &states(), JobState::from_name)?,
+        before: query.optional("page_token", "a `next_page_token` of this node", whole)?,
+    };
+    let limit = query.limit(USUAL, MOST)?;
+    query.finish()?;
+    Ok((filter, limit))
 }
 
 fn states() -> String {

@@ -3,12 +3,15 @@
 use super::settings::{Retention, Settings, Timeouts};
 use belljar_contract::yaml::{Log, Members, Node, boolean, list, seconds, size, text, whole};
 use belljar_egress::callback::Destination;
+use belljar_egress::identity::is_plain;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// What a file says of the node; nothing for what it doesn't.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeConfig {
+    /// The name that orchestrators know it by.
+    pub id: Option<String>,
     /// As many jobs run at once.
     pub max_concurrency: Option<usize>,
     /// As many may wait.
@@ -48,6 +51,11 @@ impl NodeConfig {
             move |node: &Node, log: &mut Log| whole(node, log, range.clone())
         };
         let read = Self {
+            id: members.optional("id", |node, log| {
+                text(node, log, "1 to 256 visible characters of ASCII", |text| {
+                    is_plain(text).then(|| text.to_owned())
+                })
+            }),
             max_concurrency: members
                 .optional("max_concurrency", number(1..=4_096))
                 .and_then(|number| usize::try_from(number).ok()),
@@ -60,7 +68,7 @@ impl NodeConfig {
             callback: members.optional("callback", read_callback),
             billing_account: members.optional("billing_account", |node, log| {
                 text(node, log, "1 to 256 visible characters of ASCII", |text| {
-                    belljar_egress::identity::is_plain(text).then(|| text.to_owned())
+                    is_plain(text).then(|| text.to_owned())
                 })
             }),
         };
@@ -75,6 +83,7 @@ impl NodeConfig {
         settings.max_request_bytes = self.max_request_bytes.unwrap_or(settings.max_request_bytes);
         settings.timeouts = self.timeouts;
         settings.retention = self.retention;
+        settings.node_slug = self.id.clone().unwrap_or_else(|| std::mem::take(&mut settings.node_slug));
         settings.billing_account_id =
             self.billing_account.clone().unwrap_or_else(|| std::mem::take(&mut settings.billing_account_id));
     }

@@ -44,6 +44,7 @@ async fn once(workplace: &Arc<Workplace>) -> Result<(), DatabaseError> {
         ended_before: before(unacknowledged),
     };
     while workplace.jobs.expire(retention).await? > 0 {}
+    workplace.telemetry.expire(now).await?;
     let state = workplace.settings.state.clone();
     let old = tokio::task::spawn_blocking(move || old_artifacts(&state.path().join("artifacts"))).await;
     let folder = workplace.settings.state.path().join("artifacts");

@@ -2,6 +2,7 @@
 
 use crate::api::token::Token;
 use crate::delivery::Callbacks;
+use crate::machine;
 use belljar_confine::plan::HostPath;
 use belljar_contract::isolation::Required;
 use belljar_egress::inference::config::InferenceConfig;
@@ -14,6 +15,8 @@ use std::time::Duration;
 
 /// What a daemon is told.
 pub struct Settings {
+    /// The name that orchestrators know it by.
+    pub node_slug: String,
     /// Where it listens.
     pub listen: SocketAddr,
     /// Where it keeps what it makes.
@@ -109,6 +112,7 @@ impl Settings {
     pub fn new(listen: SocketAddr, state: State, token: Token, runner: HostPath) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
         Self {
+            node_slug: machine::host_name(),
             listen,
             database: Location::File(state.path().join(DATABASE)),
             state,

@@ -9,14 +9,18 @@ use crate::api::hatch::{self, Served};
 use crate::book::BookError;
 use crate::serving::ServeError;
 use belljar_contract::event::LogLine;
-use belljar_contract::id::{JobId, RunId};
+use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::result::JobResult;
+use belljar_contract::worker::assignment::NATIVE_IMAGE;
 use belljar_contract::worker::event::{Happening, Stream};
 use belljar_contract::worker::job::InferenceUsage;
+use belljar_contract::worker::telemetry::ContainerKind;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::run::command::CommandWatch;
 use belljar_sandbox::run::{Begun, Watch};
+use belljar_store::telemetry::Made;
+use jiff::Timestamp;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,10 +41,34 @@ pub(super) struct Hearing {
 
 /// Whose run it is.
 pub(super) struct Whose {
+    pub(super) task_id: TaskId,
     pub(super) job_id: JobId,
     pub(super) attempt: u32,
     /// A command has nobody who would say that it has begun: it has when its sandbox stands.
     pub(super) is_command: bool,
+}
+
+// === impl Whose ===
+
+impl Whose {
+    /// The sandbox of that run, as it is told of.
+    fn made(&self, run: &RunId, at: Timestamp) -> Made {
+        Made {
+            at,
+            run_id: run.clone(),
+            name: format!("belljar-{run}"),
+            kind: ContainerKind::Sandbox,
+            runtime: "belljar-native",
+            image: NATIVE_IMAGE.to_owned(),
+            task_id: Some(self.task_id.clone()),
+            job_id: Some(self.job_id.clone()),
+            labels: vec![
+                ("cynodeai.task_id", self.task_id.to_string()),
+                ("cynodeai.job_id", self.job_id.to_string()),
+                ("belljar.attempt", self.attempt.to_string()),
+            ],
+        }
+    }
 }
 
 // === impl Hearing ===
@@ -70,6 +98,7 @@ impl Hearing {
 
     fn stands(&mut self, begun: Begun) {
         let Begun { run, hatches, deadline } = begun;
+        self.workplace.telemetry.made(self.whose.made(&run, self.workplace.now()));
         let job_id = self.whose.job_id.clone();
         let reports = Reports::new(&self.workplace, (job_id, run.clone()), deadline, self.heard.clone());
         let reports = Arc::new(reports);

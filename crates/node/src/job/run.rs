@@ -43,7 +43,8 @@ pub(super) fn run(
     let (job_id, sandbox) = (claimed.assignment.job_id, claimed.assignment.sandbox);
     let timeout = settings.timeouts.allow(sandbox.timeout());
     let is_command = sandbox.job_spec.is_none();
-    let whose = Whose { job_id: job_id.clone(), attempt, is_command };
+    let task_id = claimed.assignment.task_id;
+    let whose = Whose { task_id: task_id.clone(), job_id: job_id.clone(), attempt, is_command };
     let mut hearing = Hearing::new(workplace, whose, models.clone(), heard, stop);
     let done: Result<Run, RunError> = match sandbox.job_spec {
         Some(spec) => {
@@ -69,7 +70,7 @@ pub(super) fn run(
         None => {
             let request = CommandRequest {
                 job_id,
-                task_id: claimed.assignment.task_id,
+                task_id,
                 argv: sandbox.command,
                 lent: Vec::new(),
                 env: sandbox.env,
@@ -88,6 +89,9 @@ pub(super) fn run(
     };
     let run =
         done.unwrap_or_else(|error| Run { came: Came::of_fault(&error), folder: None, has_begun: true });
+    if let Some(folder) = &run.folder {
+        workplace.telemetry.ended(workplace.now(), folder.id(), run.came.outcome.exit_code);
+    }
     // Nothing of the sandbox runs any more, and so nothing is called.
     Run { came: run.came.with_models(hearing.end()), ..run }
 }

@@ -70,7 +70,9 @@ pub(crate) struct Turn {
     wake: Arc<Notify>,
 }
 
-const STEPS: &[Step] = &[(1, "jobs", include_str!("../../migrations/sqlite/0001_jobs.sql"))];
+pub(super) const JOBS: &[Step] = &[(1, "jobs", include_str!("../../migrations/sqlite/0001_jobs.sql"))];
+pub(super) const TELEMETRY: &[Step] =
+    &[(1, "telemetry", include_str!("../../migrations/telemetry/0001_telemetry.sql"))];
 
 const READERS: u32 = 4;
 
@@ -80,7 +82,7 @@ const BUSY: Duration = Duration::from_secs(10);
 // === impl Sqlite ===
 
 impl Sqlite {
-    pub(super) async fn open(path: &Path) -> Result<Self, DatabaseError> {
+    pub(super) async fn open(path: &Path, steps: &'static [Step]) -> Result<Self, DatabaseError> {
         let failed = |error| DatabaseError::of("open the database", error);
         let options = SqliteConnectOptions::new()
             .filename(path)
@@ -93,7 +95,7 @@ impl Sqlite {
         make_private(path).map_err(|error| failed(error.into()))?;
         let mut connection = options.connect().await.map_err(failed)?;
         belljar_failpoint::reached("migrate.before");
-        let migrated = migrator(STEPS).run_direct(None, &mut connection, false).await;
+        let migrated = migrator(steps).run_direct(None, &mut connection, false).await;
         migrated.map_err(|error| DatabaseError::of("bring the database up to date", error.into()))?;
         belljar_failpoint::reached("migrate.after");
         let readers = SqlitePoolOptions::new().max_connections(READERS);

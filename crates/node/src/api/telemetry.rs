@@ -1,0 +1,209 @@
+//! What the node tells of itself: `GET /v1/worker/telemetry/…`.
+
+use super::Shared;
+use super::answer::{Refusal, json};
+use super::query::{Query, whole};
+use crate::machine;
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, Uri};
+use axum::response::Response;
+use belljar_contract::id::{JobId, RunId, TaskId};
+use belljar_contract::worker::ApiVersion;
+use belljar_contract::worker::event::Happening;
+use belljar_contract::worker::problem::ProblemKind;
+use belljar_contract::worker::telemetry::{
+    Build, ContainerKind, ContainerResponse, ContainerStatus, ContainersResponse, LARGEST_LOGS_BYTES,
+    LimitedBy, LogEvent, LogsResponse, LogsTruncated, NodeInfoResponse, NodeStatsResponse, Runtime,
+    SourceKind,
+};
+use belljar_store::telemetry::{ContainerFilter, LogFilter};
+use jiff::Timestamp;
+
+/// What a page holds unless something else is said, and at most.
+const USUAL_CONTAINERS: u32 = 100;
+const MOST_CONTAINERS: u32 = 1_000;
+const USUAL_LOGS: u32 = 1_000;
+const MOST_LOGS: u32 = 5_000;
+
+/// `GET /v1/worker/telemetry/node:info`.
+pub(super) async fn info(State(api): State<Shared>) -> Response {
+    let answer = NodeInfoResponse {
+        version: ApiVersion,
+        node_slug: api.workplace.settings.node_slug.clone(),
+        build: Build { build_version: env!("CARGO_PKG_VERSION").to_owned() },
+        platform: machine::platform(),
+    };
+    json(StatusCode::OK, &answer)
+}
+
+/// `GET /v1/worker/telemetry/node:stats`.
+pub(super) async fn stats(State(api): State<Shared>) -> Result<Response, Refusal> {
+    let workplace = &api.workplace;
+    let measured = machine::disk(workplace.settings.state.path());
+    let disk = measured.map_err(|error| Refusal::new(ProblemKind::Internal, error.to_string()))?;
+    let answer = NodeStatsResponse {
+        version: ApiVersion,
+        captured_at: workplace.now(),
+        cpu: machine::cpu(),
+        memory: machine::memory(),
+        disk,
+        container_runtime: Runtime {
+            runtime: "belljar-native".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        },
+    };
+    Ok(json(StatusCode::OK, &answer))
+}
+
+/// `GET /v1/worker/telemetry/containers`.
+pub(super) async fn containers(State(api): State<Shared>, uri: Uri) -> Result<Response, Refusal> {
+    let mut query = Query::parse(uri.query().unwrap_or_default())?;
+    let kinds = "`managed` or `sandbox`";
+    let filter = ContainerFilter {
+        kind: query.optional("kind", kinds, ContainerKind::from_name)?,
+        status: query.optional("status", "a status of a container", ContainerStatus::from_name)?,
+        task_id: query.optional("task_id", "a UUID", |text| TaskId::parse(text).ok())?,
+        job_id: query.optional("job_id", "a UUID", |text| JobId::parse(text).ok())?,
+        before: query.optional("page_token", "a `next_page_token` of this node", whole)?,
+    };
+    let limit = query.limit(USUAL_CONTAINERS, MOST_CONTAINERS)?;
+    query.finish()?;
+    let telemetry = &api.workplace.telemetry;
+    telemetry.flush().await;
+    let (containers, next) = telemetry.containers(&filter, limit).await?;
+    let next_page_token = next.map(|number| number.to_string());
+    Ok(json(StatusCode::OK, &ContainersResponse { version: ApiVersion, containers, next_page_token }))
+}
+
+/// `GET /v1/worker/telemetry/containers/{container_id}`.
+pub(super) async fn container(
+    State(api): State<Shared>,
+    Path(id): Path<String>,
+) -> Result<Response, Refusal> {
+    let telemetry = &api.workplace.telemetry;
+    telemetry.flush().await;
+    let found = telemetry.container(&id).await?;
+    let container = found.ok_or_else(|| {
+        Refusal::new(ProblemKind::NotFound, "there is no such container, or it is not kept any more")
+    })?;
+    Ok(json(StatusCode::OK, &ContainerResponse { version: ApiVersion, container }))
+}
+
+/// `GET /v1/worker/telemetry/logs`: of a part of the node, or of a sandbox.
+pub(super) async fn logs(State(api): State<Shared>, uri: Uri) -> Result<Response, Refusal> {
+    let mut query = Query::parse(uri.query().unwrap_or_default())?;
+    let source = query.required("source_kind", "`service` or `container`", |text| match text {
+        "service" => Some(SourceKind::Service),
+        "container" => Some(SourceKind::Container),
+        _ => None,
+    })?;
+    let plain = |text: &str| Some(text.to_owned());
+    let time = |text: &str| text.parse::<Timestamp>().ok();
+    let since = query.optional("since", "a time such as 2026-01-02T03:04:05Z", time)?;
+    let until = query.optional("until", "a time such as 2026-01-02T03:04:05Z", time)?;
+    let stream = query.optional("stream", "`stdout` or `stderr`", |text| {
+        ["stdout", "stderr"].contains(&text).then(|| text.to_owned())
+    })?;
+    let after = query.optional("page_token", "a `next_page_token` of this node", whole)?.unwrap_or_default();
+    let limit = query.limit(USUAL_LOGS, MOST_LOGS)?;
+    // One more tells whether there are more.
+    let most = limit + 1;
+    let telemetry = &api.workplace.telemetry;
+    telemetry.flush().await;
+    let found = match source {
+        SourceKind::Service => {
+            let service = query.required("source_name", "`node_manager` or `worker_api`", plain)?;
+            query.finish()?;
+            let filter = LogFilter { service, since, until, after };
+            let found = telemetry.logs(&filter, most).await?;
+            // What a part of the node says has no stream.
+            if stream.is_some() { Vec::new() } else { found }
+        }
+        SourceKind::Container => {
+            let container = query.required("container_id", "the id of a container", plain)?;
+            query.finish()?;
+            let wanted = Printed { since, until, stream, after };
+            printed(&api, &container, &wanted, most).await?
+        }
+    };
+    Ok(json(StatusCode::OK, &page(found, limit as usize)))
+}
+
+/// Which of what a sandbox's program has printed.
+struct Printed {
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+    stream: Option<String>,
+    after: u64,
+}
+
+/// What a job's command has printed, which is kept with the job.
+async fn printed(
+    api: &Shared,
+    container: &str,
+    wanted: &Printed,
+    most: u32,
+) -> Result<Vec<(u64, LogEvent)>, Refusal> {
+    let unknown =
+        || Refusal::new(ProblemKind::NotFound, "there is no such container, or it is not kept any more");
+    let found = api.workplace.telemetry.container(container).await?.ok_or_else(unknown)?;
+    let Some(job_id) = found.job_id else { return Ok(Vec::new()) };
+    let Ok(run_id) = RunId::parse(container) else { return Err(unknown()) };
+    let is_the_last =
+        api.workplace.jobs.find(&job_id).await?.is_some_and(|job| job.run_id.as_ref() == Some(&run_id));
+    if !is_the_last {
+        // What an earlier attempt has printed stands among the events of the job.
+        return Ok(Vec::new());
+    }
+    let mut events = Vec::new();
+    let mut after = wanted.after;
+    while events.len() < most as usize {
+        let some = api.workplace.jobs.events_after(&job_id, after, MOST_LOGS).await?;
+        let Some(last) = some.last() else { break };
+        after = last.id;
+        for event in some {
+            let Happening::Log { stream, text } = event.happening else { continue };
+            let stream = stream.as_str();
+            let is_wanted = wanted.since.is_none_or(|since| event.at >= since)
+                && wanted.until.is_none_or(|until| event.at < until)
+                && wanted.stream.as_deref().is_none_or(|wanted| wanted == stream);
+            if is_wanted {
+                let logged = LogEvent {
+                    occurred_at: event.at,
+                    source_kind: SourceKind::Container,
+                    source_name: found.container_name.clone(),
+                    container_id: Some(container.to_owned()),
+                    stream: Some(stream.to_owned()),
+                    level: None,
+                    message: text,
+                    fields: serde_json::Map::new(),
+                };
+                events.push((event.id, logged));
+            }
+        }
+    }
+    events.truncate(most as usize);
+    Ok(events)
+}
+
+/// As many events as are asked for, and no more than an answer may hold.
+fn page(found: Vec<(u64, LogEvent)>, limit: usize) -> LogsResponse {
+    let (has_more, mut limited_by) = (found.len() > limit, LimitedBy::None);
+    if has_more {
+        limited_by = LimitedBy::Count;
+    }
+    let (mut events, mut last, mut bytes) = (Vec::new(), None, 0);
+    for (number, event) in found.into_iter().take(limit) {
+        bytes += serde_json::to_vec(&event).map_or(0, |written| written.len() as u64 + 1);
+        // One at least, however long: or nobody would get behind it.
+        if bytes > LARGEST_LOGS_BYTES && !events.is_empty() {
+            limited_by = LimitedBy::Bytes;
+            break;
+        }
+        last = Some(number);
+        events.push(event);
+    }
+    let next_page_token = last.filter(|_| limited_by != LimitedBy::None).map(|number| number.to_string());
+    let truncated = LogsTruncated { limited_by, max_bytes: LARGEST_LOGS_BYTES };
+    LogsResponse { version: ApiVersion, events, truncated, next_page_token }
+}

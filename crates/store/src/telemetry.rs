@@ -1,0 +1,334 @@
+//! What a node tells of itself, in a file of its own: who runs, what ran, what was logged (`docs/node.md`).
+//!
+//! Nothing waits for it. What is noted goes to a queue, from which it is written a few times a second; when more comes than can
+//! be written, what is too much is dropped and counted. Jobs are not kept here, and nothing is decided by it.
+
+mod reading;
+
+pub use reading::{ContainerFilter, LogFilter};
+
+use crate::database::{Database, DatabaseError, values};
+use belljar_contract::id::{JobId, RunId, TaskId};
+use belljar_contract::worker::telemetry::{ContainerKind, ContainerStatus};
+use jiff::Timestamp;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+/// What a node tells of itself.
+#[derive(Debug)]
+pub struct Telemetry {
+    database: Database,
+    notes: Mutex<Option<mpsc::Sender<Note>>>,
+    dropped: Arc<AtomicU64>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// A node that has come up.
+#[derive(Debug, Clone)]
+pub struct Boot {
+    /// When.
+    pub at: Timestamp,
+    /// The instance that it is.
+    pub boot_id: String,
+    /// The node's name.
+    pub node_slug: String,
+    /// The node's version.
+    pub build_version: String,
+    /// The kernel's release.
+    pub kernel_version: String,
+}
+
+/// A sandbox that was made.
+#[derive(Debug, Clone)]
+pub struct Made {
+    /// When.
+    pub at: Timestamp,
+    /// Its run.
+    pub run_id: RunId,
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub kind: ContainerKind,
+    /// What it is made by.
+    pub runtime: &'static str,
+    /// What it is made from.
+    pub image: String,
+    /// The task that it works for.
+    pub task_id: Option<TaskId>,
+    /// The job that it works on.
+    pub job_id: Option<JobId>,
+    /// What it is marked with.
+    pub labels: Vec<(&'static str, String)>,
+}
+
+/// Something to be remembered.
+#[derive(Debug)]
+enum Note {
+    Boot(Boot),
+    Made(Box<Made>),
+    Changed {
+        at: Timestamp,
+        run_id: RunId,
+        action: &'static str,
+        status: ContainerStatus,
+        exit_code: Option<i32>,
+    },
+    Log {
+        at: Timestamp,
+        service: &'static str,
+        level: &'static str,
+        message: String,
+        fields: String,
+    },
+    /// Everything before it has been written.
+    Mark(oneshot::Sender<()>),
+}
+
+/// Where it is below a node's state.
+pub const FILE: &str = "telemetry/telemetry.db";
+
+/// More can't wait to be written.
+const MOST_WAITING: usize = 8_192;
+
+/// What comes within this time is written together.
+const GATHERED: Duration = Duration::from_millis(250);
+
+const DAY: i64 = 86_400;
+
+/// How long what is of its kind is kept, in seconds.
+const LOGS_KEPT: i64 = 7 * DAY;
+const CONTAINERS_KEPT: i64 = 30 * DAY;
+
+const INSERT_BOOT: &str = "INSERT OR REPLACE INTO node_boot \
+    (boot_id, booted_at, node_slug, build_version, platform_os, platform_arch, kernel_version) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7)";
+
+/// Whatever ran when the node died runs no more, and nobody knows how it ended.
+const FORGET_RUNNING: &str = "UPDATE container_inventory SET status = 'unknown', last_seen_at = $1 \
+    WHERE status IN ('created', 'running', 'paused')";
+
+const INSERT_CONTAINER: &str = "INSERT OR IGNORE INTO container_inventory \
+    (container_id, container_name, kind, runtime, image_ref, created_at, last_seen_at, status, task_id, job_id, labels_json) \
+    VALUES ($1, $2, $3, $4, $5, $6, $6, 'running', $7, $8, $9)";
+
+const UPDATE_CONTAINER: &str = "UPDATE container_inventory SET status = $2, exit_code = coalesce($3, exit_code), last_seen_at = $4 \
+    WHERE container_id = $1";
+
+const INSERT_EVENT: &str = "INSERT INTO container_event \
+    (occurred_at, container_id, action, status, exit_code, task_id, job_id, details_json) \
+    SELECT $1, $2, $3, $4, $5, task_id, job_id, '{}' FROM container_inventory WHERE container_id = $2";
+
+const INSERT_LOG: &str = "INSERT INTO log_event (occurred_at, source_kind, source_name, level, message, fields_json) \
+    VALUES ($1, 'service', $2, $3, $4, $5)";
+
+const EXPIRE: [(&str, i64); 3] = [
+    ("DELETE FROM log_event WHERE occurred_at < $1", LOGS_KEPT),
+    ("DELETE FROM container_event WHERE occurred_at < $1", CONTAINERS_KEPT),
+    ("DELETE FROM container_inventory WHERE last_seen_at < $1 AND status <> 'running'", CONTAINERS_KEPT),
+];
+
+// === impl Telemetry ===
+
+impl Telemetry {
+    /// Opens it below a node's state, and starts to write.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when it can't be opened.
+    pub async fn open(state: &Path) -> Result<Self, DatabaseError> {
+        let path = state.join(FILE);
+        if let Some(folder) = path.parent() {
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.map_err(|error| DatabaseError::of("make a folder", error.into()))?;
+        }
+        let database = Database::open_telemetry(&path).await?;
+        let (notes, taken) = mpsc::channel(MOST_WAITING);
+        let dropped = Arc::<AtomicU64>::default();
+        let writer = tokio::spawn(write(database.clone(), taken, Arc::clone(&dropped)));
+        Ok(Self { database, notes: Mutex::new(Some(notes)), dropped, writer: Mutex::new(Some(writer)) })
+    }
+
+    /// Notes that the node has come up. What ran when it went is unknown from then on.
+    pub fn booted(&self, boot: Boot) {
+        self.note(Note::Boot(boot));
+    }
+
+    /// Notes that a sandbox was made, and that something runs in it.
+    pub fn made(&self, made: Made) {
+        self.note(Note::Made(Box::new(made)));
+    }
+
+    /// Notes that a sandbox's program has ended, and that it is gone.
+    pub fn ended(&self, at: Timestamp, run_id: &RunId, exit_code: i32) {
+        let exited = |action| Note::Changed {
+            at,
+            run_id: run_id.clone(),
+            action,
+            status: ContainerStatus::Exited,
+            exit_code: Some(exit_code),
+        };
+        self.note(exited("stop"));
+        self.note(exited("remove"));
+    }
+
+    /// Notes what a part of the node has to say.
+    pub fn log(
+        &self,
+        at: Timestamp,
+        service: &'static str,
+        level: &'static str,
+        message: &str,
+        fields: &serde_json::Value,
+    ) {
+        let (message, fields) = (message.to_owned(), fields.to_string());
+        self.note(Note::Log { at, service, level, message, fields });
+    }
+
+    /// Waits until everything that was noted before is written.
+    pub async fn flush(&self) {
+        let (mark, written) = oneshot::channel();
+        let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(notes) = notes
+            && notes.send(Note::Mark(mark)).await.is_ok()
+        {
+            // The writer is gone only when all is closed.
+            let _ = written.await;
+        }
+    }
+
+    /// Removes what is older than what is kept.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when it can't be written.
+    pub async fn expire(&self, now: Timestamp) -> Result<(), DatabaseError> {
+        let mut transaction = self.database.begin().await?;
+        for (statement, kept) in EXPIRE {
+            let before = now.checked_sub(jiff::SignedDuration::from_secs(kept)).unwrap_or(Timestamp::MIN);
+            transaction.execute(statement, values![text(before)]).await?;
+        }
+        transaction.commit("telemetry.expire").await
+    }
+
+    /// Writes what is left, and closes it.
+    pub async fn close(&self) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(writer) = writer {
+            let _ = writer.await;
+        }
+        self.database.close().await;
+    }
+
+    fn note(&self, note: Note) {
+        let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        if notes.as_ref().is_some_and(|notes| notes.try_send(note).is_err()) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+async fn write(database: Database, mut notes: mpsc::Receiver<Note>, dropped: Arc<AtomicU64>) {
+    let mut portion = Vec::new();
+    while notes.recv_many(&mut portion, MOST_WAITING).await > 0 {
+        if !portion.iter().any(|note| matches!(note, Note::Mark(_))) {
+            tokio::time::sleep(GATHERED).await;
+            while let Ok(note) = notes.try_recv() {
+                portion.push(note);
+            }
+        }
+        let lost = dropped.swap(0, Ordering::Relaxed);
+        if write_all(&database, &portion, lost).await.is_err() {
+            let lost = lost + portion.iter().filter(|note| !matches!(note, Note::Mark(_))).count() as u64;
+            dropped.fetch_add(lost, Ordering::Relaxed);
+        }
+        for note in portion.drain(..) {
+            if let Note::Mark(mark) = note {
+                // Who asked may be gone.
+                let _ = mark.send(());
+            }
+        }
+    }
+}
+
+async fn write_all(database: &Database, notes: &[Note], lost: u64) -> Result<(), DatabaseError> {
+    let mut transaction = database.begin().await?;
+    for note in notes {
+        match note {
+            Note::Boot(Boot { at, boot_id, node_slug, build_version, kernel_version }) => {
+                let at = text(*at);
+                transaction.execute(FORGET_RUNNING, values![at.as_str()]).await?;
+                let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
+                let values = values![
+                    boot_id.as_str(),
+                    at,
+                    node_slug.as_str(),
+                    build_version.as_str(),
+                    os,
+                    arch,
+                    kernel_version.as_str()
+                ];
+                transaction.execute(INSERT_BOOT, values).await?;
+            }
+            Note::Made(made) => {
+                let at = text(made.at);
+                let labels: serde_json::Map<_, _> = made
+                    .labels
+                    .iter()
+                    .map(|(name, value)| ((*name).to_owned(), value.clone().into()))
+                    .collect();
+                let values = values![
+                    made.run_id.as_str(),
+                    made.name.as_str(),
+                    made.kind.as_str(),
+                    made.runtime,
+                    made.image.as_str(),
+                    at.as_str(),
+                    made.task_id.as_ref().map(TaskId::key),
+                    made.job_id.as_ref().map(JobId::key),
+                    serde_json::Value::Object(labels).to_string()
+                ];
+                transaction.execute(INSERT_CONTAINER, values).await?;
+                for (action, status) in
+                    [("create", ContainerStatus::Created), ("start", ContainerStatus::Running)]
+                {
+                    let values = values![
+                        at.as_str(),
+                        made.run_id.as_str(),
+                        action,
+                        status.as_str(),
+                        Option::<i64>::None
+                    ];
+                    transaction.execute(INSERT_EVENT, values).await?;
+                }
+            }
+            Note::Changed { at, run_id, action, status, exit_code } => {
+                let (at, exit_code) = (text(*at), exit_code.map(i64::from));
+                let values = values![run_id.as_str(), status.as_str(), exit_code, at.as_str()];
+                transaction.execute(UPDATE_CONTAINER, values).await?;
+                let values = values![at, run_id.as_str(), *action, status.as_str(), exit_code];
+                transaction.execute(INSERT_EVENT, values).await?;
+            }
+            Note::Log { at, service, level, message, fields } => {
+                let values = values![text(*at), *service, *level, message.as_str(), fields.as_str()];
+                transaction.execute(INSERT_LOG, values).await?;
+            }
+            Note::Mark(_) => {}
+        }
+    }
+    if lost > 0 {
+        let message = format!("{lost} notes are lost: more came than could be written");
+        let values = values![text(Timestamp::now()), "node_manager", "warn", message, "{}"];
+        transaction.execute(INSERT_LOG, values).await?;
+    }
+    transaction.commit("telemetry").await
+}
+
+/// A time as it is kept.
+fn text(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+}
