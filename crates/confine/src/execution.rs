@@ -75,6 +75,8 @@ pub(crate) enum Request {
     },
     /// Send a signal to every process.
     SignalAll(i32),
+    /// Ask the program that the sandbox is for to end.
+    Terminate,
 }
 
 /// What the host wants done to a program.

@@ -126,10 +126,10 @@ impl Sealed {
         };
     }
 
-    /// Asks every program in the sandbox to end (SIGTERM). Harmless when it has ended.
+    /// Asks the program that the sandbox is for to end (SIGTERM). Harmless when it has ended.
     pub fn terminate(&self) {
         // Who doesn't hear it is killed later.
-        let _ = Request::SignalAll(Signal::TERM.as_raw()).send(self.control());
+        let _ = Request::Terminate.send(self.control());
     }
 
     /// Waits until nothing in the sandbox runs any more, or until `deadline`; nothing then, and the sandbox lives on.

@@ -99,6 +99,14 @@ id! {
     RunId
 }
 id! {
+    /// A sandbox that stays over many commands; chosen by whoever opens it.
+    SessionId
+}
+id! {
+    /// A terminal in a session; made by the host.
+    PtyId
+}
+id! {
     /// What a caller was given ([`crate::grant`]).
     GrantId
 }

@@ -9,6 +9,8 @@ pub mod callback;
 pub mod event;
 pub mod job;
 pub mod problem;
+pub mod pty;
+pub mod session;
 pub mod state;
 pub mod status;
 pub mod stop;

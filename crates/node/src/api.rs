@@ -11,9 +11,11 @@ pub(crate) mod hatch;
 mod health;
 mod job;
 mod jobs;
+mod pty;
 mod query;
 mod run;
 mod serving;
+mod sessions;
 mod stop;
 mod telemetry;
 pub mod token;
@@ -24,6 +26,7 @@ pub(crate) use serving::serve;
 use crate::delivery::Deliverer;
 use crate::job::Workplace;
 use crate::job::dispatcher::Dispatcher;
+use crate::session::Sessions;
 use answer::Refusal;
 use axum::Router;
 use axum::extract::{Path, Request, State};
@@ -41,6 +44,7 @@ pub(crate) struct Api {
     pub(crate) workplace: Arc<Workplace>,
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) deliverer: Arc<Deliverer>,
+    pub(crate) sessions: Arc<Sessions>,
     pub(crate) stop: CancellationToken,
 }
 
@@ -50,6 +54,16 @@ type Shared = Arc<Api>;
 pub(crate) fn router(api: Shared) -> Router {
     let guarded = Router::new()
         .route("/v1/worker/jobs:run", only(post(run::run)))
+        .route("/v1/worker/sessions", only(post(sessions::open).get(sessions::list)))
+        .route("/v1/worker/sessions/{session}", only(get(sessions::show)))
+        .route("/v1/worker/sessions/{session}/exec", only(post(sessions::exec)))
+        .route("/v1/worker/sessions/{session}/end", only(post(sessions::end)))
+        .route("/v1/worker/sessions/{session}/pty:open", only(post(pty::open)))
+        .route("/v1/worker/sessions/{session}/pty:send", only(post(pty::send)))
+        .route("/v1/worker/sessions/{session}/pty:resize", only(post(pty::resize)))
+        .route("/v1/worker/sessions/{session}/pty:close", only(post(pty::close)))
+        .route("/v1/worker/sessions/{session}/pty:recv", only(get(pty::receive)))
+        .route("/v1/worker/sessions/{session}/pty:attach", only(get(pty::attach)))
         .route("/v1/worker/telemetry/node:info", only(get(telemetry::info)))
         .route("/v1/worker/telemetry/node:stats", only(get(telemetry::stats)))
         .route("/v1/worker/telemetry/containers", only(get(telemetry::containers)))

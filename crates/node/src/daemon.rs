@@ -15,9 +15,10 @@ mod record;
 mod recovery;
 mod settings;
 
+pub use crate::session::MOST_COMMANDS_OF_ALL as MOST_SESSION_COMMANDS;
 pub use config::{CallbackConfig, NodeConfig};
 pub use error::DaemonError;
-pub use settings::{Bucket, NoExtension, Retention, Settings, Timeouts};
+pub use settings::{Bucket, NoExtension, Retention, SessionLimits, Settings, Timeouts};
 
 use crate::api::{self, Api};
 use crate::delivery::Deliverer;
@@ -25,6 +26,7 @@ use crate::job::Workplace;
 use crate::job::dispatcher::Dispatcher;
 use crate::job::hub::Hub;
 use crate::job::models::JobModels;
+use crate::session::Sessions;
 use belljar_confine::launcher::Launcher;
 use belljar_store::artifacts::Artifacts;
 use belljar_store::database::Database;
@@ -86,7 +88,7 @@ impl Daemon {
             .take()
             .map(|config| JobModels::start(config, settings.billing_account_id.clone(), &settings.state));
         let models = models.transpose()?;
-        let telemetry = Telemetry::open(settings.state.path()).await?;
+        let telemetry = Arc::new(Telemetry::open(settings.state.path()).await?);
         let workplace = Arc::new(Workplace {
             jobs,
             telemetry,
@@ -116,8 +118,20 @@ impl Daemon {
         let still = CancellationToken::new();
         let heart = (still.clone(), tokio::spawn(heart.beat(still)));
         tasks.spawn(keeping::expire(Arc::clone(&workplace), stop.clone()));
-        let api =
-            Arc::new(Api { workplace: Arc::clone(&workplace), dispatcher, deliverer, stop: stop.clone() });
+        let sessions = Arc::new(Sessions::new(
+            Arc::clone(&workplace.launcher),
+            Arc::clone(&workplace.settings),
+            Arc::clone(&workplace.telemetry),
+            Arc::clone(&workplace.clock),
+        ));
+        tasks.spawn(Arc::clone(&sessions).sweep(stop.clone()));
+        let api = Arc::new(Api {
+            sessions,
+            workplace: Arc::clone(&workplace),
+            dispatcher,
+            deliverer,
+            stop: stop.clone(),
+        });
         tasks.spawn(api::serve(api, listener, stop.clone()));
         record::serves(&workplace, address);
         Ok(Self { address, stop, heart, tasks, workplace, database, _identity: identity })

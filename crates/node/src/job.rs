@@ -28,7 +28,7 @@ pub(crate) struct Workplace {
     /// Nothing new is begun any more.
     pub(crate) stop: CancellationToken,
     pub(crate) hub: Hub,
-    pub(crate) telemetry: Telemetry,
+    pub(crate) telemetry: Arc<Telemetry>,
     /// Nothing for a node without models.
     pub(crate) models: Option<JobModels>,
     pub(crate) launcher: Arc<Launcher>,

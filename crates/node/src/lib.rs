@@ -14,6 +14,7 @@ mod job;
 mod machine;
 pub mod once;
 pub mod serving;
+mod session;
 pub mod usage;
 
 pub use chain::chain;

@@ -7,7 +7,7 @@ mod reading;
 
 pub use reading::{ContainerFilter, LogFilter};
 
-use crate::database::{Database, DatabaseError, values};
+use crate::database::{Database, DatabaseError, Transaction, values};
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::worker::telemetry::{ContainerKind, ContainerStatus};
 use jiff::Timestamp;
@@ -67,25 +67,32 @@ pub struct Made {
     pub labels: Vec<(&'static str, String)>,
 }
 
+/// What a part of the node has to say.
+#[derive(Debug, Clone)]
+pub struct Said {
+    /// When.
+    pub at: Timestamp,
+    /// Which part: `node_manager`, `worker_api`.
+    pub service: &'static str,
+    /// How much it matters: `info`, `warn`, `error`.
+    pub level: &'static str,
+    /// What.
+    pub message: String,
+    /// What there is besides.
+    pub fields: serde_json::Value,
+}
+
 /// Something to be remembered.
 #[derive(Debug)]
 enum Note {
     Boot(Boot),
     Made(Box<Made>),
-    Changed {
+    Ended {
         at: Timestamp,
         run_id: RunId,
-        action: &'static str,
-        status: ContainerStatus,
-        exit_code: Option<i32>,
+        exit_code: i32,
     },
-    Log {
-        at: Timestamp,
-        service: &'static str,
-        level: &'static str,
-        message: String,
-        fields: String,
-    },
+    Said(Said),
     /// Everything before it has been written.
     Mark(oneshot::Sender<()>),
 }
@@ -117,7 +124,7 @@ const INSERT_CONTAINER: &str = "INSERT OR IGNORE INTO container_inventory \
     (container_id, container_name, kind, runtime, image_ref, created_at, last_seen_at, status, task_id, job_id, labels_json) \
     VALUES ($1, $2, $3, $4, $5, $6, $6, 'running', $7, $8, $9)";
 
-const UPDATE_CONTAINER: &str = "UPDATE container_inventory SET status = $2, exit_code = coalesce($3, exit_code), last_seen_at = $4 \
+const UPDATE_CONTAINER: &str = "UPDATE container_inventory SET status = $2, exit_code = $3, last_seen_at = $4 \
     WHERE container_id = $1";
 
 const INSERT_EVENT: &str = "INSERT INTO container_event \
@@ -165,28 +172,12 @@ impl Telemetry {
 
     /// Notes that a sandbox's program has ended, and that it is gone.
     pub fn ended(&self, at: Timestamp, run_id: &RunId, exit_code: i32) {
-        let exited = |action| Note::Changed {
-            at,
-            run_id: run_id.clone(),
-            action,
-            status: ContainerStatus::Exited,
-            exit_code: Some(exit_code),
-        };
-        self.note(exited("stop"));
-        self.note(exited("remove"));
+        self.note(Note::Ended { at, run_id: run_id.clone(), exit_code });
     }
 
     /// Notes what a part of the node has to say.
-    pub fn log(
-        &self,
-        at: Timestamp,
-        service: &'static str,
-        level: &'static str,
-        message: &str,
-        fields: &serde_json::Value,
-    ) {
-        let (message, fields) = (message.to_owned(), fields.to_string());
-        self.note(Note::Log { at, service, level, message, fields });
+    pub fn log(&self, said: Said) {
+        self.note(Note::Said(said));
     }
 
     /// Waits until everything that was noted before is written.
@@ -259,73 +250,89 @@ async fn write_all(database: &Database, notes: &[Note], lost: u64) -> Result<(),
     let mut transaction = database.begin().await?;
     for note in notes {
         match note {
-            Note::Boot(Boot { at, boot_id, node_slug, build_version, kernel_version }) => {
-                let at = text(*at);
-                transaction.execute(FORGET_RUNNING, values![at.as_str()]).await?;
-                let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
-                let values = values![
-                    boot_id.as_str(),
-                    at,
-                    node_slug.as_str(),
-                    build_version.as_str(),
-                    os,
-                    arch,
-                    kernel_version.as_str()
-                ];
-                transaction.execute(INSERT_BOOT, values).await?;
+            Note::Boot(boot) => boot.write(&mut transaction).await?,
+            Note::Made(made) => made.write(&mut transaction).await?,
+            Note::Ended { at, run_id, exit_code } => {
+                write_end(&mut transaction, *at, run_id, *exit_code).await?;
             }
-            Note::Made(made) => {
-                let at = text(made.at);
-                let labels: serde_json::Map<_, _> = made
-                    .labels
-                    .iter()
-                    .map(|(name, value)| ((*name).to_owned(), value.clone().into()))
-                    .collect();
-                let values = values![
-                    made.run_id.as_str(),
-                    made.name.as_str(),
-                    made.kind.as_str(),
-                    made.runtime,
-                    made.image.as_str(),
-                    at.as_str(),
-                    made.task_id.as_ref().map(TaskId::key),
-                    made.job_id.as_ref().map(JobId::key),
-                    serde_json::Value::Object(labels).to_string()
-                ];
-                transaction.execute(INSERT_CONTAINER, values).await?;
-                for (action, status) in
-                    [("create", ContainerStatus::Created), ("start", ContainerStatus::Running)]
-                {
-                    let values = values![
-                        at.as_str(),
-                        made.run_id.as_str(),
-                        action,
-                        status.as_str(),
-                        Option::<i64>::None
-                    ];
-                    transaction.execute(INSERT_EVENT, values).await?;
-                }
-            }
-            Note::Changed { at, run_id, action, status, exit_code } => {
-                let (at, exit_code) = (text(*at), exit_code.map(i64::from));
-                let values = values![run_id.as_str(), status.as_str(), exit_code, at.as_str()];
-                transaction.execute(UPDATE_CONTAINER, values).await?;
-                let values = values![at, run_id.as_str(), *action, status.as_str(), exit_code];
-                transaction.execute(INSERT_EVENT, values).await?;
-            }
-            Note::Log { at, service, level, message, fields } => {
-                let values = values![text(*at), *service, *level, message.as_str(), fields.as_str()];
-                transaction.execute(INSERT_LOG, values).await?;
-            }
+            Note::Said(said) => said.write(&mut transaction).await?,
             Note::Mark(_) => {}
         }
     }
     if lost > 0 {
         let message = format!("{lost} notes are lost: more came than could be written");
-        let values = values![text(Timestamp::now()), "node_manager", "warn", message, "{}"];
-        transaction.execute(INSERT_LOG, values).await?;
+        let (at, fields) = (Timestamp::now(), serde_json::json!({}));
+        let said = Said { at, service: "node_manager", level: "warn", message, fields };
+        said.write(&mut transaction).await?;
     }
     transaction.commit("telemetry").await
+}
+
+async fn write_end(
+    transaction: &mut Transaction,
+    at: Timestamp,
+    run_id: &RunId,
+    exit_code: i32,
+) -> Result<(), DatabaseError> {
+    let (at, exited, code) = (text(at), ContainerStatus::Exited.as_str(), i64::from(exit_code));
+    let values = values![run_id.as_str(), exited, code, at.as_str()];
+    transaction.execute(UPDATE_CONTAINER, values).await?;
+    for action in ["stop", "remove"] {
+        let values = values![at.as_str(), run_id.as_str(), action, exited, code];
+        transaction.execute(INSERT_EVENT, values).await?;
+    }
+    Ok(())
+}
+
+// === impl Boot ===
+
+impl Boot {
+    async fn write(&self, transaction: &mut Transaction) -> Result<(), DatabaseError> {
+        let at = text(self.at);
+        transaction.execute(FORGET_RUNNING, values![at.as_str()]).await?;
+        let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
+        let (version, kernel) = (self.build_version.as_str(), self.kernel_version.as_str());
+        let values = values![self.boot_id.as_str(), at, self.node_slug.as_str(), version, os, arch, kernel];
+        transaction.execute(INSERT_BOOT, values).await.map(drop)
+    }
+}
+
+// === impl Made ===
+
+impl Made {
+    async fn write(&self, transaction: &mut Transaction) -> Result<(), DatabaseError> {
+        let at = text(self.at);
+        let labels = self.labels.iter().map(|(name, value)| ((*name).to_owned(), value.clone().into()));
+        let values = values![
+            self.run_id.as_str(),
+            self.name.as_str(),
+            self.kind.as_str(),
+            self.runtime,
+            self.image.as_str(),
+            at.as_str(),
+            self.task_id.as_ref().map(TaskId::key),
+            self.job_id.as_ref().map(JobId::key),
+            serde_json::Value::Object(labels.collect()).to_string()
+        ];
+        transaction.execute(INSERT_CONTAINER, values).await?;
+        let created = [("create", ContainerStatus::Created), ("start", ContainerStatus::Running)];
+        for (action, status) in created {
+            let none = Option::<i64>::None;
+            let values = values![at.as_str(), self.run_id.as_str(), action, status.as_str(), none];
+            transaction.execute(INSERT_EVENT, values).await?;
+        }
+        Ok(())
+    }
+}
+
+// === impl Said ===
+
+impl Said {
+    async fn write(&self, transaction: &mut Transaction) -> Result<(), DatabaseError> {
+        let (message, fields) = (self.message.as_str(), self.fields.to_string());
+        let values = values![text(self.at), self.service, self.level, message, fields];
+        transaction.execute(INSERT_LOG, values).await.map(drop)
+    }
 }
 
 /// A time as it is kept.

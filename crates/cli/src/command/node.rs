@@ -67,8 +67,8 @@ impl Subcommand for NodeArguments {
         // While this process is small and has one thread.
         let launcher = Launcher::start()?;
         self.begin_log();
-        // Each job that runs has a thread, and what is small besides must not wait for it.
-        let threads = settings.max_concurrency + SMALL_THREADS;
+        // Each job that runs has a thread, and each command of a session; what is small besides must not wait for them.
+        let threads = settings.max_concurrency + belljar_node::daemon::MOST_SESSION_COMMANDS + SMALL_THREADS;
         let runtime =
             tokio::runtime::Builder::new_multi_thread().enable_all().max_blocking_threads(threads).build();
         let runtime = runtime.map_err(|source| CliError::Runtime { source })?;

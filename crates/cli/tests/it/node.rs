@@ -10,8 +10,10 @@ mod many;
 mod modeled;
 mod refused;
 mod reported;
+mod sessions;
 mod stopped;
 mod telling;
+mod terminals;
 mod told;
 
 use belljar_testkit::postgres::Postgres;
@@ -25,4 +27,11 @@ fn on_each_database(name: &str, test: impl Fn(&World, &[&str])) {
         Ok((_server, url)) => test(&World::new(crate::BELLJAR), &["--database", &url]),
         Err(why) => skip(name, &why),
     }
+}
+
+/// How many processes have that in their command line.
+fn processes_with(mark: &str) -> usize {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.filter(|line| String::from_utf8_lossy(line).contains(mark)).count()
 }

@@ -16,6 +16,7 @@ use crate::sealed::timespec;
 use crate::walls::{About, Fault};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::process::{Pid, Signal, kill_process};
 use std::rc::Rc;
 
 /// Everything that PID 1 looks after.
@@ -187,6 +188,13 @@ impl<'a> Watch<'a> {
             }
             Ok(Some(Request::SignalAll(signal))) => {
                 kernel::signal_all_others(signal);
+                None
+            }
+            Ok(Some(Request::Terminate)) => {
+                // It alone: what it has started, it ends itself, and says so.
+                if let Some(program) = self.program.and_then(Pid::from_raw) {
+                    let _ = kill_process(program, Signal::TERM);
+                }
                 None
             }
             Ok(None) => Some(Over::Host),

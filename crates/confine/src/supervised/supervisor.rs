@@ -173,6 +173,8 @@ impl Supervisor {
                 self.signal_all(signal);
                 None
             }
+            // There is no such program: every one is an execution, which is signalled by its own channel.
+            Ok(Some(Request::Terminate)) => None,
             Ok(None) => Some(Over),
             // Not understood, and so not done; whoever waits for the answer hears that its channel is closed.
             Err(_) => None,

@@ -306,7 +306,7 @@ impl Decode for NetworkPolicy {
 }
 
 struct Attempts(u32);
-struct Image(String);
+pub(super) struct Image(pub(super) String);
 struct Command(Vec<String>);
 struct CallbackUrl(String);
 

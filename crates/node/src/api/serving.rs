@@ -66,7 +66,8 @@ pub(super) async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'stati
 ) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(head_within).max_buf_size(LARGEST_HEAD_BYTES);
-    let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+    let connection =
+        http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)).with_upgrades();
     tokio::pin!(connection);
     // How a connection ends is its client's business: what it wanted is recorded, or was refused.
     tokio::select! {

@@ -45,6 +45,7 @@ pub(super) async fn stop(State(api): State<Shared>, request: Request) -> Result<
 /// `POST /v1/worker/admin/stop-all-orchestrator-directed`: the same for everything.
 pub(super) async fn stop_all(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
     let wanted = StopAllRequest::parse(&body::read_or_nothing(request, MOST_REQUEST_BYTES).await?)?;
+    let ended_sessions = api.sessions.end_all().await;
     let mut stopped = Vec::new();
     for job in unfinished(&api).await? {
         match ask(&api, &job.job_id, wanted.grace()).await {
@@ -60,7 +61,7 @@ pub(super) async fn stop_all(State(api): State<Shared>, request: Request) -> Res
         still_running += u64::from(!until_over(&api, job_id, given_up).await?.is_final());
     }
     let stopped_jobs = stopped.len() as u64 - still_running;
-    let answer = StopAllResponse { version: ApiVersion, stopped_jobs, ended_sessions: 0, still_running };
+    let answer = StopAllResponse { version: ApiVersion, stopped_jobs, ended_sessions, still_running };
     Ok(json(StatusCode::OK, &answer))
 }
 

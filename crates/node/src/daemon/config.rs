@@ -1,6 +1,6 @@
 //! `node` in the configuration file: how much, for how long, and who is told.
 
-use super::settings::{Retention, Settings, Timeouts};
+use super::settings::{Retention, SessionLimits, Settings, Timeouts};
 use belljar_contract::yaml::{Log, Members, Node, boolean, list, seconds, size, text, whole};
 use belljar_egress::callback::Destination;
 use belljar_egress::identity::is_plain;
@@ -20,6 +20,8 @@ pub struct NodeConfig {
     pub max_request_bytes: Option<usize>,
     /// How long jobs may last.
     pub timeouts: Timeouts,
+    /// How many sessions there may be, and for how long.
+    pub sessions: SessionLimits,
     /// How long their results are kept.
     pub retention: Retention,
     /// Who is told of jobs.
@@ -64,6 +66,7 @@ impl NodeConfig {
                 .optional("max_request_bytes", |node, log| size(node, log, 1_024))
                 .and_then(|bytes| usize::try_from(bytes).ok()),
             timeouts: members.section("timeouts", read_timeouts),
+            sessions: members.section("sessions", read_sessions),
             retention: members.section("retention", read_retention),
             callback: members.optional("callback", read_callback),
             billing_account: members.optional("billing_account", |node, log| {
@@ -82,6 +85,7 @@ impl NodeConfig {
         settings.max_waiting = self.max_waiting.unwrap_or(settings.max_waiting);
         settings.max_request_bytes = self.max_request_bytes.unwrap_or(settings.max_request_bytes);
         settings.timeouts = self.timeouts;
+        settings.sessions = self.sessions;
         settings.retention = self.retention;
         settings.node_slug = self.id.clone().unwrap_or_else(|| std::mem::take(&mut settings.node_slug));
         settings.billing_account_id =
@@ -97,6 +101,22 @@ fn read_timeouts(node: &Node, log: &mut Log) -> Timeouts {
         default: members.or("default_seconds", default.default, time),
         max: members.or("max_seconds", default.max, time),
         may_extend: members.or("may_extend", default.may_extend, boolean),
+    };
+    members.finish();
+    read
+}
+
+fn read_sessions(node: &Node, log: &mut Log) -> SessionLimits {
+    let default = SessionLimits::default();
+    let Some(mut members) = Members::open(node, log) else { return default };
+    let time = |node: &Node, log: &mut Log| seconds(node, log, Duration::from_secs(1)..=30 * DAY);
+    let count = |node: &Node, log: &mut Log| {
+        whole(node, log, 0..=100_000).and_then(|number| usize::try_from(number).ok())
+    };
+    let read = SessionLimits {
+        max: members.or("max", default.max, count),
+        max_lifetime: members.or("max_lifetime_seconds", default.max_lifetime, time),
+        idle_timeout: members.or("idle_timeout_seconds", default.idle_timeout, time),
     };
     members.finish();
     read

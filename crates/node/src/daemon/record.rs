@@ -2,7 +2,7 @@
 
 use crate::job::Workplace;
 use crate::machine;
-use belljar_store::telemetry::Boot;
+use belljar_store::telemetry::{Boot, Said};
 use serde_json::json;
 use std::net::SocketAddr;
 
@@ -40,5 +40,6 @@ pub(super) fn stopped(workplace: &Workplace) {
 }
 
 fn say(workplace: &Workplace, service: &'static str, message: &str, fields: &serde_json::Value) {
-    workplace.telemetry.log(workplace.now(), service, "info", message, fields);
+    let (message, fields) = (message.to_owned(), fields.clone());
+    workplace.telemetry.log(Said { at: workplace.now(), service, level: "info", message, fields });
 }

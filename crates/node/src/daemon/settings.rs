@@ -33,6 +33,8 @@ pub struct Settings {
     pub max_waiting: u64,
     /// How long jobs may last.
     pub timeouts: Timeouts,
+    /// How many sessions there may be, and for how long.
+    pub sessions: SessionLimits,
     /// The bucket that artifacts go to, as `s3://BUCKET/PREFIX`, with what the environment says of it; nothing for a folder
     /// of the state.
     pub bucket: Option<Bucket>,
@@ -80,6 +82,17 @@ pub struct Timeouts {
     pub may_extend: bool,
 }
 
+/// How many sessions there may be, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionLimits {
+    /// As many at once.
+    pub max: usize,
+    /// How long one may last.
+    pub max_lifetime: Duration,
+    /// How long nothing may be done in one that says nothing of it.
+    pub idle_timeout: Duration,
+}
+
 /// A job gets no more time than it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoExtension {
@@ -121,6 +134,7 @@ impl Settings {
             max_concurrency: 2 * processors,
             max_waiting: MAX_WAITING,
             timeouts: Timeouts::default(),
+            sessions: SessionLimits::default(),
             bucket: None,
             retention: Retention::default(),
             callbacks: None,
@@ -159,6 +173,13 @@ impl Default for Retention {
     fn default() -> Self {
         const DAY: Duration = Duration::from_secs(86_400);
         Self { acknowledged: DAY, unacknowledged: 30 * DAY }
+    }
+}
+
+impl Default for SessionLimits {
+    fn default() -> Self {
+        const MAX: usize = 100;
+        Self { max: MAX, max_lifetime: Duration::from_secs(10_800), idle_timeout: Duration::from_secs(900) }
     }
 }
 

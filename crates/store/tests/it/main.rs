@@ -10,5 +10,6 @@ mod forger;
 mod jobs;
 mod log;
 mod tampering;
+mod telemetry;
 mod text;
 mod torn;

@@ -1,17 +1,10 @@
 //! A node that dies, or stops, under its jobs.
 
-use super::on_each_database;
+use super::{on_each_database, processes_with};
 use belljar_testkit::node::{Node, command, script};
 use belljar_testkit::wait;
 use belljar_testkit::world::World;
 use serde_json::json;
-
-/// How many processes have that in their command line.
-fn processes_with(mark: &str) -> usize {
-    let all = std::fs::read_dir("/proc").unwrap().flatten();
-    let lines = all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    lines.filter(|line| String::from_utf8_lossy(line).contains(mark)).count()
-}
 
 #[test]
 fn a_job_under_a_node_that_was_killed_is_over_and_nothing_of_it_is_left() {

@@ -25,7 +25,7 @@ fn stop(node: &Node<'_>, job: &Value, grace_seconds: u64) -> Answered {
 fn begun(node: &Node<'_>, job: &Value) -> String {
     let id = node.submit(job.clone());
     let mut events = node.begin(&Asked::new("GET", &format!("/v1/worker/jobs/{id}/events")));
-    while !events.line().unwrap().expect("it goes on").contains("begun") {}
+    while !events.line().unwrap().unwrap().contains("begun") {}
     id
 }
 

@@ -1,0 +1,207 @@
+//! Terminals in sessions: `/v1/worker/sessions/{session_id}/pty:…`, by requests or by a WebSocket.
+
+use super::answer::{Refusal, json};
+use super::query::{Query, whole};
+use super::sessions::{check, find};
+use super::{Shared, body};
+use crate::session::Session;
+use crate::session::pty::{Piece, Pty};
+use axum::body::Bytes;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::{Path, Request, State};
+use axum::http::{StatusCode, Uri};
+use axum::response::Response;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use belljar_contract::id::PtyId;
+use belljar_contract::worker::ApiVersion;
+use belljar_contract::worker::problem::ProblemKind;
+use belljar_contract::worker::pty::{
+    ClosePtyRequest, LARGEST_INPUT_BYTES, Named, OpenPtyRequest, PtyResponse, ReceivePtyResponse,
+    ResizePtyRequest, SendPtyRequest,
+};
+use belljar_sandbox::backend::TerminalSize;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A request about a terminal is shorter.
+const LARGEST_REQUEST_BYTES: usize = 256 << 10;
+
+/// So long something printed is waited for, unless less is asked for, and at most.
+const USUAL_WAIT_MS: u64 = 1_000;
+const MOST_WAIT_MS: u64 = 30_000;
+
+/// What runs in a terminal where nothing else is said.
+const SHELL: &str = "/bin/sh";
+
+/// `pty:open`.
+pub(super) async fn open(
+    State(api): State<Shared>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let wanted = OpenPtyRequest::parse(&body::read(request, LARGEST_REQUEST_BYTES).await?)?;
+    let session = named(&api, &id, &wanted.of)?;
+    let argv = wanted.command.unwrap_or_else(|| vec![SHELL.to_owned()]);
+    let size = TerminalSize { rows: wanted.rows, columns: wanted.cols };
+    let pty = session.open_pty((argv, wanted.cwd), size).await?;
+    Ok(told(StatusCode::CREATED, &session, &pty.id))
+}
+
+/// `pty:send`.
+pub(super) async fn send(
+    State(api): State<Shared>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let wanted = SendPtyRequest::parse(&body::read(request, LARGEST_REQUEST_BYTES).await?)?;
+    let session = named(&api, &id, &wanted.of)?;
+    session.pty(&wanted.pty_id)?.send(&wanted.data).await?;
+    Ok(told(StatusCode::OK, &session, &wanted.pty_id))
+}
+
+/// `pty:resize`.
+pub(super) async fn resize(
+    State(api): State<Shared>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let wanted = ResizePtyRequest::parse(&body::read(request, LARGEST_REQUEST_BYTES).await?)?;
+    let session = named(&api, &id, &wanted.of)?;
+    session.pty(&wanted.pty_id)?.resize(TerminalSize { rows: wanted.rows, columns: wanted.cols })?;
+    Ok(told(StatusCode::OK, &session, &wanted.pty_id))
+}
+
+/// `pty:close`.
+pub(super) async fn close(
+    State(api): State<Shared>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let wanted = ClosePtyRequest::parse(&body::read(request, LARGEST_REQUEST_BYTES).await?)?;
+    let session = named(&api, &id, &wanted.of)?;
+    session.close_pty(&wanted.pty_id);
+    Ok(told(StatusCode::OK, &session, &wanted.pty_id))
+}
+
+/// `pty:recv`: what the terminal has printed from `after` on.
+pub(super) async fn receive(
+    State(api): State<Shared>,
+    Path(id): Path<String>,
+    uri: Uri,
+) -> Result<Response, Refusal> {
+    let mut query = Query::parse(uri.query().unwrap_or_default())?;
+    let pty_id = query.required("pty_id", "a UUID", |text| PtyId::parse(text).ok())?;
+    let after = query.optional("after", "the `next` of an earlier answer", whole)?.unwrap_or_default();
+    let most = format!("milliseconds, up to {MOST_WAIT_MS}");
+    let wait = query.optional("wait_ms", &most, |text| whole(text).filter(|wait| *wait <= MOST_WAIT_MS))?;
+    query.finish()?;
+    let session = find(&api, &id)?;
+    let wait = Duration::from_millis(wait.unwrap_or(USUAL_WAIT_MS));
+    let Piece { bytes, next, closed, exit_code } = session.pty(&pty_id)?.receive(after, wait).await;
+    let own = session.request();
+    let answer = ReceivePtyResponse {
+        version: ApiVersion,
+        task_id: own.task_id.clone(),
+        session_id: own.session_id.clone(),
+        pty_id,
+        data_b64: STANDARD.encode(bytes),
+        next,
+        closed,
+        exit_code,
+    };
+    Ok(json(StatusCode::OK, &answer))
+}
+
+/// `pty:attach`: the same by a WebSocket. Binary messages are typed and printed; a text from the client is
+/// `{"cols": …, "rows": …}`, and one from the node `{"exit_code": …}`, with which it ends.
+pub(super) async fn attach(
+    State(api): State<Shared>,
+    Path(id): Path<String>,
+    uri: Uri,
+    upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
+) -> Result<Response, Refusal> {
+    let mut query = Query::parse(uri.query().unwrap_or_default())?;
+    let pty_id = query.required("pty_id", "a UUID", |text| PtyId::parse(text).ok())?;
+    let after = query.optional("after", "how many bytes are there already", whole)?.unwrap_or_default();
+    query.finish()?;
+    let session = find(&api, &id)?;
+    let pty = session.pty(&pty_id)?;
+    let upgrade = upgrade.map_err(|error| {
+        Refusal::new(ProblemKind::Validation, format!("this endpoint speaks WebSocket (RFC 6455): {error}"))
+    })?;
+    let upgrade = upgrade.max_message_size(LARGEST_INPUT_BYTES).max_frame_size(LARGEST_INPUT_BYTES);
+    let stop = api.stop.clone();
+    Ok(upgrade.on_upgrade(async move |socket| {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = carry(socket, &session, &pty, after) => {}
+        }
+    }))
+}
+
+/// Carries between a socket and a terminal, until either is over. The terminal stays: who has lost a connection comes again.
+async fn carry(mut socket: WebSocket, session: &Session, pty: &Pty, mut after: u64) {
+    loop {
+        tokio::select! {
+            message = socket.recv() => {
+                let Some(Ok(message)) = message else { return };
+                let done = match message {
+                    Message::Binary(typed) => pty.send(&typed).await.is_ok(),
+                    Message::Text(text) => match size(text.as_str()) {
+                        Some(size) => pty.resize(size).is_ok(),
+                        None => false,
+                    },
+                    Message::Close(_) => false,
+                    Message::Ping(_) | Message::Pong(_) => true,
+                };
+                if !done || session.pty(&pty.id).is_err() {
+                    return;
+                }
+            }
+            piece = pty.receive(after, Duration::from_millis(MOST_WAIT_MS)) => {
+                after = piece.next;
+                if !piece.bytes.is_empty() && socket.send(Message::Binary(Bytes::from(piece.bytes))).await.is_err() {
+                    return;
+                }
+                if piece.closed {
+                    let last = serde_json::json!({ "exit_code": piece.exit_code }).to_string();
+                    let _ = socket.send(Message::Text(last.into())).await;
+                    let _ = socket.send(Message::Close(None)).await;
+                    return;
+                }
+                if session.pty(&pty.id).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn size(text: &str) -> Option<TerminalSize> {
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Size {
+        cols: std::num::NonZero<u16>,
+        rows: std::num::NonZero<u16>,
+    }
+    let Size { cols, rows } = serde_json::from_str(text).ok()?;
+    Some(TerminalSize { rows: rows.get(), columns: cols.get() })
+}
+
+fn named(api: &Shared, id: &str, of: &Named) -> Result<Arc<Session>, Refusal> {
+    let session = find(api, id)?;
+    check(&session, of.task_id.as_ref(), of.session_id.as_ref())?;
+    Ok(session)
+}
+
+fn told(status: StatusCode, session: &Session, pty_id: &PtyId) -> Response {
+    let own = session.request();
+    let answer = PtyResponse {
+        version: ApiVersion,
+        task_id: own.task_id.clone(),
+        session_id: own.session_id.clone(),
+        pty_id: pty_id.clone(),
+    };
+    json(status, &answer)
+}

@@ -1,0 +1,122 @@
+//! Sessions: `/v1/worker/sessions`.
+
+use super::answer::{Refusal, json};
+use super::{Shared, body};
+use crate::session::{Session, SessionError};
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use belljar_contract::id::{SessionId, TaskId};
+use belljar_contract::worker::ApiVersion;
+use belljar_contract::worker::assignment::NATIVE_IMAGE;
+use belljar_contract::worker::problem::ProblemKind;
+use belljar_contract::worker::session::{
+    EndSessionRequest, OpenSessionRequest, SessionExecRequest, SessionListResponse, SessionResponse,
+    SessionStatus,
+};
+use std::sync::Arc;
+
+/// `POST /v1/worker/sessions`.
+pub(super) async fn open(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
+    if api.stop.is_cancelled() {
+        return Err(Refusal::new(ProblemKind::Unavailable, "the node is stopping"));
+    }
+    let document = body::read(request, api.workplace.settings.max_request_bytes).await?;
+    let wanted = OpenSessionRequest::parse(&document)?;
+    if wanted.image.as_ref().is_some_and(|image| image != NATIVE_IMAGE) {
+        let detail = "$.image: this node runs no images; expected `native`, which is its own programs";
+        return Err(Refusal::new(ProblemKind::Validation, detail));
+    }
+    let (session, is_new) = api.sessions.open(wanted).await?;
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(told(status, &session, SessionStatus::Open))
+}
+
+/// `GET /v1/worker/sessions`.
+pub(super) async fn list(State(api): State<Shared>) -> Response {
+    let sessions = api.sessions.all().iter().map(|session| session.told(SessionStatus::Open)).collect();
+    json(StatusCode::OK, &SessionListResponse { version: ApiVersion, sessions })
+}
+
+/// `GET /v1/worker/sessions/{session_id}`.
+pub(super) async fn show(State(api): State<Shared>, Path(id): Path<String>) -> Result<Response, Refusal> {
+    let session = find(&api, &id)?;
+    Ok(told(StatusCode::OK, &session, SessionStatus::Open))
+}
+
+/// `POST /v1/worker/sessions/{session_id}/exec`.
+pub(super) async fn exec(
+    State(api): State<Shared>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let settings = &api.workplace.settings;
+    let document = body::read(request, settings.max_request_bytes).await?;
+    let wanted = SessionExecRequest::parse(&document)?;
+    let session = find(&api, &id)?;
+    check(&session, wanted.task_id.as_ref(), wanted.session_id.as_ref())?;
+    let answer = session.exec(wanted, settings.timeouts, || api.workplace.now()).await?;
+    Ok(json(StatusCode::OK, &answer))
+}
+
+/// `POST /v1/worker/sessions/{session_id}/end`. Back when nothing of it is left.
+pub(super) async fn end(
+    State(api): State<Shared>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let document = body::read_or_nothing(request, api.workplace.settings.max_request_bytes).await?;
+    let wanted = EndSessionRequest::parse(&document)?;
+    let session = find(&api, &id)?;
+    check(&session, wanted.task_id.as_ref(), wanted.session_id.as_ref())?;
+    api.sessions.end(&session).await?;
+    Ok(told(StatusCode::OK, &session, SessionStatus::Ended))
+}
+
+pub(super) fn find(api: &Shared, id: &str) -> Result<Arc<Session>, Refusal> {
+    let unknown = |error| Refusal::new(ProblemKind::NotFound, format!("there is no session {id}: {error}"));
+    Ok(api.sessions.find(&SessionId::parse(id).map_err(unknown)?)?)
+}
+
+/// That what a request names is the session that it came to.
+pub(super) fn check(
+    session: &Session,
+    task_id: Option<&TaskId>,
+    session_id: Option<&SessionId>,
+) -> Result<(), Refusal> {
+    let own = session.request();
+    let is_task = task_id.is_none_or(|task_id| task_id.key() == own.task_id.key());
+    let is_session = session_id.is_none_or(|session_id| session_id.key() == own.session_id.key());
+    match (is_task, is_session) {
+        (true, true) => Ok(()),
+        (false, _) => {
+            let detail = format!("$.task_id: session {} is for task {}", own.session_id, own.task_id);
+            Err(Refusal::new(ProblemKind::Conflict, detail))
+        }
+        (_, false) => {
+            let detail = format!("$.session_id: the path names session {}", own.session_id);
+            Err(Refusal::new(ProblemKind::Conflict, detail))
+        }
+    }
+}
+
+fn told(status: StatusCode, session: &Session, how: SessionStatus) -> Response {
+    json(status, &SessionResponse { version: ApiVersion, session: session.told(how) })
+}
+
+impl From<SessionError> for Refusal {
+    fn from(error: SessionError) -> Self {
+        let kind = match &error {
+            SessionError::Unknown(_) | SessionError::UnknownTerminal(_) => ProblemKind::NotFound,
+            SessionError::Other(_) => ProblemKind::Conflict,
+            SessionError::TooMany(_)
+            | SessionError::TooManyCommands(_)
+            | SessionError::TooManyTerminals(_)
+            | SessionError::NoRoom => ProblemKind::Overloaded,
+            SessionError::NotStarted(_) => ProblemKind::Validation,
+            SessionError::Sandbox(_) => ProblemKind::Internal,
+            SessionError::Terminal(_) => ProblemKind::Conflict,
+        };
+        Self::new(kind, crate::chain(&error))
+    }
+}

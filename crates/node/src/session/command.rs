@@ -1,0 +1,159 @@
+//! A command in a session: run to its end, or to the end of its time, or until nobody waits for it any more.
+
+use super::{Session, SessionError};
+use crate::daemon::Timeouts;
+use belljar_confine::sealed::{Ending, Outcome};
+use belljar_contract::failure::FailureCode;
+use belljar_contract::worker::ApiVersion;
+use belljar_contract::worker::job::{LARGEST_STREAM_BYTES, Truncated};
+use belljar_contract::worker::session::{ExecStatus, SessionExecRequest, SessionExecResponse};
+use belljar_sandbox::backend::Execution;
+use belljar_sandbox::streams::{Stream, Streams};
+use jiff::Timestamp;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// So often it is looked whether it is over.
+const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+#[derive(Default)]
+struct Printed {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    truncated: Truncated,
+}
+
+/// Has a command stopped when nobody waits for it.
+struct Given(Arc<AtomicBool>);
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Why a command was ended.
+#[derive(Clone, Copy)]
+enum Cut {
+    OutOfTime,
+    GivenUp,
+}
+
+impl Session {
+    /// Runs a command in it. When this is dropped, the command is ended.
+    pub(crate) async fn exec(
+        self: &Arc<Self>,
+        request: SessionExecRequest,
+        timeouts: Timeouts,
+        clock: impl Fn() -> Timestamp,
+    ) -> Result<SessionExecResponse, SessionError> {
+        let using = self.begin()?;
+        let room = Arc::clone(&self.room).try_acquire_owned().map_err(|_| SessionError::NoRoom)?;
+        let asked = request.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into()));
+        let timeout = timeouts.allow(asked).min(self.left());
+        let is_given_up = Arc::<AtomicBool>::default();
+        let given = Given(Arc::clone(&is_given_up));
+        let started_at = clock();
+        let session = Arc::clone(self);
+        let ran = tokio::task::spawn_blocking(move || {
+            let ran = run(&session, request, Instant::now() + timeout, &is_given_up);
+            drop((using, room));
+            ran
+        });
+        let died = |died: tokio::task::JoinError| SessionError::Terminal(std::io::Error::other(died));
+        let (printed, ending, cut) = ran.await.map_err(died)??;
+        drop(given);
+        let Printed { stdout, stderr, truncated } = printed;
+        let (status, failure) = judged(ending.outcome, cut);
+        let (failure_code, failure_message) = failure.unzip();
+        Ok(SessionExecResponse {
+            version: ApiVersion,
+            task_id: self.request().task_id.clone(),
+            session_id: self.request().session_id.clone(),
+            status,
+            exit_code: ending.outcome.exit_code().into(),
+            stdout: String::from_utf8_lossy(&stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&stderr).into_owned(),
+            truncated,
+            started_at,
+            ended_at: clock(),
+            failure_code,
+            failure_message,
+        })
+    }
+}
+
+fn run(
+    session: &Session,
+    request: SessionExecRequest,
+    deadline: Instant,
+    is_given_up: &AtomicBool,
+) -> Result<(Printed, Ending, Option<Cut>), SessionError> {
+    let kernel = |errno: Errno| SessionError::Terminal(errno.into());
+    let (stdio, mut streams) = Streams::make().map_err(kernel)?;
+    let mut execution = session.start((request.command, request.cwd), stdio)?;
+    let (mut printed, mut cut) = (Printed::default(), None);
+    loop {
+        let mut ready = vec![PollFd::from_borrowed_fd(execution.ending(), PollFlags::IN)];
+        streams.wait_for(&mut ready);
+        match poll(&mut ready, Some(&TICK)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(kernel(errno)),
+        }
+        let has_ended = ready[0].revents().intersects(PollFlags::IN | PollFlags::HUP);
+        streams.read(|stream, bytes| printed.take(stream, bytes));
+        if has_ended {
+            return ended(&mut *execution).map(|ending| (printed, ending, cut));
+        }
+        let over = match (Instant::now() >= deadline, is_given_up.load(Ordering::SeqCst)) {
+            (true, _) => Cut::OutOfTime,
+            (_, true) => Cut::GivenUp,
+            _ => continue,
+        };
+        cut = Some(over);
+        execution.kill().map_err(SessionError::Sandbox)?;
+    }
+}
+
+fn ended(execution: &mut dyn Execution) -> Result<Ending, SessionError> {
+    let ending = execution.wait_until(None).map_err(SessionError::Sandbox)?;
+    ending.ok_or(SessionError::Sandbox(belljar_sandbox::backend::BackendError::Gone))
+}
+
+fn judged(outcome: Outcome, cut: Option<Cut>) -> (ExecStatus, Option<(FailureCode, String)>) {
+    let because = |code, why: &str| Some((code, why.to_owned()));
+    match (cut, outcome) {
+        (Some(Cut::OutOfTime), _) => (
+            ExecStatus::Timeout,
+            because(FailureCode::Timeout, "the command ran longer than allowed and was ended"),
+        ),
+        (Some(Cut::GivenUp), _) => {
+            (ExecStatus::Failed, because(FailureCode::Canceled, "nobody waited for the command any more"))
+        }
+        (None, Outcome::OutOfMemory) => {
+            (ExecStatus::Failed, because(FailureCode::ConstraintViolation, "the session's memory is used up"))
+        }
+        (None, Outcome::Killed) => {
+            (ExecStatus::Failed, because(FailureCode::Canceled, "the session was ended under the command"))
+        }
+        (None, Outcome::Exited(0)) => (ExecStatus::Completed, None),
+        (None, _) => (ExecStatus::Failed, None),
+    }
+}
+
+// === impl Printed ===
+
+impl Printed {
+    fn take(&mut self, stream: Stream, bytes: &[u8]) {
+        let (kept, is_cut) = match stream {
+            Stream::Stdout => (&mut self.stdout, &mut self.truncated.stdout),
+            Stream::Stderr => (&mut self.stderr, &mut self.truncated.stderr),
+        };
+        let room = LARGEST_STREAM_BYTES - kept.len();
+        kept.extend_from_slice(&bytes[..room.min(bytes.len())]);
+        *is_cut |= bytes.len() > room;
+    }
+}

@@ -1,0 +1,266 @@
+//! A terminal in a session: what is typed goes in, what is printed is kept until its reader has it.
+//!
+//! ```text
+//! program ─► terminal ─► buffer, up to a bound ─► whoever reads says by `after` what they have
+//!                └─ full: nobody reads the terminal, and the program waits
+//! ```
+
+use super::{Session, SessionError, Use};
+use belljar_confine::plan::Stdio;
+use belljar_contract::id::PtyId;
+use belljar_sandbox::backend::{Execution, TerminalSize};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// A terminal. Dropping it kills its program.
+pub(crate) struct Pty {
+    pub(crate) id: PtyId,
+    terminal: Arc<AsyncFd<OwnedFd>>,
+    execution: Mutex<Box<dyn Execution>>,
+    buffer: Arc<Mutex<Buffer>>,
+    /// Something was printed, or read.
+    changed: watch::Sender<()>,
+    reader: JoinHandle<()>,
+    exit_code: Mutex<Option<i32>>,
+    _using: Use,
+}
+
+/// What a terminal has printed, and who has it.
+pub(crate) struct Piece {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) next: u64,
+    pub(crate) closed: bool,
+    pub(crate) exit_code: Option<i32>,
+}
+
+#[derive(Default)]
+struct Buffer {
+    /// How much was printed before what is here.
+    gone: u64,
+    bytes: VecDeque<u8>,
+    /// Nothing more will come.
+    is_over: bool,
+}
+
+/// Terminals at a time in one session.
+const MOST_TERMINALS: usize = 8;
+
+/// As much is kept for its reader.
+const MOST_KEPT: usize = 256 << 10;
+
+/// As much is read at once.
+const LARGEST_PIECE: usize = 64 << 10;
+
+/// A program that reads nothing of what is typed is not waited for any longer.
+const TYPED_WITHIN: Duration = Duration::from_secs(10);
+
+/// What a program has printed is there when it has ended, or soon after.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+impl Session {
+    /// Opens a terminal with a program in it.
+    pub(crate) async fn open_pty(
+        self: &Arc<Self>,
+        (argv, cwd): (Vec<String>, Option<String>),
+        size: TerminalSize,
+    ) -> Result<Arc<Pty>, SessionError> {
+        if self.terminals().len() >= MOST_TERMINALS {
+            return Err(SessionError::TooManyTerminals(MOST_TERMINALS));
+        }
+        let using = self.begin()?;
+        let session = Arc::clone(self);
+        let started = tokio::task::spawn_blocking(move || {
+            let execution = session.start((argv, cwd), Stdio::Terminal)?;
+            execution.resize(size).map_err(SessionError::Sandbox)?;
+            Ok(execution)
+        });
+        let died = |died: tokio::task::JoinError| SessionError::Terminal(io::Error::other(died));
+        let execution = started.await.map_err(died)??;
+        let pty = Arc::new(Pty::begin(execution, using).map_err(SessionError::Terminal)?);
+        self.terminals().insert(pty.id.key(), Arc::clone(&pty));
+        Ok(pty)
+    }
+
+    /// A terminal that is open, or whose program has ended and whose last words nobody has taken yet.
+    pub(crate) fn pty(&self, id: &PtyId) -> Result<Arc<Pty>, SessionError> {
+        self.touch();
+        self.terminals().get(&id.key()).cloned().ok_or_else(|| SessionError::UnknownTerminal(id.clone()))
+    }
+
+    /// Closes one, and kills its program. That there is none is what is wanted.
+    pub(crate) fn close_pty(&self, id: &PtyId) {
+        self.touch();
+        let closed = self.terminals().remove(&id.key());
+        if let Some(pty) = closed {
+            pty.kill();
+        }
+    }
+
+    fn terminals(&self) -> MutexGuard<'_, std::collections::HashMap<String, Arc<Pty>>> {
+        self.ptys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Pty ===
+
+impl Pty {
+    fn begin(mut execution: Box<dyn Execution>, using: Use) -> io::Result<Self> {
+        let terminal = execution.take_terminal().ok_or(Errno::NOTTY)?;
+        rustix::io::ioctl_fionbio(&terminal, true)?;
+        let ending = execution.ending().try_clone_to_owned()?;
+        let terminal = Arc::new(watched(terminal, Interest::READABLE | Interest::WRITABLE)?);
+        let ending = watched(ending, Interest::READABLE)?;
+        let buffer = Arc::<Mutex<Buffer>>::default();
+        let (changed, _) = watch::channel(());
+        let reading = read(Arc::clone(&terminal), ending, Arc::clone(&buffer), changed.clone());
+        Ok(Self {
+            id: PtyId::from_uuid(uuid::Uuid::now_v7()),
+            terminal,
+            execution: Mutex::new(execution),
+            buffer,
+            changed,
+            reader: tokio::spawn(reading),
+            exit_code: Mutex::default(),
+            _using: using,
+        })
+    }
+
+    /// Types something. Back when all of it is in the terminal.
+    pub(crate) async fn send(&self, mut bytes: &[u8]) -> Result<(), SessionError> {
+        let typing = async {
+            while !bytes.is_empty() {
+                let mut ready = self.terminal.writable().await?;
+                let typed = ready.try_io(|terminal| Ok(rustix::io::write(terminal, bytes)?));
+                match typed {
+                    Ok(Ok(size)) => bytes = &bytes[size..],
+                    Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Ok(Err(error)) => return Err(error),
+                    Err(_would_block) => {}
+                }
+            }
+            Ok(())
+        };
+        let typed = tokio::time::timeout(TYPED_WITHIN, typing).await;
+        typed.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(SessionError::Terminal)
+    }
+
+    /// What it has printed from `after` on; waits for some, or for its end. What is before that is forgotten.
+    pub(crate) async fn receive(&self, after: u64, wait: Duration) -> Piece {
+        let mut changed = self.changed.subscribe();
+        let given_up = tokio::time::Instant::now() + wait;
+        loop {
+            let piece = self.piece(after);
+            if !piece.bytes.is_empty() || piece.closed {
+                return piece;
+            }
+            if tokio::time::timeout_at(given_up, changed.changed()).await.is_err() {
+                return piece;
+            }
+        }
+    }
+
+    pub(crate) fn resize(&self, size: TerminalSize) -> Result<(), SessionError> {
+        let execution = self.execution.lock().unwrap_or_else(PoisonError::into_inner);
+        execution.resize(size).map_err(SessionError::Sandbox)
+    }
+
+    fn kill(&self) {
+        let execution = self.execution.lock().unwrap_or_else(PoisonError::into_inner);
+        // It has ended, then.
+        let _ = execution.kill();
+    }
+
+    fn piece(&self, after: u64) -> Piece {
+        let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
+        let had =
+            usize::try_from(after.saturating_sub(buffer.gone)).unwrap_or(usize::MAX).min(buffer.bytes.len());
+        buffer.bytes.drain(..had);
+        buffer.gone += had as u64;
+        let bytes: Vec<u8> = buffer.bytes.iter().take(LARGEST_PIECE).copied().collect();
+        let next = buffer.gone + bytes.len() as u64;
+        let closed = buffer.is_over && bytes.len() == buffer.bytes.len();
+        drop(buffer);
+        if had > 0 {
+            self.changed.send_replace(());
+        }
+        Piece { bytes, next, closed, exit_code: closed.then(|| self.exit_code()).flatten() }
+    }
+
+    /// What its program has ended with.
+    fn exit_code(&self) -> Option<i32> {
+        let mut known = self.exit_code.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.is_none() {
+            let mut execution = self.execution.lock().unwrap_or_else(PoisonError::into_inner);
+            let ending = execution.wait_until(Some(Instant::now())).ok().flatten();
+            *known = ending.map(|ending| ending.outcome.exit_code().into());
+        }
+        *known
+    }
+}
+
+impl Drop for Pty {
+    fn drop(&mut self) {
+        self.reader.abort();
+        self.kill();
+    }
+}
+
+#[expect(
+    deprecated,
+    reason = "unsound only for what may name another descriptor later, which an owned one does not"
+)]
+fn watched(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(descriptor, interest)
+}
+
+/// Reads a terminal as long as there is room, until its program has ended.
+async fn read(
+    terminal: Arc<AsyncFd<OwnedFd>>,
+    ending: AsyncFd<OwnedFd>,
+    buffer: Arc<Mutex<Buffer>>,
+    changed: watch::Sender<()>,
+) {
+    let mut room = changed.subscribe();
+    let mut piece = vec![0; LARGEST_PIECE];
+    let mut given_up = None::<Instant>;
+    loop {
+        let is_full = buffer.lock().unwrap_or_else(PoisonError::into_inner).bytes.len() >= MOST_KEPT;
+        if is_full {
+            // Whoever reads says so. With the terminal this ends, too.
+            let _ = room.changed().await;
+            continue;
+        }
+        tokio::select! {
+            biased;
+            ready = terminal.readable() => {
+                let Ok(mut ready) = ready else { break };
+                match ready.try_io(|terminal| Ok(rustix::io::read(terminal, &mut piece[..])?)) {
+                    // The last program that had it open is gone.
+                    Ok(Ok(0) | Err(_)) => break,
+                    Ok(Ok(size)) => {
+                        buffer.lock().unwrap_or_else(PoisonError::into_inner).bytes.extend(&piece[..size]);
+                        changed.send_replace(());
+                    }
+                    Err(_would_block) => {}
+                }
+            }
+            _ = ending.readable(), if given_up.is_none() => given_up = Some(Instant::now() + LAST_WORDS),
+            // What it has left in the background may go on, but nobody is there any more who would end.
+            () = tokio::time::sleep_until(given_up.unwrap_or_else(Instant::now).into()), if given_up.is_some() => break,
+        }
+    }
+    // Who has closed the terminal ends with it, or has ended.
+    let _ = ending.readable().await;
+    let mut buffer = buffer.lock().unwrap_or_else(PoisonError::into_inner);
+    buffer.is_over = true;
+    drop(buffer);
+    changed.send_replace(());
+}
