@@ -4,6 +4,7 @@
 use belljar_confine::seccomp::program::Source;
 use belljar_confine::seccomp::{profile, programs};
 use belljar_contract::schema;
+use belljar_contract::worker::openapi;
 use std::error::Error;
 use std::fs;
 use std::path::Path;
@@ -17,6 +18,7 @@ pub(crate) fn files() -> Result<Vec<(&'static str, String)>, serde_json::Error> 
         ("crates/confine/src/seccomp/compiled.rs", Source(&programs()).to_string()),
         ("crates/confine/src/seccomp/profile.json", profile().to_string()),
         ("docs/schema/result.schema.json", pretty(schema::result())?),
+        ("docs/schema/worker-api.openapi.json", format!("{:#}\n", openapi::document())),
         ("docs/schema/agent-result.schema.json", pretty(schema::agent_result())?),
     ])
 }

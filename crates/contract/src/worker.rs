@@ -8,6 +8,8 @@ pub mod assignment;
 pub mod callback;
 pub mod event;
 pub mod job;
+pub mod openapi;
+pub mod operation;
 pub mod problem;
 pub mod pty;
 pub mod session;

@@ -31,11 +31,14 @@ use answer::Refusal;
 use axum::Router;
 use axum::extract::{Path, Request, State};
 use axum::handler::Handler;
-use axum::http::Method;
+use axum::http::{Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
+use belljar_contract::worker::openapi;
+use belljar_contract::worker::operation::Operation;
 use belljar_contract::worker::problem::ProblemKind;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -50,39 +53,64 @@ pub(crate) struct Api {
 
 type Shared = Arc<Api>;
 
-/// Every endpoint.
+/// Every endpoint, made from the list of operations that is also what the OpenAPI document is made from.
 pub(crate) fn router(api: Shared) -> Router {
-    let guarded = Router::new()
-        .route("/v1/worker/jobs:run", only(post(run::run)))
-        .route("/v1/worker/sessions", only(post(sessions::open).get(sessions::list)))
-        .route("/v1/worker/sessions/{session}", only(get(sessions::show)))
-        .route("/v1/worker/sessions/{session}/exec", only(post(sessions::exec)))
-        .route("/v1/worker/sessions/{session}/end", only(post(sessions::end)))
-        .route("/v1/worker/sessions/{session}/pty:open", only(post(pty::open)))
-        .route("/v1/worker/sessions/{session}/pty:send", only(post(pty::send)))
-        .route("/v1/worker/sessions/{session}/pty:resize", only(post(pty::resize)))
-        .route("/v1/worker/sessions/{session}/pty:close", only(post(pty::close)))
-        .route("/v1/worker/sessions/{session}/pty:recv", only(get(pty::receive)))
-        .route("/v1/worker/sessions/{session}/pty:attach", only(get(pty::attach)))
-        .route("/v1/worker/telemetry/node:info", only(get(telemetry::info)))
-        .route("/v1/worker/telemetry/node:stats", only(get(telemetry::stats)))
-        .route("/v1/worker/telemetry/containers", only(get(telemetry::containers)))
-        .route("/v1/worker/telemetry/containers/{container}", only(get(telemetry::container)))
-        .route("/v1/worker/telemetry/logs", only(get(telemetry::logs)))
-        .route("/v1/worker/jobs:stop", only(post(stop::stop)))
-        .route("/v1/worker/admin/stop-all-orchestrator-directed", only(post(stop::stop_all)))
-        .route("/v1/worker/jobs", only(get(jobs::list)))
-        .route("/v1/worker/jobs/{job}", only(get(job::show).post(act_on_job)))
-        .route("/v1/worker/jobs/{job}/events", only(get(events::events)))
-        .route("/v1/worker/jobs/{job}/artifacts/{sha256}", only(get(artifacts::content)))
+    let (open, guarded): (Vec<_>, Vec<_>) = Operation::ALL.into_iter().partition(|one| one.is_open());
+    let guarded = routed(&guarded)
         .fallback(nothing_here)
         .layer(middleware::from_fn_with_state(Arc::clone(&api), guard));
-    Router::new()
-        .route("/healthz", only(get(health::alive)))
-        .route("/readyz", only(get(health::ready)))
-        .merge(guarded)
-        .layer(middleware::from_fn(answer::told))
-        .with_state(api)
+    routed(&open).merge(guarded).layer(middleware::from_fn(answer::told)).with_state(api)
+}
+
+fn routed(operations: &[Operation]) -> Router<Shared> {
+    let mut by_path = BTreeMap::<&str, MethodRouter<Shared>>::new();
+    for operation in operations {
+        let (_, path) = operation.route();
+        // What stands behind a parameter is no matter for the router.
+        let path = path.rfind('}').filter(|at| path[*at..].starts_with("}:")).map_or(path, |at| &path[..=at]);
+        let methods = by_path.remove(path).unwrap_or_default().merge(handler(*operation));
+        by_path.insert(path, methods);
+    }
+    by_path.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, only(methods)))
+}
+
+fn handler(operation: Operation) -> MethodRouter<Shared> {
+    match operation {
+        Operation::Alive => get(health::alive),
+        Operation::Ready => get(health::ready),
+        Operation::Describe => get(description),
+        Operation::RunJob => post(run::run),
+        Operation::StopJob => post(stop::stop),
+        Operation::StopAll => post(stop::stop_all),
+        Operation::ListJobs => get(jobs::list),
+        Operation::ShowJob => get(show_job),
+        Operation::FollowJob => get(events::events),
+        Operation::CancelJob => post(act_on_job),
+        // The same place as the one above.
+        Operation::AcknowledgeJob => MethodRouter::new(),
+        Operation::FetchArtifact => get(artifacts::content),
+        Operation::OpenSession => post(sessions::open),
+        Operation::ListSessions => get(sessions::list),
+        Operation::ShowSession => get(sessions::show),
+        Operation::ExecInSession => post(sessions::exec),
+        Operation::EndSession => post(sessions::end),
+        Operation::OpenPty => post(pty::open),
+        Operation::SendPty => post(pty::send),
+        Operation::ResizePty => post(pty::resize),
+        Operation::ClosePty => post(pty::close),
+        Operation::ReceivePty => get(pty::receive),
+        Operation::AttachPty => get(pty::attach),
+        Operation::NodeInfo => get(telemetry::info),
+        Operation::NodeStats => get(telemetry::stats),
+        Operation::ListContainers => get(telemetry::containers),
+        Operation::ShowContainer => get(telemetry::container),
+        Operation::ReadLogs => get(telemetry::logs),
+    }
+}
+
+/// `GET /v1/worker/openapi.json`.
+async fn description() -> Response {
+    answer::json(StatusCode::OK, &openapi::document())
 }
 
 /// An endpoint that has no other methods.
@@ -96,7 +124,16 @@ async fn act_on_job(State(api): State<Shared>, Path(name): Path<String>, request
     match verb {
         Some("cancel") => cancellation::cancel.call(request, api).await,
         Some("ack") => acknowledgement::acknowledge.call(request, api).await,
-        _ => nothing_here().await.into_response(),
+        Some(_) => nothing_here().await.into_response(),
+        None => no_such_method(request.method().clone()).await.into_response(),
+    }
+}
+
+/// `GET /v1/worker/jobs/{job_id}`.
+async fn show_job(State(api): State<Shared>, Path(name): Path<String>, request: Request) -> Response {
+    match name.rsplit_once(':').map(|(_, verb)| verb) {
+        Some("cancel" | "ack") => no_such_method(request.method().clone()).await.into_response(),
+        _ => job::show.call(request, api).await,
     }
 }
 

@@ -17,6 +17,7 @@ pub mod node;
 pub mod orchestrator;
 pub mod postgres;
 pub mod s3;
+pub mod schemathesis;
 pub mod skip;
 pub mod wait;
 pub mod world;

@@ -3,6 +3,7 @@
 mod asked;
 mod canceled;
 mod carried_out;
+mod described;
 mod followed;
 mod interrupted;
 mod left;

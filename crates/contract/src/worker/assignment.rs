@@ -8,7 +8,7 @@ use crate::job::constraints::Positive;
 use crate::job::step::run_command::{Argv, Environment};
 use crate::json::{self, Node, quoted};
 use crate::problem::Problems;
-use schemars::{JsonSchema, Schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub struct Assignment {
     #[schemars(default = "one", range(min = 1, max = 10))]
     pub max_attempts: u32,
     /// Where status and result are sent to; where the node's configuration says otherwise.
-    #[schemars(default, with = "String")]
+    #[schemars(default, with = "String", regex(pattern = URL_PATTERN))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callback_url: Option<String>,
     /// The place it runs in, and what runs there.
@@ -50,7 +50,7 @@ pub struct Assignment {
 #[schemars(deny_unknown_fields, transform = one_of_command_and_job_spec)]
 pub struct SandboxOrder {
     /// The image, as an OCI reference, or `native` for the node's own programs; the node's default if absent.
-    #[schemars(default, with = "String", length(min = 1, max = 512))]
+    #[schemars(default, with = "String", regex(pattern = IMAGE_PATTERN))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     /// A program and its arguments; no shell reads them.
@@ -62,7 +62,7 @@ pub struct SandboxOrder {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job_spec: Option<JobSpec>,
     /// Variables for its environment. Those that say which job this is are the node's.
-    #[schemars(default)]
+    #[schemars(default, schema_with = "env_schema")]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// A limit in seconds. The node has one of its own, and the smaller one holds.
@@ -102,7 +102,13 @@ pub const NATIVE_IMAGE: &str = "native";
 /// A job may be begun as often as this.
 pub const MOST_ATTEMPTS: u32 = 10;
 
+/// Visible characters of ASCII.
+pub(super) const IMAGE_PATTERN: &str = "^[!-~]{1,512}$";
+
 const LONGEST_IMAGE: usize = 512;
+/// Visible characters of ASCII behind a scheme that is known.
+const URL_PATTERN: &str = "^https?://[!-~]{0,2040}$";
+
 const LONGEST_URL: usize = 2_048;
 
 fn yes() -> bool {
@@ -239,24 +245,38 @@ fn has_one_program(node: &Node, at: &mut At<'_, '_>) -> bool {
     false
 }
 
-fn one_of_command_and_job_spec(schema: &mut Schema) {
-    let command = serde_json::json!({
-        "description": "A program and its arguments; no shell reads them.",
-        "type": "array",
-        "items": { "type": "string", "pattern": "^[^\\u0000]*$" },
-    });
-    let env = serde_json::json!({
-        "description": "Variables for its environment. Those that say which job this is are the node's.",
+/// The schema of variables for an environment.
+pub(super) fn env_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "description": "Variables for its environment. Those that say whose it is are the node's.",
         "type": "object",
         "propertyNames": {
             "pattern": "^[^=\\u0000]+$",
             "not": { "enum": crate::job::step::run_command::RESERVED_VARIABLES },
         },
         "additionalProperties": { "type": "string", "pattern": "^[^\\u0000]*$" },
+    })
+}
+
+/// The schema of a program and its arguments.
+pub(super) fn argv_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "description": "A program and its arguments; no shell reads them.",
+        "type": "array",
+        "items": { "type": "string", "pattern": "^[^\\u0000]*$" },
+        "minItems": 1,
+        "prefixItems": [{ "type": "string", "pattern": "^[^\\u0000]+$" }],
+    })
+}
+
+fn one_of_command_and_job_spec(schema: &mut Schema) {
+    let command = serde_json::json!({
+        "description": "A program and its arguments; no shell reads them.",
+        "type": "array",
+        "items": { "type": "string", "pattern": "^[^\\u0000]*$" },
     });
     if let Some(properties) = schema.get_mut("properties").and_then(serde_json::Value::as_object_mut) {
         properties.insert("command".to_owned(), command);
-        properties.insert("env".to_owned(), env);
     }
     let one = serde_json::json!([
         {

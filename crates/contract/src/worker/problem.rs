@@ -53,6 +53,9 @@ pub enum ProblemKind {
     /// The node has as much to do as it takes; later it will take it.
     #[serde(rename = "urn:cynodeai:error:rate_limit")]
     Overloaded,
+    /// As much of that is in use as one may use.
+    #[serde(rename = "urn:cynodeai:error:limit")]
+    Limit,
     /// The node can't reach what it needs; later it may.
     #[serde(rename = "urn:cynodeai:error:unavailable")]
     Unavailable,
@@ -65,7 +68,7 @@ pub enum ProblemKind {
 
 impl ProblemKind {
     /// Every kind.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Validation,
         Self::Authentication,
         Self::Authorization,
@@ -75,6 +78,7 @@ impl ProblemKind {
         Self::TooLarge,
         Self::MediaType,
         Self::Overloaded,
+        Self::Limit,
         Self::Unavailable,
         Self::Internal,
     ];
@@ -90,6 +94,7 @@ impl ProblemKind {
             Self::Conflict => 409,
             Self::TooLarge => 413,
             Self::MediaType => 415,
+            Self::Limit => 429,
             Self::Internal => 500,
             Self::Overloaded | Self::Unavailable => 503,
         }
@@ -107,6 +112,7 @@ impl ProblemKind {
             Self::TooLarge => "The request is too large",
             Self::MediaType => "The request is not JSON",
             Self::Overloaded => "The node has enough to do",
+            Self::Limit => "No more of that may be in use",
             Self::Unavailable => "The node can't do that now",
             Self::Internal => "The node has failed",
         }

@@ -4,7 +4,8 @@
 //! on, that it has it; while nobody reads, a program that prints more than is kept waits.
 
 use super::ApiVersion;
-use super::session::{Absolute, Lines};
+use super::assignment::argv_schema;
+use super::session::{Absolute, DIRECTORY_PATTERN, Lines};
 use crate::decode::{At, Decode, Fields, decode_document};
 use crate::id::{PtyId, SessionId, TaskId};
 use crate::job::step::run_command::Argv;
@@ -23,10 +24,10 @@ pub struct OpenPtyRequest {
     #[schemars(flatten)]
     pub of: Named,
     /// The program that runs in it, and its arguments; a shell if absent.
-    #[schemars(default, with = "Vec<String>", length(min = 1))]
+    #[schemars(default, schema_with = "argv_schema")]
     pub command: Option<Vec<String>>,
     /// Where it starts, absolute; the workspace if absent.
-    #[schemars(default, with = "String", regex(pattern = "^/[^\\x00]*$"))]
+    #[schemars(default, with = "String", regex(pattern = DIRECTORY_PATTERN))]
     pub cwd: Option<String>,
     /// Characters in a line.
     #[schemars(default = "usual_cols", range(min = 1, max = 1_000))]
@@ -46,7 +47,7 @@ pub struct SendPtyRequest {
     /// The terminal.
     pub pty_id: PtyId,
     /// What is typed: at most 65,536 bytes, in base64.
-    #[schemars(rename = "data_b64", with = "String", length(max = 87_384))]
+    #[schemars(rename = "data_b64", with = "String", length(max = 87_384), regex(pattern = BASE64_PATTERN))]
     pub data: Vec<u8>,
 }
 
@@ -128,6 +129,9 @@ pub struct ReceivePtyResponse {
 
 /// As much goes to a terminal at once, in bytes.
 pub const LARGEST_INPUT_BYTES: usize = 65_536;
+
+const BASE64_PATTERN: &str =
+    "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
 
 const USUAL: (u16, u16) = (80, 24);
 

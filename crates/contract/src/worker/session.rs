@@ -9,7 +9,7 @@ use crate::job::constraints::Positive;
 use crate::job::step::run_command::{Argv, Environment};
 use crate::json::{self, Node};
 use crate::problem::Problems;
-use crate::worker::assignment::Image;
+use crate::worker::assignment::{IMAGE_PATTERN, Image, argv_schema, env_schema};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,10 +26,10 @@ pub struct OpenSessionRequest {
     /// The session. A node has one of that id, however often it is asked.
     pub session_id: SessionId,
     /// The image, as an OCI reference, or `native` for the node's own programs; the node's default if absent.
-    #[schemars(default, with = "String", length(min = 1, max = 512))]
+    #[schemars(default, with = "String", regex(pattern = IMAGE_PATTERN))]
     pub image: Option<String>,
     /// Variables for every program in it.
-    #[schemars(default)]
+    #[schemars(default, schema_with = "env_schema")]
     pub env: BTreeMap<String, String>,
     /// How long it may last, in seconds. The node has a limit of its own, and the smaller one holds.
     #[schemars(default, with = "u32", range(min = 1, max = 4_294_967_295_u64))]
@@ -102,10 +102,10 @@ pub struct SessionExecRequest {
     #[schemars(default, with = "SessionId")]
     pub session_id: Option<SessionId>,
     /// A program and its arguments; no shell reads them.
-    #[schemars(length(min = 1))]
+    #[schemars(schema_with = "argv_schema")]
     pub command: Vec<String>,
     /// Where it starts, absolute; the workspace if absent.
-    #[schemars(default, with = "String", regex(pattern = "^/[^\\x00]*$"))]
+    #[schemars(default, with = "String", regex(pattern = DIRECTORY_PATTERN))]
     pub cwd: Option<String>,
     /// A limit in seconds. The node has one of its own, and the smaller one holds.
     #[schemars(default, with = "u32", range(min = 1, max = 4_294_967_295_u64))]
@@ -263,13 +263,17 @@ impl Decode for EndSessionRequest {
     }
 }
 
+/// Absolute, and short enough for the kernel.
+pub(super) const DIRECTORY_PATTERN: &str = "^/[^\\u0000]{0,1000}$";
+
 /// The path of a directory inside.
 pub(super) struct Absolute(pub(super) String);
 
 impl Decode for Absolute {
     fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
-        const LONGEST: usize = 4_096;
-        let is_path = |text: &&str| text.starts_with('/') && text.len() < LONGEST && !text.contains('\0');
+        const LONGEST: usize = 1_001;
+        let is_path =
+            |text: &&str| text.starts_with('/') && text.chars().count() <= LONGEST && !text.contains('\0');
         match node.as_str().filter(is_path) {
             Some(text) => Some(Self(text.to_owned())),
             None => at.mistyped(node, "an absolute path such as /workspace"),

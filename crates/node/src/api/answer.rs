@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use belljar_contract::problem::Problems;
+use belljar_contract::worker::operation::{Method, Operation};
 use belljar_contract::worker::problem::{ProblemDetails, ProblemKind};
 use belljar_store::database::{DatabaseError, Failing};
 use belljar_store::jobs::{ChangeError, SubmitError};
@@ -76,6 +77,7 @@ pub(super) async fn told(request: Request, next: Next) -> Response {
     let Some(Refusal { mut problem, retry_after_seconds }) = response.extensions_mut().remove() else {
         return response;
     };
+    let allow = (problem.kind == ProblemKind::MethodNotAllowed).then(|| methods_at(&path));
     problem.instance = path;
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let bytes = serde_json::to_vec(&problem).unwrap_or_default();
@@ -84,10 +86,28 @@ pub(super) async fn told(request: Request, next: Next) -> Response {
     if let Some(seconds) = retry_after_seconds {
         headers.insert(header::RETRY_AFTER, seconds.into());
     }
+    if let Some(allow) = allow {
+        headers.insert(header::ALLOW, HeaderValue::from_static(allow));
+    }
     if status == StatusCode::UNAUTHORIZED {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     response
+}
+
+fn methods_at(path: &str) -> &'static str {
+    let (mut gets, mut posts) = (false, false);
+    for operation in Operation::at(path) {
+        match operation.route().0 {
+            Method::Get => gets = true,
+            Method::Post => posts = true,
+        }
+    }
+    match (gets, posts) {
+        (true, true) => "GET, HEAD, POST",
+        (false, true) => "POST",
+        _ => "GET, HEAD",
+    }
 }
 
 impl From<Problems> for Refusal {

@@ -67,7 +67,7 @@ async fn accept(api: &Shared, submission: Submission) -> Result<JobRecord, Refus
 
 /// Where the job's status is sent to, if it is sent anywhere.
 fn callback(api: &Shared, assignment: &Assignment) -> Result<Option<String>, Refusal> {
-    let refuse = |why: &str| Refusal::new(ProblemKind::Validation, format!("$.callback_url: {why}"));
+    let refuse = |why: &str| Refusal::new(ProblemKind::Authorization, format!("$.callback_url: {why}"));
     let said = assignment.callback_url.as_deref();
     match (&api.workplace.settings.callbacks, said) {
         (Some(callbacks), said) => {
@@ -84,7 +84,7 @@ fn callback(api: &Shared, assignment: &Assignment) -> Result<Option<String>, Ref
 /// What this node can't do is said before it is accepted.
 fn check(api: &Shared, assignment: &Assignment) -> Result<(), Refusal> {
     let sandbox = &assignment.sandbox;
-    let refuse = |what: &str| Err(Refusal::new(ProblemKind::Validation, what));
+    let refuse = |what: &str| Err(Refusal::new(ProblemKind::Authorization, what));
     match &sandbox.image {
         Some(image) if image != NATIVE_IMAGE => {
             refuse("$.sandbox.image: this node runs no images; expected `native`, which is its own programs")

@@ -25,7 +25,7 @@ pub(super) async fn open(State(api): State<Shared>, request: Request) -> Result<
     let wanted = OpenSessionRequest::parse(&document)?;
     if wanted.image.as_ref().is_some_and(|image| image != NATIVE_IMAGE) {
         let detail = "$.image: this node runs no images; expected `native`, which is its own programs";
-        return Err(Refusal::new(ProblemKind::Validation, detail));
+        return Err(Refusal::new(ProblemKind::Authorization, detail));
     }
     let (session, is_new) = api.sessions.open(wanted).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
@@ -108,12 +108,9 @@ impl From<SessionError> for Refusal {
     fn from(error: SessionError) -> Self {
         let kind = match &error {
             SessionError::Unknown(_) | SessionError::UnknownTerminal(_) => ProblemKind::NotFound,
-            SessionError::Other(_) => ProblemKind::Conflict,
-            SessionError::TooMany(_)
-            | SessionError::TooManyCommands(_)
-            | SessionError::TooManyTerminals(_)
-            | SessionError::NoRoom => ProblemKind::Overloaded,
-            SessionError::NotStarted(_) => ProblemKind::Validation,
+            SessionError::Other(_) | SessionError::NotStarted(_) => ProblemKind::Conflict,
+            SessionError::TooManyCommands(_) | SessionError::TooManyTerminals(_) => ProblemKind::Limit,
+            SessionError::TooMany(_) | SessionError::NoRoom => ProblemKind::Overloaded,
             SessionError::Sandbox(_) => ProblemKind::Internal,
             SessionError::Terminal(_) => ProblemKind::Conflict,
         };

@@ -1,11 +1,16 @@
 //! What comes of a job, as the Worker API tells it.
 
 use crate::book::BookError;
+use belljar_confine::launch::LaunchError;
+use belljar_confine::stage::Stage;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::result::{JobResult, JobStatus};
 use belljar_contract::worker::job::{InferenceUsage, JobOutcome, Truncated};
 use belljar_policy::lifecycle::Ending;
+use belljar_sandbox::native::StartError;
+use belljar_sandbox::run::RunError;
 use belljar_sandbox::run::command::{FinishedCommand, Printed};
+use rustix::io::Errno;
 use std::error::Error;
 
 /// What came of an attempt.
@@ -24,6 +29,23 @@ impl Came {
     pub(super) fn of_fault(error: &dyn Error) -> Self {
         let outcome = JobOutcome::of_failure(FailureCode::NodeFailure, crate::chain(error));
         Self { ending: Ending::NodeFailure, outcome }
+    }
+
+    /// The sandbox could not be made, or its program not be run: the one is the node's doing, the other the job's.
+    pub(super) fn of_run_error(error: &RunError, is_command: bool) -> Self {
+        let StartError::Launch(LaunchError::Stage { stage: Stage::Exec, source, .. }) = (match error {
+            RunError::Start(error) => error,
+            other => return Self::of_fault(other),
+        }) else {
+            return Self::of_fault(error);
+        };
+        if !is_command {
+            return Self::of_fault(error);
+        }
+        // As a shell says it.
+        let exit_code = if *source == Errno::NOENT { 127 } else { 126 };
+        let outcome = JobOutcome::of_failure(FailureCode::StepFailed, crate::chain(error));
+        Self { ending: Ending::Failed, outcome: JobOutcome { exit_code, ..outcome } }
     }
 
     /// It was to stop before it had begun.

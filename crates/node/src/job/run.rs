@@ -87,8 +87,11 @@ pub(super) fn run(
             })
         }
     };
-    let run =
-        done.unwrap_or_else(|error| Run { came: Came::of_fault(&error), folder: None, has_begun: true });
+    let run = done.unwrap_or_else(|error| Run {
+        came: Came::of_run_error(&error, is_command),
+        folder: None,
+        has_begun: true,
+    });
     if let Some(folder) = &run.folder {
         workplace.telemetry.ended(workplace.now(), folder.id(), run.came.outcome.exit_code);
     }

@@ -19,6 +19,9 @@ use std::time::{Duration, Instant};
 /// So often it is looked whether it is over.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
+/// The exit code of a program that can't be run.
+const CAN_NOT_BE_RUN: u8 = 127;
+
 #[derive(Default)]
 struct Printed {
     stdout: Vec<u8>,
@@ -64,17 +67,25 @@ impl Session {
             ran
         });
         let died = |died: tokio::task::JoinError| SessionError::Terminal(std::io::Error::other(died));
-        let (printed, ending, cut) = ran.await.map_err(died)??;
+        let ran = ran.await.map_err(died)?;
         drop(given);
+        let (printed, exit_code, (status, failure)) = match ran {
+            Ok((printed, ending, cut)) => (printed, ending.outcome.exit_code(), judged(ending.outcome, cut)),
+            // As a shell says it.
+            Err(error @ SessionError::NotStarted(_)) => {
+                let failed = Some((FailureCode::StepFailed, crate::chain(&error)));
+                (Printed::default(), CAN_NOT_BE_RUN, (ExecStatus::Failed, failed))
+            }
+            Err(error) => return Err(error),
+        };
         let Printed { stdout, stderr, truncated } = printed;
-        let (status, failure) = judged(ending.outcome, cut);
         let (failure_code, failure_message) = failure.unzip();
         Ok(SessionExecResponse {
             version: ApiVersion,
             task_id: self.request().task_id.clone(),
             session_id: self.request().session_id.clone(),
             status,
-            exit_code: ending.outcome.exit_code().into(),
+            exit_code: exit_code.into(),
             stdout: String::from_utf8_lossy(&stdout).into_owned(),
             stderr: String::from_utf8_lossy(&stderr).into_owned(),
             truncated,

@@ -55,6 +55,22 @@ fn a_job_for_the_runner_comes_back_with_its_result() {
 }
 
 #[test]
+fn a_program_that_can_not_be_run_is_the_jobs_failure_and_not_the_nodes() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    for (program, exit_code) in [("/no/such/program", 127), ("/etc/passwd", 126)] {
+        let told = node.run(&command(&[program])).json();
+        assert_eq!(
+            (&told["status"], &told["failure_code"]),
+            (&json!("failed"), &json!("step_failed")),
+            "{told}"
+        );
+        assert_eq!(told["exit_code"], exit_code);
+        assert!(told["failure_message"].as_str().unwrap().contains(program), "{told}");
+    }
+}
+
+#[test]
 fn a_job_that_policy_refuses_has_not_begun() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &[]);

@@ -86,7 +86,7 @@ fn models_that_a_node_does_not_have_are_refused_before_the_job_is_accepted() {
     let config = configure(&world, &server);
     let refused = |node: &Node<'_>, job: &Value, why: &str| {
         let answered = node.run(job);
-        assert_eq!(answered.status, 400, "{}", answered.json());
+        assert_eq!(answered.status, 403, "{}", answered.json());
         assert!(answered.json()["detail"].as_str().unwrap().contains(why), "{}", answered.json());
         assert_eq!(node.get(&format!("/v1/worker/jobs/{}", job["job_id"].as_str().unwrap())).status, 404);
     };

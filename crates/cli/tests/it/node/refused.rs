@@ -31,7 +31,7 @@ fn what_the_node_can_not_do_is_said_before_it_is_accepted() {
         let mut job = command(&["true"]);
         job["sandbox"][member] = value;
         let refused = node.run(&job);
-        assert_eq!(refused.status, 400);
+        assert_eq!(refused.status, 403);
         let detail = refused.json()["detail"].as_str().unwrap().to_owned();
         assert!(detail.contains(&format!("$.sandbox.{member}")), "{detail}");
     }

@@ -157,7 +157,9 @@ fn the_same_request_is_the_same_session_and_another_one_is_refused() {
     }
     let nothing =
         node.post(&format!("{session}/exec"), &json!({ "version": 1, "command": ["/no/such/program"] }));
-    assert_eq!(nothing.status, 400, "{}", nothing.json());
+    let told = nothing.json();
+    assert_eq!((&told["status"], &told["exit_code"]), (&json!("failed"), &json!(127)));
+    assert!(told["failure_message"].as_str().unwrap().contains("/no/such/program"), "{told}");
 }
 
 #[test]

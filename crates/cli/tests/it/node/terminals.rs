@@ -119,7 +119,7 @@ fn what_is_asked_for_wrongly_is_told() {
     let pty = terminal(&node, &session, &["sh"]);
     for (verb, request, status) in [
         ("open", json!({ "version": 1, "cols": 0 }), 400),
-        ("open", json!({ "version": 1, "command": ["/no/such/program"] }), 400),
+        ("open", json!({ "version": 1, "command": ["/no/such/program"] }), 409),
         ("send", json!({ "version": 1, "pty_id": pty, "data_b64": "!" }), 400),
         (
             "send",
@@ -140,7 +140,7 @@ fn what_is_asked_for_wrongly_is_told() {
     for _ in 1..8 {
         terminal(&node, &session, &["sh"]);
     }
-    assert_eq!(node.post(&format!("{session}/pty:open"), &json!({ "version": 1 })).status, 503);
+    assert_eq!(node.post(&format!("{session}/pty:open"), &json!({ "version": 1 })).status, 429);
 }
 
 fn attach(node: &Node<'_>, session: &str, pty: &str, after: u64) -> WebSocket<TcpStream> {

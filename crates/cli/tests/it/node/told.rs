@@ -111,9 +111,9 @@ fn a_job_may_say_where_messages_go_only_where_the_configuration_allows_it() {
         node.run(&job)
     };
     let refused = with(other.url("/status"));
-    assert_eq!(refused.status, 400);
+    assert_eq!(refused.status, 403);
     assert!(refused.json()["detail"].as_str().unwrap().contains("sends no messages to http://"));
-    assert_eq!(with("http://169.254.169.254/latest".to_owned()).status, 400);
+    assert_eq!(with("http://169.254.169.254/latest".to_owned()).status, 403);
     let taken = with(orchestrator.url("/elsewhere"));
     let id = taken.json()["job_id"].as_str().unwrap().to_owned();
     wait::until(|| node.job(&id)["acknowledged_at"].is_string());
@@ -124,5 +124,5 @@ fn a_job_may_say_where_messages_go_only_where_the_configuration_allows_it() {
     let node = Node::start(&lonely, &[]);
     let mut job = command(&["true"]);
     job["callback_url"] = json!(orchestrator.url("/"));
-    assert_eq!(node.run(&job).status, 400);
+    assert_eq!(node.run(&job).status, 403);
 }

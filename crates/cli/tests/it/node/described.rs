@@ -1,0 +1,56 @@
+//! The Worker API is what its OpenAPI document says.
+
+use belljar_testkit::http::Asked;
+use belljar_testkit::node::{Node, TOKEN};
+use belljar_testkit::schemathesis;
+use belljar_testkit::skip::skip;
+use belljar_testkit::world::World;
+
+const DOCUMENT: &str = "/v1/worker/openapi.json";
+
+#[test]
+fn what_is_answered_is_what_the_document_says_whatever_is_asked() {
+    let world = World::new(crate::BELLJAR);
+    // Nobody is told that there is no room: that is true, and no finding.
+    let config = world.write("config.yaml", "node: { sessions: { max: 10000 }, max_waiting: 100000 }\n");
+    let node = Node::start(&world, &["--config", config.to_str().unwrap()]);
+    match schemathesis::ask(node.address(), DOCUMENT, TOKEN, 1) {
+        Ok((is_well, report)) => {
+            let is_whole = report.contains("Tested: 27");
+            assert!(is_well && is_whole, "{report}");
+        }
+        Err(why) => {
+            skip("node::described::what_is_answered_is_what_the_document_says_whatever_is_asked", &why)
+        }
+    }
+    // It has asked for jobs, and they were taken.
+    assert!(!node.get("/v1/worker/jobs").json()["jobs"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn the_document_of_a_node_is_the_one_that_is_published() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let published = include_str!("../../../../../docs/schema/worker-api.openapi.json");
+    let published: serde_json::Value = serde_json::from_str(published).unwrap();
+    assert_eq!(node.get(DOCUMENT).json(), published);
+    assert_eq!(Asked::new("GET", DOCUMENT).send(node.address()).unwrap().status, 401);
+}
+
+#[test]
+fn a_method_that_means_nothing_is_answered_with_those_that_do() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let id = belljar_testkit::node::new_id();
+    for (method, path, allowed) in [
+        ("DELETE", "/v1/worker/jobs".to_owned(), "GET, HEAD"),
+        ("PUT", "/v1/worker/sessions".to_owned(), "GET, HEAD, POST"),
+        ("GET", format!("/v1/worker/jobs/{id}:cancel"), "POST"),
+        ("POST", format!("/v1/worker/jobs/{id}"), "GET, HEAD"),
+        ("POST", "/healthz".to_owned(), "GET, HEAD"),
+    ] {
+        let answered = node.send(&Asked::new(method, &path));
+        assert_eq!((answered.status, answered.header("allow")), (405, Some(allowed)), "{method} {path}");
+    }
+    assert_eq!(node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{id}:other"))).status, 404);
+}

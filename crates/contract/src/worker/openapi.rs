@@ -1,0 +1,389 @@
+//! The OpenAPI document of the Worker API (OpenAPI 3.1), made from its operations and types.
+
+use super::acknowledgement::AcknowledgeRequest;
+use super::assignment::RunJobRequest;
+use super::event::JobEvent;
+use super::job::{JobListResponse, JobResponse};
+use super::operation::{Method, Operation};
+use super::problem::{ProblemDetails, ProblemKind};
+use super::pty::{
+    ClosePtyRequest, OpenPtyRequest, PtyResponse, ReceivePtyResponse, ResizePtyRequest, SendPtyRequest,
+};
+use super::session::{
+    EndSessionRequest, OpenSessionRequest, SessionExecRequest, SessionExecResponse, SessionListResponse,
+    SessionResponse,
+};
+use super::state::JobState;
+use super::stop::{StopAllRequest, StopAllResponse, StopJobRequest, StopJobResponse};
+use super::telemetry::{
+    ContainerResponse, ContainerStatus, ContainersResponse, LogsResponse, NodeInfoResponse, NodeStatsResponse,
+};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+/// The document.
+pub fn document() -> Value {
+    let mut types = Types::default();
+    let mut paths = Map::new();
+    for operation in Operation::ALL {
+        let (method, path) = operation.route();
+        let of_path = paths.entry(path).or_insert_with(|| json!({}));
+        let name = match method {
+            Method::Get => "get",
+            Method::Post => "post",
+        };
+        of_path[name] = described(operation, &mut types);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Belljar Worker API",
+            "version": "1",
+            "description": "What an orchestrator and a node say to each other.",
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        },
+        "servers": [{ "url": "http://127.0.0.1:12090" }],
+        "security": [{ "token": [] }],
+        "paths": paths,
+        "components": {
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+            "schemas": types.finish(),
+        },
+    })
+}
+
+/// The types that are sent and those that are answered with. One that is in both may be written otherwise than it is read.
+struct Types {
+    sent: SchemaGenerator,
+    answered: SchemaGenerator,
+}
+
+/// What an operation takes.
+enum Body {
+    None,
+    Json(Value),
+    /// It may be left out.
+    Maybe(Value),
+}
+
+/// What an operation answers with when all is well: a status, what that means, the type of the content and its schema.
+type Answer = (u16, &'static str, &'static str, Value);
+
+const JSON: &str = "application/json";
+
+fn described(operation: Operation, types: &mut Types) -> Value {
+    let answers = answers(operation, types);
+    let mut responses = Map::new();
+    for (status, description, kind, schema) in answers {
+        responses.insert(
+            status.to_string(),
+            json!({ "description": description, "content": { kind: { "schema": schema } } }),
+        );
+    }
+    let problem = types.answered::<ProblemDetails>();
+    for kind in problems(operation) {
+        let content = json!({ "application/problem+json": { "schema": problem } });
+        let described = json!({ "description": kind.title(), "content": content });
+        responses.entry(kind.status().to_string()).or_insert(described);
+    }
+    if operation == Operation::AttachPty {
+        responses.insert("101".to_owned(), json!({ "description": "The WebSocket" }));
+    }
+    let mut described = json!({
+        "operationId": format!("{operation:?}"),
+        "summary": operation.summary(),
+        "parameters": parameters(operation),
+        "responses": responses,
+    });
+    let body = |schema: Value, required: bool| json!({ "required": required, "content": { JSON: { "schema": schema } } });
+    match body_of(operation, types) {
+        Body::None => {}
+        Body::Json(schema) => described["requestBody"] = body(schema, true),
+        Body::Maybe(schema) => described["requestBody"] = body(schema, false),
+    }
+    if operation.is_open() {
+        described["security"] = json!([]);
+    }
+    described
+}
+
+fn body_of(operation: Operation, types: &mut Types) -> Body {
+    match operation {
+        Operation::RunJob => Body::Json(types.sent::<RunJobRequest>()),
+        Operation::StopJob => Body::Json(types.sent::<StopJobRequest>()),
+        Operation::StopAll => Body::Maybe(types.sent::<StopAllRequest>()),
+        Operation::AcknowledgeJob => Body::Json(types.sent::<AcknowledgeRequest>()),
+        Operation::OpenSession => Body::Json(types.sent::<OpenSessionRequest>()),
+        Operation::ExecInSession => Body::Json(types.sent::<SessionExecRequest>()),
+        Operation::EndSession => Body::Maybe(types.sent::<EndSessionRequest>()),
+        Operation::OpenPty => Body::Json(types.sent::<OpenPtyRequest>()),
+        Operation::SendPty => Body::Json(types.sent::<SendPtyRequest>()),
+        Operation::ResizePty => Body::Json(types.sent::<ResizePtyRequest>()),
+        Operation::ClosePty => Body::Json(types.sent::<ClosePtyRequest>()),
+        _ => Body::None,
+    }
+}
+
+fn answers(operation: Operation, types: &mut Types) -> Vec<Answer> {
+    let text = json!({ "type": "string" });
+    let one = |schema: Value| vec![(200, "What was asked for", JSON, schema)];
+    match operation {
+        Operation::Alive => vec![(200, "It lives", "text/plain", text)],
+        Operation::Ready => {
+            let not = (503, "It can't", "text/plain", text.clone());
+            vec![(200, "It can", "text/plain", text), not]
+        }
+        Operation::Describe => one(json!({ "type": "object" })),
+        Operation::RunJob => {
+            let job = types.answered::<JobResponse>();
+            vec![(200, "The job is over", JSON, job.clone()), (202, "The job is accepted", JSON, job)]
+        }
+        Operation::StopJob => one(types.answered::<StopJobResponse>()),
+        Operation::StopAll => one(types.answered::<StopAllResponse>()),
+        Operation::ListJobs => one(types.answered::<JobListResponse>()),
+        Operation::ShowJob | Operation::CancelJob | Operation::AcknowledgeJob => {
+            one(types.answered::<JobResponse>())
+        }
+        Operation::FollowJob => {
+            let event = types.answered::<JobEvent>();
+            let data = json!({ "type": "string", "contentMediaType": JSON, "contentSchema": event });
+            let id = json!({ "type": "string", "pattern": "^[0-9]+$" });
+            let properties = json!({ "id": id, "event": { "type": "string" }, "data": data });
+            let event =
+                json!({ "type": "object", "properties": properties, "required": ["id", "event", "data"] });
+            vec![(200, "Events, as they happen; it ends with the job", "text/event-stream", event)]
+        }
+        Operation::FetchArtifact => {
+            let bytes = json!({ "type": "string", "contentMediaType": "application/octet-stream" });
+            vec![(200, "Its content", "application/octet-stream", bytes)]
+        }
+        Operation::OpenSession => {
+            let session = types.answered::<SessionResponse>();
+            vec![(201, "It is open", JSON, session.clone()), (200, "It was open", JSON, session)]
+        }
+        Operation::ListSessions => one(types.answered::<SessionListResponse>()),
+        Operation::ShowSession | Operation::EndSession => one(types.answered::<SessionResponse>()),
+        Operation::ExecInSession => one(types.answered::<SessionExecResponse>()),
+        Operation::OpenPty => vec![(201, "It is open", JSON, types.answered::<PtyResponse>())],
+        Operation::SendPty | Operation::ResizePty | Operation::ClosePty => {
+            one(types.answered::<PtyResponse>())
+        }
+        Operation::ReceivePty => one(types.answered::<ReceivePtyResponse>()),
+        Operation::AttachPty => Vec::new(),
+        Operation::NodeInfo => one(types.answered::<NodeInfoResponse>()),
+        Operation::NodeStats => one(types.answered::<NodeStatsResponse>()),
+        Operation::ListContainers => one(types.answered::<ContainersResponse>()),
+        Operation::ShowContainer => one(types.answered::<ContainerResponse>()),
+        Operation::ReadLogs => one(types.answered::<LogsResponse>()),
+    }
+}
+
+/// What may be wrong, whatever is asked for, and with this.
+fn problems(operation: Operation) -> Vec<ProblemKind> {
+    use ProblemKind::{
+        Authentication, Authorization, Conflict, Internal, MediaType, NotFound, TooLarge, Unavailable,
+        Validation,
+    };
+    if operation.is_open() {
+        return Vec::new();
+    }
+    let (_, path) = operation.route();
+    let mut problems = vec![Authentication, Internal, Unavailable];
+    let has_body = !matches!(
+        operation,
+        Operation::CancelJob | Operation::Describe | Operation::NodeInfo | Operation::NodeStats
+    ) && operation.route().0 == Method::Post;
+    if has_body {
+        problems.extend([Validation, MediaType, TooLarge]);
+    }
+    if !query_of(operation).is_empty() || operation == Operation::AttachPty {
+        problems.push(Validation);
+    }
+    if path.contains('{') || operation == Operation::ReadLogs {
+        problems.push(NotFound);
+    }
+    if has_body {
+        problems.push(Conflict);
+    }
+    if path.contains("{session_id}/") {
+        problems.push(ProblemKind::Limit);
+    }
+    if operation == Operation::RunJob || operation == Operation::OpenSession {
+        problems.push(Authorization);
+    }
+    problems
+}
+
+/// A parameter behind a path: its name, whether it must be there, its schema, and what it is.
+type Parameter = (&'static str, bool, Value, &'static str);
+
+fn parameters(operation: Operation) -> Vec<Value> {
+    let (_, path) = operation.route();
+    let names = path.split('{').skip(1).filter_map(|rest| rest.split('}').next());
+    let mut all: Vec<_> = names
+        .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": in_path(name) }))
+        .collect();
+    for (name, required, schema, description) in query_of(operation) {
+        all.push(json!({
+            "name": name, "in": "query", "required": required, "schema": schema, "description": description,
+        }));
+    }
+    let header = |name: &str, schema: Value, description: &str| json!({ "name": name, "in": "header", "required": false, "schema": schema, "description": description });
+    match operation {
+        Operation::RunJob => all.push(header(
+            "Idempotency-Key",
+            json!({ "type": "string", "pattern": "^[!-~]{1,255}$" }),
+            "The same request with the same key is the same job",
+        )),
+        Operation::FollowJob => all.push(header(
+            "Last-Event-ID",
+            json!({ "type": "string", "pattern": "^[0-9]{1,18}$" }),
+            "Go on behind that event",
+        )),
+        _ => {}
+    }
+    all
+}
+
+fn in_path(name: &str) -> Value {
+    match name {
+        "sha256" => json!({ "type": "string", "pattern": "^[0-9a-f]{64}$" }),
+        "container_id" => json!({ "type": "string", "minLength": 1 }),
+        _ => uuid(),
+    }
+}
+
+fn query_of(operation: Operation) -> Vec<Parameter> {
+    let limit = |usual: u32, most: u32| {
+        let schema = json!({ "type": "integer", "minimum": 1, "maximum": most, "default": usual });
+        ("limit", false, schema, "How many at most")
+    };
+    let page = || {
+        let schema = json!({ "type": "string", "pattern": "^[0-9]{1,18}$" });
+        ("page_token", false, schema, "The `next_page_token` of the page before")
+    };
+    let one_of = |names: Vec<&str>| json!({ "type": "string", "enum": names });
+    let time = || json!({ "type": "string", "format": "date-time" });
+    let number = || json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX });
+    match operation {
+        Operation::ListJobs => {
+            let states = JobState::ALL.iter().map(|state| state.as_str()).collect();
+            vec![
+                ("task_id", false, uuid(), "Those of a task"),
+                ("status", false, one_of(states), "Those in a state"),
+                limit(100, 1_000),
+                page(),
+            ]
+        }
+        Operation::FollowJob => vec![("after", false, number(), "Go on behind that event")],
+        Operation::ReceivePty => vec![
+            ("pty_id", true, uuid(), "The terminal"),
+            ("after", false, number(), "The `next` of an earlier answer"),
+            (
+                "wait_ms",
+                false,
+                json!({ "type": "integer", "minimum": 0, "maximum": 30_000, "default": 1_000 }),
+                "How long something is waited for",
+            ),
+        ],
+        Operation::AttachPty => vec![
+            ("pty_id", true, uuid(), "The terminal"),
+            ("after", false, number(), "How many bytes are there already"),
+        ],
+        Operation::ListContainers => {
+            let statuses = ContainerStatus::ALL.iter().map(|status| status.as_str()).collect();
+            vec![
+                ("kind", false, one_of(vec!["managed", "sandbox"]), "What they are for"),
+                ("status", false, one_of(statuses), "How far they are"),
+                ("task_id", false, uuid(), "Those of a task"),
+                ("job_id", false, uuid(), "Those of a job"),
+                limit(100, 1_000),
+                page(),
+            ]
+        }
+        Operation::ReadLogs => vec![
+            ("source_kind", true, one_of(vec!["service", "container"]), "What logs"),
+            ("source_name", false, json!({ "type": "string" }), "Which service; required for one"),
+            ("container_id", false, json!({ "type": "string" }), "Which sandbox; required for one"),
+            ("stream", false, one_of(vec!["stdout", "stderr"]), "What of a program's"),
+            ("since", false, time(), "From then on"),
+            ("until", false, time(), "Before then"),
+            limit(1_000, 5_000),
+            page(),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+fn uuid() -> Value {
+    json!({ "type": "string", "format": "uuid" })
+}
+
+// === impl Types ===
+
+impl Default for Types {
+    fn default() -> Self {
+        let generator = |settings: SchemaSettings| {
+            let settings = settings.with(|settings| {
+                settings.definitions_path = "/components/schemas".into();
+                settings.meta_schema = None;
+            });
+            settings.into_generator()
+        };
+        Self {
+            sent: generator(SchemaSettings::draft2020_12().for_deserialize()),
+            answered: generator(SchemaSettings::draft2020_12().for_serialize()),
+        }
+    }
+}
+
+impl Types {
+    fn sent<T: JsonSchema>(&mut self) -> Value {
+        self.sent.subschema_for::<T>().to_value()
+    }
+
+    fn answered<T: JsonSchema>(&mut self) -> Value {
+        self.answered.subschema_for::<T>().to_value()
+    }
+
+    fn finish(mut self) -> Map<String, Value> {
+        let mut all = self.sent.take_definitions(true);
+        for (name, schema) in self.answered.take_definitions(true) {
+            // Types of messages are in one of the two; what is in both is read as it is written.
+            all.entry(name).or_insert(schema);
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reference_leads_somewhere_and_every_operation_is_there_once() {
+        let document = document();
+        let text = document.to_string();
+        let schemas = document["components"]["schemas"].as_object().unwrap();
+        for rest in text.split("\"#/components/schemas/").skip(1) {
+            let name = rest.split('"').next().unwrap();
+            assert!(schemas.contains_key(name), "{name}");
+        }
+        let count: usize =
+            document["paths"].as_object().unwrap().values().map(|path| path.as_object().unwrap().len()).sum();
+        assert_eq!(count, Operation::ALL.len());
+    }
+
+    #[test]
+    fn a_type_that_is_sent_and_answered_with_is_written_as_it_is_read() {
+        let mut types = Types::default();
+        for operation in Operation::ALL {
+            let _ = described(operation, &mut types);
+        }
+        let (sent, answered) = (types.sent.take_definitions(true), types.answered.take_definitions(true));
+        for (name, schema) in &sent {
+            assert!(answered.get(name).is_none_or(|other| other == schema), "{name}");
+        }
+    }
+}

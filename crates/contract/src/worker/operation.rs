@@ -1,0 +1,200 @@
+//! Every operation of the Worker API. The server's routes and the OpenAPI document are both made from this list.
+
+/// An operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "what each is for is its summary")]
+pub enum Operation {
+    Alive,
+    Ready,
+    Describe,
+    RunJob,
+    StopJob,
+    StopAll,
+    ListJobs,
+    ShowJob,
+    FollowJob,
+    CancelJob,
+    AcknowledgeJob,
+    FetchArtifact,
+    OpenSession,
+    ListSessions,
+    ShowSession,
+    ExecInSession,
+    EndSession,
+    OpenPty,
+    SendPty,
+    ResizePty,
+    ClosePty,
+    ReceivePty,
+    AttachPty,
+    NodeInfo,
+    NodeStats,
+    ListContainers,
+    ShowContainer,
+    ReadLogs,
+}
+
+/// How an operation is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// `GET`.
+    Get,
+    /// `POST`.
+    Post,
+}
+
+// === impl Operation ===
+
+impl Operation {
+    /// Every one.
+    pub const ALL: [Self; 28] = [
+        Self::Alive,
+        Self::Ready,
+        Self::Describe,
+        Self::RunJob,
+        Self::StopJob,
+        Self::StopAll,
+        Self::ListJobs,
+        Self::ShowJob,
+        Self::FollowJob,
+        Self::CancelJob,
+        Self::AcknowledgeJob,
+        Self::FetchArtifact,
+        Self::OpenSession,
+        Self::ListSessions,
+        Self::ShowSession,
+        Self::ExecInSession,
+        Self::EndSession,
+        Self::OpenPty,
+        Self::SendPty,
+        Self::ResizePty,
+        Self::ClosePty,
+        Self::ReceivePty,
+        Self::AttachPty,
+        Self::NodeInfo,
+        Self::NodeStats,
+        Self::ListContainers,
+        Self::ShowContainer,
+        Self::ReadLogs,
+    ];
+
+    /// How it is asked for, and where: a path with names of parameters in braces.
+    pub const fn route(self) -> (Method, &'static str) {
+        use Method::{Get, Post};
+        match self {
+            Self::Alive => (Get, "/healthz"),
+            Self::Ready => (Get, "/readyz"),
+            Self::Describe => (Get, "/v1/worker/openapi.json"),
+            Self::RunJob => (Post, "/v1/worker/jobs:run"),
+            Self::StopJob => (Post, "/v1/worker/jobs:stop"),
+            Self::StopAll => (Post, "/v1/worker/admin/stop-all-orchestrator-directed"),
+            Self::ListJobs => (Get, "/v1/worker/jobs"),
+            Self::ShowJob => (Get, "/v1/worker/jobs/{job_id}"),
+            Self::FollowJob => (Get, "/v1/worker/jobs/{job_id}/events"),
+            Self::CancelJob => (Post, "/v1/worker/jobs/{job_id}:cancel"),
+            Self::AcknowledgeJob => (Post, "/v1/worker/jobs/{job_id}:ack"),
+            Self::FetchArtifact => (Get, "/v1/worker/jobs/{job_id}/artifacts/{sha256}"),
+            Self::OpenSession => (Post, "/v1/worker/sessions"),
+            Self::ListSessions => (Get, "/v1/worker/sessions"),
+            Self::ShowSession => (Get, "/v1/worker/sessions/{session_id}"),
+            Self::ExecInSession => (Post, "/v1/worker/sessions/{session_id}/exec"),
+            Self::EndSession => (Post, "/v1/worker/sessions/{session_id}/end"),
+            Self::OpenPty => (Post, "/v1/worker/sessions/{session_id}/pty:open"),
+            Self::SendPty => (Post, "/v1/worker/sessions/{session_id}/pty:send"),
+            Self::ResizePty => (Post, "/v1/worker/sessions/{session_id}/pty:resize"),
+            Self::ClosePty => (Post, "/v1/worker/sessions/{session_id}/pty:close"),
+            Self::ReceivePty => (Get, "/v1/worker/sessions/{session_id}/pty:recv"),
+            Self::AttachPty => (Get, "/v1/worker/sessions/{session_id}/pty:attach"),
+            Self::NodeInfo => (Get, "/v1/worker/telemetry/node:info"),
+            Self::NodeStats => (Get, "/v1/worker/telemetry/node:stats"),
+            Self::ListContainers => (Get, "/v1/worker/telemetry/containers"),
+            Self::ShowContainer => (Get, "/v1/worker/telemetry/containers/{container_id}"),
+            Self::ReadLogs => (Get, "/v1/worker/telemetry/logs"),
+        }
+    }
+
+    /// Whether it is answered without the token.
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Alive | Self::Ready)
+    }
+
+    /// What it does, in a line.
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Self::Alive => "Whether the node lives",
+            Self::Ready => "Whether the node can do its work",
+            Self::Describe => "This document",
+            Self::RunJob => "Submit a job, and wait for it unless told otherwise",
+            Self::StopJob => "Ask a job to end, and end it if it doesn't",
+            Self::StopAll => "Stop every job, and end every session",
+            Self::ListJobs => "Jobs, the last accepted first",
+            Self::ShowJob => "A job, with what came of it once it is over",
+            Self::FollowJob => "What happens to a job, as it happens",
+            Self::CancelJob => "Have a job stopped at once",
+            Self::AcknowledgeJob => "Say that the result of a job has arrived",
+            Self::FetchArtifact => "A file that a job has left",
+            Self::OpenSession => "Open a session",
+            Self::ListSessions => "Sessions, the last opened first",
+            Self::ShowSession => "A session",
+            Self::ExecInSession => "Run a command in a session",
+            Self::EndSession => "End a session",
+            Self::OpenPty => "Open a terminal in a session",
+            Self::SendPty => "Type something in a terminal",
+            Self::ResizePty => "Change how large a terminal is",
+            Self::ClosePty => "Close a terminal, and kill its program",
+            Self::ReceivePty => "What a terminal has printed",
+            Self::AttachPty => "A terminal by a WebSocket",
+            Self::NodeInfo => "Which node it is",
+            Self::NodeStats => "How much of the machine is used",
+            Self::ListContainers => "Sandboxes, the last made first",
+            Self::ShowContainer => "A sandbox",
+            Self::ReadLogs => "What was logged, in order",
+        }
+    }
+
+    /// Those at a path as it is asked for.
+    pub fn at(path: &str) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |operation| is_at(operation.route().1, path))
+    }
+}
+
+fn is_at(template: &str, path: &str) -> bool {
+    let (mut wanted, mut found) = (template.split('/'), path.split('/'));
+    loop {
+        match (wanted.next(), found.next()) {
+            (None, None) => return true,
+            (Some(wanted), Some(found)) if is_segment(wanted, found) => {}
+            _ => return false,
+        }
+    }
+}
+
+/// A parameter is whatever has no verb behind it but the one that is wanted.
+fn is_segment(wanted: &str, found: &str) -> bool {
+    match wanted.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
+        None => wanted == found,
+        Some((_, verb)) => {
+            found.strip_suffix(verb).is_some_and(|value| !value.is_empty() && !value.contains(':'))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_that_of_its_own_operations_alone() {
+        for operation in Operation::ALL {
+            let path = operation.route().1.replace('{', "").replace('}', "");
+            assert!(Operation::at(&path).any(|found| found == operation), "{path}");
+        }
+        let at = |path: &str| Operation::at(path).collect::<Vec<_>>();
+        assert_eq!(at("/v1/worker/jobs/x"), [Operation::ShowJob]);
+        assert_eq!(at("/v1/worker/jobs/x:ack"), [Operation::AcknowledgeJob]);
+        assert_eq!(at("/v1/worker/sessions"), [Operation::OpenSession, Operation::ListSessions]);
+        for nothing in ["/v1/worker/jobs/x:other", "/v1/worker/jobs/", "/v1/worker/jobs/x/y/z", ""] {
+            assert_eq!(at(nothing), [], "{nothing}");
+        }
+    }
+}
