@@ -1,6 +1,7 @@
 //! What can go wrong outside of a job, said with a way out.
 
 use crate::client::ClientError;
+use crate::command::job::ArtifactError;
 use crate::command::plain;
 use belljar_confine::launch::LaunchError;
 use belljar_confine::plan::HostPathError;
@@ -54,6 +55,13 @@ pub(crate) enum CliError {
     /// A node has not done what it was asked for.
     #[error(transparent)]
     Node(#[from] ClientError),
+    /// Something a job has left can't be taken.
+    #[error("can't take {path}")]
+    Artifact {
+        path: String,
+        #[source]
+        source: ArtifactError,
+    },
     /// There can be no daemon.
     #[error(transparent)]
     Daemon(#[from] DaemonError),
@@ -191,7 +199,7 @@ impl CliError {
                 anstream::eprintln!("belljar: {}", plain(&problem.title));
             }
             // Such words come from elsewhere.
-            Self::Node(_) => {
+            Self::Node(_) | Self::Artifact { .. } => {
                 anstream::eprintln!("belljar: {}", plain(&self.chain()));
             }
             _ => anstream::eprintln!("belljar: {}", self.chain()),
@@ -248,6 +256,7 @@ impl CliError {
             Self::NoBasis { .. } => Some(NO_BASIS_HINT),
             Self::Node(error) => error.hint(),
             Self::Daemon(DaemonError::Taken { .. }) => Some(TAKEN_HINT),
+            Self::Artifact { source: ArtifactError::Exists, .. } => Some("--force replaces it"),
             Self::Spend(SpendError::NoDatabase { .. }) => Some(
                 "LiteLLM writes spend logs when it has DATABASE_URL; what was reported is in `belljar usage list`",
             ),

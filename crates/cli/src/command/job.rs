@@ -1,6 +1,7 @@
 //! `belljar job`: a node's jobs, as the orchestrator's hand would have them; of another node, or of this machine's own
 //! state without one.
 
+mod artifacts;
 mod cancel;
 mod embedded;
 mod ending;
@@ -10,6 +11,8 @@ mod show;
 mod submit;
 mod telling;
 mod watch;
+
+pub(crate) use artifacts::ArtifactError;
 
 use super::Subcommand;
 use crate::client::{Client, Place, ShownToken};
@@ -59,6 +62,8 @@ enum Command {
     Cancel(cancel::CancelArguments),
     /// Print what a job has written
     Logs(logs::LogsArguments),
+    /// List the files that a job has left, or fetch them
+    Artifacts(artifacts::ArtifactsArguments),
 }
 
 const AFTER_HELP: &str = "\
@@ -81,6 +86,7 @@ impl Subcommand for JobArguments {
             Command::Watch(arguments) => reach.read(|client| arguments.run(client, reach.is_remote())),
             Command::Cancel(arguments) => reach.read(|client| arguments.run(client)),
             Command::Logs(arguments) => reach.read(|client| arguments.run(client, reach.is_remote())),
+            Command::Artifacts(arguments) => reach.read(|client| arguments.run(client)),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod followed;
 mod here;
+mod left;
 mod listed;
 mod refused;
 mod submitted;

@@ -31,6 +31,7 @@ fn a_job_is_run_here_and_told_of_later() {
         assert_eq!(job(world, &["logs", id]).succeeded().stdout, "hello\n");
         let watched = job(world, &["watch", id]);
         assert!(watched.code == 1 && watched.stdout.contains("in progress"), "{}", watched.stdout);
+        assert!(job(world, &["artifacts", id]).succeeded().stdout.contains("/job/artifacts/note"));
         assert_eq!(job(world, &["submit", "--", "true"]).code, 0);
         assert_eq!(job(world, &["submit", "--timeout", "1", "--", "sleep", "60"]).code, 124);
     });

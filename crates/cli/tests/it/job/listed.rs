@@ -99,7 +99,7 @@ fn what_a_job_says_of_itself_never_acts_on_a_terminal() {
     let artifacts = json!([{ "path": "/job/artifacts/a\u{1b}[2J\u{202e}b\n", "sha256": "0".repeat(64), "size_bytes": 1 }]);
     let job = told(&id, &artifacts);
     let node = Liar::telling(&world, move |_| (200, job.clone()));
-    for verb in ["show"] {
+    for verb in ["show", "artifacts"] {
         let ran = ask_as_on_a_terminal(&world, node.address, &[verb, &id]).succeeded();
         assert!(ran.stdout.contains("/job/artifacts/a [2J b"), "{:?}", ran.stdout);
         // What belljar itself says has colors.

@@ -56,7 +56,7 @@ fn what_only_the_node_can_know_is_told_in_its_words() {
         assert!(ran.code == 2 && ran.stderr.contains(place), "{}", ran.stderr);
     }
     let nobody = new_id();
-    for verb in ["show", "watch", "cancel", "logs"] {
+    for verb in ["show", "watch", "cancel", "logs", "artifacts"] {
         let ran = ask(&world, node.address(), &[verb, &nobody]);
         assert!(ran.code == 2 && ran.stderr.contains(&nobody), "{verb}: {}", ran.stderr);
     }
