@@ -40,6 +40,8 @@ fn over(world: &World, node: &Node<'_>, argv: &[&str]) -> String {
 /// Takes connections to a node, and cuts some of them off.
 struct Relay {
     address: SocketAddr,
+    /// Where to, which may change.
+    to: Arc<Mutex<SocketAddr>>,
     seen: Arc<Mutex<Seen>>,
 }
 
@@ -59,13 +61,16 @@ impl Relay {
         let address = listener.local_addr().unwrap();
         let seen = Arc::<Mutex<Seen>>::default();
         let shared = Arc::clone(&seen);
+        let to = Arc::new(Mutex::new(to));
+        let leading = Arc::clone(&to);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let shared = Arc::clone(&shared);
+                let to = *leading.lock().unwrap();
                 std::thread::spawn(move || relay(&client, to, (connections, event), &shared));
             }
         });
-        Self { address, seen }
+        Self { address, to, seen }
     }
 }
 

@@ -40,6 +40,31 @@ fn who_watches_hears_each_event_once_also_over_connections_that_break() {
 }
 
 #[test]
+fn who_watches_hears_of_the_end_also_when_the_node_was_killed_and_started_again() {
+    let world = World::new(crate::BELLJAR);
+    let mut node = Node::start(&world, &[]);
+    let id = node.submit(script("echo begun; sleep 60"));
+    let relay = Relay::cutting(node.address(), 0, 0);
+    let mut watching = command(&world, relay.address, &["watch", &id]);
+    let mut watching = watching.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut heard = BufReader::new(watching.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(heard.any(|line| line.ends_with("stdout | begun")));
+    node.killed_and_started();
+    *relay.to.lock().unwrap() = node.address();
+    let rest: Vec<_> = heard.collect();
+    assert_eq!(rest.len(), 3, "{rest:?}");
+    assert!(
+        rest[0].ends_with("  lost with its node") && rest[1].starts_with("lost with its node in "),
+        "{rest:?}"
+    );
+    let output = watching.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    // Once, however often it was tried.
+    assert_eq!(said.matches("the connection is gone").count(), 1, "{said}");
+}
+
+#[test]
 fn an_event_that_comes_again_is_told_once() {
     let world = World::new(crate::BELLJAR);
     let id = new_id();
