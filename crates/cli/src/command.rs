@@ -7,12 +7,15 @@ mod completions;
 mod config;
 mod doctor;
 mod exec;
+pub(crate) mod job;
 mod man;
 mod node;
 mod run;
 pub(crate) mod session;
 mod usage;
 mod validate;
+
+pub(crate) use audit::table::plain;
 
 use crate::error::CliError;
 use clap::ArgMatches;
@@ -36,13 +39,14 @@ struct Entry {
     run: fn(&ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Error>,
 }
 
-const SUBCOMMANDS: [Entry; 13] = [
+const SUBCOMMANDS: [Entry; 14] = [
     Entry::of::<run::RunArguments>(),
     Entry::of::<exec::ExecArguments>(),
     Entry::of::<session::SessionArguments>(),
     Entry::of::<agent::AgentArguments>(),
     Entry::of::<agents::AgentsArguments>(),
     Entry::of::<node::NodeArguments>(),
+    Entry::of::<job::JobArguments>(),
     Entry::of::<doctor::DoctorArguments>(),
     Entry::of::<validate::ValidateArguments>(),
     Entry::of::<config::ConfigArguments>(),
@@ -64,11 +68,12 @@ Exit codes:
   0    success
   1    the job or the agent failed, or the grant doesn't cover it; the result says why. audit verify: something is not as
        it was written. usage reconcile: something differs
-  2    the job, the configuration, the grant or the messages are malformed, or there is no such agent; nothing ran
+  2    the job, the configuration, the grant or the messages are malformed, or there is no such agent or job; nothing ran
   124  out of time
   125  belljar itself could not do its part, or the command line is wrong
   126  exec: the program can't be run
   127  exec: there is no such program
+  130  job: interrupted while it waited for a node's job, which goes on
   Otherwise exec gives the program's own exit code, or 128 and the signal that ended it.";
 
 /// Parses the command line and does what it says.

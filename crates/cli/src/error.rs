@@ -1,8 +1,12 @@
 //! What can go wrong outside of a job, said with a way out.
 
+use crate::client::ClientError;
+use crate::command::job::ArtifactError;
+use crate::command::plain;
 use belljar_confine::launch::LaunchError;
 use belljar_confine::plan::HostPathError;
 use belljar_confine::stage::Stage;
+use belljar_contract::problem::{Problem, Problems};
 use belljar_egress::spend::{SpendError, TooManyDaysError};
 use belljar_node::agent::program::ProgramError;
 use belljar_node::api::token::TokenError;
@@ -27,6 +31,8 @@ use std::process::ExitCode;
 
 /// Exit code when belljar itself could not do its part.
 pub(crate) const OWN_FAILURE: u8 = 125;
+/// Exit code for what is malformed: nothing ran.
+pub(crate) const BAD_INPUT: u8 = 2;
 /// Exit code when time was over.
 pub(crate) const OUT_OF_TIME: u8 = 124;
 
@@ -42,6 +48,19 @@ pub(crate) enum CliError {
         path: PathBuf,
         #[source]
         source: std::io::Error,
+    },
+    /// A job that can't be one.
+    #[error("{name} is no job")]
+    Invalid { name: String, problems: Problems },
+    /// A node has not done what it was asked for.
+    #[error(transparent)]
+    Node(#[from] ClientError),
+    /// Something a job has left can't be taken.
+    #[error("can't take {path}")]
+    Artifact {
+        path: String,
+        #[source]
+        source: ArtifactError,
     },
     /// There can be no daemon.
     #[error(transparent)]
@@ -173,11 +192,44 @@ impl CliError {
 
     /// Prints the error with its hint and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
-        anstream::eprintln!("belljar: {}", self.chain());
+        let problems = self.problems();
+        match self {
+            // What the node says in words repeats them.
+            Self::Node(ClientError::Refused { problem }) if !problems.is_empty() => {
+                anstream::eprintln!("belljar: {}", plain(&problem.title));
+            }
+            // Such words come from elsewhere.
+            Self::Node(_) | Self::Artifact { .. } => {
+                anstream::eprintln!("belljar: {}", plain(&self.chain()));
+            }
+            _ => anstream::eprintln!("belljar: {}", self.chain()),
+        }
+        for problem in problems {
+            anstream::eprintln!("  {}", plain(&problem.path));
+            anstream::eprintln!("    found     {}", plain(&problem.found));
+            anstream::eprintln!("    expected  {}", plain(&problem.expected));
+        }
         if let Some(hint) = self.hint() {
             anstream::eprintln!("\nHint: {hint}");
         }
-        ExitCode::from(OWN_FAILURE)
+        ExitCode::from(self.exit_code())
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Invalid { .. } => BAD_INPUT,
+            Self::Node(error) if error.is_bad_input() => BAD_INPUT,
+            _ => OWN_FAILURE,
+        }
+    }
+
+    /// Every mistake in what was asked for.
+    fn problems(&self) -> &[Problem] {
+        match self {
+            Self::Invalid { problems, .. } => problems.as_slice(),
+            Self::Node(ClientError::Refused { problem }) => &problem.problems,
+            _ => &[],
+        }
     }
 
     fn hint(&self) -> Option<&'static str> {
@@ -202,6 +254,9 @@ impl CliError {
                 "`belljar agents` tells which are installed; what is found is what a shell would find on PATH",
             ),
             Self::NoBasis { .. } => Some(NO_BASIS_HINT),
+            Self::Node(error) => error.hint(),
+            Self::Daemon(DaemonError::Taken { .. }) => Some(TAKEN_HINT),
+            Self::Artifact { source: ArtifactError::Exists, .. } => Some("--force replaces it"),
             Self::Spend(SpendError::NoDatabase { .. }) => Some(
                 "LiteLLM writes spend logs when it has DATABASE_URL; what was reported is in `belljar usage list`",
             ),
@@ -219,6 +274,9 @@ const CONFLICT_HINT: &str = "nothing was written; `belljar session diff` shows w
 
 const DAMAGED_HINT: &str = "nothing is added to a damaged log; keep its folder as it is for whoever looks into it, \
      under another name: a new one is begun then";
+
+const TAKEN_HINT: &str = "a node serves from that state, or another `belljar job` works on it; \
+     `belljar job --node http://ADDRESS:PORT --token-file FILE …` asks the node, BELLJAR_STATE_DIR names another state";
 
 const NO_BASIS_HINT: &str =
     "`belljar audit verify` tells what is wrong with it; --unverified reads what comes before that";

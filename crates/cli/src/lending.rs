@@ -172,7 +172,7 @@ fn inside_root(inside: &Path) -> Result<String, CliError> {
     }
 }
 
-fn parse_variable(text: &str) -> Result<(String, String), String> {
+pub(crate) fn parse_variable(text: &str) -> Result<(String, String), String> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, value.to_owned()),
         None => (text, std::env::var(text).map_err(|_| format!("{text} is not set in this environment"))?),

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod client;
 mod command;
 mod configuration;
 mod error;

@@ -9,14 +9,15 @@ use belljar_confine::plan::HostPath;
 use belljar_egress::callback::SigningKey;
 use belljar_egress::secret::Secret;
 use belljar_node::api::token::Token;
-use belljar_node::daemon::{Bucket, CallbackConfig, Daemon, Settings};
+use belljar_node::daemon::{Bucket, CallbackConfig, Daemon, MOST_SESSION_COMMANDS, Settings};
 use belljar_node::delivery::Callbacks;
 use belljar_sandbox::state::State;
 use belljar_store::database::Location;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::level_filters::LevelFilter;
 
@@ -67,12 +68,7 @@ impl Subcommand for NodeArguments {
         // While this process is small and has one thread.
         let launcher = Launcher::start()?;
         self.begin_log();
-        // Each job that runs has a thread, and each command of a session; what is small besides must not wait for them.
-        let threads = settings.max_concurrency + belljar_node::daemon::MOST_SESSION_COMMANDS + SMALL_THREADS;
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().enable_all().max_blocking_threads(threads).build();
-        let runtime = runtime.map_err(|source| CliError::Runtime { source })?;
-        runtime.block_on(serve(settings, launcher))
+        runtime(&settings)?.block_on(serve(settings, launcher))
     }
 }
 
@@ -80,9 +76,7 @@ impl Subcommand for NodeArguments {
 
 impl NodeArguments {
     fn settings(&self) -> Result<Settings, CliError> {
-        // What a node has left it also removes: it shares nothing with what is run without one.
-        let usual = || State::at(state::open().path().join("node"));
-        let state = self.state_dir.as_ref().map_or_else(usual, State::at);
+        let state = self.state_dir.as_ref().map_or_else(usual_state, State::at);
         let token = Token::read(&self.token_file)?;
         let runner = HostPath::resolve(state::own_program()?)?;
         let mut settings = Settings::new(self.listen, state, token, runner);
@@ -91,14 +85,7 @@ impl NodeArguments {
             settings.database = location.map_err(|error| CliError::usage(format!("--database: {error}")))?;
         }
         settings.bucket = self.artifacts.clone().map(|url| Bucket { url, variables: of_aws() });
-        if let Some(path) = found(self.config.as_deref()) {
-            let configuration = Configuration::read(&path)?;
-            configuration.node.apply(&mut settings);
-            settings.limits = configuration.sandboxing.sandboxing.native.limits;
-            settings.required = configuration.sandboxing.sandboxing.native.required;
-            settings.models = configuration.inference;
-            settings.callbacks = configuration.node.callback.map(callbacks).transpose()?;
-        }
+        configure(&mut settings, self.config.as_deref())?;
         settings.max_concurrency = self.max_concurrency.map_or(settings.max_concurrency, usize::from);
         settings.max_waiting = self.max_waiting.unwrap_or(settings.max_waiting);
         Ok(settings)
@@ -107,6 +94,33 @@ impl NodeArguments {
     fn begin_log(&self) {
         tracing_subscriber::fmt().json().with_max_level(self.log_level).with_writer(std::io::stderr).init();
     }
+}
+
+/// The state of a node that was told no other. What a node has left it also removes: it shares nothing with what is run
+/// without one.
+pub(super) fn usual_state() -> State {
+    State::at(state::open().path().join("node"))
+}
+
+/// Says in the settings what the configuration says, if there is one.
+pub(super) fn configure(settings: &mut Settings, named: Option<&Path>) -> Result<(), CliError> {
+    let Some(path) = found(named) else { return Ok(()) };
+    let configuration = Configuration::read(&path)?;
+    configuration.node.apply(settings);
+    settings.limits = configuration.sandboxing.sandboxing.native.limits;
+    settings.required = configuration.sandboxing.sandboxing.native.required;
+    settings.models = configuration.inference;
+    settings.callbacks = configuration.node.callback.map(callbacks).transpose()?;
+    Ok(())
+}
+
+/// The threads that a daemon works with.
+pub(super) fn runtime(settings: &Settings) -> Result<Runtime, CliError> {
+    // Each job that runs has a thread, and each command of a session; what is small besides must not wait for them.
+    let threads = settings.max_concurrency + MOST_SESSION_COMMANDS + SMALL_THREADS;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().max_blocking_threads(threads).build();
+    runtime.map_err(|source| CliError::Runtime { source })
 }
 
 /// The variables that say where a bucket is and who asks; any other may mean something else.

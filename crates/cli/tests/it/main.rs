@@ -9,6 +9,7 @@ mod config;
 mod doctor;
 mod exec;
 mod failures;
+mod job;
 mod killed;
 mod models;
 mod node;

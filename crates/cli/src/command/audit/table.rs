@@ -43,7 +43,7 @@ fn summary(call: &CallRecord) -> String {
 }
 
 /// Without controls, and without what turns the direction of text or has no width.
-pub(in crate::command) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let is_hidden = |character: char| matches!(character, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
     harmless(&text.replace(is_hidden, " "))
 }

@@ -1,0 +1,208 @@
+//! One request by a connection of its own, and the answer as it comes.
+
+use super::{ClientError, PATIENCE, Place};
+use belljar_egress::http1::limits::{RESPONSE_HEAD_BYTES, Times};
+use belljar_egress::http1::{BodyLength, Chunks, Malformed, ResponseHead, head};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// An answer whose body is still to come.
+pub(crate) struct Answer {
+    node: String,
+    stream: TcpStream,
+    status: u16,
+    /// Read, and not yet handed on.
+    inbox: Vec<u8>,
+    length: BodyLength,
+    chunks: Chunks,
+    /// When something came last.
+    heard_at: Instant,
+}
+
+/// What comes of a body at a time.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Bytes(Vec<u8>),
+    /// Nothing, for as long as it was waited.
+    Nothing,
+    /// It was all.
+    End,
+}
+
+/// What is read at a time, in bytes.
+const PORTION: usize = 64 << 10;
+
+// === impl Answer ===
+
+impl Answer {
+    /// Sends a request there, and reads the head of what is answered.
+    pub(super) fn to(place: &Place, request: &[u8]) -> Result<Self, ClientError> {
+        let node = place.as_str().to_owned();
+        let mut stream = connect(place.addresses())
+            .map_err(|source| ClientError::Unreachable { node: node.clone(), source })?;
+        let broken = |source: io::Error| match source.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => ClientError::Silent { node: node.clone() },
+            _ => ClientError::Broken { node: node.clone(), source },
+        };
+        stream.set_read_timeout(Some(PATIENCE)).map_err(broken)?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(broken)?;
+        // A node that refuses what is too large hangs up before it has heard all of it: then its answer counts.
+        let sent = stream.write_all(request);
+        let answered = read_head(&mut stream, &node);
+        let (parsed, inbox) = match (sent, answered) {
+            (_, Ok(answered)) => answered,
+            (Err(source), Err(_)) => return Err(broken(source)),
+            (Ok(()), Err(error)) => return Err(error),
+        };
+        let ResponseHead { status, body: length, .. } = parsed;
+        let (chunks, heard_at) = (Chunks::default(), Instant::now());
+        Ok(Self { node, stream, status, inbox, length, chunks, heard_at })
+    }
+
+    pub(crate) fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// All of the body, of at most so many bytes.
+    pub(crate) fn whole(&mut self, most: usize) -> Result<Vec<u8>, ClientError> {
+        let mut body = Vec::new();
+        loop {
+            match self.next(PATIENCE)? {
+                Piece::Bytes(bytes) => body.extend(bytes),
+                Piece::Nothing => {}
+                Piece::End => return Ok(body),
+            }
+            if body.len() > most {
+                return Err(ClientError::TooLarge { node: self.node.clone() });
+            }
+        }
+    }
+
+    /// What comes next of the body, waited for that long. Who has said nothing for [`PATIENCE`] is not waited for.
+    pub(crate) fn next(&mut self, tick: Duration) -> Result<Piece, ClientError> {
+        loop {
+            if self.is_over() {
+                return Ok(Piece::End);
+            }
+            let bytes = self.payload()?;
+            if !bytes.is_empty() {
+                return Ok(Piece::Bytes(bytes));
+            }
+            if self.is_over() {
+                continue;
+            }
+            match self.fill(tick)? {
+                Some(0) if self.length == BodyLength::UntilClose => return Ok(Piece::End),
+                Some(0) => return Err(self.broken(ErrorKind::UnexpectedEof.into())),
+                Some(_) => self.heard_at = Instant::now(),
+                None if self.heard_at.elapsed() >= PATIENCE => {
+                    return Err(ClientError::Silent { node: self.node.clone() });
+                }
+                None => return Ok(Piece::Nothing),
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        match self.length {
+            BodyLength::Exact(left) => left == 0,
+            BodyLength::Chunked => self.chunks.is_done(),
+            BodyLength::UntilClose => false,
+        }
+    }
+
+    /// What has been read of the body and not been handed on.
+    fn payload(&mut self) -> Result<Vec<u8>, ClientError> {
+        let inbox = std::mem::take(&mut self.inbox);
+        match &mut self.length {
+            BodyLength::Exact(left) => {
+                let here = usize::try_from(*left).unwrap_or(usize::MAX).min(inbox.len());
+                *left -= here as u64;
+                Ok(inbox.get(..here).unwrap_or_default().to_vec())
+            }
+            BodyLength::Chunked => {
+                let mut payload = Vec::with_capacity(inbox.len());
+                let passed = self.chunks.pass(&inbox, |range| {
+                    payload.extend_from_slice(inbox.get(range).unwrap_or_default());
+                });
+                passed.map_err(|source| malformed(&self.node, source))?;
+                Ok(payload)
+            }
+            BodyLength::UntilClose => Ok(inbox),
+        }
+    }
+
+    /// Reads once; how much came, or nothing when nothing came in that time.
+    fn fill(&mut self, tick: Duration) -> Result<Option<usize>, ClientError> {
+        let set = self.stream.set_read_timeout(Some(tick));
+        set.map_err(|source| self.broken(source))?;
+        let mut portion = [0; PORTION];
+        match self.stream.read(&mut portion) {
+            Ok(count) => {
+                self.inbox.extend_from_slice(portion.get(..count).unwrap_or_default());
+                Ok(Some(count))
+            }
+            Err(error) if is_passing(&error) => Ok(None),
+            Err(error) => Err(self.broken(error)),
+        }
+    }
+
+    fn broken(&self, source: io::Error) -> ClientError {
+        ClientError::Broken { node: self.node.clone(), source }
+    }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
+
+fn malformed(node: &str, source: Malformed) -> ClientError {
+    ClientError::Malformed { node: node.to_owned(), source }
+}
+
+/// A connection to the first that answers.
+fn connect(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
+    let mut failure = ErrorKind::NotFound.into();
+    for address in addresses {
+        match TcpStream::connect_timeout(address, Times::default().connect) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+/// The head of the answer, behind any that only says to go on; and what came with it.
+fn read_head(stream: &mut TcpStream, node: &str) -> Result<(ResponseHead, Vec<u8>), ClientError> {
+    let (mut inbox, mut portion) = (Vec::new(), [0; PORTION]);
+    let node = || node.to_owned();
+    loop {
+        while let Some(end) = head::end(&inbox) {
+            let parsed = ResponseHead::parse(inbox.get(..end).unwrap_or_default());
+            let parsed = parsed.map_err(|source| ClientError::Malformed { node: node(), source })?;
+            inbox.drain(..end);
+            match parsed.status {
+                // Nobody has asked for another protocol.
+                101 => return Err(ClientError::Malformed { node: node(), source: Malformed::Syntax }),
+                100..=199 => {}
+                _ => return Ok((parsed, inbox)),
+            }
+        }
+        if inbox.len() > RESPONSE_HEAD_BYTES {
+            return Err(ClientError::TooLarge { node: node() });
+        }
+        match stream.read(&mut portion) {
+            Ok(0) => {
+                return Err(ClientError::Broken { node: node(), source: ErrorKind::UnexpectedEof.into() });
+            }
+            Ok(count) => inbox.extend_from_slice(portion.get(..count).unwrap_or_default()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if is_passing(&error) => return Err(ClientError::Silent { node: node() }),
+            Err(source) => return Err(ClientError::Broken { node: node(), source }),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Why a node has not done what it was asked for.
+
+use belljar_contract::worker::problem::{ProblemDetails, ProblemKind};
+use belljar_egress::http1::Malformed;
+use std::io;
+
+/// Why a node has not done what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClientError {
+    /// Nobody is there.
+    #[error("can't reach a node at {node}")]
+    Unreachable {
+        node: String,
+        #[source]
+        source: io::Error,
+    },
+    /// Somebody was there, and hung up.
+    #[error("the connection to {node} broke")]
+    Broken {
+        node: String,
+        #[source]
+        source: io::Error,
+    },
+    /// It says nothing any more.
+    #[error("no answer from {node} in time")]
+    Silent { node: String },
+    /// What it says is no HTTP.
+    #[error("no answer from {node} that can be understood")]
+    Malformed {
+        node: String,
+        #[source]
+        source: Malformed,
+    },
+    /// It says too much.
+    #[error("an answer of {node} is larger than what is taken")]
+    TooLarge { node: String },
+    /// It speaks HTTP, and not the Worker API.
+    #[error("what answers at {node} with status {status} is no node")]
+    NoNode { node: String, status: u16 },
+    /// It says something else than what was asked for.
+    #[error("an answer of {node} is not what was asked for")]
+    Document {
+        node: String,
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The node says why it can't.
+    #[error("{}: {}", problem.title, problem.detail)]
+    Refused { problem: Box<ProblemDetails> },
+}
+
+// === impl ClientError ===
+
+impl ClientError {
+    /// Whether it may be otherwise when the same is asked again.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Broken { .. } | Self::Silent { .. } => true,
+            Self::Refused { problem } => {
+                matches!(problem.kind, ProblemKind::Overloaded | ProblemKind::Unavailable)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether what was asked for is at fault: asked again it will be refused again, and nothing has been done.
+    pub(crate) fn is_bad_input(&self) -> bool {
+        let of_input = |kind| {
+            use ProblemKind::{Conflict, MediaType, NotFound, TooLarge, Validation};
+            matches!(kind, Validation | NotFound | Conflict | TooLarge | MediaType)
+        };
+        matches!(self, Self::Refused { problem } if of_input(problem.kind))
+    }
+
+    pub(crate) fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Unreachable { .. } => Some(
+                "is it running? `belljar node --listen 127.0.0.1:12090 --token-file FILE` starts one; without --node \
+                 and BELLJAR_NODE the job is run here",
+            ),
+            Self::NoNode { .. } | Self::Malformed { .. } | Self::Document { .. } => {
+                Some("--node is where `belljar node` listens, such as http://127.0.0.1:12090")
+            }
+            Self::Refused { problem } => match problem.kind {
+                ProblemKind::Authentication => {
+                    Some("the node takes another token: --token-file names the file that it was started with")
+                }
+                ProblemKind::Overloaded => Some("the same command will do when some of its jobs are over"),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! What happens to a job, as the node tells it: each event once and in order, also over a connection that breaks.
+//!
+//! ```text
+//! connect behind the last event ─► events … ─┬─► the one that the job ends with ─► over
+//!        ▲                                   ├─► silence, where only what there is by now is wanted ─► left
+//!        └────────── a pause ◄───────────────┴─► the connection breaks, or the node stops
+//! ```
+
+use super::{Answer, Ask, Client, ClientError, Piece};
+use crate::error::CliError;
+use belljar_contract::id::JobId;
+use belljar_contract::worker::event::{Happening, JobEvent};
+use belljar_contract::worker::state::JobState;
+use serde::Deserialize;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// Whoever follows a job.
+pub(crate) trait Follower {
+    /// An event: as it came, and as it is understood, if it is.
+    fn heard(&mut self, document: &Value, event: Option<&JobEvent>) -> Result<(), CliError>;
+
+    /// Called several times a second. Whether it has had enough.
+    fn has_enough(&mut self) -> Result<bool, CliError> {
+        Ok(false)
+    }
+
+    /// The connection is gone, and another one is tried for.
+    fn lost(&mut self, error: Option<&ClientError>);
+}
+
+/// How much of a job's events is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// To the job's end.
+    Whole,
+    /// What there is by now.
+    SoFar,
+}
+
+/// How following ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Followed {
+    /// The job is over.
+    Over,
+    /// It goes on, for all that is known.
+    Left,
+}
+
+/// How one connection ended.
+#[derive(Debug, PartialEq, Eq)]
+enum Pass {
+    Over,
+    Left,
+    /// Too early.
+    Ended,
+}
+
+/// Where somebody is in a job's events.
+#[derive(Debug, Default)]
+struct Position {
+    /// The last that was heard.
+    last: u64,
+    /// Whether the node has told any, or was about to: then it is worth waiting for.
+    has_begun: bool,
+}
+
+/// What has been read of a stream of events.
+#[derive(Debug, Default)]
+struct Lines {
+    pending: Vec<u8>,
+    data: String,
+}
+
+const TICK: Duration = Duration::from_millis(100);
+
+/// What there is by now comes at once; who says nothing for so long has said it.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Between two attempts.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// A node that is away for longer is not waited for.
+const LONGEST_ABSENCE: Duration = Duration::from_secs(600);
+
+/// The largest event that is taken, in bytes.
+const LARGEST_EVENT_BYTES: usize = 16 << 20;
+
+/// Follows a job from its first event on.
+pub(crate) fn follow(
+    client: &Client,
+    job: &JobId,
+    extent: Extent,
+    follower: &mut dyn Follower,
+) -> Result<Followed, CliError> {
+    let mut position = Position::default();
+    let mut pause = FIRST_PAUSE;
+    let mut heard_at: Option<Instant> = None;
+    loop {
+        let before = position.last;
+        let error = match pass(client, job, extent, &mut position, follower) {
+            Ok(Pass::Over) => return Ok(Followed::Over),
+            Ok(Pass::Left) => return Ok(Followed::Left),
+            // Who asks for what comes behind the last event of a job that is over is told nothing.
+            Ok(Pass::Ended) if position.last == before && is_over(client, job) => return Ok(Followed::Over),
+            Ok(Pass::Ended) => None,
+            Err(CliError::Node(error)) if error.may_pass() && position.has_begun => Some(error),
+            Err(error) => return Err(error),
+        };
+        if position.last > before || heard_at.is_none() {
+            (heard_at, pause) = (Some(Instant::now()), FIRST_PAUSE);
+        }
+        match error {
+            Some(error) if heard_at.is_some_and(|at| at.elapsed() > LONGEST_ABSENCE) => {
+                return Err(error.into());
+            }
+            error => follower.lost(error.as_ref()),
+        }
+        let until = Instant::now() + pause;
+        while Instant::now() < until {
+            if follower.has_enough()? {
+                return Ok(Followed::Left);
+            }
+            std::thread::sleep(TICK);
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+fn is_over(client: &Client, job: &JobId) -> bool {
+    client.job(job).is_ok_and(|told| told.known.job.status.is_final())
+}
+
+fn pass(
+    client: &Client,
+    job: &JobId,
+    extent: Extent,
+    position: &mut Position,
+    follower: &mut dyn Follower,
+) -> Result<Pass, CliError> {
+    let path = format!("/jobs/{job}/events");
+    let headers = [("last-event-id", position.last.to_string())];
+    let mut answer: Answer = client.ask(&Ask { path: &path, headers: &headers, ..Ask::default() })?;
+    position.has_begun = true;
+    let (mut lines, mut heard_at) = (Lines::default(), Instant::now());
+    loop {
+        if follower.has_enough()? {
+            return Ok(Pass::Left);
+        }
+        match answer.next(TICK)? {
+            Piece::End => return Ok(Pass::Ended),
+            Piece::Nothing if extent == Extent::SoFar && heard_at.elapsed() >= QUIET => {
+                return Ok(Pass::Left);
+            }
+            Piece::Nothing => continue,
+            Piece::Bytes(bytes) => lines.pending.extend(bytes),
+        }
+        heard_at = Instant::now();
+        while let Some(document) = lines.next(client.node())? {
+            let id = document["id"].as_u64().unwrap_or_default();
+            // What came before the connection broke may come again.
+            if id <= position.last {
+                continue;
+            }
+            position.last = id;
+            let event = JobEvent::deserialize(&document).ok();
+            follower.heard(&document, event.as_ref())?;
+            if event.as_ref().and_then(final_state).is_some() {
+                return Ok(Pass::Over);
+            }
+        }
+    }
+}
+
+/// The state that a job has ended with by that event.
+pub(crate) fn final_state(event: &JobEvent) -> Option<JobState> {
+    match event.happening {
+        Happening::Status { status, .. } if status.is_final() => Some(status),
+        _ => None,
+    }
+}
+
+// === impl Lines ===
+
+impl Lines {
+    /// The next event that is complete.
+    fn next(&mut self, node: &str) -> Result<Option<Value>, ClientError> {
+        let node = || node.to_owned();
+        let mut begun = 0;
+        while let Some(length) =
+            self.pending.get(begun..).and_then(|rest| rest.iter().position(|b| *b == b'\n'))
+        {
+            let line = String::from_utf8_lossy(self.pending.get(begun..begun + length).unwrap_or_default());
+            let line = line.trim_end_matches('\r');
+            begun += length + 1;
+            if let Some(data) = line.strip_prefix("data:") {
+                self.data.push_str(data.strip_prefix(' ').unwrap_or(data));
+                self.data.push('\n');
+            }
+            if line.is_empty() && !self.data.is_empty() {
+                let data = std::mem::take(&mut self.data);
+                self.pending.drain(..begun);
+                let document = serde_json::from_str(&data);
+                return document.map(Some).map_err(|source| ClientError::Document { node: node(), source });
+            }
+        }
+        self.pending.drain(..begun);
+        match self.pending.len() + self.data.len() > LARGEST_EVENT_BYTES {
+            true => Err(ClientError::TooLarge { node: node() }),
+            false => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8], piece: usize) -> Vec<Value> {
+        let (mut lines, mut events) = (Lines::default(), Vec::new());
+        for piece in bytes.chunks(piece) {
+            lines.pending.extend(piece);
+            while let Some(event) = lines.next("node").unwrap() {
+                events.push(event);
+            }
+        }
+        events
+    }
+
+    #[test]
+    fn events_are_found_however_the_stream_is_cut() {
+        let stream = b":\n\nid: 1\nevent: log\ndata: {\"id\":1}\n\n: alive\n\r\ndata:{\ndata: \"id\":2}\r\n\r\ndata: {\"id\":3}\n";
+        for piece in 1..=stream.len() {
+            // The last has not ended.
+            let ids: Vec<_> = read(stream, piece).iter().map(|event| event["id"].clone()).collect();
+            assert_eq!(ids, [1, 2], "in pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn an_event_that_is_none_or_never_ends_is_given_up() {
+        let mut lines = Lines { pending: b"data: {\n\n".to_vec(), ..Lines::default() };
+        assert!(matches!(lines.next("node"), Err(ClientError::Document { .. })));
+        let mut lines = Lines { pending: vec![b'x'; LARGEST_EVENT_BYTES], ..Lines::default() };
+        assert!(lines.next("node").unwrap().is_none());
+        lines.pending.push(b'x');
+        assert!(matches!(lines.next("node"), Err(ClientError::TooLarge { .. })));
+    }
+}

@@ -1,0 +1,141 @@
+//! Where a node is: `http://ADDRESS[:PORT][/PREFIX]`.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Where a node is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    url: String,
+    addresses: Vec<SocketAddr>,
+    host: String,
+    prefix: String,
+}
+
+/// A text says no such place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PlaceError {
+    /// Another protocol.
+    #[error("a node is asked by plain HTTP: http://ADDRESS:PORT; where it stands behind TLS, by a tunnel")]
+    Scheme,
+    /// A host that is told by its name.
+    #[error("names of hosts are not looked up: an address such as 127.0.0.1 or [::1], or localhost")]
+    Name,
+    /// Anything else.
+    #[error("expected http://ADDRESS:PORT, with a path at most")]
+    Form,
+}
+
+/// Where a node listens that was told nothing else.
+const USUAL_PORT: u16 = 12090;
+
+// === impl Place ===
+
+impl Place {
+    pub(crate) fn parse(url: &str) -> Result<Self, PlaceError> {
+        let (scheme, rest) = url.split_once("://").ok_or(PlaceError::Scheme)?;
+        if !scheme.eq_ignore_ascii_case("http") {
+            return Err(PlaceError::Scheme);
+        }
+        let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"?#@\\\"<>".contains(&byte);
+        if !rest.bytes().all(is_plain) {
+            return Err(PlaceError::Form);
+        }
+        let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+        let addresses = addresses(host)?;
+        let prefix = path.trim_end_matches('/').to_owned();
+        Ok(Self { url: url.to_owned(), addresses, host: host.to_owned(), prefix })
+    }
+
+    /// The place of a node that listens there.
+    pub(crate) fn of(address: SocketAddr) -> Self {
+        let host = address.to_string();
+        Self { url: format!("http://{host}"), addresses: vec![address], host, prefix: String::new() }
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.url
+    }
+
+    pub(super) fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
+    pub(super) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+}
+
+fn addresses(host: &str) -> Result<Vec<SocketAddr>, PlaceError> {
+    let port = |text: &str| match text {
+        "" => Ok(USUAL_PORT),
+        text if text.starts_with('+') => Err(PlaceError::Form),
+        text => text.parse().map_err(|_| PlaceError::Form),
+    };
+    if let Some(rest) = host.strip_prefix('[') {
+        let (address, rest) = rest.split_once(']').ok_or(PlaceError::Form)?;
+        let address: Ipv6Addr = address.parse().map_err(|_| PlaceError::Form)?;
+        let port = match rest.strip_prefix(':') {
+            Some(text) if !text.is_empty() => port(text)?,
+            _ if rest.is_empty() => USUAL_PORT,
+            _ => return Err(PlaceError::Form),
+        };
+        return Ok(vec![SocketAddr::new(address.into(), port)]);
+    }
+    let (name, text) = host.split_once(':').unwrap_or((host, ""));
+    if name.is_empty() || text.contains(':') || host.ends_with(':') {
+        return Err(PlaceError::Form);
+    }
+    let port = port(text)?;
+    let of = |address: IpAddr| SocketAddr::new(address, port);
+    if name.eq_ignore_ascii_case("localhost") {
+        return Ok(vec![of(Ipv4Addr::LOCALHOST.into()), of(Ipv6Addr::LOCALHOST.into())]);
+    }
+    let address: Ipv4Addr = name.parse().map_err(|_| PlaceError::Name)?;
+    Ok(vec![of(address.into())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_an_address_a_port_and_a_path() {
+        let parse = |url: &str| {
+            let place = Place::parse(url).map_err(|error| error.to_string()).unwrap();
+            (place.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "), place.prefix)
+        };
+        let is = |addresses: &str, prefix: &str| (addresses.to_owned(), prefix.to_owned());
+        assert_eq!(parse("http://127.0.0.1:12090"), is("127.0.0.1:12090", ""));
+        assert_eq!(parse("http://10.0.0.7"), is("10.0.0.7:12090", ""));
+        assert_eq!(parse("HTTP://localhost:80/a/b/"), is("127.0.0.1:80 [::1]:80", "/a/b"));
+        assert_eq!(parse("http://[::1]:8080/"), is("[::1]:8080", ""));
+        assert_eq!(parse("http://[fd00::7]"), is("[fd00::7]:12090", ""));
+    }
+
+    #[test]
+    fn what_is_no_place_is_refused() {
+        for (url, expected) in [
+            ("https://127.0.0.1", PlaceError::Scheme),
+            ("127.0.0.1:12090", PlaceError::Scheme),
+            ("http://node.example:12090", PlaceError::Name),
+            ("http://", PlaceError::Form),
+            ("http://127.0.0.1:", PlaceError::Form),
+            ("http://127.0.0.1:+80", PlaceError::Form),
+            ("http://127.0.0.1:70000", PlaceError::Form),
+            ("http://127.0.0.1:1:2", PlaceError::Form),
+            ("http://::1", PlaceError::Form),
+            ("http://[::1", PlaceError::Form),
+            ("http://[::1]x", PlaceError::Form),
+            ("http://user@127.0.0.1", PlaceError::Form),
+            ("http://127.0.0.1/a?b", PlaceError::Form),
+            ("http://127.0.0.1/a b", PlaceError::Form),
+            ("http://127.0.0.1/a\r\nx: y", PlaceError::Form),
+        ] {
+            assert_eq!(Place::parse(url), Err(expected), "{url}");
+        }
+    }
+}

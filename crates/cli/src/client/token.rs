@@ -1,0 +1,34 @@
+//! The token that a node is shown.
+
+use crate::error::CliError;
+use std::path::Path;
+use zeroize::Zeroizing;
+
+/// A token. It can be neither shown nor written down, and is wiped from memory when it goes.
+pub(crate) struct ShownToken(Zeroizing<Vec<u8>>);
+
+// === impl ShownToken ===
+
+impl ShownToken {
+    /// The token in a file, with white space around it.
+    pub(crate) fn read(path: &Path) -> Result<Self, CliError> {
+        let text = std::fs::read(path).map_err(|error| CliError::read(path, error))?;
+        let text = Zeroizing::new(text);
+        let token = text.trim_ascii();
+        // Anything else would be a header of its own.
+        match !token.is_empty() && token.iter().all(u8::is_ascii_graphic) {
+            true => Ok(Self(Zeroizing::new(token.to_vec()))),
+            false => Err(CliError::usage(format!("{} holds no token", path.display()))),
+        }
+    }
+
+    /// A new one that nobody can guess.
+    pub(crate) fn new() -> Self {
+        let [one, other] = [(); 2].map(|()| uuid::Uuid::new_v4().as_simple().to_string());
+        Self(Zeroizing::new([one.as_bytes(), other.as_bytes()].concat()))
+    }
+
+    pub(crate) fn expose(&self) -> &[u8] {
+        &self.0
+    }
+}

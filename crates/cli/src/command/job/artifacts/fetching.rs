@@ -1,0 +1,240 @@
+//! Files that a job has left, written into a directory and nowhere else.
+//!
+//! What they are called was said inside a sandbox, and what is in them comes over the network. A name leads only down, each
+//! directory is opened in the one before and through no link, and a file has its name when its digest is the right one, not
+//! before.
+
+use crate::client::{Ask, Client, PATIENCE, Piece};
+use crate::error::CliError;
+use belljar_contract::id::JobId;
+use belljar_contract::path::WORKSPACE;
+use belljar_contract::result::Artifact;
+use belljar_sandbox::artifact::ARTIFACTS;
+use belljar_sandbox::directory::{Directory, DirectoryError};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, openat, renameat, renameat_with, unlinkat};
+use rustix::io::Errno;
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use uuid::Uuid;
+
+/// Why a file of a job is not here.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ArtifactError {
+    /// Its name leads elsewhere.
+    #[error("its path leads out of what the job has left")]
+    Outside,
+    /// What it is asked for by is none.
+    #[error("it has no digest")]
+    NoDigest,
+    /// Something has its name here.
+    #[error("there is a file of that name")]
+    Exists,
+    /// What came is not what the job has left.
+    #[error("what came is not what the job has left: its SHA-256 is {found}")]
+    OtherContent { found: String },
+    /// More came than the job has left.
+    #[error("more came than its {size_bytes} bytes")]
+    TooMuch { size_bytes: u64 },
+    /// There is no place for it.
+    #[error("there is no place for it")]
+    Place(#[source] DirectoryError),
+    /// It can't be written.
+    #[error("it can't be written")]
+    Write(#[source] std::io::Error),
+}
+
+/// A file, and where it goes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Wanted<'a> {
+    artifact: &'a Artifact,
+    /// Below the destination; each is the name of one thing.
+    names: Vec<&'a str>,
+}
+
+/// Where they go.
+pub(super) struct Destination {
+    directory: Directory,
+    replaces: bool,
+}
+
+/// A file that has no name of its own yet. Dropping it removes it.
+struct Draft<'d> {
+    parent: &'d Directory,
+    name: String,
+    file: File,
+}
+
+// === impl Wanted ===
+
+impl<'a> Wanted<'a> {
+    pub(super) fn of(artifact: &'a Artifact) -> Result<Self, CliError> {
+        let refuse = |source| refused(artifact, source);
+        let path = artifact.path.as_str();
+        // From the workspace, a folder of that name: two places inside must not become one here.
+        let below = path.strip_prefix(ARTIFACTS).and_then(|rest| rest.strip_prefix('/'));
+        let below = below.or_else(|| {
+            path.strip_prefix(WORKSPACE)
+                .filter(|rest| rest.starts_with('/'))
+                .and_then(|_| path.strip_prefix('/'))
+        });
+        let names: Vec<&str> = below.unwrap_or(path).split('/').collect();
+        let is_name = |name: &&str| !matches!(*name, "" | "." | "..") && !name.contains('\0');
+        if !names.iter().all(is_name) {
+            return Err(refuse(ArtifactError::Outside));
+        }
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if artifact.sha256.len() != 64 || !artifact.sha256.bytes().all(is_digit) {
+            return Err(refuse(ArtifactError::NoDigest));
+        }
+        Ok(Self { artifact, names })
+    }
+
+    /// Below the destination.
+    pub(super) fn path(&self) -> PathBuf {
+        self.names.iter().collect()
+    }
+}
+
+// === impl Destination ===
+
+impl Destination {
+    /// Opens the directory, and makes it if there is none.
+    pub(super) fn open(path: &Path, replaces: bool) -> Result<Self, CliError> {
+        let made = std::fs::create_dir_all(path);
+        made.map_err(|source| CliError::Artifact {
+            path: path.display().to_string(),
+            source: ArtifactError::Write(source),
+        })?;
+        Ok(Self { directory: Directory::open_host(path)?, replaces })
+    }
+
+    /// Refuses what would take the place of something else.
+    pub(super) fn must_be_free(&self, wanted: &Wanted<'_>) -> Result<(), CliError> {
+        let found = self.directory.stat(&wanted.path());
+        let found = found.map_err(|source| refused(wanted.artifact, ArtifactError::Place(source)))?;
+        match found.is_some() && !self.replaces {
+            true => Err(refused(wanted.artifact, ArtifactError::Exists)),
+            false => Ok(()),
+        }
+    }
+
+    /// Fetches one.
+    pub(super) fn fetch(&self, client: &Client, job: &JobId, wanted: &Wanted<'_>) -> Result<(), CliError> {
+        let Wanted { artifact, names } = wanted;
+        let refuse = |source| refused(artifact, source);
+        let Some((name, folders)) = names.split_last() else { return Err(refuse(ArtifactError::Outside)) };
+        let parent = self.make(folders).map_err(|source| refuse(ArtifactError::Place(source)))?;
+        let mut draft = Draft::begin(&parent).map_err(|errno| refuse(ArtifactError::Write(errno.into())))?;
+        let path = format!("/jobs/{job}/artifacts/{}", artifact.sha256);
+        let mut answer = client.ask(&Ask { path: &path, ..Ask::default() })?;
+        let (mut digest, mut left) = (Sha256::new(), artifact.size_bytes);
+        loop {
+            let bytes = match answer.next(PATIENCE)? {
+                Piece::Bytes(bytes) => bytes,
+                Piece::Nothing => continue,
+                Piece::End => break,
+            };
+            let Some(rest) = left.checked_sub(bytes.len() as u64) else {
+                return Err(refuse(ArtifactError::TooMuch { size_bytes: artifact.size_bytes }));
+            };
+            left = rest;
+            digest.update(&bytes);
+            draft.file.write_all(&bytes).map_err(|source| refuse(ArtifactError::Write(source)))?;
+        }
+        let found: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        if found != artifact.sha256 {
+            return Err(refuse(ArtifactError::OtherContent { found }));
+        }
+        draft.finish(name, self.replaces).map_err(refuse)
+    }
+
+    /// The directory behind these names, made where there is none.
+    fn make(&self, names: &[&str]) -> Result<Directory, DirectoryError> {
+        let mut directory = self.directory.try_clone()?;
+        for name in names {
+            directory = directory.make(Path::new(name), 0o777)?;
+        }
+        Ok(directory)
+    }
+}
+
+// === impl Draft ===
+
+impl<'d> Draft<'d> {
+    fn begin(parent: &'d Directory) -> Result<Self, Errno> {
+        let name = format!(".belljar-{}", Uuid::new_v4());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(parent, name.as_str(), flags, Mode::from_raw_mode(0o666))?;
+        Ok(Self { parent, name, file: File::from(file) })
+    }
+
+    /// Gives it its name.
+    fn finish(&self, name: &str, replaces: bool) -> Result<(), ArtifactError> {
+        let renamed = match replaces {
+            true => renameat(self.parent, self.name.as_str(), self.parent, name),
+            false => {
+                renameat_with(self.parent, self.name.as_str(), self.parent, name, RenameFlags::NOREPLACE)
+            }
+        };
+        renamed.map_err(|errno| match errno {
+            Errno::EXIST => ArtifactError::Exists,
+            errno => ArtifactError::Write(errno.into()),
+        })
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        // One that has its name is not there under this one any more.
+        let _ = unlinkat(self.parent, self.name.as_str(), AtFlags::empty());
+    }
+}
+
+fn refused(artifact: &Artifact, source: ArtifactError) -> CliError {
+    CliError::Artifact { path: artifact.path.clone(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn artifact(path: &str) -> Artifact {
+        Artifact { path: path.to_owned(), sha256: "0".repeat(64), size_bytes: 0 }
+    }
+
+    #[test]
+    fn a_path_leads_down_or_nowhere() {
+        let path = |path: &str| Wanted::of(&artifact(path)).ok().map(|wanted| wanted.path());
+        assert_eq!(path("/job/artifacts/a/b"), Some("a/b".into()));
+        assert_eq!(path("/workspace/a"), Some("workspace/a".into()));
+        assert_eq!(path("a"), Some("a".into()));
+        for bad in [
+            "/etc/passwd",
+            "/job/artifacts/../../../etc/passwd",
+            "/job/artifacts//etc/passwd",
+            "/job/artifacts/",
+            "/job/artifacts",
+            "/job/artifactsx",
+            "/workspace/..",
+            "/workspacex/a",
+            "..",
+            "a/../b",
+            "./a",
+            "a/",
+            "a\0b",
+            "",
+        ] {
+            assert_eq!(path(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_digest_is_not_asked_for() {
+        for digest in ["", "..", &"A".repeat(64), &"0".repeat(63), &format!("{}/..", "0".repeat(61))] {
+            let bad = Artifact { sha256: digest.to_owned(), ..artifact("a") };
+            assert!(Wanted::of(&bad).is_err(), "{digest}");
+        }
+    }
+}

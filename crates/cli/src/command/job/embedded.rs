@@ -1,0 +1,77 @@
+//! A node in this very process, for as long as one command takes.
+//!
+//! It is the node that `belljar node` would be, on the same state, and is asked by the same client: by a port of the
+//! loopback and a token that nobody else is told. The kernel's lock on the state keeps two of them apart.
+
+use crate::client::{Client, Place, ShownToken};
+use crate::command::node;
+use crate::error::CliError;
+use crate::state;
+use belljar_confine::launcher::Launcher;
+use belljar_confine::plan::HostPath;
+use belljar_node::api::token::Token;
+use belljar_node::daemon::{Daemon, Settings};
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::fs::File;
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+
+/// A node in this process.
+pub(super) struct Embedded {
+    runtime: Runtime,
+    daemon: Daemon,
+    client: Client,
+}
+
+/// What it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// To tell what there is: no job is begun, for it would be ended with this command.
+    Reading,
+    /// To run jobs.
+    Running,
+}
+
+// === impl Embedded ===
+
+impl Embedded {
+    pub(super) fn start(config: Option<&Path>, purpose: Purpose) -> Result<Self, CliError> {
+        let shown = ShownToken::new();
+        let runner = HostPath::resolve(state::own_program()?)?;
+        let listen = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
+        let mut settings = Settings::new(listen, node::usual_state(), token(&shown)?, runner);
+        node::configure(&mut settings, config)?;
+        if purpose == Purpose::Reading {
+            settings.max_concurrency = 0;
+        }
+        // While this process is small and has one thread.
+        let launcher = Launcher::start()?;
+        let runtime = node::runtime(&settings)?;
+        let daemon = Daemon::start(settings, launcher, Arc::new(jiff::Timestamp::now));
+        let daemon = runtime.block_on(daemon)?;
+        let client = Client::new(Place::of(daemon.address()), shown);
+        Ok(Self { runtime, daemon, client })
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Stops it. What runs is ended in order.
+    pub(super) fn stop(self) {
+        self.runtime.block_on(self.daemon.stop());
+    }
+}
+
+/// The token as the daemon takes it: from a file, which here is one that no path leads to.
+fn token(shown: &ShownToken) -> Result<Token, CliError> {
+    let failed = |source| CliError::Runtime { source };
+    let file = memfd_create("belljar-token", MemfdFlags::CLOEXEC).map_err(|errno| failed(errno.into()))?;
+    let mut file = File::from(file);
+    file.write_all(shown.expose()).map_err(failed)?;
+    Ok(Token::read(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())))?)
+}

@@ -1,0 +1,113 @@
+//! `belljar job logs`: what a job has written to its standard output and its standard error, to those of this command.
+
+use super::parse_id;
+use super::watch::Lost;
+use crate::client::events::{Extent, Follower, follow};
+use crate::client::{Client, ClientError};
+use crate::command::plain;
+use crate::error::CliError;
+use belljar_contract::id::JobId;
+use belljar_contract::worker::event::{Happening, JobEvent, Stream};
+use belljar_contract::worker::job::JobOutcome;
+use serde_json::Value;
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct LogsArguments {
+    /// The job's id
+    #[arg(value_parser = parse_id)]
+    id: JobId,
+    /// Go on with what it writes, until it is over
+    #[arg(short, long)]
+    follow: bool,
+}
+
+#[derive(Default)]
+struct Writer {
+    lost: Lost,
+    is_cut: bool,
+}
+
+// === impl LogsArguments ===
+
+impl LogsArguments {
+    pub(super) fn run(&self, client: &Client, is_remote: bool) -> Result<ExitCode, CliError> {
+        let told = client.job(&self.id)?;
+        if let Some(outcome) = &told.known.outcome {
+            whole(outcome)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let extent = if self.follow && is_remote { Extent::Whole } else { Extent::SoFar };
+        let mut writer = Writer::default();
+        follow(client, &self.id, extent, &mut writer)?;
+        if writer.is_cut {
+            anstream::eprintln!(
+                "belljar: it has written more than is told while it runs; the rest comes with its end"
+            );
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What a job that is over has written.
+fn whole(outcome: &JobOutcome) -> Result<(), CliError> {
+    write(Stream::Stdout, &outcome.stdout)?;
+    write(Stream::Stderr, &outcome.stderr)?;
+    if outcome.truncated.stdout || outcome.truncated.stderr {
+        anstream::eprintln!("belljar: it has written more than is kept");
+    }
+    Ok(())
+}
+
+impl Follower for Writer {
+    fn heard(&mut self, _: &Value, event: Option<&JobEvent>) -> Result<(), CliError> {
+        self.lost.is_back();
+        match event.map(|event| &event.happening) {
+            Some(Happening::Log { stream, text }) => write(*stream, text),
+            Some(Happening::Truncated) => {
+                self.is_cut = true;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn lost(&mut self, error: Option<&ClientError>) {
+        self.lost.tell(error);
+    }
+}
+
+/// As it was written, but where a terminal would act on it. Whoever reads may have seen enough.
+fn write(stream: Stream, text: &str) -> Result<(), CliError> {
+    let (is_terminal, mut output): (bool, Box<dyn Write>) = match stream {
+        Stream::Stdout => (std::io::stdout().is_terminal(), Box::new(std::io::stdout().lock())),
+        Stream::Stderr => (std::io::stderr().is_terminal(), Box::new(std::io::stderr().lock())),
+    };
+    let shown = if is_terminal { for_terminal(text) } else { text.to_owned() };
+    match output.write_all(shown.as_bytes()).and_then(|()| output.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(CliError::output),
+    }
+}
+
+/// Lines stay lines, and tabs tabs; each line whole, however long it is.
+fn for_terminal(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\n' | '\t' => c.to_string(),
+        // One at a time: a line as a whole would be cut.
+        c => plain(c.encode_utf8(&mut [0; 4])),
+    };
+    text.chars().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_a_log_acts_on_a_terminal() {
+        assert_eq!(for_terminal("a\tb\r\n\u{1b}[2Jc\u{9b}d\u{202e}e\u{7}\n"), "a\tb \n [2Jc d e \n");
+        assert_eq!(for_terminal(&"x".repeat(1_000)).len(), 1_000);
+    }
+}

@@ -1,0 +1,144 @@
+//! `belljar job submit`
+
+mod order;
+mod waiting;
+
+use super::embedded::Purpose;
+use super::ending::{exit_code_of, headline};
+use super::{Reach, print, print_json};
+use crate::client::events::{Extent, Followed, follow};
+use crate::client::{Ask, Client, ClientError, Told};
+use crate::error::CliError;
+use belljar_contract::worker::job::JobResponse;
+use belljar_contract::worker::state::JobState;
+use order::{Order, OrderArguments};
+use std::process::ExitCode;
+use std::time::Duration;
+use waiting::{Interrupts, Waiting};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct SubmitArguments {
+    #[command(flatten)]
+    order: OrderArguments,
+    /// What tells this request from others, for a node that may have heard it before
+    #[arg(long, value_name = "KEY", value_parser = parse_key)]
+    idempotency_key: Option<String>,
+    /// Stay until the job is over, tell on standard error what happens, and end as it does
+    #[arg(long)]
+    wait: bool,
+    /// Print the job as the node tells it, as JSON, instead of its id
+    #[arg(long)]
+    json: bool,
+}
+
+/// The exit code of a command that Ctrl-C has ended, as a shell would give it.
+const INTERRUPTED: u8 = 130;
+
+/// A request whose answer was lost is sent so often: with the same ids it asks for the same job.
+const ATTEMPTS: usize = 3;
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// What goes into a header as it is.
+fn parse_key(text: &str) -> Result<String, String> {
+    let is_key = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    is_key.then(|| text.to_owned()).ok_or_else(|| "expected visible characters of ASCII".to_owned())
+}
+
+// === impl SubmitArguments ===
+
+impl SubmitArguments {
+    pub(super) fn run(&self, reach: &Reach) -> Result<ExitCode, CliError> {
+        // Before a node is started or asked: what can't be a job needs none.
+        let order = self.order.order()?;
+        let interrupts = Interrupts::take(self.wait || !reach.is_remote())?;
+        match reach.is_remote() {
+            true => reach.with(Purpose::Running, |client| self.submit_there(client, &order, &interrupts)),
+            false => {
+                anstream::eprintln!(
+                    "belljar: without --node the job runs here, and this command stays until it is over"
+                );
+                reach.with(Purpose::Running, |client| {
+                    let code =
+                        self.submit_and_wait(client, &order, Waiting::here(client, &order.id, &interrupts))?;
+                    finish_others(client, &interrupts)?;
+                    Ok(code)
+                })
+            }
+        }
+    }
+
+    fn submit_there(
+        &self,
+        client: &Client,
+        order: &Order,
+        interrupts: &Interrupts,
+    ) -> Result<ExitCode, CliError> {
+        if self.wait {
+            return self.submit_and_wait(client, order, Waiting::there(client, &order.id, interrupts));
+        }
+        let told = self.submit(client, order)?;
+        match self.json {
+            true => print_json(&told.document)?,
+            false => print(&format!("{}\n", told.known.job.job_id))?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn submit_and_wait(
+        &self,
+        client: &Client,
+        order: &Order,
+        mut waiting: Waiting<'_>,
+    ) -> Result<ExitCode, CliError> {
+        let told = self.submit(client, order)?;
+        let id = &told.known.job.job_id;
+        if !self.json {
+            print(&format!("{id}\n"))?;
+        }
+        let followed = follow(client, id, Extent::Whole, &mut waiting)?;
+        if followed == Followed::Left {
+            return Ok(ExitCode::from(waiting.leave()));
+        }
+        let told = client.job(id)?;
+        match self.json {
+            true => print_json(&told.document)?,
+            false => anstream::eprintln!("{}", headline(&told.known)),
+        }
+        Ok(ExitCode::from(exit_code_of(&told.known)))
+    }
+
+    fn submit(&self, client: &Client, order: &Order) -> Result<Told<JobResponse>, CliError> {
+        let key = self.idempotency_key.iter().map(|key| ("idempotency-key", key.clone()));
+        let headers: Vec<_> = key.collect();
+        let ask = Ask { is_post: true, path: "/jobs:run", headers: &headers, body: Some(&order.document) };
+        let mut left = ATTEMPTS;
+        loop {
+            left -= 1;
+            match client.document(&ask) {
+                Err(ClientError::Broken { .. } | ClientError::Silent { .. }) if left > 0 => {
+                    std::thread::sleep(PAUSE);
+                }
+                told => return Ok(told?),
+            }
+        }
+    }
+}
+
+/// Stays until nothing waits or runs in this state any more: what was left there by a node that is gone has been begun, too,
+/// and would be ended with this process.
+fn finish_others(client: &Client, interrupts: &Interrupts) -> Result<(), CliError> {
+    let mut has_told = false;
+    loop {
+        let mut open = 0;
+        for state in [JobState::Accepted, JobState::InProgress] {
+            open += client.page(&format!("limit=1000&status={state}"))?.known.jobs.len();
+        }
+        if open == 0 || interrupts.came() {
+            return Ok(());
+        }
+        if !std::mem::replace(&mut has_told, true) {
+            anstream::eprintln!("belljar: {open} more that waited in this state run now; Ctrl-C ends them");
+        }
+        std::thread::sleep(PAUSE);
+    }
+}

@@ -1,0 +1,88 @@
+//! `belljar job watch`
+
+use super::ending::{exit_code_of, headline};
+use super::telling::lines;
+use super::{parse_id, print};
+use crate::client::events::{Extent, Followed, Follower, follow};
+use crate::client::{Client, ClientError};
+use crate::error::CliError;
+use crate::progress::harmless;
+use belljar_contract::id::JobId;
+use belljar_contract::worker::event::JobEvent;
+use serde_json::Value;
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct WatchArguments {
+    /// The job's id
+    #[arg(value_parser = parse_id)]
+    id: JobId,
+    /// Print the events as JSON, one a line
+    #[arg(long)]
+    json: bool,
+}
+
+struct Watcher {
+    json: bool,
+    lost: Lost,
+}
+
+/// Says once that a connection is gone, until it is there again.
+#[derive(Default)]
+pub(super) struct Lost(bool);
+
+/// Exit code for a job that nobody runs.
+const LEFT: u8 = 1;
+
+// === impl WatchArguments ===
+
+impl WatchArguments {
+    pub(super) fn run(&self, client: &Client, is_remote: bool) -> Result<ExitCode, CliError> {
+        let mut watcher = Watcher { json: self.json, lost: Lost::default() };
+        // Without a daemon nothing more will happen to a job that waits.
+        let extent = if is_remote { Extent::Whole } else { Extent::SoFar };
+        if follow(client, &self.id, extent, &mut watcher)? == Followed::Left {
+            anstream::eprintln!("belljar: the job waits, and no node runs that would begin it");
+            return Ok(ExitCode::from(LEFT));
+        }
+        let told = client.job(&self.id)?;
+        if !self.json {
+            anstream::println!("{}", headline(&told.known));
+        }
+        Ok(ExitCode::from(exit_code_of(&told.known)))
+    }
+}
+
+impl Follower for Watcher {
+    fn heard(&mut self, document: &Value, event: Option<&JobEvent>) -> Result<(), CliError> {
+        self.lost.is_back();
+        let text = match (self.json, event) {
+            (true, _) => format!("{document}\n"),
+            (false, Some(event)) => lines(event).into_iter().map(|line| line + "\n").collect(),
+            // A kind of event that is not known here.
+            (false, None) => String::new(),
+        };
+        print(&text)
+    }
+
+    fn lost(&mut self, error: Option<&ClientError>) {
+        self.lost.tell(error);
+    }
+}
+
+// === impl Lost ===
+
+impl Lost {
+    pub(super) fn tell(&mut self, error: Option<&ClientError>) {
+        if std::mem::replace(&mut self.0, true) {
+            return;
+        }
+        let why =
+            error.map(|error| format!(": {}", harmless(&belljar_node::chain(error)))).unwrap_or_default();
+        anstream::eprintln!("belljar: the connection is gone, and is tried for again{why}");
+    }
+
+    pub(super) fn is_back(&mut self) {
+        self.0 = false;
+    }
+}

@@ -1,0 +1,166 @@
+//! `belljar job`: jobs of a node, as a user has them run and looks at them.
+
+mod followed;
+mod here;
+mod left;
+mod listed;
+mod refused;
+mod submitted;
+
+use belljar_testkit::node::Node;
+use belljar_testkit::world::{Ran, World};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+/// The command, asked of whatever listens there.
+fn command(world: &World, to: SocketAddr, arguments: &[&str]) -> Command {
+    let mut command = world.command(&["job"]);
+    command.args(["--node", &format!("http://{to}"), "--token-file", "token"]).args(arguments);
+    command
+}
+
+fn ask(world: &World, to: SocketAddr, arguments: &[&str]) -> Ran {
+    Ran::from(command(world, to, arguments).output().unwrap())
+}
+
+/// The same with every byte that it would send to a terminal: without one, some are taken out.
+fn ask_as_on_a_terminal(world: &World, to: SocketAddr, arguments: &[&str]) -> Ran {
+    Ran::from(command(world, to, arguments).env("CLICOLOR_FORCE", "1").output().unwrap())
+}
+
+/// Submits a command to a node, and waits until it is over; its id.
+fn over(world: &World, node: &Node<'_>, argv: &[&str]) -> String {
+    let arguments = [&["submit", "--wait", "--"], argv].concat();
+    let ran = ask(world, node.address(), &arguments);
+    ran.stdout.trim().to_owned()
+}
+
+/// Takes connections to a node, and cuts some of them off.
+struct Relay {
+    address: SocketAddr,
+    /// Where to, which may change.
+    to: Arc<Mutex<SocketAddr>>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+/// What has come by a relay.
+#[derive(Default)]
+struct Seen {
+    /// So many connections have been cut off.
+    cut: usize,
+    /// What those who asked for events said of the last that they had.
+    last_ids: Vec<u64>,
+}
+
+impl Relay {
+    /// Cuts the first so many connections off, each in the middle of that event.
+    fn cutting(to: SocketAddr, connections: usize, event: usize) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let seen = Arc::<Mutex<Seen>>::default();
+        let shared = Arc::clone(&seen);
+        let to = Arc::new(Mutex::new(to));
+        let leading = Arc::clone(&to);
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let shared = Arc::clone(&shared);
+                let to = *leading.lock().unwrap();
+                std::thread::spawn(move || relay(&client, to, (connections, event), &shared));
+            }
+        });
+        Self { address, to, seen }
+    }
+}
+
+fn relay(client: &TcpStream, to: SocketAddr, (connections, event): (usize, usize), seen: &Arc<Mutex<Seen>>) {
+    let Ok(node) = TcpStream::connect(to) else { return };
+    let (asked, mut into) = (BufReader::new(client.try_clone().unwrap()), node.try_clone().unwrap());
+    let heard = Arc::clone(seen);
+    std::thread::spawn(move || {
+        for line in asked.lines().map_while(Result::ok) {
+            let id = line.strip_prefix("last-event-id: ").and_then(|id| id.parse::<u64>().ok());
+            heard.lock().unwrap().last_ids.extend(id);
+            let _ = into.write_all(format!("{line}\r\n").as_bytes());
+        }
+    });
+    let (mut answer, mut writer) = (BufReader::new(node.try_clone().unwrap()), client);
+    let (mut events, mut line) = (0, Vec::new());
+    while answer.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
+        events += usize::from(line.starts_with(b"data: "));
+        if writer.write_all(&line).is_err() {
+            break;
+        }
+        line.clear();
+        let mut seen = seen.lock().unwrap();
+        if events >= event && seen.cut < connections {
+            seen.cut += 1;
+            break;
+        }
+    }
+    let _ = client.shutdown(Shutdown::Both);
+    let _ = node.shutdown(Shutdown::Both);
+}
+
+/// Something that listens where a node might, and answers what it is told to.
+struct Liar {
+    address: SocketAddr,
+    /// The first line of each request.
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Liar {
+    /// Answers each target with a status and a body.
+    fn telling(world: &World, answer: impl Fn(&str) -> (u16, Vec<u8>) + Send + 'static) -> Self {
+        world.write("token", belljar_testkit::node::TOKEN);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&asked);
+        std::thread::spawn(move || {
+            for mut client in listener.incoming().flatten() {
+                let line = read_request(&client);
+                let target = line.split(' ').nth(1).unwrap_or_default().to_owned();
+                heard.lock().unwrap().push(line);
+                let (status, body) = answer(&target);
+                let head = format!("HTTP/1.1 {status} Said\r\nContent-Length: {}\r\n\r\n", body.len());
+                let _ = client.write_all(&[head.as_bytes(), &body].concat());
+            }
+        });
+        Self { address, asked }
+    }
+}
+
+/// Reads a request whose body, if any, has a length; its first line.
+fn read_request(client: &TcpStream) -> String {
+    let mut reader = BufReader::new(client);
+    let (mut first, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).unwrap_or(0) == 0 || line == "\r\n" {
+            break;
+        }
+        if let Some(value) = line.strip_prefix("content-length: ") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+        if first.is_empty() {
+            first = line;
+        }
+    }
+    let _ = reader.read_exact(&mut vec![0; length]);
+    first
+}
+
+/// A job that is over, as a node tells it, that has left these files.
+fn told(id: &str, artifacts: &serde_json::Value) -> Vec<u8> {
+    let told = serde_json::json!({
+        "version": 1, "task_id": id, "job_id": id, "status": "failed", "attempt": 1, "max_attempts": 1,
+        "accepted_at": "2026-01-31T12:00:00Z", "started_at": "2026-01-31T12:00:01Z", "ended_at": "2026-01-31T12:00:03Z",
+        "cancel_requested": false, "exit_code": 3, "stdout": "out\n", "stderr": "",
+        "truncated": { "stdout": false, "stderr": false },
+        "failure_code": "step_failed", "failure_message": "it says \u{1b}[2J\u{202e}this",
+        "artifacts": artifacts, "resource_usage": { "cpu_time_ms": 0, "max_rss_bytes": 0 },
+    });
+    told.to_string().into_bytes()
+}

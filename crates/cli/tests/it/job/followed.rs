@@ -1,0 +1,138 @@
+//! Jobs that somebody watches, reads, and stops.
+
+use super::{Liar, Relay, ask, command, told};
+use belljar_testkit::http::Asked;
+use belljar_testkit::node::{Node, command as job_of, new_id, script};
+use belljar_testkit::wait;
+use belljar_testkit::world::World;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+#[test]
+fn who_watches_hears_each_event_once_also_over_connections_that_break() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let id = node.submit(script("for i in 1 2 3 4 5 6; do echo $i; sleep 0.3; done; exit 4"));
+    for event in [1, 2] {
+        let relay = Relay::cutting(node.address(), 3, event);
+        let watched = ask(&world, relay.address, &["watch", &id, "--json"]);
+        assert_eq!(watched.code, 1, "{}", watched.stderr);
+        assert!(watched.stderr.contains("the connection is gone"), "{}", watched.stderr);
+        let heard: Vec<Value> =
+            watched.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(heard, node.events(&id));
+        assert!(heard.len() >= 5, "{heard:?}");
+        let seen = relay.seen.lock().unwrap();
+        // Where the connection broke in its first event, nothing had been heard yet.
+        let last_ids: [u64; 4] = if event == 1 { [0, 0, 0, 0] } else { [0, 1, 2, 3] };
+        assert_eq!((seen.cut, seen.last_ids.as_slice()), (3, &last_ids[..]));
+    }
+    // The control: nothing is said of connections that hold, and a job that is over is told as well.
+    let watched = ask(&world, node.address(), &["watch", &id]);
+    assert_eq!((watched.code, watched.stderr.as_str()), (1, ""));
+    assert!(
+        watched.stdout.contains("  stdout | 6\n") && watched.stdout.contains("failed in "),
+        "{}",
+        watched.stdout
+    );
+}
+
+#[test]
+fn who_watches_hears_of_the_end_also_when_the_node_was_killed_and_started_again() {
+    let world = World::new(crate::BELLJAR);
+    let mut node = Node::start(&world, &[]);
+    let id = node.submit(script("echo begun; sleep 60"));
+    let relay = Relay::cutting(node.address(), 0, 0);
+    let mut watching = command(&world, relay.address, &["watch", &id]);
+    let mut watching = watching.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut heard = BufReader::new(watching.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(heard.any(|line| line.ends_with("stdout | begun")));
+    node.killed_and_started();
+    *relay.to.lock().unwrap() = node.address();
+    let rest: Vec<_> = heard.collect();
+    assert_eq!(rest.len(), 3, "{rest:?}");
+    assert!(
+        rest[0].ends_with("  lost with its node") && rest[1].starts_with("lost with its node in "),
+        "{rest:?}"
+    );
+    let output = watching.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    // Once, however often it was tried.
+    assert_eq!(said.matches("the connection is gone").count(), 1, "{said}");
+}
+
+#[test]
+fn an_event_that_comes_again_is_told_once() {
+    let world = World::new(crate::BELLJAR);
+    let id = new_id();
+    let (job, asked) = (told(&id, &json!([])), AtomicUsize::new(0));
+    let event = |id: u64, status: &str| {
+        let at = "2026-01-31T12:00:00Z";
+        let event = json!({ "id": id, "at": at, "event": "status", "status": status, "attempt": 1 });
+        format!("id: {id}\nevent: status\ndata: {event}\n\n")
+    };
+    let begun = event(1, "accepted") + &event(2, "in_progress");
+    let all = begun.clone() + &event(3, "failed");
+    // A node that doesn't know where its client is begins anew each time, and hangs up in the middle at first.
+    let node = Liar::telling(&world, move |target| match target.ends_with("/events") {
+        true if asked.fetch_add(1, Ordering::Relaxed) == 0 => (200, begun.clone().into_bytes()),
+        true => (200, all.clone().into_bytes()),
+        false => (200, job.clone()),
+    });
+    let watched = ask(&world, node.address, &["watch", &id, "--json"]);
+    assert_eq!(watched.code, 1, "{}", watched.stderr);
+    let heard: Vec<Value> = watched.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(heard.iter().map(|event| event["id"].clone()).collect::<Vec<_>>(), [1, 2, 3]);
+}
+
+#[test]
+fn what_a_job_writes_is_printed_as_it_was_written_and_followed_while_it_runs() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let id = node.submit(script("printf 'one\\033[1m\\n'; echo two >&2; sleep 60"));
+    let events = format!("/v1/worker/jobs/{id}/events");
+    let mut told = node.begin(&Asked::new("GET", &events));
+    wait::until(|| told.line().unwrap().is_some_and(|line| line.contains("two")));
+    drop(told);
+    // What there is by now.
+    let ran = ask(&world, node.address(), &["logs", &id]).succeeded();
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("one\u{1b}[1m\n", "two\n"));
+    let mut following =
+        command(&world, node.address(), &["logs", "--follow", &id]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(following.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "one\u{1b}[1m\n");
+    assert!(following.try_wait().unwrap().is_none());
+    let ran = ask(&world, node.address(), &["cancel", &id]).succeeded();
+    assert!(ran.stdout.contains("is to stop"), "{}", ran.stdout);
+    assert!(following.wait().unwrap().success());
+    node.wait_for(&id, "canceled");
+    // Once more changes nothing.
+    let ran = ask(&world, node.address(), &["cancel", &id]).succeeded();
+    assert_eq!(ran.stdout, format!("{id} is over: canceled\n"));
+    // When it is over it is all there.
+    let ran = ask(&world, node.address(), &["logs", &id]).succeeded();
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("one\u{1b}[1m\n", "two\n"));
+    assert_eq!(ask(&world, node.address(), &["watch", &id]).code, 1);
+}
+
+#[test]
+fn on_a_terminal_nothing_that_a_job_has_written_acts() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let job = job_of(&["printf", "a\\tb\\033[2Jc\\n"]);
+    node.run(&job);
+    let id = job["job_id"].as_str().unwrap();
+    let line = format!(
+        "{} job --node http://{} --token-file token logs {id}",
+        world.program().display(),
+        node.address()
+    );
+    // `script` gives it a terminal.
+    let mut scripted: Command = world.command_of("script".as_ref(), &["-qec", &line, "/dev/null"]);
+    let output = scripted.output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "a\tb [2Jc\r\n");
+}

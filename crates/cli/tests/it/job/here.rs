@@ -1,0 +1,107 @@
+//! The same commands without a node: they work on this machine's own state.
+
+use super::command;
+use belljar_testkit::node::{Node, new_id};
+use belljar_testkit::wait;
+use belljar_testkit::world::{Ran, World};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use std::process::Stdio;
+
+fn job(world: &World, arguments: &[&str]) -> Ran {
+    world.run(&[&["job"], arguments].concat())
+}
+
+#[test]
+fn a_job_is_run_here_and_told_of_later() {
+    World::as_everyone(crate::BELLJAR, |world| {
+        let script = "echo hello; echo kept > /job/artifacts/note; exit 3";
+        let ran = job(world, &["submit", "--", "sh", "-c", script]);
+        assert_eq!(ran.code, 1, "{}", ran.stderr);
+        assert!(ran.stderr.starts_with("belljar: without --node the job runs here"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("  stdout | hello\n") && ran.stderr.contains("exit code 3"),
+            "{}",
+            ran.stderr
+        );
+        let id = ran.stdout.trim();
+        assert_eq!(job(world, &["list", "--json"]).succeeded().json()[0]["job_id"], id);
+        let shown = job(world, &["show", id, "--json"]).succeeded().json();
+        assert_eq!((&shown["status"], &shown["exit_code"]), (&json!("failed"), &json!(3)));
+        assert_eq!(job(world, &["logs", id]).succeeded().stdout, "hello\n");
+        let watched = job(world, &["watch", id]);
+        assert!(watched.code == 1 && watched.stdout.contains("in progress"), "{}", watched.stdout);
+        assert!(job(world, &["artifacts", id]).succeeded().stdout.contains("/job/artifacts/note"));
+        assert_eq!(job(world, &["submit", "--", "true"]).code, 0);
+        assert_eq!(job(world, &["submit", "--timeout", "1", "--", "sleep", "60"]).code, 124);
+    });
+}
+
+#[test]
+fn a_state_that_a_node_has_is_left_to_it_with_a_way_to_ask_it() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    for arguments in [&["list"][..], &["submit", "--", "true"]] {
+        let ran = job(&world, arguments);
+        assert!(ran.code == 125 && ran.stderr.contains("another daemon uses"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("Hint: a node serves from that state, or"), "{}", ran.stderr);
+    }
+    // The control: by the node itself.
+    let mut asked = command(&world, node.address(), &["list"]);
+    assert_eq!(Ran::from(asked.output().unwrap()).succeeded().stdout, "No jobs.\n");
+}
+
+#[test]
+fn an_interrupt_cancels_the_job_that_runs_here() {
+    let world = World::new(crate::BELLJAR);
+    let mut submitting = world.command(&["job", "submit", "--", "sh", "-c", "echo begun; sleep 60"]);
+    let child =
+        submitting.stdout(Stdio::piped()).stderr(std::fs::File::create(world.path().join("said")).unwrap());
+    let child = child.spawn().unwrap();
+    wait::until(|| world.read("said").contains("stdout | begun"));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", world.read("said"));
+    let id = String::from_utf8(output.stdout).unwrap();
+    let shown = job(&world, &["show", id.trim(), "--json"]).succeeded().json();
+    assert_eq!((&shown["status"], &shown["failure_code"]), (&json!("canceled"), &json!("canceled")));
+}
+
+#[test]
+fn who_only_looks_begins_no_job_that_waits() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &["--max-concurrency", "1"]);
+    let waiting = new_id();
+    let submit = |id: &str, argv: &[&str]| {
+        let arguments = [&["submit", "--job-id", id, "--"], argv].concat();
+        Ran::from(command(&world, node.address(), &arguments).output().unwrap()).succeeded();
+    };
+    let running = new_id();
+    submit(&running, &["sleep", "60"]);
+    node.wait_for(&running, "in_progress");
+    submit(&waiting, &["sleep", "1"]);
+    // Killed, so that it has no time for anything.
+    drop(node);
+    let shown = |id: &str| job(&world, &["show", id, "--json"]).succeeded().json()["status"].clone();
+    assert_eq!((shown(&running), shown(&waiting)), (json!("node_failure"), json!("accepted")));
+    let watched = job(&world, &["watch", &waiting]);
+    assert!(
+        watched.code == 1 && watched.stderr.contains("no node runs that would begin it"),
+        "{}",
+        watched.stderr
+    );
+    assert_eq!(shown(&waiting), "accepted");
+    // The control: whoever runs a job here also runs what waits, and stays for it.
+    assert_eq!(job(&world, &["submit", "--", "true"]).code, 0);
+    assert_eq!(shown(&waiting), "completed");
+}
+
+#[test]
+fn what_the_configuration_says_of_the_node_holds_here_too() {
+    let world = World::new(crate::BELLJAR);
+    world.write("belljar.yaml", "node:\n  timeouts: {default_seconds: 1, max_seconds: 1}\n");
+    let sleep = |arguments: &[&str]| job(&world, &[arguments, &["submit", "--", "sleep", "2"]].concat()).code;
+    assert_eq!(sleep(&["--config", "belljar.yaml"]), 124);
+    // The control.
+    assert_eq!(sleep(&[]), 0);
+}

@@ -1,0 +1,107 @@
+//! Files that a job has left, fetched.
+
+use super::{Liar, ask, over, told};
+use belljar_testkit::node::{Node, new_id};
+use belljar_testkit::world::{Ran, World};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::os::unix::fs::symlink;
+
+/// Fetches what a node says that a job has left; each path with the content that comes for it.
+fn fetch(world: &World, artifacts: &Value, content: &'static [u8], more: &[&str]) -> Ran {
+    let id = new_id();
+    let job = told(&id, artifacts);
+    let node = Liar::telling(world, move |target| match target.contains("/artifacts/") {
+        true => (200, content.to_vec()),
+        false => (200, job.clone()),
+    });
+    ask(world, node.address, &[&["artifacts", &id, "--output", "out"], more].concat())
+}
+
+fn artifact(path: &str, content: &[u8]) -> Value {
+    let sha256: String = Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect();
+    json!({ "path": path, "sha256": sha256, "size_bytes": content.len() })
+}
+
+fn entries(world: &World, folder: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(world.path().join(folder)).into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_a_job_has_left_is_listed_and_comes_as_it_was() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let make = "cd /job/artifacts; mkdir -p d/e; head -c 300000 /dev/zero | tr '\\0' x > d/e/large; echo kept > note";
+    let id = over(&world, &node, &["sh", "-c", make]);
+    let listed = ask(&world, node.address(), &["artifacts", &id, "--json"]).succeeded().json();
+    assert_eq!(listed, node.job(&id)["artifacts"]);
+    let table = ask(&world, node.address(), &["artifacts", &id]).succeeded().stdout;
+    assert!(table.contains("300000") && table.contains("/job/artifacts/note"), "{table}");
+    ask(&world, node.address(), &["artifacts", &id, "--output", "a/out"]).succeeded();
+    assert_eq!(world.read("a/out/note"), "kept\n");
+    assert_eq!(world.read("a/out/d/e/large"), "x".repeat(300_000));
+    // What is there stays, unless it is said that it may go.
+    world.write("a/out/note", "mine");
+    let ran = ask(&world, node.address(), &["artifacts", &id, "--output", "a/out"]);
+    assert!(ran.code == 125 && ran.stderr.contains("Hint: --force replaces it"), "{}", ran.stderr);
+    assert_eq!(world.read("a/out/note"), "mine");
+    let ran = ask(&world, node.address(), &["artifacts", &id, "--output", "a/out", "--force", "--json"])
+        .succeeded();
+    assert_eq!(world.read("a/out/note"), "kept\n");
+    let files: Vec<_> = ran.json().as_array().unwrap().iter().map(|file| file["file"].clone()).collect();
+    assert_eq!(files, ["a/out/d/e/large", "a/out/note"]);
+    assert_eq!(entries(&world, "a/out"), ["d", "note"]);
+}
+
+#[test]
+fn nothing_is_written_outside_of_the_directory_whatever_a_file_is_called() {
+    let world = World::new(crate::BELLJAR);
+    for path in
+        ["/job/artifacts/../stolen", "../stolen", "/etc/stolen", "/job/artifacts//stolen", "a/./b", "..", ""]
+    {
+        // One that is good before it: nothing is fetched at all.
+        let ran = fetch(&world, &json!([artifact("good", b"x"), artifact(path, b"x")]), b"x", &["--force"]);
+        assert!(ran.code == 125 && ran.stderr.contains("leads out"), "{path}: {}", ran.stderr);
+        assert!(!world.path().join("stolen").exists() && entries(&world, "out").is_empty(), "{path}");
+    }
+    // Nor through what is there already.
+    world.write("elsewhere/kept", "mine");
+    std::fs::create_dir(world.path().join("out")).unwrap();
+    symlink(world.path().join("elsewhere"), world.path().join("out/link")).unwrap();
+    symlink(world.path().join("elsewhere/kept"), world.path().join("out/file")).unwrap();
+    for force in [&[][..], &["--force"]] {
+        let ran = fetch(&world, &json!([artifact("link/new", b"x")]), b"x", force);
+        assert_eq!(ran.code, 125, "{}", ran.stderr);
+    }
+    let ran = fetch(&world, &json!([artifact("file", b"x")]), b"x", &[]);
+    assert!(ran.code == 125 && ran.stderr.contains("there is a file of that name"), "{}", ran.stderr);
+    // A link is replaced, and not followed.
+    fetch(&world, &json!([artifact("file", b"x")]), b"x", &["--force"]).succeeded();
+    assert_eq!((world.read("out/file").as_str(), world.read("elsewhere/kept").as_str()), ("x", "mine"));
+    assert_eq!(entries(&world, "elsewhere"), ["kept"]);
+    // The control: what leads down arrives.
+    fetch(&world, &json!([artifact("/workspace/d/new", b"x")]), b"x", &[]).succeeded();
+    assert_eq!(world.read("out/workspace/d/new"), "x");
+}
+
+#[test]
+fn what_is_not_what_the_job_has_left_is_not_kept() {
+    let world = World::new(crate::BELLJAR);
+    let ran = fetch(&world, &json!([artifact("a", b"good")]), b"evil", &[]);
+    assert!(
+        ran.code == 125 && ran.stderr.contains("what came is not what the job has left"),
+        "{}",
+        ran.stderr
+    );
+    let ran = fetch(&world, &json!([artifact("a", b"good")]), b"good and more", &[]);
+    assert!(ran.code == 125 && ran.stderr.contains("more came than its 4 bytes"), "{}", ran.stderr);
+    let ran = fetch(&world, &json!([{ "path": "a", "sha256": "../../x", "size_bytes": 1 }]), b"x", &[]);
+    assert!(ran.code == 125 && ran.stderr.contains("it has no digest"), "{}", ran.stderr);
+    assert_eq!(entries(&world, "out"), Vec::<String>::new());
+    // The control.
+    fetch(&world, &json!([artifact("a", b"good")]), b"good", &[]).succeeded();
+    assert_eq!(entries(&world, "out"), ["a"]);
+}

@@ -1,0 +1,127 @@
+//! What is refused, by whom, and how that is said.
+
+use super::{Liar, ask, ask_as_on_a_terminal, command};
+use belljar_testkit::node::{Node, new_id, steps};
+use belljar_testkit::world::{Ran, World};
+use serde_json::json;
+
+#[test]
+fn every_mistake_in_what_is_submitted_is_told_with_its_place_and_nothing_is_submitted() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let submit = |content: &str| {
+        world.write("job.json", content);
+        ask(&world, node.address(), &["submit", "job.json"])
+    };
+    let mut request = belljar_testkit::node::command(&["true"]);
+    request["more"] = json!(1);
+    request["sandbox"]["image"] = json!("");
+    let ran = submit(&request.to_string());
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
+    for text in ["job.json is no job", "$.more", "$.sandbox.image", "an unknown member"] {
+        assert!(ran.stderr.contains(text), "{text} is not in {}", ran.stderr);
+    }
+    let mut job =
+        steps(&json!([{ "type": "run_command", "args": { "argv": [] } }]))["sandbox"]["job_spec"].clone();
+    job["more"] = json!(1);
+    let ran = submit(&job.to_string());
+    assert!(
+        ran.code == 2 && ran.stderr.contains("$.steps[0]") && ran.stderr.contains("$.more"),
+        "{}",
+        ran.stderr
+    );
+    for broken in ["", "nothing", "[]", "{\"version\":1,\"version\":1}"] {
+        let ran = submit(broken);
+        assert_eq!(ran.code, 2, "{broken}: {}", ran.stderr);
+    }
+    let ran = ask(
+        &world,
+        node.address(),
+        &["submit", "--max-attempts", "11", "--env", "CYNODE_JOB_ID=x", "--", "true"],
+    );
+    assert!(ran.code == 2 && ran.stderr.contains("$.max_attempts"), "{}", ran.stderr);
+    assert_eq!(node.get("/v1/worker/jobs").json()["jobs"], json!([]));
+    // The control.
+    assert_eq!(submit(&belljar_testkit::node::command(&["true"]).to_string()).code, 0);
+}
+
+#[test]
+fn what_only_the_node_can_know_is_told_in_its_words() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    for (option, place) in
+        [("--image=alpine", "$.sandbox.image"), ("--use-inference", "$.sandbox.use_inference")]
+    {
+        let ran = ask(&world, node.address(), &["submit", option, "--", "true"]);
+        assert!(ran.code == 2 && ran.stderr.contains(place), "{}", ran.stderr);
+    }
+    let nobody = new_id();
+    for verb in ["show", "watch", "cancel", "logs", "artifacts"] {
+        let ran = ask(&world, node.address(), &[verb, &nobody]);
+        assert!(ran.code == 2 && ran.stderr.contains(&nobody), "{verb}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn who_can_not_be_asked_is_told_with_a_way_out() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let ran = ask(&world, "127.0.0.1:1".parse().unwrap(), &["list"]);
+    assert!(
+        ran.code == 125 && ran.stderr.contains("can't reach a node at http://127.0.0.1:1"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("Hint: is it running?"), "{}", ran.stderr);
+    world.write("other", "another-token-0123456789");
+    let with_token = |file: &str| {
+        let mut asked = command(&world, node.address(), &["list", "--token-file", file]);
+        asked.env("BELLJAR_NODE_TOKEN_FILE", "token");
+        Ran::from(asked.output().unwrap())
+    };
+    let ran = with_token("other");
+    assert!(ran.code == 125 && ran.stderr.contains("Hint: the node takes another token"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("another-token"), "{}", ran.stderr);
+    world.write("empty", "");
+    assert!(with_token("empty").stderr.contains("empty holds no token"));
+    world.write("lines", "one-token-01234567\nx: y");
+    assert!(with_token("lines").stderr.contains("lines holds no token"));
+    let other = Liar::telling(&world, |_| (404, b"<html>nothing here</html>".to_vec()));
+    let ran = ask(&world, other.address, &["list"]);
+    assert!(ran.code == 125 && ran.stderr.contains("with status 404 is no node"), "{}", ran.stderr);
+    let other = Liar::telling(&world, |_| (200, b"[]".to_vec()));
+    let ran = ask(&world, other.address, &["list"]);
+    assert!(ran.code == 125 && ran.stderr.contains("is not what was asked for"), "{}", ran.stderr);
+    for url in ["https://127.0.0.1:1", "http://node.example", "127.0.0.1:12090"] {
+        let ran = world.run(&["job", "list", "--node", url, "--token-file", "token"]);
+        assert!(ran.code == 125 && ran.stderr.contains("invalid value"), "{url}: {}", ran.stderr);
+    }
+    let ran = world.run(&["job", "list", "--node", "http://127.0.0.1:1"]);
+    assert!(ran.code == 125 && ran.stderr.contains("--token-file"), "{}", ran.stderr);
+    // The control: the same by variables.
+    let mut asked = world.command(&["job", "list"]);
+    asked.env("BELLJAR_NODE", format!("http://{}", node.address())).env("BELLJAR_NODE_TOKEN_FILE", "token");
+    assert_eq!(Ran::from(asked.output().unwrap()).succeeded().stdout, "No jobs.\n");
+}
+
+#[test]
+fn a_problem_whose_words_act_on_a_terminal_is_told_without_that() {
+    let world = World::new(crate::BELLJAR);
+    let problem = json!({
+        "type": "urn:cynodeai:error:validation", "title": "\u{1b}[2Jtitle", "status": 400, "detail": "\u{1b}]0;x\u{7}detail",
+        "instance": "/", "problems": [{ "path": "\u{1b}[1m$", "found": "\u{9b}1m\u{202e}", "expected": "\u{1b}c" }],
+    });
+    let mut bare = problem.clone();
+    bare.as_object_mut().unwrap().remove("problems");
+    for (problem, word) in [(problem, "title"), (bare, "detail")] {
+        let node = Liar::telling(&world, move |_| (400, problem.to_string().into_bytes()));
+        let ran = ask_as_on_a_terminal(&world, node.address, &["list"]);
+        assert_eq!(ran.code, 2);
+        assert!(ran.stderr.contains(word), "{}", ran.stderr);
+        assert!(
+            !ran.stderr.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'),
+            "{:?}",
+            ran.stderr
+        );
+    }
+}
