@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod generate;
+mod reference;
 mod rooms;
 mod source;
 mod tidy;

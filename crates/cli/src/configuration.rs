@@ -94,3 +94,6 @@ pub(crate) fn read_bytes(source: impl Read) -> std::io::Result<Vec<u8>> {
     source.take(LARGEST_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ mod document;
 mod members;
 mod mistake;
 mod quantity;
+pub mod reference;
 mod scalar;
 
 pub use document::{Key, Node, Value, below, parse};

@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Book {
     log: Arc<AuditLog>,
     entries: Arc<Mutex<Entries>>,
+    /// Whether it holds its calls, for somebody who asks for them.
+    is_listing: bool,
 }
 
 /// What a book holds of its run's calls.
@@ -75,12 +77,13 @@ impl Book {
     /// # Errors
     /// [`BookError`] when it can't be opened, or takes no records.
     pub fn open(state: &Path) -> Result<Self, BookError> {
-        Ok(Self::of(&Arc::new(AuditLog::open(&folder_in(state))?)))
+        let log = Arc::new(AuditLog::open(&folder_in(state))?);
+        Ok(Self { log, entries: Arc::default(), is_listing: true })
     }
 
-    /// One in an audit that is open already, for other runs too.
+    /// One in an audit that is open already, for other runs too. It holds no calls: nobody asks for them.
     pub fn of(log: &Arc<AuditLog>) -> Self {
-        Self { log: Arc::clone(log), entries: Arc::default() }
+        Self { log: Arc::clone(log), entries: Arc::default(), is_listing: false }
     }
 
     /// Enters something, and waits until it is on the disk.
@@ -132,7 +135,7 @@ impl Book {
     fn submit(&self, event: Result<Event, EventError>, call: Option<CallRecord>) {
         let entries = Arc::clone(&self.entries);
         let mut known = locked(&self.entries);
-        call.into_iter().for_each(|call| known.list(call));
+        call.into_iter().filter(|_| self.is_listing).for_each(|call| known.list(call));
         match event {
             Ok(event) => {
                 known.waiting += 1;

@@ -28,10 +28,10 @@ use crate::job::hub::Hub;
 use crate::job::models::JobModels;
 use crate::session::Sessions;
 use belljar_confine::launcher::Launcher;
+use belljar_egress::inference::proxy::allow_descriptors;
 use belljar_store::artifacts::Artifacts;
 use belljar_store::database::Database;
 use belljar_store::jobs::Jobs;
-use belljar_store::telemetry::Telemetry;
 use heart::Heart;
 use identity::Identity;
 use jiff::Timestamp;
@@ -69,6 +69,8 @@ impl Daemon {
         launcher: Launcher,
         clock: WallClock,
     ) -> Result<Self, DaemonError> {
+        // Each job and each session takes some, and each of their connections.
+        allow_descriptors();
         let identity = Identity::take(settings.state.path())?;
         let listener = TcpListener::bind(settings.listen).await;
         let listener = listener.map_err(|source| DaemonError::Listen { address: settings.listen, source })?;
@@ -88,7 +90,7 @@ impl Daemon {
             .take()
             .map(|config| JobModels::start(config, settings.billing_account_id.clone(), &settings.state));
         let models = models.transpose()?;
-        let telemetry = Arc::new(Telemetry::open(settings.state.path()).await?);
+        let telemetry = Arc::new(record::open(settings.state.path()).await?);
         let workplace = Arc::new(Workplace {
             jobs,
             telemetry,

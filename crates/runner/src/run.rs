@@ -55,8 +55,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         result = result.failed(failure, Timestamp::now());
     }
     result.finished_at = Timestamp::now();
-    let code = outlet.deliver(&result, &log);
-    status.finish(&result, &log);
+    let code = outlet.deliver(&result, &status, &log);
     log.write(Event::JobFinished {
         status: result.status,
         failure_code: result.failure_code,

@@ -35,9 +35,6 @@ const FILE: &str = "status.json";
 /// So long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The same for a result, which may be long.
-const LONG_PATIENCE: Duration = Duration::from_secs(10);
-
 /// An answer is shorter.
 const LONGEST_ANSWER: usize = 16 << 10;
 
@@ -86,16 +83,23 @@ impl StatusLine {
         self.tell(&self.report(ReportedStatus::InProgress), PATIENCE).ok().flatten()
     }
 
-    /// Says what the job has come to.
-    pub(crate) fn finish(&self, result: &JobResult, log: &Log<'_>) {
+    /// Says that the job is over. The result goes along only where it could be put nowhere else: it may be long, and a copy of
+    /// it would count against the sandbox's memory. Whether the host has it then.
+    pub(crate) fn finish(&self, result: &JobResult, is_written: bool, log: &Log<'_>) -> bool {
         let status = match result.status {
             JobStatus::Success => ReportedStatus::Completed,
             JobStatus::Timeout => ReportedStatus::Timeout,
             JobStatus::Failure => ReportedStatus::Failed,
         };
-        let report = StatusReport { result: serde_json::to_value(result).ok(), ..self.report(status) };
-        if let Err(error) = self.tell(&report, LONG_PATIENCE) {
-            log.warn(format!("the host does not hear what the job has come to: {error}"));
+        let untold = if is_written { None } else { serde_json::to_value(result).ok() };
+        let has_result = untold.is_some();
+        let report = StatusReport { result: untold, ..self.report(status) };
+        match self.tell(&report, PATIENCE) {
+            Ok(answer) => has_result && answer.is_some(),
+            Err(error) => {
+                log.warn(format!("the host does not hear what the job has come to: {error}"));
+                false
+            }
         }
     }
 

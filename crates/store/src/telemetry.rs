@@ -106,6 +106,9 @@ const MOST_WAITING: usize = 8_192;
 /// What comes within this time is written together.
 const GATHERED: Duration = Duration::from_millis(250);
 
+/// Whoever asks is told what there is by then.
+const FLUSHED_WITHIN: Duration = Duration::from_secs(2);
+
 const DAY: i64 = 86_400;
 
 /// How long what is of its kind is kept, in seconds.
@@ -180,16 +183,19 @@ impl Telemetry {
         self.note(Note::Said(said));
     }
 
-    /// Waits until everything that was noted before is written.
+    /// Waits until everything that was noted before is written, but not for long.
     pub async fn flush(&self) {
         let (mark, written) = oneshot::channel();
         let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(notes) = notes
-            && notes.send(Note::Mark(mark)).await.is_ok()
-        {
-            // The writer is gone only when all is closed.
-            let _ = written.await;
-        }
+        let marked = async {
+            if let Some(notes) = notes
+                && notes.send(Note::Mark(mark)).await.is_ok()
+            {
+                // The writer is gone only when all is closed.
+                let _ = written.await;
+            }
+        };
+        let _ = tokio::time::timeout(FLUSHED_WITHIN, marked).await;
     }
 
     /// Removes what is older than what is kept.

@@ -1,4 +1,5 @@
-//! What is made from code is what the code makes: the published schemas, the compiled system call filters.
+//! What is made from code is what the code makes: the published schemas, the reference of the configuration, the compiled
+//! system call filters.
 
 use super::{Finding, Repository};
 use crate::generate;

@@ -66,8 +66,8 @@ impl ClientError {
     /// Whether what was asked for is at fault: asked again it will be refused again, and nothing has been done.
     pub(crate) fn is_bad_input(&self) -> bool {
         let of_input = |kind| {
-            use ProblemKind::{Conflict, MediaType, NotFound, TooLarge, Validation};
-            matches!(kind, Validation | NotFound | Conflict | TooLarge | MediaType)
+            use ProblemKind::{Authorization, Conflict, MediaType, NotFound, TooLarge, Validation};
+            matches!(kind, Validation | Authorization | NotFound | Conflict | TooLarge | MediaType)
         };
         matches!(self, Self::Refused { problem } if of_input(problem.kind))
     }

@@ -6,6 +6,7 @@ mod agents;
 mod audit;
 mod backend;
 mod config;
+mod deploy;
 mod doctor;
 mod exec;
 mod failures;

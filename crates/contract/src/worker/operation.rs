@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn a_path_is_that_of_its_own_operations_alone() {
         for operation in Operation::ALL {
-            let path = operation.route().1.replace('{', "").replace('}', "");
+            let path = operation.route().1.replace(['{', '}'], "");
             assert!(Operation::at(&path).any(|found| found == operation), "{path}");
         }
         let at = |path: &str| Operation::at(path).collect::<Vec<_>>();

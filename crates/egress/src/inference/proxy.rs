@@ -231,7 +231,7 @@ async fn accept_one(
 }
 
 /// Allows this process the descriptors that it could allow itself anyway: a call takes two.
-fn allow_descriptors() {
+pub fn allow_descriptors() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {

@@ -8,20 +8,22 @@ use crate::job::reports::Reports;
 use axum::Router;
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_LENGTH;
 use axum::middleware;
 use axum::response::Response;
 use axum::routing::post;
 use belljar_contract::worker::problem::ProblemKind;
-use belljar_contract::worker::status::StatusReport;
+use belljar_contract::worker::status::{StatusAnswer, StatusReport};
 use belljar_egress::inference::proxy::Listener;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -30,15 +32,40 @@ pub(crate) struct Served {
     _sockets: JoinSet<()>,
 }
 
-struct Hatch {
-    reports: Arc<Reports>,
-    /// Reports are read one after the other: what they hold of memory is what one of them holds.
-    turn: Semaphore,
+/// A socket of a hatch.
+struct Door {
+    routes: Router,
+    /// For connections by any socket of the hatch.
+    room: Arc<Semaphore>,
+    /// Whether somebody has come by any of them.
+    has_first: Arc<AtomicBool>,
 }
 
-/// Connections at once, by one socket. More wait until one is closed. The runner's is made before anything else runs in there,
-/// and is kept: nobody gets in its way.
-const MOST_CONNECTIONS: usize = 16;
+struct Hatch {
+    reports: Arc<Reports>,
+    /// Reports are heard one after the other.
+    turn: Mutex<u32>,
+}
+
+/// Long reports are read one after the other in the whole node: what they hold of memory is what one of them holds.
+static LONG_REPORTS: Semaphore = Semaphore::const_new(1);
+
+/// Connections at once. More wait until one is closed. The runner's is made before anything else runs in there, and is kept:
+/// nobody gets in its way.
+const MOST_CONNECTIONS: usize = 8;
+
+/// So long any other may say nothing.
+const HEAD_WITHIN: Duration = Duration::from_secs(30);
+
+/// So long a whole report may take to come.
+const REPORT_WITHIN: Duration = Duration::from_secs(10);
+
+/// From so many reports on each takes its time: whoever reports without end does not take the node's.
+const UNPACED: u32 = 200;
+const PACE: Duration = Duration::from_millis(20);
+
+/// A report that says how it goes is shorter than this, in bytes.
+const LARGEST_SHORT_BYTES: usize = 64 << 10;
 
 /// A socket that can't let anybody in tries again after so long.
 const AFTER_FAILURE: Duration = Duration::from_millis(100);
@@ -53,41 +80,49 @@ pub(crate) fn serve(runtime: &Handle, reports: Arc<Reports>, sockets: Vec<OwnedF
         .route("/v1/jobs/{job_id}/status", post(report).fallback(super::no_such_method))
         .fallback(nothing_here)
         .layer(middleware::from_fn(answer::told))
-        .with_state(Arc::new(Hatch { reports, turn: Semaphore::new(1) }));
+        .with_state(Arc::new(Hatch { reports, turn: Mutex::default() }));
     let mut serving = JoinSet::new();
+    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let has_first = Arc::new(AtomicBool::new(false));
     for socket in sockets {
-        let routes = routes.clone();
+        let door =
+            Door { routes: routes.clone(), room: Arc::clone(&room), has_first: Arc::clone(&has_first) };
         match Listener::from_descriptor(socket)? {
             Listener::Tcp(socket) => {
                 let socket = TcpListener::from_std(socket)?;
-                serving.spawn(accept_all(routes, async move || Ok(socket.accept().await?.0)));
+                serving.spawn(door.accept_all(async move || Ok(socket.accept().await?.0)));
             }
             Listener::Local(socket) => {
                 let socket = UnixListener::from_std(socket)?;
-                serving.spawn(accept_all(routes, async move || Ok(socket.accept().await?.0)));
+                serving.spawn(door.accept_all(async move || Ok(socket.accept().await?.0)));
             }
         }
     }
     Ok(Served { _sockets: serving })
 }
 
-async fn accept_all<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    routes: Router,
-    accept: impl AsyncFn() -> io::Result<S>,
-) {
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    let mut connections = JoinSet::new();
-    while let Ok(permit) = Arc::clone(&room).acquire_owned().await {
-        let Ok(stream) = accept().await else {
-            tokio::time::sleep(AFTER_FAILURE).await;
-            continue;
-        };
-        let connection = serving::connection(stream, routes.clone(), None, CancellationToken::new());
-        connections.spawn(async move {
-            connection.await;
-            drop(permit);
-        });
-        while connections.try_join_next().is_some() {}
+// === impl Door ===
+
+impl Door {
+    async fn accept_all<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+        self,
+        accept: impl AsyncFn() -> io::Result<S>,
+    ) {
+        let mut connections = JoinSet::new();
+        while let Ok(permit) = Arc::clone(&self.room).acquire_owned().await {
+            let Ok(stream) = accept().await else {
+                tokio::time::sleep(AFTER_FAILURE).await;
+                continue;
+            };
+            let head_within = self.has_first.swap(true, Ordering::SeqCst).then_some(HEAD_WITHIN);
+            let routes = self.routes.clone();
+            let connection = serving::connection(stream, routes, head_within, CancellationToken::new());
+            connections.spawn(async move {
+                connection.await;
+                drop(permit);
+            });
+            while connections.try_join_next().is_some() {}
+        }
     }
 }
 
@@ -100,11 +135,49 @@ async fn report(
     if !job_id.eq_ignore_ascii_case(own.as_str()) {
         return Err(Refusal::new(ProblemKind::NotFound, format!("this is the hatch of job {own} alone")));
     }
-    let _turn = hatch.turn.acquire().await;
-    let document = body::read(request, LARGEST_REPORT_BYTES).await?;
-    let answer = hatch.reports.hear(StatusReport::parse(&document)?);
-    let answer = answer.map_err(|error| Refusal::new(ProblemKind::Overloaded, error.to_string()))?;
+    let answer = match is_short(&request) {
+        true => {
+            let document = read(request, LARGEST_SHORT_BYTES).await?;
+            hatch.hear(&document).await?
+        }
+        false => {
+            let _one = LONG_REPORTS.acquire().await;
+            let document = read(request, LARGEST_REPORT_BYTES).await?;
+            let parsed = tokio::task::spawn_blocking(move || StatusReport::parse(&document)).await;
+            let died = |_| Refusal::new(ProblemKind::Internal, "the node has failed");
+            hatch.hear_parsed(parsed.map_err(died)??).await?
+        }
+    };
     Ok(json(StatusCode::OK, &answer))
+}
+
+/// Whether it is one that says how it goes; a result says how long it is.
+fn is_short(request: &Request) -> bool {
+    let length = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    length.is_none_or(|length: usize| length <= LARGEST_SHORT_BYTES)
+}
+
+async fn read(request: Request, most: usize) -> Result<Vec<u8>, Refusal> {
+    let read = tokio::time::timeout(REPORT_WITHIN, body::read(request, most)).await;
+    read.unwrap_or_else(|_| Err(Refusal::new(ProblemKind::Validation, "the body does not come to its end")))
+}
+
+// === impl Hatch ===
+
+impl Hatch {
+    async fn hear(&self, document: &[u8]) -> Result<StatusAnswer, Refusal> {
+        self.hear_parsed(StatusReport::parse(document)?).await
+    }
+
+    async fn hear_parsed(&self, report: StatusReport) -> Result<StatusAnswer, Refusal> {
+        let mut heard = self.turn.lock().await;
+        *heard = heard.saturating_add(1);
+        if *heard > UNPACED {
+            tokio::time::sleep(PACE).await;
+        }
+        let answer = self.reports.hear(report);
+        answer.map_err(|error| Refusal::new(ProblemKind::Overloaded, error.to_string()))
+    }
 }
 
 async fn nothing_here() -> Refusal {

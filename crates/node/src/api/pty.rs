@@ -21,6 +21,8 @@ use belljar_contract::worker::pty::{
     ResizePtyRequest, SendPtyRequest,
 };
 use belljar_sandbox::backend::TerminalSize;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +32,11 @@ const LARGEST_REQUEST_BYTES: usize = 256 << 10;
 /// So long something printed is waited for, unless less is asked for, and at most.
 const USUAL_WAIT_MS: u64 = 1_000;
 const MOST_WAIT_MS: u64 = 30_000;
+
+/// A client by WebSocket is asked so often whether it is there, must say so in time, and take what it is sent.
+const PING_EVERY: Duration = Duration::from_secs(20);
+const SILENT_WITHIN: Duration = Duration::from_secs(60);
+const SENT_WITHIN: Duration = Duration::from_secs(30);
 
 /// What runs in a terminal where nothing else is said.
 const SHELL: &str = "/bin/sh";
@@ -131,51 +138,74 @@ pub(super) async fn attach(
         Refusal::new(ProblemKind::Validation, format!("this endpoint speaks WebSocket (RFC 6455): {error}"))
     })?;
     let upgrade = upgrade.max_message_size(LARGEST_INPUT_BYTES).max_frame_size(LARGEST_INPUT_BYTES);
-    let stop = api.stop.clone();
+    let (stop, one) = (api.stop.clone(), pty.attach());
     Ok(upgrade.on_upgrade(async move |socket| {
         tokio::select! {
             () = stop.cancelled() => {}
+            () = one.until_replaced() => {}
             () = carry(socket, &session, &pty, after) => {}
         }
     }))
 }
 
 /// Carries between a socket and a terminal, until either is over. The terminal stays: who has lost a connection comes again.
-async fn carry(mut socket: WebSocket, session: &Session, pty: &Pty, mut after: u64) {
-    loop {
-        tokio::select! {
-            message = socket.recv() => {
-                let Some(Ok(message)) = message else { return };
-                let done = match message {
-                    Message::Binary(typed) => pty.send(&typed).await.is_ok(),
-                    Message::Text(text) => match size(text.as_str()) {
-                        Some(size) => pty.resize(size).is_ok(),
-                        None => false,
-                    },
-                    Message::Close(_) => false,
-                    Message::Ping(_) | Message::Pong(_) => true,
-                };
-                if !done || session.pty(&pty.id).is_err() {
-                    return;
-                }
-            }
-            piece = pty.receive(after, Duration::from_millis(MOST_WAIT_MS)) => {
-                after = piece.next;
-                if !piece.bytes.is_empty() && socket.send(Message::Binary(Bytes::from(piece.bytes))).await.is_err() {
-                    return;
-                }
-                if piece.closed {
-                    let last = serde_json::json!({ "exit_code": piece.exit_code }).to_string();
-                    let _ = socket.send(Message::Text(last.into())).await;
-                    let _ = socket.send(Message::Close(None)).await;
-                    return;
-                }
-                if session.pty(&pty.id).is_err() {
-                    return;
-                }
-            }
+async fn carry(socket: WebSocket, session: &Session, pty: &Pty, after: u64) {
+    let (mut to, mut from) = socket.split();
+    // Neither waits for the other: who types much is printed to meanwhile.
+    tokio::select! {
+        () = typed(&mut from, session, pty) => {}
+        () = printed(&mut to, session, pty, after) => {}
+    }
+}
+
+/// Passes on what is typed.
+async fn typed(from: &mut SplitStream<WebSocket>, session: &Session, pty: &Pty) {
+    // One that says nothing, not even that it hears, is gone.
+    while let Ok(Some(Ok(message))) = tokio::time::timeout(SILENT_WITHIN, from.next()).await {
+        let done = match message {
+            Message::Binary(typed) => session.pty(&pty.id).is_ok() && pty.send(&typed).await.is_ok(),
+            Message::Text(text) => size(text.as_str()).is_some_and(|size| pty.resize(size).is_ok()),
+            Message::Close(_) => false,
+            Message::Ping(_) | Message::Pong(_) => true,
+        };
+        if !done {
+            return;
         }
     }
+}
+
+/// Passes on what is printed, and asks now and then whether anybody is there.
+async fn printed(to: &mut SplitSink<WebSocket, Message>, session: &Session, pty: &Pty, mut after: u64) {
+    loop {
+        let piece = pty.receive(after, PING_EVERY).await;
+        after = piece.next;
+        let message = match piece.bytes.is_empty() {
+            true if piece.closed => None,
+            true => Some(Message::Ping(Bytes::new())),
+            false => Some(Message::Binary(Bytes::from(piece.bytes))),
+        };
+        // Who has lost the terminal is told by the connection's end.
+        if session.untouched_pty(&pty.id).is_err() {
+            return;
+        }
+        if let Some(message) = message
+            && !sent(to, message).await
+        {
+            return;
+        }
+        if piece.closed {
+            let last = serde_json::json!({ "exit_code": piece.exit_code }).to_string();
+            if sent(to, Message::Text(last.into())).await {
+                sent(to, Message::Close(None)).await;
+            }
+            return;
+        }
+    }
+}
+
+/// Whether it went out while it was waited for.
+async fn sent(to: &mut SplitSink<WebSocket, Message>, message: Message) -> bool {
+    matches!(tokio::time::timeout(SENT_WITHIN, to.send(message)).await, Ok(Ok(())))
 }
 
 fn size(text: &str) -> Option<TerminalSize> {

@@ -9,6 +9,9 @@ pub(super) struct Query<'q> {
     known: Vec<&'static str>,
 }
 
+/// No endpoint has so many.
+const MOST_PAIRS: usize = 32;
+
 // === impl Query ===
 
 impl<'q> Query<'q> {
@@ -16,6 +19,9 @@ impl<'q> Query<'q> {
     pub(super) fn parse(text: &'q str) -> Result<Self, Refusal> {
         let pairs: Vec<_> = text.split('&').filter(|pair| !pair.is_empty()).collect();
         let pairs: Vec<_> = pairs.iter().map(|pair| pair.split_once('=').unwrap_or((pair, ""))).collect();
+        if pairs.len() > MOST_PAIRS {
+            return Err(wrong("?", &format!("at most {MOST_PAIRS} parameters")));
+        }
         let is_repeated = |at: usize| pairs[..at].iter().any(|(name, _)| *name == pairs[at].0);
         if let Some(at) = (0..pairs.len()).find(|at| is_repeated(*at)) {
             return Err(wrong(pairs[at].0, "each parameter once"));

@@ -18,9 +18,6 @@ use std::sync::Arc;
 
 /// `POST /v1/worker/sessions`.
 pub(super) async fn open(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
-    if api.stop.is_cancelled() {
-        return Err(Refusal::new(ProblemKind::Unavailable, "the node is stopping"));
-    }
     let document = body::read(request, api.workplace.settings.max_request_bytes).await?;
     let wanted = OpenSessionRequest::parse(&document)?;
     if wanted.image.as_ref().is_some_and(|image| image != NATIVE_IMAGE) {
@@ -111,6 +108,7 @@ impl From<SessionError> for Refusal {
             SessionError::Other(_) | SessionError::NotStarted(_) => ProblemKind::Conflict,
             SessionError::TooManyCommands(_) | SessionError::TooManyTerminals(_) => ProblemKind::Limit,
             SessionError::TooMany(_) | SessionError::NoRoom => ProblemKind::Overloaded,
+            SessionError::Stopping => ProblemKind::Unavailable,
             SessionError::Sandbox(_) => ProblemKind::Internal,
             SessionError::Terminal(_) => ProblemKind::Conflict,
         };

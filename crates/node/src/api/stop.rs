@@ -11,6 +11,7 @@ use belljar_contract::worker::problem::ProblemKind;
 use belljar_contract::worker::state::JobState;
 use belljar_contract::worker::stop::{StopAllRequest, StopAllResponse, StopJobRequest, StopJobResponse};
 use belljar_store::jobs::{ChangeError, Filter, JobRecord};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A job that was killed is over by then.
@@ -45,20 +46,26 @@ pub(super) async fn stop(State(api): State<Shared>, request: Request) -> Result<
 /// `POST /v1/worker/admin/stop-all-orchestrator-directed`: the same for everything.
 pub(super) async fn stop_all(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
     let wanted = StopAllRequest::parse(&body::read_or_nothing(request, MOST_REQUEST_BYTES).await?)?;
-    let ended_sessions = api.sessions.end_all().await;
-    let mut stopped = Vec::new();
+    // All are asked before anybody is waited for, and what fails for one keeps no other from being asked.
+    let (mut stopped, mut failed) = (Vec::new(), None);
     for job in unfinished(&api).await? {
         match ask(&api, &job.job_id, wanted.grace()).await {
             Ok(()) => stopped.push(job.job_id),
             // It has ended meanwhile, and is not kept.
             Err(ChangeError::Unknown { .. }) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => failed = Some(error),
         }
     }
+    let sessions = Arc::clone(&api.sessions);
+    let sessions = tokio::spawn(async move { sessions.end_all().await });
     let given_up = Instant::now() + wanted.grace() + AFTER_KILL;
     let mut still_running = 0;
     for job_id in &stopped {
         still_running += u64::from(!until_over(&api, job_id, given_up).await?.is_final());
+    }
+    let ended_sessions = sessions.await.unwrap_or_default();
+    if let Some(error) = failed {
+        return Err(error.into());
     }
     let stopped_jobs = stopped.len() as u64 - still_running;
     let answer = StopAllResponse { version: ApiVersion, stopped_jobs, ended_sessions, still_running };

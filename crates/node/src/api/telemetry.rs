@@ -11,6 +11,7 @@ use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::worker::ApiVersion;
 use belljar_contract::worker::event::Happening;
 use belljar_contract::worker::problem::ProblemKind;
+use belljar_contract::worker::state::JobState;
 use belljar_contract::worker::telemetry::{
     Build, ContainerKind, ContainerResponse, ContainerStatus, ContainersResponse, LARGEST_LOGS_BYTES,
     LimitedBy, LogEvent, LogsResponse, LogsTruncated, NodeInfoResponse, NodeStatsResponse, Runtime,
@@ -149,16 +150,23 @@ async fn printed(
     let found = api.workplace.telemetry.container(container).await?.ok_or_else(unknown)?;
     let Some(job_id) = found.job_id else { return Ok(Vec::new()) };
     let Ok(run_id) = RunId::parse(container) else { return Err(unknown()) };
+    let jobs = &api.workplace.jobs;
     let is_the_last =
         api.workplace.jobs.find(&job_id).await?.is_some_and(|job| job.run_id.as_ref() == Some(&run_id));
     if !is_the_last {
         // What an earlier attempt has printed stands among the events of the job.
         return Ok(Vec::new());
     }
+    // What was printed before is another attempt's.
+    let states = jobs.states_after(&job_id, 0).await?;
+    let begun = states
+        .iter()
+        .rev()
+        .find(|event| matches!(event.happening, Happening::Status { status: JobState::InProgress, .. }));
+    let mut after = wanted.after.max(begun.map_or(0, |event| event.id));
     let mut events = Vec::new();
-    let mut after = wanted.after;
     while events.len() < most as usize {
-        let some = api.workplace.jobs.events_after(&job_id, after, MOST_LOGS).await?;
+        let some = jobs.printed_after(&job_id, after, most).await?;
         let Some(last) = some.last() else { break };
         after = last.id;
         for event in some {

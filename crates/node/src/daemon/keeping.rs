@@ -44,7 +44,9 @@ async fn once(workplace: &Arc<Workplace>) -> Result<(), DatabaseError> {
         ended_before: before(unacknowledged),
     };
     while workplace.jobs.expire(retention).await? > 0 {}
-    workplace.telemetry.expire(now).await?;
+    if let Err(error) = workplace.telemetry.expire(now).await {
+        tracing::warn!(error = crate::chain(&error), "can't remove what is old of the telemetry");
+    }
     let state = workplace.settings.state.clone();
     let old = tokio::task::spawn_blocking(move || old_artifacts(&state.path().join("artifacts"))).await;
     let folder = workplace.settings.state.path().join("artifacts");

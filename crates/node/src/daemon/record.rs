@@ -2,13 +2,31 @@
 
 use crate::job::Workplace;
 use crate::machine;
-use belljar_store::telemetry::{Boot, Said};
+use belljar_store::database::DatabaseError;
+use belljar_store::telemetry::{Boot, FILE, Said, Telemetry};
 use serde_json::json;
 use std::net::SocketAddr;
+use std::path::Path;
 
 /// The part that looks after sandboxes and jobs, and the part that answers.
 const MANAGER: &str = "node_manager";
 const API: &str = "worker_api";
+
+/// Opens the telemetry. Nothing depends on it: what can't be read any more is put aside, and it begins anew.
+pub(super) async fn open(state: &Path) -> Result<Telemetry, DatabaseError> {
+    let error = match Telemetry::open(state).await {
+        Ok(telemetry) => return Ok(telemetry),
+        Err(error) => error,
+    };
+    tracing::error!(error = crate::chain(&error), "the telemetry is put aside");
+    let file = state.join(FILE);
+    for suffix in ["", "-wal", "-shm"] {
+        let name = |end: &str| file.with_file_name(format!("telemetry.db{end}{suffix}"));
+        // What can't be moved is found by the next attempt.
+        let _ = std::fs::rename(name(""), name(".damaged"));
+    }
+    Telemetry::open(state).await
+}
 
 /// The node comes up.
 pub(super) fn begun(workplace: &Workplace) {

@@ -99,6 +99,9 @@ pub enum NoExtension {
     /// No job does, here.
     #[error("this node gives no job more time than it had")]
     Never,
+    /// Its time is over already.
+    #[error("the time that it had is over")]
+    Late,
     /// It would be more than any job may have.
     #[error("at most {left_seconds} s more can be had")]
     TooMuch {

@@ -13,31 +13,30 @@ use super::run::{Run, run};
 use belljar_store::artifacts::ArtifactsError;
 use belljar_store::jobs::{ChangeError, Claimed, Left, Report, Told};
 use std::error::Error;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// Says whether a job is to stop, why, and how long it may take.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Stop(Arc<Stopping>);
+pub(super) struct Stop(Arc<Mutex<Stopping>>);
 
 #[derive(Debug, Default)]
 struct Stopping {
-    why: AtomicU8,
-    grace_ms: AtomicU64,
+    why: Option<Why>,
+    grace: Duration,
 }
 
 /// Why a job is to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Why {
     /// Somebody wants it to.
-    Canceled = 1,
+    Canceled,
     /// The node stops.
-    Shutdown = 2,
+    Shutdown,
     /// It is another's by now.
-    Lost = 3,
+    Lost,
 }
 
 /// How long is waited before something is recorded once more that could not be.
@@ -151,30 +150,31 @@ pub(super) async fn insistently<T, E: Error, F: Future<Output = Result<T, E>>>(
 impl Stop {
     /// At once. The first reason counts, but that it is another's by now counts more than any.
     pub(super) fn because(&self, why: Why) {
-        let first = self.0.why.compare_exchange(0, why as u8, Ordering::SeqCst, Ordering::SeqCst);
-        if first.is_err() && why == Why::Lost {
-            self.0.why.store(why as u8, Ordering::SeqCst);
+        let mut stopping = self.locked();
+        if stopping.why.is_none() || why == Why::Lost {
+            stopping.why = Some(why);
         }
-        self.0.grace_ms.store(0, Ordering::SeqCst);
+        stopping.grace = Duration::ZERO;
     }
 
     /// By being asked to, and by force after so long; unless it is to stop already.
     pub(super) fn within(&self, grace: Duration, why: Why) {
-        let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
-        if self.why().is_none() {
-            // Before it is seen that it is to stop: nobody may take this for no time at all.
-            self.0.grace_ms.store(grace_ms, Ordering::SeqCst);
-            let _ = self.0.why.compare_exchange(0, why as u8, Ordering::SeqCst, Ordering::SeqCst);
+        let mut stopping = self.locked();
+        if stopping.why.is_none() {
+            *stopping = Stopping { why: Some(why), grace };
         }
     }
 
     pub(super) fn why(&self) -> Option<Why> {
-        let all = [Why::Canceled, Why::Shutdown, Why::Lost];
-        all.into_iter().find(|why| *why as u8 == self.0.why.load(Ordering::SeqCst))
+        self.locked().why
     }
 
     /// How long it may take to stop.
     pub(super) fn grace(&self) -> Duration {
-        Duration::from_millis(self.0.grace_ms.load(Ordering::SeqCst))
+        self.locked().grace
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Stopping> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

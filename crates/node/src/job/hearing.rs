@@ -13,7 +13,7 @@ use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::result::JobResult;
 use belljar_contract::worker::assignment::NATIVE_IMAGE;
 use belljar_contract::worker::event::{Happening, Stream};
-use belljar_contract::worker::job::InferenceUsage;
+use belljar_contract::worker::job::{InferenceUsage, NO_EXIT_CODE};
 use belljar_contract::worker::telemetry::ContainerKind;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_sandbox::hatch::Hatch;
@@ -37,6 +37,10 @@ pub(super) struct Hearing {
     heard: mpsc::UnboundedSender<Heard>,
     stop: Stop,
     begun: Option<(Arc<Reports>, Option<Served>)>,
+    /// The run whose sandbox stands.
+    run: Option<RunId>,
+    /// What its program has ended with.
+    pub(super) exit_code: i32,
 }
 
 /// Whose run it is.
@@ -82,7 +86,8 @@ impl Hearing {
         stop: Stop,
     ) -> Self {
         let workplace = Arc::clone(workplace);
-        Self { workplace, whose, models, served: None, heard, stop, begun: None }
+        let exit_code = NO_EXIT_CODE;
+        Self { workplace, whose, models, served: None, heard, stop, begun: None, run: None, exit_code }
     }
 
     /// Ends what is served, and says what it has had of models, if it might call any.
@@ -98,6 +103,7 @@ impl Hearing {
 
     fn stands(&mut self, begun: Begun) {
         let Begun { run, hatches, deadline } = begun;
+        self.run = Some(run.clone());
         self.workplace.telemetry.made(self.whose.made(&run, self.workplace.now()));
         let job_id = self.whose.job_id.clone();
         let reports = Reports::new(&self.workplace, (job_id, run.clone()), deadline, self.heard.clone());
@@ -128,6 +134,15 @@ impl Hearing {
         // Without anybody who serves them the sockets are closed: a call is refused, and the job told so by that.
         self.served =
             Some(served.inspect_err(|error| tracing::error!(error = crate::chain(error), "no models")));
+    }
+}
+
+impl Drop for Hearing {
+    fn drop(&mut self) {
+        // However that came about, nothing of it runs any more.
+        if let Some(run) = &self.run {
+            self.workplace.telemetry.ended(self.workplace.now(), run, self.exit_code);
+        }
     }
 }
 

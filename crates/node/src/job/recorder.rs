@@ -72,9 +72,15 @@ impl Recorder {
     fn keep(&mut self, portion: Vec<Heard>) -> Vec<Heard> {
         let mut kept = Vec::with_capacity(portion.len());
         for heard in portion {
-            let Heard::Happened(at, happening) = heard else {
-                kept.push(heard);
-                continue;
+            let (at, happening) = match heard {
+                Heard::Happened(at, happening) if !matches!(happening, Happening::Extension { .. }) => {
+                    (at, happening)
+                }
+                // They say until when a job may go on, and there are few of them.
+                always => {
+                    kept.push(always);
+                    continue;
+                }
             };
             self.kept += 1;
             match self.kept.cmp(&MOST_EVENTS) {

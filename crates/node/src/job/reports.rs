@@ -85,6 +85,12 @@ impl Reports {
         let StatusReport { version: _, status, seq, result, progress, extension_request_seconds } = report;
         self.started();
         let mut state = self.locked();
+        // The last one is the runner's, when no step lives any more: whatever number a step has said before.
+        if status.is_final()
+            && let Some(result) = result
+        {
+            state.result = serde_json::from_value(result).ok();
+        }
         if seq.is_some() && seq <= state.last {
             let granted = state.granted.filter(|_| extension_request_seconds.is_some() && seq == state.last);
             return Ok(self.answer(granted));
@@ -97,9 +103,6 @@ impl Reports {
         if let Some(progress) = progress {
             self.say(Happening::Progress(progress));
         }
-        if status.is_final() {
-            state.result = result.and_then(|result| serde_json::from_value(result).ok());
-        }
         state.granted = extension_request_seconds.map(|seconds| self.extend(seconds));
         Ok(self.answer(state.granted))
     }
@@ -111,8 +114,12 @@ impl Reports {
 
     fn extend(&self, asked_seconds: u32) -> Result<(), NoExtension> {
         let asked = Duration::from_secs(asked_seconds.into());
+        let is_over = Instant::now() >= self.deadline.at();
         let has = self.deadline.at().duration_since(self.begun);
-        let granted = self.timeouts.extend(has, asked);
+        let granted = match is_over {
+            true => Err(NoExtension::Late),
+            false => self.timeouts.extend(has, asked),
+        };
         if granted.is_ok() {
             self.deadline.put_off(asked);
         }

@@ -92,9 +92,7 @@ pub(super) fn run(
         folder: None,
         has_begun: true,
     });
-    if let Some(folder) = &run.folder {
-        workplace.telemetry.ended(workplace.now(), folder.id(), run.came.outcome.exit_code);
-    }
+    hearing.exit_code = run.came.outcome.exit_code;
     // Nothing of the sandbox runs any more, and so nothing is called.
     Run { came: run.came.with_models(hearing.end()), ..run }
 }

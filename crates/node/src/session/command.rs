@@ -8,6 +8,7 @@ use belljar_contract::worker::ApiVersion;
 use belljar_contract::worker::job::{LARGEST_STREAM_BYTES, Truncated};
 use belljar_contract::worker::session::{ExecStatus, SessionExecRequest, SessionExecResponse};
 use belljar_sandbox::backend::Execution;
+use belljar_sandbox::limits::Limit;
 use belljar_sandbox::streams::{Stream, Streams};
 use jiff::Timestamp;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -70,7 +71,13 @@ impl Session {
         let ran = ran.await.map_err(died)?;
         drop(given);
         let (printed, exit_code, (status, failure)) = match ran {
-            Ok((printed, ending, cut)) => (printed, ending.outcome.exit_code(), judged(ending.outcome, cut)),
+            Ok((printed, ending, cut)) => {
+                let outcome = match ending.outcome {
+                    Outcome::Killed if self.ended_by() == Some(Limit::Memory) => Outcome::OutOfMemory,
+                    other => other,
+                };
+                (printed, outcome.exit_code(), judged(outcome, cut))
+            }
             // As a shell says it.
             Err(error @ SessionError::NotStarted(_)) => {
                 let failed = Some((FailureCode::StepFailed, crate::chain(&error)));

@@ -11,7 +11,7 @@ use belljar_contract::id::PtyId;
 use belljar_sandbox::backend::{Execution, TerminalSize};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -30,7 +30,15 @@ pub(crate) struct Pty {
     changed: watch::Sender<()>,
     reader: JoinHandle<()>,
     exit_code: Mutex<Option<i32>>,
+    /// How often somebody has attached: the last one is.
+    attached: watch::Sender<u64>,
     _using: Use,
+}
+
+/// Somebody who is attached, until somebody else is.
+pub(crate) struct Attached {
+    own: u64,
+    last: watch::Receiver<u64>,
 }
 
 /// What a terminal has printed, and who has it.
@@ -72,9 +80,7 @@ impl Session {
         (argv, cwd): (Vec<String>, Option<String>),
         size: TerminalSize,
     ) -> Result<Arc<Pty>, SessionError> {
-        if self.terminals().len() >= MOST_TERMINALS {
-            return Err(SessionError::TooManyTerminals(MOST_TERMINALS));
-        }
+        self.room_for_terminal()?;
         let using = self.begin()?;
         let session = Arc::clone(self);
         let started = tokio::task::spawn_blocking(move || {
@@ -85,26 +91,50 @@ impl Session {
         let died = |died: tokio::task::JoinError| SessionError::Terminal(io::Error::other(died));
         let execution = started.await.map_err(died)??;
         let pty = Arc::new(Pty::begin(execution, using).map_err(SessionError::Terminal)?);
-        self.terminals().insert(pty.id.key(), Arc::clone(&pty));
+        // Others may have come first meanwhile, or the session's end.
+        self.room_for_terminal()?;
+        let mut terminals = self.terminals();
+        let ended = || SessionError::Unknown(self.request().session_id.clone());
+        terminals.as_mut().ok_or_else(ended)?.insert(pty.id.key(), Arc::clone(&pty));
         Ok(pty)
+    }
+
+    /// Makes room for one more where somebody has taken the last words of another.
+    fn room_for_terminal(&self) -> Result<(), SessionError> {
+        let mut terminals = self.terminals();
+        let ended = || SessionError::Unknown(self.request().session_id.clone());
+        let terminals = terminals.as_mut().ok_or_else(ended)?;
+        if terminals.len() >= MOST_TERMINALS {
+            terminals.retain(|_, pty| !pty.is_read_to_its_end());
+        }
+        match terminals.len() >= MOST_TERMINALS {
+            true => Err(SessionError::TooManyTerminals(MOST_TERMINALS)),
+            false => Ok(()),
+        }
     }
 
     /// A terminal that is open, or whose program has ended and whose last words nobody has taken yet.
     pub(crate) fn pty(&self, id: &PtyId) -> Result<Arc<Pty>, SessionError> {
         self.touch();
-        self.terminals().get(&id.key()).cloned().ok_or_else(|| SessionError::UnknownTerminal(id.clone()))
+        self.untouched_pty(id)
+    }
+
+    /// The same by somebody who only looks whether it is there.
+    pub(crate) fn untouched_pty(&self, id: &PtyId) -> Result<Arc<Pty>, SessionError> {
+        let found = self.terminals().as_ref().and_then(|terminals| terminals.get(&id.key()).cloned());
+        found.ok_or_else(|| SessionError::UnknownTerminal(id.clone()))
     }
 
     /// Closes one, and kills its program. That there is none is what is wanted.
     pub(crate) fn close_pty(&self, id: &PtyId) {
         self.touch();
-        let closed = self.terminals().remove(&id.key());
+        let closed = self.terminals().as_mut().and_then(|terminals| terminals.remove(&id.key()));
         if let Some(pty) = closed {
             pty.kill();
         }
     }
 
-    fn terminals(&self) -> MutexGuard<'_, std::collections::HashMap<String, Arc<Pty>>> {
+    fn terminals(&self) -> MutexGuard<'_, Option<HashMap<String, Arc<Pty>>>> {
         self.ptys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -129,8 +159,20 @@ impl Pty {
             changed,
             reader: tokio::spawn(reading),
             exit_code: Mutex::default(),
+            attached: watch::channel(0).0,
             _using: using,
         })
+    }
+
+    /// Attaches somebody, in the place of whoever is: their connection may be gone without their knowing.
+    pub(crate) fn attach(&self) -> Attached {
+        let last = self.attached.subscribe();
+        let mut own = 0;
+        self.attached.send_modify(|number| {
+            *number += 1;
+            own = *number;
+        });
+        Attached { own, last }
     }
 
     /// Types something. Back when all of it is in the terminal.
@@ -172,6 +214,12 @@ impl Pty {
         execution.resize(size).map_err(SessionError::Sandbox)
     }
 
+    /// Whether nothing more will come, and somebody has it all.
+    fn is_read_to_its_end(&self) -> bool {
+        let buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
+        buffer.is_over && buffer.bytes.is_empty()
+    }
+
     fn kill(&self) {
         let execution = self.execution.lock().unwrap_or_else(PoisonError::into_inner);
         // It has ended, then.
@@ -203,6 +251,16 @@ impl Pty {
             *known = ending.map(|ending| ending.outcome.exit_code().into());
         }
         *known
+    }
+}
+
+// === impl Attached ===
+
+impl Attached {
+    /// Back when somebody else is attached.
+    pub(crate) async fn until_replaced(mut self) {
+        // With the terminal it is over, too.
+        let _ = self.last.wait_for(|last| *last != self.own).await;
     }
 }
 
@@ -238,8 +296,11 @@ async fn read(
             let _ = room.changed().await;
             continue;
         }
+        if given_up.is_some_and(|given_up| Instant::now() >= given_up) {
+            // What it has left in the background may go on, but nobody is there any more who would end.
+            break;
+        }
         tokio::select! {
-            biased;
             ready = terminal.readable() => {
                 let Ok(mut ready) = ready else { break };
                 match ready.try_io(|terminal| Ok(rustix::io::read(terminal, &mut piece[..])?)) {
@@ -253,8 +314,7 @@ async fn read(
                 }
             }
             _ = ending.readable(), if given_up.is_none() => given_up = Some(Instant::now() + LAST_WORDS),
-            // What it has left in the background may go on, but nobody is there any more who would end.
-            () = tokio::time::sleep_until(given_up.unwrap_or_else(Instant::now).into()), if given_up.is_some() => break,
+            () = tokio::time::sleep_until(given_up.unwrap_or_else(Instant::now).into()), if given_up.is_some() => {}
         }
     }
     // Who has closed the terminal ends with it, or has ended.

@@ -34,6 +34,9 @@ const INSERT: &str = "INSERT INTO job_events (job, id, at_ms, kind, event) VALUE
 const AFTER: &str = "SELECT id, at_ms, event FROM job_events \
     WHERE job = (SELECT number FROM jobs WHERE job_key = $1) AND id > $2 ORDER BY id LIMIT $3";
 
+const PRINTED_AFTER: &str = "SELECT id, at_ms, event FROM job_events \
+    WHERE job = (SELECT number FROM jobs WHERE job_key = $1) AND kind = 'log' AND id > $2 ORDER BY id LIMIT $3";
+
 const STATES_AFTER: &str = "SELECT id, at_ms, event FROM job_events \
     WHERE job = (SELECT number FROM jobs WHERE job_key = $1) AND kind = 'status' AND id > $2 ORDER BY id";
 
@@ -72,6 +75,20 @@ impl Jobs {
         most: u32,
     ) -> Result<Vec<JobEvent>, DatabaseError> {
         let rows = self.database.fetch(AFTER, values![job_id.key(), id, most]).await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// The same of those alone that tell of what a job has printed.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when they can't be read.
+    pub async fn printed_after(
+        &self,
+        job_id: &JobId,
+        id: u64,
+        most: u32,
+    ) -> Result<Vec<JobEvent>, DatabaseError> {
+        let rows = self.database.fetch(PRINTED_AFTER, values![job_id.key(), id, most]).await?;
         rows.iter().map(read).collect()
     }
 

@@ -20,7 +20,7 @@ fn what_is_answered_is_what_the_document_says_whatever_is_asked() {
             assert!(is_well && is_whole, "{report}");
         }
         Err(why) => {
-            skip("node::described::what_is_answered_is_what_the_document_says_whatever_is_asked", &why)
+            skip("node::described::what_is_answered_is_what_the_document_says_whatever_is_asked", &why);
         }
     }
     // It has asked for jobs, and they were taken.

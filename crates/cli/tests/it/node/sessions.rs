@@ -31,6 +31,8 @@ fn exec(node: &Node<'_>, session: &str, script: &str) -> Answered {
 fn leave_running(node: &Node<'_>, session: &str, marker: &str) {
     let told = exec(node, session, &format!("setsid sh -c 'sleep 300; : {marker}' >/dev/null 2>&1 &")).json();
     assert_eq!(told["status"], "completed", "{told}");
+    // The control: it runs.
+    wait::until(|| processes_with(marker) > 0);
 }
 
 #[test]
@@ -69,7 +71,7 @@ fn a_session_that_is_ended_is_gone_with_everything_in_it() {
     let marker = format!("session-{}", new_id());
     leave_running(&node, &session, &marker);
     let is_there = || processes_with(&marker) > 0;
-    assert!(is_there(), "the control");
+    assert!(is_there());
     let answered = node.send(&Asked::new("POST", &format!("{session}/end")));
     assert_eq!((answered.status, &answered.json()["status"]), (200, &json!("ended")));
     assert!(!is_there());
@@ -170,7 +172,6 @@ fn no_session_outlives_its_node_and_all_are_ended_by_those_who_stop_everything()
     for kill in [true, false] {
         let session = open(&node, &request());
         leave_running(&node, &session, &marker);
-        assert!(processes_with(&marker) > 0, "the control");
         if kill {
             node.killed_and_started();
         } else {
@@ -185,4 +186,25 @@ fn no_session_outlives_its_node_and_all_are_ended_by_those_who_stop_everything()
     leave_running(&node, &session, &marker);
     assert_eq!(node.stop(), Some(0));
     assert_eq!(processes_with(&marker), 0);
+}
+
+#[test]
+fn an_opener_who_vanishes_leaves_no_place_taken_for_good() {
+    let world = World::new(crate::BELLJAR);
+    let config = world.write("config.yaml", "node: { sessions: { max: 1, idle_timeout_seconds: 1 } }\n");
+    let node = Node::start(&world, &["--config", config.to_str().unwrap()]);
+    for _ in 0..5 {
+        let body = request().to_string();
+        let mut client = TcpStream::connect(node.address()).unwrap();
+        let head = format!(
+            "POST {SESSIONS} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        client.write_all(head.as_bytes()).unwrap();
+        drop(client);
+        // Whatever has come of it, it is over when nothing is done in it.
+        wait::until(|| node.post(SESSIONS, &request()).status == 201);
+        wait::until(|| node.get(SESSIONS).json()["sessions"] == json!([]));
+    }
 }

@@ -1,0 +1,248 @@
+//! The reference of the configuration against the parser: neither knows a member that the other doesn't, and what the
+//! reference says of one is what the parser does.
+
+use super::Configuration;
+use belljar_confine::plan::HostPath;
+use belljar_contract::isolation::LAYERS;
+use belljar_contract::yaml::instead_of;
+use belljar_contract::yaml::reference::{Member, ROOT, Takes, Unsaid};
+use belljar_egress::inference::budget::BudgetLimits;
+use belljar_node::agent::catalogue::Catalogue;
+use belljar_node::api::token::Token;
+use belljar_node::daemon::{CallbackConfig, Retention, SessionLimits, Settings, Timeouts};
+use belljar_sandbox::config::Config;
+use belljar_sandbox::state::State;
+use belljar_testkit::world::World;
+
+/// A member and the way to it: each with those that it stands among.
+type Way = Vec<(&'static Member, &'static [Member])>;
+
+/// What comes of a file, as far as a default may show in it.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    sandboxing: Config,
+    agents: Catalogue,
+    inference: Option<(BudgetLimits, bool)>,
+    node: (u64, usize, Timeouts, SessionLimits, Retention, String),
+    callback: Option<CallbackConfig>,
+}
+
+/// Of no section.
+const UNKNOWN: &str = "a_member_that_no_section_knows";
+
+/// Other values than those that stand; whoever stands for a number or a truth value finds another one by itself.
+const OTHERS: &[(&str, &str)] = &[
+    ("default_backend", "native"),
+    ("required", "[landlock]"),
+    ("extra_safe_path_prefixes", "[/opt/bin]"),
+    ("image", "other:1"),
+    ("network", "bridge"),
+    ("network_overrides", "{}"),
+    ("allowed_hosts", "['db:5432']"),
+    ("cpu_limit", "\"1.5\""),
+    ("mount_mode", "rw"),
+    ("runtime_overrides", "{web: runsc}"),
+    ("strategy", "per-task"),
+    ("namespace", "others"),
+    ("env", "{A: b}"),
+    ("files", "{a: b}"),
+    ("billing_account", "other"),
+    ("allowed_origins", "['https://other.example']"),
+];
+
+/// There is no other value.
+const ONLY: &[&str] = &["network_policy"];
+
+/// Every member of the file.
+fn ways() -> Vec<Way> {
+    fn walk(before: &Way, members: &'static [Member], found: &mut Vec<Way>) {
+        for member in members {
+            let way: Way = before.iter().copied().chain([(member, members)]).collect();
+            if let Takes::Section(below) | Takes::Sections(below) = member.takes {
+                walk(&way, below, found);
+            }
+            found.push(way);
+        }
+    }
+    let mut found = Vec::new();
+    walk(&Vec::new(), ROOT, &mut found);
+    found
+}
+
+/// The place of a way's end, as mistakes call it.
+fn place(way: &Way) -> String {
+    let last = way.len() - 1;
+    let step = |(index, (member, _)): (usize, &(&Member, _))| match member.takes {
+        Takes::Sections(_) if index < last => format!("{}[0]", member.name),
+        _ => member.name.to_owned(),
+    };
+    way.iter().enumerate().map(step).collect::<Vec<_>>().join(".")
+}
+
+/// A section with a member, and what must stand beside it.
+fn section(members: &[Member], written: Option<(&str, &str)>) -> String {
+    // Beside `log` it is required, and nothing that it says by itself shows elsewhere.
+    let needed =
+        |member: &&Member| matches!(member.unsaid, Unsaid::Required(_)) || member.name == "sandboxing";
+    let others =
+        members.iter().filter(needed).filter(|member| written.is_none_or(|(name, _)| name != member.name));
+    let others = others.map(|member| format!("{}: {}", member.name, sample(member)));
+    let all: Vec<String> =
+        written.map(|(name, value)| format!("{name}: {value}")).into_iter().chain(others).collect();
+    format!("{{{}}}", all.join(", "))
+}
+
+/// A value that a member takes.
+fn sample(member: &Member) -> String {
+    let (Unsaid::Stands(said) | Unsaid::Means(_, said) | Unsaid::Required(said)) = member.unsaid else {
+        return made(member);
+    };
+    if said.is_empty() { made(member) } else { said.to_owned() }
+}
+
+fn made(member: &Member) -> String {
+    match member.takes {
+        Takes::Section(below) => section(below, None),
+        Takes::Sections(below) => format!("[{}]", section(below, None)),
+        _ => panic!("{} has no sample", member.name),
+    }
+}
+
+/// A file in which the member at a way's end has a value, or is absent.
+fn file(way: &Way, value: Option<&str>) -> String {
+    let mut value = value.map(str::to_owned);
+    for (index, (member, members)) in way.iter().enumerate().rev() {
+        let inner = section(members, value.as_deref().map(|value| (member.name, value)));
+        let is_in_list = index > 0 && matches!(way[index - 1].0.takes, Takes::Sections(_));
+        value = Some(if is_in_list { format!("[{inner}]") } else { inner });
+    }
+    value.unwrap_or_default()
+}
+
+/// What the parser expects at a place of a file that is wrong there.
+#[track_caller]
+fn expected(file: &str, place: &str) -> String {
+    let mistakes =
+        Configuration::parse(file.as_bytes()).err().unwrap_or_else(|| panic!("no mistake in {file}"));
+    let found = mistakes.as_slice().iter().find(|mistake| mistake.path == place);
+    found.unwrap_or_else(|| panic!("no mistake at {place} of {file}:\n{mistakes}")).expected.clone()
+}
+
+#[track_caller]
+fn read(file: &str) -> Configuration {
+    Configuration::parse(file.as_bytes()).unwrap_or_else(|mistakes| panic!("{file}:\n{mistakes}"))
+}
+
+#[test]
+fn each_section_knows_the_members_of_the_reference_and_no_others() {
+    let sections = ways().into_iter().filter_map(|way| match way.last()?.0.takes {
+        Takes::Section(below) => {
+            Some((file(&way, Some(&section(below, Some((UNKNOWN, "1"))))), place(&way) + ".", below))
+        }
+        Takes::Sections(below) => Some((
+            file(&way, Some(&format!("[{}]", section(below, Some((UNKNOWN, "1")))))),
+            place(&way) + "[0].",
+            below,
+        )),
+        _ => None,
+    });
+    let root = (section(ROOT, Some((UNKNOWN, "1"))), String::new(), ROOT);
+    for (file, place, members) in sections.chain([root]) {
+        let names: Vec<&str> = members.iter().map(|member| member.name).collect();
+        assert_eq!(expected(&file, &format!("{place}{UNKNOWN}")), instead_of(UNKNOWN, &names), "{place}");
+    }
+}
+
+#[test]
+fn each_member_asks_for_what_the_reference_says() {
+    for way in ways() {
+        let (said, wrong, below) = match way.last().unwrap().0.takes {
+            Takes::One(said) => (said.to_owned(), "{}", ""),
+            Takes::List(said) => (said.to_owned(), "[{}]", "[0]"),
+            Takes::Layers => (instead_of("", &LAYERS), "[{}]", "[0]"),
+            Takes::ByCategory(said) => (said.to_owned(), "{web: {}}", ".web"),
+            Takes::ByName(said) => (said.to_owned(), "{A: {}}", ".A"),
+            Takes::Section(_) => ("a mapping".to_owned(), "[]", ""),
+            Takes::Sections(_) => ("a list, such as `[]`".to_owned(), "{}", ""),
+        };
+        let place = place(&way);
+        let expected = expected(&file(&way, Some(wrong)), &format!("{place}{below}"));
+        // Some name what this very file has.
+        let is_said = expected == said || expected.starts_with(&format!("{said}: "));
+        assert!(is_said, "{place}: the parser says {expected:?}, the reference {said:?}");
+    }
+}
+
+#[test]
+fn each_member_takes_its_sample_and_is_required_only_where_the_reference_says_so() {
+    for way in ways() {
+        let member = way.last().unwrap().0;
+        let _ = read(&file(&way, Some(&sample(member))));
+        // What a section requires is also asked for where the section is one that may be absent itself.
+        match (member.unsaid, way.as_slice()) {
+            (Unsaid::Required(_), [before @ .., (_, members)]) => {
+                let without: Vec<Member> =
+                    members.iter().copied().filter(|other| other.name != member.name).collect();
+                let value = section(&without, None);
+                let is_in_list = matches!(before.last().unwrap().0.takes, Takes::Sections(_));
+                let value = if is_in_list { format!("[{value}]") } else { value };
+                assert_eq!(
+                    expected(&file(&before.to_vec(), Some(&value)), &place(&way)),
+                    "this required member"
+                );
+            }
+            _ if place(&way).contains("credential.") => {}
+            _ => drop(read(&file(&way, None))),
+        }
+    }
+}
+
+#[test]
+fn what_stands_for_an_absent_member_is_what_the_reference_says() {
+    let world = World::new("belljar");
+    for way in ways() {
+        let member = way.last().unwrap().0;
+        let Unsaid::Stands(value) = member.unsaid else { continue };
+        let outcome = |value: Option<&str>| outcome(&read(&file(&way, value)), &world);
+        assert_eq!(outcome(Some(value)), outcome(None), "{}", place(&way));
+        // The control: another value shows.
+        if !ONLY.contains(&member.name) {
+            assert_ne!(outcome(Some(&another(member.name, value))), outcome(None), "{}", place(&way));
+        }
+    }
+}
+
+fn another(name: &str, value: &str) -> String {
+    if let Ok(boolean) = value.parse::<bool>() {
+        return (!boolean).to_string();
+    }
+    let digits = value.bytes().take_while(u8::is_ascii_digit).count();
+    if let Ok(number) = value[..digits].parse::<u64>() {
+        return format!("{}{}", number + 1, &value[digits..]);
+    }
+    let other = OTHERS.iter().find(|(other, _)| *other == name);
+    other.unwrap_or_else(|| panic!("no other value of {name}")).1.to_owned()
+}
+
+fn outcome(read: &Configuration, world: &World) -> Outcome {
+    let mut settings = settings(world);
+    read.node.apply(&mut settings);
+    let Settings {
+        max_waiting, max_request_bytes, timeouts, sessions, retention, billing_account_id, ..
+    } = settings;
+    Outcome {
+        sandboxing: read.sandboxing.clone(),
+        agents: read.agents.clone(),
+        inference: read.inference.as_ref().map(|inference| (inference.budget, inference.keeps_bodies)),
+        node: (max_waiting, max_request_bytes, timeouts, sessions, retention, billing_account_id),
+        callback: read.node.callback.clone(),
+    }
+}
+
+/// What is usual.
+fn settings(world: &World) -> Settings {
+    world.write("token", "the-token-of-tests-0123456789");
+    let token = Token::read(&world.path().join("token")).unwrap();
+    let runner = HostPath::resolve(std::env::current_exe().unwrap()).unwrap();
+    Settings::new("127.0.0.1:0".parse().unwrap(), State::at(world.path()), token, runner)
+}

@@ -1,0 +1,94 @@
+//! The reference of the configuration file: every member, what it takes, what stands when it is absent, what it means.
+//!
+//! Nothing is read by these tables. A test of the command line holds them against the parser: it knows the members that
+//! stand here and no others, asks for what stands here, and what stands here for an absent member is what it takes then.
+
+mod agents;
+mod inference;
+mod node;
+mod sandboxing;
+
+/// One member.
+#[derive(Debug, Clone, Copy)]
+pub struct Member {
+    /// Its name.
+    pub name: &'static str,
+    /// What may be written.
+    pub takes: Takes,
+    /// What stands when it is absent.
+    pub unsaid: Unsaid,
+    /// What it means, in a line.
+    pub meaning: &'static str,
+}
+
+/// What may be written. A text is what a mistake in its place is told to be right.
+#[derive(Debug, Clone, Copy)]
+pub enum Takes {
+    /// One value.
+    One(&'static str),
+    /// A list of values.
+    List(&'static str),
+    /// A list of layers.
+    Layers,
+    /// A value for each of some categories.
+    ByCategory(&'static str),
+    /// A value for each of some names, which are the reader's own.
+    ByName(&'static str),
+    /// Members.
+    Section(&'static [Member]),
+    /// A list of what has members.
+    Sections(&'static [Member]),
+}
+
+/// What stands when a member is absent. A sample is a value that may be written; one of a section that is empty is made
+/// of the members that it requires.
+#[derive(Debug, Clone, Copy)]
+pub enum Unsaid {
+    /// This value.
+    Stands(&'static str),
+    /// What no value says, and a sample.
+    Means(&'static str, &'static str),
+    /// Nothing: it must be there. A sample.
+    Required(&'static str),
+    /// What stands for each of its own members.
+    Members,
+}
+
+/// The members of the whole file.
+pub const ROOT: &[Member] = &[
+    Member {
+        name: "sandboxing",
+        takes: Takes::Section(sandboxing::SANDBOXING),
+        unsaid: Unsaid::Means(
+            "as its members say; required beside `log`, and where there is no other section",
+            "{}",
+        ),
+        meaning: "which backend for which category of tools, and the settings of each",
+    },
+    Member {
+        name: "log",
+        takes: Takes::Section(sandboxing::LOG),
+        unsaid: Unsaid::Members,
+        meaning: "what is told of a run",
+    },
+    Member {
+        name: "inference",
+        takes: Takes::Section(inference::INFERENCE),
+        unsaid: Unsaid::Means("no models", ""),
+        meaning: "who answers for which model, and how much a run may have of them",
+    },
+    Member {
+        name: "agents",
+        takes: Takes::Sections(agents::AGENT),
+        unsaid: Unsaid::Means("those that are built in", ""),
+        meaning: "agents besides those that are built in, or instead of those of the same name",
+    },
+    Member {
+        name: "node",
+        takes: Takes::Section(node::NODE),
+        unsaid: Unsaid::Members,
+        meaning: "how much a node takes, for how long, and who is told",
+    },
+];
+
+const BOOLEAN: Takes = Takes::One("`true` or `false`");

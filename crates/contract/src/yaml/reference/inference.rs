@@ -1,0 +1,130 @@
+//! `inference`.
+
+use super::Takes::{List, One, Section, Sections};
+use super::Unsaid::{Means, Members, Required, Stands};
+use super::{BOOLEAN, Member};
+
+const NAME: &str = "1 to 200 visible characters of ASCII";
+const PATH: &str = "the absolute path of a file";
+const COUNT: &str = "a whole number from 1 to 9223372036854775807";
+
+pub(super) const INFERENCE: &[Member] = &[
+    Member { name: "providers", takes: Sections(PROVIDER), unsaid: Required(""), meaning: "who answers" },
+    Member {
+        name: "models",
+        takes: Sections(MODEL),
+        unsaid: Required(""),
+        meaning: "the models that there are",
+    },
+    Member {
+        name: "budget",
+        takes: Section(BUDGET),
+        unsaid: Members,
+        meaning: "how much each run may have of them",
+    },
+    Member {
+        name: "keep_bodies",
+        takes: BOOLEAN,
+        unsaid: Stands("false"),
+        meaning: "whether what is said is written into the audit",
+    },
+];
+
+const PROVIDER: &[Member] = &[
+    Member {
+        name: "name",
+        takes: One(NAME),
+        unsaid: Required("house"),
+        meaning: "what models call it; each name once",
+    },
+    Member {
+        name: "kind",
+        takes: One("one of: anthropic, litellm, ollama, openai"),
+        unsaid: Required("openai"),
+        meaning: "how it is spoken with",
+    },
+    Member {
+        name: "url",
+        takes: One("https://HOST[:PORT][/PREFIX], http://… or unix:/PATH"),
+        unsaid: Required("https://models.example.com"),
+        meaning: "where it is",
+    },
+    Member {
+        name: "tls",
+        takes: Section(TLS),
+        unsaid: Means("the system's authorities", ""),
+        meaning: "whom to believe, for a `url` with https",
+    },
+    Member {
+        name: "credential",
+        takes: Section(CREDENTIAL),
+        unsaid: Means("none is shown", "{env: MODELS_KEY}"),
+        meaning: "what it is shown: exactly one of these members",
+    },
+];
+
+const TLS: &[Member] = &[Member {
+    name: "ca",
+    takes: One(PATH),
+    unsaid: Required("/etc/house/ca.pem"),
+    meaning: "the authorities that are believed, and no others (PEM)",
+}];
+
+const CREDENTIAL: &[Member] = &[
+    Member {
+        name: "env",
+        takes: One("the name of a variable"),
+        unsaid: Means("another one is", "MODELS_KEY"),
+        meaning: "a variable that holds it",
+    },
+    Member {
+        name: "file",
+        takes: One(PATH),
+        unsaid: Means("another one is", "/run/keys/models"),
+        meaning: "a file that holds it, read again when it changes",
+    },
+    Member {
+        name: "command",
+        takes: List("an argument"),
+        unsaid: Means("another one is", "[print-key, models]"),
+        meaning: "a program that prints it, and its arguments",
+    },
+];
+
+const MODEL: &[Member] = &[
+    Member {
+        name: "name",
+        takes: One(NAME),
+        unsaid: Required("small"),
+        meaning: "what programs and jobs call it; each name once",
+    },
+    Member {
+        name: "provider",
+        takes: One("the name of a provider: house"),
+        unsaid: Required("house"),
+        meaning: "who answers for it",
+    },
+    Member {
+        name: "upstream",
+        takes: One(NAME),
+        unsaid: Means("its `name`", "gpt-4o-mini"),
+        meaning: "what its provider calls it",
+    },
+];
+
+const BUDGET: &[Member] = &[
+    Member { name: "calls", takes: One(COUNT), unsaid: Means("no limit", "100"), meaning: "calls in all" },
+    Member {
+        name: "tokens",
+        takes: One(COUNT),
+        unsaid: Means("no limit", "1000000"),
+        meaning: "tokens in all, in and out",
+    },
+    Member {
+        name: "cost_usd",
+        takes: One("dollars, such as 2.5"),
+        unsaid: Means("no limit", "2.5"),
+        meaning: "what all of them may cost",
+    },
+    Member { name: "at_once", takes: One(COUNT), unsaid: Stands("64"), meaning: "calls at a time" },
+];

@@ -1,0 +1,347 @@
+//! `sandboxing` and `log`.
+
+use super::Takes::{ByCategory, Layers, List, One, Section};
+use super::Unsaid::{Means, Members, Stands};
+use super::{BOOLEAN, Member};
+
+const BACKEND: &str = "one of: docker, k8s, native, subprocess";
+const NETWORK: &str = "one of: bridge, none";
+const RUNTIME: &str = "the name of a runtime, such as runsc";
+const TIMEOUT: &str = "a number of seconds from 0.001 to 600, with up to three places";
+const UP_TO_A_DAY: &str = "a number of seconds from 0 to 86400, with up to three places";
+const MEMORY: &str = "a size from 6291456 bytes on, such as 64m: a whole number and k, m, g or nothing";
+const SCRATCH: &str = "a size from 4096 bytes on, such as 64m: a whole number and k, m, g or nothing";
+const PIDS: &str = "a whole number from 1 to 1024";
+const PROCESSORS: &str = "a number of processors above 0 up to 16, such as 1.5";
+const VARIABLES: &str = "the name of a variable, in which `*` stands for anything, such as LC_*";
+
+const REQUIRED: Member = Member {
+    name: "required",
+    takes: Layers,
+    unsaid: Stands("[]"),
+    meaning: "layers without which there is no sandbox of this backend",
+};
+
+pub(super) const SANDBOXING: &[Member] = &[
+    Member {
+        name: "default_backend",
+        takes: One(BACKEND),
+        unsaid: Stands("subprocess"),
+        meaning: "the backend of every category without an override",
+    },
+    Member {
+        name: "overrides",
+        takes: ByCategory(BACKEND),
+        unsaid: Means(
+            "with `subprocess` as the default: `subprocess` for file_system and version_control, `docker` for web, \
+             code_execution, terminal, database, browser and desktop; else none",
+            "{web: native}",
+        ),
+        meaning: "the backend of a category; written ones are added to those that stand anyway",
+    },
+    Member { meaning: "layers without which there is no sandbox of any backend", ..REQUIRED },
+    Member {
+        name: "subprocess",
+        takes: Section(SUBPROCESS),
+        unsaid: Members,
+        meaning: "programs of the host with less around them",
+    },
+    Member { name: "docker", takes: Section(DOCKER), unsaid: Members, meaning: "containers of an engine" },
+    Member {
+        name: "native",
+        takes: Section(NATIVE),
+        unsaid: Members,
+        meaning: "sandboxes made by the kernel alone; what a node's jobs get",
+    },
+    Member { name: "k8s", takes: Section(K8S), unsaid: Members, meaning: "pods; checked, and not used yet" },
+];
+
+const SUBPROCESS: &[Member] = &[
+    Member {
+        name: "timeout_seconds",
+        takes: One(TIMEOUT),
+        unsaid: Stands("30"),
+        meaning: "how long a call may take",
+    },
+    Member {
+        name: "workspace_only",
+        takes: BOOLEAN,
+        unsaid: Stands("true"),
+        meaning: "whether files outside of the workspace are out of reach",
+    },
+    Member {
+        name: "restricted_path",
+        takes: BOOLEAN,
+        unsaid: Stands("true"),
+        meaning: "whether `PATH` has safe directories only",
+    },
+    Member {
+        name: "env_allowlist",
+        takes: List(VARIABLES),
+        unsaid: Means("the backend's own list", "[HOME, LC_*]"),
+        meaning: "variables of the host that are passed on",
+    },
+    Member {
+        name: "env_denylist_patterns",
+        takes: List(VARIABLES),
+        unsaid: Means("the backend's own list", "['*KEY*']"),
+        meaning: "variables that never are",
+    },
+    Member {
+        name: "extra_safe_path_prefixes",
+        takes: List("an absolute path without `.` and `..` that is not the root, such as /opt/tools/bin"),
+        unsaid: Stands("[]"),
+        meaning: "directories that are taken for safe besides",
+    },
+    REQUIRED,
+];
+
+const DOCKER: &[Member] = &[
+    Member {
+        name: "image",
+        takes: One("the name of an image, such as synthorg-sandbox:latest"),
+        unsaid: Stands("synthorg-sandbox:latest"),
+        meaning: "the image of its containers; the engine must have it",
+    },
+    Member {
+        name: "network",
+        takes: One(NETWORK),
+        unsaid: Stands("none"),
+        meaning: "what a container reaches",
+    },
+    Member {
+        name: "network_overrides",
+        takes: ByCategory(NETWORK),
+        unsaid: Stands("{database: bridge, web: bridge}"),
+        meaning: "what it reaches for a category; written ones replace those that stand when absent",
+    },
+    Member {
+        name: "allowed_hosts",
+        takes: List(
+            "host:port, such as db.example.com:5432: a name or an IPv4 address, a port from 1 to 65535",
+        ),
+        unsaid: Stands("[]"),
+        meaning: "what is reached of a network; all of it if the list is empty",
+    },
+    Member {
+        name: "dns_allowed",
+        takes: BOOLEAN,
+        unsaid: Stands("true"),
+        meaning: "whether names are resolved where `allowed_hosts` restricts the network",
+    },
+    Member {
+        name: "loopback_allowed",
+        takes: BOOLEAN,
+        unsaid: Stands("true"),
+        meaning: "whether loopback is reached there",
+    },
+    Member { name: "memory_limit", takes: One(MEMORY), unsaid: Stands("512m"), meaning: "memory" },
+    Member {
+        name: "cpu_limit",
+        takes: One(PROCESSORS),
+        unsaid: Stands("\"1.0\""),
+        meaning: "processor time",
+    },
+    Member {
+        name: "timeout_seconds",
+        takes: One(TIMEOUT),
+        unsaid: Stands("120"),
+        meaning: "how long a call may take",
+    },
+    Member { name: "pids_limit", takes: One(PIDS), unsaid: Stands("64"), meaning: "processes and threads" },
+    Member {
+        name: "tmpfs_size",
+        takes: One(SCRATCH),
+        unsaid: Stands("64m"),
+        meaning: "what `/tmp` may hold",
+    },
+    Member {
+        name: "sidecar_pids_limit",
+        takes: One(PIDS),
+        unsaid: Stands("32"),
+        meaning: "processes and threads of the sidecar",
+    },
+    Member {
+        name: "sidecar_tmpfs_size",
+        takes: One(SCRATCH),
+        unsaid: Stands("8m"),
+        meaning: "what the sidecar's `/tmp` may hold",
+    },
+    Member {
+        name: "mount_mode",
+        takes: One("one of: ro, rw"),
+        unsaid: Stands("ro"),
+        meaning: "whether the workspace may be written",
+    },
+    Member {
+        name: "auto_remove",
+        takes: BOOLEAN,
+        unsaid: Stands("true"),
+        meaning: "whether a container is removed once its lifecycle ends it",
+    },
+    Member {
+        name: "runtime",
+        takes: One(RUNTIME),
+        unsaid: Means("the engine's own", "runsc"),
+        meaning: "the runtime",
+    },
+    Member {
+        name: "runtime_overrides",
+        takes: ByCategory(RUNTIME),
+        unsaid: Stands("{}"),
+        meaning: "the runtime for a category",
+    },
+    Member {
+        name: "lifecycle",
+        takes: Section(LIFECYCLE),
+        unsaid: Members,
+        meaning: "how long a container lives",
+    },
+    REQUIRED,
+];
+
+const NATIVE: &[Member] = &[
+    Member {
+        name: "timeout_seconds",
+        takes: One(TIMEOUT),
+        unsaid: Stands("120"),
+        meaning: "how long a call may take; a node's jobs have `node.timeouts`",
+    },
+    Member { name: "memory_limit", takes: One(MEMORY), unsaid: Stands("4g"), meaning: "memory" },
+    Member {
+        name: "pids_limit",
+        takes: One("a whole number from 1 to 32768"),
+        unsaid: Stands("1024"),
+        meaning: "processes and threads",
+    },
+    Member {
+        name: "cpu_limit",
+        takes: One(PROCESSORS),
+        unsaid: Means("no limit", "\"1.5\""),
+        meaning: "processor time",
+    },
+    Member {
+        name: "open_files_limit",
+        takes: One("a whole number from 64 to 1048576"),
+        unsaid: Stands("65536"),
+        meaning: "open files of each process",
+    },
+    Member {
+        name: "disk_limit",
+        takes: One(SCRATCH),
+        unsaid: Stands("8g"),
+        meaning: "what may be written to disk",
+    },
+    Member {
+        name: "tmpfs_size",
+        takes: One(SCRATCH),
+        unsaid: Stands("1g"),
+        meaning: "what may be held in memory file systems, `/tmp` among them",
+    },
+    Member {
+        name: "lifecycle",
+        takes: Section(LIFECYCLE),
+        unsaid: Members,
+        meaning: "how long a sandbox lives",
+    },
+    REQUIRED,
+];
+
+const LIFECYCLE: &[Member] = &[
+    Member {
+        name: "strategy",
+        takes: One("one of: per-agent, per-call, per-task"),
+        unsaid: Stands("per-agent"),
+        meaning: "whose a sandbox is",
+    },
+    Member {
+        name: "grace_period_seconds",
+        takes: One(UP_TO_A_DAY),
+        unsaid: Stands("30"),
+        meaning: "how long the sandbox of an agent that has stopped is kept for its next task",
+    },
+    Member {
+        name: "health_check_interval_seconds",
+        takes: One("a number of seconds from 1 to 86400, with up to three places"),
+        unsaid: Stands("10"),
+        meaning: "how often it is seen whether a kept sandbox is still there",
+    },
+    Member {
+        name: "max_idle_seconds",
+        takes: One(UP_TO_A_DAY),
+        unsaid: Stands("300"),
+        meaning: "after how long without use a kept sandbox is destroyed; 0: never",
+    },
+];
+
+const K8S: &[Member] = &[
+    Member {
+        name: "namespace",
+        takes: One("the name of a namespace: small letters, digits and hyphens, at most 63"),
+        unsaid: Stands("synthorg-agents"),
+        meaning: "where the pods are",
+    },
+    Member {
+        name: "resource_requests",
+        takes: Section(REQUESTS),
+        unsaid: Members,
+        meaning: "what a pod is sure to get; no more than its limits",
+    },
+    Member {
+        name: "resource_limits",
+        takes: Section(LIMITS),
+        unsaid: Members,
+        meaning: "what a pod may use",
+    },
+    Member {
+        name: "network_policy",
+        takes: One("one of: deny-all"),
+        unsaid: Stands("deny-all"),
+        meaning: "what a pod may reach",
+    },
+];
+
+const CPU: Member = Member {
+    name: "cpu",
+    takes: One("a quantity of processors such as 250m or 1.5"),
+    unsaid: Stands("250m"),
+    meaning: "processor time",
+};
+const POD_MEMORY: Member = Member {
+    name: "memory",
+    takes: One("a quantity of memory such as 256Mi"),
+    unsaid: Stands("256Mi"),
+    meaning: "memory",
+};
+const REQUESTS: &[Member] = &[CPU, POD_MEMORY];
+const LIMITS: &[Member] =
+    &[Member { unsaid: Stands("1"), ..CPU }, Member { unsaid: Stands("1Gi"), ..POD_MEMORY }];
+
+pub(super) const LOG: &[Member] = &[Member {
+    name: "container_log_shipping",
+    takes: Section(SHIPPING),
+    unsaid: Members,
+    meaning: "what is told of an execution",
+}];
+
+const SHIPPING: &[Member] = &[
+    Member { name: "enabled", takes: BOOLEAN, unsaid: Stands("true"), meaning: "whether anything is told" },
+    Member {
+        name: "collection_timeout_seconds",
+        takes: One("a number of seconds from 0.1 to 30, with up to three places"),
+        unsaid: Stands("5"),
+        meaning: "how long the logs of hatches are waited for",
+    },
+    Member {
+        name: "max_log_bytes",
+        takes: One("a whole number from 1 to 1073741824"),
+        unsaid: Stands("10485760"),
+        meaning: "how much of what was written is told, all streams together",
+    },
+    Member {
+        name: "ship_raw_logs",
+        takes: BOOLEAN,
+        unsaid: Stands("false"),
+        meaning: "whether what was written is told, and not its size alone",
+    },
+];

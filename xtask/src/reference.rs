@@ -1,0 +1,87 @@
+//! The reference of the configuration file, as a page to read: its tables, laid out.
+
+use belljar_contract::category::{ALIASES, Category};
+use belljar_contract::isolation::LAYERS;
+use belljar_contract::yaml::reference::{Member, ROOT, Takes, Unsaid};
+use std::fmt::Write;
+
+/// What stands above the tables.
+const HEAD: &str = "# The configuration file, member by member
+
+Made by `cargo xtask generate` from `crates/contract/src/yaml/reference`; a test holds it against the parser, member by member. What the
+sections are for and how they play together is in [config.md](../config.md), [models.md](../models.md), [agents.md](../agents.md) and
+[node.md](../node.md); `belljar config check FILE` tells what is wrong with a file.
+
+";
+
+/// The page.
+pub(crate) fn page() -> String {
+    let mut page = HEAD.to_owned();
+    section(&mut page, "The whole file", "", ROOT);
+    let categories = Category::ALL.map(Category::as_str).join("`, `");
+    let aliases = ALIASES.map(|(alias, category)| format!("`{alias}` is `{category}`")).join(", ");
+    // Writing to a String can't fail.
+    let _ = writeln!(page, "## Categories\n\n`{categories}`; {aliases}.\n");
+    let _ = writeln!(page, "## Layers\n\n`{}`.", LAYERS.join("`, `"));
+    page
+}
+
+fn section(page: &mut String, title: &str, path: &str, members: &[Member]) {
+    let _ =
+        writeln!(page, "## {title}\n\n| member | takes | when absent | meaning |\n| --- | --- | --- | --- |");
+    for Member { name, takes, unsaid, meaning } in members {
+        let _ = writeln!(page, "| `{name}` | {} | {} | {meaning} |", taken(*takes), stands(*unsaid));
+    }
+    page.push('\n');
+    for member in members {
+        let (below, marks) = match member.takes {
+            Takes::Section(below) => (below, ""),
+            Takes::Sections(below) => (below, "[]"),
+            _ => continue,
+        };
+        let dot = if path.is_empty() { "" } else { "." };
+        let path = format!("{path}{dot}{}{marks}", member.name);
+        section(page, &format!("`{path}`"), &path, below);
+    }
+}
+
+fn taken(takes: Takes) -> String {
+    match takes {
+        Takes::One(expected) => expected.to_owned(),
+        Takes::List(expected) => format!("a list; each: {expected}"),
+        Takes::Layers => "a list of [layers](#layers)".to_owned(),
+        Takes::ByCategory(expected) => format!("a mapping from [categories](#categories); each: {expected}"),
+        Takes::ByName(expected) => format!("a mapping; each: {expected}"),
+        Takes::Section(_) => "members, below".to_owned(),
+        Takes::Sections(_) => "a list; each: members, below".to_owned(),
+    }
+}
+
+fn stands(unsaid: Unsaid) -> String {
+    match unsaid {
+        Unsaid::Stands(value) => format!("`{value}`"),
+        Unsaid::Means(words, _) => words.to_owned(),
+        Unsaid::Required(_) => "it is required".to_owned(),
+        Unsaid::Members => "as its members say".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_section_has_its_table_with_a_row_for_each_member() {
+        let page = page();
+        for row in [
+            "| `pids_limit` | a whole number from 1 to 32768 | `1024` | processes and threads |",
+            "| `overrides` | a mapping from [categories](#categories); each: one of: docker, k8s, native, subprocess |",
+            "| `secret_file` | a file | it is required |",
+            "| `timeouts` | members, below | as its members say |",
+            "\n## `sandboxing.docker.lifecycle`\n",
+            "\n## `inference.providers[].credential`\n",
+        ] {
+            assert!(page.contains(row), "{row}");
+        }
+    }
+}
