@@ -9,6 +9,7 @@ mod exported;
 mod forger;
 mod jobs;
 mod log;
+mod simulation;
 mod tampering;
 mod telemetry;
 mod text;

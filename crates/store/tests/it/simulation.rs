@@ -1,0 +1,163 @@
+//! Jobs, leases and callbacks, simulated: nodes that die, sleep, wake and start again, orchestrators that ask twice, change
+//! their mind and answer into nothing, and a clock that jumps. What happens next is chance, and the same for the same seed.
+//!
+//! A seed that fails is printed; `BELLJAR_SIMULATION_SEED=N` runs it alone.
+
+mod chance;
+mod checker;
+mod node;
+mod orchestrator;
+
+use belljar_store::database::{Database, Location};
+use belljar_store::jobs::Jobs;
+use chance::Chance;
+use checker::Checker;
+use jiff::{SignedDuration, Timestamp};
+use node::Node;
+use orchestrator::Orchestrator;
+use std::path::Path;
+
+/// As many seeds as are tried, and what happens in each.
+const SEEDS: u64 = 250;
+const STEPS: usize = 160;
+const STEPS_BETWEEN_CHECKS: usize = 8;
+
+/// When faults are over, everything ends within so many rounds.
+const ROUNDS: usize = 60;
+
+/// Everything that there is.
+struct World {
+    chance: Chance,
+    jobs: Jobs,
+    now: Timestamp,
+    nodes: Vec<Node>,
+    orchestrator: Orchestrator,
+    checker: Checker,
+}
+
+/// Says which seed it was if it fails.
+struct Told(u64);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let seed = self.0;
+            eprintln!("the simulation failed with BELLJAR_SIMULATION_SEED={seed}");
+        }
+    }
+}
+
+#[test]
+fn whatever_happens_each_job_ends_once_and_is_told_of_in_order() {
+    let one = std::env::var("BELLJAR_SIMULATION_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seeds = one.map_or(0..SEEDS, |seed| seed..seed + 1);
+    let (mut ended, mut begun_again) = (0, 0);
+    for seed in seeds {
+        let _told = Told(seed);
+        let checker = run(seed);
+        ended += checker.ended();
+        begun_again += checker.begun_again();
+    }
+    println!("{SEEDS} seeds: {ended} jobs ended once each, {begun_again} of them begun again after their node was lost");
+    // Or nothing of it would mean anything.
+    assert!(one.is_some() || (ended > 1_000 && begun_again > 50), "{ended} {begun_again}");
+}
+
+#[test]
+fn the_same_seed_is_the_same_story() {
+    let story = |seed| run(seed).story();
+    assert_eq!(story(7), story(7));
+    assert_ne!(story(7), story(8));
+}
+
+fn run(seed: u64) -> Checker {
+    // In memory: what a disk does is tried elsewhere.
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut world = World::new(seed, folder.path()).await;
+        for step in 0..STEPS {
+            world.step().await;
+            if step % STEPS_BETWEEN_CHECKS == 0 {
+                world.check().await;
+            }
+        }
+        world.come_to_rest().await;
+        world.checker
+    })
+}
+
+// === impl World ===
+
+impl World {
+    async fn new(seed: u64, folder: &Path) -> Self {
+        let database = Database::open(&Location::File(folder.join("jobs.db"))).await.unwrap();
+        let jobs = Jobs::new(database);
+        let mut chance = Chance::new(seed);
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        let mut nodes = Vec::new();
+        for number in 0..3 {
+            nodes.push(Node::start(number, &jobs, &mut chance, now).await);
+        }
+        let orchestrator = Orchestrator::default();
+        Self { chance, jobs, now, nodes, orchestrator, checker: Checker::default() }
+    }
+
+    /// Lets one thing happen.
+    async fn step(&mut self) {
+        let Self { chance, jobs, now, nodes, orchestrator, checker } = self;
+        *now = match chance.below(40) {
+            // Somebody sets the clock.
+            0 => *now + SignedDuration::from_hours(24),
+            1 => *now - SignedDuration::from_hours(24),
+            _ => *now + SignedDuration::from_millis(20),
+        };
+        let which = chance.below(nodes.len());
+        match chance.below(10) {
+            0 | 1 => orchestrator.submit(jobs, nodes, chance, *now).await,
+            2 => orchestrator.bother(jobs, chance, *now).await,
+            3 => {
+                let others: Vec<String> = nodes.iter().map(Node::instance).collect();
+                nodes[which].fault(jobs, chance, *now).await;
+                let is_silent = |instance: &String| nodes.iter().any(|node| node.is_silent_as(instance));
+                let silent: Vec<_> = others.into_iter().filter(is_silent).collect();
+                nodes[which].give_up(jobs, &silent, *now).await;
+            }
+            4 | 5 => nodes[which].deliver(jobs, orchestrator, chance, *now).await,
+            _ => nodes[which].work(jobs, checker, chance, *now).await,
+        }
+    }
+
+    async fn check(&mut self) {
+        for job_id in self.orchestrator.accepted() {
+            let found = self.jobs.find(job_id).await.unwrap();
+            self.checker.check(job_id, found.as_ref());
+        }
+    }
+
+    /// Everybody lives, nobody forgets, and nothing new comes: then everything ends, and everybody hears of it.
+    async fn come_to_rest(&mut self) {
+        for node in &mut self.nodes {
+            node.revive(&self.jobs, &mut self.chance, self.now).await;
+        }
+        for _ in 0..ROUNDS {
+            self.now += SignedDuration::from_millis(20);
+            let instances = self.jobs.instances().await.unwrap();
+            let lives = |id: &String| self.nodes.iter().any(|node| node.instance() == *id);
+            let silent: Vec<_> = instances.into_iter().map(|one| one.id).filter(|id| !lives(id)).collect();
+            for node in &mut self.nodes {
+                node.give_up(&self.jobs, &silent, self.now).await;
+                node.work_reliably(&self.jobs, &mut self.checker, &mut self.chance, self.now).await;
+                node.deliver_reliably(&self.jobs, &mut self.orchestrator, self.now).await;
+            }
+        }
+        self.check().await;
+        for job_id in self.orchestrator.accepted() {
+            let job = self.jobs.find(job_id).await.unwrap().unwrap();
+            assert!(job.life.state.is_final(), "{job_id} never ends: {:?}", job.life);
+            let states = self.jobs.states_after(job_id, 0).await.unwrap();
+            self.checker.check_story(job_id, &states);
+            self.orchestrator.check_told(job_id, &states);
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! A node: it takes jobs, works on them, dies under them, sleeps over them, and is told that they are another's.
+
+use super::chance::Chance;
+use super::checker::Checker;
+use super::orchestrator::Orchestrator;
+use belljar_contract::failure::FailureCode;
+use belljar_contract::id::{JobId, RunId};
+use belljar_contract::worker::job::JobOutcome;
+use belljar_policy::lifecycle::{Ending, Fence};
+use belljar_store::jobs::{ChangeError, Ended, Heard, Jobs, Left, Owner, Report, Started, Told};
+use jiff::Timestamp;
+
+/// A node, with the instance that it is now.
+pub(super) struct Node {
+    number: usize,
+    instance: String,
+    state: State,
+    held: Vec<Held>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Awake,
+    /// It does nothing, and will go on as if nothing had been.
+    Asleep,
+    /// It has lost all it knew.
+    Dead,
+}
+
+/// A job that it works on, as far as it knows.
+struct Held {
+    job_id: JobId,
+    fence: Fence,
+    started: Option<Started>,
+    is_begun: bool,
+    /// What it came to, if it did: told until it is known to have arrived.
+    came: Option<Report>,
+}
+
+// === impl Node ===
+
+impl Node {
+    pub(super) async fn start(number: usize, jobs: &Jobs, chance: &mut Chance, now: Timestamp) -> Self {
+        let node = Self { number, instance: chance.uuid().to_string(), state: State::Awake, held: Vec::new() };
+        node.register(jobs, now).await;
+        node
+    }
+
+    pub(super) fn instance(&self) -> String {
+        self.instance.clone()
+    }
+
+    /// Whether nobody has heard of that instance for longer than a lease.
+    pub(super) fn is_silent_as(&self, instance: &str) -> bool {
+        self.instance == instance && self.state != State::Awake
+    }
+
+    /// Something goes wrong, or is over.
+    pub(super) async fn fault(&mut self, jobs: &Jobs, chance: &mut Chance, now: Timestamp) {
+        match (self.state, chance.below(3)) {
+            (State::Awake, 0) => self.state = State::Asleep,
+            (State::Awake, 1) => {
+                self.state = State::Dead;
+                self.held.clear();
+            }
+            (State::Awake, _) => {
+                // It beats; and if it was given up meanwhile, it has nothing any more.
+                if !jobs.beat(&self.instance).await.unwrap() {
+                    self.held.clear();
+                    self.register(jobs, now).await;
+                }
+            }
+            // It wakes, and does not know that it slept.
+            (State::Asleep, _) => self.state = State::Awake,
+            (State::Dead, _) => self.revive(jobs, chance, now).await,
+        }
+    }
+
+    /// Lives, whatever was: a dead one is another instance, which clears away what the former has left.
+    pub(super) async fn revive(&mut self, jobs: &Jobs, chance: &mut Chance, now: Timestamp) {
+        if self.state == State::Dead {
+            let former = std::mem::replace(&mut self.instance, chance.uuid().to_string());
+            self.register(jobs, now).await;
+            self.state = State::Awake;
+            self.give_up(jobs, &[former], now).await;
+        }
+        self.state = State::Awake;
+        if !jobs.beat(&self.instance).await.unwrap() {
+            self.held.clear();
+            self.register(jobs, now).await;
+        }
+    }
+
+    /// Gives up those who are silent, if it is awake to notice.
+    pub(super) async fn give_up(&mut self, jobs: &Jobs, silent: &[String], now: Timestamp) {
+        for instance in silent.iter().filter(|instance| **instance != self.instance) {
+            if self.state != State::Awake {
+                return;
+            }
+            for job in jobs.owned_by(instance).await.unwrap() {
+                // Another may have done it meanwhile.
+                let _ = jobs.leave(&job.job_id, job.life.fence, Left::Gone, now).await;
+            }
+            jobs.forget(instance).await.unwrap();
+        }
+        if self.state == State::Awake {
+            jobs.take_callbacks(&self.instance).await.unwrap();
+        }
+    }
+
+    /// Does one thing for one of its jobs, or takes another.
+    pub(super) async fn work(&mut self, jobs: &Jobs, checker: &mut Checker, chance: &mut Chance, now: Timestamp) {
+        if self.state != State::Awake {
+            return;
+        }
+        if self.held.is_empty() || (self.held.len() < 3 && chance.once_in(3)) {
+            return self.claim(jobs, chance, now).await;
+        }
+        let which = chance.below(self.held.len());
+        let loses_answer = chance.once_in(6);
+        if chance.once_in(12) && !self.held[which].is_begun && self.held[which].came.is_none() {
+            let held = self.held.swap_remove(which);
+            let _ = jobs.leave(&held.job_id, held.fence, Left::Unbegun, now).await;
+            return;
+        }
+        let is_done = self.advance(which, jobs, checker, chance, (now, loses_answer)).await;
+        if is_done {
+            self.held.swap_remove(which);
+        }
+    }
+
+    /// The same for all of its jobs, and to their ends.
+    pub(super) async fn work_reliably(
+        &mut self,
+        jobs: &Jobs,
+        checker: &mut Checker,
+        chance: &mut Chance,
+        now: Timestamp,
+    ) {
+        // What it has without knowing, it gives up.
+        for job in jobs.owned_by(&self.instance).await.unwrap() {
+            let knows = |held: &Held| held.job_id == job.job_id && held.fence == job.life.fence;
+            if !self.held.iter().any(knows) {
+                let _ = jobs.leave(&job.job_id, job.life.fence, Left::Gone, now).await;
+            }
+        }
+        self.claim(jobs, chance, now).await;
+        for which in (0..self.held.len()).rev() {
+            if self.advance(which, jobs, checker, chance, (now, false)).await {
+                self.held.swap_remove(which);
+            }
+        }
+    }
+
+    /// Tells the orchestrator of one thing, or of it again; its answer may be lost.
+    pub(super) async fn deliver(
+        &self,
+        jobs: &Jobs,
+        orchestrator: &mut Orchestrator,
+        chance: &mut Chance,
+        now: Timestamp,
+    ) {
+        if self.state != State::Awake {
+            return;
+        }
+        let callbacks = jobs.callbacks_of(&self.instance).await.unwrap();
+        let Some(callback) = chance.pick(&callbacks) else { return };
+        let states = jobs.states_after(&callback.job_id, callback.told).await.unwrap();
+        let Some(event) = states.first() else { return };
+        orchestrator.hear(&callback.job_id, event);
+        match chance.once_in(4) {
+            true => jobs.note_callback_tried(&callback.job_id, &self.instance).await.unwrap(),
+            false => self.note_heard(jobs, &callback.job_id, event, now).await,
+        }
+    }
+
+    /// Tells it of everything.
+    pub(super) async fn deliver_reliably(&self, jobs: &Jobs, orchestrator: &mut Orchestrator, now: Timestamp) {
+        for callback in jobs.callbacks_of(&self.instance).await.unwrap() {
+            for event in jobs.states_after(&callback.job_id, callback.told).await.unwrap() {
+                orchestrator.hear(&callback.job_id, &event);
+                self.note_heard(jobs, &callback.job_id, &event, now).await;
+            }
+        }
+    }
+
+    async fn note_heard(
+        &self,
+        jobs: &Jobs,
+        job_id: &JobId,
+        event: &belljar_contract::worker::event::JobEvent,
+        now: Timestamp,
+    ) {
+        let is_final = matches!(
+            &event.happening,
+            belljar_contract::worker::event::Happening::Status { status, .. } if status.is_final()
+        );
+        let heard = if is_final { Heard::Result } else { Heard::Event };
+        jobs.note_callback_heard(job_id, &self.instance, (event.id, heard), now).await.unwrap();
+    }
+
+    async fn register(&self, jobs: &Jobs, now: Timestamp) {
+        let owner = Owner { instance: self.instance.clone(), node: format!("node {}", self.number) };
+        jobs.register(&owner, now).await.unwrap();
+    }
+
+    async fn claim(&mut self, jobs: &Jobs, chance: &mut Chance, now: Timestamp) {
+        // One that was given up, and does not know it yet, gets none.
+        let Ok(Some(claimed)) = jobs.claim(&self.instance, now).await else { return };
+        // What it was given may get lost on the way: then it has a job without knowing.
+        if chance.once_in(10) {
+            return;
+        }
+        let (job_id, fence) = (claimed.job.job_id.clone(), claimed.fence());
+        self.held.push(Held { job_id, fence, started: None, is_begun: false, came: None });
+    }
+
+    /// Goes on with a job; whether it has done with it.
+    async fn advance(
+        &mut self,
+        which: usize,
+        jobs: &Jobs,
+        checker: &mut Checker,
+        chance: &mut Chance,
+        (now, loses_answer): (Timestamp, bool),
+    ) -> bool {
+        let held = &mut self.held[which];
+        if held.started.is_none() {
+            let run_id = RunId::from_uuid(chance.uuid());
+            held.started = Some(Started { run_id, at: now, deadline: now });
+        }
+        if !held.is_begun && held.came.is_none() {
+            let told = Told { started: held.started.clone(), happenings: Vec::new() };
+            let before = jobs.find(&held.job_id).await.unwrap().unwrap().life;
+            return match jobs.tell(&held.job_id, held.fence, told).await {
+                Ok(()) => {
+                    let after = jobs.find(&held.job_id).await.unwrap().unwrap().life;
+                    assert_eq!(after.fence, held.fence, "somebody without the job was believed");
+                    if before.state != after.state {
+                        checker.begun(&held.job_id);
+                    }
+                    held.is_begun = !loses_answer;
+                    false
+                }
+                Err(ChangeError::Refused(_)) => true,
+                Err(error) => panic!("{error}"),
+            };
+        }
+        let report = held.came.get_or_insert_with(|| came(chance)).clone();
+        match jobs.end(&held.job_id, held.fence, report, now).await {
+            Ok(Ended::Now(job)) => {
+                assert_eq!(job.life.fence, held.fence, "somebody without the job was believed");
+                checker.ended_now(&held.job_id);
+                // Without an answer it says so again.
+                !loses_answer
+            }
+            Ok(Ended::Before(_)) | Err(ChangeError::Refused(_) | ChangeError::OtherOutcome) => true,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn came(chance: &mut Chance) -> Report {
+    let endings = [Ending::Completed, Ending::Failed, Ending::Timeout, Ending::Canceled];
+    let ending = endings[chance.below(endings.len())];
+    let mut outcome = JobOutcome::of_failure(FailureCode::StepFailed, "");
+    outcome.stdout = chance.next().to_string();
+    Report { untold: Told::default(), ending, outcome }
+}

@@ -1,0 +1,94 @@
+//! Whoever wants jobs done, and hears of them.
+
+use super::chance::Chance;
+use super::node::Node;
+use belljar_contract::id::JobId;
+use belljar_contract::worker::assignment::{Assignment, RunJobRequest};
+use belljar_contract::worker::event::JobEvent;
+use belljar_store::jobs::{Jobs, Submission, Submitted};
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+
+/// Whoever wants jobs done.
+#[derive(Default)]
+pub(super) struct Orchestrator {
+    accepted: Vec<JobId>,
+    assignments: Vec<Assignment>,
+    /// The events of each job that have come, in that order; some may have come twice.
+    heard: BTreeMap<String, Vec<u64>>,
+}
+
+const TASKS: usize = 3;
+
+// === impl Orchestrator ===
+
+impl Orchestrator {
+    /// Those that it was told are accepted.
+    pub(super) fn accepted(&self) -> &[JobId] {
+        &self.accepted
+    }
+
+    /// Asks for a job, perhaps for one that it has asked for before.
+    pub(super) async fn submit(&mut self, jobs: &Jobs, nodes: &[Node], chance: &mut Chance, now: Timestamp) {
+        let again = chance.once_in(4).then(|| chance.pick(&self.assignments).cloned()).flatten();
+        let is_known = again.is_some();
+        let assignment = again.unwrap_or_else(|| assignment(chance));
+        let callback = chance.pick(nodes).map(|node| ("http://127.0.0.1:1/".to_owned(), node.instance()));
+        let submission = Submission {
+            assignment: assignment.clone(),
+            idempotency_key: None,
+            most_waiting: 1_000,
+            callback,
+            now,
+        };
+        let submitted = jobs.submit(submission).await.unwrap();
+        assert_eq!(is_known, matches!(submitted, Submitted::Known(_)), "{submitted:?}");
+        if !is_known {
+            self.accepted.push(assignment.job_id.clone());
+            self.assignments.push(assignment);
+        }
+    }
+
+    /// Changes its mind about a job, or says that it has what it may have or not.
+    pub(super) async fn bother(&self, jobs: &Jobs, chance: &mut Chance, now: Timestamp) {
+        let Some(job_id) = chance.pick(&self.accepted) else { return };
+        if chance.once_in(2) {
+            jobs.cancel(job_id, now).await.unwrap();
+        } else {
+            // Of one that isn't over that is refused.
+            let _ = jobs.acknowledge(job_id, None, now).await;
+        }
+    }
+
+    /// Is told of an event.
+    pub(super) fn hear(&mut self, job_id: &JobId, event: &JobEvent) {
+        self.heard.entry(job_id.key()).or_default().push(event.id);
+    }
+
+    /// That it has heard of each state, in order, and of nothing else.
+    pub(super) fn check_told(&self, job_id: &JobId, states: &[JobEvent]) {
+        let heard = self.heard.get(&job_id.key()).cloned().unwrap_or_default();
+        let mut in_order: Vec<u64> = Vec::new();
+        for id in heard {
+            match in_order.last() {
+                // Once more, since nobody knew that it had come.
+                Some(last) if id <= *last => assert!(in_order.contains(&id), "{job_id}: {id} is no event of it"),
+                _ => in_order.push(id),
+            }
+        }
+        let expected: Vec<u64> = states.iter().map(|event| event.id).collect();
+        assert_eq!(in_order, expected, "{job_id}");
+    }
+}
+
+fn assignment(chance: &mut Chance) -> Assignment {
+    let task = chance.below(TASKS);
+    let document = serde_json::json!({
+        "version": 1,
+        "task_id": format!("00000000-0000-0000-0000-00000000000{task}"),
+        "job_id": chance.uuid().to_string(),
+        "max_attempts": 1 + chance.below(3),
+        "sandbox": { "command": ["true"] },
+    });
+    RunJobRequest::parse(document.to_string().as_bytes()).unwrap().assignment
+}
