@@ -239,7 +239,12 @@ impl Execution {
     }
 
     fn last_word(&self) -> Result<Ending, Errno> {
-        Ok(match Told::receive(self.channel.as_fd())? {
+        let told = match Told::receive(self.channel.as_fd()) {
+            // PID 1 has left an order unread; what it has said before that is still there.
+            Err(Errno::CONNRESET) => Told::receive(self.channel.as_fd()),
+            told => told,
+        };
+        Ok(match told? {
             Some((Told::Ended { status, usage }, _)) => Ending { outcome: Outcome::of(status), usage },
             // With the whole sandbox.
             _ => Ending { outcome: Outcome::Killed, usage: Usage::default() },

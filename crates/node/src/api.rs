@@ -26,11 +26,13 @@ pub(crate) use serving::serve;
 use crate::delivery::Deliverer;
 use crate::job::Workplace;
 use crate::job::dispatcher::Dispatcher;
+use crate::metrics;
 use crate::session::Sessions;
 use answer::Refusal;
 use axum::Router;
 use axum::extract::{Path, Request, State};
 use axum::handler::Handler;
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -59,7 +61,8 @@ pub(crate) fn router(api: Shared) -> Router {
     let guarded = routed(&guarded)
         .fallback(nothing_here)
         .layer(middleware::from_fn_with_state(Arc::clone(&api), guard));
-    routed(&open).merge(guarded).layer(middleware::from_fn(answer::told)).with_state(api)
+    let counted = middleware::from_fn_with_state(Arc::clone(&api), count);
+    routed(&open).merge(guarded).layer(middleware::from_fn(answer::told)).layer(counted).with_state(api)
 }
 
 fn routed(operations: &[Operation]) -> Router<Shared> {
@@ -78,6 +81,7 @@ fn handler(operation: Operation) -> MethodRouter<Shared> {
     match operation {
         Operation::Alive => get(health::alive),
         Operation::Ready => get(health::ready),
+        Operation::Metrics => get(counts),
         Operation::Describe => get(description),
         Operation::RunJob => post(run::run),
         Operation::StopJob => post(stop::stop),
@@ -108,6 +112,12 @@ fn handler(operation: Operation) -> MethodRouter<Shared> {
     }
 }
 
+/// `GET /metrics`.
+async fn counts(State(api): State<Shared>) -> Response {
+    let text = api.workplace.metrics.text(api.sessions.all().len());
+    ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
+}
+
 /// `GET /v1/worker/openapi.json`.
 async fn description() -> Response {
     answer::json(StatusCode::OK, &openapi::document())
@@ -135,6 +145,15 @@ async fn show_job(State(api): State<Shared>, Path(name): Path<String>, request: 
         Some("cancel" | "ack") => no_such_method(request.method().clone()).await.into_response(),
         _ => job::show.call(request, api).await,
     }
+}
+
+/// Counts what is answered.
+async fn count(State(api): State<Shared>, request: Request, next: Next) -> Response {
+    let is_asked = |operation: &Operation| operation.route().0.as_str() == request.method().as_str();
+    let operation = Operation::at(request.uri().path()).find(is_asked);
+    let response = next.run(request).await;
+    api.workplace.metrics.answered(operation, response.status().as_u16());
+    response
 }
 
 /// Lets only those through who show the token.

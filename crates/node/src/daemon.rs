@@ -26,6 +26,7 @@ use crate::job::Workplace;
 use crate::job::dispatcher::Dispatcher;
 use crate::job::hub::Hub;
 use crate::job::models::JobModels;
+use crate::metrics::Metrics;
 use crate::session::Sessions;
 use belljar_confine::launcher::Launcher;
 use belljar_egress::inference::proxy::allow_descriptors;
@@ -94,6 +95,7 @@ impl Daemon {
         let workplace = Arc::new(Workplace {
             jobs,
             telemetry,
+            metrics: Metrics::default(),
             artifacts,
             stop: stop.clone(),
             hub: Hub::default(),

@@ -186,6 +186,7 @@ impl Deliverer {
                     None
                 }
             };
+            self.workplace.metrics.callback_sent(heard.is_some());
             if let Some(heard) = heard {
                 let noted =
                     jobs.note_callback_heard(job_id, instance, (event.id, heard), self.workplace.now()).await;

@@ -11,6 +11,7 @@ pub(crate) mod reports;
 mod run;
 
 use crate::daemon::{Settings, WallClock};
+use crate::metrics::Metrics;
 use belljar_confine::launcher::Launcher;
 use belljar_store::artifacts::Artifacts;
 use belljar_store::jobs::{Jobs, Owner};
@@ -29,6 +30,7 @@ pub(crate) struct Workplace {
     pub(crate) stop: CancellationToken,
     pub(crate) hub: Hub,
     pub(crate) telemetry: Arc<Telemetry>,
+    pub(crate) metrics: Metrics,
     /// Nothing for a node without models.
     pub(crate) models: Option<JobModels>,
     pub(crate) launcher: Arc<Launcher>,

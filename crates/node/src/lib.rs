@@ -12,6 +12,7 @@ pub mod delivery;
 pub mod grant;
 mod job;
 mod machine;
+mod metrics;
 pub mod once;
 pub mod serving;
 mod session;

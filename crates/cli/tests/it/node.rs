@@ -3,6 +3,7 @@
 mod asked;
 mod canceled;
 mod carried_out;
+mod counted;
 mod described;
 mod followed;
 mod interrupted;

@@ -29,11 +29,8 @@ pub fn document() -> Value {
     for operation in Operation::ALL {
         let (method, path) = operation.route();
         let of_path = paths.entry(path).or_insert_with(|| json!({}));
-        let name = match method {
-            Method::Get => "get",
-            Method::Post => "post",
-        };
-        of_path[name] = described(operation, &mut types);
+        let name = method.as_str().to_ascii_lowercase();
+        of_path[name.as_str()] = described(operation, &mut types);
     }
     json!({
         "openapi": "3.1.0",
@@ -134,6 +131,7 @@ fn answers(operation: Operation, types: &mut Types) -> Vec<Answer> {
             let not = (503, "It can't", "text/plain", text.clone());
             vec![(200, "It can", "text/plain", text), not]
         }
+        Operation::Metrics => vec![(200, "All of it", "application/openmetrics-text", text)],
         Operation::Describe => one(json!({ "type": "object" })),
         Operation::RunJob => {
             let job = types.answered::<JobResponse>();

@@ -6,6 +6,7 @@
 pub enum Operation {
     Alive,
     Ready,
+    Metrics,
     Describe,
     RunJob,
     StopJob,
@@ -43,13 +44,26 @@ pub enum Method {
     Post,
 }
 
+// === impl Method ===
+
+impl Method {
+    /// As it stands in a request.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+        }
+    }
+}
+
 // === impl Operation ===
 
 impl Operation {
     /// Every one.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Alive,
         Self::Ready,
+        Self::Metrics,
         Self::Describe,
         Self::RunJob,
         Self::StopJob,
@@ -84,6 +98,7 @@ impl Operation {
         match self {
             Self::Alive => (Get, "/healthz"),
             Self::Ready => (Get, "/readyz"),
+            Self::Metrics => (Get, "/metrics"),
             Self::Describe => (Get, "/v1/worker/openapi.json"),
             Self::RunJob => (Post, "/v1/worker/jobs:run"),
             Self::StopJob => (Post, "/v1/worker/jobs:stop"),
@@ -123,6 +138,7 @@ impl Operation {
         match self {
             Self::Alive => "Whether the node lives",
             Self::Ready => "Whether the node can do its work",
+            Self::Metrics => "What can be counted, as Prometheus reads it",
             Self::Describe => "This document",
             Self::RunJob => "Submit a job, and wait for it unless told otherwise",
             Self::StopJob => "Ask a job to end, and end it if it doesn't",

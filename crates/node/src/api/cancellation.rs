@@ -8,8 +8,12 @@ use axum::response::Response;
 
 pub(super) async fn cancel(State(api): State<Shared>, Path(name): Path<String>) -> Result<Response, Refusal> {
     let job_id = job::id(&name)?;
+    let was_over = api.workplace.jobs.find(&job_id).await?.is_some_and(|job| job.life.state.is_final());
     let record = api.workplace.jobs.cancel(&job_id, api.workplace.now()).await?;
     api.workplace.hub.ring(&job_id);
+    if record.life.state.is_final() && !was_over {
+        api.workplace.metrics.job_ended(record.life.state, None);
+    }
     if !record.life.state.is_final() {
         api.dispatcher.cancel(&job_id, None);
     }

@@ -53,6 +53,7 @@ async fn accept(api: &Shared, submission: Submission) -> Result<JobRecord, Refus
         match api.workplace.jobs.submit(submission).await? {
             Submitted::Known(record) => Ok(record),
             Submitted::New(record) => {
+                api.workplace.metrics.job_accepted();
                 api.dispatcher.wake();
                 if let Some((url, _)) = callback {
                     api.deliverer.follow(Callback { job_id: record.job_id.clone(), url, told: 0 });

@@ -52,6 +52,7 @@ pub(super) async fn exec(
     let wanted = SessionExecRequest::parse(&document)?;
     let session = find(&api, &id)?;
     check(&session, wanted.task_id.as_ref(), wanted.session_id.as_ref())?;
+    api.workplace.metrics.command_run();
     let answer = session.exec(wanted, settings.timeouts, || api.workplace.now()).await?;
     Ok(json(StatusCode::OK, &answer))
 }

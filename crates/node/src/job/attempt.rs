@@ -10,8 +10,9 @@ use super::Workplace;
 use super::outcome::Came;
 use super::recorder::Recorder;
 use super::run::{Run, run};
+use belljar_contract::worker::state::JobState;
 use belljar_store::artifacts::ArtifactsError;
-use belljar_store::jobs::{ChangeError, Claimed, Left, Report, Told};
+use belljar_store::jobs::{ChangeError, Claimed, Ended, Left, Report, Told};
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -49,6 +50,8 @@ const LAST_PATIENCE: Duration = Duration::from_secs(10);
 /// Carries out what was claimed, and records how it ended; whether it is recorded, or another's to record.
 pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop: &Stop) -> bool {
     let (job_id, fence) = (claimed.job.job_id.clone(), claimed.fence());
+    let waited = workplace.now().duration_since(claimed.job.accepted_at).unsigned_abs();
+    let (taken, _under_way) = (Instant::now(), workplace.metrics.job_taken(waited));
     let (heard, hears) = mpsc::unbounded_channel();
     let recorder = Recorder::new(Arc::clone(workplace), (job_id.clone(), fence), stop.clone());
     let recording = tokio::spawn(recorder.run(hears));
@@ -65,7 +68,8 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
         Some(Why::Shutdown) if came.was_stopped() => leave(workplace, (&job_id, fence), Left::Gone).await,
         _ => {
             let Came { ending, outcome } = keep_artifacts(workplace, came).await;
-            end(workplace, (&job_id, fence), Report { untold, ending, outcome }).await
+            let recorded = end(workplace, (&job_id, fence), Report { untold, ending, outcome }).await;
+            recorded.map(|state| workplace.metrics.job_ended(state, Some(taken)))
         }
     };
     workplace.hub.ring(&job_id);
@@ -97,18 +101,28 @@ async fn keep_artifacts(workplace: &Workplace, came: Came) -> Came {
     came
 }
 
-async fn end(workplace: &Workplace, (job_id, fence): Claim<'_>, report: Report) -> Result<(), ChangeError> {
+/// How it ended, as is recorded.
+async fn end(
+    workplace: &Workplace,
+    (job_id, fence): Claim<'_>,
+    report: Report,
+) -> Result<JobState, ChangeError> {
     let now = workplace.now();
     let record = |report: Report| workplace.jobs.end(job_id, fence, report, now);
     let recorded = insistently(&workplace.stop, ChangeError::is_passing, || record(report.clone())).await;
-    let Err(error @ ChangeError::Database(_)) = recorded else { return recorded.map(drop) };
+    let Err(error @ ChangeError::Database(_)) = recorded else { return recorded.map(state) };
     if error.is_passing() {
         return Err(error);
     }
     // The database doesn't take what came of it, and won't later: then it takes that.
     let Came { ending, outcome } = Came::of_fault(&error);
     let instead = Report { untold: Told::default(), ending, outcome };
-    insistently(&workplace.stop, ChangeError::is_passing, || record(instead.clone())).await.map(drop)
+    insistently(&workplace.stop, ChangeError::is_passing, || record(instead.clone())).await.map(state)
+}
+
+fn state(ended: Ended) -> JobState {
+    let (Ended::Now(job) | Ended::Before(job)) = ended;
+    job.life.state
 }
 
 /// It was ended because the node stops: it may be begun again elsewhere, or is over as a failure of the node.

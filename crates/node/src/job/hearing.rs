@@ -23,7 +23,7 @@ use belljar_store::telemetry::Made;
 use jiff::Timestamp;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
@@ -37,6 +37,7 @@ pub(super) struct Hearing {
     heard: mpsc::UnboundedSender<Heard>,
     stop: Stop,
     begun: Option<(Arc<Reports>, Option<Served>)>,
+    taken: Instant,
     /// The run whose sandbox stands.
     run: Option<RunId>,
     /// What its program has ended with.
@@ -87,13 +88,18 @@ impl Hearing {
     ) -> Self {
         let workplace = Arc::clone(workplace);
         let exit_code = NO_EXIT_CODE;
-        Self { workplace, whose, models, served: None, heard, stop, begun: None, run: None, exit_code }
+        let taken = Instant::now();
+        Self { taken, workplace, whose, models, served: None, heard, stop, begun: None, run: None, exit_code }
     }
 
     /// Ends what is served, and says what it has had of models, if it might call any.
     pub(super) fn end(&mut self) -> Option<Result<InferenceUsage, BookError>> {
         self.begun = None;
-        self.served.take()?.ok().map(RunModels::end)
+        let usage = self.served.take()?.ok().map(RunModels::end)?;
+        if let Ok(usage) = &usage {
+            self.workplace.metrics.models_called(usage.calls);
+        }
+        Some(usage)
     }
 
     fn say(&self, happening: Happening) {
@@ -104,6 +110,7 @@ impl Hearing {
     fn stands(&mut self, begun: Begun) {
         let Begun { run, hatches, deadline } = begun;
         self.run = Some(run.clone());
+        self.workplace.metrics.sandbox_stands(self.taken);
         self.workplace.telemetry.made(self.whose.made(&run, self.workplace.now()));
         let job_id = self.whose.job_id.clone();
         let reports = Reports::new(&self.workplace, (job_id, run.clone()), deadline, self.heard.clone());

@@ -11,7 +11,7 @@ use belljar_contract::worker::status::{StatusAnswer, StatusReport};
 use belljar_sandbox::run::Deadline;
 use belljar_store::jobs::Started;
 use jiff::Timestamp;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
@@ -26,6 +26,7 @@ pub(crate) struct Reports {
     clock: WallClock,
     heard: mpsc::UnboundedSender<Heard>,
     state: Mutex<State>,
+    workplace: Arc<Workplace>,
 }
 
 /// Too much was reported.
@@ -49,7 +50,7 @@ const MOST_NOTED: usize = 1_000;
 
 impl Reports {
     pub(super) fn new(
-        workplace: &Workplace,
+        workplace: &Arc<Workplace>,
         (job_id, run_id): (JobId, RunId),
         deadline: Deadline,
         heard: mpsc::UnboundedSender<Heard>,
@@ -64,6 +65,7 @@ impl Reports {
             clock,
             heard,
             state: Mutex::default(),
+            workplace: Arc::clone(workplace),
         }
     }
 
@@ -82,6 +84,7 @@ impl Reports {
 
     /// Hears a report, and says how long the job may go on.
     pub(crate) fn hear(&self, report: StatusReport) -> Result<StatusAnswer, TooManyError> {
+        self.workplace.metrics.job_reported();
         let StatusReport { version: _, status, seq, result, progress, extension_request_seconds } = report;
         self.started();
         let mut state = self.locked();
@@ -120,6 +123,7 @@ impl Reports {
             true => Err(NoExtension::Late),
             false => self.timeouts.extend(has, asked),
         };
+        self.workplace.metrics.extension_asked(granted.is_ok());
         if granted.is_ok() {
             self.deadline.put_off(asked);
         }

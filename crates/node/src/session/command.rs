@@ -126,6 +126,10 @@ fn run(
         if has_ended {
             return ended(&mut *execution).map(|ending| (printed, ending, cut));
         }
+        if cut.is_some() {
+            // It has been killed, and ends.
+            continue;
+        }
         let over = match (Instant::now() >= deadline, is_given_up.load(Ordering::SeqCst)) {
             (true, _) => Cut::OutOfTime,
             (_, true) => Cut::GivenUp,

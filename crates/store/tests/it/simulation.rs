@@ -15,6 +15,7 @@ use checker::Checker;
 use jiff::{SignedDuration, Timestamp};
 use node::Node;
 use orchestrator::Orchestrator;
+use std::io::Write;
 use std::path::Path;
 
 /// As many seeds as are tried, and what happens in each.
@@ -42,7 +43,8 @@ impl Drop for Told {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let seed = self.0;
-            eprintln!("the simulation failed with BELLJAR_SIMULATION_SEED={seed}");
+            let told = format!("the simulation failed with BELLJAR_SIMULATION_SEED={seed}\n");
+            let _ = std::io::stderr().write_all(told.as_bytes());
         }
     }
 }
@@ -58,7 +60,9 @@ fn whatever_happens_each_job_ends_once_and_is_told_of_in_order() {
         ended += checker.ended();
         begun_again += checker.begun_again();
     }
-    println!("{SEEDS} seeds: {ended} jobs ended once each, {begun_again} of them begun again after their node was lost");
+    println!(
+        "{SEEDS} seeds: {ended} jobs ended once each, {begun_again} of them begun again after their node was lost"
+    );
     // Or nothing of it would mean anything.
     assert!(one.is_some() || (ended > 1_000 && begun_again > 50), "{ended} {begun_again}");
 }

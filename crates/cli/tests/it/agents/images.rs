@@ -94,7 +94,12 @@ fn however_it_ends_it_is_told_and_billed(images: &Images<'_>) {
         ("sleep 600", &["--timeout", "5s"], 124, json!(["timeout", -1])),
         (held, &["--memory", "128m"], 1, json!(["oom_killed", 137])),
         ("exit 42", &[], 1, json!(["agent_failed", 42])),
-        ("(while :; do echo more; done) & sleep 0.2", &["--max-output", "1m"], 0, json!([null, 0])),
+        (
+            "(while :; do echo more; sleep 0.01; done) & sleep 0.2",
+            &["--max-output", "1m"],
+            0,
+            json!([null, 0]),
+        ),
         ("kill -9 $$", &[], 1, json!(["agent_failed", 137])),
     ];
     for (script, options, expected, of_result) in endings {

@@ -21,7 +21,7 @@ for model in sys.argv[1:]:
         print(model, type(error.reason).__name__)
 "#;
 
-fn calls(models: &[&str]) -> Vec<String> {
+pub(super) fn calls(models: &[&str]) -> Vec<String> {
     ["python3", "-c", CALLS].iter().chain(models).map(|&argument| argument.to_owned()).collect()
 }
 

@@ -15,7 +15,8 @@ const REPORT: &str = r#"report() {
 }
 "#;
 
-const ASK: &str = r#"report '{"version":1,"status":"in_progress","extension_request_seconds":20}'"#;
+pub(super) const ASK: &str =
+    r#"report '{"version":1,"status":"in_progress","extension_request_seconds":20}'"#;
 
 fn shell(script: &str) -> Vec<String> {
     ["bash", "-c", &format!("{REPORT}{script}")].map(str::to_owned).to_vec()
@@ -28,7 +29,7 @@ fn short_job(script: &str) -> Value {
     job
 }
 
-fn short_command(script: &str) -> Value {
+pub(super) fn short_command(script: &str) -> Value {
     let argv = shell(script);
     let mut job = command(&argv.iter().map(String::as_str).collect::<Vec<_>>());
     job["sandbox"]["timeout_seconds"] = json!(2);

@@ -10,12 +10,16 @@ use serde_json::{Value, json};
 
 const SECRET: &str = "a-secret-for-signatures";
 
+/// The section `node` of a configuration with callbacks to that URL.
+pub(super) fn configuration(world: &World, url: &str) -> Value {
+    world.write("callback-secret", SECRET);
+    json!({ "callback": { "url": url, "secret_file": world.path().join("callback-secret") } })
+}
+
 /// A configuration with callbacks to that URL.
 fn configured(world: &World, url: &str) -> Vec<String> {
-    world.write("callback-secret", SECRET);
-    let secret = world.path().join("callback-secret");
-    let text = format!("node:\n  callback:\n    url: {url}\n    secret_file: {}\n", secret.display());
-    let path = world.write("config.yaml", text);
+    let config = json!({ "node": configuration(world, url) });
+    let path = world.write("config.yaml", config.to_string());
     vec!["--config".to_owned(), path.display().to_string()]
 }
 

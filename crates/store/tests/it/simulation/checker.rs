@@ -49,7 +49,10 @@ impl Checker {
         assert_eq!(life.is_owned, job.owner.is_some(), "{job_id}");
         assert!(!(life.is_owned && life.state.is_final()), "{job_id} is over, and somebody's: {life:?}");
         (seen.attempt, seen.fence) = (life.attempt, life.fence.0);
-        let end = life.state.is_final().then(|| format!("{} {:?} {:?}", life.state, job.outcome_sha256, job.ended_at));
+        let end = life
+            .state
+            .is_final()
+            .then(|| format!("{} {:?} {:?}", life.state, job.outcome_sha256, job.ended_at));
         match (&seen.end, &end) {
             (Some(before), Some(now)) => assert_eq!(before, now, "{job_id} has ended in two ways"),
             (Some(before), None) => panic!("{job_id} was over ({before}), and is not any more"),

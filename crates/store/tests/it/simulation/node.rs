@@ -41,7 +41,8 @@ struct Held {
 
 impl Node {
     pub(super) async fn start(number: usize, jobs: &Jobs, chance: &mut Chance, now: Timestamp) -> Self {
-        let node = Self { number, instance: chance.uuid().to_string(), state: State::Awake, held: Vec::new() };
+        let node =
+            Self { number, instance: chance.uuid().to_string(), state: State::Awake, held: Vec::new() };
         node.register(jobs, now).await;
         node
     }
@@ -109,7 +110,13 @@ impl Node {
     }
 
     /// Does one thing for one of its jobs, or takes another.
-    pub(super) async fn work(&mut self, jobs: &Jobs, checker: &mut Checker, chance: &mut Chance, now: Timestamp) {
+    pub(super) async fn work(
+        &mut self,
+        jobs: &Jobs,
+        checker: &mut Checker,
+        chance: &mut Chance,
+        now: Timestamp,
+    ) {
         if self.state != State::Awake {
             return;
         }
@@ -123,7 +130,7 @@ impl Node {
             let _ = jobs.leave(&held.job_id, held.fence, Left::Unbegun, now).await;
             return;
         }
-        let is_done = self.advance(which, jobs, checker, chance, (now, loses_answer)).await;
+        let is_done = self.advance(which, (jobs, checker), chance, (now, loses_answer)).await;
         if is_done {
             self.held.swap_remove(which);
         }
@@ -146,7 +153,7 @@ impl Node {
         }
         self.claim(jobs, chance, now).await;
         for which in (0..self.held.len()).rev() {
-            if self.advance(which, jobs, checker, chance, (now, false)).await {
+            if self.advance(which, (jobs, checker), chance, (now, false)).await {
                 self.held.swap_remove(which);
             }
         }
@@ -175,7 +182,12 @@ impl Node {
     }
 
     /// Tells it of everything.
-    pub(super) async fn deliver_reliably(&self, jobs: &Jobs, orchestrator: &mut Orchestrator, now: Timestamp) {
+    pub(super) async fn deliver_reliably(
+        &self,
+        jobs: &Jobs,
+        orchestrator: &mut Orchestrator,
+        now: Timestamp,
+    ) {
         for callback in jobs.callbacks_of(&self.instance).await.unwrap() {
             for event in jobs.states_after(&callback.job_id, callback.told).await.unwrap() {
                 orchestrator.hear(&callback.job_id, &event);
@@ -219,8 +231,7 @@ impl Node {
     async fn advance(
         &mut self,
         which: usize,
-        jobs: &Jobs,
-        checker: &mut Checker,
+        (jobs, checker): (&Jobs, &mut Checker),
         chance: &mut Chance,
         (now, loses_answer): (Timestamp, bool),
     ) -> bool {

@@ -72,7 +72,9 @@ impl Orchestrator {
         for id in heard {
             match in_order.last() {
                 // Once more, since nobody knew that it had come.
-                Some(last) if id <= *last => assert!(in_order.contains(&id), "{job_id}: {id} is no event of it"),
+                Some(last) if id <= *last => {
+                    assert!(in_order.contains(&id), "{job_id}: {id} is no event of it");
+                }
                 _ => in_order.push(id),
             }
         }

@@ -1,0 +1,183 @@
+//! What can be counted of a node, in the form that Prometheus reads (`GET /metrics`, OpenMetrics).
+//!
+//! Each is moved where it happens. One that nobody moves is a field that nobody reads: the compiler tells.
+
+use belljar_contract::worker::operation::Operation;
+use belljar_contract::worker::state::JobState;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use std::time::{Duration, Instant};
+
+/// What can be counted.
+pub(crate) struct Metrics {
+    registry: Registry,
+    jobs_accepted: Counter,
+    jobs_ended: Family<Ended, Counter>,
+    jobs_running: Gauge,
+    job_wait: Histogram,
+    sandbox_start: Histogram,
+    job_duration: Histogram,
+    job_reports: Counter,
+    extensions: Family<Asked, Counter>,
+    model_calls: Counter,
+    callbacks: Family<Sent, Counter>,
+    sessions_open: Gauge,
+    session_commands: Counter,
+    requests: Family<Answered, Counter>,
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Ended {
+    status: String,
+}
+
+/// Whether more time was given.
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Asked {
+    granted: String,
+}
+
+/// Whether a message was taken.
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Sent {
+    taken: String,
+}
+
+/// What was asked for, and the status of the answer.
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Answered {
+    operation: String,
+    code: u16,
+}
+
+/// Something that is under way, as long as this is there.
+pub(crate) struct UnderWay(Gauge);
+
+/// How [`Metrics::text`] is called in a head.
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// From a millisecond to three hours.
+const SECONDS: [f64; 14] =
+    [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 10.0, 60.0, 600.0, 3_600.0, 10_800.0];
+
+// === impl Metrics ===
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let histogram = || Histogram::new(SECONDS);
+        let metrics = Self {
+            registry: Registry::with_prefix("belljar"),
+            jobs_accepted: Counter::default(),
+            jobs_ended: Family::default(),
+            jobs_running: Gauge::default(),
+            job_wait: histogram(),
+            sandbox_start: histogram(),
+            job_duration: histogram(),
+            job_reports: Counter::default(),
+            extensions: Family::default(),
+            model_calls: Counter::default(),
+            callbacks: Family::default(),
+            sessions_open: Gauge::default(),
+            session_commands: Counter::default(),
+            requests: Family::default(),
+        };
+        metrics.registered()
+    }
+}
+
+impl Metrics {
+    fn registered(mut self) -> Self {
+        let registry = &mut self.registry;
+        registry.register("jobs_accepted", "Jobs that were accepted", self.jobs_accepted.clone());
+        registry.register("jobs_ended", "Jobs that were over, by how", self.jobs_ended.clone());
+        registry.register("jobs_running", "Jobs that are carried out now", self.jobs_running.clone());
+        let mut timed = |name: &str, help: &str, histogram: &Histogram| {
+            registry.register_with_unit(name, help, Unit::Seconds, histogram.clone());
+        };
+        timed("job_wait", "From when a job is accepted until it is taken", &self.job_wait);
+        timed("sandbox_start", "From when a job is taken until its sandbox stands", &self.sandbox_start);
+        timed(
+            "job_duration",
+            "From when a job is taken until it is recorded how it ended",
+            &self.job_duration,
+        );
+        registry.register("job_reports", "What jobs have reported of themselves", self.job_reports.clone());
+        registry.register("extensions", "Requests of jobs for more time", self.extensions.clone());
+        registry.register("model_calls", "Calls of models that jobs have made", self.model_calls.clone());
+        registry.register("callbacks", "Messages to orchestrators", self.callbacks.clone());
+        registry.register("sessions_open", "Sessions that are open now", self.sessions_open.clone());
+        registry.register("session_commands", "Commands run in sessions", self.session_commands.clone());
+        registry.register("requests", "Requests, by what was asked for and answered", self.requests.clone());
+        self
+    }
+
+    /// All of it; how many sessions are open is asked for now.
+    pub(crate) fn text(&self, sessions_open: usize) -> String {
+        self.sessions_open.set(i64::try_from(sessions_open).unwrap_or(i64::MAX));
+        let mut text = String::new();
+        // Into a text everything can be written.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+
+    pub(crate) fn job_accepted(&self) {
+        self.jobs_accepted.inc();
+    }
+
+    /// A job is taken that has waited for so long.
+    pub(crate) fn job_taken(&self, waited: Duration) -> UnderWay {
+        self.job_wait.observe(waited.as_secs_f64());
+        self.jobs_running.inc();
+        UnderWay(self.jobs_running.clone())
+    }
+
+    pub(crate) fn sandbox_stands(&self, taken: Instant) {
+        self.sandbox_start.observe(taken.elapsed().as_secs_f64());
+    }
+
+    /// It is recorded how a job ended; nothing of it ran here if there is no time.
+    pub(crate) fn job_ended(&self, state: JobState, taken: Option<Instant>) {
+        self.jobs_ended.get_or_create(&Ended { status: state.as_str().to_owned() }).inc();
+        if let Some(taken) = taken {
+            self.job_duration.observe(taken.elapsed().as_secs_f64());
+        }
+    }
+
+    pub(crate) fn job_reported(&self) {
+        self.job_reports.inc();
+    }
+
+    pub(crate) fn extension_asked(&self, granted: bool) {
+        self.extensions.get_or_create(&Asked { granted: granted.to_string() }).inc();
+    }
+
+    pub(crate) fn models_called(&self, calls: u64) {
+        self.model_calls.inc_by(calls);
+    }
+
+    pub(crate) fn callback_sent(&self, taken: bool) {
+        self.callbacks.get_or_create(&Sent { taken: taken.to_string() }).inc();
+    }
+
+    pub(crate) fn command_run(&self) {
+        self.session_commands.inc();
+    }
+
+    /// What is no operation is counted as that.
+    pub(crate) fn answered(&self, operation: Option<Operation>, code: u16) {
+        let operation = operation.map_or_else(|| "none".to_owned(), |operation| format!("{operation:?}"));
+        self.requests.get_or_create(&Answered { operation, code }).inc();
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
