@@ -20,11 +20,11 @@ use std::path::Path;
 
 /// As many seeds as are tried, and what happens in each.
 const SEEDS: u64 = 250;
-const STEPS: usize = 160;
-const STEPS_BETWEEN_CHECKS: usize = 8;
+const STEPS: usize = 90;
+const STEPS_BETWEEN_CHECKS: usize = 10;
 
 /// When faults are over, everything ends within so many rounds.
-const ROUNDS: usize = 60;
+const ROUNDS: usize = 25;
 
 /// Everything that there is.
 struct World {
