@@ -1,0 +1,281 @@
+//! The sessions of a node: which are open, who opens and who ends them.
+
+use super::{Enclosed, MOST_COMMANDS_OF_ALL, Session, SessionError};
+use crate::daemon::{Settings, WallClock};
+use belljar_confine::launcher::Launcher;
+use belljar_contract::id::SessionId;
+use belljar_contract::worker::session::OpenSessionRequest;
+use belljar_sandbox::backend::{Backend, BackendError, Wanted};
+use belljar_sandbox::native::NativeBackend;
+use belljar_sandbox::run::WorkspaceChoice;
+use belljar_store::telemetry::Telemetry;
+use jiff::Timestamp;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// The sessions of a node.
+pub(crate) struct Sessions {
+    backend: NativeBackend,
+    settings: Arc<Settings>,
+    telemetry: Arc<Telemetry>,
+    clock: WallClock,
+    table: Mutex<Table>,
+    room: Arc<Semaphore>,
+}
+
+#[derive(Default)]
+struct Table {
+    slots: HashMap<String, Slot>,
+    /// Nothing is opened any more.
+    is_closed: bool,
+}
+
+/// A place for a session. Who opens the same one at a time waits for the first.
+type Slot = Arc<tokio::sync::OnceCell<Arc<Session>>>;
+
+/// A program that is just being started when its session is ended is waited for no longer.
+const LONGEST_START: Duration = Duration::from_secs(60);
+
+/// How often it is looked which are over.
+const LOOK: Duration = Duration::from_millis(500);
+
+// === impl Sessions ===
+
+impl Sessions {
+    pub(crate) fn new(
+        launcher: Arc<Launcher>,
+        settings: Arc<Settings>,
+        telemetry: Arc<Telemetry>,
+        clock: WallClock,
+    ) -> Self {
+        let backend = NativeBackend::new(launcher, settings.state.clone());
+        let room = Arc::new(Semaphore::new(MOST_COMMANDS_OF_ALL));
+        Self { backend, settings, telemetry, clock, table: Mutex::default(), room }
+    }
+
+    /// Opens one, or gives the one that was opened so before; whether it is new. It is opened to the end, also when nobody
+    /// waits for it any more: then it is idle, and ended for that.
+    pub(crate) async fn open(
+        self: &Arc<Self>,
+        request: OpenSessionRequest,
+    ) -> Result<(Arc<Session>, bool), SessionError> {
+        let sessions = Arc::clone(self);
+        let opened = tokio::spawn(async move { sessions.open_to_the_end(request).await }).await;
+        opened.unwrap_or_else(|died| Err(SessionError::Sandbox(BackendError::Create(died.into()))))
+    }
+
+    async fn open_to_the_end(
+        self: &Arc<Self>,
+        request: OpenSessionRequest,
+    ) -> Result<(Arc<Session>, bool), SessionError> {
+        let slot = self.slot(&request.session_id)?;
+        let mut is_new = false;
+        let made = slot
+            .get_or_try_init(async || {
+                is_new = true;
+                let (sessions, request) = (Arc::clone(self), request.clone());
+                let made = tokio::task::spawn_blocking(move || sessions.make(request)).await;
+                made.unwrap_or_else(|died| Err(SessionError::Sandbox(BackendError::Create(died.into()))))
+            })
+            .await
+            .map(Arc::clone);
+        let made = match made {
+            Ok(session) => session,
+            Err(error) => {
+                self.give_up(&request.session_id, slot);
+                return Err(error);
+            }
+        };
+        if is_new && self.locked().is_closed {
+            // Everything was ended while it was made.
+            self.end(&made).await?;
+            return Err(SessionError::Stopping);
+        }
+        match made.request == request {
+            true => Ok((made, is_new)),
+            false => Err(SessionError::Other(request.session_id)),
+        }
+    }
+
+    /// One that is open.
+    pub(crate) fn find(&self, session_id: &SessionId) -> Result<Arc<Session>, SessionError> {
+        let slot = self.locked().slots.get(&session_id.key()).cloned();
+        let found = slot.and_then(|slot| slot.get().cloned());
+        found.ok_or_else(|| SessionError::Unknown(session_id.clone()))
+    }
+
+    /// All that are open, the last opened first.
+    pub(crate) fn all(&self) -> Vec<Arc<Session>> {
+        let mut all: Vec<_> = self.locked().slots.values().filter_map(|slot| slot.get().cloned()).collect();
+        all.sort_by_key(|session| std::cmp::Reverse(session.begun));
+        all
+    }
+
+    /// Ends one; back when nothing of it is left, whoever has begun to end it.
+    pub(crate) async fn end(self: &Arc<Self>, session: &Arc<Session>) -> Result<(), SessionError> {
+        let (sessions, session) = (Arc::clone(self), Arc::clone(session));
+        // To the end, also when nobody waits for it any more.
+        let ended = tokio::spawn(async move {
+            let _ending = session.ending.lock().await;
+            let ending = Arc::clone(&session);
+            let gone = tokio::task::spawn_blocking(move || sessions.destroy(&ending)).await;
+            gone.unwrap_or_else(|died| Err(SessionError::Sandbox(BackendError::Clear(died.into()))))
+        });
+        let ended = ended.await;
+        ended.unwrap_or_else(|died| Err(SessionError::Sandbox(BackendError::Clear(died.into()))))
+    }
+
+    /// Ends all, at the same time; how many there were.
+    pub(crate) async fn end_all(self: &Arc<Self>) -> u64 {
+        let mut ending = JoinSet::new();
+        for session in self.all() {
+            let sessions = Arc::clone(self);
+            ending.spawn(async move { sessions.end(&session).await });
+        }
+        let mut ended = 0;
+        while let Some(gone) = ending.join_next().await {
+            match gone {
+                Ok(Ok(())) => ended += 1,
+                Ok(Err(error)) => {
+                    tracing::warn!(error = crate::chain(&error), "a session is not cleared away");
+                }
+                Err(died) => tracing::warn!(error = crate::chain(&died), "a session is not cleared away"),
+            }
+        }
+        ended
+    }
+
+    /// Ends those whose time is over, until it is stopped; then all, and those that are just being made end when they are.
+    pub(crate) async fn sweep(self: Arc<Self>, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = tokio::time::sleep(LOOK) => {}
+            }
+            for session in self.all() {
+                let Some(why) = session.why_over() else { continue };
+                tracing::info!(session_id = %session.request.session_id, why, "a session is ended");
+                let sessions = Arc::clone(&self);
+                // One that takes its time keeps no other waiting.
+                tokio::spawn(async move {
+                    if let Err(error) = sessions.end(&session).await {
+                        tracing::warn!(error = crate::chain(&error), "a session is not cleared away");
+                    }
+                });
+            }
+        }
+        self.locked().is_closed = true;
+        self.end_all().await;
+    }
+
+    fn slot(&self, session_id: &SessionId) -> Result<Slot, SessionError> {
+        let most = self.settings.sessions.max;
+        let mut table = self.locked();
+        if table.is_closed {
+            return Err(SessionError::Stopping);
+        }
+        let is_full = table.slots.len() >= most;
+        match table.slots.entry(session_id.key()) {
+            Entry::Occupied(known) => Ok(Arc::clone(known.get())),
+            Entry::Vacant(_) if is_full => Err(SessionError::TooMany(most)),
+            Entry::Vacant(place) => Ok(Arc::clone(place.insert(Slot::default()))),
+        }
+    }
+
+    /// Lets go of a place in which nothing could be made. The last who does removes it: another may be making something.
+    fn give_up(&self, session_id: &SessionId, slot: Slot) {
+        const IN_THE_TABLE_AND_HERE: usize = 2;
+        let mut table = self.locked();
+        let is_last = |known: &Slot| {
+            Arc::ptr_eq(known, &slot)
+                && known.get().is_none()
+                && Arc::strong_count(known) <= IN_THE_TABLE_AND_HERE
+        };
+        if table.slots.get(&session_id.key()).is_some_and(is_last) {
+            table.slots.remove(&session_id.key());
+        }
+        // Under the lock, so that the count above is right for whoever comes next.
+        drop(slot);
+    }
+
+    fn make(&self, request: OpenSessionRequest) -> Result<Arc<Session>, SessionError> {
+        let settings = &self.settings;
+        let mut env = request.env.clone();
+        env.insert("CYNODE_TASK_ID".to_owned(), request.task_id.to_string());
+        env.insert("CYNODE_SESSION_ID".to_owned(), request.session_id.to_string());
+        env.insert("CYNODE_WORKSPACE_DIR".to_owned(), "/workspace".to_owned());
+        let wanted = Wanted {
+            workspace: WorkspaceChoice::Empty,
+            lent: Vec::new(),
+            env,
+            limits: settings.limits,
+            required: settings.required.clone(),
+            hatches: Vec::new(),
+        };
+        let sandbox = self.backend.create(wanted).map_err(SessionError::Sandbox)?;
+        let of = |asked: Option<u32>, usual: Duration, most: Duration| {
+            asked.map_or(usual, |seconds| Duration::from_secs(seconds.into())).min(most)
+        };
+        let limits = settings.sessions;
+        let (created_at, begun) = ((self.clock)(), Instant::now());
+        let lifetime = of(request.max_lifetime_seconds, limits.max_lifetime, limits.max_lifetime);
+        let session = Session {
+            run_id: sandbox.id().clone(),
+            created_at: Timestamp::from_millisecond(created_at.as_millisecond()).unwrap_or(created_at),
+            begun,
+            lifetime,
+            idle: of(request.idle_timeout_seconds, limits.idle_timeout, lifetime),
+            used: Mutex::new(begun),
+            running: AtomicU64::new(0),
+            is_gone: AtomicBool::new(false),
+            sandbox: Mutex::new(Some(Arc::new(Enclosed(sandbox)))),
+            ptys: Mutex::new(Some(HashMap::new())),
+            ending: tokio::sync::Mutex::default(),
+            room: Arc::clone(&self.room),
+            request,
+        };
+        self.telemetry.made(session.made());
+        Ok(Arc::new(session))
+    }
+
+    fn destroy(&self, session: &Session) -> Result<(), SessionError> {
+        // Whoever comes from here on finds none.
+        let key = session.request.session_id.key();
+        let mut table = self.locked();
+        let is_it = |slot: &Slot| slot.get().is_some_and(|known| std::ptr::eq(Arc::as_ptr(known), session));
+        if table.slots.get(&key).is_some_and(is_it) {
+            table.slots.remove(&key);
+        }
+        drop(table);
+        let ptys = session.ptys.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let sandbox = session.sandbox.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(ptys);
+        let Some(mut sandbox) = sandbox else { return Ok(()) };
+        // Somebody may just start a program. They have let go of it when that has begun, or failed.
+        let given_up = Instant::now() + LONGEST_START;
+        let gone = loop {
+            match Arc::try_unwrap(sandbox) {
+                Ok(Enclosed(sandbox)) => break sandbox.destroy().map_err(SessionError::Sandbox),
+                Err(shared) if Instant::now() < given_up => sandbox = shared,
+                // With the last who holds it, it goes.
+                Err(shared) => {
+                    drop(shared);
+                    break Ok(());
+                }
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        self.telemetry.ended((self.clock)(), &session.run_id, 0);
+        gone
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
