@@ -16,6 +16,7 @@ pub mod models;
 pub mod node;
 pub mod orchestrator;
 pub mod postgres;
+pub mod random;
 pub mod s3;
 pub mod schemathesis;
 pub mod skip;

@@ -14,6 +14,7 @@ use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use belljar_contract::id::PtyId;
+use belljar_contract::problem::Problems;
 use belljar_contract::worker::ApiVersion;
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_contract::worker::pty::{
@@ -47,8 +48,7 @@ pub(super) async fn open(
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let wanted = OpenPtyRequest::parse(&body::read(request, LARGEST_REQUEST_BYTES).await?)?;
-    let session = named(&api, &id, &wanted.of)?;
+    let (wanted, session) = asked(&api, &id, request, OpenPtyRequest::parse, |wanted| &wanted.of).await?;
     let argv = wanted.command.unwrap_or_else(|| vec![SHELL.to_owned()]);
     let size = TerminalSize { rows: wanted.rows, columns: wanted.cols };
     let pty = session.open_pty((argv, wanted.cwd), size).await?;
@@ -61,8 +61,7 @@ pub(super) async fn send(
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let wanted = SendPtyRequest::parse(&body::read(request, LARGEST_REQUEST_BYTES).await?)?;
-    let session = named(&api, &id, &wanted.of)?;
+    let (wanted, session) = asked(&api, &id, request, SendPtyRequest::parse, |wanted| &wanted.of).await?;
     session.pty(&wanted.pty_id)?.send(&wanted.data).await?;
     Ok(told(StatusCode::OK, &session, &wanted.pty_id))
 }
@@ -73,8 +72,7 @@ pub(super) async fn resize(
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let wanted = ResizePtyRequest::parse(&body::read(request, LARGEST_REQUEST_BYTES).await?)?;
-    let session = named(&api, &id, &wanted.of)?;
+    let (wanted, session) = asked(&api, &id, request, ResizePtyRequest::parse, |wanted| &wanted.of).await?;
     session.pty(&wanted.pty_id)?.resize(TerminalSize { rows: wanted.rows, columns: wanted.cols })?;
     Ok(told(StatusCode::OK, &session, &wanted.pty_id))
 }
@@ -85,8 +83,7 @@ pub(super) async fn close(
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let wanted = ClosePtyRequest::parse(&body::read(request, LARGEST_REQUEST_BYTES).await?)?;
-    let session = named(&api, &id, &wanted.of)?;
+    let (wanted, session) = asked(&api, &id, request, ClosePtyRequest::parse, |wanted| &wanted.of).await?;
     session.close_pty(&wanted.pty_id);
     Ok(told(StatusCode::OK, &session, &wanted.pty_id))
 }
@@ -219,10 +216,19 @@ fn size(text: &str) -> Option<TerminalSize> {
     Some(TerminalSize { rows: rows.get(), columns: cols.get() })
 }
 
-fn named(api: &Shared, id: &str, of: &Named) -> Result<Arc<Session>, Refusal> {
+/// A request about a terminal, and the session that it names by its path and must not contradict.
+async fn asked<T>(
+    api: &Shared,
+    id: &str,
+    request: Request,
+    parse: impl FnOnce(&[u8]) -> Result<T, Problems>,
+    named: impl FnOnce(&T) -> &Named,
+) -> Result<(T, Arc<Session>), Refusal> {
+    let wanted = parse(&body::read(request, LARGEST_REQUEST_BYTES).await?)?;
     let session = find(api, id)?;
-    check(&session, of.task_id.as_ref(), of.session_id.as_ref())?;
-    Ok(session)
+    let Named { version: _, task_id, session_id } = named(&wanted);
+    check(&session, task_id.as_ref(), session_id.as_ref())?;
+    Ok((wanted, session))
 }
 
 fn told(status: StatusCode, session: &Session, pty_id: &PtyId) -> Response {

@@ -122,21 +122,18 @@ impl Dispatcher {
     }
 
     /// Ends a job that runs here because somebody wants it to stop: at once, or when it hasn't ended by itself within that
-    /// time. Whether it runs here.
-    pub(crate) fn cancel(&self, job_id: &JobId, grace: Option<Duration>) -> bool {
+    /// time.
+    pub(crate) fn cancel(&self, job_id: &JobId, grace: Option<Duration>) {
         let key = job_id.key();
         let held = self.locked();
-        let mut runs = false;
         for (_, held) in held.iter().filter(|((job, _), _)| *job == key) {
             if let Held::Running(stop) = held {
-                runs = true;
                 match grace {
                     Some(grace) => stop.within(grace, Why::Canceled),
                     None => stop.because(Why::Canceled),
                 }
             }
         }
-        runs
     }
 
     /// Ends what runs here, for it is not this instance's any more.

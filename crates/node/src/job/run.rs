@@ -38,15 +38,16 @@ pub(super) fn run(
         // Whoever accepted it has others.
         Err(error) => return Run { came: Came::of_fault(&error), folder: None, has_begun: false },
     };
-    let hatches = || models.iter().map(|_| Hatch::Inference).chain([Hatch::Status]).collect();
+    let hatches = models.iter().map(|_| Hatch::Inference).chain([Hatch::Status]).collect();
     let attempt = claimed.job.life.attempt;
     let (job_id, sandbox) = (claimed.assignment.job_id, claimed.assignment.sandbox);
     let timeout = settings.timeouts.allow(sandbox.timeout());
     let is_command = sandbox.job_spec.is_none();
     let task_id = claimed.assignment.task_id;
     let whose = Whose { task_id: task_id.clone(), job_id: job_id.clone(), attempt, is_command };
-    let mut hearing = Hearing::new(workplace, whose, models.clone(), heard, stop);
-    let done: Result<Run, RunError> = match sandbox.job_spec {
+    let mut hearing = Hearing::new(workplace, whose, models, heard, stop);
+    let (limits, required) = (settings.limits, settings.required.clone());
+    let done = match sandbox.job_spec {
         Some(spec) => {
             let request = Request {
                 document: spec.document().into_bytes(),
@@ -54,18 +55,13 @@ pub(super) fn run(
                 workspace: WorkspaceChoice::Empty,
                 lent: Vec::new(),
                 env: sandbox.env,
-                limits: settings.limits,
-                required: settings.required.clone(),
-                hatches: hatches(),
+                limits,
+                required,
+                hatches,
                 timeout: Some(timeout),
                 runner: settings.runner.clone(),
             };
-            let done = run::carry_out(request, &settings.state, Some(&workplace.launcher), &mut hearing);
-            done.map(|finished| Run {
-                came: outcome::of_job(finished.result),
-                folder: finished.folder,
-                has_begun: true,
-            })
+            of_job(workplace, request, &mut hearing)
         }
         None => {
             let request = CommandRequest {
@@ -74,17 +70,13 @@ pub(super) fn run(
                 argv: sandbox.command,
                 lent: Vec::new(),
                 env: sandbox.env,
-                limits: settings.limits,
-                required: settings.required.clone(),
-                hatches: hatches(),
+                limits,
+                required,
+                hatches,
                 timeout,
                 max_output_bytes: LARGEST_STREAM_BYTES,
             };
-            let done = carry_out_command(request, &settings.state, &workplace.launcher, &mut hearing);
-            done.map(|mut finished| {
-                let came = outcome::of_command(&mut finished);
-                Run { came, folder: Some(finished.folder), has_begun: true }
-            })
+            of_command(workplace, request, &mut hearing)
         }
     };
     let run = done.unwrap_or_else(|error| Run {
@@ -95,4 +87,21 @@ pub(super) fn run(
     hearing.exit_code = run.came.outcome.exit_code;
     // Nothing of the sandbox runs any more, and so nothing is called.
     Run { came: run.came.with_models(hearing.end()), ..run }
+}
+
+fn of_job(workplace: &Workplace, request: Request, hearing: &mut Hearing) -> Result<Run, RunError> {
+    let state = &workplace.settings.state;
+    let finished = run::carry_out(request, state, Some(&workplace.launcher), hearing)?;
+    Ok(Run { came: outcome::of_job(finished.result), folder: finished.folder, has_begun: true })
+}
+
+fn of_command(
+    workplace: &Workplace,
+    request: CommandRequest,
+    hearing: &mut Hearing,
+) -> Result<Run, RunError> {
+    let state = &workplace.settings.state;
+    let mut finished = carry_out_command(request, state, &workplace.launcher, hearing)?;
+    let came = outcome::of_command(&mut finished);
+    Ok(Run { came, folder: Some(finished.folder), has_begun: true })
 }

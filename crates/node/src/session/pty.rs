@@ -80,7 +80,7 @@ impl Session {
         (argv, cwd): (Vec<String>, Option<String>),
         size: TerminalSize,
     ) -> Result<Arc<Pty>, SessionError> {
-        self.room_for_terminal()?;
+        self.with_room_for_terminal(|_| ())?;
         let using = self.begin()?;
         let session = Arc::clone(self);
         let started = tokio::task::spawn_blocking(move || {
@@ -92,15 +92,15 @@ impl Session {
         let execution = started.await.map_err(died)??;
         let pty = Arc::new(Pty::begin(execution, using).map_err(SessionError::Terminal)?);
         // Others may have come first meanwhile, or the session's end.
-        self.room_for_terminal()?;
-        let mut terminals = self.terminals();
-        let ended = || SessionError::Unknown(self.request().session_id.clone());
-        terminals.as_mut().ok_or_else(ended)?.insert(pty.id.key(), Arc::clone(&pty));
+        self.with_room_for_terminal(|terminals| terminals.insert(pty.id.key(), Arc::clone(&pty)))?;
         Ok(pty)
     }
 
-    /// Makes room for one more where somebody has taken the last words of another.
-    fn room_for_terminal(&self) -> Result<(), SessionError> {
+    /// Does something while there is room for one more, which is made where somebody has taken the last words of another.
+    fn with_room_for_terminal<T>(
+        &self,
+        act: impl FnOnce(&mut HashMap<String, Arc<Pty>>) -> T,
+    ) -> Result<T, SessionError> {
         let mut terminals = self.terminals();
         let ended = || SessionError::Unknown(self.request().session_id.clone());
         let terminals = terminals.as_mut().ok_or_else(ended)?;
@@ -109,7 +109,7 @@ impl Session {
         }
         match terminals.len() >= MOST_TERMINALS {
             true => Err(SessionError::TooManyTerminals(MOST_TERMINALS)),
-            false => Ok(()),
+            false => Ok(act(terminals)),
         }
     }
 

@@ -13,7 +13,6 @@ mod diff_text;
 mod mutation;
 mod oracle;
 mod policy;
-mod random;
 mod regressions;
 mod shrink;
 mod verdict;

@@ -3,14 +3,13 @@
 //!
 //! A seed that fails is printed; `BELLJAR_SIMULATION_SEED=N` runs it alone.
 
-mod chance;
 mod checker;
 mod node;
 mod orchestrator;
 
 use belljar_store::database::{Database, Location};
 use belljar_store::jobs::Jobs;
-use chance::Chance;
+use belljar_testkit::random::Random;
 use checker::Checker;
 use jiff::{SignedDuration, Timestamp};
 use node::Node;
@@ -28,7 +27,7 @@ const ROUNDS: usize = 25;
 
 /// Everything that there is.
 struct World {
-    chance: Chance,
+    chance: Random,
     jobs: Jobs,
     now: Timestamp,
     nodes: Vec<Node>,
@@ -97,7 +96,7 @@ impl World {
     async fn new(seed: u64, folder: &Path) -> Self {
         let database = Database::open(&Location::File(folder.join("jobs.db"))).await.unwrap();
         let jobs = Jobs::new(database);
-        let mut chance = Chance::new(seed);
+        let mut chance = Random::new(seed);
         let now = Timestamp::from_second(1_800_000_000).unwrap();
         let mut nodes = Vec::new();
         for number in 0..3 {

@@ -6,8 +6,8 @@ use super::content;
 use super::diff_text::{Section, Style};
 use super::mutation;
 use super::oracle::Git;
-use super::random::Random;
 use super::world::{File, World};
+use belljar_testkit::random::Random;
 
 #[derive(Debug, Clone)]
 pub(super) struct Case {

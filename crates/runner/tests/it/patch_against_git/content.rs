@@ -1,6 +1,6 @@
 //! Texts whose lines repeat, so that hunks fit in several places.
 
-use super::random::Random;
+use belljar_testkit::random::Random;
 
 const WORDS: [&[u8]; 12] =
     [b"a", b"b", b"c", b"", b"a", b"}", b"foo", b"  foo", b"foo  ", b"\xff\xfe", b"-a", b"@@ -1 +1 @@"];

@@ -1,8 +1,8 @@
 //! Writes diffs in the styles that git and other tools use.
 
 use super::content::split_lines;
-use super::random::Random;
 use super::world::File;
+use belljar_testkit::random::Random;
 
 /// What one file section says.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use super::case::NAMES;
 use super::content::{join_lines, split_lines};
-use super::random::Random;
+use belljar_testkit::random::Random;
 
 /// Lines that mean something somewhere.
 const SPLICES: [&str; 42] = [

@@ -1,6 +1,5 @@
 //! A node: it takes jobs, works on them, dies under them, sleeps over them, and is told that they are another's.
 
-use super::chance::Chance;
 use super::checker::Checker;
 use super::orchestrator::Orchestrator;
 use belljar_contract::failure::FailureCode;
@@ -8,6 +7,7 @@ use belljar_contract::id::{JobId, RunId};
 use belljar_contract::worker::job::JobOutcome;
 use belljar_policy::lifecycle::{Ending, Fence};
 use belljar_store::jobs::{ChangeError, Ended, Heard, Jobs, Left, Owner, Report, Started, Told};
+use belljar_testkit::random::Random;
 use jiff::Timestamp;
 
 /// A node, with the instance that it is now.
@@ -40,7 +40,7 @@ struct Held {
 // === impl Node ===
 
 impl Node {
-    pub(super) async fn start(number: usize, jobs: &Jobs, chance: &mut Chance, now: Timestamp) -> Self {
+    pub(super) async fn start(number: usize, jobs: &Jobs, chance: &mut Random, now: Timestamp) -> Self {
         let node =
             Self { number, instance: chance.uuid().to_string(), state: State::Awake, held: Vec::new() };
         node.register(jobs, now).await;
@@ -57,7 +57,7 @@ impl Node {
     }
 
     /// Something goes wrong, or is over.
-    pub(super) async fn fault(&mut self, jobs: &Jobs, chance: &mut Chance, now: Timestamp) {
+    pub(super) async fn fault(&mut self, jobs: &Jobs, chance: &mut Random, now: Timestamp) {
         match (self.state, chance.below(3)) {
             (State::Awake, 0) => self.state = State::Asleep,
             (State::Awake, 1) => {
@@ -78,7 +78,7 @@ impl Node {
     }
 
     /// Lives, whatever was: a dead one is another instance, which clears away what the former has left.
-    pub(super) async fn revive(&mut self, jobs: &Jobs, chance: &mut Chance, now: Timestamp) {
+    pub(super) async fn revive(&mut self, jobs: &Jobs, chance: &mut Random, now: Timestamp) {
         if self.state == State::Dead {
             let former = std::mem::replace(&mut self.instance, chance.uuid().to_string());
             self.register(jobs, now).await;
@@ -114,7 +114,7 @@ impl Node {
         &mut self,
         jobs: &Jobs,
         checker: &mut Checker,
-        chance: &mut Chance,
+        chance: &mut Random,
         now: Timestamp,
     ) {
         if self.state != State::Awake {
@@ -141,7 +141,7 @@ impl Node {
         &mut self,
         jobs: &Jobs,
         checker: &mut Checker,
-        chance: &mut Chance,
+        chance: &mut Random,
         now: Timestamp,
     ) {
         // What it has without knowing, it gives up.
@@ -164,14 +164,14 @@ impl Node {
         &self,
         jobs: &Jobs,
         orchestrator: &mut Orchestrator,
-        chance: &mut Chance,
+        chance: &mut Random,
         now: Timestamp,
     ) {
         if self.state != State::Awake {
             return;
         }
         let callbacks = jobs.callbacks_of(&self.instance).await.unwrap();
-        let Some(callback) = chance.pick(&callbacks) else { return };
+        let Some(callback) = chance.pick_any(&callbacks) else { return };
         let states = jobs.states_after(&callback.job_id, callback.told).await.unwrap();
         let Some(event) = states.first() else { return };
         orchestrator.hear(&callback.job_id, event);
@@ -216,7 +216,7 @@ impl Node {
         jobs.register(&owner, now).await.unwrap();
     }
 
-    async fn claim(&mut self, jobs: &Jobs, chance: &mut Chance, now: Timestamp) {
+    async fn claim(&mut self, jobs: &Jobs, chance: &mut Random, now: Timestamp) {
         // One that was given up, and does not know it yet, gets none.
         let Ok(Some(claimed)) = jobs.claim(&self.instance, now).await else { return };
         // What it was given may get lost on the way: then it has a job without knowing.
@@ -232,7 +232,7 @@ impl Node {
         &mut self,
         which: usize,
         (jobs, checker): (&Jobs, &mut Checker),
-        chance: &mut Chance,
+        chance: &mut Random,
         (now, loses_answer): (Timestamp, bool),
     ) -> bool {
         let held = &mut self.held[which];
@@ -271,10 +271,10 @@ impl Node {
     }
 }
 
-fn came(chance: &mut Chance) -> Report {
+fn came(chance: &mut Random) -> Report {
     let endings = [Ending::Completed, Ending::Failed, Ending::Timeout, Ending::Canceled];
     let ending = endings[chance.below(endings.len())];
     let mut outcome = JobOutcome::of_failure(FailureCode::StepFailed, "");
-    outcome.stdout = chance.next().to_string();
+    outcome.stdout = chance.draw().to_string();
     Report { untold: Told::default(), ending, outcome }
 }

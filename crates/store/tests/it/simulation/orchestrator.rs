@@ -1,11 +1,11 @@
 //! Whoever wants jobs done, and hears of them.
 
-use super::chance::Chance;
 use super::node::Node;
 use belljar_contract::id::JobId;
 use belljar_contract::worker::assignment::{Assignment, RunJobRequest};
 use belljar_contract::worker::event::JobEvent;
 use belljar_store::jobs::{Jobs, Submission, Submitted};
+use belljar_testkit::random::Random;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
@@ -29,11 +29,11 @@ impl Orchestrator {
     }
 
     /// Asks for a job, perhaps for one that it has asked for before.
-    pub(super) async fn submit(&mut self, jobs: &Jobs, nodes: &[Node], chance: &mut Chance, now: Timestamp) {
-        let again = chance.once_in(4).then(|| chance.pick(&self.assignments).cloned()).flatten();
+    pub(super) async fn submit(&mut self, jobs: &Jobs, nodes: &[Node], chance: &mut Random, now: Timestamp) {
+        let again = chance.once_in(4).then(|| chance.pick_any(&self.assignments).cloned()).flatten();
         let is_known = again.is_some();
         let assignment = again.unwrap_or_else(|| assignment(chance));
-        let callback = chance.pick(nodes).map(|node| ("http://127.0.0.1:1/".to_owned(), node.instance()));
+        let callback = chance.pick_any(nodes).map(|node| ("http://127.0.0.1:1/".to_owned(), node.instance()));
         let submission = Submission {
             assignment: assignment.clone(),
             idempotency_key: None,
@@ -50,8 +50,8 @@ impl Orchestrator {
     }
 
     /// Changes its mind about a job, or says that it has what it may have or not.
-    pub(super) async fn bother(&self, jobs: &Jobs, chance: &mut Chance, now: Timestamp) {
-        let Some(job_id) = chance.pick(&self.accepted) else { return };
+    pub(super) async fn bother(&self, jobs: &Jobs, chance: &mut Random, now: Timestamp) {
+        let Some(job_id) = chance.pick_any(&self.accepted) else { return };
         if chance.once_in(2) {
             jobs.cancel(job_id, now).await.unwrap();
         } else {
@@ -83,7 +83,7 @@ impl Orchestrator {
     }
 }
 
-fn assignment(chance: &mut Chance) -> Assignment {
+fn assignment(chance: &mut Random) -> Assignment {
     let task = chance.below(TASKS);
     let document = serde_json::json!({
         "version": 1,
