@@ -17,6 +17,7 @@ use belljar_node::serving::ServeError;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::config::{BackendName, Mistakes};
 use belljar_sandbox::directory::DirectoryError;
+use belljar_sandbox::enclosure::EnclosureError;
 use belljar_sandbox::native::StartError;
 use belljar_sandbox::run::RunError;
 use belljar_sandbox::session::{InterruptedError, Refusal, SessionError};
@@ -234,7 +235,9 @@ impl CliError {
 
     fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Run(RunError::Start(error)) | Self::Start(error) => start_hint(error),
+            Self::Run(RunError::Sandbox(EnclosureError::Start(error))) | Self::Start(error) => {
+                start_hint(error)
+            }
             Self::Backend(BackendError::Unavailable { .. }) | Self::NoSession { lacks_backend: true, .. } => {
                 Some(UNAVAILABLE_HINT)
             }

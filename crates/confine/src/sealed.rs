@@ -8,7 +8,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
-use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
+};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -227,6 +229,15 @@ impl Drop for Sealed {
 // === impl Handle ===
 
 impl Handle {
+    /// That of a process which somebody else has started, and whose parent this one is not.
+    ///
+    /// # Errors
+    /// [`Errno::SRCH`] when there is none of that number.
+    pub fn of_process(pid: i32) -> Result<Self, Errno> {
+        let found = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
+        Ok(Self { pid, pidfd: pidfd_open(found, PidfdFlags::empty())? })
+    }
+
     /// Its PID 1 as the host sees it. Somebody else's number once [`Self::has_ended`].
     pub fn pid(&self) -> i32 {
         self.pid

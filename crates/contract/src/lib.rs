@@ -12,6 +12,7 @@ pub mod event;
 pub mod failure;
 pub mod grant;
 pub mod id;
+pub mod image;
 pub mod inference;
 pub mod isolation;
 pub mod job;

@@ -22,11 +22,12 @@ pub use settings::{Bucket, NoExtension, Retention, SessionLimits, Settings, Time
 
 use crate::api::{self, Api};
 use crate::delivery::Deliverer;
+use crate::images::Images;
 use crate::job::Workplace;
 use crate::job::dispatcher::Dispatcher;
 use crate::job::hub::Hub;
-use crate::job::models::JobModels;
 use crate::metrics::Metrics;
+use crate::models::NodeModels;
 use crate::session::Sessions;
 use belljar_confine::launcher::Launcher;
 use belljar_egress::inference::proxy::allow_descriptors;
@@ -89,8 +90,9 @@ impl Daemon {
         let models = settings
             .models
             .take()
-            .map(|config| JobModels::start(config, settings.billing_account_id.clone(), &settings.state));
+            .map(|config| NodeModels::start(config, settings.billing_account_id.clone(), &settings.state));
         let models = models.transpose()?;
+        let images = Images::of(&settings)?;
         let telemetry = Arc::new(record::open(settings.state.path()).await?);
         let workplace = Arc::new(Workplace {
             jobs,
@@ -100,6 +102,7 @@ impl Daemon {
             stop: stop.clone(),
             hub: Hub::default(),
             models,
+            images,
             launcher: Arc::new(launcher),
             settings: Arc::new(settings),
             clock,
@@ -122,12 +125,7 @@ impl Daemon {
         let still = CancellationToken::new();
         let heart = (still.clone(), tokio::spawn(heart.beat(still)));
         tasks.spawn(keeping::expire(Arc::clone(&workplace), stop.clone()));
-        let sessions = Arc::new(Sessions::new(
-            Arc::clone(&workplace.launcher),
-            Arc::clone(&workplace.settings),
-            Arc::clone(&workplace.telemetry),
-            Arc::clone(&workplace.clock),
-        ));
+        let sessions = Arc::new(Sessions::new(Arc::clone(&workplace)));
         tasks.spawn(Arc::clone(&sessions).sweep(stop.clone()));
         let api = Arc::new(Api {
             sessions,

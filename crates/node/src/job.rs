@@ -4,21 +4,21 @@ mod attempt;
 pub(crate) mod dispatcher;
 mod hearing;
 pub(crate) mod hub;
-pub(crate) mod models;
 mod outcome;
 mod recorder;
 pub(crate) mod reports;
 mod run;
 
 use crate::daemon::{Settings, WallClock};
+use crate::images::Images;
 use crate::metrics::Metrics;
+use crate::models::NodeModels;
 use belljar_confine::launcher::Launcher;
 use belljar_store::artifacts::Artifacts;
 use belljar_store::jobs::{Jobs, Owner};
 use belljar_store::telemetry::Telemetry;
 use hub::Hub;
 use jiff::Timestamp;
-use models::JobModels;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -32,7 +32,8 @@ pub(crate) struct Workplace {
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) metrics: Metrics,
     /// Nothing for a node without models.
-    pub(crate) models: Option<JobModels>,
+    pub(crate) models: Option<NodeModels>,
+    pub(crate) images: Images,
     pub(crate) launcher: Arc<Launcher>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) clock: WallClock,

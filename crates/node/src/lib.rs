@@ -10,12 +10,15 @@ pub mod clone;
 pub mod daemon;
 pub mod delivery;
 pub mod grant;
+mod images;
 mod job;
 mod machine;
 mod metrics;
+mod models;
 pub mod once;
 pub mod serving;
 mod session;
 pub mod usage;
 
 pub use chain::chain;
+pub use images::ImageSettings;

@@ -20,7 +20,7 @@ pub use code::OnceCode;
 pub use error::OnceError;
 pub use messages::{MESSAGES, PlaceError};
 pub use place::Place;
-pub use spec::{Maker, OnceLimits, OnceSpec, Site, Watch};
+pub use spec::{OnceLimits, OnceSpec, Watch};
 
 use crate::book::{Book, Calls, Span};
 use crate::grant::Granted;
@@ -29,13 +29,13 @@ use belljar_confine::sealed::Outcome;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Isolation;
 use belljar_egress::identity::Identity;
+use belljar_sandbox::enclosure::{Enclosure, Site};
 use belljar_sandbox::limits::Limit;
 use belljar_sandbox::run::Changes;
 use belljar_sandbox::state::RunFolder;
 use belljar_sandbox::streams::Streams;
 use capture::{Captured, Reason, Watching};
 use copied::Copied;
-use enclosure::Enclosure;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -149,7 +149,7 @@ fn carry_out(
     let identity = identity(granted, spec.attempt);
     identity.check()?;
     let (stdio, streams) = Streams::make().map_err(|source| OnceError::Watch { source })?;
-    let mut enclosure = Enclosure::begin(place, spec, site, (stdio, copied), &|| watch.is_canceled())?;
+    let mut enclosure = enclosure::begin(place, spec, site, (stdio, copied), &|| watch.is_canceled())?;
     // Its time begins with it.
     let deadline = Instant::now() + spec.limits.max_runtime;
     ended.isolation = Some(enclosure.isolation().clone());
@@ -162,7 +162,7 @@ fn carry_out(
     let watching = Watching { streams, deadline: Some(deadline), book: &book };
     let watched = watching.until_end(&mut enclosure, &mut ended.captured, watch);
     let noted = watched.map(|(ending, reason)| note(&enclosure, (ending.outcome, reason), ended));
-    let is_gone = enclosure.end();
+    let is_gone = enclosure.end().map_err(OnceError::Lost);
     // With the sandbox gone nothing more is called, and what was under way is over.
     served.map(Served::end);
     noted.and(is_gone)

@@ -11,9 +11,13 @@ mod table;
 
 pub(crate) use table::Sessions;
 
+use crate::book::BookError;
+use crate::images::Image;
+use crate::models::RunModels;
+use crate::serving::ServeError;
 use belljar_confine::plan::Stdio;
 use belljar_contract::id::{PtyId, RunId, SessionId};
-use belljar_contract::worker::assignment::NATIVE_IMAGE;
+use belljar_contract::worker::job::InferenceUsage;
 use belljar_contract::worker::session::{OpenSessionRequest, Session as Told, SessionStatus};
 use belljar_contract::worker::telemetry::ContainerKind;
 use belljar_sandbox::backend::{BackendError, Execution, Sandbox};
@@ -44,6 +48,11 @@ pub(crate) struct Session {
     sandbox: Mutex<Option<Arc<Enclosed>>>,
     /// The same.
     ptys: Mutex<Option<HashMap<String, Arc<Pty>>>>,
+    image: Image,
+    /// Models that may be called in it. Nothing from when it is ended.
+    models: Mutex<Option<RunModels>>,
+    /// What it has had of them, from when it has ended.
+    usage: Mutex<Option<InferenceUsage>>,
     /// Whoever ends it holds this until it is gone.
     ending: tokio::sync::Mutex<()>,
     /// Room for commands, which is the whole node's.
@@ -76,6 +85,10 @@ pub(crate) enum SessionError {
     NotStarted(#[source] BackendError),
     #[error("the sandbox can't be made or reached")]
     Sandbox(#[source] BackendError),
+    #[error(transparent)]
+    Models(ServeError),
+    #[error("it has ended; what it has had of models is not all recorded")]
+    Unrecorded(#[source] BookError),
     #[error("the terminal can't be used")]
     Terminal(#[source] std::io::Error),
 }
@@ -110,6 +123,7 @@ impl Session {
             expires_at: self.created_at.checked_add(lifetime).unwrap_or(Timestamp::MAX),
             idle_timeout_seconds: self.idle.as_secs(),
             running: self.running.load(Ordering::SeqCst),
+            inference: *self.usage.lock().unwrap_or_else(PoisonError::into_inner),
         }
     }
 
@@ -181,8 +195,8 @@ impl Session {
             run_id: run_id.clone(),
             name: format!("belljar-{run_id}"),
             kind: ContainerKind::Sandbox,
-            runtime: "belljar-native",
-            image: NATIVE_IMAGE.to_owned(),
+            runtime: self.image.runtime(),
+            image: self.image.name(),
             task_id: Some(request.task_id.clone()),
             job_id: None,
             labels: vec![

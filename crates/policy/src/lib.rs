@@ -7,4 +7,5 @@
 
 pub mod admission;
 pub mod grant;
+pub mod image;
 pub mod lifecycle;

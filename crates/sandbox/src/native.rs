@@ -10,7 +10,6 @@ mod sandbox;
 mod spares;
 mod stillness;
 mod view;
-mod warden;
 
 pub use backend::NativeBackend;
 pub use environment::{HOME, SEARCH_PATH};
@@ -21,7 +20,8 @@ use crate::backend::{BackendError, in_words};
 use crate::directory::DirectoryError;
 use crate::limits::{Limit, Limits};
 use crate::spec::{Program, SandboxSpec, Workspace};
-use crate::state::State;
+use crate::state::{JOB, State};
+use crate::warden::{self, Fate, Warden};
 use belljar_confine::group::{Group, GroupError};
 use belljar_confine::launch::{LaunchError, Launched, launch};
 use belljar_confine::launcher::Launcher;
@@ -36,7 +36,6 @@ use groups::Groups;
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStringExt;
-use warden::{Fate, Warden};
 
 /// A sandbox of this backend, running.
 #[derive(Debug)]
@@ -151,7 +150,7 @@ fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) ->
         (Some(_), Some(_)) => Some("workspace".to_owned()),
         (Some(_), None) => None,
     };
-    let growth = warden::growth(spec)?;
+    let growth = warden::growth(places_on_disk(spec), spec.limits.disk_bytes)?;
     let held = site.groups.hold(&spec.id, &spec.limits)?;
     let plan = Plan {
         identity: spec.user.identity,
@@ -210,6 +209,15 @@ impl Running {
     }
 }
 
+/// Where it may write to the host's disk.
+fn places_on_disk(spec: &SandboxSpec) -> impl Iterator<Item = &HostPath> {
+    let workspace = match &spec.workspace {
+        Workspace::Direct(path) | Workspace::Copy { upper: path, .. } => Some(path),
+        Workspace::Empty => None,
+    };
+    workspace.into_iter().chain(&spec.job)
+}
+
 fn rlimits(limits: &Limits) -> plan::Limits {
     plan::Limits { open_files: limits.open_files, processes: limits.processes, ..plan::Limits::default() }
 }
@@ -231,7 +239,7 @@ fn root(spec: &SandboxSpec, site: &Site<'_>) -> Result<Vec<Entry>, StartError> {
     if let Some(job) = &spec.job {
         // Made for this run and given to its user: needs no mapping.
         let source = Source::Path(job.clone());
-        root.push(Entry::Bind { inside: "job".to_owned(), source, access: Access::ReadWrite });
+        root.push(Entry::Bind { inside: JOB.to_owned(), source, access: Access::ReadWrite });
     }
     root.extend(spec.unlisted_scratch.as_deref().map(scratch));
     root.extend(spec.hatches.iter().map(|hatch| scratch(hatch.directory())));
@@ -282,7 +290,7 @@ fn names_host_paths(spec: &SandboxSpec) -> bool {
 }
 
 fn writable(spec: &SandboxSpec) -> Vec<String> {
-    let job = spec.job.as_ref().map(|_| "job");
+    let job = spec.job.as_ref().map(|_| JOB);
     ["tmp", environment::HOME_INSIDE, "workspace"].into_iter().chain(job).map(str::to_owned).collect()
 }
 

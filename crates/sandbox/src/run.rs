@@ -13,20 +13,21 @@ mod collect;
 pub mod command;
 mod deadline;
 mod hearing;
+mod place;
 mod supervise;
 
 pub use deadline::Deadline;
 
 use crate::artifact::ArtifactError;
 use crate::directory::{Directory, DirectoryError};
+use crate::enclosure::{EnclosureError, Site};
 use crate::hatch::{self, Hatch};
 use crate::limits::Limits;
-use crate::native::{self, HostUser, StartError};
+use crate::native::HostUser;
 use crate::spec::{Lent, Program, SandboxSpec, Workspace};
-use crate::state::{RunFolder, State, StateError};
+use crate::state::{JOB, RunFolder, State, StateError};
 use crate::streams::Streams;
 use crate::workspace::changes::ChangeSet;
-use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::{HostPath, HostPathError};
 use belljar_confine::stage::Timings;
 use belljar_contract::event::LogLine;
@@ -148,9 +149,12 @@ pub enum RunError {
         #[source]
         source: std::io::Error,
     },
-    /// The sandbox can't be built.
+    /// The sandbox can't be built, or not be watched.
     #[error(transparent)]
-    Start(#[from] StartError),
+    Sandbox(#[from] EnclosureError),
+    /// What a container can't work on: its workspace is one that is empty at first.
+    #[error("a job in a container works on nothing of the host's")]
+    Workspace,
     /// Something of the host can't be found.
     #[error(transparent)]
     HostPath(#[from] HostPathError),
@@ -160,7 +164,7 @@ pub enum RunError {
     /// Artifacts can't be kept.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
-    /// The host can't wait for the sandbox.
+    /// Nothing can be heard of the sandbox.
     #[error("can't watch the sandbox")]
     Watch {
         /// Why.
@@ -170,22 +174,17 @@ pub enum RunError {
 }
 
 /// Where the runner is inside, relative to the root.
-const RUNNER_INSIDE: &str = "run/belljar/cynode-sba";
+pub(crate) const RUNNER_INSIDE: &str = "run/belljar/cynode-sba";
 
 /// The runner keeps its own time; it is given this much more to write its result down.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Carries a job out, in a sandbox that is launched by `launcher`, or without one by this very process, which must have a
-/// single thread then.
+/// Carries a job out, in a sandbox that is made at `site`. Without a launcher or an engine there, this process must have a
+/// single thread.
 ///
 /// # Errors
 /// [`RunError`] when the host can't do its part; how the job itself ended is in the result.
-pub fn carry_out(
-    request: Request,
-    state: &State,
-    launcher: Option<&Launcher>,
-    watch: &mut dyn Watch,
-) -> Result<Finished, RunError> {
+pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Result<Finished, RunError> {
     let Request { document, job, workspace, lent, env, limits, required, hatches, timeout, runner } = request;
     let admitted = match admit(job.clone(), WORKSPACE) {
         Ok(admitted) => admitted,
@@ -196,13 +195,13 @@ pub fn carry_out(
     };
     let since = SystemTime::now();
     let user = HostUser::choose();
-    let folder = state.begin_run(user.identity())?;
-    let written = std::fs::write(folder.path().join("job/job.json"), document);
+    let folder = site.state.begin_run(site.maker.owner(user))?;
+    let written = std::fs::write(folder.path().join(JOB).join("job.json"), document);
     written.map_err(|source| RunError::WriteJob { source })?;
     belljar_failpoint::reached("run.job_written");
     let mut spec = SandboxSpec {
         workspace: Workspace::of_run(&workspace, Some(&folder), user)?,
-        job: Some(HostPath::resolve(folder.path().join("job"))?),
+        job: Some(HostPath::resolve(folder.path().join(JOB))?),
         is_runner: true,
         lent,
         env: with_identity(env, (&job.job_id, &job.task_id), &hatches),
@@ -219,29 +218,34 @@ pub fn carry_out(
     let job_folder = collect::job_folder(&folder)?;
     let copy = collect::Copy::open(&spec.workspace, since)?;
     let (stdio, mut streams) = Streams::make().map_err(|source| RunError::Watch { source })?;
-    let mut running = native::start_by(launcher, &spec, state, &program, stdio)?;
+    let mut enclosure = place::begin(site, (&folder, &spec), &program, stdio)?;
     belljar_failpoint::reached("run.launched");
     let limit =
         timeout.map_or(job.constraints.max_runtime(), |timeout| timeout.min(job.constraints.max_runtime()));
     let deadline = Deadline::after(limit);
-    let hatches = hatch::by_hatch(&spec.hatches, std::mem::take(&mut running.launched.hatches));
+    let hatches = hatch::by_hatch(&spec.hatches, enclosure.take_hatches());
     watch.begun(Begun { run: folder.id().clone(), hatches, deadline: deadline.clone() });
     let mut hearing = Hearing::new(watch, job_folder);
     let until = || deadline.at() + GRACE;
-    let ended = supervise::until_end(&mut running.launched.sealed, &mut streams, &until, &mut hearing)
-        .map_err(|source| RunError::Watch { source })?;
+    let ended = supervise::until_end(&mut enclosure, &mut streams, &until, &mut hearing)?;
     belljar_failpoint::reached("run.ended");
     // From here on there is a result, whatever can't be collected.
-    let exceeded = running.ended_by(ended.ending.outcome);
+    let exceeded = enclosure.ended_by(ended.ending.outcome);
+    let (isolation, timings, workspace) =
+        (enclosure.isolation().clone(), enclosure.timings(), enclosure.take_workspace());
+    let is_gone = enclosure.end();
     let (errors, reported) = hearing.finish();
     let mut result = collect::result(&folder, &admitted, (&ended, &errors), reported);
     if let Some(limit) = exceeded {
         collect::exceeded(&mut result, limit, &spec.limits);
     }
-    collect_artifacts(&mut result, state, &folder, &admitted, running.launched.exported);
-    result.isolation = Some(running.isolation);
+    collect_artifacts(&mut result, site.state, &folder, &admitted, workspace);
+    if let Err(error) = is_gone {
+        collect::fail(&mut result, FailureCode::NodeFailure, &error);
+    }
+    result.isolation = Some(isolation);
     let changes = copy.and_then(|copy| copy.changes(&mut result));
-    Ok(Finished { result, changes, folder: Some(folder), timings: running.launched.timings })
+    Ok(Finished { result, changes, folder: Some(folder), timings })
 }
 
 /// What every program of the job is told about whose it is; nothing that was asked for overrides it.

@@ -46,6 +46,9 @@ pub struct Retained {
     mark: PathBuf,
 }
 
+/// What is a job's in the folder of its run, and is at the same place in its sandbox.
+pub(crate) const JOB: &str = "job";
+
 /// What keeps a folder from being cleared away as a leftover: a lock while its owner lives, a mark afterwards.
 const LOCK: &str = "lock";
 const KEPT: &str = "kept";
@@ -181,8 +184,8 @@ impl State {
         drop(making);
         belljar_failpoint::reached("run.folder_made");
         let folder = RunFolder { id, path, kept: false, lock };
-        folder.make("job", owner)?;
-        folder.make("job/artifacts", owner)?;
+        folder.make(JOB, owner)?;
+        folder.make(&format!("{JOB}/artifacts"), owner)?;
         Ok(folder)
     }
 

@@ -11,6 +11,7 @@ use belljar_egress::secret::Secret;
 use belljar_node::api::token::Token;
 use belljar_node::daemon::{Bucket, CallbackConfig, Daemon, MOST_SESSION_COMMANDS, Settings};
 use belljar_node::delivery::Callbacks;
+use belljar_sandbox::backends::here::Here;
 use belljar_sandbox::state::State;
 use belljar_store::database::Location;
 use std::net::SocketAddr;
@@ -45,6 +46,9 @@ pub(crate) struct NodeArguments {
     /// configuration]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// The socket of the container engine, for jobs and sessions of an image
+    #[arg(long, value_name = "PATH", default_value = Here::DOCKER_SOCKET)]
+    docker_socket: PathBuf,
     /// As many jobs run at once [default: two for each processor]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=4_096))]
     max_concurrency: Option<u16>,
@@ -86,6 +90,7 @@ impl NodeArguments {
         }
         settings.bucket = self.artifacts.clone().map(|url| Bucket { url, variables: of_aws() });
         configure(&mut settings, self.config.as_deref())?;
+        settings.images.socket.clone_from(&self.docker_socket);
         settings.max_concurrency = self.max_concurrency.map_or(settings.max_concurrency, usize::from);
         settings.max_waiting = self.max_waiting.unwrap_or(settings.max_waiting);
         Ok(settings)
@@ -107,8 +112,12 @@ pub(super) fn configure(settings: &mut Settings, named: Option<&Path>) -> Result
     let Some(path) = found(named) else { return Ok(()) };
     let configuration = Configuration::read(&path)?;
     configuration.node.apply(settings);
-    settings.limits = configuration.sandboxing.sandboxing.native.limits;
-    settings.required = configuration.sandboxing.sandboxing.native.required;
+    let sandboxing = configuration.sandboxing.sandboxing;
+    settings.images.limits = sandboxing.docker.limits();
+    settings.images.required = sandboxing.docker.required;
+    settings.images.runtime = sandboxing.docker.runtime;
+    settings.limits = sandboxing.native.limits;
+    settings.required = sandboxing.native.required;
     settings.models = configuration.inference;
     settings.callbacks = configuration.node.callback.map(callbacks).transpose()?;
     Ok(())

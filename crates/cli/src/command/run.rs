@@ -9,6 +9,7 @@ use belljar_confine::plan::HostPath;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::Job;
 use belljar_contract::result::{Failure, JobResult, JobStatus};
+use belljar_sandbox::enclosure::{Maker, Site};
 use belljar_sandbox::run::{Finished, Request, carry_out};
 use belljar_sandbox::state::RunFolder;
 use belljar_sandbox::workspace::apply::apply;
@@ -86,7 +87,8 @@ fn run_job(arguments: &RunArguments, document: Vec<u8>, job: Job) -> Result<Exit
     };
     let state = state::open();
     let mut progress = Progress::new(&request.job, arguments.json)?;
-    let finished = carry_out(request, &state, None, &mut progress)?;
+    let site = Site { state: &state, maker: Maker::Itself };
+    let finished = carry_out(request, &site, &mut progress)?;
     progress.finish();
     let result = &finished.result;
     match arguments.json {

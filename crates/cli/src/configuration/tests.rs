@@ -7,6 +7,7 @@ use belljar_contract::isolation::LAYERS;
 use belljar_contract::yaml::instead_of;
 use belljar_contract::yaml::reference::{Member, ROOT, Takes, Unsaid};
 use belljar_egress::inference::budget::BudgetLimits;
+use belljar_node::ImageSettings;
 use belljar_node::agent::catalogue::Catalogue;
 use belljar_node::api::token::Token;
 use belljar_node::daemon::{CallbackConfig, Retention, SessionLimits, Settings, Timeouts};
@@ -24,6 +25,7 @@ struct Outcome {
     agents: Catalogue,
     inference: Option<(BudgetLimits, bool)>,
     node: (u64, usize, Timeouts, SessionLimits, Retention, String),
+    images: ImageSettings,
     callback: Option<CallbackConfig>,
 }
 
@@ -228,13 +230,21 @@ fn outcome(read: &Configuration, world: &World) -> Outcome {
     let mut settings = settings(world);
     read.node.apply(&mut settings);
     let Settings {
-        max_waiting, max_request_bytes, timeouts, sessions, retention, billing_account_id, ..
+        max_waiting,
+        max_request_bytes,
+        timeouts,
+        sessions,
+        retention,
+        billing_account_id,
+        images,
+        ..
     } = settings;
     Outcome {
         sandboxing: read.sandboxing.clone(),
         agents: read.agents.clone(),
         inference: read.inference.as_ref().map(|inference| (inference.budget, inference.keeps_bodies)),
         node: (max_waiting, max_request_bytes, timeouts, sessions, retention, billing_account_id),
+        images,
         callback: read.node.callback.clone(),
     }
 }

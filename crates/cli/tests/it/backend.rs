@@ -144,9 +144,14 @@ fn a_command_and_a_session_run_in_a_container_of_an_image() {
     world.write("source/file", "before\n");
     let copy = [&docker[..], &["--workspace-copy", "source"]].concat();
     exec_tells_and_applies(world, &copy);
-    let ran =
-        world.run(&[EXEC, &docker, &["--disk", "1g", "--workspace-copy", "source", "--", "true"]].concat());
-    refused(&ran, "the docker backend can't give disk_limit");
+    let on_disk = |most: &str| {
+        let fill = ["--", "sh", "-c", "dd if=/dev/zero of=big bs=1M count=200 2>/dev/null; sleep 1"];
+        world.run(&[EXEC, &docker, &["--disk", most, "--workspace-copy", "source"], &fill].concat())
+    };
+    let ran = on_disk("64m");
+    assert!(ran.code != 0 && ran.stderr.contains("disk"), "{ran:?}");
+    // The control: as much as may be.
+    on_disk("1g").succeeded();
     let ran = world.run(
         &[EXEC, &docker[..2], &["--image", "no-such/image", "--docker-socket", &socket, "--", "true"]]
             .concat(),

@@ -57,7 +57,7 @@ fn every_mistake_is_shown_with_file_line_and_column() {
       expected  a whole number from 1 to 1024
     belljar.yaml:5:5: sandboxing.docker."\u{1b}[31m"
       found     an unknown member
-      expected  one of: allowed_hosts, auto_remove, cpu_limit, dns_allowed, image, lifecycle, loopback_allowed, memory_limit, mount_mode, network, network_overrides, pids_limit, required, runtime, runtime_overrides, sidecar_pids_limit, sidecar_tmpfs_size, timeout_seconds, tmpfs_size
+      expected  one of: allowed_hosts, auto_remove, cpu_limit, disk_limit, dns_allowed, image, lifecycle, loopback_allowed, memory_limit, mount_mode, network, network_overrides, pids_limit, required, runtime, runtime_overrides, sidecar_pids_limit, sidecar_tmpfs_size, timeout_seconds, tmpfs_size
     "#);
 }
 

@@ -6,6 +6,7 @@ mod carried_out;
 mod counted;
 mod described;
 mod followed;
+mod images;
 mod interrupted;
 mod left;
 mod many;

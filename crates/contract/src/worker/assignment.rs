@@ -3,6 +3,7 @@
 use super::ApiVersion;
 use crate::decode::{At, Decode, Fields, decode_document, whole_number};
 use crate::id::{JobId, TaskId};
+use crate::image::{self, ImageReference};
 use crate::job::Job;
 use crate::job::constraints::Positive;
 use crate::job::step::run_command::{Argv, Environment};
@@ -50,7 +51,7 @@ pub struct Assignment {
 #[schemars(deny_unknown_fields, transform = one_of_command_and_job_spec)]
 pub struct SandboxOrder {
     /// The image, as an OCI reference, or `native` for the node's own programs; the node's default if absent.
-    #[schemars(default, with = "String", regex(pattern = IMAGE_PATTERN))]
+    #[schemars(default, with = "String", regex(pattern = image::PATTERN), length(max = image::LONGEST_NAME))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     /// A program and its arguments; no shell reads them.
@@ -102,10 +103,6 @@ pub const NATIVE_IMAGE: &str = "native";
 /// A job may be begun as often as this.
 pub const MOST_ATTEMPTS: u32 = 10;
 
-/// Visible characters of ASCII.
-pub(super) const IMAGE_PATTERN: &str = "^[!-~]{1,512}$";
-
-const LONGEST_IMAGE: usize = 512;
 /// Visible characters of ASCII behind a scheme that is known.
 const URL_PATTERN: &str = "^https?://[!-~]{0,2040}$";
 
@@ -340,12 +337,13 @@ impl Decode for Attempts {
 impl Decode for Image {
     fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
         const EXPECTED: &str = "an image such as registry.example/tools:1.2, or `native`";
-        let is_plain = |text: &str| {
-            (1..=LONGEST_IMAGE).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
-        };
-        match node.as_str().filter(|text| is_plain(text)) {
-            Some(text) => Some(Self(text.to_owned())),
-            None => at.mistyped(node, EXPECTED),
+        let Some(text) = node.as_str() else { return at.mistyped(node, EXPECTED) };
+        match ImageReference::parse(text) {
+            Ok(_) => Some(Self(text.to_owned())),
+            Err(invalid) => {
+                at.refuse(invalid.to_string(), EXPECTED);
+                None
+            }
         }
     }
 }

@@ -1,15 +1,16 @@
 //! Sandboxes that stay over many commands: `/v1/worker/sessions` (`REQ-WORKER-0150` to `0152`).
 
 use super::ApiVersion;
-use super::job::Truncated;
+use super::job::{InferenceUsage, Truncated};
 use crate::decode::{At, Decode, Fields, decode_document, whole_number};
 use crate::failure::FailureCode;
 use crate::id::{RunId, SessionId, TaskId};
+use crate::image;
 use crate::job::constraints::Positive;
 use crate::job::step::run_command::{Argv, Environment};
 use crate::json::{self, Node};
 use crate::problem::Problems;
-use crate::worker::assignment::{IMAGE_PATTERN, Image, argv_schema, env_schema};
+use crate::worker::assignment::{Image, argv_schema, env_schema};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,7 +27,7 @@ pub struct OpenSessionRequest {
     /// The session. A node has one of that id, however often it is asked.
     pub session_id: SessionId,
     /// The image, as an OCI reference, or `native` for the node's own programs; the node's default if absent.
-    #[schemars(default, with = "String", regex(pattern = IMAGE_PATTERN))]
+    #[schemars(default, with = "String", regex(pattern = image::PATTERN), length(max = image::LONGEST_NAME))]
     pub image: Option<String>,
     /// Variables for every program in it.
     #[schemars(default, schema_with = "env_schema")]
@@ -37,6 +38,9 @@ pub struct OpenSessionRequest {
     /// How long nothing may be done in it, in seconds, until it is ended.
     #[schemars(default, with = "u32", range(min = 1, max = 4_294_967_295_u64))]
     pub idle_timeout_seconds: Option<u32>,
+    /// Whether models may be called that the node's configuration has.
+    #[schemars(default)]
+    pub use_inference: bool,
 }
 
 /// A session: the answer to what opens, shows and ends one.
@@ -68,6 +72,9 @@ pub struct Session {
     pub idle_timeout_seconds: u64,
     /// How many commands run in it, terminals included.
     pub running: u64,
+    /// What it has had of models, if it might call any and is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inference: Option<InferenceUsage>,
 }
 
 /// How far a session is.
@@ -191,6 +198,7 @@ impl Decode for OpenSessionRequest {
         let env = fields.or("env", Environment(BTreeMap::new()));
         let lifetime = fields.optional("max_lifetime_seconds");
         let idle = fields.optional("idle_timeout_seconds");
+        let use_inference = fields.or("use_inference", false);
         fields.finish()?;
         Some(Self {
             version: version?,
@@ -200,6 +208,7 @@ impl Decode for OpenSessionRequest {
             env: env.map(|Environment(env)| env)?,
             max_lifetime_seconds: lifetime?.map(|Positive(seconds)| seconds),
             idle_timeout_seconds: idle?.map(|Positive(seconds)| seconds),
+            use_inference: use_inference?,
         })
     }
 }

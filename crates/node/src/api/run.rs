@@ -2,12 +2,13 @@
 
 use super::answer::{Refusal, json};
 use super::{Shared, body, job};
-use crate::job::models::JobModels;
+use crate::images::{NoImage, OF_JOB};
+use crate::models::{NoModels, NodeModels};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use belljar_contract::id::JobId;
-use belljar_contract::worker::assignment::{Assignment, NATIVE_IMAGE, RunJobRequest};
+use belljar_contract::worker::assignment::{Assignment, RunJobRequest};
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_store::jobs::{Callback, JobRecord, Submission, Submitted};
 use std::sync::Arc;
@@ -85,15 +86,24 @@ fn callback(api: &Shared, assignment: &Assignment) -> Result<Option<String>, Ref
 /// What this node can't do is said before it is accepted.
 fn check(api: &Shared, assignment: &Assignment) -> Result<(), Refusal> {
     let sandbox = &assignment.sandbox;
-    let refuse = |what: &str| Err(Refusal::new(ProblemKind::Authorization, what));
-    match &sandbox.image {
-        Some(image) if image != NATIVE_IMAGE => {
-            refuse("$.sandbox.image: this node runs no images; expected `native`, which is its own programs")
-        }
-        _ => match JobModels::allowed(api.workplace.models.as_ref(), sandbox) {
-            Ok(_) => Ok(()),
-            Err(error) => refuse(&error.to_string()),
-        },
+    api.workplace.images.choose(sandbox.image.as_deref(), OF_JOB)?;
+    NodeModels::allowed(api.workplace.models.as_ref(), sandbox)?;
+    Ok(())
+}
+
+impl From<NoImage> for Refusal {
+    fn from(error: NoImage) -> Self {
+        let kind = match error {
+            NoImage::Invalid { .. } => ProblemKind::Validation,
+            NoImage::Denied { .. } => ProblemKind::Authorization,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+impl From<NoModels> for Refusal {
+    fn from(error: NoModels) -> Self {
+        Self::new(ProblemKind::Authorization, error.to_string())
     }
 }
 

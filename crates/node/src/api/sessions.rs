@@ -2,13 +2,14 @@
 
 use super::answer::{Refusal, json};
 use super::{Shared, body};
+use crate::images::OF_SESSION;
+use crate::models::NodeModels;
 use crate::session::{Session, SessionError};
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use belljar_contract::id::{SessionId, TaskId};
 use belljar_contract::worker::ApiVersion;
-use belljar_contract::worker::assignment::NATIVE_IMAGE;
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_contract::worker::session::{
     EndSessionRequest, OpenSessionRequest, SessionExecRequest, SessionListResponse, SessionResponse,
@@ -20,11 +21,9 @@ use std::sync::Arc;
 pub(super) async fn open(State(api): State<Shared>, request: Request) -> Result<Response, Refusal> {
     let document = body::read(request, api.workplace.settings.max_request_bytes).await?;
     let wanted = OpenSessionRequest::parse(&document)?;
-    if wanted.image.as_ref().is_some_and(|image| image != NATIVE_IMAGE) {
-        let detail = "$.image: this node runs no images; expected `native`, which is its own programs";
-        return Err(Refusal::new(ProblemKind::Authorization, detail));
-    }
-    let (session, is_new) = api.sessions.open(wanted).await?;
+    let image = api.workplace.images.choose(wanted.image.as_deref(), OF_SESSION)?;
+    let models = NodeModels::allowed_in_session(api.workplace.models.as_ref(), &wanted)?;
+    let (session, is_new) = api.sessions.open(wanted, (image, models)).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(told(status, &session, SessionStatus::Open))
 }
@@ -110,7 +109,9 @@ impl From<SessionError> for Refusal {
             SessionError::TooManyCommands(_) | SessionError::TooManyTerminals(_) => ProblemKind::Limit,
             SessionError::TooMany(_) | SessionError::NoRoom => ProblemKind::Overloaded,
             SessionError::Stopping => ProblemKind::Unavailable,
-            SessionError::Sandbox(_) => ProblemKind::Internal,
+            SessionError::Sandbox(_) | SessionError::Models(_) | SessionError::Unrecorded(_) => {
+                ProblemKind::Internal
+            }
             SessionError::Terminal(_) => ProblemKind::Conflict,
         };
         Self::new(kind, crate::chain(&error))

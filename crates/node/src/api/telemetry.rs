@@ -3,6 +3,7 @@
 use super::Shared;
 use super::answer::{Refusal, json};
 use super::query::{Query, whole};
+use crate::images::NATIVE_RUNTIME;
 use crate::machine;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
@@ -49,7 +50,7 @@ pub(super) async fn stats(State(api): State<Shared>) -> Result<Response, Refusal
         memory: machine::memory(),
         disk,
         container_runtime: Runtime {
-            runtime: "belljar-native".to_owned(),
+            runtime: NATIVE_RUNTIME.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         },
     };

@@ -1,9 +1,12 @@
 //! `node` in the configuration file: how much, for how long, and who is told.
 
 use super::settings::{Retention, SessionLimits, Settings, Timeouts};
-use belljar_contract::yaml::{Log, Members, Node, boolean, list, seconds, size, text, whole};
+use belljar_contract::image::ImageReference;
+use belljar_contract::worker::assignment::NATIVE_IMAGE;
+use belljar_contract::yaml::{Log, Members, Node, boolean, list, place, seconds, size, text, whole};
 use belljar_egress::callback::Destination;
 use belljar_egress::identity::is_plain;
+use belljar_policy::image::{ImagePattern, ImageRules};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -28,6 +31,17 @@ pub struct NodeConfig {
     pub callback: Option<CallbackConfig>,
     /// Who pays for what jobs call.
     pub billing_account: Option<String>,
+    /// Which images may be run.
+    pub sandbox: SandboxConfig,
+}
+
+/// Which images may be run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SandboxConfig {
+    /// The rules.
+    pub rules: ImageRules,
+    /// What runs where a job says nothing; the node's own programs if there is none.
+    pub default_image: Option<ImageReference>,
 }
 
 /// Who is told of jobs.
@@ -74,6 +88,7 @@ impl NodeConfig {
                     is_plain(text).then(|| text.to_owned())
                 })
             }),
+            sandbox: members.section("sandbox", read_sandbox),
         };
         members.finish();
         read
@@ -87,6 +102,8 @@ impl NodeConfig {
         settings.timeouts = self.timeouts;
         settings.sessions = self.sessions;
         settings.retention = self.retention;
+        settings.images.rules = self.sandbox.rules.clone();
+        settings.images.default = self.sandbox.default_image.clone();
         settings.node_slug = self.id.clone().unwrap_or_else(|| std::mem::take(&mut settings.node_slug));
         settings.billing_account_id =
             self.billing_account.clone().unwrap_or_else(|| std::mem::take(&mut settings.billing_account_id));
@@ -120,6 +137,31 @@ fn read_sessions(node: &Node, log: &mut Log) -> SessionLimits {
     };
     members.finish();
     read
+}
+
+fn read_sandbox(node: &Node, log: &mut Log) -> SandboxConfig {
+    const PATTERN: &str = "an image such as debian:12, debian:* or registry.example/team/*";
+    let Some(mut members) = Members::open(node, log) else { return SandboxConfig::default() };
+    let allowed = members.or("allowed_images", Vec::new(), |node, log| {
+        list(node, log, |node, log| text(node, log, PATTERN, |text| ImagePattern::parse(text).ok()))
+    });
+    let requires_digest = members.or("require_digest_pinning", false, boolean);
+    let rules = ImageRules { allowed, requires_digest };
+    let default_image = members.optional("default_image", |node, log| {
+        let image = text(node, log, "an image such as debian:12, or native", |text| match text {
+            NATIVE_IMAGE => Some(None),
+            text => ImageReference::parse(text).ok().map(Some),
+        })??;
+        match rules.decide(image.clone()) {
+            Ok(_) => Some(image),
+            Err(denied) => {
+                log.note(node.position, place(node), denied.to_string(), "one that may be run");
+                None
+            }
+        }
+    });
+    members.finish();
+    SandboxConfig { rules, default_image }
 }
 
 fn read_retention(node: &Node, log: &mut Log) -> Retention {

@@ -47,6 +47,9 @@ pub enum DaemonError {
     /// What would be called could not be recorded.
     #[error(transparent)]
     Audit(AuditError),
+    /// No containers can be made.
+    #[error("can't make use of a container engine")]
+    Images(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The database can't be used.
     #[error(transparent)]
     Database(#[from] DatabaseError),

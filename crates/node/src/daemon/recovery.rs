@@ -7,24 +7,32 @@ use belljar_sandbox::native;
 use belljar_store::database::DatabaseError;
 use belljar_store::jobs::{ChangeError, Left};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Clears away what former instances of this node have left. Nothing of it is done twice if it is done again.
-pub(super) async fn recover(workplace: &Workplace) -> Result<(), DaemonError> {
+pub(super) async fn recover(workplace: &Arc<Workplace>) -> Result<(), DaemonError> {
     // First what runs, then what is said of it: a job that may be begun again must not meet itself.
-    let state = workplace.settings.state.clone();
-    let cleared = tokio::task::spawn_blocking(move || native::reconcile(&state)).await;
-    cleared
-        .map_err(|died| DaemonError::Clear(BackendError::Clear(died.into())))?
-        .map_err(DaemonError::Clear)?;
-    let artifacts = workplace.settings.state.path().join("artifacts");
-    let cleared = tokio::task::spawn_blocking(move || remove_unfinished(&artifacts)).await;
-    cleared.map_err(|died| DaemonError::Clear(BackendError::Clear(died.into())))?;
+    let place = Arc::clone(workplace);
+    let cleared = tokio::task::spawn_blocking(move || clear(&place)).await;
+    cleared.map_err(|died| DaemonError::Clear(BackendError::Clear(died.into())))??;
     belljar_failpoint::reached("recovery.cleared");
     for instance in workplace.jobs.instances().await? {
         if instance.node == workplace.owner.node && instance.id != workplace.owner.instance {
             give_up(workplace, &instance.id).await?;
         }
     }
+    Ok(())
+}
+
+fn clear(workplace: &Workplace) -> Result<(), DaemonError> {
+    let state = &workplace.settings.state;
+    // Before the folders, which containers may still work in. Who has lost their host's end of the line ends by themselves:
+    // an engine that is away keeps nobody from starting.
+    if let Err(error) = workplace.images.reconcile() {
+        tracing::warn!(error = crate::chain(&error), "containers are not cleared away");
+    }
+    native::reconcile(state).map_err(DaemonError::Clear)?;
+    remove_unfinished(&state.path().join("artifacts"));
     Ok(())
 }
 

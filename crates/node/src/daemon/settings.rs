@@ -2,6 +2,7 @@
 
 use crate::api::token::Token;
 use crate::delivery::Callbacks;
+use crate::images::ImageSettings;
 use crate::machine;
 use belljar_confine::plan::HostPath;
 use belljar_contract::isolation::Required;
@@ -48,9 +49,11 @@ pub struct Settings {
     pub billing_account_id: String,
     /// The largest body of a request, in bytes.
     pub max_request_bytes: usize,
-    /// What each sandbox may use.
+    /// Which images may be run, and in what.
+    pub images: ImageSettings,
+    /// What each sandbox of the node's own programs may use.
     pub limits: Limits,
-    /// The layers without which no job runs.
+    /// The layers without which no job runs there.
     pub required: Required,
 }
 
@@ -144,6 +147,7 @@ impl Settings {
             models: None,
             billing_account_id: LOCAL.to_owned(),
             max_request_bytes: MAX_REQUEST_BYTES,
+            images: ImageSettings::default(),
             limits: Limits::default(),
             required: Required::default(),
         }

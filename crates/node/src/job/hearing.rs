@@ -2,16 +2,16 @@
 
 use super::Workplace;
 use super::attempt::Stop;
-use super::models::RunModels;
 use super::recorder::Heard;
 use super::reports::Reports;
 use crate::api::hatch::{self, Served};
 use crate::book::BookError;
+use crate::images::Image;
+use crate::models::{Caller, RunModels};
 use crate::serving::ServeError;
 use belljar_contract::event::LogLine;
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::result::JobResult;
-use belljar_contract::worker::assignment::NATIVE_IMAGE;
 use belljar_contract::worker::event::{Happening, Stream};
 use belljar_contract::worker::job::{InferenceUsage, NO_EXIT_CODE};
 use belljar_contract::worker::telemetry::ContainerKind;
@@ -49,6 +49,7 @@ pub(super) struct Whose {
     pub(super) task_id: TaskId,
     pub(super) job_id: JobId,
     pub(super) attempt: u32,
+    pub(super) image: Image,
     /// A command has nobody who would say that it has begun: it has when its sandbox stands.
     pub(super) is_command: bool,
 }
@@ -63,8 +64,8 @@ impl Whose {
             run_id: run.clone(),
             name: format!("belljar-{run}"),
             kind: ContainerKind::Sandbox,
-            runtime: "belljar-native",
-            image: NATIVE_IMAGE.to_owned(),
+            runtime: self.image.runtime(),
+            image: self.image.name(),
             task_id: Some(self.task_id.clone()),
             job_id: Some(self.job_id.clone()),
             labels: vec![
@@ -136,8 +137,8 @@ impl Hearing {
 
     fn serve_models(&mut self, run: &RunId, sockets: Vec<OwnedFd>) {
         let (Some(all), Some(config)) = (&self.workplace.models, self.models.take()) else { return };
-        let whose = (&self.whose.job_id, self.whose.attempt);
-        let served = all.serve(config, whose, run, sockets);
+        let caller = Caller::Job { job_id: self.whose.job_id.clone(), attempt: self.whose.attempt };
+        let served = all.serve(config, caller, run, sockets);
         // Without anybody who serves them the sockets are closed: a call is refused, and the job told so by that.
         self.served =
             Some(served.inspect_err(|error| tracing::error!(error = crate::chain(error), "no models")));

@@ -7,6 +7,8 @@ use belljar_contract::failure::FailureCode;
 use belljar_contract::result::{JobResult, JobStatus};
 use belljar_contract::worker::job::{InferenceUsage, JobOutcome, Truncated};
 use belljar_policy::lifecycle::Ending;
+use belljar_sandbox::backend::BackendError;
+use belljar_sandbox::enclosure::EnclosureError;
 use belljar_sandbox::native::StartError;
 use belljar_sandbox::run::RunError;
 use belljar_sandbox::run::command::{FinishedCommand, Printed};
@@ -33,19 +35,15 @@ impl Came {
 
     /// The sandbox could not be made, or its program not be run: the one is the node's doing, the other the job's.
     pub(super) fn of_run_error(error: &RunError, is_command: bool) -> Self {
-        let StartError::Launch(LaunchError::Stage { stage: Stage::Exec, source, .. }) = (match error {
-            RunError::Start(error) => error,
-            other => return Self::of_fault(other),
-        }) else {
-            return Self::of_fault(error);
-        };
-        if !is_command {
-            return Self::of_fault(error);
+        match why_not_run(error) {
+            Some(why) if is_command => {
+                // As a shell says it.
+                let exit_code = if why == Errno::NOENT { 127 } else { 126 };
+                let outcome = JobOutcome::of_failure(FailureCode::StepFailed, crate::chain(error));
+                Self { ending: Ending::Failed, outcome: JobOutcome { exit_code, ..outcome } }
+            }
+            _ => Self::of_fault(error),
         }
-        // As a shell says it.
-        let exit_code = if *source == Errno::NOENT { 127 } else { 126 };
-        let outcome = JobOutcome::of_failure(FailureCode::StepFailed, crate::chain(error));
-        Self { ending: Ending::Failed, outcome: JobOutcome { exit_code, ..outcome } }
     }
 
     /// It was to stop before it had begun.
@@ -74,6 +72,18 @@ impl Came {
     /// Whether it ended because it was to.
     pub(super) fn was_stopped(&self) -> bool {
         self.ending == Ending::Canceled
+    }
+}
+
+/// Why its program could not be run in a sandbox that was there for it.
+fn why_not_run(error: &RunError) -> Option<Errno> {
+    let RunError::Sandbox(error) = error else { return None };
+    match error {
+        EnclosureError::Start(StartError::Launch(LaunchError::Stage {
+            stage: Stage::Exec, source, ..
+        }))
+        | EnclosureError::Container(BackendError::NotStarted { source, .. }) => Some(*source),
+        _ => None,
     }
 }
 

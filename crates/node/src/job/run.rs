@@ -3,15 +3,23 @@
 use super::Workplace;
 use super::attempt::Stop;
 use super::hearing::{Hearing, Whose};
-use super::models::JobModels;
 use super::outcome::{self, Came};
 use super::recorder::Heard;
+use crate::images::{Image, OF_JOB};
+use crate::models::NodeModels;
+use belljar_contract::isolation::Required;
+use belljar_contract::worker::assignment::{Assignment, SandboxOrder};
 use belljar_contract::worker::job::LARGEST_STREAM_BYTES;
+use belljar_egress::inference::config::InferenceConfig;
+use belljar_sandbox::docker::DockerBackend;
+use belljar_sandbox::enclosure::{Maker, Site};
 use belljar_sandbox::hatch::Hatch;
+use belljar_sandbox::limits::Limits;
 use belljar_sandbox::run::command::{CommandRequest, carry_out_command};
 use belljar_sandbox::run::{self, Request, RunError, WorkspaceChoice};
 use belljar_sandbox::state::RunFolder;
 use belljar_store::jobs::Claimed;
+use std::error::Error;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -20,6 +28,16 @@ pub(super) struct Run {
     pub(super) came: Came,
     pub(super) folder: Option<RunFolder>,
     pub(super) has_begun: bool,
+}
+
+/// What it is run with.
+struct With {
+    models: Option<InferenceConfig>,
+    image: Image,
+    /// Nothing for the node's own programs.
+    docker: Option<DockerBackend>,
+    limits: Limits,
+    required: Required,
 }
 
 /// Carries out what was claimed.
@@ -32,53 +50,22 @@ pub(super) fn run(
     if stop.why().is_some() {
         return Run { came: Came::of_stop(), folder: None, has_begun: false };
     }
-    let settings = &workplace.settings;
-    let models = match JobModels::allowed(workplace.models.as_ref(), &claimed.assignment.sandbox) {
-        Ok(models) => models,
+    let with = match With::what_is_asked_for(workplace, &claimed.assignment.sandbox) {
+        Ok(with) => with,
         // Whoever accepted it has others.
-        Err(error) => return Run { came: Came::of_fault(&error), folder: None, has_begun: false },
+        Err(error) => return Run { came: Came::of_fault(&*error), folder: None, has_begun: false },
     };
-    let hatches = models.iter().map(|_| Hatch::Inference).chain([Hatch::Status]).collect();
-    let attempt = claimed.job.life.attempt;
-    let (job_id, sandbox) = (claimed.assignment.job_id, claimed.assignment.sandbox);
-    let timeout = settings.timeouts.allow(sandbox.timeout());
-    let is_command = sandbox.job_spec.is_none();
-    let task_id = claimed.assignment.task_id;
-    let whose = Whose { task_id: task_id.clone(), job_id: job_id.clone(), attempt, is_command };
-    let mut hearing = Hearing::new(workplace, whose, models, heard, stop);
-    let (limits, required) = (settings.limits, settings.required.clone());
-    let done = match sandbox.job_spec {
-        Some(spec) => {
-            let request = Request {
-                document: spec.document().into_bytes(),
-                job: spec.job,
-                workspace: WorkspaceChoice::Empty,
-                lent: Vec::new(),
-                env: sandbox.env,
-                limits,
-                required,
-                hatches,
-                timeout: Some(timeout),
-                runner: settings.runner.clone(),
-            };
-            of_job(workplace, request, &mut hearing)
-        }
-        None => {
-            let request = CommandRequest {
-                job_id,
-                task_id,
-                argv: sandbox.command,
-                lent: Vec::new(),
-                env: sandbox.env,
-                limits,
-                required,
-                hatches,
-                timeout,
-                max_output_bytes: LARGEST_STREAM_BYTES,
-            };
-            of_command(workplace, request, &mut hearing)
-        }
+    let assignment = &claimed.assignment;
+    let is_command = assignment.sandbox.job_spec.is_none();
+    let whose = Whose {
+        task_id: assignment.task_id.clone(),
+        job_id: assignment.job_id.clone(),
+        attempt: claimed.job.life.attempt,
+        image: with.image.clone(),
+        is_command,
     };
+    let mut hearing = Hearing::new(workplace, whose, with.models.clone(), heard, stop);
+    let done = carry_out(workplace, claimed.assignment, with, &mut hearing);
     let run = done.unwrap_or_else(|error| Run {
         came: Came::of_run_error(&error, is_command),
         folder: None,
@@ -89,19 +76,62 @@ pub(super) fn run(
     Run { came: run.came.with_models(hearing.end()), ..run }
 }
 
-fn of_job(workplace: &Workplace, request: Request, hearing: &mut Hearing) -> Result<Run, RunError> {
-    let state = &workplace.settings.state;
-    let finished = run::carry_out(request, state, Some(&workplace.launcher), hearing)?;
-    Ok(Run { came: outcome::of_job(finished.result), folder: finished.folder, has_begun: true })
-}
-
-fn of_command(
+fn carry_out(
     workplace: &Workplace,
-    request: CommandRequest,
+    assignment: Assignment,
+    with: With,
     hearing: &mut Hearing,
 ) -> Result<Run, RunError> {
-    let state = &workplace.settings.state;
-    let mut finished = carry_out_command(request, state, &workplace.launcher, hearing)?;
+    let settings = &workplace.settings;
+    let Assignment { job_id, task_id, sandbox, .. } = assignment;
+    let With { models, image: _, docker, limits, required } = with;
+    let hatches = models.iter().map(|_| Hatch::Inference).chain([Hatch::Status]).collect();
+    let timeout = settings.timeouts.allow(sandbox.timeout());
+    let maker = docker.as_ref().map_or(Maker::Launcher(&workplace.launcher), Maker::Docker);
+    let site = Site { state: &settings.state, maker };
+    if let Some(spec) = sandbox.job_spec {
+        let request = Request {
+            document: spec.document().into_bytes(),
+            job: spec.job,
+            workspace: WorkspaceChoice::Empty,
+            lent: Vec::new(),
+            env: sandbox.env,
+            limits,
+            required,
+            hatches,
+            timeout: Some(timeout),
+            runner: settings.runner.clone(),
+        };
+        let finished = run::carry_out(request, &site, hearing)?;
+        return Ok(Run { came: outcome::of_job(finished.result), folder: finished.folder, has_begun: true });
+    }
+    let request = CommandRequest {
+        job_id,
+        task_id,
+        argv: sandbox.command,
+        lent: Vec::new(),
+        env: sandbox.env,
+        limits,
+        required,
+        hatches,
+        timeout,
+        max_output_bytes: LARGEST_STREAM_BYTES,
+    };
+    let mut finished = carry_out_command(request, &site, hearing)?;
     let came = outcome::of_command(&mut finished);
     Ok(Run { came, folder: Some(finished.folder), has_begun: true })
+}
+
+// === impl With ===
+
+impl With {
+    fn what_is_asked_for(workplace: &Workplace, sandbox: &SandboxOrder) -> Result<Self, Box<dyn Error>> {
+        let models = NodeModels::allowed(workplace.models.as_ref(), sandbox)?;
+        let image = workplace.images.choose(sandbox.image.as_deref(), OF_JOB)?;
+        let (docker, (limits, required)) = match &image {
+            Image::Native => (None, (workplace.settings.limits, workplace.settings.required.clone())),
+            Image::Of(allowed) => (Some(workplace.images.backend_of(allowed)?), workplace.images.bounds()),
+        };
+        Ok(Self { models, image, docker, limits, required })
+    }
 }

@@ -1,10 +1,10 @@
 //! What a program prints, kept up to a bound, while it is watched over.
 
-use super::enclosure::Enclosure;
 use super::{OnceError, Watch};
 use crate::book::Book;
 use belljar_confine::Usage;
 use belljar_confine::sealed::{Ending, Outcome};
+use belljar_sandbox::enclosure::Enclosure;
 use belljar_sandbox::streams::{Stream, Streams};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -66,7 +66,7 @@ impl Watching<'_> {
                 watch.called(&call);
             }
             if has_ended {
-                let ending = enclosure.wait()?;
+                let ending = enclosure.wait().map_err(OnceError::Lost)?;
                 // What it has written is there by now, and is no more than fits. What it has left behind may write on.
                 self.streams.read(|stream, bytes| captured.hear(stream, bytes, watch));
                 captured.finish();
@@ -85,7 +85,7 @@ impl Watching<'_> {
             };
             self.deadline = None;
             given_up = Some(Instant::now() + LAST_PATIENCE);
-            enclosure.kill()?;
+            enclosure.kill().map_err(OnceError::Lost)?;
         }
     }
 

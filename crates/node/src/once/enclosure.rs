@@ -1,117 +1,36 @@
-//! A sandbox with the one program that it is for, of whichever kind it is.
+//! Begins a program in a sandbox of whichever kind, with the copy that it works on.
 
 use super::copied::Copied;
-use super::spec::Maker;
-use super::{OnceError, OnceSpec, Place, Site};
+use super::{OnceError, OnceSpec, Place};
 use belljar_confine::plan::{Identity, Stdio};
-use belljar_confine::sealed::{Ending, Outcome};
 use belljar_contract::id::RunId;
-use belljar_contract::isolation::Isolation;
 use belljar_sandbox::archive;
-use belljar_sandbox::backend::{BackendError, Execution, Sandbox, Wanted};
+use belljar_sandbox::backend::Wanted;
 use belljar_sandbox::directory::Directory;
 use belljar_sandbox::docker::DockerBackend;
+use belljar_sandbox::enclosure::{Enclosure, Maker, Site};
 use belljar_sandbox::hatch::Hatch;
-use belljar_sandbox::limits::Limit;
-use belljar_sandbox::native::{self, HOME, Running};
+use belljar_sandbox::native::HOME;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::{Program, SandboxSpec, Workspace};
 use belljar_sandbox::state::StateError;
-use rustix::fd::{BorrowedFd, OwnedFd};
 use std::collections::BTreeMap;
-
-/// Such a sandbox. Dropping it ends everything in it.
-pub(super) enum Enclosure {
-    /// It lasts as long as its program.
-    Native(Box<Running>),
-    /// It lasts until it is ended.
-    Container { execution: Box<dyn Execution>, sandbox: Box<dyn Sandbox> },
-}
 
 /// Where a program starts.
 const WORKSPACE: &str = "/workspace";
 
-// === impl Enclosure ===
-
-impl Enclosure {
-    /// Makes the copy that the program works on, puts what it is told there, and starts it. The copy is there also if that
-    /// fails.
-    pub(super) fn begin(
-        place: &Place,
-        spec: &OnceSpec,
-        site: &Site<'_>,
-        (stdio, copied): (Stdio, &mut Option<Copied>),
-        is_canceled: &dyn Fn() -> bool,
-    ) -> Result<Self, OnceError> {
-        match site.maker {
-            Maker::Itself | Maker::Launcher(_) => natively(place, spec, site, (stdio, copied)),
-            Maker::Docker(docker) => in_container(place, spec, docker, (stdio, copied), is_canceled),
-        }
-    }
-
-    pub(super) fn isolation(&self) -> &Isolation {
-        match self {
-            Self::Native(running) => &running.isolation,
-            Self::Container { sandbox, .. } => sandbox.isolation(),
-        }
-    }
-
-    /// The listening sockets of its hatches. They are given out once.
-    pub(super) fn take_hatches(&mut self) -> Vec<OwnedFd> {
-        match self {
-            Self::Native(running) => std::mem::take(&mut running.launched.hatches),
-            Self::Container { sandbox, .. } => sandbox.take_hatches(),
-        }
-    }
-
-    /// Becomes readable when its program has ended.
-    pub(super) fn ending(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Native(running) => running.launched.sealed.ending(),
-            Self::Container { execution, .. } => execution.ending(),
-        }
-    }
-
-    /// Kills its program.
-    pub(super) fn kill(&mut self) -> Result<(), OnceError> {
-        match self {
-            Self::Native(running) => running.launched.sealed.kill(),
-            Self::Container { execution, .. } => execution.kill().map_err(OnceError::Lost)?,
-        }
-        Ok(())
-    }
-
-    /// How its program has ended; waits until it has.
-    pub(super) fn wait(&mut self) -> Result<Ending, OnceError> {
-        match self {
-            Self::Native(running) => {
-                running.launched.sealed.wait().map_err(|source| OnceError::Watch { source })
-            }
-            Self::Container { execution, .. } => {
-                let ending = execution.wait_until(None).map_err(OnceError::Lost)?;
-                ending.ok_or(OnceError::Lost(BackendError::Gone))
-            }
-        }
-    }
-
-    /// The limit that has ended it, if one has.
-    pub(super) fn ended_by(&self, outcome: Outcome) -> Option<Limit> {
-        match self {
-            Self::Native(running) => running.ended_by(outcome),
-            Self::Container { sandbox, .. } => sandbox.ended_by(),
-        }
-    }
-
-    /// Ends everything that is left in it; back when nothing of it is there any more.
-    pub(super) fn end(self) -> Result<(), OnceError> {
-        match self {
-            Self::Native(running) => drop(running),
-            Self::Container { execution, sandbox } => {
-                drop(execution);
-                sandbox.destroy().map_err(OnceError::Lost)?;
-            }
-        }
-        Ok(())
+/// Makes the copy that the program works on, puts what it is told there, and starts it. The copy is there also if that
+/// fails.
+pub(super) fn begin(
+    place: &Place,
+    spec: &OnceSpec,
+    site: &Site<'_>,
+    (stdio, copied): (Stdio, &mut Option<Copied>),
+    is_canceled: &dyn Fn() -> bool,
+) -> Result<Enclosure, OnceError> {
+    match site.maker {
+        Maker::Itself | Maker::Launcher(_) => natively(place, spec, site, (stdio, copied)),
+        Maker::Docker(docker) => in_container(place, spec, docker, (stdio, copied), is_canceled),
     }
 }
 
@@ -139,13 +58,7 @@ fn natively(
         required: spec.required.clone(),
         ..SandboxSpec::new(place.run_id().clone(), place.user)
     };
-    let running = match site.maker {
-        Maker::Launcher(launcher) => {
-            native::start_through(launcher, &sandbox, site.state, &program(spec), stdio)?
-        }
-        _ => native::start(&sandbox, site.state, &program(spec), stdio)?,
-    };
-    Ok(Enclosure::Native(Box::new(running)))
+    Ok(site.start(&sandbox, &program(spec), stdio)?)
 }
 
 fn in_container(
@@ -182,7 +95,7 @@ fn in_container(
         sandbox.copy_in(HOME, &mut home.as_slice())?;
     }
     let execution = sandbox.exec(&program(spec), stdio)?;
-    Ok(Enclosure::Container { execution, sandbox })
+    Ok(Enclosure::Container { execution, sandbox, workspace: None })
 }
 
 fn told_whole(spec: &OnceSpec, copy: &Directory, owner: Identity) -> Result<Copied, OnceError> {

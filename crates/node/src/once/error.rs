@@ -6,6 +6,7 @@ use crate::serving::ServeError;
 use belljar_egress::identity::IdentityError;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::directory::DirectoryError;
+use belljar_sandbox::enclosure::EnclosureError;
 use belljar_sandbox::native::StartError;
 use belljar_sandbox::state::StateError;
 use belljar_sandbox::workspace::changes::ChangesError;
@@ -35,9 +36,9 @@ pub enum OnceError {
     /// There is no container, or the program can't be started in it.
     #[error(transparent)]
     Container(#[from] BackendError),
-    /// A container does not do what it is told.
-    #[error("lost hold of the container")]
-    Lost(#[source] BackendError),
+    /// A sandbox does not do what it is told.
+    #[error("lost hold of the sandbox")]
+    Lost(#[source] EnclosureError),
     /// Somebody wanted it to stop before it began.
     #[error("it was stopped before it began")]
     Canceled,

@@ -1,8 +1,7 @@
 //! The place of a run, made before anything is decided about it: its id is the host's.
 
-use super::spec::{Maker, Site};
 use belljar_contract::id::RunId;
-use belljar_sandbox::docker::DockerBackend;
+use belljar_sandbox::enclosure::Site;
 use belljar_sandbox::native::HostUser;
 use belljar_sandbox::state::{RunFolder, StateError};
 use std::path::PathBuf;
@@ -23,11 +22,7 @@ impl Place {
     /// [`StateError`] when there can be none.
     pub fn begin(site: &Site<'_>) -> Result<Self, StateError> {
         let user = HostUser::choose();
-        let owner = match site.maker {
-            Maker::Itself | Maker::Launcher(_) => user.identity(),
-            Maker::Docker(_) => DockerBackend::owner_of_copies(),
-        };
-        Ok(Self { user, folder: site.state.begin_run(owner)? })
+        Ok(Self { user, folder: site.state.begin_run(site.maker.owner(user))? })
     }
 
     /// The run's id.

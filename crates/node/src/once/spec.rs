@@ -1,14 +1,11 @@
 //! What is run, where, and who hears of it.
 
-use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::HostPath;
 use belljar_contract::inference::CallRecord;
 use belljar_contract::isolation::Required;
 use belljar_egress::inference::config::InferenceConfig;
-use belljar_sandbox::docker::DockerBackend;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::spec::Lent;
-use belljar_sandbox::state::State;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::Duration;
@@ -47,26 +44,6 @@ pub struct OnceLimits {
     pub max_output_bytes: usize,
     /// What its sandbox may use.
     pub sandbox: Limits,
-}
-
-/// Where it is run.
-#[derive(Debug, Clone, Copy)]
-pub struct Site<'s> {
-    /// Where the host keeps what it makes.
-    pub state: &'s State,
-    /// Who makes the sandbox.
-    pub maker: Maker<'s>,
-}
-
-/// Who makes a sandbox.
-#[derive(Debug, Clone, Copy)]
-pub enum Maker<'s> {
-    /// This process itself, which must have a single thread.
-    Itself,
-    /// A launcher that was started while this process was small.
-    Launcher(&'s Launcher),
-    /// A container engine: what is run is a program of an image.
-    Docker(&'s DockerBackend),
 }
 
 /// Hears how a run goes on.

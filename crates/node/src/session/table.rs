@@ -1,17 +1,20 @@
 //! The sessions of a node: which are open, who opens and who ends them.
 
 use super::{Enclosed, MOST_COMMANDS_OF_ALL, Session, SessionError};
-use crate::daemon::{Settings, WallClock};
-use belljar_confine::launcher::Launcher;
-use belljar_contract::id::SessionId;
+use crate::images::Image;
+use crate::job::Workplace;
+use crate::models::{Caller, RunModels};
+use belljar_contract::id::{RunId, SessionId};
+use belljar_contract::path::WORKSPACE;
 use belljar_contract::worker::session::OpenSessionRequest;
-use belljar_sandbox::backend::{Backend, BackendError, Wanted};
+use belljar_egress::inference::config::InferenceConfig;
+use belljar_sandbox::backend::{Backend, BackendError, Sandbox, Wanted};
+use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::native::NativeBackend;
 use belljar_sandbox::run::WorkspaceChoice;
-use belljar_store::telemetry::Telemetry;
-use jiff::Timestamp;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,10 +24,9 @@ use tokio_util::sync::CancellationToken;
 
 /// The sessions of a node.
 pub(crate) struct Sessions {
-    backend: NativeBackend,
-    settings: Arc<Settings>,
-    telemetry: Arc<Telemetry>,
-    clock: WallClock,
+    workplace: Arc<Workplace>,
+    /// Makes sandboxes of the node's own programs.
+    native: NativeBackend,
     table: Mutex<Table>,
     room: Arc<Semaphore>,
 }
@@ -35,6 +37,9 @@ struct Table {
     /// Nothing is opened any more.
     is_closed: bool,
 }
+
+/// What a session is run with.
+pub(crate) type With = (Image, Option<InferenceConfig>);
 
 /// A place for a session. Who opens the same one at a time waits for the first.
 type Slot = Arc<tokio::sync::OnceCell<Arc<Session>>>;
@@ -48,15 +53,10 @@ const LOOK: Duration = Duration::from_millis(500);
 // === impl Sessions ===
 
 impl Sessions {
-    pub(crate) fn new(
-        launcher: Arc<Launcher>,
-        settings: Arc<Settings>,
-        telemetry: Arc<Telemetry>,
-        clock: WallClock,
-    ) -> Self {
-        let backend = NativeBackend::new(launcher, settings.state.clone());
+    pub(crate) fn new(workplace: Arc<Workplace>) -> Self {
+        let native = NativeBackend::new(Arc::clone(&workplace.launcher), workplace.settings.state.clone());
         let room = Arc::new(Semaphore::new(MOST_COMMANDS_OF_ALL));
-        Self { backend, settings, telemetry, clock, table: Mutex::default(), room }
+        Self { workplace, native, table: Mutex::default(), room }
     }
 
     /// Opens one, or gives the one that was opened so before; whether it is new. It is opened to the end, also when nobody
@@ -64,15 +64,17 @@ impl Sessions {
     pub(crate) async fn open(
         self: &Arc<Self>,
         request: OpenSessionRequest,
+        with: With,
     ) -> Result<(Arc<Session>, bool), SessionError> {
         let sessions = Arc::clone(self);
-        let opened = tokio::spawn(async move { sessions.open_to_the_end(request).await }).await;
+        let opened = tokio::spawn(async move { sessions.open_to_the_end(request, with).await }).await;
         opened.unwrap_or_else(|died| Err(SessionError::Sandbox(BackendError::Create(died.into()))))
     }
 
     async fn open_to_the_end(
         self: &Arc<Self>,
         request: OpenSessionRequest,
+        with: With,
     ) -> Result<(Arc<Session>, bool), SessionError> {
         let slot = self.slot(&request.session_id)?;
         let mut is_new = false;
@@ -80,7 +82,7 @@ impl Sessions {
             .get_or_try_init(async || {
                 is_new = true;
                 let (sessions, request) = (Arc::clone(self), request.clone());
-                let made = tokio::task::spawn_blocking(move || sessions.make(request)).await;
+                let made = tokio::task::spawn_blocking(move || sessions.make(request, with)).await;
                 made.unwrap_or_else(|died| Err(SessionError::Sandbox(BackendError::Create(died.into()))))
             })
             .await
@@ -158,8 +160,7 @@ impl Sessions {
                 () = stop.cancelled() => break,
                 () = tokio::time::sleep(LOOK) => {}
             }
-            for session in self.all() {
-                let Some(why) = session.why_over() else { continue };
+            for (session, why) in self.all_over().await {
                 tracing::info!(session_id = %session.request.session_id, why, "a session is ended");
                 let sessions = Arc::clone(&self);
                 // One that takes its time keeps no other waiting.
@@ -174,8 +175,18 @@ impl Sessions {
         self.end_all().await;
     }
 
+    /// Those that are to be ended, each with the reason. A container's engine may take its time to say what has become of it.
+    async fn all_over(&self) -> Vec<(Arc<Session>, &'static str)> {
+        let all = self.all();
+        let look = move || {
+            let over = all.into_iter().filter_map(|session| session.why_over().map(|why| (session, why)));
+            over.collect::<Vec<_>>()
+        };
+        tokio::task::spawn_blocking(look).await.unwrap_or_default()
+    }
+
     fn slot(&self, session_id: &SessionId) -> Result<Slot, SessionError> {
-        let most = self.settings.sessions.max;
+        let most = self.workplace.settings.sessions.max;
         let mut table = self.locked();
         if table.is_closed {
             return Err(SessionError::Stopping);
@@ -204,30 +215,21 @@ impl Sessions {
         drop(slot);
     }
 
-    fn make(&self, request: OpenSessionRequest) -> Result<Arc<Session>, SessionError> {
-        let settings = &self.settings;
-        let mut env = request.env.clone();
-        env.insert("CYNODE_TASK_ID".to_owned(), request.task_id.to_string());
-        env.insert("CYNODE_SESSION_ID".to_owned(), request.session_id.to_string());
-        env.insert("CYNODE_WORKSPACE_DIR".to_owned(), "/workspace".to_owned());
-        let wanted = Wanted {
-            workspace: WorkspaceChoice::Empty,
-            lent: Vec::new(),
-            env,
-            limits: settings.limits,
-            required: settings.required.clone(),
-            hatches: Vec::new(),
-        };
-        let sandbox = self.backend.create(wanted).map_err(SessionError::Sandbox)?;
+    fn make(&self, request: OpenSessionRequest, with: With) -> Result<Arc<Session>, SessionError> {
+        let (image, models) = with;
+        let workplace = &self.workplace;
+        let mut sandbox = self.sandbox(&request, &image, models.is_some())?;
+        let run_id = sandbox.id().clone();
+        let sockets = sandbox.take_hatches();
+        let models = models.map(|models| self.serve(models, &request, &run_id, sockets)).transpose()?;
         let of = |asked: Option<u32>, usual: Duration, most: Duration| {
             asked.map_or(usual, |seconds| Duration::from_secs(seconds.into())).min(most)
         };
-        let limits = settings.sessions;
-        let (created_at, begun) = ((self.clock)(), Instant::now());
+        let (limits, begun) = (workplace.settings.sessions, Instant::now());
         let lifetime = of(request.max_lifetime_seconds, limits.max_lifetime, limits.max_lifetime);
         let session = Session {
-            run_id: sandbox.id().clone(),
-            created_at: Timestamp::from_millisecond(created_at.as_millisecond()).unwrap_or(created_at),
+            run_id,
+            created_at: workplace.now(),
             begun,
             lifetime,
             idle: of(request.idle_timeout_seconds, limits.idle_timeout, lifetime),
@@ -236,12 +238,55 @@ impl Sessions {
             is_gone: AtomicBool::new(false),
             sandbox: Mutex::new(Some(Arc::new(Enclosed(sandbox)))),
             ptys: Mutex::new(Some(HashMap::new())),
+            image,
+            models: Mutex::new(models),
+            usage: Mutex::default(),
             ending: tokio::sync::Mutex::default(),
             room: Arc::clone(&self.room),
             request,
         };
-        self.telemetry.made(session.made());
+        workplace.telemetry.made(session.made());
         Ok(Arc::new(session))
+    }
+
+    fn sandbox(
+        &self,
+        request: &OpenSessionRequest,
+        image: &Image,
+        has_models: bool,
+    ) -> Result<Box<dyn Sandbox>, SessionError> {
+        let (limits, required) = match image {
+            Image::Native => (self.workplace.settings.limits, self.workplace.settings.required.clone()),
+            Image::Of(_) => self.workplace.images.bounds(),
+        };
+        let wanted = Wanted {
+            workspace: WorkspaceChoice::Empty,
+            lent: Vec::new(),
+            env: env(request),
+            limits,
+            required,
+            hatches: has_models.then_some(Hatch::Inference).into_iter().collect(),
+        };
+        let made = match image {
+            Image::Native => self.native.create(wanted),
+            Image::Of(image) => {
+                self.workplace.images.backend_of(image).and_then(|docker| docker.create(wanted))
+            }
+        };
+        made.map_err(SessionError::Sandbox)
+    }
+
+    fn serve(
+        &self,
+        config: InferenceConfig,
+        request: &OpenSessionRequest,
+        run_id: &RunId,
+        sockets: Vec<OwnedFd>,
+    ) -> Result<RunModels, SessionError> {
+        let missing = || BackendError::Create("this node has no models any more".into());
+        let models = self.workplace.models.as_ref().ok_or_else(|| SessionError::Sandbox(missing()))?;
+        let caller = Caller::Session { session_id: request.session_id.clone() };
+        models.serve(config, caller, run_id, sockets).map_err(SessionError::Models)
     }
 
     fn destroy(&self, session: &Session) -> Result<(), SessionError> {
@@ -271,11 +316,32 @@ impl Sessions {
             }
             std::thread::sleep(Duration::from_millis(5));
         };
-        self.telemetry.ended((self.clock)(), &session.run_id, 0);
-        gone
+        self.workplace.telemetry.ended((self.workplace.clock)(), &session.run_id, 0);
+        // Nothing of the sandbox runs any more, and so nothing is called.
+        let billed = self.bill(session);
+        gone.and(billed)
+    }
+
+    /// Ends what is served to it, and keeps what it has had of models.
+    fn bill(&self, session: &Session) -> Result<(), SessionError> {
+        let models = session.models.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(models) = models else { return Ok(()) };
+        let usage = models.end().map_err(SessionError::Unrecorded)?;
+        self.workplace.metrics.models_called(usage.calls);
+        *session.usage.lock().unwrap_or_else(PoisonError::into_inner) = Some(usage);
+        Ok(())
     }
 
     fn locked(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What every program in it is told; nothing that was asked for overrides it.
+fn env(request: &OpenSessionRequest) -> BTreeMap<String, String> {
+    let mut env = request.env.clone();
+    env.insert("CYNODE_TASK_ID".to_owned(), request.task_id.to_string());
+    env.insert("CYNODE_SESSION_ID".to_owned(), request.session_id.to_string());
+    env.insert("CYNODE_WORKSPACE_DIR".to_owned(), WORKSPACE.to_owned());
+    env
 }

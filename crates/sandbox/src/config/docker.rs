@@ -35,6 +35,8 @@ pub struct DockerConfig {
     pub timeout: Duration,
     /// Processes and threads.
     pub processes: u64,
+    /// What may be written to disk, in bytes.
+    pub disk_bytes: u64,
     /// What `/tmp` may hold, in bytes.
     pub tmpfs_bytes: u64,
     /// Processes and threads of the sidecar.
@@ -82,6 +84,7 @@ impl DockerConfig {
             memory_bytes: Some(self.memory_bytes),
             processes: self.processes,
             millicpus: Some(self.millicpus),
+            disk_bytes: Some(self.disk_bytes),
             scratch_bytes: self.tmpfs_bytes,
             ..Limits::default()
         }
@@ -114,6 +117,8 @@ impl DockerConfig {
             millicpus: members.or("cpu_limit", default.millicpus, processors),
             timeout: members.or("timeout_seconds", default.timeout, timeout),
             processes: members.or("pids_limit", default.processes, pids),
+            disk_bytes: members
+                .or("disk_limit", default.disk_bytes, |node, log| size(node, log, LEAST_SCRATCH)),
             tmpfs_bytes: members
                 .or("tmpfs_size", default.tmpfs_bytes, |node, log| size(node, log, LEAST_SCRATCH)),
             sidecar_processes: members.or("sidecar_pids_limit", default.sidecar_processes, pids),
@@ -153,6 +158,7 @@ impl Default for DockerConfig {
             millicpus: 1_000,
             timeout: Duration::from_secs(120),
             processes: 64,
+            disk_bytes: 8 << 30,
             tmpfs_bytes: 64 << 20,
             sidecar_processes: 32,
             sidecar_tmpfs_bytes: 8 << 20,

@@ -1,17 +1,18 @@
 //! The Docker backend: containers, their folders in a state directory.
 
-use super::container::{self, Blueprint, User};
+use super::container::{self, Blueprint, User, writable};
 use super::doors::Doors;
 use super::engine::{AskError, Engine, Image};
-use super::isolation::{Asked, report};
+use super::isolation::{Asked, Disk, report};
 use super::sandbox::{Container, DockerSandbox};
-use super::{DockerSettings, inside};
+use super::{DockerSettings, ImageName, inside};
 use crate::backend::{Backend, BackendError, Fill, Sandbox, Wanted, with_causes};
 use crate::directory::Directory;
 use crate::limits::Limits;
-use crate::run::WorkspaceChoice;
+use crate::run::{RUNNER_INSIDE, WorkspaceChoice};
 use crate::spec::Lent;
-use crate::state::{RunFolder, State};
+use crate::state::{JOB, RunFolder, State};
+use crate::warden::{self, Warden};
 use crate::workspace::imprint::Imprint;
 use crate::workspace::{COPY, copy};
 use belljar_confine::plan::{HostPath, Identity};
@@ -25,12 +26,22 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Makes sandboxes that are containers.
-#[derive(Debug)]
+/// Makes sandboxes that are containers. A clone shares the connection to the engine.
+#[derive(Debug, Clone)]
 pub struct DockerBackend {
     settings: DockerSettings,
     engine: Arc<Engine>,
     state: State,
+    warden: Arc<Warden>,
+}
+
+/// What a container is made in, for whom.
+struct Place<'p> {
+    /// The run's folder.
+    folder: &'p RunFolder,
+    user: User,
+    /// Whether the folder of a job in there is the sandbox's `/job`.
+    has_job: bool,
 }
 
 /// Why something can't be put into a container.
@@ -48,6 +59,9 @@ enum PutError {
     Other { inside: String },
 }
 
+/// What shall be where in a container, by device and inode.
+type Meant = BTreeMap<String, (u64, u64)>;
+
 /// Who it is inside when it can be anybody.
 const USER: User = User { uid: 1000, gid: 1000 };
 
@@ -63,7 +77,13 @@ impl DockerBackend {
     /// [`BackendError::Unavailable`] when there can't be another thread.
     pub fn new(settings: DockerSettings, state: State) -> Result<Self, BackendError> {
         let engine = Engine::at(&settings.socket).map_err(|error| unavailable(&error))?;
-        Ok(Self { settings, engine: Arc::new(engine), state })
+        Ok(Self { settings, engine: Arc::new(engine), state, warden: Arc::default() })
+    }
+
+    /// The same, for containers of another image.
+    #[must_use]
+    pub fn of_image(&self, image: ImageName) -> Self {
+        Self { settings: DockerSettings { image, ..self.settings.clone() }, ..self.clone() }
     }
 
     fn image(&self) -> Result<Image, BackendError> {
@@ -92,7 +112,9 @@ impl DockerBackend {
         let shown = || path.as_path().display().to_string();
         let is_plain = Path::new(inside).components().all(|part| matches!(part, Component::Normal(_)));
         let of_ours = ["proc", "sys", "dev", "run/belljar"];
-        if inside.is_empty() || !is_plain || of_ours.iter().any(|ours| Path::new(inside).starts_with(ours)) {
+        let is_ours =
+            inside != RUNNER_INSIDE && of_ours.iter().any(|ours| Path::new(inside).starts_with(ours));
+        if inside.is_empty() || !is_plain || is_ours {
             return Err(PutError::Place { inside: inside.to_owned() }.into());
         }
         let opened = openat(CWD, path.as_path(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
@@ -113,13 +135,16 @@ impl DockerBackend {
 
     /// What shall be where, by device and inode. The engine walks the paths once more, and a path may lead somewhere
     /// else by then.
-    fn meant(&self, wanted: &Wanted) -> Result<BTreeMap<String, (u64, u64)>, Box<dyn Error + Send + Sync>> {
+    fn meant(&self, wanted: &Wanted, job: Option<&HostPath>) -> Result<Meant, Box<dyn Error + Send + Sync>> {
         let mut meant = BTreeMap::new();
         for Lent { path, inside } in &wanted.lent {
             meant.insert(inside.clone(), self.check(path, inside)?);
         }
         if let WorkspaceChoice::Direct(path) = &wanted.workspace {
             meant.insert("workspace".to_owned(), self.check(path, "workspace")?);
+        }
+        if let Some(job) = job {
+            meant.insert(JOB.to_owned(), self.check(job, JOB)?);
         }
         let helper = HostPath::resolve(&self.settings.helper)?;
         meant.insert(inside::PATH.to_owned(), self.check(&helper, "helper")?);
@@ -143,24 +168,49 @@ impl DockerBackend {
         fill: Fill<'_>,
     ) -> Result<Box<dyn Sandbox>, BackendError> {
         let user = user(&wanted.workspace).map_err(BackendError::Create)?;
-        Ok(Box::new(self.build(folder, wanted, user, fill)?))
+        let place = Place { folder, user, has_job: false };
+        Ok(Box::new(self.build(&place, wanted, fill)?))
+    }
+
+    /// One for a job, in a folder that stays the caller's, and is for one sandbox: what is the job's of that is at `/job`, and
+    /// a workspace that is empty at first is in it, too, and comes back with the sandbox, held from before anything runs.
+    ///
+    /// # Errors
+    /// [`BackendError`]; nothing runs then, and what was put into the folder goes with it.
+    pub fn create_for_job(
+        &self,
+        folder: &RunFolder,
+        wanted: Wanted,
+    ) -> Result<(Box<dyn Sandbox>, Option<Directory>), BackendError> {
+        let create = |error: Box<dyn Error + Send + Sync>| BackendError::Create(error);
+        let user = user(&wanted.workspace).map_err(create)?;
+        let mut held = None;
+        let mut hold = |workspace: &Directory, _: Identity| {
+            held = Some(workspace.open_own(Path::new("."))?);
+            Ok(())
+        };
+        let sandbox = self.build(&Place { folder, user, has_job: true }, wanted, &mut hold)?;
+        Ok((Box::new(sandbox), held))
     }
 
     fn build(
         &self,
-        folder: &RunFolder,
+        place: &Place<'_>,
         wanted: Wanted,
-        user: User,
         fill: Fill<'_>,
     ) -> Result<DockerSandbox, BackendError> {
+        let create = |error: Box<dyn Error + Send + Sync>| BackendError::Create(error);
+        let Place { folder, user, has_job } = *place;
         let image = self.image()?;
-        let mut meant = self.meant(&wanted).map_err(BackendError::Create)?;
-        let made = workspace(&wanted.workspace, folder, user, fill).map_err(BackendError::Create)?;
-        let (workspace, imprint) = made;
-        let doors = Doors::open(&wanted.hatches, folder, identity(user)).map_err(BackendError::Create)?;
+        let job = has_job.then(|| HostPath::resolve(folder.path().join(JOB))).transpose();
+        let job = job.map_err(|error| BackendError::Create(error.into()))?;
+        let mut meant = self.meant(&wanted, job.as_ref()).map_err(create)?;
+        let (workspace, imprint) = workspace(&wanted.workspace, place, fill).map_err(create)?;
+        let growth = warden::growth(workspace.iter().chain(&job), wanted.limits.disk_bytes)
+            .map_err(|error| BackendError::Create(error.into()))?;
+        let doors = Doors::open(&wanted.hatches, folder, identity(user)).map_err(create)?;
         if let Some(doors) = &doors {
-            let found = self.check(doors.folder(), "handover").map_err(BackendError::Create)?;
-            meant.insert(doors.inside().to_owned(), found);
+            meant.insert(doors.inside().to_owned(), self.check(doors.folder(), "handover").map_err(create)?);
         }
         let blueprint = Blueprint {
             settings: &self.settings,
@@ -169,19 +219,26 @@ impl DockerBackend {
             owner: folder.path(),
             user,
             workspace: workspace.as_ref().map(HostPath::as_path),
+            job: job.as_ref().map(HostPath::as_path),
             lent: &wanted.lent,
             limits: wanted.limits,
             doors: doors.as_ref(),
         };
         let mut container = Container::create(&self.engine, &blueprint)?;
         let (channel, measured) = container.start()?;
-        let hatches = doors.map(Doors::take).transpose().map_err(BackendError::Create)?.unwrap_or_default();
+        let hatches = doors.map(Doors::take).transpose().map_err(create)?.unwrap_or_default();
         let misplaced = meant.iter().find(|(inside, found)| measured.places.get(*inside) != Some(*found));
         if let Some((inside, _)) = misplaced {
-            return Err(BackendError::Create(PutError::Other { inside: inside.clone() }.into()));
+            return Err(create(PutError::Other { inside: inside.clone() }.into()));
         }
-        let asked = Asked { limits: &wanted.limits, workspace: &wanted.workspace, user };
-        let isolation = report(&measured, &asked);
+        let watched = growth.and_then(|growth| Some((growth, container.handle(&measured)?)));
+        let disk = match (workspace.is_some(), &watched) {
+            (false, _) => Disk::InMemory,
+            (true, Some(_)) => Disk::Watched,
+            (true, None) => Disk::Free,
+        };
+        let isolation =
+            report(&measured, &Asked { limits: &wanted.limits, disk, user, writable: writable(has_job) });
         let missing = isolation.missing(&wanted.required);
         if !missing.is_empty() {
             return Err(BackendError::Weaker { backend: Self::NAME, missing });
@@ -198,6 +255,7 @@ impl DockerBackend {
         let of_run = (folder.id().clone(), env, hatches);
         let mut sandbox = DockerSandbox::new(container, channel, of_run, (isolation, out_of_memory));
         sandbox.imprint = imprint;
+        sandbox.fate = watched.map(|(growth, handle)| self.warden.take(growth, handle)).unwrap_or_default();
         Ok(sandbox)
     }
 }
@@ -225,7 +283,8 @@ impl Backend for DockerBackend {
         let user = user(&wanted.workspace).map_err(BackendError::Create)?;
         let folder =
             self.state.begin_run(identity(user)).map_err(|error| BackendError::Create(error.into()))?;
-        let mut sandbox = self.build(&folder, wanted, user, &mut |_, _| Ok(()))?;
+        let place = Place { folder: &folder, user, has_job: false };
+        let mut sandbox = self.build(&place, wanted, &mut |_, _| Ok(()))?;
         sandbox.folder = Some(folder);
         Ok(Box::new(sandbox))
     }
@@ -259,18 +318,27 @@ impl Backend for DockerBackend {
 /// The directory that the container has as its workspace, if it has one of the host's, and what it was if it is a copy.
 fn workspace(
     choice: &WorkspaceChoice,
-    folder: &RunFolder,
-    user: User,
+    &Place { folder, user, has_job }: &Place<'_>,
     fill: Fill<'_>,
 ) -> Result<(Option<HostPath>, Option<Imprint>), Box<dyn Error + Send + Sync>> {
+    let owner = identity(user);
+    let make = || -> Result<_, Box<dyn Error + Send + Sync>> {
+        let path = folder.make(COPY, owner)?;
+        let directory = Directory::open_host(path.as_path())?;
+        Ok((path, directory))
+    };
     Ok(match choice {
+        WorkspaceChoice::Empty if has_job => {
+            let (path, made) = make()?;
+            fill(&made, owner)?;
+            (Some(path), None)
+        }
         WorkspaceChoice::Empty => (None, None),
         WorkspaceChoice::Direct(path) => (Some(path.clone()), None),
         WorkspaceChoice::Copy(source) => {
-            let path = folder.make(COPY, identity(user))?;
-            let copied = Directory::open_host(path.as_path())?;
-            let imprint = copy::tree(&Directory::open_meant(source)?, &copied, identity(user))?;
-            fill(&copied, identity(user))?;
+            let (path, copied) = make()?;
+            let imprint = copy::tree(&Directory::open_meant(source)?, &copied, owner)?;
+            fill(&copied, owner)?;
             (Some(path), Some(imprint))
         }
     })

@@ -5,6 +5,7 @@ use super::inside::{self, Orders};
 use super::settings::DockerSettings;
 use crate::limits::Limits;
 use crate::spec::Lent;
+use crate::state::JOB;
 use belljar_confine::seccomp::PROFILE;
 use belljar_contract::id::RunId;
 use bollard::models::{
@@ -26,6 +27,8 @@ pub(super) struct Blueprint<'a> {
     pub(super) user: User,
     /// The directory that is the workspace; in memory if there is none.
     pub(super) workspace: Option<&'a Path>,
+    /// What is at `/job`, if it is for a job.
+    pub(super) job: Option<&'a Path>,
     pub(super) lent: &'a [Lent],
     pub(super) limits: Limits,
     /// The ways out, if there are any.
@@ -90,6 +93,13 @@ const MASKED: [&str; 37] = [
 ];
 const READ_ONLY: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
+/// Where anything may be written, relative to the root.
+pub(super) fn writable(has_job: bool) -> Vec<&'static str> {
+    let mut writable = vec!["tmp", HOME, "workspace"];
+    writable.extend(has_job.then_some(JOB));
+    writable
+}
+
 // === impl Blueprint ===
 
 impl Blueprint<'_> {
@@ -129,10 +139,11 @@ impl Blueprint<'_> {
         own.extend(self.workspace.is_none().then(|| "workspace".to_owned()));
         own.extend(self.doors.iter().flat_map(|doors| doors.directories()));
         let mut places = texts(&["tmp", HOME, "dev/shm", "workspace", inside::PATH]);
+        places.extend(self.job.map(|_| JOB.to_owned()));
         places.extend(self.lent.iter().map(|lent| lent.inside.clone()));
         places.extend(self.doors.map(|doors| doors.inside().to_owned()));
         Orders {
-            writable: texts(&["tmp", HOME, "workspace"]),
+            writable: texts(&writable(self.job.is_some())),
             own,
             open_files: self.limits.open_files,
             places,
@@ -202,9 +213,10 @@ impl Blueprint<'_> {
     fn mounts(&self) -> Vec<Mount> {
         let helper = bind(&self.settings.helper, inside::PATH, true);
         let workspace = self.workspace.map(|path| bind(path, "workspace", false));
+        let job = self.job.map(|path| bind(path, JOB, false));
         let lent = self.lent.iter().map(|lent| bind(lent.path.as_path(), &lent.inside, true));
         let doors = self.doors.map(|doors| bind(doors.folder().as_path(), doors.inside(), true));
-        workspace.into_iter().chain(lent).chain(doors).chain([helper]).collect()
+        workspace.into_iter().chain(job).chain(lent).chain(doors).chain([helper]).collect()
     }
 
     fn scratch(&self, shares: &Shares) -> HashMap<String, String> {

@@ -3,23 +3,35 @@
 use super::backend::DockerBackend;
 use super::container::User;
 use super::measured::{Measured, namespace};
-use crate::limits::Limits;
-use crate::run::WorkspaceChoice;
+use crate::limits::{Bytes, Limits};
 use belljar_contract::isolation::{Isolation, Layer};
 
 /// What the report is about.
 #[derive(Debug)]
 pub(super) struct Asked<'a> {
     pub(super) limits: &'a Limits,
-    pub(super) workspace: &'a WorkspaceChoice,
+    pub(super) disk: Disk,
     pub(super) user: User,
+    /// Where it may write, relative to the root.
+    pub(super) writable: Vec<&'static str>,
+}
+
+/// What keeps it from filling the host's disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Disk {
+    /// It writes nothing there: its workspace is in memory.
+    InMemory,
+    /// The host looks how much it has written.
+    Watched,
+    /// Nothing.
+    Free,
 }
 
 /// The report.
 pub(super) fn report(measured: &Measured, asked: &Asked<'_>) -> Isolation {
     let mut layers = namespaces(measured);
     layers.push(host_user(measured, asked.user));
-    layers.extend(powers(measured));
+    layers.extend(powers(measured, &asked.writable));
     layers.extend(limits(measured, asked));
     Isolation { backend: DockerBackend::NAME.to_owned(), layers }
 }
@@ -77,7 +89,7 @@ fn host_user(measured: &Measured, user: User) -> Layer {
     layer("host_user", is_the_one && !is_in_others && measured.uid != 0, detail)
 }
 
-fn powers(measured: &Measured) -> Vec<Layer> {
+fn powers(measured: &Measured, writable: &[&str]) -> Vec<Layer> {
     let capabilities = match measured.capabilities {
         0 => layer("capabilities", true, "none, in any set"),
         some => layer("capabilities", false, format!("there are some: {some:#x}")),
@@ -88,7 +100,7 @@ fn powers(measured: &Measured) -> Vec<Layer> {
     };
     let landlock = match measured.landlock_abi {
         0 => layer("landlock", false, "this kernel has no Landlock"),
-        abi => layer("landlock", true, format!("ABI {abi}: writes in tmp, home/agent, workspace")),
+        abi => layer("landlock", true, format!("ABI {abi}: writes in {}", writable.join(", "))),
     };
     vec![
         capabilities,
@@ -111,15 +123,21 @@ fn limits(measured: &Measured, asked: &Asked<'_>) -> Vec<Layer> {
     let open_files = measured.open_files.is_some_and(|found| found <= limits.open_files);
     let size = |place: &str| measured.sizes.get(place).copied();
     let scratch: Option<u64> = ["tmp", super::container::HOME, "dev/shm"].into_iter().map(size).sum();
-    let (scratch, workspace) = match asked.workspace {
-        WorkspaceChoice::Empty => {
+    let (scratch, disk) = match (asked.disk, limits.disk_bytes) {
+        (Disk::InMemory, _) => {
             let workspace = size("workspace");
             (
                 scratch.zip(workspace).map(|(scratch, workspace)| scratch + workspace),
                 upheld("disk_limit", workspace, Some(limits.scratch_bytes), "bytes, in memory"),
             )
         }
-        _ => (scratch, layer("disk_limit", false, "only what is in memory is limited")),
+        (Disk::Watched, Some(most)) => {
+            let detail = format!("{} by looking how much there is, now and then", Bytes(most));
+            (scratch, layer("disk_limit", true, detail))
+        }
+        (Disk::Watched, None) | (Disk::Free, _) => {
+            (scratch, layer("disk_limit", false, "only what is in memory is limited"))
+        }
     };
     vec![
         layer(
@@ -130,7 +148,7 @@ fn limits(measured: &Measured, asked: &Asked<'_>) -> Vec<Layer> {
         memory,
         upheld("process_limit", measured.processes, processes, "processes and threads, two of them our own"),
         upheld("cpu_limit", measured.millicpus, cpu, "thousandths of a processor"),
-        workspace,
+        disk,
         upheld("scratch_limit", scratch, Some(limits.scratch_bytes), "bytes, divided among the places"),
     ]
 }
@@ -154,8 +172,9 @@ mod tests {
         let limits = Limits { millicpus: Some(1000), ..Limits::default() };
         let asked = Asked {
             limits: &limits,
-            workspace: &WorkspaceChoice::Empty,
+            disk: Disk::InMemory,
             user: User { uid: 1000, gid: 1000 },
+            writable: Vec::new(),
         };
         // As where the engine has given the host's namespaces, and nothing else could be measured.
         let namespaces = super::super::measured::NAMESPACES;

@@ -92,6 +92,11 @@ pub(super) fn namespace(name: &str) -> Option<u64> {
     stat(format!("/proc/self/ns/{name}")).ok().map(|stat| stat.st_ino)
 }
 
+/// The same, of a process that is known here by that number.
+pub(super) fn namespace_of(pid: i32, name: &str) -> Option<u64> {
+    stat(format!("/proc/{pid}/ns/{name}")).ok().map(|stat| stat.st_ino)
+}
+
 fn each<T>(places: &[String], look: impl Fn(&str) -> Option<T>) -> BTreeMap<String, T> {
     places.iter().filter_map(|place| Some((place.clone(), look(&format!("/{place}"))?))).collect()
 }

@@ -6,15 +6,17 @@ use super::copier::Copier;
 use super::engine::{AskError, Engine};
 use super::execution::DockerExecution;
 use super::frame::{FromInside, Start, ToInside};
-use super::measured::Measured;
+use super::measured::{Measured, namespace_of};
 use crate::backend::{BackendError, Execution, Sandbox, Stats};
 use crate::limits::Limit;
 use crate::native::environment::made_from_nothing;
 use crate::spec::Program;
 use crate::state::RunFolder;
+use crate::warden::Fate;
 use crate::workspace::imprint::Imprint;
 use belljar_confine::inside::OUT_OF_MEMORY;
 use belljar_confine::plan::Stdio;
+use belljar_confine::sealed::Handle;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Isolation;
 use rustix::fd::OwnedFd;
@@ -49,6 +51,8 @@ pub(super) struct DockerSandbox {
     hatches: Vec<OwnedFd>,
     isolation: Isolation,
     has_run_out_of_memory: Arc<AtomicBool>,
+    /// What has become of it, if somebody looks how much it writes to disk.
+    pub(super) fate: Fate,
 }
 
 /// As long as an engine may take to see that a container has ended, and how often it is asked.
@@ -78,6 +82,19 @@ impl Container {
 
     pub(super) fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Its PID 1, if that is a process of this kernel which may be looked at: the engine's word for its number is taken only
+    /// where that process is in the namespace which was measured inside.
+    pub(super) fn handle(&self, measured: &Measured) -> Option<Handle> {
+        const NAMESPACE: &str = "pid";
+        let state = self.engine.inspect(&self.id).ok()?.state?;
+        let pid = state.pid.and_then(|pid| i32::try_from(pid).ok()).filter(|pid| *pid > 0)?;
+        let handle = Handle::of_process(pid).ok()?;
+        let found = namespace_of(pid, NAMESPACE)?;
+        // Only now is it known that the number was still its own when it was looked at.
+        let is_it = measured.namespaces.get(NAMESPACE) == Some(&found) && !handle.has_ended();
+        is_it.then_some(handle)
     }
 
     /// Whether that has ended it, as far as the engine tells. It hears of an end later than whoever speaks with PID 1.
@@ -134,6 +151,7 @@ impl DockerSandbox {
             hatches,
             isolation,
             has_run_out_of_memory,
+            fate: Fate::default(),
         }
     }
 }
@@ -186,6 +204,9 @@ impl Sandbox for DockerSandbox {
     }
 
     fn ended_by(&self) -> Option<Limit> {
+        if self.fate.has_outgrown() {
+            return Some(Limit::Disk);
+        }
         let is_known = || self.has_run_out_of_memory.load(Ordering::Acquire);
         (is_known() || self.container.has_run_out_of_memory(&self.channel) || is_known())
             .then_some(Limit::Memory)

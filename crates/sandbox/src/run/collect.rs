@@ -7,7 +7,7 @@ use crate::backend::with_causes;
 use crate::directory::{Directory, DirectoryError};
 use crate::limits::{Bytes, Limit, Limits};
 use crate::spec::Workspace;
-use crate::state::{RunFolder, State};
+use crate::state::{JOB, RunFolder, State};
 use crate::workspace::changes::{ChangeSet, ChangesError};
 use crate::workspace::diff;
 use belljar_confine::sealed::Outcome;
@@ -48,7 +48,7 @@ pub(super) fn result(
 
 /// The folder of a run that its job's document lies in, and its result.
 pub(super) fn job_folder(folder: &RunFolder) -> Result<Directory, DirectoryError> {
-    Directory::open_host(folder.path()).and_then(|folder| folder.open_own(Path::new("job")))
+    Directory::open_host(folder.path()).and_then(|folder| folder.open_own(Path::new(JOB)))
 }
 
 /// What everything in a sandbox has used.
@@ -108,7 +108,7 @@ pub(super) fn artifacts(
     named: Option<(&Directory, &Admitted)>,
 ) -> Result<(Vec<Artifact>, Option<ArtifactError>), RunError> {
     let store = state.artifacts()?;
-    let job_folder = Directory::open_host(folder.path())?.open_own(Path::new("job"))?;
+    let job_folder = Directory::open_host(folder.path())?.open_own(Path::new(JOB))?;
     let left = match job_folder.open_own(Path::new("artifacts")) {
         // A job may remove it: then there are none.
         Err(error) if error.source == rustix::io::Errno::NOENT => {

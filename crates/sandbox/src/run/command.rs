@@ -4,15 +4,15 @@
 //! still for want of a reader. What it leaves in `/job/artifacts` is kept.
 
 use super::supervise::{self, Hearer, Reason};
-use super::{Begun, Deadline, RunError, collect, with_identity};
+use super::{Begun, Deadline, RunError, collect, place, with_identity};
 use crate::backend::with_causes;
+use crate::enclosure::Site;
 use crate::hatch::{self, Hatch};
 use crate::limits::{Limit, Limits};
-use crate::native::{self, HostUser};
+use crate::native::HostUser;
 use crate::spec::{Lent, Program, SandboxSpec};
-use crate::state::{RunFolder, State};
+use crate::state::{JOB, RunFolder};
 use crate::streams::{Stream, Streams};
-use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::HostPath;
 use belljar_confine::sealed::Outcome;
 use belljar_contract::failure::FailureCode;
@@ -95,20 +95,19 @@ struct Capture<'w> {
     stderr: Printed,
 }
 
-/// Carries a command out, in a sandbox that is launched by `launcher`.
+/// Carries a command out, in a sandbox that is made at `site`, by a launcher or an engine.
 ///
 /// # Errors
 /// [`RunError`] when the host can't do its part; nothing ran then, or nobody knows how it ended.
 pub fn carry_out_command(
     request: CommandRequest,
-    state: &State,
-    launcher: &Launcher,
+    site: &Site<'_>,
     watch: &mut dyn CommandWatch,
 ) -> Result<FinishedCommand, RunError> {
     let user = HostUser::choose();
-    let folder = state.begin_run(user.identity())?;
+    let folder = site.state.begin_run(site.maker.owner(user))?;
     let spec = SandboxSpec {
-        job: Some(HostPath::resolve(folder.path().join("job"))?),
+        job: Some(HostPath::resolve(folder.path().join(JOB))?),
         lent: request.lent,
         env: with_identity(request.env, (&request.job_id, &request.task_id), &request.hatches),
         hatches: request.hatches,
@@ -119,20 +118,23 @@ pub fn carry_out_command(
     let argv = request.argv.into_iter().map(Into::into).collect();
     let program = Program { argv, directory: WORKSPACE.to_owned() };
     let (stdio, mut streams) = Streams::make().map_err(|source| RunError::Watch { source })?;
-    let mut running = native::start_through(launcher, &spec, state, &program, stdio)?;
+    let mut enclosure = place::begin(site, (&folder, &spec), &program, stdio)?;
     belljar_failpoint::reached("run.launched");
     let deadline = Deadline::after(request.timeout);
-    let hatches = hatch::by_hatch(&spec.hatches, std::mem::take(&mut running.launched.hatches));
+    let hatches = hatch::by_hatch(&spec.hatches, enclosure.take_hatches());
     watch.begun(Begun { run: folder.id().clone(), hatches, deadline: deadline.clone() });
     let most = request.max_output_bytes;
     let mut capture = Capture { watch, most, stdout: Printed::default(), stderr: Printed::default() };
     let until = || deadline.at();
-    let ended = supervise::until_end(&mut running.launched.sealed, &mut streams, &until, &mut capture)
-        .map_err(|source| RunError::Watch { source })?;
+    let ended = supervise::until_end(&mut enclosure, &mut streams, &until, &mut capture)?;
     belljar_failpoint::reached("run.ended");
     let outcome = ended.ending.outcome;
-    let mut failure = why_ended((ended.reason, outcome), running.ended_by(outcome), &spec.limits);
-    let artifacts = match collect::artifacts(state, &folder, None) {
+    let mut failure = why_ended((ended.reason, outcome), enclosure.ended_by(outcome), &spec.limits);
+    let isolation = enclosure.isolation().clone();
+    if let Err(error) = enclosure.end() {
+        failure = failure.or(Some(Failure::new(FailureCode::NodeFailure, with_causes(&error))));
+    }
+    let artifacts = match collect::artifacts(site.state, &folder, None) {
         Ok((kept, failed)) => {
             let failed = failed.map(|error| Failure::new(collect::code_of(&error), with_causes(&error)));
             failure = failure.or(failed);
@@ -150,7 +152,7 @@ pub fn carry_out_command(
         stderr: capture.stderr,
         artifacts,
         resource_usage: collect::used(&ended),
-        isolation: running.isolation,
+        isolation,
         folder,
     })
 }

@@ -1,7 +1,9 @@
 //! Watches a sandbox while its program runs: relays what it writes, and ends it when its time is over.
 
+use crate::enclosure::{Enclosure, EnclosureError};
 use crate::streams::{Stream, Streams};
-use belljar_confine::sealed::{Ending, Sealed};
+use belljar_confine::Usage;
+use belljar_confine::sealed::{Ending, Outcome};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::time::{Duration, Instant};
@@ -36,47 +38,67 @@ pub(super) enum Reason {
 /// How often the watcher hears of passing time.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Watches until the sandbox has ended; kills it when its deadline, which may be put off meanwhile, is past or somebody wants it to stop.
+/// A program that was killed is gone at once, unless nobody carries that out; then whatever it is in is ended.
+const LAST_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Watches until its program has ended; kills it when its deadline, which may be put off meanwhile, is past or somebody wants
+/// it to stop.
 pub(super) fn until_end(
-    sealed: &mut Sealed,
+    enclosure: &mut Enclosure,
     streams: &mut Streams,
     deadline: &dyn Fn() -> Instant,
     hearer: &mut dyn Hearer,
-) -> Result<Ended, Errno> {
+) -> Result<Ended, EnclosureError> {
     let mut reason = Reason::ByItself;
-    let mut asked_at = None;
+    let (mut asked_at, mut killed_at) = (None, None);
     loop {
-        let mut ready = vec![PollFd::from_borrowed_fd(sealed.ending(), PollFlags::IN)];
-        streams.wait_for(&mut ready);
-        let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
-        match poll(&mut ready, Some(&tick)) {
-            // A signal may be why somebody wants the job to stop: not waited on, however many come.
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
-        }
-        let ended = ready[0].revents().intersects(PollFlags::IN | PollFlags::HUP);
+        let has_ended =
+            wait_for_something(enclosure, streams).map_err(|source| EnclosureError::Watch { source })?;
         streams.read(|stream, bytes| hearer.heard(stream, bytes));
         hearer.tick();
-        if ended {
-            return Ok(Ended { ending: sealed.wait()?, reason });
+        if has_ended {
+            let ending = enclosure.wait()?;
+            // What it has written is there by now, and is no more than fits.
+            streams.read(|stream, bytes| hearer.heard(stream, bytes));
+            return Ok(Ended { ending, reason });
         }
-        if Instant::now() >= deadline() {
+        if killed_at.is_some_and(|at: Instant| at.elapsed() >= LAST_PATIENCE) {
+            return Ok(Ended {
+                ending: Ending { outcome: Outcome::Killed, usage: Usage::default() },
+                reason,
+            });
+        }
+        let is_to_be_killed = if Instant::now() >= deadline() {
             // Who was to stop before that has been told so.
             if asked_at.is_none() {
                 reason = Reason::OutOfTime;
             }
-            sealed.kill();
+            true
         } else if let Some(grace) = hearer.is_to_stop() {
             reason = Reason::Canceled;
-            let asked = *asked_at.get_or_insert_with(|| {
-                if !grace.is_zero() {
-                    sealed.terminate();
-                }
-                Instant::now()
-            });
-            if asked.elapsed() >= grace {
-                sealed.kill();
+            if asked_at.is_none() && !grace.is_zero() {
+                enclosure.terminate()?;
             }
+            asked_at.get_or_insert_with(Instant::now).elapsed() >= grace
+        } else {
+            false
+        };
+        if is_to_be_killed && killed_at.is_none() {
+            killed_at = Some(Instant::now());
+            enclosure.kill()?;
         }
     }
+}
+
+/// Waits for anything to do, a tick at most; says whether the program has ended.
+fn wait_for_something(enclosure: &Enclosure, streams: &Streams) -> Result<bool, Errno> {
+    let mut ready = vec![PollFd::from_borrowed_fd(enclosure.ending(), PollFlags::IN)];
+    streams.wait_for(&mut ready);
+    let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
+    match poll(&mut ready, Some(&tick)) {
+        // A signal may be why somebody wants the job to stop: not waited on, however many come.
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(errno) => return Err(errno),
+    }
+    Ok(ready[0].revents().intersects(PollFlags::IN | PollFlags::HUP))
 }

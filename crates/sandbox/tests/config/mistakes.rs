@@ -35,7 +35,7 @@ fn twelve_mistakes_are_told_at_once_each_with_its_place_and_what_would_be_right(
     8:12: sandboxing.docker.image: found "--privileged"; expected the name of an image, such as synthorg-sandbox:latest
     9:14: sandboxing.docker.network: found "host"; expected one of: bridge, none
     10:21: sandboxing.docker.allowed_hosts[0]: found "*.example.com:443"; expected host:port, such as db.example.com:5432: a name or an IPv4 address, a port from 1 to 65535
-    11:5: sandboxing.docker.memroy_limit: found an unknown member; expected `memory_limit`, perhaps; known here: allowed_hosts, auto_remove, cpu_limit, dns_allowed, image, lifecycle, loopback_allowed, memory_limit, mount_mode, network, network_overrides, pids_limit, required, runtime, runtime_overrides, sidecar_pids_limit, sidecar_tmpfs_size, timeout_seconds, tmpfs_size
+    11:5: sandboxing.docker.memroy_limit: found an unknown member; expected `memory_limit`, perhaps; known here: allowed_hosts, auto_remove, cpu_limit, disk_limit, dns_allowed, image, lifecycle, loopback_allowed, memory_limit, mount_mode, network, network_overrides, pids_limit, required, runtime, runtime_overrides, sidecar_pids_limit, sidecar_tmpfs_size, timeout_seconds, tmpfs_size
     12:16: sandboxing.docker.cpu_limit: found "32"; expected a number of processors above 0 up to 16, such as 1.5
     13:17: sandboxing.docker.pids_limit: found `010`; expected a whole number from 1 to 1024
     14:18: sandboxing.docker.auto_remove: found `yes`; expected `true` or `false`

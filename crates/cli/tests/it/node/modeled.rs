@@ -1,8 +1,10 @@
 //! Models for a node's jobs.
 
+use super::sessions::open;
 use crate::models::{KEY, configure, recorded};
+use belljar_testkit::http::Asked;
 use belljar_testkit::models::{Answer, ModelServer, Script};
-use belljar_testkit::node::{Node, command, steps};
+use belljar_testkit::node::{Node, command, new_id, steps};
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
@@ -96,4 +98,42 @@ fn models_that_a_node_does_not_have_are_refused_before_the_job_is_accepted() {
     let without = Node::start(&world, &[]);
     refused(&without, &calling_job(&[], &["small"]), "$.sandbox.job_spec.inference.allowed_models");
     refused(&without, &calling_command(&[], true), "$.sandbox.use_inference");
+}
+
+#[test]
+fn a_session_calls_models_if_it_has_asked_for_them_and_is_billed_when_it_ends() {
+    let world = World::new(crate::BELLJAR);
+    let server = ModelServer::start(Script::always(Answer::text("hello")));
+    let config = configure(&world, &server);
+    let node = Node::start(&world, &["--config", &config]);
+    let request = |use_inference: bool| json!({ "version": 1, "task_id": new_id(), "session_id": new_id(), "use_inference": use_inference });
+    let exec = |session: &str, models: &[&str]| {
+        node.post(&format!("{session}/exec"), &json!({ "version": 1, "command": calls(models) })).json()
+    };
+    let (asked, without) = (request(true), request(false));
+    let (session, other) = (open(&node, &asked), open(&node, &without));
+    assert_eq!(exec(&session, &["small"])["stdout"], "small hello\n");
+    assert_eq!(exec(&session, &["none", "other"])["stdout"], "none model_not_allowed\nother hello\n");
+    assert_eq!(exec(&other, &["small"])["stdout"], "small ConnectionRefusedError\n");
+    assert!(node.get(&session).json()["inference"].is_null(), "it is not over");
+
+    let end = |session: &str| node.send(&Asked::new("POST", &format!("{session}/end"))).json();
+    let (ended, others) = (end(&session), end(&other));
+    assert_eq!((&ended["inference"]["calls"], &others["inference"]), (&json!(2), &Value::Null), "{ended}");
+    let audit = world.path().join("state/node/audit");
+    let ends = recorded(&audit, "session_ended");
+    assert_eq!((ends.len(), &ends[0]["session_id"]), (1, &asked["session_id"]));
+    assert_eq!(ends[0]["usage"], ended["inference"]);
+    let runs: Vec<_> = recorded(&audit, "inference_call").iter().map(|call| call["run_id"].clone()).collect();
+    assert_eq!(runs, vec![ended["run_id"].clone(); 3]);
+}
+
+#[test]
+fn a_session_that_asks_a_node_without_models_for_them_is_refused() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let request = json!({ "version": 1, "task_id": new_id(), "session_id": new_id(), "use_inference": true });
+    let answered = node.post(super::sessions::SESSIONS, &request);
+    assert_eq!(answered.status, 403, "{}", answered.json());
+    assert!(answered.json()["detail"].as_str().unwrap().contains("$.use_inference"), "{}", answered.json());
 }

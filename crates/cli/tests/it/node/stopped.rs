@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 const STOP_ALL: &str = "/v1/worker/admin/stop-all-orchestrator-directed";
 
 /// Ends by itself when it is asked to.
-const POLITE: &str = "trap 'echo bye; exit 0' TERM; echo begun; while :; do sleep 0.05; done";
+pub(super) const POLITE: &str = "trap 'echo bye; exit 0' TERM; echo begun; while :; do sleep 0.05; done";
 
 /// Doesn't.
 const STUBBORN: &str = "trap '' TERM; echo begun; while :; do sleep 0.05; done";
 
-fn stop(node: &Node<'_>, job: &Value, grace_seconds: u64) -> Answered {
+pub(super) fn stop(node: &Node<'_>, job: &Value, grace_seconds: u64) -> Answered {
     let request = json!({
         "version": 1, "task_id": job["task_id"], "job_id": job["job_id"], "grace_seconds": grace_seconds,
     });
@@ -22,7 +22,7 @@ fn stop(node: &Node<'_>, job: &Value, grace_seconds: u64) -> Answered {
 }
 
 /// Submits a job, and waits until it has said that it has begun.
-fn begun(node: &Node<'_>, job: &Value) -> String {
+pub(super) fn begun(node: &Node<'_>, job: &Value) -> String {
     let id = node.submit(job.clone());
     let mut events = node.begin(&Asked::new("GET", &format!("/v1/worker/jobs/{id}/events")));
     while !events.line().unwrap().unwrap().contains("begun") {}

@@ -58,6 +58,28 @@ pub(super) const NODE: &[Member] = &[
         unsaid: Stands("local"),
         meaning: "who pays for what jobs call of models",
     },
+    Member { name: "sandbox", takes: Section(SANDBOX), unsaid: Members, meaning: "which images may be run" },
+];
+
+const SANDBOX: &[Member] = &[
+    Member {
+        name: "allowed_images",
+        takes: List("an image such as debian:12, debian:* or registry.example/team/*"),
+        unsaid: Means("none: only the node's own programs", "[\"debian:*\"]"),
+        meaning: "the images that jobs and sessions may run",
+    },
+    Member {
+        name: "default_image",
+        takes: One("an image such as debian:12, or native"),
+        unsaid: Means("native: the node's own programs", "native"),
+        meaning: "what runs where a job or a session says nothing",
+    },
+    Member {
+        name: "require_digest_pinning",
+        takes: BOOLEAN,
+        unsaid: Stands("false"),
+        meaning: "whether an image must be named by its digest",
+    },
 ];
 
 const TIMEOUTS: &[Member] = &[

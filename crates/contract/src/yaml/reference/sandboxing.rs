@@ -150,6 +150,12 @@ const DOCKER: &[Member] = &[
     },
     Member { name: "pids_limit", takes: One(PIDS), unsaid: Stands("64"), meaning: "processes and threads" },
     Member {
+        name: "disk_limit",
+        takes: One(SCRATCH),
+        unsaid: Stands("8g"),
+        meaning: "what may be written to disk, where the workspace is there",
+    },
+    Member {
         name: "tmpfs_size",
         takes: One(SCRATCH),
         unsaid: Stands("64m"),

@@ -28,6 +28,7 @@ fn body(
         owner: Path::new("/var/lib/belljar/runs/01a20073-e9f5-7598-b496-5102b8186da2"),
         user: User { uid: 1000, gid: 1000 },
         workspace,
+        job: None,
         lent,
         limits,
         doors: None,

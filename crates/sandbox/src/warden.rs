@@ -2,8 +2,8 @@
 //! is nothing to look after.
 
 use crate::directory::{Directory, DirectoryError};
-use crate::spec::{SandboxSpec, Workspace};
 use crate::workspace::growth::Growth;
+use belljar_confine::plan::HostPath;
 use belljar_confine::sealed::Handle;
 use belljar_confine::wall;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Looks after what sandboxes write.
 #[derive(Debug, Default)]
-pub(super) struct Warden {
+pub(crate) struct Warden {
     shared: Arc<Shared>,
 }
 
@@ -39,7 +39,7 @@ struct Ward {
 
 /// What became of one sandbox.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Fate(Arc<AtomicBool>);
+pub(crate) struct Fate(Arc<AtomicBool>);
 
 /// The thread ends when there was nothing to do for so long.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -49,15 +49,14 @@ fn lock(shared: &Shared) -> MutexGuard<'_, Watched> {
     shared.watched.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a sandbox may write to on the host's disk, as it is before the sandbox begins; nothing without a limit.
-pub(super) fn growth(spec: &SandboxSpec) -> Result<Option<Growth>, DirectoryError> {
-    let workspace = match &spec.workspace {
-        Workspace::Direct(path) | Workspace::Copy { upper: path, .. } => Some(path),
-        Workspace::Empty => None,
-    };
-    let trees: Vec<_> =
-        workspace.into_iter().chain(&spec.job).map(Directory::open_meant_place).collect::<Result<_, _>>()?;
-    match wall!(DiskLimit: spec.limits.disk_bytes, else None) {
+/// What a sandbox may write to on the host's disk, as it is before the sandbox begins; nothing without a limit, or without
+/// such places.
+pub(crate) fn growth<'p>(
+    places: impl IntoIterator<Item = &'p HostPath>,
+    most_bytes: Option<u64>,
+) -> Result<Option<Growth>, DirectoryError> {
+    let trees: Vec<_> = places.into_iter().map(Directory::open_meant_place).collect::<Result<_, _>>()?;
+    match wall!(DiskLimit: most_bytes, else None) {
         Some(most) if !trees.is_empty() => Growth::watch(trees, most).map(Some),
         _ => Ok(None),
     }
@@ -67,7 +66,7 @@ pub(super) fn growth(spec: &SandboxSpec) -> Result<Option<Growth>, DirectoryErro
 
 impl Warden {
     /// Looks after a sandbox from now on, until it has ended.
-    pub(super) fn take(&self, growth: Growth, sandbox: Handle) -> Fate {
+    pub(crate) fn take(&self, growth: Growth, sandbox: Handle) -> Fate {
         let fate = Fate::default();
         let mut watched = lock(&self.shared);
         watched.list.push(Ward { growth, sandbox, has_outgrown: Arc::clone(&fate.0) });
@@ -122,7 +121,7 @@ impl Ward {
 // === impl Fate ===
 
 impl Fate {
-    pub(super) fn has_outgrown(&self) -> bool {
+    pub(crate) fn has_outgrown(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }

@@ -1,11 +1,12 @@
-//! Models for jobs: which a job may call, and who answers in its sandbox.
+//! Models for jobs and sessions: which each may call, and who answers in its sandbox.
 
 use crate::book::{Book, BookError};
 use crate::daemon::DaemonError;
 use crate::serving::{ServeError, Served};
-use belljar_contract::id::{JobId, RunId};
+use belljar_contract::id::{JobId, RunId, SessionId};
 use belljar_contract::worker::assignment::SandboxOrder;
 use belljar_contract::worker::job::InferenceUsage;
+use belljar_contract::worker::session::OpenSessionRequest;
 use belljar_egress::identity::Identity;
 use belljar_egress::inference::budget::Spent;
 use belljar_egress::inference::config::InferenceConfig;
@@ -16,8 +17,8 @@ use serde::Serialize;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Models for jobs. One proxy serves all of them, and every call is in the audit of the node's state.
-pub(crate) struct JobModels {
+/// The models of a node. One proxy serves all sandboxes, and every call is in the audit of the node's state.
+pub(crate) struct NodeModels {
     config: InferenceConfig,
     billing_account_id: String,
     proxy: Arc<Proxy>,
@@ -25,15 +26,21 @@ pub(crate) struct JobModels {
 }
 
 /// Models that one run may call, by sockets that are its own.
-pub(super) struct RunModels {
-    job_id: JobId,
-    attempt: u32,
+pub(crate) struct RunModels {
+    caller: Caller,
     run_id: RunId,
     served: Served,
     book: Arc<Book>,
 }
 
-/// A job can't have the models that it asks for.
+/// Whose run it is.
+#[derive(Debug, Clone)]
+pub(crate) enum Caller {
+    Job { job_id: JobId, attempt: u32 },
+    Session { session_id: SessionId },
+}
+
+/// The models that are asked for can't be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoModels {
     /// There are none.
@@ -46,21 +53,15 @@ pub(crate) enum NoModels {
 
 /// How a run's calls end in the audit.
 #[derive(Serialize)]
-struct RunEnded<'e> {
-    job_id: &'e str,
-    attempt: u32,
-    usage: &'e InferenceUsage,
+#[serde(untagged)]
+enum RunEnded<'e> {
+    Job { job_id: &'e str, attempt: u32, usage: &'e InferenceUsage },
+    Session { session_id: &'e str, usage: &'e InferenceUsage },
 }
 
-/// The kind under which the end of a job's run stands in the audit.
-const ENDED: &str = "job_run_ended";
+// === impl NodeModels ===
 
-/// What is run, as those know it who bill it.
-const GRAPH: &str = "sandbox:job";
-
-// === impl JobModels ===
-
-impl JobModels {
+impl NodeModels {
     pub(crate) fn start(
         config: InferenceConfig,
         billing_account_id: String,
@@ -83,7 +84,7 @@ impl JobModels {
             None if sandbox.use_inference => "$.sandbox.use_inference",
             None => return Ok(None),
         };
-        let Some(Self { config, .. }) = models else { return Err(NoModels::None { place }) };
+        let config = Self::all(models, place)?;
         let Some(listed) = listed else { return Ok(Some(config.clone())) };
         let is_listed = |name: &str| listed.allowed_models.iter().any(|listed| listed == name);
         let all: Vec<_> = config.models.iter().collect();
@@ -96,27 +97,42 @@ impl JobModels {
         Ok(Some(InferenceConfig { models: allowed.into_iter().collect(), ..config.clone() }))
     }
 
+    /// Those that a session may call: all of them, if it asks for models.
+    pub(crate) fn allowed_in_session(
+        models: Option<&Self>,
+        request: &OpenSessionRequest,
+    ) -> Result<Option<InferenceConfig>, NoModels> {
+        match request.use_inference {
+            true => Self::all(models, "$.use_inference").cloned().map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn all<'m>(models: Option<&'m Self>, place: &'static str) -> Result<&'m InferenceConfig, NoModels> {
+        models.map(|models| &models.config).ok_or(NoModels::None { place })
+    }
+
     /// Serves models by a sandbox's sockets.
-    pub(super) fn serve(
+    pub(crate) fn serve(
         &self,
         config: InferenceConfig,
-        (job_id, attempt): (&JobId, u32),
+        caller: Caller,
         run_id: &RunId,
         sockets: Vec<OwnedFd>,
     ) -> Result<RunModels, ServeError> {
         let identity = Identity {
             run_id: run_id.clone(),
-            attempt,
+            attempt: caller.attempt(),
             billing_account_id: self.billing_account_id.clone(),
-            graph_id: GRAPH.to_owned(),
+            graph_id: caller.graph().to_owned(),
             user_id: None,
             existing_trace_id: None,
-            session_id: Some(job_id.to_string()),
+            session_id: Some(caller.id()),
             trace_user_id: None,
         };
         let book = Arc::new(Book::of(&self.audit));
         let served = Served::begin_by(&self.proxy, config, identity, &book, sockets)?;
-        Ok(RunModels { job_id: job_id.clone(), attempt, run_id: run_id.clone(), served, book })
+        Ok(RunModels { caller, run_id: run_id.clone(), served, book })
     }
 }
 
@@ -127,11 +143,54 @@ impl RunModels {
     ///
     /// # Errors
     /// [`BookError`] when not all of it is.
-    pub(super) fn end(self) -> Result<InferenceUsage, BookError> {
-        let Self { job_id, attempt, run_id, served, book } = self;
+    pub(crate) fn end(self) -> Result<InferenceUsage, BookError> {
+        let Self { caller, run_id, served, book } = self;
         let Spent { calls, tokens, cost } = served.end();
         let usage = InferenceUsage { calls, tokens, cost_usd: cost };
-        book.close(ENDED, Some(&run_id), &RunEnded { job_id: job_id.as_str(), attempt, usage: &usage })?;
+        book.close(caller.end_kind(), Some(&run_id), &caller.ended(&usage))?;
         Ok(usage)
+    }
+}
+
+// === impl Caller ===
+
+impl Caller {
+    /// What is run, as those know it who bill it.
+    fn graph(&self) -> &'static str {
+        match self {
+            Self::Job { .. } => "sandbox:job",
+            Self::Session { .. } => "sandbox:session",
+        }
+    }
+
+    /// The kind under which the end of its run stands in the audit.
+    fn end_kind(&self) -> &'static str {
+        match self {
+            Self::Job { .. } => "job_run_ended",
+            Self::Session { .. } => "session_ended",
+        }
+    }
+
+    fn id(&self) -> String {
+        match self {
+            Self::Job { job_id, .. } => job_id.to_string(),
+            Self::Session { session_id } => session_id.to_string(),
+        }
+    }
+
+    fn attempt(&self) -> u32 {
+        match self {
+            Self::Job { attempt, .. } => *attempt,
+            Self::Session { .. } => 1,
+        }
+    }
+
+    fn ended<'e>(&'e self, usage: &'e InferenceUsage) -> RunEnded<'e> {
+        match self {
+            Self::Job { job_id, attempt } => {
+                RunEnded::Job { job_id: job_id.as_str(), attempt: *attempt, usage }
+            }
+            Self::Session { session_id } => RunEnded::Session { session_id: session_id.as_str(), usage },
+        }
     }
 }

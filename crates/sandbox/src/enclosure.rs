@@ -1,0 +1,214 @@
+//! A sandbox with the one program that it is for, of whichever kind it is.
+//!
+//! ```text
+//! Site ─► Maker::Itself, Launcher ─► native::start ─► the sandbox lasts as long as its program
+//!         Maker::Docker ───────────► create, exec ──► the container lasts until it is ended
+//! ```
+
+use crate::backend::{BackendError, Execution, Sandbox};
+use crate::docker::DockerBackend;
+use crate::limits::Limit;
+use crate::native::{self, HostUser, Running, StartError};
+use crate::spec::{Program, SandboxSpec};
+use crate::state::State;
+use belljar_confine::launcher::Launcher;
+use belljar_confine::plan::{Identity, Stdio};
+use belljar_confine::sealed::{Ending, Outcome};
+use belljar_confine::stage::Timings;
+use belljar_contract::isolation::Isolation;
+use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::process::Signal;
+
+/// Where sandboxes are made.
+#[derive(Debug, Clone, Copy)]
+pub struct Site<'s> {
+    /// Where the host keeps what it makes.
+    pub state: &'s State,
+    /// Who makes the sandbox.
+    pub maker: Maker<'s>,
+}
+
+/// Who makes a sandbox.
+#[derive(Debug, Clone, Copy)]
+pub enum Maker<'s> {
+    /// This process itself, which must have a single thread.
+    Itself,
+    /// A launcher that was started while this process was small.
+    Launcher(&'s Launcher),
+    /// A container engine: what is run is a program of an image.
+    Docker(&'s DockerBackend),
+}
+
+/// Such a sandbox. Dropping it ends everything in it.
+#[derive(Debug)]
+pub enum Enclosure {
+    /// It lasts as long as its program.
+    Native(Box<Running>),
+    /// It lasts until it is ended.
+    Container {
+        /// Its program.
+        execution: Box<dyn Execution>,
+        /// The container.
+        sandbox: Box<dyn Sandbox>,
+        /// Its workspace, if that is to be looked at when it is over.
+        workspace: Option<OwnedFd>,
+    },
+}
+
+/// Why there is no sandbox, or what has become of one isn't known.
+#[derive(Debug, thiserror::Error)]
+pub enum EnclosureError {
+    /// A native one can't be started.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// A container can't be made, reached or cleared away.
+    #[error(transparent)]
+    Container(#[from] BackendError),
+    /// The host can't wait for it.
+    #[error("can't watch the sandbox")]
+    Watch {
+        /// Why.
+        #[source]
+        source: rustix::io::Errno,
+    },
+}
+
+// === impl Maker ===
+
+impl Maker<'_> {
+    /// Whose the folder of a run is on the host, for a sandbox of that user. Containers have one of their own.
+    pub fn owner(self, user: HostUser) -> Identity {
+        match self {
+            Self::Itself | Self::Launcher(_) => user.identity(),
+            Self::Docker(_) => DockerBackend::owner_of_copies(),
+        }
+    }
+}
+
+// === impl Site ===
+
+impl Site<'_> {
+    /// Starts a program in a native sandbox, through the launcher if there is one.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing of the sandbox is left then.
+    pub fn start(
+        &self,
+        spec: &SandboxSpec,
+        program: &Program,
+        stdio: Stdio,
+    ) -> Result<Enclosure, StartError> {
+        let launcher = match self.maker {
+            Maker::Launcher(launcher) => Some(launcher),
+            Maker::Itself | Maker::Docker(_) => None,
+        };
+        Ok(Enclosure::Native(Box::new(native::start_by(launcher, spec, self.state, program, stdio)?)))
+    }
+}
+
+// === impl Enclosure ===
+
+impl Enclosure {
+    /// Every layer, in force or not.
+    pub fn isolation(&self) -> &Isolation {
+        match self {
+            Self::Native(running) => &running.isolation,
+            Self::Container { sandbox, .. } => sandbox.isolation(),
+        }
+    }
+
+    /// How long each stage of its launch took, as far as that is known.
+    pub fn timings(&self) -> Timings {
+        match self {
+            Self::Native(running) => running.launched.timings.clone(),
+            Self::Container { .. } => Timings::default(),
+        }
+    }
+
+    /// The listening sockets of its hatches. They are given out once.
+    pub fn take_hatches(&mut self) -> Vec<OwnedFd> {
+        match self {
+            Self::Native(running) => std::mem::take(&mut running.launched.hatches),
+            Self::Container { sandbox, .. } => sandbox.take_hatches(),
+        }
+    }
+
+    /// Its workspace, for a job that names artifacts in it. It is given out once.
+    pub fn take_workspace(&mut self) -> Option<OwnedFd> {
+        match self {
+            Self::Native(running) => running.launched.exported.take(),
+            Self::Container { workspace, .. } => workspace.take(),
+        }
+    }
+
+    /// Becomes readable when its program has ended.
+    pub fn ending(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Native(running) => running.launched.sealed.ending(),
+            Self::Container { execution, .. } => execution.ending(),
+        }
+    }
+
+    /// Asks its program to end.
+    ///
+    /// # Errors
+    /// [`EnclosureError`] when it can't be reached.
+    pub fn terminate(&mut self) -> Result<(), EnclosureError> {
+        match self {
+            Self::Native(running) => running.launched.sealed.terminate(),
+            Self::Container { execution, .. } => execution.signal(Signal::TERM.as_raw())?,
+        }
+        Ok(())
+    }
+
+    /// Kills its program.
+    ///
+    /// # Errors
+    /// [`EnclosureError`] when it can't be reached.
+    pub fn kill(&mut self) -> Result<(), EnclosureError> {
+        match self {
+            Self::Native(running) => running.launched.sealed.kill(),
+            Self::Container { execution, .. } => execution.kill()?,
+        }
+        Ok(())
+    }
+
+    /// How its program has ended; waits until it has.
+    ///
+    /// # Errors
+    /// [`EnclosureError`] when that can't be told.
+    pub fn wait(&mut self) -> Result<Ending, EnclosureError> {
+        match self {
+            Self::Native(running) => {
+                running.launched.sealed.wait().map_err(|source| EnclosureError::Watch { source })
+            }
+            Self::Container { execution, .. } => {
+                let ending = execution.wait_until(None)?;
+                ending.ok_or(EnclosureError::Container(BackendError::Gone))
+            }
+        }
+    }
+
+    /// The limit that has ended it, if one has.
+    pub fn ended_by(&self, outcome: Outcome) -> Option<Limit> {
+        match self {
+            Self::Native(running) => running.ended_by(outcome),
+            Self::Container { sandbox, .. } => sandbox.ended_by(),
+        }
+    }
+
+    /// Ends everything that is left in it; back when nothing of it is there any more.
+    ///
+    /// # Errors
+    /// [`EnclosureError`] for a container that can't be cleared away.
+    pub fn end(self) -> Result<(), EnclosureError> {
+        match self {
+            Self::Native(running) => drop(running),
+            Self::Container { execution, sandbox, workspace: _ } => {
+                drop(execution);
+                sandbox.destroy()?;
+            }
+        }
+        Ok(())
+    }
+}

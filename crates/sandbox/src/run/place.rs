@@ -1,0 +1,44 @@
+//! Begins a job's program in its sandbox, wherever those are made.
+
+use super::{RunError, WorkspaceChoice};
+use crate::backend::Wanted;
+use crate::docker::DockerBackend;
+use crate::enclosure::{Enclosure, EnclosureError, Maker, Site};
+use crate::spec::{Program, SandboxSpec, Workspace};
+use crate::state::RunFolder;
+use belljar_confine::plan::Stdio;
+
+/// Makes the sandbox of a run, and starts its program there.
+pub(super) fn begin(
+    site: &Site<'_>,
+    (folder, spec): (&RunFolder, &SandboxSpec),
+    program: &Program,
+    stdio: Stdio,
+) -> Result<Enclosure, RunError> {
+    match site.maker {
+        Maker::Itself | Maker::Launcher(_) => {
+            Ok(site.start(spec, program, stdio).map_err(EnclosureError::Start)?)
+        }
+        Maker::Docker(docker) => in_container(docker, (folder, spec), program, stdio),
+    }
+}
+
+fn in_container(
+    docker: &DockerBackend,
+    (folder, spec): (&RunFolder, &SandboxSpec),
+    program: &Program,
+    stdio: Stdio,
+) -> Result<Enclosure, RunError> {
+    let Workspace::Empty = spec.workspace else { return Err(RunError::Workspace) };
+    let wanted = Wanted {
+        workspace: WorkspaceChoice::Empty,
+        lent: spec.lent.clone(),
+        env: spec.env.clone(),
+        limits: spec.limits,
+        required: spec.required.clone(),
+        hatches: spec.hatches.clone(),
+    };
+    let (sandbox, workspace) = docker.create_for_job(folder, wanted).map_err(EnclosureError::Container)?;
+    let execution = sandbox.exec(program, stdio).map_err(EnclosureError::Container)?;
+    Ok(Enclosure::Container { execution, sandbox, workspace: workspace.map(Into::into) })
+}
