@@ -5,9 +5,11 @@
 
 pub mod acknowledgement;
 pub mod assignment;
+mod base64;
 pub mod callback;
 pub mod event;
 pub mod job;
+pub mod managed;
 pub mod openapi;
 pub mod operation;
 pub mod problem;

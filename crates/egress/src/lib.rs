@@ -6,6 +6,7 @@
 pub mod callback;
 pub mod credential;
 mod echo;
+pub mod exchange;
 pub mod http1;
 pub mod identity;
 pub mod inference;

@@ -11,6 +11,7 @@ pub(crate) mod hatch;
 mod health;
 mod job;
 mod jobs;
+mod managed;
 mod pty;
 mod query;
 mod run;
@@ -104,6 +105,7 @@ fn handler(operation: Operation) -> MethodRouter<Shared> {
         Operation::ClosePty => post(pty::close),
         Operation::ReceivePty => get(pty::receive),
         Operation::AttachPty => get(pty::attach),
+        Operation::ProxyHttp => post(managed::proxy_http),
         Operation::NodeInfo => get(telemetry::info),
         Operation::NodeStats => get(telemetry::stats),
         Operation::ListContainers => get(telemetry::containers),

@@ -26,12 +26,14 @@ use crate::images::Images;
 use crate::job::Workplace;
 use crate::job::dispatcher::Dispatcher;
 use crate::job::hub::Hub;
+use crate::managed::ManagedServices;
 use crate::metrics::Metrics;
 use crate::models::NodeModels;
 use crate::session::Sessions;
 use belljar_confine::launcher::Launcher;
 use belljar_egress::inference::proxy::allow_descriptors;
 use belljar_store::artifacts::Artifacts;
+use belljar_store::audit::{AuditLog, folder_in};
 use belljar_store::database::Database;
 use belljar_store::jobs::Jobs;
 use heart::Heart;
@@ -87,11 +89,14 @@ impl Daemon {
             Some(Bucket { url, variables }) => Artifacts::in_bucket(url, variables.clone(), &folder)?,
             None => Artifacts::in_folder(&folder)?,
         };
+        let audit = Arc::new(AuditLog::open(&folder_in(settings.state.path())).map_err(DaemonError::Audit)?);
         let models = settings
             .models
             .take()
-            .map(|config| NodeModels::start(config, settings.billing_account_id.clone(), &settings.state));
+            .map(|config| NodeModels::start(config, settings.billing_account_id.clone(), &audit));
         let models = models.transpose()?;
+        let managed = ManagedServices::start(std::mem::take(&mut settings.managed), audit)
+            .map_err(|source| DaemonError::Threads { source })?;
         let images = Images::of(&settings)?;
         let telemetry = Arc::new(record::open(settings.state.path()).await?);
         let workplace = Arc::new(Workplace {
@@ -103,6 +108,7 @@ impl Daemon {
             hub: Hub::default(),
             models,
             images,
+            managed,
             launcher: Arc::new(launcher),
             settings: Arc::new(settings),
             clock,

@@ -11,6 +11,7 @@ mod run;
 
 use crate::daemon::{Settings, WallClock};
 use crate::images::Images;
+use crate::managed::ManagedServices;
 use crate::metrics::Metrics;
 use crate::models::NodeModels;
 use belljar_confine::launcher::Launcher;
@@ -34,6 +35,7 @@ pub(crate) struct Workplace {
     /// Nothing for a node without models.
     pub(crate) models: Option<NodeModels>,
     pub(crate) images: Images,
+    pub(crate) managed: ManagedServices,
     pub(crate) launcher: Arc<Launcher>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) clock: WallClock,

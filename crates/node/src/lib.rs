@@ -13,6 +13,7 @@ pub mod grant;
 mod images;
 mod job;
 mod machine;
+mod managed;
 mod metrics;
 mod models;
 pub mod once;
@@ -22,3 +23,4 @@ pub mod usage;
 
 pub use chain::chain;
 pub use images::ImageSettings;
+pub use managed::{ManagedService, ManagedSettings};

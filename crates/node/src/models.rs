@@ -11,8 +11,7 @@ use belljar_egress::identity::Identity;
 use belljar_egress::inference::budget::Spent;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::inference::proxy::Proxy;
-use belljar_sandbox::state::State;
-use belljar_store::audit::{AuditLog, folder_in};
+use belljar_store::audit::AuditLog;
 use serde::Serialize;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -65,11 +64,10 @@ impl NodeModels {
     pub(crate) fn start(
         config: InferenceConfig,
         billing_account_id: String,
-        state: &State,
+        audit: &Arc<AuditLog>,
     ) -> Result<Self, DaemonError> {
-        let audit = AuditLog::open(&folder_in(state.path())).map_err(DaemonError::Audit)?;
         let proxy = Proxy::start().map_err(|source| DaemonError::Threads { source })?;
-        Ok(Self { config, billing_account_id, proxy: Arc::new(proxy), audit: Arc::new(audit) })
+        Ok(Self { config, billing_account_id, proxy: Arc::new(proxy), audit: Arc::clone(audit) })
     }
 
     /// Those that a job may call: all of them for a command that asks for models, and for the runner's job those of the list

@@ -7,10 +7,10 @@ use belljar_contract::isolation::LAYERS;
 use belljar_contract::yaml::instead_of;
 use belljar_contract::yaml::reference::{Member, ROOT, Takes, Unsaid};
 use belljar_egress::inference::budget::BudgetLimits;
-use belljar_node::ImageSettings;
 use belljar_node::agent::catalogue::Catalogue;
 use belljar_node::api::token::Token;
 use belljar_node::daemon::{CallbackConfig, Retention, SessionLimits, Settings, Timeouts};
+use belljar_node::{ImageSettings, ManagedSettings};
 use belljar_sandbox::config::Config;
 use belljar_sandbox::state::State;
 use belljar_testkit::world::World;
@@ -26,6 +26,7 @@ struct Outcome {
     inference: Option<(BudgetLimits, bool)>,
     node: (u64, usize, Timeouts, SessionLimits, Retention, String),
     images: ImageSettings,
+    managed: ManagedSettings,
     callback: Option<CallbackConfig>,
 }
 
@@ -237,6 +238,7 @@ fn outcome(read: &Configuration, world: &World) -> Outcome {
         retention,
         billing_account_id,
         images,
+        managed,
         ..
     } = settings;
     Outcome {
@@ -245,6 +247,7 @@ fn outcome(read: &Configuration, world: &World) -> Outcome {
         inference: read.inference.as_ref().map(|inference| (inference.budget, inference.keeps_bodies)),
         node: (max_waiting, max_request_bytes, timeouts, sessions, retention, billing_account_id),
         images,
+        managed,
         callback: read.node.callback.clone(),
     }
 }

@@ -9,6 +9,7 @@ mod followed;
 mod images;
 mod interrupted;
 mod left;
+mod managed;
 mod many;
 mod modeled;
 mod refused;

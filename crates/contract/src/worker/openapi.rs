@@ -4,6 +4,7 @@ use super::acknowledgement::AcknowledgeRequest;
 use super::assignment::RunJobRequest;
 use super::event::JobEvent;
 use super::job::{JobListResponse, JobResponse};
+use super::managed::{ProxyHttpRequest, ProxyHttpResponse};
 use super::operation::{Method, Operation};
 use super::problem::{ProblemDetails, ProblemKind};
 use super::pty::{
@@ -118,6 +119,7 @@ fn body_of(operation: Operation, types: &mut Types) -> Body {
         Operation::SendPty => Body::Json(types.sent::<SendPtyRequest>()),
         Operation::ResizePty => Body::Json(types.sent::<ResizePtyRequest>()),
         Operation::ClosePty => Body::Json(types.sent::<ClosePtyRequest>()),
+        Operation::ProxyHttp => Body::Json(types.sent::<ProxyHttpRequest>()),
         _ => Body::None,
     }
 }
@@ -169,6 +171,7 @@ fn answers(operation: Operation, types: &mut Types) -> Vec<Answer> {
         }
         Operation::ReceivePty => one(types.answered::<ReceivePtyResponse>()),
         Operation::AttachPty => Vec::new(),
+        Operation::ProxyHttp => one(types.answered::<ProxyHttpResponse>()),
         Operation::NodeInfo => one(types.answered::<NodeInfoResponse>()),
         Operation::NodeStats => one(types.answered::<NodeStatsResponse>()),
         Operation::ListContainers => one(types.answered::<ContainersResponse>()),
@@ -206,6 +209,9 @@ fn problems(operation: Operation) -> Vec<ProblemKind> {
     }
     if path.contains("{session_id}/") {
         problems.push(ProblemKind::Limit);
+    }
+    if operation == Operation::ProxyHttp {
+        problems.push(ProblemKind::Upstream);
     }
     if operation == Operation::RunJob || operation == Operation::OpenSession {
         problems.push(Authorization);
@@ -248,6 +254,7 @@ fn in_path(name: &str) -> Value {
     match name {
         "sha256" => json!({ "type": "string", "pattern": "^[0-9a-f]{64}$" }),
         "container_id" => json!({ "type": "string", "minLength": 1 }),
+        "service_id" => json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$" }),
         _ => uuid(),
     }
 }

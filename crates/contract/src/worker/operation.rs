@@ -28,6 +28,7 @@ pub enum Operation {
     ClosePty,
     ReceivePty,
     AttachPty,
+    ProxyHttp,
     NodeInfo,
     NodeStats,
     ListContainers,
@@ -60,7 +61,7 @@ impl Method {
 
 impl Operation {
     /// Every one.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::Alive,
         Self::Ready,
         Self::Metrics,
@@ -85,6 +86,7 @@ impl Operation {
         Self::ClosePty,
         Self::ReceivePty,
         Self::AttachPty,
+        Self::ProxyHttp,
         Self::NodeInfo,
         Self::NodeStats,
         Self::ListContainers,
@@ -120,6 +122,7 @@ impl Operation {
             Self::ClosePty => (Post, "/v1/worker/sessions/{session_id}/pty:close"),
             Self::ReceivePty => (Get, "/v1/worker/sessions/{session_id}/pty:recv"),
             Self::AttachPty => (Get, "/v1/worker/sessions/{session_id}/pty:attach"),
+            Self::ProxyHttp => (Post, "/v1/worker/managed-services/{service_id}/proxy:http"),
             Self::NodeInfo => (Get, "/v1/worker/telemetry/node:info"),
             Self::NodeStats => (Get, "/v1/worker/telemetry/node:stats"),
             Self::ListContainers => (Get, "/v1/worker/telemetry/containers"),
@@ -160,6 +163,7 @@ impl Operation {
             Self::ClosePty => "Close a terminal, and kill its program",
             Self::ReceivePty => "What a terminal has printed",
             Self::AttachPty => "A terminal by a WebSocket",
+            Self::ProxyHttp => "Pass a request on to a service that the node manages",
             Self::NodeInfo => "Which node it is",
             Self::NodeStats => "How much of the machine is used",
             Self::ListContainers => "Sandboxes, the last made first",

@@ -56,6 +56,9 @@ pub enum ProblemKind {
     /// As much of that is in use as one may use.
     #[serde(rename = "urn:cynodeai:error:limit")]
     Limit,
+    /// Whom it was passed on to has not answered, or nothing that can be passed back.
+    #[serde(rename = "urn:cynodeai:error:upstream")]
+    Upstream,
     /// The node can't reach what it needs; later it may.
     #[serde(rename = "urn:cynodeai:error:unavailable")]
     Unavailable,
@@ -68,7 +71,7 @@ pub enum ProblemKind {
 
 impl ProblemKind {
     /// Every kind.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Validation,
         Self::Authentication,
         Self::Authorization,
@@ -79,6 +82,7 @@ impl ProblemKind {
         Self::MediaType,
         Self::Overloaded,
         Self::Limit,
+        Self::Upstream,
         Self::Unavailable,
         Self::Internal,
     ];
@@ -96,6 +100,7 @@ impl ProblemKind {
             Self::MediaType => 415,
             Self::Limit => 429,
             Self::Internal => 500,
+            Self::Upstream => 502,
             Self::Overloaded | Self::Unavailable => 503,
         }
     }
@@ -113,6 +118,7 @@ impl ProblemKind {
             Self::MediaType => "The request is not JSON",
             Self::Overloaded => "The node has enough to do",
             Self::Limit => "No more of that may be in use",
+            Self::Upstream => "The service has not answered",
             Self::Unavailable => "The node can't do that now",
             Self::Internal => "The node has failed",
         }

@@ -3,16 +3,14 @@
 //! What goes either way is bytes, in base64. What a program has printed is kept until the reader has said, by where it reads
 //! on, that it has it; while nobody reads, a program that prints more than is kept waits.
 
-use super::ApiVersion;
 use super::assignment::argv_schema;
 use super::session::{Absolute, DIRECTORY_PATTERN, Lines};
+use super::{ApiVersion, base64};
 use crate::decode::{At, Decode, Fields, decode_document};
 use crate::id::{PtyId, SessionId, TaskId};
 use crate::job::step::run_command::Argv;
 use crate::json::{self, Node};
 use crate::problem::Problems;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +45,7 @@ pub struct SendPtyRequest {
     /// The terminal.
     pub pty_id: PtyId,
     /// What is typed: at most 65,536 bytes, in base64.
-    #[schemars(rename = "data_b64", with = "String", length(max = 87_384), regex(pattern = BASE64_PATTERN))]
+    #[schemars(rename = "data_b64", with = "String", length(max = 87_384), regex(pattern = base64::PATTERN))]
     pub data: Vec<u8>,
 }
 
@@ -129,9 +127,6 @@ pub struct ReceivePtyResponse {
 
 /// As much goes to a terminal at once, in bytes.
 pub const LARGEST_INPUT_BYTES: usize = 65_536;
-
-const BASE64_PATTERN: &str =
-    "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
 
 const USUAL: (u16, u16) = (80, 24);
 
@@ -220,15 +215,6 @@ struct Input(Vec<u8>);
 
 impl Decode for Input {
     fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
-        let expected = format!("at most {LARGEST_INPUT_BYTES} bytes, in base64");
-        let Some(text) = node.as_str() else { return at.mistyped(node, expected) };
-        match STANDARD.decode(text) {
-            Ok(data) if data.len() <= LARGEST_INPUT_BYTES => Some(Self(data)),
-            Ok(data) => {
-                at.refuse(format!("{} bytes", data.len()), expected);
-                None
-            }
-            Err(_) => at.mistyped(node, expected),
-        }
+        base64::decode(node, at, LARGEST_INPUT_BYTES).map(Self)
     }
 }

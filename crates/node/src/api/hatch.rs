@@ -116,7 +116,8 @@ impl Door {
             };
             let head_within = self.has_first.swap(true, Ordering::SeqCst).then_some(HEAD_WITHIN);
             let routes = self.routes.clone();
-            let connection = serving::connection(stream, routes, head_within, CancellationToken::new());
+            let connection =
+                serving::connection((stream, None), routes, head_within, CancellationToken::new());
             connections.spawn(async move {
                 connection.await;
                 drop(permit);

@@ -1,9 +1,12 @@
 //! Connections: as many as there is room for, each with a bound on how long its client may take to say what it wants.
 
 use super::{Shared, router};
+use axum::extract::ConnectInfo;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -38,7 +41,7 @@ pub(crate) async fn serve(api: Shared, listener: TcpListener, stop: Cancellation
             () = stop.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
-        let Ok((stream, _)) = accepted else {
+        let Ok((stream, peer)) = accepted else {
             // Out of descriptors, most likely: some will be closed.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
@@ -46,7 +49,7 @@ pub(crate) async fn serve(api: Shared, listener: TcpListener, stop: Cancellation
         let (service, stop) = (service.clone(), stop.clone());
         let _ = stream.set_nodelay(true);
         connections.spawn(async move {
-            connection(stream, service, HEAD_WITHIN, stop).await;
+            connection((stream, Some(peer)), service, HEAD_WITHIN, stop).await;
             drop(permit);
         });
         while connections.try_join_next().is_some() {}
@@ -57,17 +60,23 @@ pub(crate) async fn serve(api: Shared, listener: TcpListener, stop: Cancellation
 }
 
 /// Serves what comes by a connection, until it is closed or everything stops. A client that has not said what it wants within
-/// that time has hung up.
+/// that time has hung up. Each request is told whose it is, as far as a peer has an address.
 pub(super) async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    stream: S,
+    (stream, peer): (S, Option<SocketAddr>),
     service: axum::Router,
     head_within: impl Into<Option<Duration>>,
     stop: CancellationToken,
 ) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(head_within).max_buf_size(LARGEST_HEAD_BYTES);
-    let connection =
-        http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)).with_upgrades();
+    let service = TowerToHyperService::new(service);
+    let service = service_fn(move |mut request: hyper::Request<_>| {
+        if let Some(peer) = peer {
+            request.extensions_mut().insert(ConnectInfo(peer));
+        }
+        service.call(request)
+    });
+    let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
     tokio::pin!(connection);
     // How a connection ends is its client's business: what it wanted is recorded, or was refused.
     tokio::select! {

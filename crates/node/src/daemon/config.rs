@@ -1,12 +1,15 @@
 //! `node` in the configuration file: how much, for how long, and who is told.
 
 use super::settings::{Retention, SessionLimits, Settings, Timeouts};
+use crate::managed::{ManagedService, ManagedSettings};
 use belljar_contract::image::ImageReference;
 use belljar_contract::worker::assignment::NATIVE_IMAGE;
 use belljar_contract::yaml::{Log, Members, Node, boolean, list, place, seconds, size, text, whole};
 use belljar_egress::callback::Destination;
 use belljar_egress::identity::is_plain;
+use belljar_egress::upstream::Upstream;
 use belljar_policy::image::{ImagePattern, ImageRules};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -33,6 +36,8 @@ pub struct NodeConfig {
     pub billing_account: Option<String>,
     /// Which images may be run.
     pub sandbox: SandboxConfig,
+    /// Services that requests are passed on to.
+    pub managed: ManagedSettings,
 }
 
 /// Which images may be run.
@@ -89,6 +94,7 @@ impl NodeConfig {
                 })
             }),
             sandbox: members.section("sandbox", read_sandbox),
+            managed: read_managed(&mut members),
         };
         members.finish();
         read
@@ -102,6 +108,7 @@ impl NodeConfig {
         settings.timeouts = self.timeouts;
         settings.sessions = self.sessions;
         settings.retention = self.retention;
+        settings.managed = self.managed.clone();
         settings.images.rules = self.sandbox.rules.clone();
         settings.images.default = self.sandbox.default_image.clone();
         settings.node_slug = self.id.clone().unwrap_or_else(|| std::mem::take(&mut settings.node_slug));
@@ -162,6 +169,45 @@ fn read_sandbox(node: &Node, log: &mut Log) -> SandboxConfig {
     });
     members.finish();
     SandboxConfig { rules, default_image }
+}
+
+fn read_managed(members: &mut Members<'_, '_>) -> ManagedSettings {
+    let mut known = BTreeSet::new();
+    let services = members.or("managed_services", Vec::new(), |node, log| {
+        list(node, log, |node, log| {
+            let service = read_service(node, log)?;
+            if !known.insert(service.id.clone()) {
+                log.note(node.position, place(node), format!("{} again", service.id), "each id once");
+            }
+            Some(service)
+        })
+    });
+    let usual = ManagedSettings::default().timeout;
+    let timeout = members.or("managed_proxy_timeout_seconds", usual, |node, log| {
+        seconds(node, log, Duration::from_secs(1)..=Duration::from_secs(3_600))
+    });
+    ManagedSettings { services, timeout }
+}
+
+fn read_service(node: &Node, log: &mut Log) -> Option<ManagedService> {
+    const NAME: &str = "1 to 64 letters, digits, `-` and `_`";
+    let name = |node: &Node, log: &mut Log| {
+        text(node, log, NAME, |text| {
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+            ((1..=64).contains(&text.len()) && text.bytes().all(is_plain)).then(|| text.to_owned())
+        })
+    };
+    let mut members = Members::open(node, log)?;
+    let id = members.required("id", |node, log| name(node, log).unwrap_or_default());
+    let kind = members.required("type", |node, log| name(node, log).unwrap_or_default());
+    let upstream = members.required("url", |node, log| {
+        text(node, log, "a URL such as http://127.0.0.1:8090", |text| {
+            let is_http = text.starts_with("http://") || text.starts_with("https://");
+            is_http.then(|| Upstream::parse(text).ok()).flatten()
+        })
+    });
+    members.finish();
+    Some(ManagedService { id, kind, upstream: upstream? })
 }
 
 fn read_retention(node: &Node, log: &mut Log) -> Retention {

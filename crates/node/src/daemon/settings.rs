@@ -4,6 +4,7 @@ use crate::api::token::Token;
 use crate::delivery::Callbacks;
 use crate::images::ImageSettings;
 use crate::machine;
+use crate::managed::ManagedSettings;
 use belljar_confine::plan::HostPath;
 use belljar_contract::isolation::Required;
 use belljar_egress::inference::config::InferenceConfig;
@@ -51,6 +52,8 @@ pub struct Settings {
     pub max_request_bytes: usize,
     /// Which images may be run, and in what.
     pub images: ImageSettings,
+    /// Services that requests are passed on to.
+    pub managed: ManagedSettings,
     /// What each sandbox of the node's own programs may use.
     pub limits: Limits,
     /// The layers without which no job runs there.
@@ -148,6 +151,7 @@ impl Settings {
             billing_account_id: LOCAL.to_owned(),
             max_request_bytes: MAX_REQUEST_BYTES,
             images: ImageSettings::default(),
+            managed: ManagedSettings::default(),
             limits: Limits::default(),
             required: Required::default(),
         }

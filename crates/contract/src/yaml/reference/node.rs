@@ -1,9 +1,10 @@
 //! `node`.
 
-use super::Takes::{List, One, Section};
+use super::Takes::{List, One, Section, Sections};
 use super::Unsaid::{Means, Members, Required, Stands};
 use super::{BOOLEAN, Member};
 
+const NAME: &str = "1 to 64 letters, digits, `-` and `_`";
 const URL: &str = "a URL such as https://orchestrator.example/status";
 const JOB_TIME: &str = "a number of seconds from 1 to 2592000, with up to three places";
 const KEPT_TIME: &str = "a number of seconds from 0 to 315360000, with up to three places";
@@ -58,7 +59,30 @@ pub(super) const NODE: &[Member] = &[
         unsaid: Stands("local"),
         meaning: "who pays for what jobs call of models",
     },
+    Member {
+        name: "managed_services",
+        takes: Sections(SERVICES),
+        unsaid: Means("none", ""),
+        meaning: "services that requests are passed on to",
+    },
+    Member {
+        name: "managed_proxy_timeout_seconds",
+        takes: One("a number of seconds from 1 to 3600, with up to three places"),
+        unsaid: Stands("30"),
+        meaning: "how long such a service may take to answer",
+    },
     Member { name: "sandbox", takes: Section(SANDBOX), unsaid: Members, meaning: "which images may be run" },
+];
+
+const SERVICES: &[Member] = &[
+    Member { name: "id", takes: One(NAME), unsaid: Required("pma-main"), meaning: "its name on this node" },
+    Member { name: "type", takes: One(NAME), unsaid: Required("pma"), meaning: "what it is" },
+    Member {
+        name: "url",
+        takes: One("a URL such as http://127.0.0.1:8090"),
+        unsaid: Required("http://127.0.0.1:8090"),
+        meaning: "where it is; a path stands before every path",
+    },
 ];
 
 const SANDBOX: &[Member] = &[

@@ -1,0 +1,196 @@
+//! Single requests to services that the node's own configuration names, whole, with the answers to them. Nothing is followed:
+//! an answer that leads elsewhere is an answer.
+//!
+//! One thread sends them all, each over a connection that may have carried others.
+
+use crate::http1::limits::Times;
+use crate::upstream::names::NameSource;
+use crate::upstream::{AnswerError, Pool, Upstream};
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+/// A request.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    /// The method: a token of HTTP.
+    pub method: &'static str,
+    /// The path and the query, which go behind the upstream's own prefix. Visible ASCII.
+    pub target: String,
+    /// Names and values. Whoever makes them sees to it that there is no line end in them.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+    /// How large the body of the answer may be, in bytes.
+    pub largest_answer: usize,
+    /// How long all of it may take.
+    pub patience: Duration,
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Incoming {
+    /// The status.
+    pub status: u16,
+    /// The headers that were asked for, their names in lower case.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// Sends requests. Dropping it ends what is under way.
+#[derive(Debug)]
+pub struct Exchanger {
+    orders: mpsc::UnboundedSender<Order>,
+}
+
+/// There is no answer, or none that is taken.
+#[derive(Debug, thiserror::Error)]
+pub enum ExchangeError {
+    /// There is no connection, or it broke.
+    #[error("no connection to {host}")]
+    Connection {
+        /// Who was asked.
+        host: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// There was no answer in time.
+    #[error("no answer from {host} in time")]
+    OutOfTime {
+        /// Who was asked.
+        host: String,
+    },
+    /// What was answered is no HTTP.
+    #[error("no answer from {host} that can be understood")]
+    Malformed {
+        /// Who was asked.
+        host: String,
+    },
+    /// There was more than is taken.
+    #[error("the answer from {host} is larger than {most} bytes")]
+    TooLarge {
+        /// Who was asked.
+        host: String,
+        /// As much is taken.
+        most: usize,
+    },
+    /// Nothing is sent any more.
+    #[error("nothing is sent any more")]
+    Over,
+}
+
+#[derive(Debug)]
+struct Order {
+    upstream: Upstream,
+    outgoing: Outgoing,
+    wanted: &'static [&'static str],
+    answer: oneshot::Sender<Result<Incoming, ExchangeError>>,
+}
+
+// === impl Exchanger ===
+
+impl Exchanger {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// [`io::Error`] when there can't be one.
+    pub fn start() -> io::Result<Self> {
+        let (orders, taken) = mpsc::unbounded_channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+        let named = std::thread::Builder::new().name("belljar-exchange".to_owned());
+        named.spawn(move || {
+            let local = tokio::task::LocalSet::new();
+            local.block_on(&runtime, take_orders(taken));
+        })?;
+        Ok(Self { orders })
+    }
+
+    /// Sends a request, and waits for the answer, of whose headers those are told that are `wanted`. When this is dropped, it is
+    /// given up.
+    ///
+    /// # Errors
+    /// [`ExchangeError`]; the request may have arrived all the same.
+    pub async fn ask(
+        &self,
+        upstream: &Upstream,
+        outgoing: Outgoing,
+        wanted: &'static [&'static str],
+    ) -> Result<Incoming, ExchangeError> {
+        let (answer, answered) = oneshot::channel();
+        let order = Order { upstream: upstream.clone(), outgoing, wanted, answer };
+        self.orders.send(order).map_err(|_| ExchangeError::Over)?;
+        answered.await.map_err(|_| ExchangeError::Over)?
+    }
+}
+
+async fn take_orders(mut orders: mpsc::UnboundedReceiver<Order>) {
+    let pool = Rc::new(Pool::new(NameSource::of_system()));
+    while let Some(order) = orders.recv().await {
+        let pool = Rc::clone(&pool);
+        tokio::task::spawn_local(async move {
+            let Order { upstream, outgoing, wanted, mut answer } = order;
+            let exchange = timeout(outgoing.patience, exchange(&pool, &upstream, &outgoing, wanted));
+            tokio::select! {
+                answered = exchange => {
+                    let answered = answered.unwrap_or(Err(AnswerError::Silent));
+                    let _ = answer.send(answered.map_err(|error| said(&upstream, &outgoing, error)));
+                }
+                () = answer.closed() => {}
+            }
+        });
+    }
+}
+
+async fn exchange(
+    pool: &Pool,
+    upstream: &Upstream,
+    outgoing: &Outgoing,
+    wanted: &[&'static str],
+) -> Result<Incoming, AnswerError> {
+    let connecting = timeout(Times::default().connect, pool.take(upstream)).await;
+    let connected = connecting.map_err(|_| AnswerError::Silent)?;
+    let mut connection = connected.map_err(|source| AnswerError::Ended(io::Error::other(source)))?;
+    connection.stream.write_all(&written(upstream, outgoing)).await.map_err(AnswerError::Ended)?;
+    connection.stream.flush().await.map_err(AnswerError::Ended)?;
+    let head = connection.head(outgoing.patience).await?;
+    let body = connection.body(head.body, outgoing.largest_answer, outgoing.patience).await?;
+    if head.keeps_alive {
+        pool.give_back(upstream, connection);
+    }
+    let told = |name: &'static str| {
+        let value = head.header(name)?;
+        Some((name, String::from_utf8_lossy(value).into_owned()))
+    };
+    let headers = wanted.iter().filter_map(|name| told(name)).collect();
+    Ok(Incoming { status: head.status, headers, body })
+}
+
+fn written(upstream: &Upstream, outgoing: &Outgoing) -> Vec<u8> {
+    let Outgoing { method, target, headers, body, .. } = outgoing;
+    let mut head = format!(
+        "{method} {}{target} HTTP/1.1\r\nhost: {}\r\ncontent-length: {}\r\n",
+        upstream.prefix(),
+        upstream.host(),
+        body.len()
+    );
+    for (name, value) in headers {
+        head.extend([name, ": ", value.as_str(), "\r\n"]);
+    }
+    head.push_str("\r\n");
+    [head.as_bytes(), body].concat()
+}
+
+fn said(upstream: &Upstream, outgoing: &Outgoing, error: AnswerError) -> ExchangeError {
+    let host = upstream.host().to_owned();
+    match error {
+        AnswerError::Ended(source) => ExchangeError::Connection { host, source },
+        AnswerError::Silent => ExchangeError::OutOfTime { host },
+        AnswerError::Malformed(_) => ExchangeError::Malformed { host },
+        AnswerError::TooLarge => ExchangeError::TooLarge { host, most: outgoing.largest_answer },
+    }
+}
