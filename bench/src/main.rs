@@ -13,6 +13,7 @@ mod exec;
 #[expect(unsafe_code, reason = "a bare `clone3` is what ours is measured by")]
 mod floor;
 mod fork;
+mod jobs;
 mod models;
 mod neighbour;
 mod rounds;
@@ -30,7 +31,7 @@ pub(crate) struct Programs {
 
 type Case = (&'static str, fn(&Programs) -> bool);
 
-const CASES: [Case; 15] = [
+const CASES: [Case; 19] = [
     ("exec", exec::run),
     ("diff", diff::run),
     ("tree", tree::run),
@@ -46,6 +47,10 @@ const CASES: [Case; 15] = [
     ("stream", models::stream),
     ("streams", models::streams),
     ("audit", models::audit),
+    ("submit", jobs::submit),
+    ("jobs", jobs::jobs),
+    ("growth", jobs::growth),
+    ("memory", jobs::memory),
 ];
 
 // === impl Programs ===

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 const TURNS: usize = 300;
 
 /// A backend that starts before anything else runs in this process.
-struct House {
+pub(crate) struct House {
     backend: NativeBackend,
     state: tempfile::TempDir,
 }
@@ -31,13 +31,18 @@ struct House {
 // === impl House ===
 
 impl House {
-    fn new(spares: usize) -> Self {
+    pub(crate) fn new(spares: usize) -> Self {
         let state = tempfile::tempdir().expect("a temporary folder");
         std::fs::set_permissions(state.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
             .expect("an open folder");
         let launcher = Arc::new(Launcher::start().expect("a launcher: nothing else runs here yet"));
         let backend = NativeBackend::for_many(launcher, State::at(state.path()), spares);
         Self { backend, state }
+    }
+
+    /// A sandbox as a node makes them, from nothing to gone, with `/bin/true` in it.
+    pub(crate) fn turn(&self) {
+        cold_turn(self, Limits::default());
     }
 
     fn sandbox(&self, limits: Limits) -> Box<dyn Sandbox> {

@@ -244,8 +244,8 @@ for pid in 1, os.getpid():
     print(refused(lambda: resource.prlimit(pid, resource.RLIMIT_CPU, (1000, 1000))),
           refused(lambda: os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0))),
           refused(lambda: os.sched_setaffinity(pid, os.sched_getaffinity(0))),
-          refused(lambda: os.setpriority(os.PRIO_PROCESS, pid, 1)),
-          refused(lambda: os.setpriority(os.PRIO_USER, 1000, 1)))
+          refused(lambda: os.setpriority(os.PRIO_PROCESS, pid, 19)),
+          refused(lambda: os.setpriority(os.PRIO_USER, 1000, 19)))
 ";
     World::as_everyone(BELLJAR, |world| {
         let ran = world.run(&["exec", "--", "python3", "-c", attempts]).succeeded();
