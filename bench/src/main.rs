@@ -43,12 +43,13 @@ const CASES: [Case; 19] = [
     ("density", sandboxes::density),
     ("churn", sandboxes::churn),
     ("neighbour", neighbour::run),
+    // While there is one thread.
+    ("jobs", jobs::jobs),
     ("proxy", models::proxy),
     ("stream", models::stream),
     ("streams", models::streams),
     ("audit", models::audit),
     ("submit", jobs::submit),
-    ("jobs", jobs::jobs),
     ("growth", jobs::growth),
     ("memory", jobs::memory),
 ];

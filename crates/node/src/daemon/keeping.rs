@@ -1,4 +1,5 @@
-//! Removes what need not be kept any longer: jobs, and the files that only they have left.
+//! Removes what need not be kept any longer: jobs, the files that only they have left, and containers that an engine could not
+//! be got to remove when they were over.
 
 use super::Retention;
 use crate::job::Workplace;
@@ -20,6 +21,7 @@ const YOUNG: Duration = Duration::from_secs(86_400);
 pub(super) async fn expire(workplace: Arc<Workplace>, stop: CancellationToken) {
     loop {
         let round = async {
+            remove_containers(&workplace).await;
             if let Err(error) = once(&workplace).await {
                 tracing::warn!(error = crate::chain(&error), "can't remove what is old");
             }
@@ -29,6 +31,15 @@ pub(super) async fn expire(workplace: Arc<Workplace>, stop: CancellationToken) {
             () = stop.cancelled() => return,
             () = round => {}
         }
+    }
+}
+
+/// Those whose run is over. Nothing has run in them since their host has hung up.
+async fn remove_containers(workplace: &Arc<Workplace>) {
+    let place = Arc::clone(workplace);
+    let removed = tokio::task::spawn_blocking(move || place.images.reconcile()).await;
+    if let Ok(Err(error)) = removed {
+        tracing::warn!(error = crate::chain(&error), "containers are not cleared away");
     }
 }
 
