@@ -126,6 +126,11 @@ pub(crate) const OUTSIDERS: &[Outsider] = &[
         why: "the node answers its orchestrator by HTTP, and asks nobody; nobody else serves anything but hatches",
     },
     Outsider {
+        names: &["opentelemetry", "opentelemetry-proto", "opentelemetry_sdk", "prost"],
+        only_in: &["node", "testkit"],
+        why: "they change often: one module writes traces in their form, and one reads them for tests",
+    },
+    Outsider {
         names: &["object_store", "sqlx"],
         only_in: &["store", "bench"],
         why: "what is kept in a database or a bucket is kept by one room, which speaks with its own server and nobody else; the bench measures it by a bare insert",

@@ -6,6 +6,7 @@
 use crate::http1::limits::Times;
 use crate::upstream::names::NameSource;
 use crate::upstream::{AnswerError, Pool, Upstream};
+use std::borrow::Cow;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
@@ -21,7 +22,7 @@ pub struct Outgoing {
     /// The path and the query, which go behind the upstream's own prefix. Visible ASCII.
     pub target: String,
     /// Names and values. Whoever makes them sees to it that there is no line end in them.
-    pub headers: Vec<(&'static str, String)>,
+    pub headers: Vec<(Cow<'static, str>, String)>,
     /// The body.
     pub body: Vec<u8>,
     /// How large the body of the answer may be, in bytes.
@@ -179,7 +180,7 @@ fn written(upstream: &Upstream, outgoing: &Outgoing) -> Vec<u8> {
         body.len()
     );
     for (name, value) in headers {
-        head.extend([name, ": ", value.as_str(), "\r\n"]);
+        head.extend([name.as_ref(), ": ", value.as_str(), "\r\n"]);
     }
     head.push_str("\r\n");
     [head.as_bytes(), body].concat()

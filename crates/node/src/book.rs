@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Book {
     log: Arc<AuditLog>,
     entries: Arc<Mutex<Entries>>,
-    /// Whether it holds its calls, for somebody who asks for them.
-    is_listing: bool,
+    /// As many of its calls it holds, for somebody who asks for them.
+    most_calls: usize,
 }
 
 /// What a book holds of its run's calls.
@@ -78,12 +78,12 @@ impl Book {
     /// [`BookError`] when it can't be opened, or takes no records.
     pub fn open(state: &Path) -> Result<Self, BookError> {
         let log = Arc::new(AuditLog::open(&folder_in(state))?);
-        Ok(Self { log, entries: Arc::default(), is_listing: true })
+        Ok(Self { log, entries: Arc::default(), most_calls: MOST_CALLS })
     }
 
-    /// One in an audit that is open already, for other runs too. It holds no calls: nobody asks for them.
-    pub fn of(log: &Arc<AuditLog>) -> Self {
-        Self { log: Arc::clone(log), entries: Arc::default(), is_listing: false }
+    /// One in an audit that is open already, for other runs too. It holds no more calls than that.
+    pub fn of(log: &Arc<AuditLog>, most_calls: usize) -> Self {
+        Self { log: Arc::clone(log), entries: Arc::default(), most_calls }
     }
 
     /// Enters something, and waits until it is on the disk.
@@ -135,7 +135,7 @@ impl Book {
     fn submit(&self, event: Result<Event, EventError>, call: Option<CallRecord>) {
         let entries = Arc::clone(&self.entries);
         let mut known = locked(&self.entries);
-        call.into_iter().filter(|_| self.is_listing).for_each(|call| known.list(call));
+        call.into_iter().for_each(|call| known.list(call, self.most_calls));
         match event {
             Ok(event) => {
                 known.waiting += 1;
@@ -181,11 +181,11 @@ impl Entries {
         self.last = Some(receipt);
     }
 
-    fn list(&mut self, record: CallRecord) {
+    fn list(&mut self, record: CallRecord, most: usize) {
         let was_asked = record.provider.is_some();
         let has_room = match was_asked {
-            true => self.calls.listed.len() - self.denied < MOST_CALLS,
-            false => self.denied < MOST_DENIED,
+            true => self.calls.listed.len() - self.denied < most,
+            false => self.denied < most.min(MOST_DENIED),
         };
         if !has_room {
             self.calls.unlisted += 1;

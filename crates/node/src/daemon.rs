@@ -16,7 +16,7 @@ mod recovery;
 mod settings;
 
 pub use crate::session::MOST_COMMANDS_OF_ALL as MOST_SESSION_COMMANDS;
-pub use config::{CallbackConfig, NodeConfig};
+pub use config::{CallbackConfig, NodeConfig, TracesConfig};
 pub use error::DaemonError;
 pub use settings::{Bucket, NoExtension, Retention, SessionLimits, Settings, Timeouts};
 
@@ -30,6 +30,7 @@ use crate::managed::ManagedServices;
 use crate::metrics::Metrics;
 use crate::models::NodeModels;
 use crate::session::Sessions;
+use crate::traces::{self, Traces};
 use belljar_confine::launcher::Launcher;
 use belljar_egress::inference::proxy::allow_descriptors;
 use belljar_store::artifacts::Artifacts;
@@ -90,10 +91,13 @@ impl Daemon {
             None => Artifacts::in_folder(&folder)?,
         };
         let audit = Arc::new(AuditLog::open(&folder_in(settings.state.path())).map_err(DaemonError::Audit)?);
-        let models = settings
-            .models
-            .take()
-            .map(|config| NodeModels::start(config, settings.billing_account_id.clone(), &audit));
+        let metrics = Metrics::default();
+        let traces = Traces::start(settings.traces.take(), settings.node_slug.clone(), &metrics)
+            .map_err(|source| DaemonError::Threads { source })?;
+        let listed_calls = if traces.are_wanted() { traces::MOST_CALLS } else { 0 };
+        let models = settings.models.take().map(|config| {
+            NodeModels::start(config, settings.billing_account_id.clone(), &audit, listed_calls)
+        });
         let models = models.transpose()?;
         let managed = ManagedServices::start(std::mem::take(&mut settings.managed), audit)
             .map_err(|source| DaemonError::Threads { source })?;
@@ -102,7 +106,8 @@ impl Daemon {
         let workplace = Arc::new(Workplace {
             jobs,
             telemetry,
-            metrics: Metrics::default(),
+            metrics,
+            traces,
             artifacts,
             stop: stop.clone(),
             hub: Hub::default(),
@@ -161,6 +166,7 @@ impl Daemon {
         let _ = heart.await;
         // What was interrupted has been given up by those who had it; this is for what could not be recorded then.
         let _ = self.workplace.jobs.forget(&self.workplace.owner.instance).await;
+        self.workplace.traces.stop().await;
         self.database.close().await;
         record::stopped(&self.workplace);
         self.workplace.telemetry.close().await;

@@ -14,6 +14,7 @@ use crate::images::Images;
 use crate::managed::ManagedServices;
 use crate::metrics::Metrics;
 use crate::models::NodeModels;
+use crate::traces::Traces;
 use belljar_confine::launcher::Launcher;
 use belljar_store::artifacts::Artifacts;
 use belljar_store::jobs::{Jobs, Owner};
@@ -32,6 +33,7 @@ pub(crate) struct Workplace {
     pub(crate) hub: Hub,
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) metrics: Metrics,
+    pub(crate) traces: Traces,
     /// Nothing for a node without models.
     pub(crate) models: Option<NodeModels>,
     pub(crate) images: Images,

@@ -19,8 +19,10 @@ mod models;
 pub mod once;
 pub mod serving;
 mod session;
+mod traces;
 pub mod usage;
 
 pub use chain::chain;
 pub use images::ImageSettings;
 pub use managed::{ManagedService, ManagedSettings};
+pub use traces::TraceSettings;

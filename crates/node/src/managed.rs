@@ -121,7 +121,7 @@ impl ManagedServices {
         let outgoing = Outgoing {
             method: request.method.as_str(),
             target: request.path,
-            headers: request.headers,
+            headers: request.headers.into_iter().map(|(name, value)| (name.into(), value)).collect(),
             body: request.body,
             largest_answer: LARGEST_PROXIED_BYTES,
             patience: self.settings.timeout,

@@ -11,11 +11,13 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What can be counted.
+/// What can be counted. A clone counts the same.
+#[derive(Clone)]
 pub(crate) struct Metrics {
-    registry: Registry,
+    registry: Arc<Registry>,
     jobs_accepted: Counter,
     jobs_ended: Family<Ended, Counter>,
     jobs_running: Gauge,
@@ -29,6 +31,13 @@ pub(crate) struct Metrics {
     sessions_open: Gauge,
     session_commands: Counter,
     requests: Family<Answered, Counter>,
+    spans: Family<Told, Counter>,
+}
+
+/// What became of spans of traces.
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Told {
+    exported: String,
 }
 
 /// How a job ended.
@@ -72,7 +81,7 @@ impl Default for Metrics {
     fn default() -> Self {
         let histogram = || Histogram::new(SECONDS);
         let metrics = Self {
-            registry: Registry::with_prefix("belljar"),
+            registry: Arc::default(),
             jobs_accepted: Counter::default(),
             jobs_ended: Family::default(),
             jobs_running: Gauge::default(),
@@ -86,6 +95,7 @@ impl Default for Metrics {
             sessions_open: Gauge::default(),
             session_commands: Counter::default(),
             requests: Family::default(),
+            spans: Family::default(),
         };
         metrics.registered()
     }
@@ -93,7 +103,7 @@ impl Default for Metrics {
 
 impl Metrics {
     fn registered(mut self) -> Self {
-        let registry = &mut self.registry;
+        let mut registry = Registry::with_prefix("belljar");
         registry.register("jobs_accepted", "Jobs that were accepted", self.jobs_accepted.clone());
         registry.register("jobs_ended", "Jobs that were over, by how", self.jobs_ended.clone());
         registry.register("jobs_running", "Jobs that are carried out now", self.jobs_running.clone());
@@ -114,6 +124,8 @@ impl Metrics {
         registry.register("sessions_open", "Sessions that are open now", self.sessions_open.clone());
         registry.register("session_commands", "Commands run in sessions", self.session_commands.clone());
         registry.register("requests", "Requests, by what was asked for and answered", self.requests.clone());
+        registry.register("spans", "Spans of traces, by whether they were taken", self.spans.clone());
+        self.registry = Arc::new(registry);
         self
     }
 
@@ -167,6 +179,21 @@ impl Metrics {
 
     pub(crate) fn command_run(&self) {
         self.session_commands.inc();
+    }
+
+    pub(crate) fn spans_exported(&self, count: usize) {
+        self.count_spans(true, count);
+    }
+
+    pub(crate) fn spans_dropped(&self, count: usize) {
+        self.count_spans(false, count);
+    }
+
+    fn count_spans(&self, exported: bool, count: usize) {
+        if count > 0 {
+            let told = Told { exported: exported.to_string() };
+            self.spans.get_or_create(&told).inc_by(count as u64);
+        }
     }
 
     /// What is no operation is counted as that.

@@ -4,6 +4,7 @@ use crate::book::{Book, BookError};
 use crate::daemon::DaemonError;
 use crate::serving::{ServeError, Served};
 use belljar_contract::id::{JobId, RunId, SessionId};
+use belljar_contract::inference::CallRecord;
 use belljar_contract::worker::assignment::SandboxOrder;
 use belljar_contract::worker::job::InferenceUsage;
 use belljar_contract::worker::session::OpenSessionRequest;
@@ -22,6 +23,8 @@ pub(crate) struct NodeModels {
     billing_account_id: String,
     proxy: Arc<Proxy>,
     audit: Arc<AuditLog>,
+    /// As many calls of a run are told one by one.
+    listed_calls: usize,
 }
 
 /// Models that one run may call, by sockets that are its own.
@@ -65,9 +68,16 @@ impl NodeModels {
         config: InferenceConfig,
         billing_account_id: String,
         audit: &Arc<AuditLog>,
+        listed_calls: usize,
     ) -> Result<Self, DaemonError> {
         let proxy = Proxy::start().map_err(|source| DaemonError::Threads { source })?;
-        Ok(Self { config, billing_account_id, proxy: Arc::new(proxy), audit: Arc::clone(audit) })
+        Ok(Self {
+            config,
+            billing_account_id,
+            proxy: Arc::new(proxy),
+            audit: Arc::clone(audit),
+            listed_calls,
+        })
     }
 
     /// Those that a job may call: all of them for a command that asks for models, and for the runner's job those of the list
@@ -128,7 +138,7 @@ impl NodeModels {
             session_id: Some(caller.id()),
             trace_user_id: None,
         };
-        let book = Arc::new(Book::of(&self.audit));
+        let book = Arc::new(Book::of(&self.audit, self.listed_calls));
         let served = Served::begin_by(&self.proxy, config, identity, &book, sockets)?;
         Ok(RunModels { caller, run_id: run_id.clone(), served, book })
     }
@@ -137,16 +147,15 @@ impl NodeModels {
 // === impl RunModels ===
 
 impl RunModels {
-    /// Ends what is under way, and tells what there has been, once all of it is recorded.
-    ///
-    /// # Errors
-    /// [`BookError`] when not all of it is.
-    pub(crate) fn end(self) -> Result<InferenceUsage, BookError> {
+    /// Ends what is under way, and tells what there has been, once all of it is recorded, or that it could not be; and the calls
+    /// one by one, as far as somebody wants them.
+    pub(crate) fn end(self) -> (Result<InferenceUsage, BookError>, Vec<CallRecord>) {
         let Self { caller, run_id, served, book } = self;
         let Spent { calls, tokens, cost } = served.end();
         let usage = InferenceUsage { calls, tokens, cost_usd: cost };
-        book.close(caller.end_kind(), Some(&run_id), &caller.ended(&usage))?;
-        Ok(usage)
+        let calls = book.calls().listed;
+        let closed = book.close(caller.end_kind(), Some(&run_id), &caller.ended(&usage));
+        (closed.map(|_| usage), calls)
     }
 }
 

@@ -4,6 +4,7 @@
 #![expect(clippy::expect_used, reason = "only tests use this, and a test that can't go on has failed")]
 
 pub mod clients;
+pub mod collector;
 mod daemon;
 pub mod foreign_root;
 pub mod http;

@@ -1,5 +1,7 @@
 //! `belljar node`
 
+mod traces;
+
 use super::Subcommand;
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
@@ -91,6 +93,7 @@ impl NodeArguments {
         settings.bucket = self.artifacts.clone().map(|url| Bucket { url, variables: of_aws() });
         configure(&mut settings, self.config.as_deref())?;
         settings.images.socket.clone_from(&self.docker_socket);
+        settings.traces = traces::of_environment(settings.traces)?;
         settings.max_concurrency = self.max_concurrency.map_or(settings.max_concurrency, usize::from);
         settings.max_waiting = self.max_waiting.unwrap_or(settings.max_waiting);
         Ok(settings)
@@ -119,6 +122,7 @@ pub(super) fn configure(settings: &mut Settings, named: Option<&Path>) -> Result
     settings.limits = sandboxing.native.limits;
     settings.required = sandboxing.native.required;
     settings.models = configuration.inference;
+    settings.traces = configuration.node.traces.map(traces::of_configuration);
     settings.callbacks = configuration.node.callback.map(callbacks).transpose()?;
     Ok(())
 }

@@ -9,7 +9,7 @@ use belljar_contract::yaml::reference::{Member, ROOT, Takes, Unsaid};
 use belljar_egress::inference::budget::BudgetLimits;
 use belljar_node::agent::catalogue::Catalogue;
 use belljar_node::api::token::Token;
-use belljar_node::daemon::{CallbackConfig, Retention, SessionLimits, Settings, Timeouts};
+use belljar_node::daemon::{CallbackConfig, Retention, SessionLimits, Settings, Timeouts, TracesConfig};
 use belljar_node::{ImageSettings, ManagedSettings};
 use belljar_sandbox::config::Config;
 use belljar_sandbox::state::State;
@@ -27,6 +27,7 @@ struct Outcome {
     node: (u64, usize, Timeouts, SessionLimits, Retention, String),
     images: ImageSettings,
     managed: ManagedSettings,
+    traces: Option<TracesConfig>,
     callback: Option<CallbackConfig>,
 }
 
@@ -248,6 +249,7 @@ fn outcome(read: &Configuration, world: &World) -> Outcome {
         node: (max_waiting, max_request_bytes, timeouts, sessions, retention, billing_account_id),
         images,
         managed,
+        traces: read.node.traces.clone(),
         callback: read.node.callback.clone(),
     }
 }

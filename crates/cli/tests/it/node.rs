@@ -19,6 +19,7 @@ mod stopped;
 mod telling;
 mod terminals;
 mod told;
+mod traces;
 
 use belljar_testkit::postgres::Postgres;
 use belljar_testkit::skip::skip;

@@ -38,6 +38,17 @@ pub struct NodeConfig {
     pub sandbox: SandboxConfig,
     /// Services that requests are passed on to.
     pub managed: ManagedSettings,
+    /// Who collects traces.
+    pub traces: Option<TracesConfig>,
+}
+
+/// Who collects traces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TracesConfig {
+    /// Where they are: what stands before `/v1/traces`.
+    pub endpoint: Upstream,
+    /// How long an answer may take.
+    pub timeout: Duration,
 }
 
 /// Which images may be run.
@@ -95,6 +106,7 @@ impl NodeConfig {
             }),
             sandbox: members.section("sandbox", read_sandbox),
             managed: read_managed(&mut members),
+            traces: members.optional("traces", read_traces),
         };
         members.finish();
         read
@@ -187,6 +199,21 @@ fn read_managed(members: &mut Members<'_, '_>) -> ManagedSettings {
         seconds(node, log, Duration::from_secs(1)..=Duration::from_secs(3_600))
     });
     ManagedSettings { services, timeout }
+}
+
+fn read_traces(node: &Node, log: &mut Log) -> Option<TracesConfig> {
+    let mut members = Members::open(node, log)?;
+    let endpoint = members.required("endpoint", |node, log| {
+        text(node, log, "a URL such as http://127.0.0.1:4318", |text| {
+            let is_http = text.starts_with("http://") || text.starts_with("https://");
+            is_http.then(|| Upstream::parse(text).ok()).flatten()
+        })
+    });
+    let timeout = members.or("timeout_seconds", Duration::from_secs(10), |node, log| {
+        seconds(node, log, Duration::from_secs(1)..=Duration::from_secs(60))
+    });
+    members.finish();
+    Some(TracesConfig { endpoint: endpoint?, timeout })
 }
 
 fn read_service(node: &Node, log: &mut Log) -> Option<ManagedService> {

@@ -5,6 +5,7 @@ use crate::delivery::Callbacks;
 use crate::images::ImageSettings;
 use crate::machine;
 use crate::managed::ManagedSettings;
+use crate::traces::TraceSettings;
 use belljar_confine::plan::HostPath;
 use belljar_contract::isolation::Required;
 use belljar_egress::inference::config::InferenceConfig;
@@ -52,6 +53,8 @@ pub struct Settings {
     pub max_request_bytes: usize,
     /// Which images may be run, and in what.
     pub images: ImageSettings,
+    /// Who collects traces; nobody if there is none.
+    pub traces: Option<TraceSettings>,
     /// Services that requests are passed on to.
     pub managed: ManagedSettings,
     /// What each sandbox of the node's own programs may use.
@@ -151,6 +154,7 @@ impl Settings {
             billing_account_id: LOCAL.to_owned(),
             max_request_bytes: MAX_REQUEST_BYTES,
             images: ImageSettings::default(),
+            traces: None,
             managed: ManagedSettings::default(),
             limits: Limits::default(),
             required: Required::default(),

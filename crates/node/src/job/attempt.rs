@@ -10,6 +10,8 @@ use super::Workplace;
 use super::outcome::Came;
 use super::recorder::Recorder;
 use super::run::{Run, run};
+use crate::traces::{self, Anchor, Noted};
+use belljar_contract::failure::FailureCode;
 use belljar_contract::worker::state::JobState;
 use belljar_store::artifacts::ArtifactsError;
 use belljar_store::jobs::{ChangeError, Claimed, Ended, Left, Report, Told};
@@ -18,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span};
 
 /// Says whether a job is to stop, why, and how long it may take.
 #[derive(Debug, Clone, Default)]
@@ -52,26 +55,40 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
     let (job_id, fence) = (claimed.job.job_id.clone(), claimed.fence());
     let waited = workplace.now().duration_since(claimed.job.accepted_at).unsigned_abs();
     let (taken, _under_way) = (Instant::now(), workplace.metrics.job_taken(waited));
+    let noted = Noted { job: claimed.job.clone(), taken, anchor: Anchor::new((workplace.clock)()) };
     let (heard, hears) = mpsc::unbounded_channel();
     let recorder = Recorder::new(Arc::clone(workplace), (job_id.clone(), fence), stop.clone());
-    let recording = tokio::spawn(recorder.run(hears));
+    let about = Span::current();
+    let recording = tokio::spawn(recorder.run(hears).instrument(about.clone()));
     let (place, thread_stop) = (Arc::clone(workplace), stop.clone());
-    let ran = tokio::task::spawn_blocking(move || run(&place, claimed, heard, thread_stop)).await;
+    let ran =
+        tokio::task::spawn_blocking(move || about.in_scope(|| run(&place, claimed, heard, thread_stop)))
+            .await;
     belljar_failpoint::reached("run.collected");
     // The thread is gone, and with it the other end of what the recorder hears.
     let untold = recording.await.unwrap_or_default();
-    let Run { came, folder, has_begun } =
-        ran.unwrap_or_else(|died| Run { came: Came::of_fault(&died), folder: None, has_begun: true });
+    let Run { came, folder, has_begun, ran } = ran.unwrap_or_else(|died| Run::of_fault(&died, true));
+    let (mut kept, failure) = (Instant::now(), came.outcome.failure_code);
+    let mut ended_as = None;
     let recorded = match stop.why() {
         Some(Why::Lost) => Ok(()),
         Some(Why::Shutdown) if !has_begun => leave(workplace, (&job_id, fence), Left::Unbegun).await,
         Some(Why::Shutdown) if came.was_stopped() => leave(workplace, (&job_id, fence), Left::Gone).await,
         _ => {
             let Came { ending, outcome } = keep_artifacts(workplace, came).await;
+            kept = Instant::now();
             let recorded = end(workplace, (&job_id, fence), Report { untold, ending, outcome }).await;
-            recorded.map(|state| workplace.metrics.job_ended(state, Some(taken)))
+            recorded.map(|state| {
+                workplace.metrics.job_ended(state, Some(taken));
+                ended_as = Some(state);
+                let run_id = ran.as_ref().map(|ran| ran.run_id.to_string());
+                let failure = failure.map(FailureCode::as_str);
+                tracing::info!(run_id, state = state.as_str(), failure, "a job is over");
+            })
         }
     };
+    let told = traces::Ended { kept, recorded: Instant::now(), state: ended_as, failure };
+    workplace.traces.tell(&noted, ran.as_ref(), &told);
     workplace.hub.ring(&job_id);
     belljar_failpoint::reached("folder.before_removal");
     if let Some(folder) = folder {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 /// The jobs that this instance has.
 pub(crate) struct Dispatcher {
@@ -112,7 +113,11 @@ impl Dispatcher {
     async fn carry_out(&self, claim: Claim, claimed: Claimed, stop: Stop) {
         let workplace = Arc::clone(&self.workplace);
         // Whatever goes wrong in there, it is known here that it is over.
-        let attempt = tokio::spawn(async move { attempt::carry_out(&workplace, claimed, &stop).await });
+        let (job_id, attempt) = (&claimed.job.job_id, claimed.job.life.attempt);
+        // Whatever is told of it names it, also where only errors are told.
+        let about = tracing::error_span!("job", %job_id, attempt);
+        let attempt = async move { attempt::carry_out(&workplace, claimed, &stop).await };
+        let attempt = tokio::spawn(attempt.instrument(about));
         let is_recorded = attempt.await.unwrap_or(false);
         let mut held = self.locked();
         match is_recorded {

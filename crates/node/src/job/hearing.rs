@@ -9,6 +9,8 @@ use crate::book::BookError;
 use crate::images::Image;
 use crate::models::{Caller, RunModels};
 use crate::serving::ServeError;
+use crate::traces::{Ran, Step};
+use belljar_confine::stage::Timings;
 use belljar_contract::event::LogLine;
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::result::JobResult;
@@ -38,8 +40,9 @@ pub(super) struct Hearing {
     stop: Stop,
     begun: Option<(Arc<Reports>, Option<Served>)>,
     taken: Instant,
-    /// The run whose sandbox stands.
+    /// The run whose sandbox stands, and since when.
     run: Option<RunId>,
+    stood: Option<Instant>,
     /// What its program has ended with.
     pub(super) exit_code: i32,
 }
@@ -90,17 +93,27 @@ impl Hearing {
         let workplace = Arc::clone(workplace);
         let exit_code = NO_EXIT_CODE;
         let taken = Instant::now();
-        Self { taken, workplace, whose, models, served: None, heard, stop, begun: None, run: None, exit_code }
+        let (served, begun, run, stood) = (None, None, None, None);
+        Self { taken, workplace, whose, models, served, heard, stop, begun, run, stood, exit_code }
     }
 
-    /// Ends what is served, and says what it has had of models, if it might call any.
-    pub(super) fn end(&mut self) -> Option<Result<InferenceUsage, BookError>> {
+    /// Ends what is served, and says what it has had of models, if it might call any, and how it went.
+    pub(super) fn end(
+        &mut self,
+        timings: Timings,
+        steps: Vec<Step>,
+    ) -> (Option<Result<InferenceUsage, BookError>>, Option<Ran>) {
+        let ended = Instant::now();
         self.begun = None;
-        let usage = self.served.take()?.ok().map(RunModels::end)?;
-        if let Ok(usage) = &usage {
+        let served = self.served.take().and_then(Result::ok);
+        let (usage, calls) = served.map(RunModels::end).unzip();
+        if let Some(Ok(usage)) = &usage {
             self.workplace.metrics.models_called(usage.calls);
         }
-        Some(usage)
+        let (runtime, calls) = (self.whose.image.runtime(), calls.unwrap_or_default());
+        let stood = self.run.clone().zip(self.stood);
+        let ran = stood.map(|(run_id, stood)| Ran { run_id, runtime, stood, ended, timings, steps, calls });
+        (usage, ran)
     }
 
     fn say(&self, happening: Happening) {
@@ -111,6 +124,7 @@ impl Hearing {
     fn stands(&mut self, begun: Begun) {
         let Begun { run, hatches, deadline } = begun;
         self.run = Some(run.clone());
+        self.stood = Some(Instant::now());
         self.workplace.metrics.sandbox_stands(self.taken);
         self.workplace.telemetry.made(self.whose.made(&run, self.workplace.now()));
         let job_id = self.whose.job_id.clone();

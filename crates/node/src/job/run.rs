@@ -7,6 +7,8 @@ use super::outcome::{self, Came};
 use super::recorder::Heard;
 use crate::images::{Image, OF_JOB};
 use crate::models::NodeModels;
+use crate::traces::{Ran, Step};
+use belljar_confine::stage::Timings;
 use belljar_contract::isolation::Required;
 use belljar_contract::worker::assignment::{Assignment, SandboxOrder};
 use belljar_contract::worker::job::LARGEST_STREAM_BYTES;
@@ -28,6 +30,8 @@ pub(super) struct Run {
     pub(super) came: Came,
     pub(super) folder: Option<RunFolder>,
     pub(super) has_begun: bool,
+    /// What is known of its course, where a sandbox stood.
+    pub(super) ran: Option<Ran>,
 }
 
 /// What it is run with.
@@ -48,12 +52,12 @@ pub(super) fn run(
     stop: Stop,
 ) -> Run {
     if stop.why().is_some() {
-        return Run { came: Came::of_stop(), folder: None, has_begun: false };
+        return Run { came: Came::of_stop(), folder: None, has_begun: false, ran: None };
     }
     let with = match With::what_is_asked_for(workplace, &claimed.assignment.sandbox) {
         Ok(with) => with,
         // Whoever accepted it has others.
-        Err(error) => return Run { came: Came::of_fault(&*error), folder: None, has_begun: false },
+        Err(error) => return Run::of_fault(&*error, false),
     };
     let assignment = &claimed.assignment;
     let is_command = assignment.sandbox.job_spec.is_none();
@@ -66,22 +70,24 @@ pub(super) fn run(
     };
     let mut hearing = Hearing::new(workplace, whose, with.models.clone(), heard, stop);
     let done = carry_out(workplace, claimed.assignment, with, &mut hearing);
-    let run = done.unwrap_or_else(|error| Run {
-        came: Came::of_run_error(&error, is_command),
-        folder: None,
-        has_begun: true,
-    });
-    hearing.exit_code = run.came.outcome.exit_code;
+    let (came, folder, timings) =
+        done.unwrap_or_else(|error| (Came::of_run_error(&error, is_command), None, Timings::default()));
+    hearing.exit_code = came.outcome.exit_code;
+    let steps = came.outcome.sba_result.as_ref().map_or_else(Vec::new, |result| Step::all(&result.steps));
     // Nothing of the sandbox runs any more, and so nothing is called.
-    Run { came: run.came.with_models(hearing.end()), ..run }
+    let (models, ran) = hearing.end(timings, steps);
+    Run { came: came.with_models(models), folder, has_begun: true, ran }
 }
+
+/// What came of it, what it has left, and how long each stage of its launch took.
+type Done = (Came, Option<RunFolder>, Timings);
 
 fn carry_out(
     workplace: &Workplace,
     assignment: Assignment,
     with: With,
     hearing: &mut Hearing,
-) -> Result<Run, RunError> {
+) -> Result<Done, RunError> {
     let settings = &workplace.settings;
     let Assignment { job_id, task_id, sandbox, .. } = assignment;
     let With { models, image: _, docker, limits, required } = with;
@@ -103,7 +109,7 @@ fn carry_out(
             runner: settings.runner.clone(),
         };
         let finished = run::carry_out(request, &site, hearing)?;
-        return Ok(Run { came: outcome::of_job(finished.result), folder: finished.folder, has_begun: true });
+        return Ok((outcome::of_job(finished.result), finished.folder, finished.timings));
     }
     let request = CommandRequest {
         job_id,
@@ -119,7 +125,16 @@ fn carry_out(
     };
     let mut finished = carry_out_command(request, &site, hearing)?;
     let came = outcome::of_command(&mut finished);
-    Ok(Run { came, folder: Some(finished.folder), has_begun: true })
+    Ok((came, Some(finished.folder), finished.timings))
+}
+
+// === impl Run ===
+
+impl Run {
+    /// The node could not do its part.
+    pub(super) fn of_fault(error: &dyn Error, has_begun: bool) -> Self {
+        Self { came: Came::of_fault(error), folder: None, has_begun, ran: None }
+    }
 }
 
 // === impl With ===

@@ -326,7 +326,8 @@ impl Sessions {
     fn bill(&self, session: &Session) -> Result<(), SessionError> {
         let models = session.models.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(models) = models else { return Ok(()) };
-        let usage = models.end().map_err(SessionError::Unrecorded)?;
+        let (usage, _) = models.end();
+        let usage = usage.map_err(SessionError::Unrecorded)?;
         self.workplace.metrics.models_called(usage.calls);
         *session.usage.lock().unwrap_or_else(PoisonError::into_inner) = Some(usage);
         Ok(())

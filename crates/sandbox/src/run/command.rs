@@ -15,6 +15,7 @@ use crate::state::{JOB, RunFolder};
 use crate::streams::{Stream, Streams};
 use belljar_confine::plan::HostPath;
 use belljar_confine::sealed::Outcome;
+use belljar_confine::stage::Timings;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::id::{JobId, TaskId};
 use belljar_contract::isolation::{Isolation, Required};
@@ -67,6 +68,8 @@ pub struct FinishedCommand {
     pub isolation: Isolation,
     /// The run's folder.
     pub folder: RunFolder,
+    /// How long each stage of the launch took.
+    pub timings: Timings,
 }
 
 /// What a program wrote to one stream.
@@ -130,7 +133,7 @@ pub fn carry_out_command(
     belljar_failpoint::reached("run.ended");
     let outcome = ended.ending.outcome;
     let mut failure = why_ended((ended.reason, outcome), enclosure.ended_by(outcome), &spec.limits);
-    let isolation = enclosure.isolation().clone();
+    let (isolation, timings) = (enclosure.isolation().clone(), enclosure.timings());
     if let Err(error) = enclosure.end() {
         failure = failure.or(Some(Failure::new(FailureCode::NodeFailure, with_causes(&error))));
     }
@@ -154,6 +157,7 @@ pub fn carry_out_command(
         resource_usage: collect::used(&ended),
         isolation,
         folder,
+        timings,
     })
 }
 

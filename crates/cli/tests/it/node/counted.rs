@@ -2,6 +2,7 @@
 
 use super::reported;
 use super::told;
+use belljar_testkit::collector::Collector;
 use belljar_testkit::models::{Answer, ModelServer, Script};
 use belljar_testkit::node::{Node, TOKEN, command, new_id, script};
 use belljar_testkit::orchestrator::Orchestrator;
@@ -35,6 +36,8 @@ fn everything_that_is_counted_moves_when_it_happens() {
     let models = std::fs::read_to_string(crate::models::configure(&world, &server)).unwrap();
     let mut config: serde_json::Value = serde_json::from_str(&models).unwrap();
     config["node"] = told::configuration(&world, &orchestrator.url("/status"));
+    let collector = Collector::start(&[]);
+    config["node"]["traces"] = json!({ "endpoint": collector.url() });
     let path = world.write("both.yaml", config.to_string());
     let node = Node::start(&world, &["--config", path.to_str().unwrap()]);
     let before = counts(&node);
@@ -53,6 +56,7 @@ fn everything_that_is_counted_moves_when_it_happens() {
     let running = node.submit(script("sleep 60"));
     node.wait_for(&running, "in_progress");
     wait::until(|| counts(&node)["belljar_callbacks_total{taken=\"true\"}"] >= 6.0);
+    wait::until(|| counts(&node).contains_key("belljar_spans_total{exported=\"true\"}"));
 
     let after = counts(&node);
     let grown = |name: &str| {

@@ -71,7 +71,28 @@ pub(super) const NODE: &[Member] = &[
         unsaid: Stands("30"),
         meaning: "how long such a service may take to answer",
     },
+    Member {
+        name: "traces",
+        takes: Section(TRACES),
+        unsaid: Means("nobody", ""),
+        meaning: "who collects traces",
+    },
     Member { name: "sandbox", takes: Section(SANDBOX), unsaid: Members, meaning: "which images may be run" },
+];
+
+const TRACES: &[Member] = &[
+    Member {
+        name: "endpoint",
+        takes: One("a URL such as http://127.0.0.1:4318"),
+        unsaid: Required("http://127.0.0.1:4318"),
+        meaning: "where a collector takes OTLP by HTTP; `/v1/traces` is put behind it",
+    },
+    Member {
+        name: "timeout_seconds",
+        takes: One("a number of seconds from 1 to 60, with up to three places"),
+        unsaid: Stands("10"),
+        meaning: "how long it may take to answer",
+    },
 ];
 
 const SERVICES: &[Member] = &[

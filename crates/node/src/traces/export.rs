@@ -1,0 +1,111 @@
+//! Sends spans, many at a time, and again where that may help.
+
+use super::span::Span;
+use super::{TraceSettings, otlp};
+use crate::metrics::Metrics;
+use belljar_egress::exchange::{Exchanger, Outgoing};
+use std::borrow::Cow;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// What sends them.
+pub(super) struct Exporter {
+    pub(super) settings: TraceSettings,
+    pub(super) exchanger: Exchanger,
+    pub(super) metrics: Metrics,
+    pub(super) node: String,
+}
+
+/// What became of a request.
+enum Sent {
+    Taken,
+    /// It may be taken later, not before then if the collector has said so.
+    Later(Option<Duration>),
+    Refused,
+}
+
+/// As many in a request.
+const MOST_AT_ONCE: usize = 512;
+
+/// The first waits so long for others.
+const GATHERING: Duration = Duration::from_millis(500);
+
+/// So often a request is sent; the pauses between double.
+const TRIES: u32 = 5;
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// What a collector answers is of no interest.
+const LARGEST_ANSWER: usize = 64 << 10;
+
+const WANTED: [&str; 1] = ["retry-after"];
+
+// === impl Exporter ===
+
+impl Exporter {
+    /// Sends what comes until nothing will come any more.
+    pub(super) async fn run(self, mut waiting: mpsc::Receiver<Span>) {
+        while let Some(first) = waiting.recv().await {
+            let mut spans = vec![first];
+            let gathering = tokio::time::timeout(GATHERING, async {
+                while spans.len() < MOST_AT_ONCE {
+                    let Some(span) = waiting.recv().await else { return };
+                    spans.push(span);
+                }
+            });
+            let _ = gathering.await;
+            match self.send(&spans).await {
+                true => self.metrics.spans_exported(spans.len()),
+                false => self.metrics.spans_dropped(spans.len()),
+            }
+        }
+    }
+
+    /// Whether they were taken.
+    async fn send(&self, spans: &[Span]) -> bool {
+        let document = otlp::document(&self.node, spans);
+        let mut pause = FIRST_PAUSE;
+        for left in (0..TRIES).rev() {
+            match self.try_send(document.clone()).await {
+                Sent::Taken => return true,
+                Sent::Refused => return false,
+                Sent::Later(_) if left == 0 => return false,
+                Sent::Later(told) => tokio::time::sleep(told.unwrap_or(pause).min(LONGEST_PAUSE)).await,
+            }
+            pause *= 2;
+        }
+        false
+    }
+
+    async fn try_send(&self, body: Vec<u8>) -> Sent {
+        let given = self.settings.headers.iter();
+        let mut headers: Vec<(Cow<'static, str>, String)> =
+            given.map(|(name, value)| (Cow::Owned(name.clone()), value.clone())).collect();
+        headers.push((Cow::Borrowed("content-type"), otlp::CONTENT_TYPE.to_owned()));
+        let outgoing = Outgoing {
+            method: "POST",
+            target: self.settings.path.clone(),
+            headers,
+            body,
+            largest_answer: LARGEST_ANSWER,
+            patience: self.settings.timeout,
+        };
+        match self.exchanger.ask(&self.settings.collector, outgoing, &WANTED).await {
+            Ok(answer) => match answer.status {
+                200..=299 => Sent::Taken,
+                429 | 502..=504 => {
+                    let seconds = answer.headers.first().and_then(|(_, value)| value.trim().parse().ok());
+                    Sent::Later(seconds.map(Duration::from_secs))
+                }
+                status => {
+                    tracing::warn!(status, "traces are refused by their collector");
+                    Sent::Refused
+                }
+            },
+            Err(error) => {
+                tracing::warn!(error = crate::chain(&error), "traces don't arrive");
+                Sent::Later(None)
+            }
+        }
+    }
+}
