@@ -39,8 +39,8 @@ pub(crate) fn run(_: &Programs) -> bool {
     let written: u64 = audited.process.last_word();
     assert!(written >= answered, "{answered} calls were answered, {written} written down");
     match verify(&log, &Demands::default()).expect("a log") {
-        // One more says that it is the end.
-        Verdict::Intact(extent) => assert_eq!(extent.records, written + 1, "records in the log"),
+        // Each has one of its beginning, too, and one more says that it is the end.
+        Verdict::Intact(extent) => assert_eq!(extent.records, 2 * written + 1, "records in the log"),
         Verdict::Broken(finding) => panic!("the log is not intact: {finding:?}"),
     }
     println!("\n{written} calls are on the disk, and the log is intact.");

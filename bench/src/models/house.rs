@@ -6,13 +6,13 @@ use super::part::{Part, say, wait_for_end};
 use super::process::Process;
 use super::socket::Target;
 use belljar_contract::id::RunId;
-use belljar_contract::inference::{BodiesRecord, CallRecord};
+use belljar_contract::inference::{BegunRecord, BodiesRecord, CallRecord};
 use belljar_contract::yaml;
 use belljar_egress::http1::limits::Times;
 use belljar_egress::identity::Identity;
 use belljar_egress::inference::budget::Budget;
 use belljar_egress::inference::config::InferenceConfig;
-use belljar_egress::inference::ledger::Ledger;
+use belljar_egress::inference::ledger::{Ledger, Written};
 use belljar_egress::inference::proxy::{Listener, Proxy};
 use belljar_egress::inference::run::Run;
 use belljar_node::book::{Book, Calls};
@@ -124,6 +124,10 @@ fn identity() -> Identity {
 // === impl Nowhere ===
 
 impl Ledger for Nowhere {
+    fn begin(&self, _: BegunRecord) -> Written {
+        Box::pin(std::future::ready(true))
+    }
+
     fn record(&self, _: CallRecord) {}
 
     fn record_bodies(&self, _: BodiesRecord) {}

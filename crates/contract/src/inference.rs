@@ -13,6 +13,9 @@ use std::fmt;
 /// The kind under which such a record stands in the audit.
 pub const CALL: &str = "inference_call";
 
+/// The kind under which it stands there that a call is about to be made.
+pub const BEGUN: &str = "inference_call_begun";
+
 /// The kind under which what was said in a call stands there, where somebody has asked for that.
 pub const BODIES: &str = "inference_bodies";
 
@@ -38,6 +41,33 @@ pub struct Body {
     pub bytes: u64,
     /// Its text, at most [`Body::LONGEST_BYTES`] of it; what is no UTF-8 is replaced.
     pub text: String,
+}
+
+/// A call that is about to be made: on the disk before the upstream is sent anything of it. The record of the call follows
+/// when it is over; one that is missing was cut off with its node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BegunRecord {
+    /// The call's id, as the upstream knows it (`x-litellm-call-id`).
+    pub call_id: CallId,
+    /// The run that calls, known by the listener that it came in on.
+    pub run_id: RunId,
+    /// Which attempt of the run.
+    pub attempt: u32,
+    /// Who pays for the run.
+    pub billing_account_id: Excerpt,
+    /// What the run is of, such as `sandbox:agent`.
+    pub graph_id: Excerpt,
+    /// When the head of the request was there (UTC).
+    pub started_at: Timestamp,
+    /// What was asked for.
+    pub route: Route,
+    /// The model that the upstream is asked for.
+    pub model: Excerpt,
+    /// The upstream.
+    pub provider: Excerpt,
+    /// The bytes of the request's body.
+    pub request_bytes: u64,
 }
 
 /// One call of a model, denied ones included.

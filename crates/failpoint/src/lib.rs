@@ -10,6 +10,7 @@
 /// Writes that are committed to the database, each with a place before and one after: `WRITE.before` and `WRITE.after`.
 pub const WRITES: &[&str] = &[
     "register",
+    "beat",
     "submit",
     "claim",
     "tell",
@@ -19,6 +20,7 @@ pub const WRITES: &[&str] = &[
     "acknowledge",
     "forget",
     "callback",
+    "callback_tried",
     "take_callbacks",
     "expire",
 ];

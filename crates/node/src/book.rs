@@ -1,12 +1,13 @@
 //! The book of one run: its calls of models and what else is to be remembered of it, each written into the audit.
 
 use belljar_contract::id::RunId;
-use belljar_contract::inference::{BODIES, BodiesRecord, CALL, CallRecord};
-use belljar_egress::inference::ledger::Ledger;
+use belljar_contract::inference::{BEGUN, BODIES, BegunRecord, BodiesRecord, CALL, CallRecord};
+use belljar_egress::inference::ledger::{Ledger, Written};
 use belljar_store::audit::{AuditError, AuditLog, Event, EventError, Receipt, folder_in};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
 
 /// An open book. What is entered is on the disk when [`Book::close`] has said so.
 pub struct Book {
@@ -133,28 +134,45 @@ impl Book {
 impl Book {
     /// Enters something without waiting for the disk, and lists the call that it is, if it is one.
     fn submit(&self, event: Result<Event, EventError>, call: Option<CallRecord>) {
-        let entries = Arc::clone(&self.entries);
-        let mut known = locked(&self.entries);
-        call.into_iter().for_each(|call| known.list(call, self.most_calls));
+        call.into_iter().for_each(|call| locked(&self.entries).list(call, self.most_calls));
         match event {
-            Ok(event) => {
-                known.waiting += 1;
-                drop(known);
-                self.log.submit(event, move |written| {
-                    let mut entries = locked(&entries);
-                    entries.waiting -= 1;
-                    match written {
-                        Ok(receipt) => entries.note(receipt),
-                        Err(_) => entries.is_broken = true,
-                    }
-                });
+            Ok(event) => self.log.submit(event, self.noted()),
+            Err(_) => locked(&self.entries).is_broken = true,
+        }
+    }
+
+    /// Counts a record that waits for the disk, until it is told what became of it.
+    fn noted(&self) -> impl FnOnce(Result<Receipt, AuditError>) + Send + use<> {
+        locked(&self.entries).waiting += 1;
+        let entries = Arc::clone(&self.entries);
+        move |written| {
+            let mut entries = locked(&entries);
+            entries.waiting -= 1;
+            match written {
+                Ok(receipt) => entries.note(receipt),
+                Err(_) => entries.is_broken = true,
             }
-            Err(_) => known.is_broken = true,
         }
     }
 }
 
 impl Ledger for Book {
+    fn begin(&self, record: BegunRecord) -> Written {
+        let (done, written) = oneshot::channel();
+        match Event::new(BEGUN, Some(&record.run_id), &record) {
+            Ok(event) => {
+                let noted = self.noted();
+                self.log.submit_urgent(event, move |outcome| {
+                    // Who has given the call up doesn't wait for it any more.
+                    let _ = done.send(outcome.is_ok());
+                    noted(outcome);
+                });
+            }
+            Err(_) => locked(&self.entries).is_broken = true,
+        }
+        Box::pin(async { written.await.unwrap_or(false) })
+    }
+
     fn record(&self, record: CallRecord) {
         let event = Event::new(CALL, Some(&record.run_id), &record);
         self.submit(event, Some(record));

@@ -5,7 +5,7 @@ pub(crate) mod example;
 pub mod reconcile;
 
 use belljar_contract::id::{CallId, RunId};
-use belljar_contract::inference::{CallOutcome, CallRecord, CostTotal};
+use belljar_contract::inference::{BegunRecord, CallOutcome, CallRecord, CostTotal, Excerpt};
 use belljar_contract::usage::UsageReport;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -17,6 +17,8 @@ pub struct Calls {
     reports: Vec<UsageReport>,
     /// Calls that a provider may have been asked, and for which there is no report.
     unreported: HashSet<CallId>,
+    /// Calls that have begun, and of which there is no end: their node was gone, or they are still under way.
+    unended: HashSet<CallId>,
     /// Every run, also one all of whose calls were denied.
     runs: BTreeSet<RunId>,
     accounts: BTreeSet<String>,
@@ -37,20 +39,29 @@ pub struct Totals {
     pub cost_usd: CostTotal,
     /// Calls whose cost nobody knows.
     pub degraded_calls: usize,
+    /// Calls that a provider may have been asked, whose end is not recorded: they are under way, or were cut off with their
+    /// node. They may have cost something.
+    pub unended_calls: usize,
 }
 
 // === impl Calls ===
 
 impl Calls {
-    /// Adds a call. One that is there already is the same one.
+    /// Adds a call that has begun.
+    pub fn begin(&mut self, call: &BegunRecord) {
+        if !self.seen.contains(&call.call_id) {
+            self.unended.insert(call.call_id.clone());
+        }
+        self.note((&call.run_id, &call.billing_account_id), (call.started_at, call.started_at));
+    }
+
+    /// Adds a call that is over. One that is there already is the same one.
     pub fn add(&mut self, call: &CallRecord) {
         if !self.seen.insert(call.call_id.clone()) {
             return;
         }
-        self.runs.insert(call.run_id.clone());
-        self.accounts.insert(call.billing_account_id.as_str().to_owned());
-        let (begin, end) = self.time.unwrap_or((call.started_at, call.ended_at()));
-        self.time = Some((begin.min(call.started_at), end.max(call.ended_at())));
+        self.unended.remove(&call.call_id);
+        self.note((&call.run_id, &call.billing_account_id), (call.started_at, call.ended_at()));
         let was_denied = matches!(call.outcome, CallOutcome::Denied { .. });
         match UsageReport::of(call) {
             Some(report) => self.reports.push(report),
@@ -59,6 +70,18 @@ impl Calls {
             }
             None => {}
         }
+    }
+
+    fn note(&mut self, (run, account): (&RunId, &Excerpt), (begin, end): (Timestamp, Timestamp)) {
+        self.runs.insert(run.clone());
+        self.accounts.insert(account.as_str().to_owned());
+        let (first, last) = self.time.unwrap_or((begin, end));
+        self.time = Some((first.min(begin), last.max(end)));
+    }
+
+    /// Whether a provider may have been asked, and there is no report.
+    fn may_be_billed(&self, call: &CallId) -> bool {
+        self.unreported.contains(call) || self.unended.contains(call)
     }
 
     /// A report for each call that has one, in the order in which they were recorded.
@@ -87,6 +110,7 @@ impl Calls {
             output_tokens: sum(|report| report.output_tokens),
             cost_usd: self.reports.iter().filter_map(|report| report.cost_usd.as_ref()).collect(),
             degraded_calls: self.reports.iter().filter(|report| report.is_degraded()).count(),
+            unended_calls: self.unended.len(),
         }
     }
 }

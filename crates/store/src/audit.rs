@@ -129,6 +129,15 @@ impl AuditLog {
         self.queue.submit(event, false, Box::new(done));
     }
 
+    /// The same for an event that somebody waits for: it waits for no others.
+    pub fn submit_urgent(
+        &self,
+        event: Event,
+        done: impl FnOnce(Result<Receipt, AuditError>) + Send + 'static,
+    ) {
+        self.queue.submit(event, true, Box::new(done));
+    }
+
     /// Appends an event and waits until its record is on the disk.
     ///
     /// # Errors
@@ -139,7 +148,7 @@ impl AuditLog {
             // The other end waits below.
             let _ = done.send(result);
         };
-        self.queue.submit(event, true, Box::new(done));
+        self.submit_urgent(event, done);
         outcome.recv().unwrap_or(Err(AuditError::Closed))
     }
 

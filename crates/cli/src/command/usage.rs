@@ -9,7 +9,7 @@ use crate::lending::parse_duration;
 use crate::models;
 use crate::state;
 use belljar_contract::id::RunId;
-use belljar_contract::inference::{CALL, CallRecord};
+use belljar_contract::inference::{BEGUN, BegunRecord, CALL, CallRecord, Excerpt};
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::inference::models::Provider;
 use belljar_egress::spend::{self, Days};
@@ -101,7 +101,7 @@ impl Subcommand for UsageArguments {
 
 impl ListArguments {
     fn list(&self) -> Result<ExitCode, CliError> {
-        let calls = self.source.calls(|_| true)?;
+        let calls = self.source.calls(|_, _| true)?;
         match self.json {
             true => list::print_json(&calls)?,
             false => list::print_table(&calls)?,
@@ -115,10 +115,10 @@ impl ListArguments {
 impl ReconcileArguments {
     fn reconcile(&self) -> Result<ExitCode, CliError> {
         let provider = self.provider()?;
-        let calls = self.source.calls(|call| {
+        let calls = self.source.calls(|provider, account| {
             // One that was denied has none; its run may be in the books all the same.
-            call.provider.as_ref().is_none_or(|name| name.as_str() == self.provider)
-                && self.billing_account.as_ref().is_none_or(|one| call.billing_account_id.as_str() == one)
+            provider.is_none_or(|name| name.as_str() == self.provider)
+                && self.billing_account.as_ref().is_none_or(|one| account.as_str() == one)
         })?;
         let compared = self.compare(&provider, &calls)?;
         match self.json {
@@ -164,8 +164,8 @@ impl ReconcileArguments {
 // === impl SourceArguments ===
 
 impl SourceArguments {
-    /// The calls that are recorded and wanted.
-    fn calls(&self, wants: impl Fn(&CallRecord) -> bool) -> Result<Calls, CliError> {
+    /// The calls that are recorded and wanted, by their provider and who pays.
+    fn calls(&self, wants: impl Fn(Option<&Excerpt>, &Excerpt) -> bool) -> Result<Calls, CliError> {
         let folder = audit::folder_in(state::open().path());
         let mut calls = Calls::default();
         if !folder.exists() {
@@ -178,16 +178,23 @@ impl SourceArguments {
         }
         let mut unreadable = None;
         let read = audit::reading::each(&folder, &mut |record, _| {
-            let is_wanted =
-                record.kind == CALL && self.run.as_ref().is_none_or(|run| record.run == Some(run.as_str()));
-            if !is_wanted || unreadable.is_some() {
+            if self.run.as_ref().is_some_and(|run| record.run != Some(run.as_str())) || unreadable.is_some() {
                 return;
             }
-            match serde_json::from_str::<CallRecord>(record.event) {
-                Ok(call) if wants(&call) => calls.add(&call),
-                Ok(_) => {}
-                Err(source) => unreadable = Some(CliError::Call { sequence: record.sequence, source }),
-            }
+            let read = match record.kind {
+                CALL => serde_json::from_str::<CallRecord>(record.event).map(|call| {
+                    if wants(call.provider.as_ref(), &call.billing_account_id) {
+                        calls.add(&call);
+                    }
+                }),
+                BEGUN => serde_json::from_str::<BegunRecord>(record.event).map(|call| {
+                    if wants(Some(&call.provider), &call.billing_account_id) {
+                        calls.begin(&call);
+                    }
+                }),
+                _ => return,
+            };
+            unreadable = read.err().map(|source| CliError::Call { sequence: record.sequence, source });
         });
         match (unreadable, read) {
             (Some(error), _) => Err(error),

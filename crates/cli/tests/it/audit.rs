@@ -94,10 +94,10 @@ fn records_are_shown_as_a_table_in_which_nothing_acts_on_a_terminal() {
     );
     let shown: String = rows(&shown.stdout).lines().skip(2).map(|line| format!("{line}\n")).collect();
     insta::assert_snapshot!(shown, @r#"
-    3           0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f  inference_call  200 completed, POST /v1/chat/completions, small as vendor/small-2 at litellm, 4000 bytes in 900 ms, 20 + ? tokens, 0.00012 USD
-    5           0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f  inference_call  403 denied: model_not_allowed, POST /v1/chat/completions,  [2J 31m  9  fake  , 4000 bytes in 900 ms
-    7           0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d10  note            {"text":"\u001b[2J\u009b31m\n\r9  fake\u202e\u0007"}
-    9           -                                     note            {"text":"plain"}
+    3           0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f  inference_call        200 completed, POST /v1/chat/completions, small as vendor/small-2 at litellm, 4000 bytes in 900 ms, 20 + ? tokens, 0.00012 USD
+    5           0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f  inference_call        403 denied: model_not_allowed, POST /v1/chat/completions,  [2J 31m  9  fake  , 4000 bytes in 900 ms
+    7           0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d10  note                  {"text":"\u001b[2J\u009b31m\n\r9  fake\u202e\u0007"}
+    9           -                                     note                  {"text":"plain"}
     "#);
 }
 

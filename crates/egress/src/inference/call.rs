@@ -91,6 +91,7 @@ where
     let nothing = Forms::of(None);
     let forms = injected.as_ref().map_or(&nothing, |injected| &injected.forms);
     let asked = Asked { head, call, model: &model, streams, forms };
+    draft.begin_on_disk().await?;
     let exchanged = async {
         let ask = ask(&model.provider, served, &outgoing, draft);
         let (mut connection, answer) = tokio::select! {

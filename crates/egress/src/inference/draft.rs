@@ -9,8 +9,8 @@ use super::run::Run;
 use crate::http1::{RequestHead, ResponseHead};
 use belljar_contract::id::CallId;
 use belljar_contract::inference::{
-    BodiesRecord, Body, CallOutcome, CallRecord, Cost, Excerpt, ReasonCode, ReportedUsage, Route, Surface,
-    UsageSource,
+    BegunRecord, BodiesRecord, Body, CallOutcome, CallRecord, Cost, Excerpt, ReasonCode, ReportedUsage,
+    Route, Surface, UsageSource,
 };
 use jiff::Timestamp;
 use std::time::Instant;
@@ -101,6 +101,23 @@ impl<'r> Draft<'r> {
     pub(crate) fn reserve(&mut self) -> Result<(), Refusal> {
         self.reservation = Some(self.run.budget.begin()?);
         Ok(())
+    }
+
+    /// Writes down that the provider is asked, which comes before anything is sent to it.
+    pub(crate) async fn begin_on_disk(&self) -> Result<(), Refusal> {
+        let begun = BegunRecord {
+            call_id: self.call_id.clone(),
+            run_id: self.run.identity.run_id.clone(),
+            attempt: self.run.identity.attempt,
+            billing_account_id: Excerpt::of(&self.run.identity.billing_account_id),
+            graph_id: Excerpt::of(&self.run.identity.graph_id),
+            started_at: self.started_at,
+            route: self.route.clone(),
+            model: named(&self.model),
+            provider: named(&self.provider),
+            request_bytes: self.request_bytes,
+        };
+        if self.run.ledger.begin(begun).await { Ok(()) } else { Err(Refusal::NotRecorded) }
     }
 
     /// Notes what the provider is told, where that is kept.
@@ -271,6 +288,11 @@ impl Drop for Draft<'_> {
             self.write(CallOutcome::Canceled);
         }
     }
+}
+
+/// It is known from when the call is prepared.
+fn named(name: &Option<Excerpt>) -> Excerpt {
+    name.clone().unwrap_or_else(|| Excerpt::of(""))
 }
 
 /// The beginning of a body.

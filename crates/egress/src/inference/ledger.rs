@@ -1,9 +1,16 @@
 //! Where calls are written down.
 
-use belljar_contract::inference::{BodiesRecord, CallRecord};
+use belljar_contract::inference::{BegunRecord, BodiesRecord, CallRecord};
+use std::pin::Pin;
 
-/// Takes one record for each call, made or refused.
+/// Whether something is on the disk.
+pub type Written = Pin<Box<dyn Future<Output = bool> + Send>>;
+
+/// Takes one record for each call, made or refused; and before that, for each that is made, one that it begins.
 pub trait Ledger: Send + Sync {
+    /// Takes the record of a call that is to be made when this is on the disk, and not at all if it isn't.
+    fn begin(&self, record: BegunRecord) -> Written;
+
     /// Takes a record, without waiting for a disk. What was taken is written down, or the ledger isn't sound any more.
     fn record(&self, record: CallRecord);
 

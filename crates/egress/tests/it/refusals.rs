@@ -121,6 +121,26 @@ fn a_call_that_can_not_be_recorded_is_not_made() {
 }
 
 #[test]
+fn nothing_is_sent_to_a_provider_before_it_is_written_down_that_it_is_asked() {
+    let rig = hello();
+    rig.book.is_slow.store(true, Ordering::Relaxed);
+    for (is_written, status) in [(false, 503), (true, 200)] {
+        let mut stream = rig.connect();
+        let asked = crate::rig::request(CHAT, "Connection: close\r\n", &json!({"model": "small"}));
+        stream.write_all(&asked).unwrap();
+        wait::until(|| rig.book.waiting.lock().unwrap().len() == 1);
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        assert_eq!(rig.server.connection_count(), 0);
+        let call = rig.book.begun().pop().unwrap();
+        assert_eq!((call.model.as_str(), call.provider.as_str()), ("gpt-4o-mini", "house"));
+        rig.book.waiting.lock().unwrap().pop().unwrap().send(is_written).unwrap();
+        assert_eq!(crate::rig::read(stream).status, status);
+        wait::until(|| rig.book.records().last().is_some_and(|record| record.call_id == call.call_id));
+    }
+    assert_eq!(rig.server.request_count(), 1);
+}
+
+#[test]
 fn a_call_waits_until_there_is_room_for_its_record() {
     let rig = hello();
     rig.book.is_full.store(true, Ordering::Relaxed);

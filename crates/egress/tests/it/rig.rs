@@ -1,12 +1,12 @@
 //! A proxy between a client of plain bytes and a scripted model server.
 
 use belljar_contract::id::RunId;
-use belljar_contract::inference::{BodiesRecord, CallRecord};
+use belljar_contract::inference::{BegunRecord, BodiesRecord, CallRecord};
 use belljar_egress::credential::{Credential, Source};
 use belljar_egress::http1::limits::Times;
 use belljar_egress::identity::Identity;
 use belljar_egress::inference::budget::{Budget, BudgetLimits};
-use belljar_egress::inference::ledger::Ledger;
+use belljar_egress::inference::ledger::{Ledger, Written};
 use belljar_egress::inference::models::{Model, Models, Provider, ProviderKind};
 use belljar_egress::inference::proxy::{Listener, Proxy, Serving};
 use belljar_egress::inference::run::Run;
@@ -19,6 +19,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
+use tokio::sync::oneshot;
 
 /// What the provider wants to see, and nobody else may.
 pub(crate) const KEY: &str = "sk-host-4f9aB7zKd82QmX01";
@@ -51,7 +52,11 @@ pub(crate) struct Plan {
 pub(crate) struct Book {
     records: Mutex<Vec<CallRecord>>,
     bodies: Mutex<Vec<BodiesRecord>>,
+    begun: Mutex<Vec<BegunRecord>>,
     pub(crate) is_broken: AtomicBool,
+    /// Whoever begins a call waits until this says whether that is written down.
+    pub(crate) is_slow: AtomicBool,
+    pub(crate) waiting: Mutex<Vec<oneshot::Sender<bool>>>,
     pub(crate) is_full: AtomicBool,
 }
 
@@ -87,6 +92,11 @@ impl Book {
         self.bodies.lock().unwrap().clone()
     }
 
+    /// Calls that were to be made.
+    pub(crate) fn begun(&self) -> Vec<BegunRecord> {
+        self.begun.lock().unwrap().clone()
+    }
+
     /// The one record that there must be by and by.
     pub(crate) fn only(&self) -> CallRecord {
         belljar_testkit::wait::until(|| !self.records().is_empty());
@@ -97,6 +107,16 @@ impl Book {
 }
 
 impl Ledger for Book {
+    fn begin(&self, record: BegunRecord) -> Written {
+        let (done, written) = oneshot::channel();
+        self.begun.lock().unwrap().push(record);
+        match self.is_slow.load(Ordering::Relaxed) {
+            true => self.waiting.lock().unwrap().push(done),
+            false => done.send(true).unwrap(),
+        }
+        Box::pin(async { written.await.unwrap_or(false) })
+    }
+
     fn record(&self, record: CallRecord) {
         self.records.lock().unwrap().push(record);
     }

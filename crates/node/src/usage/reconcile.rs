@@ -192,7 +192,7 @@ impl Reconciliation {
     /// Looks at a row that is of no reported call.
     fn add_stranger(&mut self, calls: &Calls, row: &SpendRow) {
         let (request_id, logged_usd) = (row.request_id.clone(), row.cost_usd.clone());
-        if let Some(call_id) = row.call_id.clone().filter(|id| calls.unreported.contains(id)) {
+        if let Some(call_id) = row.call_id.clone().filter(|id| calls.may_be_billed(id)) {
             self.rows += 1;
             self.logged_usd.add(&logged_usd);
             if !logged_usd.to_total().is_zero() {

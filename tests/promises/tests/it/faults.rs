@@ -9,6 +9,7 @@ mod client;
 mod moments;
 mod places;
 mod server;
+mod witness;
 
 /// Tells what a harness did, on a line of its own, which `scripts/test` shows.
 fn tell(what: &str) {

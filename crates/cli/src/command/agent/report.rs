@@ -179,7 +179,7 @@ fn usage(reports: &[UsageReport], totals: &Totals) -> String {
         let (input, output) = (number(report.input_tokens), number(report.output_tokens));
         let _ = writeln!(text, "  {:24}  {input:>8}  {output:>8}  {cost}", harmless(report.model.as_str()));
     }
-    let Totals { calls, input_tokens, output_tokens, cost_usd, degraded_calls } = totals;
+    let Totals { calls, input_tokens, output_tokens, cost_usd, degraded_calls, .. } = totals;
     let plural = if *calls == 1 { "" } else { "s" };
     let all = format!("{calls} call{plural}");
     let cost = match *degraded_calls {

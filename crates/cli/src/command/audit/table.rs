@@ -1,21 +1,30 @@
 //! Records as rows, for a person. What sandboxes have said in them never acts on the terminal.
 
 use crate::progress::harmless;
-use belljar_contract::inference::{CALL, CallRecord, Excerpt};
+use belljar_contract::inference::{BEGUN, BegunRecord, CALL, CallRecord, Excerpt};
 use belljar_store::audit::Record;
 
 /// The first row.
-pub(super) const HEAD: &str =
-    "RECORD    TIME                         RUN                                   KIND            WHAT\n";
+pub(super) const HEAD: &str = "RECORD    TIME                         RUN                                   KIND                  WHAT\n";
 
 /// The row of a record, without its newline; of that width at most, for one that a terminal breaks could look like two.
 pub(super) fn row(record: &Record<'_>, width: usize) -> String {
     let Record { sequence, time, kind, run, event, .. } = record;
-    let call = (*kind == CALL).then(|| serde_json::from_str::<CallRecord>(event).ok()).flatten();
-    let what = call.map_or_else(|| (*event).to_owned(), |call| summary(&call));
+    let told = match *kind {
+        CALL => serde_json::from_str(event).ok().map(|call| summary(&call)),
+        BEGUN => serde_json::from_str(event).ok().map(|call| beginning(&call)),
+        _ => None,
+    };
+    let what = told.unwrap_or_else(|| (*event).to_owned());
     let run = run.unwrap_or("-");
-    let row = plain(&format!("{sequence:<8}  {time}  {run:36}  {kind:14}  {what}"));
+    let row = plain(&format!("{sequence:<8}  {time}  {run:36}  {kind:20}  {what}"));
     row.chars().take(width).collect()
+}
+
+fn beginning(call: &BegunRecord) -> String {
+    let BegunRecord { route, model, provider, request_bytes, .. } = call;
+    let (method, path) = (route.method.as_str(), route.path.as_str());
+    format!("{method} {path}, {} at {}, {request_bytes} bytes", model.as_str(), provider.as_str())
 }
 
 fn summary(call: &CallRecord) -> String {

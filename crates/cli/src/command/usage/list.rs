@@ -55,12 +55,15 @@ fn row(report: &UsageReport) -> [String; 7] {
 }
 
 fn sums(totals: &Totals) -> String {
-    let Totals { calls, input_tokens, output_tokens, cost_usd, degraded_calls } = totals;
+    let Totals { calls, input_tokens, output_tokens, cost_usd, degraded_calls, unended_calls } = totals;
     let plural = if *calls == 1 { "" } else { "s" };
     let mut text = format!("{calls} call{plural}, {input_tokens} + {output_tokens} tokens, {cost_usd} USD");
     if *degraded_calls > 0 {
         // Writing to a String can't fail.
         let _ = write!(text, "; the cost of {degraded_calls} is not known");
+    }
+    if *unended_calls > 0 {
+        let _ = write!(text, "; of {unended_calls} more no end is recorded");
     }
     text
 }

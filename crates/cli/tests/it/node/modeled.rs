@@ -5,8 +5,10 @@ use crate::models::{KEY, configure, recorded};
 use belljar_testkit::http::Asked;
 use belljar_testkit::models::{Answer, ModelServer, Script};
 use belljar_testkit::node::{Node, command, new_id, steps};
-use belljar_testkit::world::World;
+use belljar_testkit::wait;
+use belljar_testkit::world::{Ran, World};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Calls each model that it is told of, and says what comes of that.
 const CALLS: &str = r#"
@@ -67,6 +69,32 @@ fn a_job_calls_the_models_that_it_may_and_each_call_is_billed_and_recorded() {
     assert_eq!(ends.len(), 2);
     assert_eq!(ends[0]["job_id"], of_command["job_id"]);
     assert_eq!(ends[0]["usage"], of_command["inference"]);
+}
+
+#[test]
+fn a_call_that_was_cut_off_with_its_node_is_recorded_as_begun_and_as_not_ended() {
+    let world = World::new(crate::BELLJAR);
+    let slow = Answer::text("hello").after(Duration::from_secs(60));
+    let server = ModelServer::start(Script::queue([Answer::text("hello"), slow]));
+    let config = configure(&world, &server);
+    let mut node = Node::start(&world, &["--config", &config]);
+    node.submit(calling_command(&["small", "other"], true));
+    wait::until(|| server.request_count() == 2);
+    node.killed_and_started();
+
+    let state = world.path().join("state/node");
+    let [begun, ended] =
+        ["inference_call_begun", "inference_call"].map(|kind| recorded(&state.join("audit"), kind));
+    assert_eq!((begun.len(), ended.len()), (2, 1));
+    assert_eq!(begun[0]["call_id"], ended[0]["call_id"]);
+    assert_eq!((&begun[1]["model"], &begun[1]["provider"]), (&json!("other"), &json!("house")), "{begun:?}");
+    let list = |arguments: &[&str]| {
+        let mut list = world.command(&["usage", "list"]);
+        Ran::from(list.args(arguments).env("BELLJAR_STATE_DIR", &state).output().unwrap()).succeeded().stdout
+    };
+    let totals: Value = serde_json::from_str(&list(&["--json"])).unwrap();
+    assert_eq!((&totals["totals"]["calls"], &totals["totals"]["unended_calls"]), (&json!(1), &json!(1)));
+    assert!(list(&[]).ends_with("; of 1 more no end is recorded\n"), "{}", list(&[]));
 }
 
 #[test]

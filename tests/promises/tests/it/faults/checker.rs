@@ -1,6 +1,7 @@
 //! The one checker: every invariant of jobs, by everything that can be looked at.
 
 use super::client::Wanted;
+use super::witness::Witness;
 use belljar_testkit::node::Node;
 use belljar_testkit::orchestrator::Orchestrator;
 use belljar_testkit::wait;
@@ -14,6 +15,7 @@ pub(super) struct Scene<'s> {
     pub(super) world: &'s World,
     pub(super) node: &'s Node<'s>,
     pub(super) orchestrator: Option<&'s Orchestrator>,
+    pub(super) witness: Option<&'s Witness>,
     /// What stands in the command line of everything that jobs start which would run on.
     pub(super) mark: &'s str,
 }
@@ -31,6 +33,9 @@ impl Scene<'_> {
         self.check_listed(wanted);
         wait::until(|| processes_with(self.mark) == 0);
         let state = self.world.path().join("state/node");
+        let mut verify = self.world.command(&["audit", "verify"]);
+        let verified = verify.env("BELLJAR_STATE_DIR", &state).output().unwrap();
+        assert!(verified.status.success(), "the audit: {verified:?}");
         wait::until(|| entries(&state.join("runs")).is_empty());
         let unfinished: Vec<_> =
             entries(&state.join("artifacts")).into_iter().filter(|name| name.starts_with('.')).collect();
@@ -61,6 +66,11 @@ impl Scene<'_> {
             begun <= may && job["attempt"].as_u64().unwrap() <= may,
             "{id} was begun too often: {told:?}"
         );
+        if let Some(witness) = self.witness.filter(|_| wanted.job["sandbox"]["use_inference"] == true) {
+            let seen = witness.has_seen(id) as u64;
+            let least = u64::from(status == "completed");
+            assert!((least..=may).contains(&seen), "{id} is {status}, and has called {seen} times: {told:?}");
+        }
         // What it says of itself is the same as what it keeps.
         let digest = job["outcome_sha256"].as_str().unwrap();
         if status == "completed" {

@@ -57,6 +57,6 @@ fn kill(seed: u64, times: u64) -> usize {
         node.killed_and_started();
     }
     assert!(pursue_all(&node, &mut wanted).is_ok());
-    Scene { world: &world, node: &node, orchestrator: None, mark: &mark }.check(&wanted);
+    Scene { world: &world, node: &node, orchestrator: None, witness: None, mark: &mark }.check(&wanted);
     wanted.len()
 }

@@ -3,12 +3,14 @@
 use super::checker::Scene;
 use super::client::{Also, Wanted, pursue_all};
 use super::tell;
+use super::witness::Witness;
 use crate::belljar::belljar;
 use belljar_failpoint::{STEPS, VARIABLE, WRITES};
 use belljar_testkit::node::Node;
 use belljar_testkit::orchestrator::Orchestrator;
 use belljar_testkit::wait;
 use belljar_testkit::world::World;
+use serde_json::json;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -53,16 +55,15 @@ fn die_at(place: &str, time: usize) -> usize {
     let world = World::new(belljar());
     let orchestrator = Orchestrator::start();
     world.write("secret", "a-secret-for-signatures");
-    let config = format!(
-        "node:\n  callback:\n    url: {}\n    secret_file: {}\n",
-        orchestrator.url("/"),
-        world.path().join("secret").display()
-    );
-    let config = world.write("config.yaml", config).display().to_string();
+    let secret = world.path().join("secret").display().to_string();
+    let witness = Witness::start();
+    let mut config = json!({ "inference": witness.configuration(&world) });
     // Who has answered a callback need not acknowledge anything.
     let has_callbacks = !place.starts_with("acknowledge");
-    let config =
-        if has_callbacks { config } else { world.write("nothing.yaml", "node: {}\n").display().to_string() };
+    if has_callbacks {
+        config["node"] = json!({ "callback": { "url": orchestrator.url("/"), "secret_file": secret } });
+    }
+    let config = world.write("config.yaml", config.to_string()).display().to_string();
     let arguments = ["--config", config.as_str(), "--max-concurrency", "3"];
     // A number that nobody else sleeps for.
     let mark = format!("sleep {}", 200_000 + std::process::id() as usize * 100 + time);
@@ -73,7 +74,10 @@ fn die_at(place: &str, time: usize) -> usize {
     for hit in later.into_iter().chain([1]) {
         interrupt(&world, &arguments, &mut wanted, &mark);
         wanted.extend([Wanted::leaving_a_file(), Wanted::of_steps(), Wanted::repeatable()]);
-        wanted.push(Wanted::endless(&mark, Also::Cancel));
+        wanted.extend([Wanted::endless(&mark, Also::Cancel), Witness::job()]);
+        if place.starts_with("callback_tried") {
+            orchestrator.refuse(6);
+        }
         let armed = [(VARIABLE.to_owned(), format!("{place}@{hit}"))];
         // It may die before it says where it listens.
         died += match Node::try_start(&world, &arguments, &armed) {
@@ -88,8 +92,8 @@ fn die_at(place: &str, time: usize) -> usize {
     assert!(died > 0, "nothing died at {place}");
     let mut node = Node::start(&world, &arguments);
     assert!(pursue_all(&node, &mut wanted).is_ok(), "the next one is gone, too: {place}");
-    Scene { world: &world, node: &node, orchestrator: has_callbacks.then_some(&orchestrator), mark: &mark }
-        .check(&wanted);
+    let orchestrator = has_callbacks.then_some(&orchestrator);
+    Scene { world: &world, node: &node, orchestrator, witness: Some(&witness), mark: &mark }.check(&wanted);
     assert_eq!(node.stop(), Some(0), "{place}");
     died
 }

@@ -44,7 +44,7 @@ fn a_node_whose_database_server_crashes_loses_no_job_and_ends_each_once() {
         });
     }
     assert!(pursue_all(&node, &mut wanted).is_ok());
-    Scene { world: &world, node: &node, orchestrator: None, mark: &mark }.check(&wanted);
+    Scene { world: &world, node: &node, orchestrator: None, witness: None, mark: &mark }.check(&wanted);
     tell(&format!(
         "{killed} kills of the database server, {} jobs, 0 lost, 0 ended twice, 0 orphans",
         wanted.len()
