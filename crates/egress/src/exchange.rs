@@ -14,8 +14,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-/// A request.
-#[derive(Debug, Clone)]
+/// A request. It may have secrets in its headers, and so it can't be shown.
+#[derive(Clone)]
 pub struct Outgoing {
     /// The method: a token of HTTP.
     pub method: &'static str,
@@ -85,7 +85,6 @@ pub enum ExchangeError {
     Over,
 }
 
-#[derive(Debug)]
 struct Order {
     upstream: Upstream,
     outgoing: Outgoing,

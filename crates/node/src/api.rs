@@ -25,6 +25,7 @@ pub(crate) use job::response;
 pub(crate) use serving::serve;
 
 use crate::delivery::Deliverer;
+use crate::denials::Denied;
 use crate::job::Workplace;
 use crate::job::dispatcher::Dispatcher;
 use crate::metrics;
@@ -149,11 +150,15 @@ async fn show_job(State(api): State<Shared>, Path(name): Path<String>, request: 
     }
 }
 
-/// Counts what is answered.
+/// Counts what is answered, and writes down what is denied.
 async fn count(State(api): State<Shared>, request: Request, next: Next) -> Response {
-    let is_asked = |operation: &Operation| operation.route().0.as_str() == request.method().as_str();
-    let operation = Operation::at(request.uri().path()).find(is_asked);
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let is_asked = |operation: &Operation| operation.route().0.as_str() == method.as_str();
+    let operation = Operation::at(&path).find(is_asked);
     let response = next.run(request).await;
+    if let Some(denied) = response.extensions().get::<Denied>() {
+        api.workplace.denials.note(denied, method.as_str(), &path);
+    }
     api.workplace.metrics.answered(operation, response.status().as_u16());
     response
 }

@@ -22,6 +22,7 @@ pub use settings::{Bucket, NoExtension, Retention, SessionLimits, Settings, Time
 
 use crate::api::{self, Api};
 use crate::delivery::Deliverer;
+use crate::denials::Denials;
 use crate::images::Images;
 use crate::job::Workplace;
 use crate::job::dispatcher::Dispatcher;
@@ -99,6 +100,7 @@ impl Daemon {
             NodeModels::start(config, settings.billing_account_id.clone(), &audit, listed_calls)
         });
         let models = models.transpose()?;
+        let denials = Denials::new(Arc::clone(&audit));
         let managed = ManagedServices::start(std::mem::take(&mut settings.managed), audit)
             .map_err(|source| DaemonError::Threads { source })?;
         let images = Images::of(&settings)?;
@@ -114,6 +116,7 @@ impl Daemon {
             models,
             images,
             managed,
+            denials,
             launcher: Arc::new(launcher),
             settings: Arc::new(settings),
             clock,

@@ -10,6 +10,7 @@ pub(crate) mod reports;
 mod run;
 
 use crate::daemon::{Settings, WallClock};
+use crate::denials::Denials;
 use crate::images::Images;
 use crate::managed::ManagedServices;
 use crate::metrics::Metrics;
@@ -38,6 +39,7 @@ pub(crate) struct Workplace {
     pub(crate) models: Option<NodeModels>,
     pub(crate) images: Images,
     pub(crate) managed: ManagedServices,
+    pub(crate) denials: Denials,
     pub(crate) launcher: Arc<Launcher>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) clock: WallClock,

@@ -9,6 +9,7 @@ mod chain;
 pub mod clone;
 pub mod daemon;
 pub mod delivery;
+mod denials;
 pub mod grant;
 mod images;
 mod job;

@@ -44,6 +44,8 @@ pub(crate) struct Session {
     running: AtomicU64,
     /// Its sandbox has ended by itself.
     is_gone: AtomicBool,
+    /// Somebody asks just now what has become of it.
+    is_looked_at: AtomicBool,
     /// Nothing from when it is ended. Held only to take it out: whoever starts a program holds it for themselves.
     sandbox: Mutex<Option<Arc<Enclosed>>>,
     /// The same.
@@ -170,11 +172,10 @@ impl Session {
     fn why_over(&self) -> Option<&'static str> {
         let idle_for = self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
         // A terminal at which nobody does anything is no use of it.
-        let terminals = self.ptys.lock().unwrap_or_else(PoisonError::into_inner);
-        let terminals = terminals.as_ref().map_or(0, HashMap::len) as u64;
-        let is_idle = self.running.load(Ordering::SeqCst) <= terminals && idle_for >= self.idle;
-        let is_gone = self.is_gone.load(Ordering::SeqCst) || self.ended_by().is_some();
-        match (self.left().is_zero(), is_idle, is_gone) {
+        let terminals =
+            self.ptys.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, HashMap::len);
+        let is_idle = self.running.load(Ordering::SeqCst) <= terminals as u64 && idle_for >= self.idle;
+        match (self.left().is_zero(), is_idle, self.is_gone.load(Ordering::SeqCst)) {
             (true, ..) => Some("it was open for as long as it may be"),
             (_, true, _) => Some("nothing was done in it"),
             (.., true) => Some("its sandbox has ended"),

@@ -31,7 +31,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// Who collects traces.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct TraceSettings {
     /// Where they are; a path in it stands before `path`.
     pub collector: Upstream,

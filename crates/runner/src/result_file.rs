@@ -6,7 +6,7 @@
 
 use belljar_contract::failure::FailureCode;
 use belljar_contract::result::{Failure, JobResult};
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::File;
@@ -40,7 +40,7 @@ struct Draft {
 }
 
 /// Room for a result without step outputs.
-const RESERVED_BYTES: u64 = 64 << 10;
+const RESERVED_BYTES: usize = 64 << 10;
 
 // === impl ResultFile ===
 
@@ -103,8 +103,9 @@ impl Draft {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(directory, &name, flags, Mode::from_raw_mode(0o644))?;
         // Without the room, only a full disk at the end is a trouble, and then the log still has the result.
-        let _ = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, RESERVED_BYTES);
-        Ok(Self { file: file.into(), name })
+        let mut file = File::from(file);
+        let _ = file.write_all(&[0; RESERVED_BYTES]);
+        Ok(Self { file, name })
     }
 
     fn is_still_in(&self, directory: &OwnedFd) -> bool {

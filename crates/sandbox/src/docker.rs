@@ -27,6 +27,7 @@ mod pump;
 mod relay;
 mod sandbox;
 mod settings;
+mod watched;
 
 pub use backend::DockerBackend;
 pub use settings::{DeploymentId, DockerSettings, ImageName, InvalidSetting};

@@ -6,6 +6,7 @@ use crate::workspace::growth::Growth;
 use belljar_confine::plan::HostPath;
 use belljar_confine::sealed::Handle;
 use belljar_confine::wall;
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,8 +34,19 @@ struct Watched {
 #[derive(Debug)]
 struct Ward {
     growth: Growth,
-    sandbox: Handle,
+    sandbox: Box<dyn Warded>,
     has_outgrown: Arc<AtomicBool>,
+}
+
+/// A sandbox that is looked after.
+pub(crate) trait Warded: Debug + Send {
+    /// Its PID 1, if its processes can be looked at.
+    fn process(&self) -> Option<&Handle>;
+
+    fn has_ended(&self) -> bool;
+
+    /// Ends it, and waits for nothing.
+    fn kill(&self);
 }
 
 /// What became of one sandbox.
@@ -66,35 +78,43 @@ pub(crate) fn growth<'p>(
 
 impl Warden {
     /// Looks after a sandbox from now on, until it has ended.
-    pub(crate) fn take(&self, growth: Growth, sandbox: Handle) -> Fate {
+    pub(crate) fn take(&self, growth: Growth, sandbox: impl Warded + 'static) -> Fate {
         let fate = Fate::default();
-        let mut watched = lock(&self.shared);
-        watched.list.push(Ward { growth, sandbox, has_outgrown: Arc::clone(&fate.0) });
-        if !watched.has_thread {
-            let shared = Arc::clone(&self.shared);
-            let named = std::thread::Builder::new().name("belljar-warden".to_owned());
-            watched.has_thread = named.spawn(move || look_after(&shared)).is_ok();
-        }
-        if !watched.has_thread {
-            // Nobody would look: as if it had outgrown its limit.
-            watched.list.drain(..).for_each(|ward| ward.end());
-        }
-        drop(watched);
-        self.shared.news.notify_one();
+        let sandbox = Box::new(sandbox);
+        put(&self.shared, Ward { growth, sandbox, has_outgrown: Arc::clone(&fate.0) });
         fate
     }
 }
 
-fn look_after(shared: &Shared) {
+fn put(shared: &Arc<Shared>, ward: Ward) {
+    let mut watched = lock(shared);
+    watched.list.push(ward);
+    if !watched.has_thread {
+        let theirs = Arc::clone(shared);
+        watched.has_thread = named("belljar-warden").spawn(move || look_after(&theirs)).is_ok();
+    }
+    if !watched.has_thread {
+        // Nobody would look: as if it had outgrown its limit.
+        watched.list.clear();
+    }
+    drop(watched);
+    shared.news.notify_one();
+}
+
+fn named(name: &str) -> std::thread::Builder {
+    std::thread::Builder::new().name(name.to_owned())
+}
+
+fn look_after(shared: &Arc<Shared>) {
     let mut watched = lock(shared);
     loop {
-        let now = Instant::now();
         watched.list.retain(|ward| !ward.sandbox.has_ended());
-        for ward in watched.list.iter_mut().filter(|ward| ward.growth.next_look() <= now) {
-            if ward.growth.has_outgrown(&ward.sandbox) {
-                ward.end();
-            }
-        }
+        let now = Instant::now();
+        let due: Vec<_> = watched.list.extract_if(.., |ward| ward.growth.next_look() <= now).collect();
+        // While it is looked, others may come.
+        drop(watched);
+        due.into_iter().for_each(|ward| look_at(shared, ward));
+        watched = lock(shared);
         let next = watched.list.iter().map(|ward| ward.growth.next_look()).min();
         let pause = next.map_or(PATIENCE, |next| next.saturating_duration_since(Instant::now()));
         let is_idle = watched.list.is_empty();
@@ -108,13 +128,58 @@ fn look_after(shared: &Shared) {
     }
 }
 
+/// One with so many files that it takes its time keeps no other waiting.
+fn look_at(shared: &Arc<Shared>, mut ward: Ward) {
+    if !ward.growth.takes_long() {
+        ward.look();
+        return put(shared, ward);
+    }
+    let theirs = Arc::clone(shared);
+    // Without a thread it is dropped.
+    let _ = named("belljar-measure").spawn(move || {
+        ward.look();
+        put(&theirs, ward);
+    });
+}
+
+// === impl Handle ===
+
+impl Warded for Handle {
+    fn process(&self) -> Option<&Handle> {
+        Some(self)
+    }
+
+    fn has_ended(&self) -> bool {
+        Handle::has_ended(self)
+    }
+
+    fn kill(&self) {
+        Handle::kill(self);
+    }
+}
+
 // === impl Ward ===
 
 impl Ward {
+    fn look(&mut self) {
+        if self.growth.has_outgrown(self.sandbox.process()) {
+            self.end();
+        }
+    }
+
     fn end(&self) {
         // Before the kill: whoever sees the end knows why.
         self.has_outgrown.store(true, Ordering::Release);
         self.sandbox.kill();
+    }
+}
+
+impl Drop for Ward {
+    /// Nobody looks any more.
+    fn drop(&mut self) {
+        if !self.sandbox.has_ended() {
+            self.end();
+        }
     }
 }
 

@@ -73,6 +73,10 @@ const MOST_VALUES: usize = 16;
 
 /// Visible ASCII without a fragment, that doesn't begin like another host.
 const PATH_PATTERN: &str = "^/([!\"$-.0-~][!\"$-~]*)?$";
+/// In front of a query.
+const BACKSLASHES: &str = "^[^?]*(\\\\|%5[Cc])";
+/// The same: segments that lead out of the place that the path is put behind.
+const DOTS: &str = "^[^?]*(/|%2[Ff])(\\.|%2[Ee]){1,2}(;[^/?]*)?(/|%2[Ff]|\\?|$)";
 
 /// Visible ASCII, with spaces between.
 const VALUE_PATTERN: &str = "^([!-~]([ -~]*[!-~])?)?$";
@@ -139,19 +143,29 @@ struct Body(Vec<u8>);
 
 impl Decode for TargetPath {
     fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
-        const EXPECTED: &str = "a path such as /v1/things?page=2, of visible ASCII, without `//` at the beginning, `://` and `#`";
+        const EXPECTED: &str = "a path such as /v1/things?page=2, of visible ASCII, without `//` at the beginning, `://`, `#`, and `\\`, `.` and `..` between slashes";
         let is_path = |text: &str| {
             text.starts_with('/')
                 && !text.starts_with("//")
                 && !text.contains("://")
                 && text.len() <= LONGEST_TEXT
                 && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#')
+                && stays_below(text)
         };
         match node.as_str().filter(|text| is_path(text)) {
             Some(text) => Some(Self(text.to_owned())),
             None => at.mistyped(node, EXPECTED),
         }
     }
+}
+
+/// Whether nobody who tidies the path up leaves the place that it is put behind.
+fn stays_below(target: &str) -> bool {
+    let path = target.split('?').next().unwrap_or_default().to_ascii_lowercase();
+    let path = path.replace("%2e", ".").replace("%2f", "/").replace("%5c", "\\");
+    // Some cut parameters off a segment first.
+    let is_dots = |segment: &str| matches!(segment.split(';').next(), Some("." | ".."));
+    !path.contains('\\') && !path.split('/').any(is_dots)
 }
 
 impl Decode for Headers {
@@ -219,7 +233,7 @@ fn path_schema(_: &mut SchemaGenerator) -> Schema {
         "description": "The path and the query, which go behind the service's own address.",
         "type": "string",
         "pattern": PATH_PATTERN,
-        "not": { "pattern": "://" },
+        "not": { "anyOf": [{ "pattern": "://" }, { "pattern": BACKSLASHES }, { "pattern": DOTS }] },
         "maxLength": LONGEST_TEXT,
     })
 }
@@ -261,12 +275,30 @@ mod tests {
 
     #[test]
     fn a_path_leads_nowhere_but_to_the_service() {
-        for good in ["/", "/a/b?c=d&e=%2F", "/a//b", "/?u=http:/x"] {
+        for good in ["/", "/a/b?c=d&e=%2F", "/a//b", "/?u=http:/x", "/a/..b/.c/...", "/a?x=../y"] {
             assert_eq!(parsed("path", json!(good)).unwrap().path, good);
         }
-        for bad in
-            ["", "a", "//host/a", "http://host/", "/a?u=http://x", "/a b", "/a\r\nHost: x", "/a#b", "/ä", "*"]
-        {
+        for bad in [
+            "",
+            "a",
+            "//host/a",
+            "http://host/",
+            "/a?u=http://x",
+            "/a b",
+            "/a\r\nHost: x",
+            "/a#b",
+            "/ä",
+            "*",
+            "/..",
+            "/a/./b",
+            "/a/.",
+            "/%2e%2E/x",
+            "/.%2e",
+            "/a%2f..%2fb",
+            "/a/..;v=1/b",
+            "/a/..\\b",
+            "/a%5cb",
+        ] {
             assert!(parsed("path", json!(bad)).is_err(), "{bad:?}");
         }
     }

@@ -1,5 +1,6 @@
 //! Answers: JSON, or a problem (RFC 9457).
 
+use crate::denials::Denied;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -82,6 +83,9 @@ pub(super) async fn told(request: Request, next: Next) -> Response {
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let bytes = serde_json::to_vec(&problem).unwrap_or_default();
     let mut response = of_bytes(status, "application/problem+json", bytes);
+    if Denied::is_denial(problem.kind) {
+        response.extensions_mut().insert(Denied { kind: problem.kind, detail: problem.detail });
+    }
     let headers = response.headers_mut();
     if let Some(seconds) = retry_after_seconds {
         headers.insert(header::RETRY_AFTER, seconds.into());

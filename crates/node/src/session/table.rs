@@ -15,7 +15,7 @@ use belljar_sandbox::run::WorkspaceChoice;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
@@ -175,14 +175,20 @@ impl Sessions {
         self.end_all().await;
     }
 
-    /// Those that are to be ended, each with the reason. A container's engine may take its time to say what has become of it.
+    /// Those that are to be ended, each with the reason. An engine that takes its time to say what has become of a container
+    /// keeps nobody waiting: what it says is heard at another time.
     async fn all_over(&self) -> Vec<(Arc<Session>, &'static str)> {
         let all = self.all();
-        let look = move || {
-            let over = all.into_iter().filter_map(|session| session.why_over().map(|why| (session, why)));
-            over.collect::<Vec<_>>()
-        };
-        tokio::task::spawn_blocking(look).await.unwrap_or_default()
+        for session in all.iter().filter(|session| !session.is_looked_at.swap(true, Ordering::SeqCst)) {
+            let session = Arc::clone(session);
+            tokio::task::spawn_blocking(move || {
+                if session.ended_by().is_some() {
+                    session.is_gone.store(true, Ordering::SeqCst);
+                }
+                session.is_looked_at.store(false, Ordering::SeqCst);
+            });
+        }
+        all.into_iter().filter_map(|session| session.why_over().map(|why| (session, why))).collect()
     }
 
     fn slot(&self, session_id: &SessionId) -> Result<Slot, SessionError> {
@@ -236,6 +242,7 @@ impl Sessions {
             used: Mutex::new(begun),
             running: AtomicU64::new(0),
             is_gone: AtomicBool::new(false),
+            is_looked_at: AtomicBool::new(false),
             sandbox: Mutex::new(Some(Arc::new(Enclosed(sandbox)))),
             ptys: Mutex::new(Some(HashMap::new())),
             image,

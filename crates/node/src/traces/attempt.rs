@@ -62,6 +62,9 @@ struct Trace<'n> {
     spans: Vec<Span>,
 }
 
+/// Steps of one attempt that are told: others' spans have room in the queue, too.
+const MOST_STEPS: usize = 1_000;
+
 pub(super) fn spans(node: &str, noted: &Noted, ran: Option<&Ran>, ended: &Ended) -> Vec<Span> {
     let job_id = noted.job.job_id.as_str();
     let root = root_of(job_id);
@@ -158,7 +161,7 @@ impl Trace<'_> {
         let within = |(began, over): (u64, u64)| {
             (began.clamp(stood, ended.max(stood)), over.clamp(stood, ended.max(stood)))
         };
-        for step in &ran.steps {
+        for step in ran.steps.iter().take(MOST_STEPS) {
             self.add(Some(run), "step", within((step.began, step.ended)));
             let index = u64::try_from(step.index).unwrap_or(u64::MAX);
             let failure = step.has_failed.then(|| "failure".to_owned());
@@ -176,7 +179,8 @@ impl Trace<'_> {
     fn call(&mut self, run: [u8; 8], call: &CallRecord, within: impl Fn((u64, u64)) -> (u64, u64)) {
         let began = nanoseconds(call.started_at);
         let over = began.saturating_add(call.total_ms.saturating_mul(1_000_000));
-        let model = call.model_used.as_ref().or(call.model_asked.as_ref()).map_or("", |model| model.as_str());
+        // What was asked for in vain is whatever the caller has written.
+        let model = call.model_used.as_ref().map_or("", |model| model.as_str());
         self.add(Some(run), format!("chat {model}").trim_end().to_owned(), within((began, over)));
         let mut attributes = vec![
             ("gen_ai.operation.name", Value::from("chat")),

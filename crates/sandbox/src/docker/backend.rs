@@ -5,6 +5,7 @@ use super::doors::Doors;
 use super::engine::{AskError, Engine, Image};
 use super::isolation::{Asked, Disk, report};
 use super::sandbox::{Container, DockerSandbox};
+use super::watched::Watched;
 use super::{DockerSettings, ImageName, inside};
 use crate::backend::{Backend, BackendError, Fill, Sandbox, Wanted, with_causes};
 use crate::directory::Directory;
@@ -231,7 +232,7 @@ impl DockerBackend {
         if let Some((inside, _)) = misplaced {
             return Err(create(PutError::Other { inside: inside.clone() }.into()));
         }
-        let watched = growth.and_then(|growth| Some((growth, container.handle(&measured)?)));
+        let watched = growth.map(|growth| (growth, Watched::of(&container, &measured, &channel)));
         let disk = match (workspace.is_some(), &watched) {
             (false, _) => Disk::InMemory,
             (true, Some(_)) => Disk::Watched,
@@ -255,7 +256,7 @@ impl DockerBackend {
         let of_run = (folder.id().clone(), env, hatches);
         let mut sandbox = DockerSandbox::new(container, channel, of_run, (isolation, out_of_memory));
         sandbox.imprint = imprint;
-        sandbox.fate = watched.map(|(growth, handle)| self.warden.take(growth, handle)).unwrap_or_default();
+        sandbox.fate = watched.map(|(growth, ward)| self.warden.take(growth, ward)).unwrap_or_default();
         Ok(sandbox)
     }
 }

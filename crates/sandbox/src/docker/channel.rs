@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 #[derive(Debug)]
 pub(super) struct Channel {
     /// What is to be sent. That is little: nobody sends more of a stream than the relay has room for.
-    outgoing: UnboundedSender<Vec<u8>>,
+    outgoing: Mutex<Option<UnboundedSender<Vec<u8>>>>,
     routes: Mutex<Routes>,
 }
 
@@ -43,7 +43,7 @@ impl Channel {
         let (outgoing, to_send) = unbounded_channel();
         let inboxes = HashMap::from([(BEGINNING, Arc::new(Inbox::new()?))]);
         let routes = Mutex::new(Routes { next: BEGINNING + 1, inboxes, is_gone: false });
-        let channel = Arc::new(Self { outgoing, routes });
+        let channel = Arc::new(Self { outgoing: Mutex::new(Some(outgoing)), routes });
         engine.spawn(speak(attached.input, to_send));
         engine.spawn(listen(attached.output, Arc::clone(&channel)));
         Ok(channel)
@@ -73,7 +73,14 @@ impl Channel {
 
     pub(super) fn send(&self, order: &ToInside, body: &[u8]) -> Result<(), BackendError> {
         let bytes = frame::encode(order, body).map_err(|error| BackendError::Reach(error.into()))?;
-        self.outgoing.send(bytes).map_err(|_| BackendError::Gone)
+        let outgoing = self.outgoing.lock().unwrap_or_else(PoisonError::into_inner);
+        let sent = outgoing.as_ref().map(|outgoing| outgoing.send(bytes));
+        sent.and_then(Result::ok).ok_or(BackendError::Gone)
+    }
+
+    /// Says that nobody will say anything any more. PID 1 ends then, and with it everything inside.
+    pub(super) fn hang_up(&self) {
+        self.outgoing.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     /// Waits until PID 1 has put up its walls.
@@ -102,6 +109,7 @@ impl Channel {
 
     /// The sandbox is over: whoever waits for a word from it is told.
     pub(super) fn close(&self) {
+        self.hang_up();
         let mut routes = self.routes();
         routes.is_gone = true;
         for (_, inbox) in routes.inboxes.drain() {

@@ -101,6 +101,13 @@ impl Engine {
         self.runtime.spawn(future);
     }
 
+    /// Has a container killed, and waits for nothing. Who doesn't have it may ask again.
+    pub(super) fn kill(&self, id: &str) {
+        let Ok(client) = self.client() else { return };
+        let id = id.to_owned();
+        self.spawn(async move { drop(client.kill_container(&id, None).await) });
+    }
+
     /// Runs something and waits for it.
     fn wait<T: Send + 'static>(
         &self,
@@ -153,8 +160,14 @@ impl Engine {
     }
 
     pub(super) fn image(&self, name: &ImageName) -> Result<Image, AskError> {
-        let (client, name) = (self.client()?, name.as_str().to_owned());
-        let found = self.wait(async move { client.inspect_image(&name).await })?;
+        let (client, asked) = (self.client()?, name.as_str().to_owned());
+        let found = self.wait(async move { client.inspect_image(&asked).await })?;
+        // Some engines look for a digest alone, in whatever repository it is.
+        if let Some(wanted) = in_repository(name.as_str())
+            && !found.repo_digests.iter().flatten().any(|known| in_repository(known) == Some(wanted))
+        {
+            return Err(AskError::Missing);
+        }
         let volumes = found.config.and_then(|config| config.volumes).unwrap_or_default();
         Ok(Image { id: found.id.ok_or(AskError::Missing)?, volumes: volumes.into_iter().collect() })
     }
@@ -235,11 +248,41 @@ impl Engine {
     }
 }
 
+/// The repository, as engines shorten it, and the digest of a name that has one.
+fn in_repository(name: &str) -> Option<(&str, &str)> {
+    const HUB: [&str; 2] = ["docker.io/library/", "docker.io/"];
+    let (repository, digest) = name.split_once('@')?;
+    let repository = HUB.into_iter().find_map(|hub| repository.strip_prefix(hub)).unwrap_or(repository);
+    let tag = repository.rfind(':').filter(|at| !repository[*at..].contains('/'));
+    Some((&repository[..tag.unwrap_or(repository.len())], digest))
+}
+
 impl From<AskError> for BackendError {
     fn from(error: AskError) -> Self {
         match error {
             AskError::Missing => Self::Gone,
             error => Self::Reach(error.into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_of_its_repository_however_that_is_written() {
+        let same = [
+            "docker.io/library/tools@sha256:1",
+            "docker.io/tools@sha256:1",
+            "tools@sha256:1",
+            "tools:latest@sha256:1",
+        ];
+        for name in same {
+            assert_eq!(in_repository(name), Some(("tools", "sha256:1")), "{name}");
+        }
+        let port = "registry:5000/tools@sha256:1";
+        assert_eq!(in_repository(port), Some(("registry:5000/tools", "sha256:1")));
+        assert_eq!(in_repository("tools:latest"), None);
     }
 }

@@ -84,6 +84,10 @@ impl Container {
         &self.id
     }
 
+    pub(super) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
     /// Its PID 1, if that is a process of this kernel which may be looked at: the engine's word for its number is taken only
     /// where that process is in the namespace which was measured inside.
     pub(super) fn handle(&self, measured: &Measured) -> Option<Handle> {

@@ -2,7 +2,11 @@
 //!
 //! The kernel has no limit for a directory that works on every file system. So it is looked, the more often the less is
 //! left: first at what is free on the whole file system, in bytes and in files, which costs nothing, and only if that has
-//! become less at every file. What was deleted and is still open counts too.
+//! become less at every file. What was deleted and is still held counts too. What is held in ways that nobody can look into,
+//! such as a descriptor that was sent and not received, shows in that the file system has lost more than is found, while
+//! the sandbox has written more than it may have.
+
+mod processes;
 
 use crate::directory::{Directory, DirectoryError};
 use belljar_confine::sealed::Handle;
@@ -10,9 +14,7 @@ use rustix::fs::{AtFlags, FileType, fstatvfs, statat};
 use rustix::io::Errno;
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -24,8 +26,19 @@ pub struct Growth {
     most_bytes: u64,
     bytes_at_first: u64,
     free_at_first: Free,
-    measured_at: Option<Instant>,
+    last: Option<Last>,
     next_look: Instant,
+}
+
+/// What was found when every file was looked at.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    at: Instant,
+    took: Duration,
+    grown: u64,
+    /// What the file system had lost then.
+    lost: u64,
+    is_whole: bool,
 }
 
 /// What there is left of file systems.
@@ -50,9 +63,6 @@ const FASTEST_BYTES: u64 = 2 << 30;
 /// What a file takes at least: its name and its inode.
 const SMALLEST_FILE_BYTES: u64 = 1 << 10;
 
-/// Where these directories are, inside.
-const ON_DISK: [&str; 2] = ["/workspace", "/job"];
-
 /// So many files are not looked at.
 const MOST_FILES: usize = 4_000_000;
 
@@ -61,6 +71,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Others on the same file system may delete what the sandbox fills up again.
 const LONGEST_UNMEASURED: Duration = Duration::from_secs(5);
+
+/// Whoever takes longer to be measured than this is measured beside the others.
+const LONG: Duration = Duration::from_millis(50);
 
 // === impl Growth ===
 
@@ -74,7 +87,7 @@ impl Growth {
         let bytes_at_first = measure_all(&trees).map_or(0, |measured| measured.bytes);
         let free_at_first = free(&trees)?;
         let next_look = Instant::now();
-        Ok(Self { trees, most_bytes, bytes_at_first, free_at_first, measured_at: None, next_look })
+        Ok(Self { trees, most_bytes, bytes_at_first, free_at_first, last: None, next_look })
     }
 
     /// When it is to be looked at again.
@@ -82,30 +95,57 @@ impl Growth {
         self.next_look
     }
 
-    /// Whether it has outgrown what it may take. What can't be measured is taken to be as large as the file system
-    /// has lost.
-    pub fn has_outgrown(&mut self, sandbox: &Handle) -> bool {
-        let begun = Instant::now();
+    /// Whether to look at it takes its time.
+    pub fn takes_long(&self) -> bool {
+        self.last.is_some_and(|last| last.took > LONG)
+    }
+
+    /// Whether it has outgrown what it may take. What can't be measured, twice, is taken to be as large as the file system
+    /// has lost; and so is all of it without a sandbox whose processes can be looked at.
+    pub fn has_outgrown(&mut self, sandbox: Option<&Handle>) -> bool {
         let now = free(&self.trees).unwrap_or(Free { bytes: 0, files: 0 });
-        let lost = self.free_at_first.bytes.saturating_sub(now.bytes);
+        let lost_bytes = self.free_at_first.bytes.saturating_sub(now.bytes);
         let lost_files = self.free_at_first.files.saturating_sub(now.files);
-        let lost_at_most = lost.saturating_add(lost_files.saturating_mul(SMALLEST_FILE_BYTES));
-        let is_due = self.measured_at.is_none_or(|at| begun.duration_since(at) >= LONGEST_UNMEASURED);
-        let grown = match is_due || lost_at_most >= self.most_bytes / 2 {
-            true => {
-                self.measured_at = Some(begun);
-                let measured = measure_all(&self.trees).unwrap_or_default();
-                let grown = measured.bytes.saturating_sub(self.bytes_at_first);
-                let grown = grown.saturating_add(deleted_bytes(sandbox));
-                if measured.is_whole { grown } else { grown.max(lost) }
-            }
-            false => lost_at_most,
+        let lost = lost_bytes.saturating_add(lost_files.saturating_mul(SMALLEST_FILE_BYTES));
+        let grown = match self.estimate(lost) {
+            Some(grown) => grown,
+            None => self.measure(sandbox, (lost, lost_bytes)),
         };
-        let left = self.most_bytes.saturating_sub(grown);
-        // Looking must not become the work itself.
-        let rest = begun.elapsed().saturating_mul(4);
-        self.next_look = Instant::now() + pause(left).max(rest);
+        self.next_look = Instant::now() + pause(self.most_bytes.saturating_sub(grown));
         grown > self.most_bytes
+    }
+
+    /// As much as it can have grown at most since it was measured; nothing if it is to be measured again. Looking at every
+    /// file must not become the work itself, unless it may have outgrown.
+    fn estimate(&self, lost: u64) -> Option<u64> {
+        let last = self.last?;
+        let grown = last.grown.saturating_add(lost.saturating_sub(last.lost));
+        let since = last.at.elapsed();
+        let is_near = lost >= self.most_bytes / 2 || !last.is_whole;
+        let is_due = (is_near || since >= LONGEST_UNMEASURED) && since >= last.took.saturating_mul(4);
+        (!is_due && grown <= self.most_bytes).then_some(grown)
+    }
+
+    fn measure(&mut self, sandbox: Option<&Handle>, (lost, lost_bytes): (u64, u64)) -> u64 {
+        let begun = Instant::now();
+        let measured = measure_all(&self.trees).unwrap_or_default();
+        let held = sandbox.map_or(Measured::default(), processes::deleted);
+        let found = measured.bytes.saturating_sub(self.bytes_at_first).saturating_add(held.bytes);
+        let is_whole = measured.is_whole && held.is_whole;
+        let was_whole = self.last.is_none_or(|last| last.is_whole);
+        let unexplained = lost_bytes.saturating_sub(found);
+        let is_hidden = || {
+            unexplained > self.most_bytes
+                && sandbox.is_some_and(|sandbox| processes::written(sandbox) > self.most_bytes)
+        };
+        let grown = match is_whole {
+            // A process that is just being started may not be looked at for a moment.
+            false if !was_whole => found.max(lost_bytes),
+            true if is_hidden() => lost_bytes,
+            _ => found,
+        };
+        self.last = Some(Last { at: begun, took: begun.elapsed(), grown, lost, is_whole });
+        grown
     }
 }
 
@@ -169,34 +209,10 @@ fn measure(tree: &Directory) -> Result<Measured, DirectoryError> {
     }
 }
 
-/// What files take that have no name any more, and are held open by a sandbox's processes.
-fn deleted_bytes(sandbox: &Handle) -> u64 {
-    let mut counted = HashSet::new();
-    let mut bytes = 0_u64;
-    let mut pids = vec![sandbox.pid()];
-    while let Some(pid) = pids.pop() {
-        for descriptor in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
-            let path = descriptor.path();
-            // As the process sees it; what is in memory has a limit of its own.
-            let is_on_disk = fs::read_link(&path)
-                .is_ok_and(|target| ON_DISK.iter().any(|place| target.starts_with(place)));
-            let Some(stat) = is_on_disk.then(|| fs::metadata(&path).ok()).flatten() else { continue };
-            if stat.nlink() == 0 && counted.insert((stat.dev(), stat.ino())) {
-                bytes = bytes.saturating_add(stat.blocks().saturating_mul(512));
-            }
-        }
-        for thread in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
-            let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-            pids.extend(children.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
-        }
-    }
-    // The numbers are somebody else's by now, if the sandbox is gone.
-    if sandbox.has_ended() { 0 } else { bytes }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn tree() -> (tempfile::TempDir, Directory) {
         let folder = tempfile::tempdir().unwrap();

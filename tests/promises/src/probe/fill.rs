@@ -1,7 +1,9 @@
 //! Takes disk space, in every way that is easily overlooked.
 
+use super::kernel::call_named;
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
 const MEBIBYTE: usize = 1 << 20;
@@ -13,6 +15,10 @@ pub(super) fn take(kind: &str, folder: &str, mebibytes: &str) -> Result<(), Stri
     let filled = match kind {
         "plain" => plain("plain", count),
         "deleted" => deleted(count),
+        "mapped" => mapped(count),
+        "by-a-thread" => by_a_thread(count),
+        "in-flight" => in_flight(count),
+        "reserved" => reserved(count),
         "holes" => holes(count),
         "tiny" => tiny(count),
         "deep" => deep(count),
@@ -34,12 +40,68 @@ fn plain(name: &str, count: usize) -> std::io::Result<()> {
 
 /// Open, and without a name. Ends with this process.
 fn deleted(count: usize) -> std::io::Result<()> {
-    let mut file = File::create("deleted")?;
-    fs::remove_file("deleted")?;
+    std::mem::forget(unnamed("deleted", count)?);
+    Ok(())
+}
+
+/// Without a name and without a descriptor, but mapped. Ends with this process.
+fn mapped(count: usize) -> std::io::Result<()> {
+    let file = unnamed("mapped", count)?;
+    let (read, shared) = (libc::PROT_READ as u64, libc::MAP_SHARED as u64);
+    by_hand(libc::SYS_mmap, [0, MEBIBYTE as u64, read, shared, number(&file), 0])?;
+    Ok(())
+}
+
+/// Open in the table of a thread that has one of its own.
+fn by_a_thread(count: usize) -> std::io::Result<()> {
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let done = by_hand(libc::SYS_unshare, [libc::CLONE_FILES as u64, 0, 0, 0, 0, 0]);
+        let file = done.and_then(|()| unnamed("by-a-thread", count));
+        let is_there = file.as_ref().map(drop).map_err(|error| std::io::Error::from(error.kind()));
+        let _ = tell.send(is_there);
+        std::thread::sleep(std::time::Duration::from_secs(60));
+        drop(file);
+    });
+    told.recv().unwrap_or_else(|_| Err(std::io::ErrorKind::BrokenPipe.into()))
+}
+
+/// Sent to nobody who takes it: in no table at all.
+fn in_flight(count: usize) -> std::io::Result<()> {
+    let (from, to) = std::os::unix::net::UnixStream::pair()?;
+    let file = unnamed("in-flight", count)?;
+    // One byte of a message, and with it one descriptor.
+    let byte = [0_u8; 1];
+    let part = [byte.as_ptr() as u64, byte.len() as u64];
+    let rights = (libc::SCM_RIGHTS as u64) << 32 | libc::SOL_SOCKET as u64;
+    let control = [20, rights, number(&file)];
+    let message = [0, 0, part.as_ptr() as u64, 1, control.as_ptr() as u64, 24, 0];
+    by_hand(libc::SYS_sendmsg, [number(&from), message.as_ptr() as u64, 0, 0, 0, 0])?;
+    std::mem::forget((from, to));
+    Ok(())
+}
+
+/// Taken in one call, which is faster than any disk.
+fn reserved(count: usize) -> std::io::Result<()> {
+    let file = File::create("reserved")?;
+    by_hand(libc::SYS_fallocate, [number(&file), 0, 0, (count * MEBIBYTE) as u64, 0, 0])
+}
+
+fn by_hand(call: libc::c_long, arguments: [u64; 6]) -> std::io::Result<()> {
+    let made = call_named(call, arguments);
+    made.map(drop).map_err(|error| std::io::Error::from_raw_os_error(error.0))
+}
+
+fn number(descriptor: &impl AsRawFd) -> u64 {
+    u64::try_from(descriptor.as_raw_fd()).unwrap_or_default()
+}
+
+fn unnamed(name: &str, count: usize) -> std::io::Result<File> {
+    let mut file = File::options().create(true).truncate(true).read(true).write(true).open(name)?;
+    fs::remove_file(name)?;
     let chunk = vec![b'x'; MEBIBYTE];
     (0..count).try_for_each(|_| file.write_all(&chunk))?;
-    std::mem::forget(file);
-    Ok(())
+    Ok(file)
 }
 
 /// A large file of which little is there, and then more and more.

@@ -1,8 +1,12 @@
 //! What a node does not take on.
 
+use crate::models::recorded;
+use belljar_testkit::http::Asked;
 use belljar_testkit::node::{Node, TOKEN, command, script};
+use belljar_testkit::wait;
 use belljar_testkit::world::World;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::time::Duration;
 
 #[test]
 fn more_jobs_than_may_wait_are_refused_with_a_time_to_come_again() {
@@ -19,8 +23,8 @@ fn more_jobs_than_may_wait_are_refused_with_a_time_to_come_again() {
     assert_eq!(refused.json()["type"], "urn:cynodeai:error:rate_limit");
     assert_eq!(node.get(&format!("/v1/worker/jobs/{}", job["job_id"].as_str().unwrap())).status, 404);
     // When there is room it is taken.
-    node.send(&belljar_testkit::http::Asked::new("POST", &format!("/v1/worker/jobs/{running}:cancel")));
-    belljar_testkit::wait::until(|| node.run(&job).status == 202);
+    node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{running}:cancel")));
+    wait::until(|| node.run(&job).status == 202);
 }
 
 #[test]
@@ -39,6 +43,42 @@ fn what_the_node_can_not_do_is_said_before_it_is_accepted() {
     let mut job = command(&["true"]);
     job["sandbox"]["image"] = json!("native");
     assert_eq!(node.run(&job).json()["status"], "completed");
+}
+
+#[test]
+fn what_is_denied_is_in_the_audit_and_a_flood_of_it_is_counted() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let denied = || recorded(&world.path().join("state/node/audit"), "request_denied");
+    let mut job = command(&["true"]);
+    job["sandbox"]["image"] = json!("alpine:latest");
+    assert_eq!(node.run(&job).status, 403);
+    wait::until(|| denied().len() == 1);
+    let record = denied().remove(0);
+    assert_eq!(record["reason"], "urn:cynodeai:error:authorization");
+    assert_eq!((&record["method"], &record["path"]), (&json!("POST"), &json!("/v1/worker/jobs:run")));
+    assert!(record["detail"].as_str().unwrap().contains("$.sandbox.image"), "{record}");
+    // What is malformed, or not there, is denied to nobody.
+    assert_eq!(node.get("/v1/worker/nothing").status, 404);
+
+    const MANY: u64 = 200;
+    for _ in 0..MANY {
+        assert_eq!(Asked::new("GET", "/v1/worker/jobs").send(node.address()).unwrap().status, 401);
+    }
+    // The next second's first one tells of those that were too many.
+    let told = |records: &[Value]| -> u64 {
+        let of_token =
+            records.iter().filter(|record| record["reason"] == "urn:cynodeai:error:authentication");
+        of_token.map(|record| 1 + record["unrecorded"].as_u64().unwrap()).sum()
+    };
+    let mut asked = MANY;
+    wait::until(|| {
+        std::thread::sleep(Duration::from_millis(300));
+        asked += 1;
+        Asked::new("GET", "/v1/worker/jobs").send(node.address()).unwrap();
+        told(&denied()) == asked
+    });
+    assert!(denied().len() < 150, "{} records", denied().len());
 }
 
 #[test]

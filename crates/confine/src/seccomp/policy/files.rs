@@ -53,7 +53,13 @@ pub(super) const RULES: &[Rule] = &[
     allow("sync_file_range", libc::SYS_sync_file_range, "starts write-back of part of a file"),
     allow("truncate", libc::SYS_truncate, "sets a file's length by path"),
     allow("ftruncate", libc::SYS_ftruncate, "sets a file's length"),
-    allow("fallocate", libc::SYS_fallocate, "reserves or punches space in a file"),
+    allow_if(
+        "fallocate",
+        libc::SYS_fallocate,
+        &[&[is(1, PUNCHING)]],
+        libc::EOPNOTSUPP,
+        "gives space of a file back; one call could take the whole disk, so none reserves any",
+    ),
     allow("fadvise64", libc::SYS_fadvise64, "announces how a file will be read"),
     allow("readahead", libc::SYS_readahead, "reads a file into the cache"),
     allow("getdents", libc::SYS_getdents, "lists a directory; older programs"),
@@ -201,6 +207,7 @@ pub(super) const OPENAT2: &[Rule] =
 
 /// Set-user-id and set-group-id. They do nothing inside, and in a directory that was given to the sandbox they would be
 /// there for others to use, when the sandbox is long gone: the files are its owner's.
+const PUNCHING: u32 = (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE) as u32;
 const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
 /// The flags with which opening makes a file (`__O_TMPFILE` without the bit that means a directory).
 const CREATING: u32 = libc::O_CREAT as u32 | (libc::O_TMPFILE & !libc::O_DIRECTORY) as u32;

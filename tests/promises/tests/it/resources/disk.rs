@@ -14,10 +14,13 @@ const LARGE: &str = "1g";
 const TAKEN: &str = "12";
 
 /// Each way to fill, and whether it is another one for an ordinary user.
-const KINDS: [(&str, bool); 6] = [
+const KINDS: [(&str, bool); 9] = [
     ("plain", true),
     ("deleted", true),
     ("hidden", true),
+    ("mapped", false),
+    ("by-a-thread", false),
+    ("in-flight", false),
     ("holes", false),
     ("tiny", false),
     ("deep", false),
@@ -49,6 +52,7 @@ fn whoever_takes_too_much_disk_ends_the_sandbox() {
             tally.count("RS3", &format!("RS3 {kind}, what is left"), &place, judge_rest(&scene, &before));
         }
         judge_memory(&scene, &tally);
+        tally.count("RS3", "RS3 all in one call", &place, judge_reservation(&scene));
     });
     tally.close();
 }
@@ -66,6 +70,20 @@ pub(crate) fn judge_memory(scene: &Scene<'_>, tally: &Tally) {
             _ => Verdict::Invalid(format!("it fails with {LARGE}, too: {control:?}")),
         };
         tally.count("RS3", &format!("RS3 {folder}"), &format!("{:?}", scene.world.user()), verdict);
+    }
+}
+
+/// One call that takes the whole disk is over before anybody looks.
+fn judge_reservation(scene: &Scene<'_>) -> Verdict {
+    let outside = tempfile::tempdir().unwrap();
+    let probe = scene.path("lent/belljar-probe");
+    let control =
+        Command::new(probe).args(["fill", "reserved"]).arg(outside.path()).arg("1").output().unwrap();
+    let ran = on_disk(scene, "reserved", LARGE);
+    match (control.status.success(), ran.code, ran.stdout.contains("not supported")) {
+        (true, 1, true) => Verdict::Held,
+        (true, ..) => Verdict::Escaped(format!("{ran:?}")),
+        (false, ..) => Verdict::Invalid(format!("it fails outside, too: {control:?}")),
     }
 }
 

@@ -86,7 +86,7 @@ fn read_and_write(s: &mut Script, path: &str) {
     s.call("pwritev2", args![file, text(), 1, 0, 0, 0]);
     s.call("preadv2", args![file, space(), 1, 0, 0, 0]);
     s.call("ftruncate", args![file, 4096]);
-    s.call("fallocate", args![file, 0, 0, 8192]);
+    s.call("fallocate", args![file, libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, 0, 4096]);
     s.call("fadvise64", args![file, 0, 0, 0]);
     s.call("readahead", args![file, 0, 4096]);
     s.call("fstat", args![file, room(144)]);

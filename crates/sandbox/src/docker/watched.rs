@@ -1,0 +1,50 @@
+//! A container whose disk is looked after: by its PID 1 where that may be looked at, and by its engine otherwise.
+
+use super::channel::Channel;
+use super::engine::Engine;
+use super::measured::Measured;
+use super::sandbox::Container;
+use crate::warden::Warded;
+use belljar_confine::sealed::Handle;
+use std::sync::Arc;
+
+/// Such a container.
+#[derive(Debug)]
+pub(super) struct Watched {
+    process: Option<Handle>,
+    engine: Arc<Engine>,
+    id: String,
+    channel: Arc<Channel>,
+}
+
+// === impl Watched ===
+
+impl Watched {
+    pub(super) fn of(container: &Container, measured: &Measured, channel: &Arc<Channel>) -> Self {
+        Self {
+            process: container.handle(measured),
+            engine: Arc::clone(container.engine()),
+            id: container.id().to_owned(),
+            channel: Arc::clone(channel),
+        }
+    }
+}
+
+impl Warded for Watched {
+    fn process(&self) -> Option<&Handle> {
+        self.process.as_ref()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.channel.is_gone() || self.process.as_ref().is_some_and(Handle::has_ended)
+    }
+
+    fn kill(&self) {
+        match &self.process {
+            Some(process) => process.kill(),
+            None => self.engine.kill(&self.id),
+        }
+        // An engine that does not do it, or takes its time: PID 1 ends when it is alone.
+        self.channel.hang_up();
+    }
+}
