@@ -1,9 +1,10 @@
-//! Places at which a test has the process killed, as if by `kill -9`: before and after each durable write, and between the
-//! steps of an attempt.
+//! Places at which a test has the process killed, as if by `kill -9`, or held while somebody else is: before and after each
+//! durable write, and between the steps of an attempt.
 //!
 //! An ordinary build has none of this: there [`reached`] does nothing. With the feature `failpoints`, which no crate that
-//! ships turns on (`xtask/src/tidy/features.rs`), the variable `BELLJAR_FAILPOINT` names the place, as `PLACE@N` for the
-//! time that it is come by.
+//! ships turns on (`xtask/src/tidy/features.rs`), the variable `BELLJAR_FAILPOINT` names the place at which the process is
+//! killed, as `PLACE@N` for the time that it is come by. `BELLJAR_FAILPOINT_SOCKET` is the path of a socket: there each place
+//! is told of that is come by, a connection each, and nothing goes on in that thread until it is closed.
 
 #![forbid(unsafe_code)]
 
@@ -34,6 +35,10 @@ pub const STEPS: &[&str] = &[
     "run.launched",
     "run.ended",
     "artifact.stored",
+    "audit.announced",
+    "audit.written",
+    "audit.stored",
+    "audit.confirmed",
     "run.collected",
     "recovery.cleared",
     "folder.before_removal",
@@ -62,20 +67,30 @@ pub fn after(_write: &str) {
 }
 
 #[cfg(feature = "failpoints")]
-pub use armed::VARIABLE;
+pub use armed::{SOCKET, VARIABLE};
 
 #[cfg(feature = "failpoints")]
 mod armed {
+    use std::ffi::OsString;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     /// The variable with the place, and the time that it is come by.
     pub const VARIABLE: &str = "BELLJAR_FAILPOINT";
 
+    /// The variable with the path of the socket.
+    pub const SOCKET: &str = "BELLJAR_FAILPOINT_SOCKET";
+
+    static DIRECTOR: OnceLock<Option<OsString>> = OnceLock::new();
     static ARMED: OnceLock<Option<(String, u32)>> = OnceLock::new();
     static TIMES: AtomicU32 = AtomicU32::new(0);
 
     pub(super) fn reached(place: &str) {
+        if let Some(director) = DIRECTOR.get_or_init(|| std::env::var_os(SOCKET)) {
+            hold(director, place);
+        }
         let Some((armed, time)) = ARMED.get_or_init(read) else { return };
         if armed == place && TIMES.fetch_add(1, Ordering::SeqCst) + 1 == *time {
             let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
@@ -83,6 +98,13 @@ mod armed {
                 std::thread::park();
             }
         }
+    }
+
+    /// A test that is over holds nobody.
+    fn hold(director: &OsString, place: &str) {
+        let Ok(mut stream) = UnixStream::connect(director) else { return };
+        let _ = stream.write_all(format!("{place}\n").as_bytes());
+        let _ = stream.read(&mut [0]);
     }
 
     fn read() -> Option<(String, u32)> {

@@ -107,10 +107,11 @@ impl AuditLog {
         let tail = Tail::open(folder, settings.segment_bytes)?;
         let public_key = tail.public_key();
         let queue = Arc::new(Queue::new(settings.most_waiting, MOST_WAITING_BYTES));
-        let theirs = Arc::clone(&queue);
+        let (theirs, path) = (Arc::clone(&queue), folder.to_owned());
+        let open_again = move || Tail::open(&path, settings.segment_bytes);
         let writer = std::thread::Builder::new()
             .name("audit".to_owned())
-            .spawn(move || theirs.write_until_closed(tail))
+            .spawn(move || theirs.write_until_closed(tail, open_again))
             .map_err(|error| AuditError::io("start the thread that writes", folder, error))?;
         Ok(Self { queue, public_key, writer: Some(writer) })
     }

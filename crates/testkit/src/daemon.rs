@@ -19,6 +19,24 @@ pub(crate) enum Signal {
     Quit,
     /// It has nothing to put in order.
     Kill,
+    /// It stands still.
+    Stop,
+    /// It goes on.
+    Continue,
+}
+
+// === impl Signal ===
+
+impl Signal {
+    fn of_kernel(self) -> rustix::process::Signal {
+        match self {
+            Self::Terminate => rustix::process::Signal::TERM,
+            Self::Quit => rustix::process::Signal::QUIT,
+            Self::Kill => rustix::process::Signal::KILL,
+            Self::Stop => rustix::process::Signal::STOP,
+            Self::Continue => rustix::process::Signal::CONT,
+        }
+    }
 }
 
 // === impl Daemon ===
@@ -35,7 +53,7 @@ impl Daemon {
         let signal = match end {
             Signal::Terminate => "TERM",
             Signal::Quit => "QUIT",
-            Signal::Kill => "KILL",
+            Signal::Kill | Signal::Stop | Signal::Continue => "KILL",
         };
         command.args(["--pdeathsig", signal, program]);
         arrange(&mut command);
@@ -52,6 +70,22 @@ impl Daemon {
         Ok(Self { pid, end, thread: Some(thread) })
     }
 
+    /// Kills it, and waits until it is gone.
+    pub(crate) fn kill(&self) {
+        let _ = rustix::process::kill_process(self.pid, rustix::process::Signal::KILL);
+        crate::wait::until(|| self.has_ended());
+    }
+
+    /// Sends a signal to it and to all that it has started.
+    pub(crate) fn signal_all(&self, signal: Signal) {
+        let pid = self.pid.as_raw_nonzero().get();
+        for pid in crate::processes::below(pid).into_iter().chain([pid]) {
+            if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+                let _ = rustix::process::kill_process(pid, signal.of_kernel());
+            }
+        }
+    }
+
     /// Whether it has ended by itself.
     pub(crate) fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(std::thread::JoinHandle::is_finished)
@@ -60,13 +94,8 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        let signal = match self.end {
-            Signal::Terminate => rustix::process::Signal::TERM,
-            Signal::Quit => rustix::process::Signal::QUIT,
-            Signal::Kill => rustix::process::Signal::KILL,
-        };
         if !self.has_ended() {
-            let _ = rustix::process::kill_process(self.pid, signal);
+            let _ = rustix::process::kill_process(self.pid, self.end.of_kernel());
         }
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

@@ -17,6 +17,7 @@ pub mod models;
 pub mod node;
 pub mod orchestrator;
 pub mod postgres;
+pub mod processes;
 pub mod random;
 pub mod s3;
 pub mod schemathesis;

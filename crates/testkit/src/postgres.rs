@@ -17,7 +17,7 @@ pub struct Postgres {
     sockets: PathBuf,
     programs: PathBuf,
     /// If it was started for this, it is ended when this is dropped: before the folder that it works in.
-    _server: Option<Daemon>,
+    server: Option<Daemon>,
     _folder: Option<TempDir>,
 }
 
@@ -42,7 +42,7 @@ impl Postgres {
         match std::env::var_os(SHARED_POSTGRES) {
             Some(folder) => {
                 let sockets = joined::place(Path::new(&folder), STARTS_WITHIN)?.into();
-                Ok(Self { sockets, programs: programs()?, _server: None, _folder: None })
+                Ok(Self { sockets, programs: programs()?, server: None, _folder: None })
             }
             None => Self::start_own(),
         }
@@ -133,9 +133,46 @@ impl Postgres {
         let mut initialise = as_user(&initdb);
         initialise.args(["--auth=trust", "--username", USER, "--encoding=UTF8", "--no-sync", "--pgdata"]);
         run(initialise.arg(&data))?;
-        let out = std::fs::File::create(log.join("server")).map_err(|error| error.to_string())?;
+        let postgres = Self { sockets: folder.to_owned(), programs, server: None, _folder: None };
+        let server = postgres.serve()?;
+        Ok(Self { server: Some(server), ..postgres })
+    }
+
+    /// Kills the server's first process, as if the machine had lost it, and starts another on what it has left.
+    ///
+    /// # Errors
+    /// Why it does not start again.
+    pub fn crash(&mut self) -> Result<(), String> {
+        let server = self.server.take().ok_or("the server is somebody else's")?;
+        server.kill();
+        drop(server);
+        // Those that served clients are told by the kernel, and hold its memory until they have ended.
+        let mut served = self.serve();
+        wait::until(|| {
+            if served.is_err() {
+                served = self.serve();
+            }
+            served.is_ok()
+        });
+        self.server = Some(served?);
+        Ok(())
+    }
+
+    /// Has all of its processes stand still, or go on.
+    pub fn hold(&self, is_held: bool) {
+        let signal = if is_held { Signal::Stop } else { Signal::Continue };
+        if let Some(server) = &self.server {
+            server.signal_all(signal);
+        }
+    }
+
+    /// Starts it on the folder of its sockets, and waits until it answers.
+    fn serve(&self) -> Result<Daemon, String> {
+        let (folder, log) = (&self.sockets, self.sockets.join("log/server"));
+        let out = std::fs::File::options().create(true).append(true).open(&log);
+        let out = out.map_err(|error| error.to_string())?;
         let errors = out.try_clone().map_err(|error| error.to_string())?;
-        let server = programs.join("postgres").display().to_string();
+        let server = self.programs.join("postgres").display().to_string();
         let server = Daemon::start("setpriv", Signal::Quit, |command| {
             command
                 .args(identity())
@@ -143,21 +180,20 @@ impl Postgres {
                 .args(["-c", "max_connections=200", "-k"])
                 .arg(folder)
                 .arg("-D")
-                .arg(&data)
+                .arg(folder.join("data"))
                 .current_dir(folder)
                 .stdin(Stdio::null())
                 .stdout(out)
                 .stderr(errors);
         })?;
-        let postgres = Self { sockets: folder.to_owned(), programs, _server: None, _folder: None };
-        let is_ready = || run(postgres.program("pg_isready").arg("--host").arg(folder)).is_ok();
+        let is_ready = || run(self.program("pg_isready").arg("--host").arg(folder)).is_ok();
         wait::until(|| is_ready() || server.has_ended());
         match server.has_ended() {
             true => {
-                let log = std::fs::read_to_string(log.join("server")).unwrap_or_default();
+                let log = std::fs::read_to_string(log).unwrap_or_default();
                 Err(format!("postgres: {}", log.lines().last().unwrap_or("ended in silence")))
             }
-            false => Ok(Self { _server: Some(server), ..postgres }),
+            false => Ok(server),
         }
     }
 }

@@ -32,8 +32,8 @@ pub enum AuditError {
         /// The file or directory.
         path: PathBuf,
     },
-    /// Something went wrong before. Nothing is taken any more.
-    #[error("the audit log takes no records until it is opened again")]
+    /// Something went wrong a moment ago. Nothing is taken for a while.
+    #[error("the audit log could not be written to a moment ago")]
     Failed {
         /// What.
         #[source]

@@ -7,7 +7,7 @@ use super::tail::Tail;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Who waits for a record.
 pub(super) type Done = Box<dyn FnOnce(Result<Receipt, AuditError>) + Send>;
@@ -25,8 +25,8 @@ struct Waiting {
     submitted: Vec<Submitted>,
     bytes: usize,
     is_closed: bool,
-    /// What went wrong. It stays so.
-    failure: Option<Arc<AuditError>>,
+    /// What went wrong, and when. It is tried anew after a while.
+    failure: Option<(Arc<AuditError>, Instant)>,
     /// Whether somebody can't go on before a record of these is on the disk.
     is_urgent: bool,
     writer_sleeps: bool,
@@ -43,6 +43,9 @@ const BATCH_BYTES: usize = 4 << 20;
 /// So long others are waited for whom nobody waits for, unless there are so many already: each batch costs a signature and
 /// a way to the disk.
 const GATHERING_TIME: Duration = Duration::from_millis(4);
+/// After a failure nothing is taken for so long.
+const REST: Duration = Duration::from_secs(1);
+
 const ENOUGH: usize = 1024;
 const ENOUGH_BYTES: usize = 1 << 20;
 
@@ -78,11 +81,21 @@ impl Queue {
     }
 
     /// Is the thread that writes.
-    pub(super) fn write_until_closed(&self, mut tail: Tail) {
+    pub(super) fn write_until_closed(
+        &self,
+        mut tail: Tail,
+        open_again: impl Fn() -> Result<Tail, AuditError>,
+    ) {
         let _end = Ending(self);
         while let Some(batch) = self.next_batch() {
             let outcome = match self.failure() {
-                Some(failure) => Err(AuditError::Failed { source: failure }),
+                // What there is of a batch that was given up is cleared away, as after a crash.
+                Some(failure) if failure.1.elapsed() >= REST => open_again().and_then(|opened| {
+                    tail = opened;
+                    self.lock().failure = None;
+                    tail.write(batch.iter().map(|submitted| &submitted.event))
+                }),
+                Some((source, _)) => Err(AuditError::Failed { source }),
                 None => tail.write(batch.iter().map(|submitted| &submitted.event)),
             };
             match outcome {
@@ -133,13 +146,15 @@ impl Queue {
         Some(batch)
     }
 
-    fn failure(&self) -> Option<Arc<AuditError>> {
+    fn failure(&self) -> Option<(Arc<AuditError>, Instant)> {
         self.lock().failure.clone()
     }
 
     fn fail(&self, error: &AuditError) {
         let mut waiting = self.lock();
-        waiting.failure.get_or_insert_with(|| Arc::new(error.clone()));
+        if !matches!(error, AuditError::Failed { .. }) {
+            waiting.failure = Some((Arc::new(error.clone()), Instant::now()));
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -170,7 +185,7 @@ impl Waiting {
 
     /// Why nothing more is taken, if nothing is.
     fn refusal(&self, queue: &Queue) -> Option<AuditError> {
-        if let Some(source) = &self.failure {
+        if let Some((source, _)) = self.failure.as_ref().filter(|(_, at)| at.elapsed() < REST) {
             return Some(AuditError::Failed { source: Arc::clone(source) });
         }
         if self.is_closed {

@@ -146,10 +146,13 @@ impl Tail {
         let line = self.text[checkpoint_at..self.text.len() - 1].to_vec();
         let next = Mark { segment, end: begin + self.text.len() as u64, line, position };
         self.head.announce(&next)?;
+        belljar_failpoint::reached("audit.announced");
         self.is_storing = true;
         self.store(is_new, segment, begin)?;
         self.is_storing = false;
+        belljar_failpoint::reached("audit.stored");
         self.head.confirm()?;
+        belljar_failpoint::reached("audit.confirmed");
         let place = Place { segment, end: next.end, position };
         (self.end.place, self.end.segment, self.end.begin) = (place, segment, next.end);
         self.end.is_torn = false;
@@ -179,7 +182,9 @@ impl Tail {
         if file.metadata().map_err(failed)?.len() > begin {
             file.set_len(begin).map_err(failed)?;
         }
-        file.write_all_at(&self.text, begin).and_then(|()| file.sync_data()).map_err(failed)
+        file.write_all_at(&self.text, begin).map_err(failed)?;
+        belljar_failpoint::reached("audit.written");
+        file.sync_data().map_err(failed)
     }
 
     /// Removes what there is of a batch that nobody will be told of. If it can't be, the next one to open the log finds

@@ -3,18 +3,29 @@
 use super::{DatabaseError, Row, Step, Value, migrator};
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::query::Query;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Connections to a server.
 #[derive(Debug, Clone)]
 pub(super) struct Postgres {
     pool: PgPool,
+    line: Arc<Line>,
 }
 
 /// One transaction.
 #[derive(Debug)]
 pub(crate) struct Turn {
     transaction: sqlx::Transaction<'static, sqlx::Postgres>,
+    line: Arc<Line>,
+}
+
+/// Whether the server says anything. While it doesn't, one asks now and then, and all others are told at once that it
+/// doesn't: they would wait in vain, and their clients with them.
+#[derive(Debug, Default)]
+struct Line {
+    /// When it is to be asked again, if it is silent.
+    silent_until: Mutex<Option<Instant>>,
 }
 
 const STEPS: &[Step] = &[(1, "jobs", include_str!("../../migrations/postgres/0001_jobs.sql"))];
@@ -26,13 +37,17 @@ const MOST_CONNECTIONS: u32 = 10;
 const SESSION: [(&str, &str); 5] = [
     ("synchronous_commit", "on"),
     ("idle_in_transaction_session_timeout", "5s"),
-    ("lock_timeout", "5s"),
-    ("statement_timeout", "20s"),
+    ("lock_timeout", "3s"),
+    ("statement_timeout", "5s"),
     ("tcp_user_timeout", "20s"),
 ];
 
 /// A server that says nothing for so long is not there.
-const SILENCE: Duration = Duration::from_secs(25);
+const SILENCE: Duration = Duration::from_secs(6);
+
+/// The same for one that was not there before, and how often it is asked.
+const STILL_SILENT: Duration = Duration::from_secs(1);
+const BETWEEN: Duration = Duration::from_secs(1);
 
 /// So long is waited for a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -50,13 +65,13 @@ impl Postgres {
         let migrated = migrator(STEPS).run(&pool).await;
         migrated.map_err(|error| DatabaseError::of("bring the database up to date", error.into()))?;
         belljar_failpoint::reached("migrate.after");
-        Ok(Self { pool })
+        Ok(Self { pool, line: Arc::default() })
     }
 
     pub(super) async fn begin(&self) -> Result<Turn, DatabaseError> {
-        let transaction = heard(self.pool.begin()).await;
+        let transaction = self.line.hear(self.pool.begin()).await;
         let transaction = transaction.map_err(|error| DatabaseError::of("begin a transaction", error))?;
-        Ok(Turn { transaction })
+        Ok(Turn { transaction, line: Arc::clone(&self.line) })
     }
 
     pub(super) async fn fetch(
@@ -64,7 +79,7 @@ impl Postgres {
         sql: &'static str,
         values: Vec<Value>,
     ) -> Result<Vec<Row>, DatabaseError> {
-        let rows = heard(bound(sql, values).fetch_all(&self.pool)).await;
+        let rows = self.line.hear(bound(sql, values).fetch_all(&self.pool)).await;
         let rows = rows.map_err(|error| DatabaseError::of("read the database", error))?;
         Ok(rows.into_iter().map(Row::Postgres).collect())
     }
@@ -82,7 +97,7 @@ impl Turn {
         sql: &'static str,
         values: Vec<Value>,
     ) -> Result<Vec<Row>, DatabaseError> {
-        let rows = heard(bound(sql, values).fetch_all(&mut *self.transaction)).await;
+        let rows = self.line.hear(bound(sql, values).fetch_all(&mut *self.transaction)).await;
         let rows = rows.map_err(|error| DatabaseError::of("write to the database", error))?;
         Ok(rows.into_iter().map(Row::Postgres).collect())
     }
@@ -92,20 +107,48 @@ impl Turn {
         sql: &'static str,
         values: Vec<Value>,
     ) -> Result<u64, DatabaseError> {
-        let done = heard(bound(sql, values).execute(&mut *self.transaction)).await;
+        let done = self.line.hear(bound(sql, values).execute(&mut *self.transaction)).await;
         Ok(done.map_err(|error| DatabaseError::of("write to the database", error))?.rows_affected())
     }
 
     pub(super) async fn commit(self) -> Result<(), DatabaseError> {
-        let done = heard(self.transaction.commit()).await;
+        let done = self.line.hear(self.transaction.commit()).await;
         done.map_err(|error| DatabaseError::of("commit to the database", error).in_doubt())
     }
 }
 
-/// What the server says, if it says anything.
-async fn heard<T>(asked: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
-    let silent = |_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
-    tokio::time::timeout(SILENCE, asked).await.map_err(silent)?
+// === impl Line ===
+
+impl Line {
+    /// What the server says, if it says anything.
+    async fn hear<T>(&self, asked: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
+        let silent = || sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
+        let patience = self.patience().ok_or_else(silent)?;
+        let heard = tokio::time::timeout(patience, asked).await;
+        // Whoever waits for a connection in vain has not heard anything either.
+        let is_silent = matches!(heard, Err(_) | Ok(Err(sqlx::Error::PoolTimedOut)));
+        *self.silent_until() = is_silent.then(|| Instant::now() + BETWEEN);
+        heard.unwrap_or_else(|_| Err(silent()))
+    }
+
+    /// How long whoever asks now waits for an answer; nothing if that is known to be in vain.
+    fn patience(&self) -> Option<Duration> {
+        let now = Instant::now();
+        match &mut *self.silent_until() {
+            None => Some(SILENCE),
+            Some(until) if *until > now => None,
+            // Nobody else does meanwhile.
+            Some(until) => {
+                *until = now + STILL_SILENT + BETWEEN;
+                Some(STILL_SILENT)
+            }
+        }
+    }
+
+    fn silent_until(&self) -> MutexGuard<'_, Option<Instant>> {
+        // Nothing in there is ever half done.
+        self.silent_until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 fn bound(sql: &'static str, values: Vec<Value>) -> Query<'static, sqlx::Postgres, PgArguments> {

@@ -1,0 +1,68 @@
+//! What a node stands on in these: a world, an orchestrator that hears of jobs, a witness that jobs call.
+
+use super::checker::Scene;
+use super::client::{Also, Wanted};
+use super::witness::Witness;
+use crate::belljar::belljar;
+use belljar_testkit::node::Node;
+use belljar_testkit::orchestrator::Orchestrator;
+use belljar_testkit::world::World;
+use serde_json::json;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+pub(super) struct Ground {
+    pub(super) world: World,
+    pub(super) orchestrator: Orchestrator,
+    pub(super) witness: Witness,
+    /// What stands in the command line of everything that jobs start which would run on: a number that nobody else sleeps
+    /// for.
+    pub(super) mark: String,
+    has_callbacks: bool,
+    database: Option<String>,
+}
+
+// === impl Ground ===
+
+impl Ground {
+    /// Of a node that tells of jobs, unless it is for a place that none comes by who does.
+    pub(super) fn lay(place: &str, database: Option<String>) -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = std::process::id() as usize * 10_000 + NEXT.fetch_add(1, Ordering::SeqCst);
+        // Who has answered a callback need not acknowledge anything.
+        let has_callbacks = !place.starts_with("acknowledge");
+        let (world, orchestrator, witness) = (World::new(belljar()), Orchestrator::start(), Witness::start());
+        world.write("secret", "a-secret-for-signatures");
+        let secret = world.path().join("secret").display().to_string();
+        let mut config = json!({ "inference": witness.configuration(&world) });
+        if has_callbacks {
+            config["node"] = json!({ "callback": { "url": orchestrator.url("/"), "secret_file": secret } });
+        }
+        world.write("config.yaml", config.to_string());
+        let mark = format!("sleep {}", 200_000 + number);
+        Self { world, orchestrator, witness, mark, has_callbacks, database }
+    }
+
+    pub(super) fn arguments(&self) -> Vec<&str> {
+        let own = ["--config", "config.yaml", "--max-concurrency", "3"];
+        let database = self.database.iter().flat_map(|url| ["--database", url.as_str()]);
+        own.into_iter().chain(database).collect()
+    }
+
+    /// One of each kind.
+    pub(super) fn jobs(&self) -> [Wanted; 5] {
+        [
+            Wanted::leaving_a_file(),
+            Wanted::of_steps(),
+            Wanted::repeatable(),
+            Wanted::endless(&self.mark, Also::Cancel),
+            Witness::job(),
+        ]
+    }
+
+    /// Looks at everything.
+    pub(super) fn check(&self, node: &Node<'_>, wanted: &[Wanted]) {
+        let orchestrator = self.has_callbacks.then_some(&self.orchestrator);
+        let (world, witness, mark) = (&self.world, Some(&self.witness), self.mark.as_str());
+        Scene { world, node, orchestrator, witness, mark }.check(wanted);
+    }
+}

@@ -1,0 +1,215 @@
+//! What a node needs is away for a while, and comes back: its database, the disk, its own time.
+
+use super::client::{Wanted, pursue_all};
+use super::ground::Ground;
+use super::tell;
+use belljar_testkit::http::{Answered, Asked};
+use belljar_testkit::node::{Node, script};
+use belljar_testkit::postgres::Postgres;
+use belljar_testkit::processes;
+use belljar_testkit::skip::skip;
+use belljar_testkit::wait;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// As long as a database says nothing.
+const OUTAGE: Duration = Duration::from_secs(30);
+
+/// As long as a node stands still, which is longer than others wait for it.
+const STANDSTILL: Duration = Duration::from_secs(60);
+
+/// After this a node knows that its database is not there.
+const NOTICED: Duration = Duration::from_secs(10);
+
+/// What one client waits then who asks just when the node asks its database, too; and most of them.
+const SOON: Duration = Duration::from_secs(4);
+const AT_ONCE: Duration = Duration::from_millis(500);
+
+#[test]
+fn while_a_database_says_nothing_clients_are_told_so_at_once_and_jobs_go_on() {
+    let server = match Postgres::start_own() {
+        Ok(server) => server,
+        Err(why) => {
+            const NAME: &str =
+                "faults::outages::while_a_database_says_nothing_clients_are_told_so_at_once_and_jobs_go_on";
+            return skip(NAME, &why);
+        }
+    };
+    let ground = Ground::lay("database", Some(server.database().unwrap()));
+    let node = Node::start(&ground.world, &ground.arguments());
+    // It is over while nobody can be told.
+    let running = Wanted::new(script("sleep 10; echo done"), super::client::Also::Nothing);
+    let mut wanted = vec![running];
+    let _ = wanted[0].pursue(&node);
+    node.wait_for(wanted[0].id(), "in_progress");
+    wanted.extend(ground.jobs());
+
+    server.hold(true);
+    let since = Instant::now();
+    let mut waited = Vec::new();
+    let mut job = wanted[1].job.clone();
+    job["wait"] = json!(false);
+    let requests = [
+        Asked::new("GET", "/v1/worker/jobs"),
+        Asked::new("POST", "/v1/worker/jobs:run").json(job.to_string()),
+    ];
+    while since.elapsed() < OUTAGE {
+        for asked in &requests {
+            let begun = Instant::now();
+            let answered = node.send(asked);
+            let told = (answered.status, answered.header("retry-after"));
+            assert_eq!(told, (503, Some("1")), "{}", said(&answered));
+            if since.elapsed() > NOTICED {
+                waited.push(begun.elapsed());
+            }
+        }
+        assert_eq!(node.get("/healthz").status, 200, "it lives");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    server.hold(false);
+    waited.sort();
+    let asked = waited.len();
+    assert!(asked > 20 && waited[asked - 1] < SOON, "the longest of {asked}: {:?}", waited[asked - 1]);
+    assert!(waited[asked / 2] < AT_ONCE, "half of {asked}: {:?}", waited[asked / 2]);
+    assert!(pursue_all(&node, &mut wanted).is_ok());
+    assert_eq!(node.job(wanted[0].id())["stdout"], "done\n");
+    ground.check(&node, &wanted);
+    tell(&format!(
+        "a database that was silent for {OUTAGE:?}: {asked} clients told so, half of them within {:?}, 0 jobs lost, 0 ended twice",
+        waited[asked / 2]
+    ));
+}
+
+#[test]
+fn a_node_that_stood_still_for_a_minute_writes_nothing_of_what_is_anothers_by_now() {
+    let server = match Postgres::start_own() {
+        Ok(server) => server,
+        Err(why) => {
+            const NAME: &str = "faults::outages::a_node_that_stood_still_for_a_minute_writes_nothing_of_what_is_anothers_by_now";
+            return skip(NAME, &why);
+        }
+    };
+    let url = server.database().unwrap();
+    let (first, second) = (Ground::lay("first", Some(url.clone())), Ground::lay("second", Some(url)));
+    let one = Node::start(&first.world, &first.arguments());
+    // One that may be begun again, and one that may not.
+    let mut again = script("sleep 8; echo done");
+    again["max_attempts"] = json!(4);
+    let mut wanted = vec![
+        Wanted::new(again, super::client::Also::Nothing),
+        Wanted::endless(&first.mark, super::client::Also::Nothing),
+    ];
+    for job in &mut wanted {
+        let _ = job.pursue(&one);
+        one.wait_for(job.id(), "in_progress");
+    }
+    let other = Node::start(&second.world, &second.arguments());
+    signal(&one, Signal::STOP);
+    let since = Instant::now();
+    wait::until(|| other.job(wanted[0].id())["status"] == "completed");
+    let told = other.job(wanted[0].id());
+    assert_eq!((&told["attempt"], &told["stdout"]), (&json!(2), &json!("done\n")), "{told}");
+    assert_eq!(other.job(wanted[1].id())["status"], "node_failure");
+    let before = wanted.iter().map(|job| (other.job(job.id()), other.story(job.id()))).collect::<Vec<_>>();
+    std::thread::sleep(STANDSTILL.saturating_sub(since.elapsed()));
+    signal(&one, Signal::CONT);
+    // It hears that they are not its own any more, and ends what runs of them.
+    wait::until(|| processes::sealed_below(one.pid().cast_signed()).is_empty());
+    for (job, before) in wanted.iter().zip(before) {
+        assert_eq!((other.job(job.id()), other.story(job.id())), before, "nothing of it has changed");
+    }
+    // And it takes new ones.
+    let mut more = Vec::from(first.jobs());
+    assert!(pursue_all(&one, &mut more).is_ok());
+    wanted.extend(more);
+    // Either of them tells the same, each to its own orchestrator.
+    for job in &wanted {
+        assert_eq!(one.job(job.id()), other.job(job.id()));
+    }
+    tell(&format!(
+        "a node that stood still for {STANDSTILL:?}: {} jobs, 0 lost, 0 ended twice",
+        wanted.len()
+    ));
+}
+
+#[test]
+fn on_a_full_disk_nothing_new_is_accepted_and_what_runs_ends_as_it_should() {
+    let ground = Ground::lay("disk", None);
+    let state = ground.world.path().join("small");
+    std::fs::create_dir(&state).unwrap();
+    let mut mount = Command::new("mount");
+    mount.args(["-t", "tmpfs", "-o", "size=16m", "tmpfs"]).arg(&state);
+    if !mount.status().is_ok_and(|status| status.success()) {
+        const NAME: &str =
+            "faults::outages::on_a_full_disk_nothing_new_is_accepted_and_what_runs_ends_as_it_should";
+        return skip(NAME, "nothing may be mounted here");
+    }
+    let _mounted = Mounted(&state);
+    let arguments = [ground.arguments(), vec!["--state-dir", "small/node"]].concat();
+    let node = Node::start(&ground.world, &arguments);
+    let mut wanted = Vec::from(ground.jobs());
+    assert!(pursue_all(&node, &mut wanted).is_ok());
+    let running = Wanted::new(script("sleep 3; echo done"), super::client::Also::Nothing);
+    wanted.push(running);
+    let last = wanted.len() - 1;
+    let _ = wanted[last].pursue(&node);
+    node.wait_for(wanted[last].id(), "in_progress");
+
+    let filler = state.join("filler");
+    let _ = std::fs::write(&filler, vec![0; 32 << 20]);
+    let refused: Vec<_> = (0..40).map(|_| attempt(&node)).collect();
+    assert!(refused.contains(&503), "{refused:?}");
+    assert!(refused.iter().all(|status| [202, 503].contains(status)), "{refused:?}");
+    assert_eq!(node.get("/healthz").status, 200, "it lives");
+    // The job's end finds no room, and waits.
+    std::thread::sleep(Duration::from_secs(5));
+    std::fs::remove_file(&filler).unwrap();
+    wait::until(|| attempt(&node) == 202);
+    assert!(pursue_all(&node, &mut wanted).is_ok());
+    assert_eq!(node.job(wanted[last].id())["status"], "completed");
+    let mut more = Vec::from(ground.jobs());
+    assert!(pursue_all(&node, &mut more).is_ok(), "without being started again");
+    assert_eq!(node.job(more[4].id())["status"], "completed", "models can be called again");
+    let listed = node.get("/v1/worker/jobs?limit=1000").json();
+    let open = |job: &&serde_json::Value| job["status"] == "accepted" || job["status"] == "in_progress";
+    wait::until(|| {
+        !node.get("/v1/worker/jobs?limit=1000").json()["jobs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|job| open(&job))
+    });
+    let jobs = listed["jobs"].as_array().unwrap().len();
+    drop(node);
+    const CHECK: &str = "import sqlite3, sys\nfor row in sqlite3.connect(sys.argv[1]).execute('PRAGMA integrity_check'): print(row[0])";
+    let checked =
+        Command::new("python3").args(["-c", CHECK]).arg(state.join("node/node.db")).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&checked.stdout).trim(), "ok", "{checked:?}");
+    tell(&format!("a disk that was full: {jobs} jobs, 0 lost, 0 ended twice, and it went on by itself"));
+}
+
+/// A file system that is there until the test is over.
+struct Mounted<'p>(&'p Path);
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(self.0).status();
+    }
+}
+
+fn attempt(node: &Node<'_>) -> u16 {
+    let mut job = script("true");
+    job["wait"] = json!(false);
+    node.run(&job).status
+}
+
+fn signal(node: &Node<'_>, signal: Signal) {
+    kill_process(Pid::from_raw(node.pid().cast_signed()).unwrap(), signal).unwrap();
+}
+
+fn said(answered: &Answered) -> String {
+    String::from_utf8_lossy(&answered.body).into_owned()
+}

@@ -1,0 +1,128 @@
+//! Not the node is killed, but somebody whom it needs, while it is held at a place: a process of a sandbox, or one of the
+//! database's.
+
+use super::client::{Wanted, pursue_all};
+use super::director::Director;
+use super::ground::Ground;
+use super::{Chance, TIMES, by_several, places, tell};
+use belljar_failpoint::{STEPS, WRITES};
+use belljar_testkit::node::Node;
+use belljar_testkit::postgres::Postgres;
+use belljar_testkit::processes::sealed_below;
+use belljar_testkit::skip::skip;
+use rustix::process::{Pid, Signal, kill_process};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Writes that come while something runs.
+const WHILE_JOBS_RUN: [&str; 8] =
+    ["submit", "claim", "tell", "end", "cancel", "acknowledge", "callback", "callback_tried"];
+
+/// Steps at the beginning of a node, when nothing runs.
+const AT_THE_BEGINNING: [&str; 3] = ["migrate.before", "migrate.after", "recovery.cleared"];
+
+/// So often work is begun anew until a place is come by.
+const MOST_ROUNDS: usize = 12;
+
+#[test]
+fn a_node_under_which_a_sandbox_is_killed_wherever_it_is_ends_each_job_once() {
+    let steps: Vec<_> = STEPS.iter().copied().filter(|step| !AT_THE_BEGINNING.contains(step)).collect();
+    let places = places(&WHILE_JOBS_RUN, &steps);
+    let killed = by_several(
+        &places,
+        || (),
+        |(), place| {
+            let ground = Ground::lay(place, None);
+            let mut chance = Chance(0x5eed);
+            suffer(place, &ground, move |node| {
+                let sealed = sealed_below(node);
+                let victim = sealed.get(chance.below(sealed.len().max(1) as u64) as usize);
+                victim.is_some_and(|pid| kill(*pid))
+            })
+        },
+    );
+    tell(&format!(
+        "{} places, {killed} kills of sandboxes at them, 0 jobs lost, 0 ended twice",
+        places.len()
+    ));
+}
+
+#[test]
+fn a_node_whose_database_is_killed_at_any_write_loses_no_job_and_ends_each_once() {
+    if let Err(why) = Postgres::start_own() {
+        const NAME: &str =
+            "faults::victims::a_node_whose_database_is_killed_at_any_write_loses_no_job_and_ends_each_once";
+        return skip(NAME, &why);
+    }
+    let places = places(WRITES, &["migrate.before", "migrate.after"]);
+    let killed = by_several(
+        &places,
+        || Arc::new(Postgres::start_own().unwrap()),
+        |server, place| {
+            let ground = Ground::lay(place, Some(server.database().unwrap()));
+            let server = Arc::clone(server);
+            suffer(place, &ground, move |_| server.kill_a_backend())
+        },
+    );
+    tell(&format!(
+        "{} places, {killed} kills of the database at them, 0 jobs lost, 0 ended twice",
+        places.len()
+    ));
+}
+
+/// Has somebody killed while a node is at that place, again and again, and looks at what has become of all jobs. How often
+/// somebody was.
+fn suffer(place: &str, ground: &Ground, mut kill: impl FnMut(i32) -> bool + Send + 'static) -> usize {
+    let director = Director::start(ground.world.path());
+    let environment = [director.environment()];
+    let pid = Arc::new(AtomicU32::new(0));
+    let victim = Arc::new(std::sync::Mutex::new(move |pid: i32| kill(pid)));
+    let begin = || {
+        let node = begun(ground, &environment);
+        pid.store(node.pid(), Ordering::SeqCst);
+        node
+    };
+    let (mut node, mut wanted) = (begin(), Vec::<Wanted>::new());
+    for time in 0..TIMES {
+        let (of_node, kill) = (Arc::clone(&pid), Arc::clone(&victim));
+        director.order(place, move || {
+            let pid = of_node.load(Ordering::SeqCst);
+            kill.lock().unwrap()(pid.cast_signed())
+        });
+        for _ in 0..MOST_ROUNDS {
+            if place.starts_with("callback_tried") {
+                ground.orchestrator.refuse(3);
+            }
+            let latest = wanted.len();
+            wanted.extend(ground.jobs());
+            let is_there = pursue_all(&node, &mut wanted[latest..]);
+            assert!(is_there.is_ok(), "the node is gone at {place}: {}", node.log());
+            if director.is_done() {
+                break;
+            }
+            // What it comes by only at its end, or at its beginning.
+            drop(node);
+            node = begin();
+        }
+        assert!(director.is_done(), "nobody was killed at {place} the time {time}");
+    }
+    assert!(pursue_all(&node, &mut wanted).is_ok(), "the node is gone: {place}");
+    ground.check(&node, &wanted);
+    TIMES
+}
+
+/// A node that serves. It may be without its database at first.
+fn begun<'g>(ground: &'g Ground, environment: &[(String, String)]) -> Node<'g> {
+    let given_up = Instant::now() + Duration::from_secs(60);
+    loop {
+        match Node::try_start(&ground.world, &ground.arguments(), environment) {
+            Ok(node) => return node,
+            Err(log) => assert!(Instant::now() < given_up, "it does not start again: {log}"),
+        }
+    }
+}
+
+fn kill(pid: i32) -> bool {
+    Pid::from_raw(pid).is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
+}
