@@ -40,6 +40,9 @@ pub(crate) const OUT_OF_TIME: u8 = 124;
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
+    /// A node can't go on.
+    #[error("the process that launches sandboxes is gone; start the node again")]
+    LauncherGone,
     /// The command line asks for something that can't be.
     #[error("{message}")]
     Usage { message: String },

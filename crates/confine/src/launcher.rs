@@ -16,16 +16,19 @@ use crate::plan::{Plan, wire};
 use crate::sealed::Sealed;
 use crate::stage::Timings;
 use ready::{Foundation, FoundationRef, Ready};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A launcher process.
 #[derive(Debug)]
 pub struct Launcher {
     line: Line,
+    process: OwnedFd,
     /// Launchers that it has started, each for sandboxes with another base; the last used comes last.
     ready: Mutex<Vec<Arc<Ready>>>,
 }
@@ -80,8 +83,26 @@ impl Launcher {
                 drop(ours);
                 serve(&theirs)
             }
-            Cloned::Parent { .. } => Ok(Self { line: Line(Mutex::new(ours)), ready: Mutex::default() }),
+            Cloned::Parent { pidfd, .. } => {
+                Ok(Self { line: Line(Mutex::new(ours)), process: pidfd, ready: Mutex::default() })
+            }
         }
+    }
+
+    /// Tells when its process has ended: then nothing can be launched any more, and the kernel has ended what was. A thread
+    /// waits for that.
+    ///
+    /// # Errors
+    /// When there is no room for one.
+    pub fn when_gone(&self, tell: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let process = rustix::io::fcntl_dupfd_cloexec(&self.process, 0)?;
+        let waiting = std::thread::Builder::new().name("belljar-launcher".to_owned());
+        let wait = move || {
+            let mut ended = [PollFd::new(&process, PollFlags::IN)];
+            while poll(&mut ended, None).is_err() {}
+            tell();
+        };
+        waiting.spawn(wait).map(drop)
     }
 
     /// A user namespace with those maps. Any thread may ask.
@@ -107,8 +128,17 @@ impl Launcher {
     /// # Errors
     /// [`LaunchError`], as from [`launch`].
     pub fn launch_one_of_many(&self, plan: &Plan) -> Result<Launched, LaunchError> {
-        let ready = self.ready_for(plan);
-        ready.as_ref().and_then(|ready| ready.line()).unwrap_or(&self.line).launch(plan)
+        let Some(ready) = self.ready_for(plan) else { return self.line.launch(plan) };
+        match ready.line().map(|line| line.launch(plan)) {
+            // That one is gone, and with it whatever it has begun.
+            Some(Err(LaunchError::Control { source: Errno::PIPE | Errno::CONNRESET })) => {
+                let mut all = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+                all.retain(|known| !Arc::ptr_eq(known, &ready));
+            }
+            Some(launched) => return launched,
+            None => {}
+        }
+        self.line.launch(plan)
     }
 
     /// A launcher for such sandboxes, if there can be one.

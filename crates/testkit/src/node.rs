@@ -94,6 +94,11 @@ impl<'w> Node<'w> {
         self.start_again();
     }
 
+    /// Waits until it has ended by itself. Its exit code.
+    pub fn ended(&mut self) -> Option<i32> {
+        self.child.wait().ok().and_then(|status| status.code())
+    }
+
     /// Asks it to stop, and waits until it has. Its exit code.
     pub fn stop(&mut self) -> Option<i32> {
         let pid = rustix::process::Pid::from_child(&self.child);

@@ -3,9 +3,11 @@
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value;
 use sha2::Sha256;
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// One that listens. Its thread goes with the test's process.
 #[derive(Debug)]
@@ -29,10 +31,27 @@ pub struct Received {
     pub was_taken: bool,
 }
 
+/// What it does with a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reply {
+    /// It takes it, and says so.
+    Taken,
+    /// It says that it has failed, whether it has taken it or not.
+    Failed,
+    /// It hangs up without a word.
+    HangsUp,
+    /// It takes it and says so, after a while.
+    Late(Duration),
+    /// It sends half an answer.
+    Half,
+}
+
 #[derive(Debug, Default)]
 struct Seen {
     received: Vec<Received>,
     refused: usize,
+    /// What is done with the next ones.
+    replies: VecDeque<Reply>,
 }
 
 // === impl Orchestrator ===
@@ -61,6 +80,11 @@ impl Orchestrator {
     /// Doesn't take the next so many messages.
     pub fn refuse(&self, messages: usize) {
         locked(&self.seen).refused = messages;
+    }
+
+    /// Does that with the next messages, and takes those after them.
+    pub fn reply(&self, replies: impl IntoIterator<Item = Reply>) {
+        locked(&self.seen).replies.extend(replies);
     }
 
     /// Every message so far.
@@ -100,16 +124,23 @@ fn serve(stream: &TcpStream, seen: &Mutex<Seen>) {
         }
         let body = serde_json::from_slice(&bytes).unwrap_or_default();
         let mut seen = locked(seen);
-        let was_taken = seen.refused == 0;
+        let is_refused = seen.refused > 0;
         seen.refused = seen.refused.saturating_sub(usize::from(seen.refused != usize::MAX));
+        let reply = if is_refused { Reply::Failed } else { seen.replies.pop_front().unwrap_or(Reply::Taken) };
+        let was_taken = matches!(reply, Reply::Taken | Reply::Late(_));
         seen.received.push(Received { path, headers, bytes, body, was_taken });
         drop(seen);
-        let answer = if was_taken {
-            "HTTP/1.1 204 No Content\r\n\r\n"
-        } else {
-            "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"
+        let answer = match reply {
+            Reply::Taken => "HTTP/1.1 204 No Content\r\n\r\n",
+            Reply::Late(pause) => {
+                std::thread::sleep(pause);
+                "HTTP/1.1 204 No Content\r\n\r\n"
+            }
+            Reply::Failed => "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n",
+            Reply::HangsUp => return,
+            Reply::Half => "HTTP/1.1 20",
         };
-        if (&*stream).write_all(answer.as_bytes()).is_err() {
+        if (&*stream).write_all(answer.as_bytes()).is_err() || reply == Reply::Half {
             return;
         }
     }

@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 use tracing::level_filters::LevelFilter;
 
 #[derive(Debug, clap::Args)]
@@ -158,14 +159,20 @@ async fn serve(settings: Settings, launcher: Launcher) -> Result<ExitCode, CliEr
     let failed = |source| CliError::Runtime { source };
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let (gone, launcher_is_gone) = oneshot::channel::<()>();
+    launcher.when_gone(move || drop(gone)).map_err(failed)?;
     let daemon = Daemon::start(settings, launcher, Arc::new(jiff::Timestamp::now)).await?;
     tracing::info!(address = %daemon.address(), "listening");
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+    let is_asked_to = tokio::select! {
+        _ = terminate.recv() => true,
+        _ = interrupt.recv() => true,
+        _ = launcher_is_gone => false,
+    };
+    if !is_asked_to {
+        tracing::error!("the process that launches sandboxes is gone: nothing can be begun any more");
     }
     tracing::info!("stopping");
     daemon.stop().await;
     tracing::info!("stopped");
-    Ok(ExitCode::SUCCESS)
+    if is_asked_to { Ok(ExitCode::SUCCESS) } else { Err(CliError::LauncherGone) }
 }

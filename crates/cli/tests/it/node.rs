@@ -15,6 +15,7 @@ mod modeled;
 mod refused;
 mod reported;
 mod sessions;
+mod slow;
 mod stopped;
 mod telling;
 mod terminals;

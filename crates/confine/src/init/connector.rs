@@ -24,6 +24,8 @@ pub(super) struct Connector {
     listener: OwnedFd,
     /// The devices on which a socket is the sandbox's own.
     own_devices: Rc<[u64]>,
+    /// Processes that connect, each with the question that it answers.
+    workers: Vec<(i32, u64)>,
 }
 
 /// What one `connect` is about.
@@ -44,7 +46,17 @@ const FAMILY_BYTES: usize = 2;
 
 impl Connector {
     pub(super) fn new(listener: OwnedFd, own_devices: Rc<[u64]>) -> Self {
-        Self { listener, own_devices }
+        Self { listener, own_devices, workers: Vec::new() }
+    }
+
+    /// A child has ended. If it was one that connects, and was killed before it could answer, the question is answered now:
+    /// whoever asked would wait for ever.
+    pub(super) fn child_ended(&mut self, pid: i32) {
+        if let Some(at) = self.workers.iter().position(|(worker, _)| *worker == pid) {
+            let (_, question) = self.workers.swap_remove(at);
+            // To what is answered already, nothing is said by this.
+            ask::answer_question(self.listener(), question, Err(Errno::CONNABORTED));
+        }
     }
 
     /// Where questions come in.
@@ -53,7 +65,7 @@ impl Connector {
     }
 
     /// Answers one question, in a process of its own: connecting may take its time.
-    pub(super) fn answer_one(&self) {
+    pub(super) fn answer_one(&mut self) {
         // Whoever asked may be gone already.
         let Ok(question) = ask::take_question(self.listener()) else { return };
         let taken = Connection::take(&question);
@@ -63,7 +75,7 @@ impl Connector {
         let answer = match taken {
             // SAFETY: PID 1 has a single thread.
             Ok(connection) => match unsafe { kernel::fork() } {
-                Ok(Some(_worker)) => return,
+                Ok(Some(worker)) => return self.workers.push((worker, question.id)),
                 Ok(None) => {
                     ask::answer_question(self.listener(), question.id, self.connect(&connection));
                     kernel::exit_now(0)

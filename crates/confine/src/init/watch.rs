@@ -127,6 +127,7 @@ impl<'a> Watch<'a> {
             if self.program == Some(pid) {
                 return Some(Over::Program { status });
             }
+            self.connectors.iter_mut().for_each(|connector| connector.child_ended(pid));
             if let Some(at) = self.executions.iter().position(|execution| execution.pid == pid) {
                 if self.memory.has_cost_somebody() {
                     return Some(Over::Memory);
@@ -166,7 +167,7 @@ impl<'a> Watch<'a> {
     /// Answers a question of each guard that has one. A guard that is hung up guards nobody any more.
     fn answer(&mut self, events: &[PollFlags]) {
         let mut events = events.iter();
-        self.connectors.retain(|connector| {
+        self.connectors.retain_mut(|connector| {
             let event = events.next().copied().unwrap_or(PollFlags::empty());
             if event.contains(PollFlags::IN) {
                 connector.answer_one();

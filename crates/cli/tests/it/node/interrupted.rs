@@ -4,6 +4,7 @@ use super::{on_each_database, processes_with};
 use belljar_testkit::node::{Node, command, script};
 use belljar_testkit::wait;
 use belljar_testkit::world::World;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 #[test]
@@ -63,4 +64,21 @@ fn a_node_that_is_asked_to_stop_ends_its_jobs_and_says_so() {
     assert_eq!(node.stopped_and_started(), Some(0));
     assert_eq!(node.wait_for(&running, "node_failure")["failure_code"], "node_failure");
     assert_eq!(node.wait_for(&waiting, "completed")["stdout"], "later\n");
+}
+
+#[test]
+fn a_node_whose_launcher_is_gone_ends_so_that_it_is_started_again_and_nothing_is_lost() {
+    let world = World::new(crate::BELLJAR);
+    let mut node = Node::start(&world, &[]);
+    let running = node.submit(script("sleep 100"));
+    node.wait_for(&running, "in_progress");
+    // The first of its children is what all others are of.
+    let own = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    let launcher = own(node.pid()).split_whitespace().next().unwrap().parse().unwrap();
+    kill_process(Pid::from_raw(launcher).unwrap(), Signal::KILL).unwrap();
+    assert_eq!(node.ended(), Some(125));
+    assert!(node.log().contains("nothing can be begun any more"), "{}", node.log());
+    node.killed_and_started();
+    assert_eq!(node.wait_for(&running, "node_failure")["attempt"], 1);
+    assert_eq!(node.run(&script("echo again")).json()["stdout"], "again\n");
 }

@@ -3,10 +3,12 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use belljar_testkit::node::{Node, command, script};
-use belljar_testkit::orchestrator::{Orchestrator, Received};
+use belljar_testkit::orchestrator::{Orchestrator, Received, Reply};
 use belljar_testkit::wait;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::time::Duration;
 
 const SECRET: &str = "a-secret-for-signatures";
 
@@ -86,6 +88,45 @@ fn what_is_not_taken_is_told_again_and_is_the_same_then() {
         .map(|message| message.body["job"]["outcome_sha256"].clone())
         .collect();
     assert!(digests.iter().all(|digest| digest.is_string() && *digest == digests[0]));
+}
+
+#[test]
+fn whatever_an_orchestrator_answers_it_hears_of_each_state_in_order_and_always_the_same() {
+    let world = World::new(crate::BELLJAR);
+    let orchestrator = Orchestrator::start();
+    let late = Reply::Late(Duration::from_millis(700));
+    let bad = [Reply::HangsUp, Reply::Failed, late, Reply::Half, Reply::Taken, Reply::Failed, Reply::Taken];
+    orchestrator.reply(bad.into_iter().cycle().take(24));
+    let node = start(&world, &configured(&world, &orchestrator.url("/")));
+    let ids: Vec<String> = (0..8).map(|_| node.submit(command(&["true"]))).collect();
+    for id in &ids {
+        let job = node.wait_for(id, "completed");
+        // While it is told of, somebody acknowledges it as well, and twice.
+        let path = format!("/v1/worker/jobs/{id}:ack");
+        let known = json!({ "version": 1, "outcome_sha256": job["outcome_sha256"] });
+        let acknowledged = [(); 2].map(|()| node.post(&path, &known).json()["acknowledged_at"].clone());
+        assert!(acknowledged[0].is_string() && acknowledged[0] == acknowledged[1], "{acknowledged:?}");
+        wait::until(|| story(&orchestrator.taken(), id).last().is_some_and(|last| last == "completed"));
+        assert_eq!(node.job(id)["acknowledged_at"], acknowledged[0], "it is what it was");
+    }
+    let received = orchestrator.received();
+    for id in &ids {
+        assert_eq!(story(&received, id), ["accepted", "in_progress", "completed"]);
+        let of_job: Vec<_> =
+            received.iter().filter(|message| message.body["job"]["job_id"] == id.as_str()).collect();
+        // What comes again has the id that it had, and nothing that is older comes after it was taken.
+        let numbers: Vec<_> =
+            of_job.iter().map(|message| message.body["event"]["id"].as_u64().unwrap()).collect();
+        assert!(numbers.is_sorted(), "{numbers:?}");
+        for message in &of_job {
+            let same = of_job.iter().find(|other| other.header("webhook-id") == message.header("webhook-id"));
+            assert_eq!(message.body["event"], same.unwrap().body["event"]);
+        }
+        let ends = of_job.iter().filter(|message| message.body["event"]["status"] == "completed");
+        let digests: HashSet<_> = ends.map(|end| end.body["job"]["outcome_sha256"].to_string()).collect();
+        assert_eq!(digests.len(), 1);
+    }
+    assert!(received.len() > 3 * ids.len(), "some came again: {}", received.len());
 }
 
 #[test]

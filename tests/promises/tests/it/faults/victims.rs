@@ -1,7 +1,7 @@
 //! Not the node is killed, but somebody whom it needs, while it is held at a place: a process of a sandbox, or one of the
 //! database's.
 
-use super::client::{Wanted, pursue_all};
+use super::client::{Also, Wanted, pursue_all};
 use super::director::Director;
 use super::ground::Ground;
 use super::{Chance, TIMES, by_several, places, tell};
@@ -10,14 +10,14 @@ use belljar_testkit::node::Node;
 use belljar_testkit::postgres::Postgres;
 use belljar_testkit::processes::sealed_below;
 use belljar_testkit::skip::skip;
+use belljar_testkit::wait;
 use rustix::process::{Pid, Signal, kill_process};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Writes that come while something runs.
-const WHILE_JOBS_RUN: [&str; 8] =
-    ["submit", "claim", "tell", "end", "cancel", "acknowledge", "callback", "callback_tried"];
+const WHILE_JOBS_RUN: [&str; 6] = ["submit", "claim", "tell", "end", "cancel", "callback"];
 
 /// Steps at the beginning of a node, when nothing runs.
 const AT_THE_BEGINNING: [&str; 3] = ["migrate.before", "migrate.after", "recovery.cleared"];
@@ -98,10 +98,14 @@ fn suffer(place: &str, ground: &Ground, mut kill: impl FnMut(i32) -> bool + Send
             wanted.extend(ground.jobs());
             let is_there = pursue_all(&node, &mut wanted[latest..]);
             assert!(is_there.is_ok(), "the node is gone at {place}: {}", node.log());
+            if place.starts_with("beat") {
+                wait::until(|| director.is_done());
+            }
             if director.is_done() {
                 break;
             }
-            // What it comes by only at its end, or at its beginning.
+            // What it comes by only at its end, or at its beginning, when something was left to it.
+            wanted.extend(interrupted(&node, ground));
             drop(node);
             node = begin();
         }
@@ -110,6 +114,16 @@ fn suffer(place: &str, ground: &Ground, mut kill: impl FnMut(i32) -> bool + Send
     assert!(pursue_all(&node, &mut wanted).is_ok(), "the node is gone: {place}");
     ground.check(&node, &wanted);
     TIMES
+}
+
+/// Jobs that run, of which one may be begun again.
+fn interrupted(node: &Node<'_>, ground: &Ground) -> [Wanted; 2] {
+    let mut jobs = [Wanted::endless(&ground.mark, Also::Nothing), Wanted::repeatable()];
+    for job in &mut jobs {
+        let _ = job.pursue(node);
+        wait::until(|| node.job(job.id())["status"] != "accepted");
+    }
+    jobs
 }
 
 /// A node that serves. It may be without its database at first.
