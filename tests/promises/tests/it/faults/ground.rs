@@ -50,13 +50,13 @@ impl Ground {
 
     /// One of each kind.
     pub(super) fn jobs(&self) -> [Wanted; 5] {
-        [
-            Wanted::leaving_a_file(),
-            Wanted::of_steps(),
-            Wanted::repeatable(),
-            Wanted::endless(&self.mark, Also::Cancel),
-            Witness::job(),
-        ]
+        let [file, steps, canceled] = self.short_jobs();
+        [file, steps, canceled, Wanted::repeatable(), Witness::job()]
+    }
+
+    /// One of each kind that is over soon.
+    pub(super) fn short_jobs(&self) -> [Wanted; 3] {
+        [Wanted::leaving_a_file(), Wanted::of_steps(), Wanted::endless(&self.mark, Also::Cancel)]
     }
 
     /// Looks at everything.
