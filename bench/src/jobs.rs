@@ -125,6 +125,7 @@ pub(crate) fn jobs(programs: &Programs) -> bool {
     let mut places = places(&worlds, &["--max-concurrency", "4"]);
     let figures = hold(ROUNDS, places.len() * 2, |who| {
         let place = &mut places[who / 2];
+        let table = place.table.location();
         let begun = Instant::now();
         match who % 2 {
             0 => in_parallel(CLIENTS, COUNT, || {
@@ -132,7 +133,7 @@ pub(crate) fn jobs(programs: &Programs) -> bool {
                 move || assert_eq!(client.post(RUN, command(&["/bin/true"]).to_string().as_bytes()), 200)
             }),
             _ => in_parallel(CLIENTS, COUNT, || {
-                let mut table = place.table.again();
+                let mut table = table.open();
                 let floor = &floor;
                 move || {
                     table.insert();

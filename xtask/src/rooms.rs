@@ -131,7 +131,7 @@ pub(crate) const OUTSIDERS: &[Outsider] = &[
         why: "they change often: one module writes traces in their form, and one reads them for tests",
     },
     Outsider {
-        names: &["object_store", "sqlx"],
+        names: &["object_store", "rusqlite", "rusqlite_migration", "sqlx"],
         only_in: &["store", "bench"],
         why: "what is kept in a database or a bucket is kept by one room, which speaks with its own server and nobody else; the bench measures it by a bare insert",
     },

@@ -1,8 +1,7 @@
 //! What no node can do with less: an insert that is on the disk, and a sandbox.
 
 use crate::sandboxes::House;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{Connection, PgConnection, SqliteConnection};
+use sqlx::{Connection, PgConnection};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -14,14 +13,15 @@ pub(super) struct Table {
     connection: Connected,
 }
 
+/// Where a table is.
 #[derive(Clone)]
-enum Location {
+pub(super) enum Location {
     File(PathBuf),
     Server(String),
 }
 
 enum Connected {
-    Sqlite(SqliteConnection),
+    Sqlite(rusqlite::Connection),
     Postgres(PgConnection),
 }
 
@@ -46,52 +46,64 @@ impl Table {
         Self::at(Location::Server(url.to_owned()))
     }
 
-    /// By a connection of its own.
-    pub(super) fn again(&self) -> Self {
-        Self::at(self.place.clone())
+    /// Where it is, for whoever opens it again.
+    pub(super) fn location(&self) -> Location {
+        self.place.clone()
     }
 
     fn at(place: Location) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let connection = runtime.block_on(connect(&place)).expect("a connection to a database");
+        let connection = match &place {
+            Location::File(path) => Connected::Sqlite(open(path).expect("a database")),
+            Location::Server(url) => {
+                Connected::Postgres(runtime.block_on(connect(url)).expect("a connection to a database"))
+            }
+        };
         Self { place, runtime, connection }
     }
 
     /// One row. When this is back, it is on the disk.
     pub(super) fn insert(&mut self) {
         let document = "x".repeat(DOCUMENT_BYTES);
-        let inserted = self.runtime.block_on(async {
-            match &mut self.connection {
-                Connected::Sqlite(one) => sqlx::query(INSERT).bind(document).execute(one).await.map(drop),
-                Connected::Postgres(one) => sqlx::query(INSERT).bind(document).execute(one).await.map(drop),
+        match &mut self.connection {
+            Connected::Sqlite(one) => {
+                let mut insert = one.prepare_cached(INSERT).expect("a statement");
+                insert.execute([document]).expect("an insert");
             }
-        });
-        inserted.expect("an insert");
+            Connected::Postgres(one) => {
+                let insert = sqlx::query(INSERT).bind(document).execute(one);
+                self.runtime.block_on(insert).expect("an insert");
+            }
+        }
     }
 }
 
-async fn connect(place: &Location) -> Result<Connected, sqlx::Error> {
-    match place {
-        Location::File(path) => {
-            let options = SqliteConnectOptions::new()
-                .filename(path)
-                .create_if_missing(true)
-                .journal_mode(SqliteJournalMode::Wal)
-                .synchronous(SqliteSynchronous::Full)
-                .busy_timeout(Duration::from_secs(60));
-            let mut connection = SqliteConnection::connect_with(&options).await?;
-            let make =
-                "CREATE TABLE IF NOT EXISTS floor (number INTEGER PRIMARY KEY AUTOINCREMENT, document TEXT)";
-            sqlx::query(make).execute(&mut connection).await?;
-            Ok(Connected::Sqlite(connection))
-        }
-        Location::Server(url) => {
-            let mut connection = PgConnection::connect(url).await?;
-            let make = "CREATE TABLE IF NOT EXISTS floor (number BIGSERIAL PRIMARY KEY, document TEXT)";
-            sqlx::query(make).execute(&mut connection).await?;
-            Ok(Connected::Postgres(connection))
-        }
+// === impl Location ===
+
+impl Location {
+    /// The table by a connection of its own.
+    pub(super) fn open(&self) -> Table {
+        Table::at(self.clone())
     }
+}
+
+fn open(path: &Path) -> rusqlite::Result<rusqlite::Connection> {
+    let connection = rusqlite::Connection::open(path)?;
+    connection.busy_timeout(Duration::from_secs(60))?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.execute_batch(
+        "CREATE TABLE IF NOT EXISTS floor (number INTEGER PRIMARY KEY AUTOINCREMENT, document TEXT)",
+    )?;
+    Ok(connection)
+}
+
+async fn connect(url: &str) -> Result<PgConnection, sqlx::Error> {
+    let mut connection = PgConnection::connect(url).await?;
+    sqlx::query("CREATE TABLE IF NOT EXISTS floor (number BIGSERIAL PRIMARY KEY, document TEXT)")
+        .execute(&mut connection)
+        .await?;
+    Ok(connection)
 }
 
 // === impl Floor ===

@@ -5,6 +5,7 @@ pub(crate) mod dispatcher;
 mod hearing;
 pub(crate) mod hub;
 mod outcome;
+mod queue;
 mod recorder;
 pub(crate) mod reports;
 mod run;

@@ -4,15 +4,13 @@
 //! gives both ([`Sql`]). Below are two engines, with all that is different between them: how they are opened, how they
 //! lock, when they commit.
 
+mod failing;
 mod postgres;
 mod row;
 mod sqlite;
 
 pub(crate) use row::{Row, Value, unreadable, values};
 
-use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::{AssertSqlSafe, SqlSafeStr};
-use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -85,8 +83,11 @@ pub(crate) struct Sql {
     postgres: &'static str,
 }
 
-/// Statements that change the schema, by number, name and text; each may be carried out twice.
-type Step = (i64, &'static str, &'static str);
+/// What kind of failure an error of an engine is.
+pub(crate) trait Failure: Error + Send + Sync + 'static {
+    /// Which.
+    fn kind(&self) -> Failing;
+}
 
 // === impl Location ===
 
@@ -159,6 +160,44 @@ impl Database {
         })
     }
 
+    /// Carries out one statement; how many rows it has changed. When this is back without an error, that is on the disk.
+    pub(crate) async fn write(
+        &self,
+        write: &'static str,
+        sql: &'static str,
+        values: Vec<Value>,
+    ) -> Result<u64, DatabaseError> {
+        if let Engine::Postgres(postgres) = &self.engine {
+            belljar_failpoint::before(write);
+            let changed = postgres.execute(sql, values).await?;
+            belljar_failpoint::after(write);
+            return Ok(changed);
+        }
+        let mut transaction = self.begin().await?;
+        let changed = transaction.execute(sql, values).await?;
+        transaction.commit(write).await?;
+        Ok(changed)
+    }
+
+    /// The same for one that returns a row if it has done what it should.
+    pub(crate) async fn write_returning(
+        &self,
+        write: &'static str,
+        sql: &'static str,
+        values: Vec<Value>,
+    ) -> Result<Option<Row>, DatabaseError> {
+        if let Engine::Postgres(postgres) = &self.engine {
+            belljar_failpoint::before(write);
+            let rows = postgres.write(sql, values).await?;
+            belljar_failpoint::after(write);
+            return Ok(rows.into_iter().next());
+        }
+        let mut transaction = self.begin().await?;
+        let rows = transaction.fetch(sql, values).await?;
+        transaction.commit(write).await?;
+        Ok(rows.into_iter().next())
+    }
+
     /// Reads what is committed.
     pub(crate) async fn fetch(
         &self,
@@ -190,7 +229,7 @@ impl Transaction {
         values: Vec<Value>,
     ) -> Result<Vec<Row>, DatabaseError> {
         match self {
-            Self::Sqlite(turn) => turn.fetch(sql.into().sqlite, values).await,
+            Self::Sqlite(turn) => turn.fetch(sql.into().sqlite, &values),
             Self::Postgres(turn) => turn.fetch(sql.into().postgres, values).await,
         }
     }
@@ -202,7 +241,7 @@ impl Transaction {
         values: Vec<Value>,
     ) -> Result<u64, DatabaseError> {
         match self {
-            Self::Sqlite(turn) => turn.execute(sql.into().sqlite, values).await,
+            Self::Sqlite(turn) => turn.execute(sql.into().sqlite, &values),
             Self::Postgres(turn) => turn.execute(sql.into().postgres, values).await,
         }
     }
@@ -236,20 +275,8 @@ impl From<&'static str> for Sql {
 // === impl DatabaseError ===
 
 impl DatabaseError {
-    pub(crate) fn of(doing: &'static str, source: sqlx::Error) -> Self {
-        let kind = match &source {
-            sqlx::Error::Io(_)
-            | sqlx::Error::PoolTimedOut
-            | sqlx::Error::PoolClosed
-            | sqlx::Error::WorkerCrashed
-            | sqlx::Error::Tls(_)
-            | sqlx::Error::Protocol(_) => Failing::Unavailable,
-            sqlx::Error::Database(error) if is_passing(error.code().as_deref().unwrap_or_default()) => {
-                Failing::Unavailable
-            }
-            _ => Failing::Refused,
-        };
-        Self { doing, kind, source: source.into() }
+    pub(crate) fn of(doing: &'static str, source: impl Failure) -> Self {
+        Self { doing, kind: source.kind(), source: source.into() }
     }
 
     /// What was to be done died with whoever did it.
@@ -263,39 +290,4 @@ impl DatabaseError {
             _ => self,
         }
     }
-}
-
-/// Codes of what may be otherwise later. SQLite's are numbers, with the kind in the lowest byte; PostgreSQL's have five
-/// characters, of which two are the class.
-fn is_passing(code: &str) -> bool {
-    const SQLITE: [u32; 7] = [
-        5,  // busy
-        6,  // locked
-        8,  // read-only
-        10, // input and output
-        13, // full
-        14, // can't open
-        15, // protocol of locking
-    ];
-    const POSTGRES: [&str; 7] = [
-        "08", // connection
-        "25", // read-only, among others
-        "40", // serialization, deadlock
-        "53", // resources
-        "55", // locks that are not given
-        "57", // shutdown, or time that is over
-        "58", // the system around it
-    ];
-    match code.parse::<u32>() {
-        Ok(number) if code.len() < 5 => SQLITE.contains(&(number & 0xff)),
-        _ => code.get(..2).is_some_and(|class| POSTGRES.contains(&class)),
-    }
-}
-
-fn migrator(steps: &'static [Step]) -> Migrator {
-    let migration = |(version, name, sql): &Step| {
-        let sql = AssertSqlSafe(*sql).into_sql_str();
-        Migration::new(*version, Cow::Borrowed(*name), MigrationType::Simple, sql, false)
-    };
-    Migrator::with_migrations(steps.iter().map(migration).collect())
 }

@@ -6,6 +6,7 @@
 
 mod callbacks;
 mod claim;
+mod draft;
 mod ending;
 mod error;
 mod events;
@@ -13,6 +14,7 @@ mod instances;
 mod listing;
 mod record;
 mod retention;
+mod room;
 mod submission;
 
 pub use callbacks::{Callback, Heard};
@@ -27,12 +29,15 @@ pub use retention::Retention;
 pub use submission::{Submission, Submitted};
 
 use crate::database::{Database, DatabaseError, Value};
+use room::Room;
 use std::future::Future;
+use std::sync::Arc;
 
 /// The jobs of a database. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Jobs {
     database: Database,
+    room: Arc<Room>,
 }
 
 // === impl Jobs ===
@@ -40,7 +45,7 @@ pub struct Jobs {
 impl Jobs {
     /// Those of that database.
     pub fn new(database: Database) -> Self {
-        Self { database }
+        Self { database, room: Arc::default() }
     }
 
     /// Carries something out to its end, also when nobody waits for it any more: a client that hangs up must not leave a
@@ -63,12 +68,6 @@ impl Jobs {
         values: Vec<Value>,
     ) -> Result<u64, DatabaseError> {
         let database = self.database.clone();
-        self.to_the_end(async move {
-            let mut transaction = database.begin().await?;
-            let changed = transaction.execute(sql, values).await?;
-            transaction.commit(name).await?;
-            Ok(changed)
-        })
-        .await
+        self.to_the_end(async move { database.write(name, sql, values).await }).await
     }
 }

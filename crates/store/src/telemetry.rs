@@ -154,7 +154,7 @@ impl Telemetry {
         let path = state.join(FILE);
         if let Some(folder) = path.parent() {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-            made.map_err(|error| DatabaseError::of("make a folder", error.into()))?;
+            made.map_err(|error| DatabaseError::of("make a folder", error))?;
         }
         let database = Database::open_telemetry(&path).await?;
         let (notes, taken) = mpsc::channel(MOST_WAITING);

@@ -2,6 +2,7 @@
 
 use super::Workplace;
 use super::attempt::{self, Stop, Why};
+use super::queue::Queue;
 use belljar_contract::id::JobId;
 use belljar_policy::lifecycle::Fence;
 use belljar_store::jobs::{ClaimError, Claimed, JobRecord, Left};
@@ -9,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -18,7 +19,7 @@ use tracing::Instrument;
 pub(crate) struct Dispatcher {
     workplace: Arc<Workplace>,
     room: Arc<Semaphore>,
-    work: Notify,
+    queue: Queue,
     held: Mutex<HashMap<Claim, Held>>,
     /// Claims in the database that nobody here knew of when it was last looked.
     strange: Mutex<HashSet<Claim>>,
@@ -38,21 +39,18 @@ enum Held {
     Unrecorded,
 }
 
-/// So often it is looked for jobs that came by way of another node, or were given up by one.
-const LOOK: Duration = Duration::from_secs(1);
-
 // === impl Dispatcher ===
 
 impl Dispatcher {
     pub(crate) fn new(workplace: Arc<Workplace>) -> Self {
         let room = Arc::new(Semaphore::new(workplace.settings.max_concurrency));
-        let (held, strange) = (Mutex::default(), Mutex::default());
-        Self { workplace, room, work: Notify::new(), held, strange, claims: AtomicU32::new(0) }
+        let (queue, held, strange) = (Queue::default(), Mutex::default(), Mutex::default());
+        Self { workplace, room, queue, held, strange, claims: AtomicU32::new(0) }
     }
 
     /// Says that a job waits.
     pub(crate) fn wake(&self) {
-        self.work.notify_one();
+        self.queue.add();
     }
 
     /// Takes jobs until it is stopped; then it ends those that run, and is back when nothing of them is left.
@@ -83,6 +81,10 @@ impl Dispatcher {
             room = Arc::clone(&self.room).acquire_owned() => room.ok()?,
         };
         loop {
+            let known = tokio::select! {
+                () = stop.cancelled() => return None,
+                known = self.queue.has_some() => known,
+            };
             self.claims.fetch_add(1, Ordering::SeqCst);
             let claimed =
                 self.workplace.jobs.claim(&self.workplace.owner.instance, self.workplace.now()).await;
@@ -90,22 +92,17 @@ impl Dispatcher {
                 self.claims.fetch_sub(1, Ordering::SeqCst);
             }
             match claimed {
-                // There may be more, also if this one was told of in vain.
                 Ok(Some(claimed)) => {
-                    self.wake();
+                    self.queue.took_one();
                     return Some((claimed, room));
                 }
-                Ok(None) => {}
+                Ok(None) => self.queue.is_empty(known),
                 // The heart notices, and makes it known again.
-                Err(ClaimError::GivenUp { .. }) => {}
+                Err(ClaimError::GivenUp { .. }) => self.queue.is_empty(known),
                 Err(ClaimError::Database(error)) => {
                     tracing::warn!(error = crate::chain(&error), "can't take a job");
+                    self.queue.is_empty(known);
                 }
-            }
-            tokio::select! {
-                () = stop.cancelled() => return None,
-                () = self.work.notified() => {}
-                () = tokio::time::sleep(LOOK) => {}
             }
         }
     }

@@ -9,12 +9,12 @@ CREATE TABLE IF NOT EXISTS instances (
 ) STRICT;
 
 CREATE TABLE IF NOT EXISTS jobs (
-    number             INTEGER PRIMARY KEY AUTOINCREMENT,
+    number             INTEGER PRIMARY KEY,
     -- As whoever submitted it wrote it; the key is the same in lower case.
     job_id             TEXT    NOT NULL,
     job_key            TEXT    NOT NULL UNIQUE,
     task_id            TEXT    NOT NULL,
-    idempotency_key    TEXT    UNIQUE,
+    idempotency_key    TEXT,
     assignment         TEXT    NOT NULL,
     assignment_sha256  TEXT    NOT NULL,
     state              TEXT    NOT NULL,
@@ -35,6 +35,8 @@ CREATE TABLE IF NOT EXISTS jobs (
     acknowledged_at_ms INTEGER
 ) STRICT;
 
+-- Each index is one more page that every job has written to the disk: there is none but for what is asked often.
+CREATE UNIQUE INDEX IF NOT EXISTS jobs_by_request ON jobs (idempotency_key) WHERE idempotency_key IS NOT NULL;
 CREATE INDEX IF NOT EXISTS jobs_waiting ON jobs (turn, number) WHERE state = 'accepted' AND owner IS NULL;
 CREATE INDEX IF NOT EXISTS jobs_owned ON jobs (owner) WHERE owner IS NOT NULL;
 CREATE INDEX IF NOT EXISTS jobs_of_task ON jobs (task_id, number);
@@ -54,9 +56,8 @@ CREATE TABLE IF NOT EXISTS job_events (
 CREATE TABLE IF NOT EXISTS turns (
     task_id TEXT    PRIMARY KEY NOT NULL,
     turn    INTEGER NOT NULL
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
-CREATE INDEX IF NOT EXISTS job_events_status ON job_events (job, id) WHERE kind = 'status';
 CREATE INDEX IF NOT EXISTS jobs_acknowledged ON jobs (acknowledged_at_ms) WHERE acknowledged_at_ms IS NOT NULL;
 CREATE INDEX IF NOT EXISTS jobs_ended ON jobs (ended_at_ms) WHERE ended_at_ms IS NOT NULL;
 

@@ -1,8 +1,12 @@
 //! PostgreSQL: a server of ours, over its own protocol, with TLS where the URL asks for it.
 
-use super::{DatabaseError, Row, Step, Value, migrator};
+use super::{DatabaseError, Row, Value};
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, Connection, SqlSafeStr};
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,13 +32,16 @@ struct Line {
     silent_until: Mutex<Option<Instant>>,
 }
 
-const STEPS: &[Step] = &[(1, "jobs", include_str!("../../migrations/postgres/0001_jobs.sql"))];
+/// Statements that change the schema, by number, name and text; each may be carried out twice.
+const STEPS: &[(i64, &str, &str)] = &[(1, "jobs", include_str!("../../migrations/postgres/0001_jobs.sql"))];
 
 const MOST_CONNECTIONS: u32 = 10;
 
 /// A commit is on the disk when it is said to be, whatever the server's default is. And nobody who stands still, or whose
-/// machine is gone, keeps the others waiting for what it has locked.
-const SESSION: [(&str, &str); 5] = [
+/// machine is gone, keeps the others waiting for what it has locked. A statement is planned once: each finds what it looks for by
+/// an index that is made for it, whatever its arguments are.
+const SESSION: [(&str, &str); 6] = [
+    ("plan_cache_mode", "force_generic_plan"),
     ("synchronous_commit", "on"),
     ("idle_in_transaction_session_timeout", "5s"),
     ("lock_timeout", "3s"),
@@ -49,6 +56,9 @@ const SILENCE: Duration = Duration::from_secs(6);
 const STILL_SILENT: Duration = Duration::from_secs(1);
 const BETWEEN: Duration = Duration::from_secs(1);
 
+/// A connection that served somebody so shortly before is there still, or its server has gone just now.
+const FRESH: Duration = Duration::from_millis(100);
+
 /// So long is waited for a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -60,10 +70,20 @@ impl Postgres {
         let options: PgConnectOptions = url.parse().map_err(failed)?;
         let options = options.application_name("belljar").options(SESSION);
         let pool = PgPoolOptions::new().max_connections(MOST_CONNECTIONS).acquire_timeout(PATIENCE);
+        // A round trip for each connection that is taken would be one too many.
+        let pool = pool.test_before_acquire(false).before_acquire(|connection, metadata| {
+            Box::pin(async move {
+                if metadata.idle_for > FRESH {
+                    connection.ping().await?;
+                }
+                Ok(true)
+            })
+        });
         let pool = pool.connect_with(options).await.map_err(failed)?;
         belljar_failpoint::reached("migrate.before");
-        let migrated = migrator(STEPS).run(&pool).await;
-        migrated.map_err(|error| DatabaseError::of("bring the database up to date", error.into()))?;
+        let migrated = migrator().run(&pool).await;
+        migrated
+            .map_err(|error| DatabaseError::of("bring the database up to date", sqlx::Error::from(error)))?;
         belljar_failpoint::reached("migrate.after");
         Ok(Self { pool, line: Arc::default() })
     }
@@ -84,8 +104,34 @@ impl Postgres {
         Ok(rows.into_iter().map(Row::Postgres).collect())
     }
 
+    /// Carries out a statement that is a transaction of its own; the rows that it returns.
+    pub(super) async fn write(
+        &self,
+        sql: &'static str,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, DatabaseError> {
+        let mut connection = self.connection().await?;
+        let rows = self.line.hear(bound(sql, values).fetch_all(&mut *connection)).await;
+        let rows = rows.map_err(|error| DatabaseError::of("write to the database", error).in_doubt())?;
+        Ok(rows.into_iter().map(Row::Postgres).collect())
+    }
+
+    /// The same; the number of rows that it has changed.
+    pub(super) async fn execute(&self, sql: &'static str, values: Vec<Value>) -> Result<u64, DatabaseError> {
+        let mut connection = self.connection().await?;
+        let done = self.line.hear(bound(sql, values).execute(&mut *connection)).await;
+        let done = done.map_err(|error| DatabaseError::of("write to the database", error).in_doubt())?;
+        Ok(done.rows_affected())
+    }
+
     pub(super) async fn close(&self) {
         self.pool.close().await;
+    }
+
+    /// One of its own: whoever has none has not written anything.
+    async fn connection(&self) -> Result<PoolConnection<sqlx::Postgres>, DatabaseError> {
+        let connection = self.line.hear(self.pool.acquire()).await;
+        connection.map_err(|error| DatabaseError::of("connect to the database", error))
     }
 }
 
@@ -149,6 +195,14 @@ impl Line {
         // Nothing in there is ever half done.
         self.silent_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn migrator() -> Migrator {
+    let migration = |&(version, name, sql): &(i64, &'static str, &'static str)| {
+        let sql = AssertSqlSafe(sql).into_sql_str();
+        Migration::new(version, Cow::Borrowed(name), MigrationType::Simple, sql, false)
+    };
+    Migrator::with_migrations(STEPS.iter().map(migration).collect())
 }
 
 fn bound(sql: &'static str, values: Vec<Value>) -> Query<'static, sqlx::Postgres, PgArguments> {

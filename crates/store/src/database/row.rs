@@ -1,9 +1,10 @@
 //! Values and rows, in the two types that both engines have: text, and whole numbers of 64 bits.
 
 use super::{DatabaseError, Failing};
+use rusqlite::types::{FromSql, Value as SqliteValue};
 use sqlx::postgres::PgRow;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{ColumnIndex, Decode, Row as _, Type};
+use sqlx::{Decode, Row as _, Type};
+use std::sync::Arc;
 
 /// An argument of a statement.
 #[derive(Debug, Clone)]
@@ -15,8 +16,15 @@ pub(crate) enum Value {
 /// A row that a statement has returned.
 #[derive(Debug)]
 pub(crate) enum Row {
-    Sqlite(SqliteRow),
+    Sqlite(Kept),
     Postgres(PgRow),
+}
+
+/// One that outlives its statement.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(super) names: Arc<[String]>,
+    pub(super) values: Vec<SqliteValue>,
 }
 
 /// Arguments of a statement.
@@ -107,15 +115,23 @@ impl Row {
 
     fn get<T>(&self, column: &'static str) -> Result<T, DatabaseError>
     where
-        T: for<'r> Decode<'r, sqlx::Sqlite> + Type<sqlx::Sqlite>,
-        T: for<'r> Decode<'r, sqlx::Postgres> + Type<sqlx::Postgres>,
-        &'static str: ColumnIndex<SqliteRow> + ColumnIndex<PgRow>,
+        T: FromSql + for<'r> Decode<'r, sqlx::Postgres> + Type<sqlx::Postgres>,
     {
-        let value = match self {
-            Self::Sqlite(row) => row.try_get(column),
-            Self::Postgres(row) => row.try_get(column),
-        };
-        value.map_err(|error| unreadable(error.into()))
+        match self {
+            Self::Sqlite(row) => row.get(column),
+            Self::Postgres(row) => row.try_get(column).map_err(|error| unreadable(error.into())),
+        }
+    }
+}
+
+// === impl Kept ===
+
+impl Kept {
+    fn get<T: FromSql>(&self, column: &'static str) -> Result<T, DatabaseError> {
+        let place = self.names.iter().position(|name| name == column);
+        let value = place.and_then(|place| self.values.get(place));
+        let value = value.ok_or_else(|| unreadable(format!("it has no {column}").into()))?;
+        T::column_result(value.into()).map_err(|error| unreadable(format!("{column}: {error}").into()))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Taking jobs, to carry them out: each by one owner at a time.
 
+use super::draft::Draft;
 use super::error::ClaimError;
 use super::instances::BEAT;
 use super::record::{JobRecord, assignment, columns};
@@ -18,12 +19,12 @@ pub struct Claimed {
     pub assignment: Assignment,
 }
 
-/// Whoever comes at the same time gets the next one.
+/// Whoever comes at the same time gets the next one. SQLite would sort all that wait.
 const NEXT: Sql = Sql::of_each(
     concat!(
         "SELECT assignment, ",
         columns!(),
-        " FROM jobs WHERE state = 'accepted' AND owner IS NULL ORDER BY turn, number LIMIT 1"
+        " FROM jobs INDEXED BY jobs_waiting WHERE state = 'accepted' AND owner IS NULL ORDER BY turn, number LIMIT 1"
     ),
     concat!(
         "SELECT assignment, ",
@@ -32,10 +33,10 @@ const NEXT: Sql = Sql::of_each(
     ),
 );
 
+/// The turn that is on is this one, unless it was past already. A task whose last turn is past needs no row: its next is the one
+/// after that which is on.
 const TURN_IS_ON: &str = "INSERT INTO turns (task_id, turn) VALUES ('', $1) ON CONFLICT (task_id) DO UPDATE SET turn = \
     CASE WHEN turns.turn >= excluded.turn THEN turns.turn ELSE excluded.turn END";
-
-/// A task whose last turn is past needs no row: its next is the one after that which is on.
 const FORGET_PAST: &str = "DELETE FROM turns WHERE task_id <> '' AND turn < $1";
 
 // === impl Claimed ===
@@ -64,20 +65,19 @@ impl Jobs {
             let Some(row) = transaction.fetch(NEXT, values![]).await?.into_iter().next() else {
                 return Ok(None);
             };
-            let mut job = JobRecord::read(&row)?;
-            job.life.apply(Input::Claim).map_err(|refused| unreadable(refused.into()))?;
-            job.owner = Some(instance);
-            job.save(&mut transaction).await?;
-            transaction.execute(TURN_IS_ON, values![job.turn]).await?;
-            transaction.execute(FORGET_PAST, values![job.turn]).await?;
+            let mut draft = Draft::within(transaction, JobRecord::read(&row)?);
+            draft.job.life.apply(Input::Claim).map_err(|refused| unreadable(refused.into()))?;
+            draft.job.owner = Some(instance);
+            let turn = draft.job.turn;
+            draft.also(TURN_IS_ON, values![turn]).await?;
+            draft.also(FORGET_PAST, values![turn]).await?;
             let assignment = assignment(&row.text("assignment")?);
             if let Err(error) = &assignment {
                 // Others wait behind it.
-                ending::refuse(&mut transaction, &mut job, &error.source.to_string(), now).await?;
+                ending::refuse(&mut draft, &error.source.to_string(), now)?;
             }
-            transaction.commit("claim").await?;
-            let assignment = assignment?;
-            Ok(Some(Claimed { job, assignment }))
+            let job = draft.write("claim").await?;
+            Ok(Some(Claimed { job, assignment: assignment? }))
         })
         .await
     }

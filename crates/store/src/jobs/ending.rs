@@ -1,10 +1,11 @@
 //! How jobs end: by their owner, by somebody who cancels them, or because their owner is gone.
 
+use super::Jobs;
+use super::draft::Draft;
 use super::error::ChangeError;
 use super::events::Told;
 use super::record::{JobRecord, Outcome};
-use super::{Jobs, events};
-use crate::database::{DatabaseError, Transaction, unreadable, values};
+use crate::database::{DatabaseError, unreadable, values};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::id::JobId;
 use belljar_contract::worker::event::Happening;
@@ -67,23 +68,21 @@ impl Jobs {
         let (jobs, job_id) = (self.clone(), job_id.clone());
         self.to_the_end(async move {
             let written = Outcome::new(&outcome).map_err(|error| unreadable(error.into()))?;
-            let mut transaction = jobs.database.begin().await?;
-            let mut job = JobRecord::lock(&mut transaction, &job_id).await?;
-            if !job.life.state.is_final() {
-                untold.record(&mut transaction, &mut job, fence).await?;
+            let mut draft = Draft::of(&jobs.database, &job_id).await?;
+            if !draft.job.life.state.is_final() {
+                untold.record(&mut draft, fence)?;
             }
-            if job.life.apply(Input::End(fence, ending))? == Change::Unchanged {
-                let is_same = job.outcome_sha256.as_deref() == Some(written.sha256());
-                return if is_same { Ok(Ended::Before(job)) } else { Err(ChangeError::OtherOutcome) };
+            if draft.job.life.apply(Input::End(fence, ending))? == Change::Unchanged {
+                let is_same = draft.job.outcome_sha256.as_deref() == Some(written.sha256());
+                return if is_same { Ok(Ended::Before(draft.job)) } else { Err(ChangeError::OtherOutcome) };
             }
             for (place, artifact) in (0_u64..).zip(&outcome.artifacts) {
                 let (path, sha256) = (artifact.path.as_str(), artifact.sha256.as_str());
-                let values = values![job.number, place, path, sha256, artifact.size_bytes];
-                transaction.execute(ADD_ARTIFACT, values).await?;
+                let values = values![draft.job.number, place, path, sha256, artifact.size_bytes];
+                draft.also(ADD_ARTIFACT, values).await?;
             }
-            conclude(&mut transaction, &mut job, (&written, outcome.failure_code), now).await?;
-            transaction.commit("end").await?;
-            Ok(Ended::Now(job))
+            draft.conclude(&written, outcome.failure_code, now)?;
+            Ok(Ended::Now(draft.write("end").await?))
         })
         .await
     }
@@ -96,18 +95,15 @@ impl Jobs {
     pub async fn cancel(&self, job_id: &JobId, now: Timestamp) -> Result<JobRecord, ChangeError> {
         let (jobs, job_id) = (self.clone(), job_id.clone());
         self.to_the_end(async move {
-            let mut transaction = jobs.database.begin().await?;
-            let mut job = JobRecord::lock(&mut transaction, &job_id).await?;
-            if job.life.apply(Input::Cancel)? == Change::Unchanged {
-                return Ok(job);
+            let mut draft = Draft::of(&jobs.database, &job_id).await?;
+            if draft.job.life.apply(Input::Cancel)? == Change::Unchanged {
+                return Ok(draft.job);
             }
-            events::add(&mut transaction, &mut job, now, &Happening::CancelRequested).await?;
-            match job.life.state.is_final() {
-                true => conclude_without_owner(&mut transaction, &mut job, CANCELED, now).await?,
-                false => job.save(&mut transaction).await?,
+            draft.add(now, &Happening::CancelRequested)?;
+            if draft.job.life.state.is_final() {
+                conclude_without_owner(&mut draft, CANCELED, now)?;
             }
-            transaction.commit("cancel").await?;
-            Ok(job)
+            Ok(draft.write("cancel").await?)
         })
         .await
     }
@@ -125,32 +121,24 @@ impl Jobs {
     ) -> Result<JobRecord, ChangeError> {
         let (jobs, job_id) = (self.clone(), job_id.clone());
         self.to_the_end(async move {
-            let mut transaction = jobs.database.begin().await?;
-            let mut job = JobRecord::lock(&mut transaction, &job_id).await?;
-            job.life.apply(match left {
+            let mut draft = Draft::of(&jobs.database, &job_id).await?;
+            draft.job.life.apply(match left {
                 Left::Gone => Input::Lose(fence),
                 Left::Unbegun => Input::GiveBack(fence),
             })?;
-            job.owner = None;
-            if job.life.state.is_final() {
-                let why = match (job.life.state, left) {
+            if draft.job.life.state.is_final() {
+                let why = match (draft.job.life.state, left) {
                     (JobState::Canceled, Left::Unbegun) => CANCELED,
                     (JobState::Canceled, Left::Gone) => CANCELED_AND_LEFT,
                     _ => GONE,
                 };
-                conclude_without_owner(&mut transaction, &mut job, why, now).await?;
+                conclude_without_owner(&mut draft, why, now)?;
             } else {
-                (job.run_id, job.started_at, job.deadline) = (None, None, None);
-                let status = Happening::Status {
-                    status: job.life.state,
-                    attempt: job.life.attempt,
-                    failure_code: None,
-                };
-                events::add(&mut transaction, &mut job, now, &status).await?;
-                job.save(&mut transaction).await?;
+                let job = &mut draft.job;
+                (job.owner, job.run_id, job.started_at, job.deadline) = (None, None, None, None);
+                draft.add_status(now, None)?;
             }
-            transaction.commit("leave").await?;
-            Ok(job)
+            Ok(draft.write("leave").await?)
         })
         .await
     }
@@ -167,63 +155,47 @@ impl Jobs {
     ) -> Result<JobRecord, ChangeError> {
         let (jobs, job_id) = (self.clone(), job_id.clone());
         self.to_the_end(async move {
-            let mut transaction = jobs.database.begin().await?;
-            let mut job = JobRecord::lock(&mut transaction, &job_id).await?;
-            if !job.life.state.is_final() {
+            let mut draft = Draft::of(&jobs.database, &job_id).await?;
+            if !draft.job.life.state.is_final() {
                 return Err(ChangeError::NotOver { job_id });
             }
-            if sha256.is_some() && sha256 != job.outcome_sha256 {
+            if sha256.is_some() && sha256 != draft.job.outcome_sha256 {
                 return Err(ChangeError::OtherOutcome);
             }
-            if job.acknowledged_at.is_none() {
-                job.acknowledged_at = Some(now);
-                job.save(&mut transaction).await?;
-                transaction.commit("acknowledge").await?;
+            if draft.job.acknowledged_at.is_some() {
+                return Ok(draft.job);
             }
-            Ok(job)
+            draft.job.acknowledged_at = Some(now);
+            Ok(draft.write("acknowledge").await?)
         })
         .await
     }
 }
 
 /// Ends a job that was claimed and can't be carried out by anybody.
-pub(super) async fn refuse(
-    transaction: &mut Transaction,
-    job: &mut JobRecord,
-    why: &str,
-    now: Timestamp,
-) -> Result<(), DatabaseError> {
-    let refused = job.life.apply(Input::End(job.life.fence, Ending::Failed));
+pub(super) fn refuse(draft: &mut Draft, why: &str, now: Timestamp) -> Result<(), DatabaseError> {
+    let refused = draft.job.life.apply(Input::End(draft.job.life.fence, Ending::Failed));
     refused.map_err(|refused| unreadable(refused.into()))?;
-    let code = FailureCode::InternalError;
-    let outcome = JobOutcome::of_failure(code, format!("the node can't read what it accepted: {why}"));
-    let outcome = Outcome::new(&outcome).map_err(|error| unreadable(error.into()))?;
-    conclude(transaction, job, (&outcome, Some(code)), now).await
+    let why = format!("the node can't read what it accepted: {why}");
+    conclude_as(draft, FailureCode::InternalError, why, now)
 }
 
-async fn conclude_without_owner(
-    transaction: &mut Transaction,
-    job: &mut JobRecord,
-    why: &str,
-    now: Timestamp,
-) -> Result<(), DatabaseError> {
-    let code = match job.life.state {
+fn conclude_without_owner(draft: &mut Draft, why: &str, now: Timestamp) -> Result<(), DatabaseError> {
+    let code = match draft.job.life.state {
         JobState::Canceled => FailureCode::Canceled,
         _ => FailureCode::NodeFailure,
     };
-    let outcome =
-        Outcome::new(&JobOutcome::of_failure(code, why)).map_err(|error| unreadable(error.into()))?;
-    conclude(transaction, job, (&outcome, Some(code)), now).await
+    conclude_as(draft, code, why, now)
 }
 
-async fn conclude(
-    transaction: &mut Transaction,
-    job: &mut JobRecord,
-    (outcome, failure_code): (&Outcome, Option<FailureCode>),
+/// Nothing has come of it but a failure.
+fn conclude_as(
+    draft: &mut Draft,
+    code: FailureCode,
+    why: impl Into<String>,
     now: Timestamp,
 ) -> Result<(), DatabaseError> {
-    job.conclude(transaction, outcome, now).await?;
-    let status = Happening::Status { status: job.life.state, attempt: job.life.attempt, failure_code };
-    events::add(transaction, job, now, &status).await?;
-    job.save(transaction).await
+    let outcome =
+        Outcome::new(&JobOutcome::of_failure(code, why)).map_err(|error| unreadable(error.into()))?;
+    draft.conclude(&outcome, Some(code), now)
 }

@@ -1,9 +1,10 @@
 //! What happens to jobs, in the order in which it did.
 
 use super::Jobs;
+use super::draft::Draft;
 use super::error::ChangeError;
-use super::record::{JobRecord, time};
-use crate::database::{DatabaseError, Row, Transaction, unreadable, values};
+use super::record::time;
+use crate::database::{DatabaseError, Row, unreadable, values};
 use belljar_contract::id::{JobId, RunId};
 use belljar_contract::worker::event::{Happening, JobEvent};
 use belljar_policy::lifecycle::{Change, Fence, Input, Refused};
@@ -29,8 +30,6 @@ pub struct Started {
     pub deadline: Timestamp,
 }
 
-const INSERT: &str = "INSERT INTO job_events (job, id, at_ms, kind, event) VALUES ($1, $2, $3, $4, $5)";
-
 const AFTER: &str = "SELECT id, at_ms, event FROM job_events \
     WHERE job = (SELECT number FROM jobs WHERE job_key = $1) AND id > $2 ORDER BY id LIMIT $3";
 
@@ -55,11 +54,10 @@ impl Jobs {
     pub async fn tell(&self, job_id: &JobId, fence: Fence, told: Told) -> Result<(), ChangeError> {
         let (jobs, job_id) = (self.clone(), job_id.clone());
         self.to_the_end(async move {
-            let mut transaction = jobs.database.begin().await?;
-            let mut job = JobRecord::lock(&mut transaction, &job_id).await?;
-            told.record(&mut transaction, &mut job, fence).await?;
-            job.save(&mut transaction).await?;
-            Ok(transaction.commit("tell").await?)
+            let mut draft = Draft::of(&jobs.database, &job_id).await?;
+            told.record(&mut draft, fence)?;
+            draft.write("tell").await?;
+            Ok(())
         })
         .await
     }
@@ -105,55 +103,24 @@ impl Jobs {
 // === impl Told ===
 
 impl Told {
-    /// The record itself is saved by the caller.
-    pub(super) async fn record(
-        self,
-        transaction: &mut Transaction,
-        job: &mut JobRecord,
-        fence: Fence,
-    ) -> Result<(), ChangeError> {
+    /// Has it happen.
+    pub(super) fn record(self, draft: &mut Draft, fence: Fence) -> Result<(), ChangeError> {
         if let Some(Started { run_id, at, deadline }) = self.started
-            && job.life.apply(Input::Start(fence))? == Change::Changed
+            && draft.job.life.apply(Input::Start(fence))? == Change::Changed
         {
+            let job = &mut draft.job;
             (job.run_id, job.started_at, job.deadline) = (Some(run_id), Some(at), Some(deadline));
-            let (status, attempt) = (job.life.state, job.life.attempt);
-            let begun = Happening::Status { status, attempt, failure_code: None };
-            add(transaction, job, at, &begun).await?;
+            draft.add_status(at, None)?;
         }
-        if job.life.fence != fence || !job.life.is_owned {
+        if draft.job.life.fence != fence || !draft.job.life.is_owned {
             return Err(Refused::Fenced.into());
         }
         for (at, happening) in &self.happenings {
             if let Happening::Extension { granted: true, deadline, .. } = happening {
-                job.deadline = Some(*deadline);
+                draft.job.deadline = Some(*deadline);
             }
-            add(transaction, job, *at, happening).await?;
+            draft.add(*at, happening)?;
         }
         Ok(())
     }
-}
-
-/// Adds an event. The record itself is saved by the caller.
-pub(super) async fn add(
-    transaction: &mut Transaction,
-    job: &mut JobRecord,
-    at: Timestamp,
-    happening: &Happening,
-) -> Result<(), DatabaseError> {
-    job.events += 1;
-    insert(transaction, job, job.events, at, happening).await
-}
-
-pub(super) async fn insert(
-    transaction: &mut Transaction,
-    job: &JobRecord,
-    id: u64,
-    at: Timestamp,
-    happening: &Happening,
-) -> Result<(), DatabaseError> {
-    let text = serde_json::to_string(happening).map_err(|error| unreadable(error.into()))?;
-    transaction
-        .execute(INSERT, values![job.number, id, at.as_millisecond(), happening.kind(), text])
-        .await
-        .map(drop)
 }

@@ -63,12 +63,6 @@ const BY_ID: &str = concat!("SELECT ", columns!(), " FROM jobs WHERE job_key = $
 const LOCKED_BY_ID: Sql =
     Sql::of_each(BY_ID, concat!("SELECT ", columns!(), " FROM jobs WHERE job_key = $1 FOR UPDATE"));
 
-const SAVE: &str = "UPDATE jobs SET state = $2, attempt = $3, owner = $4, fence = $5, cancel_requested = $6, events = $7, \
-    run_id = $8, started_at_ms = $9, ended_at_ms = $10, deadline_ms = $11, outcome_sha256 = $12, acknowledged_at_ms = $13 \
-    WHERE number = $1";
-
-const SAVE_OUTCOME: &str = "UPDATE jobs SET outcome = $2 WHERE number = $1";
-
 const DOCUMENTS: &str = "SELECT assignment, outcome FROM jobs WHERE number = $1";
 
 // === impl JobRecord ===
@@ -114,39 +108,6 @@ impl JobRecord {
     /// The job of that id.
     pub(super) async fn find(database: &Database, job_id: &JobId) -> Result<Option<Self>, DatabaseError> {
         database.fetch(BY_ID, values![job_id.key()]).await?.first().map(Self::read).transpose()
-    }
-
-    pub(super) async fn save(&self, transaction: &mut Transaction) -> Result<(), DatabaseError> {
-        let values = values![
-            self.number,
-            self.life.state.as_str(),
-            self.life.attempt,
-            self.owner.clone(),
-            self.life.fence.0,
-            self.life.cancel_requested,
-            self.events,
-            self.run_id.as_ref().map(ToString::to_string),
-            self.started_at.map(Timestamp::as_millisecond),
-            self.ended_at.map(Timestamp::as_millisecond),
-            self.deadline.map(Timestamp::as_millisecond),
-            self.outcome_sha256.clone(),
-            self.acknowledged_at.map(Timestamp::as_millisecond),
-        ];
-        transaction.execute(SAVE, values).await.map(drop)
-    }
-
-    /// Takes its owner away, and what came of it down. The record itself is saved by the caller.
-    pub(super) async fn conclude(
-        &mut self,
-        transaction: &mut Transaction,
-        outcome: &Outcome,
-        now: Timestamp,
-    ) -> Result<(), DatabaseError> {
-        self.owner = None;
-        self.ended_at = Some(now);
-        self.deadline = None;
-        self.outcome_sha256 = Some(outcome.sha256.clone());
-        transaction.execute(SAVE_OUTCOME, values![self.number, outcome.text.clone()]).await.map(drop)
     }
 
     /// What it was asked to do, and what came of it.

@@ -1,9 +1,9 @@
 //! Accepting jobs.
 
+use super::Jobs;
 use super::error::SubmitError;
 use super::record::{JobRecord, columns, sha256};
-use super::{Jobs, events};
-use crate::database::{DatabaseError, Row, Transaction, unreadable, values};
+use crate::database::{self, DatabaseError, Kind, Sql, Transaction, Value, unreadable, values};
 use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::event::Happening;
 use belljar_contract::worker::state::JobState;
@@ -33,7 +33,39 @@ pub enum Submitted {
     Known(JobRecord),
 }
 
-const WAITING: &str = "SELECT count(*) AS waiting FROM jobs WHERE state = 'accepted' AND owner IS NULL";
+/// A task's next turn is the one after its last, or after the one that is on. Two who ask for it at once get two.
+macro_rules! next_turn {
+    ($task:literal, $where:literal) => {
+        concat!(
+            "INSERT INTO turns (task_id, turn) SELECT ",
+            $task,
+            ", 1 + coalesce((SELECT turn FROM turns WHERE task_id = ''), 0) ",
+            $where,
+            " ON CONFLICT (task_id) DO UPDATE SET turn = \
+             CASE WHEN turns.turn >= excluded.turn THEN turns.turn + 1 ELSE excluded.turn END RETURNING turn"
+        )
+    };
+}
+
+/// Nothing is returned when somebody else was first.
+macro_rules! add {
+    ($turn:literal) => {
+        concat!(
+            "INSERT INTO jobs (job_id, job_key, task_id, idempotency_key, assignment, assignment_sha256, state, attempt, \
+             max_attempts, fence, cancel_requested, events, accepted_at_ms, turn) \
+             SELECT $1, $2, $3, $4, $5, $6, 'accepted', 0, $7, 0, 0, 1, $8, ",
+            $turn,
+            " ON CONFLICT DO NOTHING RETURNING ",
+            columns!()
+        )
+    };
+}
+
+/// SQLite would look each up by its state, and then for its owner.
+const WAITING: Sql = Sql::of_each(
+    "SELECT count(*) AS waiting FROM jobs INDEXED BY jobs_waiting WHERE state = 'accepted' AND owner IS NULL",
+    "SELECT count(*) AS waiting FROM jobs WHERE state = 'accepted' AND owner IS NULL",
+);
 
 const KNOWN: &str = concat!(
     "SELECT assignment_sha256, idempotency_key, job_key, ",
@@ -41,78 +73,132 @@ const KNOWN: &str = concat!(
     " FROM jobs WHERE job_key = $1 OR idempotency_key = $2"
 );
 
-/// A task's next turn is the one after its last, or after the one that is on. Two who ask for it at once get two.
-const TURN: &str = "INSERT INTO turns (task_id, turn) \
-    VALUES ($1, 1 + coalesce((SELECT turn FROM turns WHERE task_id = ''), 0)) \
-    ON CONFLICT (task_id) DO UPDATE SET turn = \
-    CASE WHEN turns.turn >= excluded.turn THEN turns.turn + 1 ELSE excluded.turn END \
-    RETURNING turn";
+/// SQLite reads `ON` as the beginning of a join's condition unless something stands before it.
+const TURN: &str = next_turn!("$1", "WHERE TRUE");
 
-/// Nothing is returned when somebody else was first.
-const ADD: &str = concat!(
-    "INSERT INTO jobs (job_id, job_key, task_id, idempotency_key, assignment, assignment_sha256, state, attempt, \
-     max_attempts, fence, cancel_requested, turn, events, accepted_at_ms) \
-     VALUES ($1, $2, $3, $4, $5, $6, 'accepted', 0, $7, 0, 0, $8, 1, $9) ON CONFLICT DO NOTHING RETURNING ",
-    columns!()
-);
+const ADD: &str = add!("$9 WHERE TRUE");
+
+const ADD_EVENT: &str =
+    "INSERT INTO job_events (job, id, at_ms, kind, event) VALUES ($1, 1, $2, 'status', $3)";
 
 const ADD_CALLBACK: &str = "INSERT INTO callbacks (job, url, told, attempts, owner, state) \
     VALUES ($1, $2, 0, 0, $3, 'pending')";
 
+/// All of that by one statement, where each is a round trip; for a job that is new. For any other it returns nothing, and has
+/// done nothing but, if two are the first at once, take a turn too many.
+const ADD_AT_ONCE: &str = concat!(
+    "WITH next AS (",
+    next_turn!("$9", "WHERE NOT EXISTS (SELECT FROM jobs WHERE job_key = $2 OR idempotency_key = $4)"),
+    "), job AS (",
+    add!("turn FROM next"),
+    "), event AS (INSERT INTO job_events (job, id, at_ms, kind, event) SELECT number, 1, $8, 'status', $10 FROM job), \
+     callback AS (INSERT INTO callbacks (job, url, told, attempts, owner, state) \
+     SELECT number, $11, 0, 0, $12, 'pending' FROM job WHERE $11::TEXT IS NOT NULL) SELECT * FROM job"
+);
+
 // === impl Jobs ===
 
 impl Jobs {
-    /// Accepts a job. When this is back, the job is on the disk.
+    /// Accepts a job. When this is back, the job is on the disk. A client that hangs up must not leave in doubt what becomes of
+    /// this: whoever calls it carries it out to its end.
     ///
     /// # Errors
     /// [`SubmitError`]; the job was not accepted, unless the database says that it is in doubt: to submit it again tells.
     pub async fn submit(&self, submission: Submission) -> Result<Submitted, SubmitError> {
-        let jobs = self.clone();
-        self.to_the_end(async move { jobs.submit_now(&submission).await }).await
+        let job = Row::of(&submission)?;
+        let has_room = self.room.take();
+        // On a file it would save nothing.
+        if has_room && self.database.kind() == Kind::Postgres {
+            let values = job.at_once(&submission);
+            if let Some(added) = self.database.write_returning(WRITE, ADD_AT_ONCE, values).await? {
+                return Ok(Submitted::New(JobRecord::read(&added)?));
+            }
+        }
+        self.submit_by_steps(&submission, job, has_room).await
     }
 
-    async fn submit_now(&self, submission: &Submission) -> Result<Submitted, SubmitError> {
-        let Submission { assignment, idempotency_key, most_waiting, callback, now } = submission;
-        let text = serde_json::to_string(assignment).map_err(|error| unreadable(error.into()))?;
-        // What can't be read back must not be accepted.
-        super::record::assignment(&text)?;
-        let sha256 = sha256(text.as_bytes());
+    /// The same one after the other, which tells why a job is not accepted.
+    async fn submit_by_steps(
+        &self,
+        submission: &Submission,
+        job: Row,
+        has_room: bool,
+    ) -> Result<Submitted, SubmitError> {
         let mut transaction = self.database.begin().await?;
-        if let Some(known) = known(&mut transaction, submission, &sha256).await? {
+        if let Some(known) = known(&mut transaction, submission, &job.sha256).await? {
             return Ok(Submitted::Known(known));
         }
-        let waiting = transaction.fetch(WAITING, values![]).await?;
-        let waiting = waiting.first().map_or(Ok(0), |row| row.count("waiting"))?;
-        if waiting >= *most_waiting {
-            return Err(SubmitError::Full { waiting });
+        if !has_room {
+            let waiting = transaction.fetch(WAITING, values![]).await?;
+            let waiting = waiting.first().map_or(Ok(0), |row| row.count("waiting"))?;
+            self.room.counted(waiting, submission.most_waiting);
+            if waiting >= submission.most_waiting {
+                return Err(SubmitError::Full { waiting });
+            }
         }
-        let task = assignment.task_id.key();
-        let turn = transaction.fetch(TURN, values![task]).await?;
+        let turn = transaction.fetch(TURN, values![submission.assignment.task_id.key()]).await?;
         let turn = turn.first().map_or(Ok(0), |row| row.integer("turn"))?;
-        let columns = values![
+        let mut columns = job.columns(submission);
+        columns.push(turn.into());
+        let Some(added) = transaction.fetch(ADD, columns).await?.into_iter().next() else {
+            let known = known(&mut transaction, submission, &job.sha256).await?;
+            return known.map(Submitted::Known).ok_or_else(|| vanished().into());
+        };
+        let added = JobRecord::read(&added)?;
+        let event = values![added.number, submission.now.as_millisecond(), job.event];
+        transaction.execute(ADD_EVENT, event).await?;
+        if let Some((url, instance)) = &submission.callback {
+            let values = values![added.number, url.as_str(), instance.as_str()];
+            transaction.execute(ADD_CALLBACK, values).await?;
+        }
+        transaction.commit(WRITE).await?;
+        Ok(Submitted::New(added))
+    }
+}
+
+/// What a submission looks like in the database.
+struct Row {
+    text: String,
+    sha256: String,
+    event: String,
+}
+
+/// What both ways are called.
+const WRITE: &str = "submit";
+
+// === impl Row ===
+
+impl Row {
+    fn of(submission: &Submission) -> Result<Self, DatabaseError> {
+        let text = serde_json::to_string(&submission.assignment).map_err(|error| unreadable(error.into()))?;
+        // What can't be read back must not be accepted.
+        super::record::assignment(&text)?;
+        let status = Happening::Status { status: JobState::Accepted, attempt: 0, failure_code: None };
+        let event = serde_json::to_string(&status).map_err(|error| unreadable(error.into()))?;
+        let sha256 = sha256(text.as_bytes());
+        Ok(Self { text, sha256, event })
+    }
+
+    fn columns(&self, submission: &Submission) -> Vec<Value> {
+        let Submission { assignment, idempotency_key, now, .. } = submission;
+        values![
             assignment.job_id.as_str(),
             assignment.job_id.key(),
             assignment.task_id.as_str(),
             idempotency_key.clone(),
-            text,
-            sha256.clone(),
+            self.text.as_str(),
+            self.sha256.as_str(),
             assignment.max_attempts,
-            turn,
             now.as_millisecond(),
-        ];
-        let Some(row) = transaction.fetch(ADD, columns).await?.into_iter().next() else {
-            let known = known(&mut transaction, submission, &sha256).await?;
-            return known.map(Submitted::Known).ok_or_else(|| vanished().into());
-        };
-        let job = JobRecord::read(&row)?;
-        let status = Happening::Status { status: JobState::Accepted, attempt: 0, failure_code: None };
-        events::insert(&mut transaction, &job, 1, *now, &status).await?;
-        if let Some((url, instance)) = callback {
-            let values = values![job.number, url.as_str(), instance.as_str()];
-            transaction.execute(ADD_CALLBACK, values).await?;
-        }
-        transaction.commit("submit").await?;
-        Ok(Submitted::New(job))
+        ]
+    }
+
+    fn at_once(&self, submission: &Submission) -> Vec<Value> {
+        let (url, instance) = submission.callback.clone().unzip();
+        let task = submission.assignment.task_id.key();
+        let mut values = self.columns(submission);
+        values.extend(values![task, self.event.as_str(), url, instance]);
+        values
     }
 }
 
@@ -130,7 +216,7 @@ async fn known(
     Ok(known.first().map(JobRecord::read).transpose()?)
 }
 
-fn check_same(row: &Row, submission: &Submission, sha256: &str) -> Result<(), SubmitError> {
+fn check_same(row: &database::Row, submission: &Submission, sha256: &str) -> Result<(), SubmitError> {
     let job_id = &submission.assignment.job_id;
     let is_same = row.text("assignment_sha256")? == sha256;
     match row.text("job_key")? == job_id.key() {

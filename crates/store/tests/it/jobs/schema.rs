@@ -2,17 +2,16 @@
 
 use super::on_both_engines;
 use super::world::{World, assignment};
-use belljar_store::database::Location;
-use sqlx::{Connection, Row};
+use belljar_store::database::{Database, Failing, Location};
 
 /// Each column of each table as `table.column type`, with `?` for one that may be null, and each index that we named.
-async fn schema(world: &World) -> String {
+fn schema(world: &World) -> String {
     let lines: Vec<String> = match (&world.location, &world.postgres) {
         (Location::File(path), _) => {
-            let url = format!("sqlite:{}", path.display());
-            let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
-            let rows = sqlx::query(OF_SQLITE).fetch_all(&mut connection).await.unwrap();
-            rows.iter().map(|row| row.get(0)).collect()
+            let connection = rusqlite::Connection::open(path).unwrap();
+            let mut statement = connection.prepare(OF_SQLITE).unwrap();
+            let rows = statement.query_map((), |row| row.get(0)).unwrap();
+            rows.map(Result::unwrap).collect()
         }
         (Location::Server(url), Some((server, _))) => {
             server.ask(url, OF_POSTGRES).unwrap().lines().map(str::to_owned).collect()
@@ -26,7 +25,7 @@ const OF_SQLITE: &str = "SELECT line FROM (
     SELECT t.name || '.' || c.name || ' ' || lower(replace(c.type, 'INTEGER', 'BIGINT'))
         || CASE WHEN c.\"notnull\" OR c.pk THEN '' ELSE '?' END AS line
     FROM sqlite_master t JOIN pragma_table_info(t.name) c
-    WHERE t.type = 'table' AND t.name NOT GLOB '_sqlx*' AND t.name NOT GLOB 'sqlite*'
+    WHERE t.type = 'table' AND t.name NOT GLOB 'sqlite*'
     UNION ALL
     SELECT 'index ' || name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL
 ) ORDER BY line";
@@ -42,18 +41,34 @@ const OF_POSTGRES: &str = "SELECT line FROM (
 
 on_both_engines! {
     async fn the_schema_is_this_one(world: World) {
-        insta::assert_snapshot!("schema", schema(&world).await);
+        insta::assert_snapshot!("schema", schema(&world));
     }
 
     async fn opening_a_database_again_changes_nothing_in_it(world: World) {
         let wanted = assignment();
         let accepted = world.accepted(&wanted).await;
-        let before = schema(&world).await;
+        let before = schema(&world);
         for _ in 0..3 {
             assert_eq!(world.elsewhere().await.find(&wanted.job_id).await.unwrap(), Some(accepted.clone()));
         }
         world.database.close().await;
         assert_eq!(world.elsewhere().await.find(&wanted.job_id).await.unwrap(), Some(accepted));
-        assert_eq!(schema(&world).await, before);
+        assert_eq!(schema(&world), before);
+    }
+    async fn a_database_that_somebody_newer_has_changed_is_not_opened(world: World) {
+        world.database.close().await;
+        match (&world.location, &world.postgres) {
+            (Location::File(path), _) => {
+                let connection = rusqlite::Connection::open(path).unwrap();
+                let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+                connection.pragma_update(None, "user_version", version + 1).unwrap();
+            }
+            (Location::Server(url), Some((server, _))) => {
+                server.ask(url, "UPDATE _sqlx_migrations SET version = version + 1").unwrap();
+            }
+            (Location::Server(_), None) => panic!("a server without a server"),
+        }
+        let refused = Database::open(&world.location).await.unwrap_err();
+        assert_eq!((refused.doing, refused.kind), ("bring the database up to date", Failing::Refused));
     }
 }

@@ -3,6 +3,7 @@
 
 use belljar_testkit::http::Asked;
 use belljar_testkit::node::{self, Node};
+use belljar_testkit::wait;
 use serde_json::{Value, json};
 
 /// A job that somebody wants.
@@ -60,6 +61,16 @@ impl Wanted {
 
     pub(super) fn id(&self) -> &str {
         self.job["job_id"].as_str().unwrap()
+    }
+
+    /// Pursues it until somebody has begun with it, also while the node can't answer. Before that it would be begun by whoever
+    /// comes next, and one that is endless would never end.
+    pub(super) fn pursue_until_begun(&mut self, node: &Node<'_>) {
+        wait::until(|| {
+            let is_there = self.is_accepted || self.pursue(node).is_ok() && self.is_accepted;
+            is_there
+                && !["accepted", ""].contains(&node.job(self.id())["status"].as_str().unwrap_or_default())
+        });
     }
 
     /// Asks for whatever has no answer yet. Whether the job is over, and all that was asked for is done.

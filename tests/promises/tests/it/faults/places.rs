@@ -5,7 +5,6 @@ use super::ground::Ground;
 use super::{TIMES, by_several, tell};
 use belljar_failpoint::{STEPS, VARIABLE, WRITES};
 use belljar_testkit::node::Node;
-use belljar_testkit::wait;
 
 /// Places that a node comes by more than once.
 const OFTEN: [&str; 6] = ["submit", "claim", "end", "callback", "run", "folder"];
@@ -59,9 +58,8 @@ fn die_at(place: &str, time: usize) -> usize {
 fn interrupt(ground: &Ground, wanted: &mut Vec<Wanted>) {
     let node = Node::start(&ground.world, &ground.arguments());
     for mut job in [Wanted::endless(&ground.mark, Also::Nothing), Wanted::repeatable()] {
-        let _ = job.pursue(&node);
         // From then on nobody begins it again, or only so often.
-        wait::until(|| node.job(job.id())["status"] != "accepted");
+        job.pursue_until_begun(&node);
         wanted.push(job);
     }
 }

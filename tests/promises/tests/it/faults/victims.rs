@@ -127,8 +127,7 @@ fn suffer(place: &str, ground: &Ground, mut kill: impl FnMut(i32) -> bool + Send
 fn interrupted(node: &Node<'_>, ground: &Ground) -> [Wanted; 2] {
     let mut jobs = [Wanted::endless(&ground.mark, Also::Nothing), Wanted::repeatable()];
     for job in &mut jobs {
-        let _ = job.pursue(node);
-        wait::until(|| node.job(job.id())["status"] != "accepted");
+        job.pursue_until_begun(node);
     }
     jobs
 }

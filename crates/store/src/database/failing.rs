@@ -1,0 +1,66 @@
+//! What kind of failure each engine's errors are: of those that may pass, whatever they hindered may be tried again.
+
+use super::{Failing, Failure};
+use std::io;
+
+/// PostgreSQL's codes of what may be otherwise later have five characters, of which two are the class.
+const PASSING: [&str; 7] = [
+    "08", // connection
+    "25", // read-only, among others
+    "40", // serialization, deadlock
+    "53", // resources
+    "55", // locks that are not given
+    "57", // shutdown, or time that is over
+    "58", // the system around it
+];
+
+impl Failure for sqlx::Error {
+    fn kind(&self) -> Failing {
+        use sqlx::Error::{Database, Io, PoolClosed, PoolTimedOut, Protocol, Tls, WorkerCrashed};
+        match self {
+            Io(_) | PoolTimedOut | PoolClosed | WorkerCrashed | Tls(_) | Protocol(_) => Failing::Unavailable,
+            Database(error) => {
+                let code = error.code().unwrap_or_default();
+                let is_passing = code.get(..2).is_some_and(|class| PASSING.contains(&class));
+                if is_passing { Failing::Unavailable } else { Failing::Refused }
+            }
+            _ => Failing::Refused,
+        }
+    }
+}
+
+impl Failure for rusqlite::Error {
+    fn kind(&self) -> Failing {
+        use rusqlite::ErrorCode::{
+            CannotOpen, DatabaseBusy, DatabaseLocked, DiskFull, FileLockingProtocolFailed, ReadOnly,
+            SystemIoFailure,
+        };
+        match self.sqlite_error_code() {
+            Some(
+                CannotOpen
+                | DatabaseBusy
+                | DatabaseLocked
+                | DiskFull
+                | FileLockingProtocolFailed
+                | ReadOnly
+                | SystemIoFailure,
+            ) => Failing::Unavailable,
+            _ => Failing::Refused,
+        }
+    }
+}
+
+impl Failure for rusqlite_migration::Error {
+    fn kind(&self) -> Failing {
+        match self {
+            Self::RusqliteError { err, .. } => err.kind(),
+            _ => Failing::Refused,
+        }
+    }
+}
+
+impl Failure for io::Error {
+    fn kind(&self) -> Failing {
+        Failing::Unavailable
+    }
+}

@@ -1,0 +1,127 @@
+//! What a job becomes: its row is locked, what happens to it is gathered, and all of it is written together, or nothing.
+
+use super::error::ChangeError;
+use super::record::{JobRecord, Outcome};
+use crate::database::{Database, DatabaseError, Sql, Transaction, Value, unreadable, values};
+use belljar_contract::failure::FailureCode;
+use belljar_contract::id::JobId;
+use belljar_contract::worker::event::Happening;
+use jiff::Timestamp;
+use serde::Serialize;
+
+/// A job that nobody else changes until this is written, or dropped: then nothing has changed.
+#[derive(Debug)]
+pub(super) struct Draft {
+    transaction: Transaction,
+    pub(super) job: JobRecord,
+    happened: Vec<Entry>,
+    outcome: Option<String>,
+}
+
+/// An event as it is kept.
+#[derive(Debug, Serialize)]
+struct Entry {
+    id: u64,
+    at_ms: i64,
+    kind: &'static str,
+    event: String,
+}
+
+const SAVE: &str = "UPDATE jobs SET state = $2, attempt = $3, owner = $4, fence = $5, cancel_requested = $6, events = $7, \
+    run_id = $8, started_at_ms = $9, ended_at_ms = $10, deadline_ms = $11, outcome_sha256 = $12, acknowledged_at_ms = $13, \
+    outcome = coalesce($14, outcome) WHERE number = $1";
+
+/// All of them by one statement, for each is a round trip where there is a server.
+const ADD_EVENTS: Sql = Sql::of_each(
+    "INSERT INTO job_events (job, id, at_ms, kind, event) \
+     SELECT $1, value ->> 'id', value ->> 'at_ms', value ->> 'kind', value ->> 'event' FROM json_each($2)",
+    "INSERT INTO job_events (job, id, at_ms, kind, event) SELECT $1, id, at_ms, kind, event \
+     FROM json_to_recordset($2::json) AS happened (id BIGINT, at_ms BIGINT, kind TEXT, event TEXT)",
+);
+
+// === impl Draft ===
+
+impl Draft {
+    /// Begins to change the job of that id.
+    pub(super) async fn of(database: &Database, job_id: &JobId) -> Result<Self, ChangeError> {
+        let mut transaction = database.begin().await?;
+        let job = JobRecord::lock(&mut transaction, job_id).await?;
+        Ok(Self::within(transaction, job))
+    }
+
+    /// Begins to change a job that is locked already.
+    pub(super) fn within(transaction: Transaction, job: JobRecord) -> Self {
+        Self { transaction, job, happened: Vec::new(), outcome: None }
+    }
+
+    /// Something has happened to it.
+    pub(super) fn add(&mut self, at: Timestamp, happening: &Happening) -> Result<(), DatabaseError> {
+        self.job.events += 1;
+        let event = serde_json::to_string(happening).map_err(|error| unreadable(error.into()))?;
+        let (id, at_ms, kind) = (self.job.events, at.as_millisecond(), happening.kind());
+        self.happened.push(Entry { id, at_ms, kind, event });
+        Ok(())
+    }
+
+    /// It is in another state than before.
+    pub(super) fn add_status(
+        &mut self,
+        at: Timestamp,
+        failure_code: Option<FailureCode>,
+    ) -> Result<(), DatabaseError> {
+        let (status, attempt) = (self.job.life.state, self.job.life.attempt);
+        self.add(at, &Happening::Status { status, attempt, failure_code })
+    }
+
+    /// It is over, in the state that its life is in: it is nobody's any more, and this has come of it.
+    pub(super) fn conclude(
+        &mut self,
+        outcome: &Outcome,
+        failure_code: Option<FailureCode>,
+        now: Timestamp,
+    ) -> Result<(), DatabaseError> {
+        self.job.owner = None;
+        self.job.ended_at = Some(now);
+        self.job.deadline = None;
+        self.job.outcome_sha256 = Some(outcome.sha256.clone());
+        self.outcome = Some(outcome.text.clone());
+        self.add_status(now, failure_code)
+    }
+
+    /// Writes something else with it.
+    pub(super) async fn also(
+        &mut self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<(), DatabaseError> {
+        self.transaction.execute(sql, values).await.map(drop)
+    }
+
+    /// Writes all of it. When this is back without an error, it is on the disk.
+    pub(super) async fn write(self, name: &'static str) -> Result<JobRecord, DatabaseError> {
+        let Self { mut transaction, job, happened, outcome } = self;
+        let values = values![
+            job.number,
+            job.life.state.as_str(),
+            job.life.attempt,
+            job.owner.clone(),
+            job.life.fence.0,
+            job.life.cancel_requested,
+            job.events,
+            job.run_id.as_ref().map(ToString::to_string),
+            job.started_at.map(Timestamp::as_millisecond),
+            job.ended_at.map(Timestamp::as_millisecond),
+            job.deadline.map(Timestamp::as_millisecond),
+            job.outcome_sha256.clone(),
+            job.acknowledged_at.map(Timestamp::as_millisecond),
+            outcome,
+        ];
+        transaction.execute(SAVE, values).await?;
+        if !happened.is_empty() {
+            let happened = serde_json::to_string(&happened).map_err(|error| unreadable(error.into()))?;
+            transaction.execute(ADD_EVENTS, values![job.number, happened]).await?;
+        }
+        transaction.commit(name).await?;
+        Ok(job)
+    }
+}
