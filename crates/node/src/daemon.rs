@@ -139,6 +139,7 @@ impl Daemon {
         let still = CancellationToken::new();
         let heart = (still.clone(), tokio::spawn(heart.beat(still)));
         tasks.spawn(keeping::expire(Arc::clone(&workplace), stop.clone()));
+        tasks.spawn(keeping::remove_containers(Arc::clone(&workplace), stop.clone()));
         let sessions = Arc::new(Sessions::new(Arc::clone(&workplace)));
         tasks.spawn(Arc::clone(&sessions).sweep(stop.clone()));
         let api = Arc::new(Api {

@@ -15,8 +15,8 @@ use tempfile::TempDir;
 pub struct Docker {
     socket: PathBuf,
     /// If it was started for this, it is ended when this is dropped: before the folder that it works in, and the lock.
-    _engine: Option<Daemon>,
-    _folder: Option<TempDir>,
+    engine: Option<Daemon>,
+    folder: Option<TempDir>,
     _lock: File,
 }
 
@@ -26,6 +26,9 @@ pub const IMAGE: &str = "belljar/debian";
 /// The variable with the folder of an engine that is started for a whole run of tests: for each of them it would take
 /// seconds.
 pub const SHARED_ENGINE: &str = "BELLJAR_TEST_ENGINE";
+
+/// So often one is started again that does not come up.
+const MOST_STARTS: usize = 5;
 
 /// The engine's socket in its folder, and why it could not be started.
 const SOCKET: &str = "socket";
@@ -71,20 +74,58 @@ impl Docker {
             None => {
                 let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
                 let docker = Self::own(folder.path(), &store)?;
-                Self { _folder: Some(folder), ..docker }
+                Self { folder: Some(folder), ..docker }
             }
         };
-        // Those of a test that was killed.
-        for id in docker.command(&["ps", "--all", "--quiet"])?.lines() {
-            docker.command(&["rm", "--force", id])?;
+        docker.furnish(&root)?;
+        Ok(docker)
+    }
+
+    /// One with a store of its own, which may be killed.
+    ///
+    /// # Errors
+    /// Why there is none here.
+    pub fn start_own() -> Result<Self, String> {
+        let root = debian()?;
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let docker = Self::own(folder.path(), &folder.path().join("store"))?;
+        docker.furnish(&root)?;
+        Ok(Self { folder: Some(folder), ..docker })
+    }
+
+    /// Kills the engine, and starts another on what it has left.
+    ///
+    /// # Errors
+    /// Why it does not start again.
+    pub fn crash(&mut self) -> Result<(), String> {
+        let folder = self.folder.as_ref().ok_or("the engine is somebody else's")?.path();
+        self.engine.take().ok_or("there is no engine")?.kill();
+        // What it has started may hold something of it for a moment.
+        let mut next = engine(&folder.join("store"), folder)?;
+        for _ in 0..MOST_STARTS {
+            wait::until(|| answers(&self.socket).is_ok() || next.has_ended());
+            if !next.has_ended() {
+                break;
+            }
+            next = engine(&folder.join("store"), folder)?;
         }
-        if docker.command(&["image", "inspect", IMAGE]).is_err() {
+        self.engine = Some(next);
+        let log = || std::fs::read_to_string(folder.join("log")).unwrap_or_default();
+        answers(&self.socket).map_err(|why| format!("{why}: {}", log().lines().last().unwrap_or_default()))
+    }
+
+    /// Gives it its image, and takes away what a test has left that was killed.
+    fn furnish(&self, root: &Path) -> Result<(), String> {
+        for id in self.command(&["ps", "--all", "--quiet"])?.lines() {
+            self.command(&["rm", "--force", id])?;
+        }
+        if self.command(&["image", "inspect", IMAGE]).is_err() {
             let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
             let archive = folder.path().join("image.tar");
             run(Command::new("tar").arg("-C").arg(root).arg("-cf").arg(&archive).arg("."))?;
-            docker.command(&["import", &archive.display().to_string(), IMAGE])?;
+            self.command(&["import", &archive.display().to_string(), IMAGE])?;
         }
-        Ok(docker)
+        Ok(())
     }
 
     /// Starts one in a folder, for whoever joins it.
@@ -105,7 +146,7 @@ impl Docker {
         let (engine, socket) = (engine(store, folder)?, folder.join(SOCKET));
         wait::until(|| answers(&socket).is_ok() || engine.has_ended());
         answers(&socket)?;
-        Ok(Self { socket, _engine: Some(engine), _folder: None, _lock: lock })
+        Ok(Self { socket, engine: Some(engine), folder: None, _lock: lock })
     }
 
     fn join(folder: &Path, store: &Path) -> Result<Self, String> {
@@ -114,7 +155,7 @@ impl Docker {
         wait::until(|| answers(&socket).is_ok() || failure.exists());
         match std::fs::read_to_string(failure) {
             Ok(why) => Err(why),
-            Err(_) => Ok(Self { socket, _engine: None, _folder: None, _lock: lock }),
+            Err(_) => Ok(Self { socket, engine: None, folder: None, _lock: lock }),
         }
     }
 

@@ -177,7 +177,8 @@ impl Postgres {
             command
                 .args(identity())
                 .args(["--pdeathsig", "QUIT", &server, "-c", "listen_addresses="])
-                .args(["-c", "max_connections=200", "-k"])
+                // After a crash it would have each of its files on the disk first, one by one.
+                .args(["-c", "recovery_init_sync_method=syncfs", "-c", "max_connections=200", "-k"])
                 .arg(folder)
                 .arg("-D")
                 .arg(folder.join("data"))

@@ -11,8 +11,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
 
-/// How often it is looked.
+/// How often it is looked for what is old.
 const INTERVAL: Duration = Duration::from_secs(600);
+
+/// How often for containers of runs that are over: an engine that was away comes back without being asked.
+const OF_CONTAINERS: Duration = Duration::from_secs(5);
 
 /// A file may belong to a job that is not recorded yet. Whoever stores the same content anew makes it young again.
 const YOUNG: Duration = Duration::from_secs(86_400);
@@ -21,7 +24,6 @@ const YOUNG: Duration = Duration::from_secs(86_400);
 pub(super) async fn expire(workplace: Arc<Workplace>, stop: CancellationToken) {
     loop {
         let round = async {
-            remove_containers(&workplace).await;
             if let Err(error) = once(&workplace).await {
                 tracing::warn!(error = crate::chain(&error), "can't remove what is old");
             }
@@ -34,12 +36,26 @@ pub(super) async fn expire(workplace: Arc<Workplace>, stop: CancellationToken) {
     }
 }
 
-/// Those whose run is over. Nothing has run in them since their host has hung up.
-async fn remove_containers(workplace: &Arc<Workplace>) {
-    let place = Arc::clone(workplace);
-    let removed = tokio::task::spawn_blocking(move || place.images.reconcile()).await;
-    if let Ok(Err(error)) = removed {
-        tracing::warn!(error = crate::chain(&error), "containers are not cleared away");
+/// Removes containers whose run is over, now and then, until it is stopped. Nothing has run in them since their host has hung
+/// up.
+pub(super) async fn remove_containers(workplace: Arc<Workplace>, stop: CancellationToken) {
+    let mut was_told = false;
+    while !stop.is_cancelled() {
+        let place = Arc::clone(&workplace);
+        let removed = tokio::task::spawn_blocking(move || place.images.reconcile()).await;
+        match removed {
+            // Once for each time that the engine is away.
+            Ok(Err(error)) if !was_told => {
+                was_told = true;
+                tracing::warn!(error = crate::chain(&error), "containers are not cleared away");
+            }
+            Ok(Err(_)) | Err(_) => {}
+            Ok(Ok(())) => was_told = false,
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(OF_CONTAINERS) => {}
+        }
     }
 }
 

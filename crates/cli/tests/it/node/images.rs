@@ -73,6 +73,39 @@ fn jobs_and_sessions_run_programs_of_an_image_that_may_be_run() {
     what_a_killed_node_leaves_the_next_one_clears_away(&mut hall);
 }
 
+#[test]
+fn in_a_container_a_job_whose_engine_is_killed_ends_once_and_the_next_one_runs() {
+    let name = "in_a_container_a_job_whose_engine_is_killed_ends_once_and_the_next_one_runs";
+    let mut engine = match Docker::start_own() {
+        Ok(engine) => engine,
+        Err(reason) => return skip(name, &reason),
+    };
+    let world = World::new(crate::BELLJAR);
+    world.write("config.yaml", json!({ "node": { "sandbox": { "allowed_images": [IMAGE] } } }).to_string());
+    let socket = engine.socket().display().to_string();
+    let node = Node::start(&world, &["--config", "config.yaml", "--docker-socket", &socket]);
+    let mut job = script("echo begun; sleep 300");
+    job["sandbox"]["image"] = json!(IMAGE);
+    node.submit(job.clone());
+    let id = job["job_id"].as_str().unwrap();
+    node.wait_for(id, "in_progress");
+    engine.crash().unwrap();
+    // Whatever it comes to, it comes to it once.
+    until(|| !node.job(id)["ended_at"].is_null());
+    let ends = ["completed", "failed", "timeout", "canceled", "node_failure"];
+    let story = node.story(id);
+    let ended = story.iter().filter(|told| ends.iter().any(|end| told.starts_with(end)));
+    assert_eq!(ended.count(), 1, "{story:?}");
+    let mut next = script("echo well");
+    next["sandbox"]["image"] = json!(IMAGE);
+    let next = node.run(&next).json();
+    assert_eq!((&next["status"], &next["stdout"]), (&json!("completed"), &json!("well\n")), "{next:#}");
+    // The container that nobody could have removed, and the folder that it worked in.
+    until(|| engine.command(&["ps", "--all", "--quiet"]).is_ok_and(|left| left.is_empty()));
+    let runs = world.path().join("state/node/runs");
+    until(|| std::fs::read_dir(&runs).is_ok_and(|mut left| left.next().is_none()));
+}
+
 /// Adds to the configuration what may be run, and how much it may use.
 fn allow(world: &World, sandbox: &Value) {
     let mut config: Value = serde_json::from_str(&world.read("config.yaml")).unwrap();

@@ -1,7 +1,8 @@
-//! The database server's processes are killed under a node that goes on.
+//! The database server's processes are killed under a node that goes on: those that serve clients, and the first of all.
 
 use super::checker::Scene;
 use super::client::{Also, Wanted, pursue_all};
+use super::ground::Ground;
 use super::{Chance, tell};
 use crate::belljar::belljar;
 use belljar_testkit::node::Node;
@@ -47,6 +48,43 @@ fn a_node_whose_database_server_crashes_loses_no_job_and_ends_each_once() {
     Scene { world: &world, node: &node, orchestrator: None, witness: None, mark: &mark }.check(&wanted);
     tell(&format!(
         "{killed} kills of the database server, {} jobs, 0 lost, 0 ended twice, 0 orphans",
+        wanted.len()
+    ));
+}
+
+/// Each of them takes the server a second to start again from.
+const CRASHES: usize = 20;
+
+#[test]
+fn a_node_whose_database_server_is_lost_as_a_whole_loses_no_job_and_ends_each_once() {
+    let mut server = match Postgres::start_own() {
+        Ok(server) => server,
+        Err(why) => {
+            return skip(
+                "faults::server::a_node_whose_database_server_is_lost_as_a_whole_loses_no_job_and_ends_each_once",
+                &why,
+            );
+        }
+    };
+    let ground = Ground::lay("server", Some(server.database().unwrap()));
+    let node = Node::start(&ground.world, &ground.arguments());
+    let (mut chance, mut wanted) = (Chance(0x5eed), Vec::new());
+    for _ in 0..CRASHES {
+        let latest = wanted.len();
+        wanted.extend(ground.jobs());
+        std::thread::scope(|scope| {
+            let crashing = scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(chance.below(150)));
+                server.crash().unwrap();
+            });
+            assert!(pursue_all(&node, &mut wanted[latest..]).is_ok(), "the node is gone");
+            crashing.join().unwrap();
+        });
+    }
+    assert!(pursue_all(&node, &mut wanted).is_ok());
+    ground.check(&node, &wanted);
+    tell(&format!(
+        "{CRASHES} times the whole database server was lost, {} jobs, 0 lost, 0 ended twice, 0 orphans",
         wanted.len()
     ));
 }
