@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod admission;
+pub mod egress;
 pub mod grant;
 pub mod image;
 pub mod lifecycle;

@@ -1,0 +1,218 @@
+//! What a sandbox may reach of the outside: names and ports by rules, addresses by what kind they are.
+//!
+//! Two questions, in this order, and each has its answer here alone:
+//!
+//! ```text
+//! host, port, request ─► EgressPolicy::decide ─► Allowed<Destination> ─► resolved, once ─► vet ─► Allowed<Vetted> ─► dialed
+//!                             │ no rule                                                     │ no address for a sandbox
+//!                             └──────────────────► Denied ◄─────────────────────────────────┘
+//! ```
+//! Nothing is allowed by default: no rules, no destination. Rules have no order: what one of them allows is allowed. No name is
+//! looked up before a rule allows it, and one bad address among those that a name leads to refuses all of them.
+
+pub mod address;
+mod config;
+mod denied;
+mod host;
+mod network;
+mod path;
+mod rule;
+
+pub use denied::{Denied, DenyReason};
+pub use host::{Host, HostName, InvalidHost};
+pub use network::Network;
+pub use path::PathPrefix;
+pub use rule::{HostPattern, InvalidPattern, Rule};
+
+use address::AddressClass;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+/// The rules of one policy.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EgressPolicy {
+    rules: Vec<Rule>,
+}
+
+/// Where somebody wants to get to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Destination {
+    /// The host, in its one form.
+    pub host: Host,
+    /// The port of TCP.
+    pub port: u16,
+}
+
+/// What they want there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked<'r> {
+    /// Bytes, both ways, that nobody looks into.
+    Tunnel,
+    /// One request of HTTP.
+    Request {
+        /// Its method.
+        method: &'r str,
+        /// Its path, with the query.
+        path: &'r str,
+    },
+}
+
+/// Something that the policy lets through. It can't be made outside of this module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allowed<T> {
+    value: T,
+    /// The rule that allows it, by its place in the policy.
+    rule: usize,
+    /// Networks that it may lead to besides the open internet.
+    networks: Vec<Network>,
+    is_inspected: bool,
+}
+
+/// A destination with the addresses that it may be dialed at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vetted {
+    destination: Destination,
+    addresses: Vec<SocketAddr>,
+}
+
+/// A name that leads to more addresses leads nowhere.
+pub const MOST_ADDRESSES: usize = 64;
+
+// === impl EgressPolicy ===
+
+impl EgressPolicy {
+    /// A policy of these rules.
+    pub fn new(rules: Vec<Rule>) -> Self {
+        Self { rules }
+    }
+
+    /// Its rules.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// Whether somebody may get there with that.
+    ///
+    /// A tunnel into which the rules want to look (`inspect`, or methods or paths) is allowed as one: what is asked inside is
+    /// decided then, request by request.
+    ///
+    /// # Errors
+    /// [`Denied`], with the reason that comes nearest to being allowed.
+    pub fn decide(&self, destination: Destination, asked: Asked<'_>) -> Result<Allowed<Destination>, Denied> {
+        let refuse = |destination, reason| Err(Denied::new(destination, &asked, reason));
+        if self.rules.is_empty() {
+            return refuse(destination, DenyReason::NoRules);
+        }
+        let of_host =
+            || self.rules.iter().enumerate().filter(|(_, rule)| rule.host.matches(&destination.host));
+        if of_host().next().is_none() {
+            return refuse(destination, DenyReason::Host);
+        }
+        let there: Vec<_> = of_host().filter(|(_, rule)| rule.ports.contains(&destination.port)).collect();
+        if there.is_empty() {
+            return refuse(destination, DenyReason::Port);
+        }
+        let allowing: Vec<_> = match asked {
+            Asked::Tunnel => there,
+            Asked::Request { method, path } => {
+                let by_method = there.into_iter().filter(|(_, rule)| rule.allows_method(method));
+                let by_method: Vec<_> = by_method.collect();
+                if by_method.is_empty() {
+                    return refuse(destination, DenyReason::Method);
+                }
+                let has_any_path = by_method.iter().any(|(_, rule)| rule.paths.is_empty());
+                if !has_any_path && !path::is_plain(path) {
+                    return refuse(destination, DenyReason::AmbiguousPath);
+                }
+                let by_path: Vec<_> =
+                    by_method.into_iter().filter(|(_, rule)| rule.allows_path(path)).collect();
+                if by_path.is_empty() {
+                    return refuse(destination, DenyReason::Path);
+                }
+                by_path
+            }
+        };
+        let Some(&(rule, _)) = allowing.first() else { return refuse(destination, DenyReason::Host) };
+        let networks = allowing.iter().flat_map(|(_, rule)| rule.networks.iter().copied()).collect();
+        let is_inspected = allowing.iter().any(|(_, rule)| rule.is_inspected());
+        Ok(Allowed { value: destination, rule, networks, is_inspected })
+    }
+}
+
+// === impl Destination ===
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+// === impl Allowed ===
+
+impl<T> Allowed<T> {
+    /// What is allowed.
+    pub fn value(&self) -> &T {
+        &self.value
+    }
+
+    /// The place in the policy of the rule that allows it.
+    pub fn rule(&self) -> usize {
+        self.rule
+    }
+
+    /// Whether somebody is to look into it.
+    pub fn is_inspected(&self) -> bool {
+        self.is_inspected
+    }
+}
+
+impl Allowed<Destination> {
+    /// Whether it may be dialed at the addresses that it leads to; `own` are those of this machine.
+    ///
+    /// # Errors
+    /// [`Denied`] when one of them is none for a sandbox, or there are none, or too many.
+    pub fn vet(self, found: &[IpAddr], own: &[IpAddr]) -> Result<Allowed<Vetted>, Denied> {
+        let Self { value: destination, rule, networks, is_inspected } = self;
+        let refuse = |destination, reason| Err(Denied::new(destination, &Asked::Tunnel, reason));
+        if found.is_empty() {
+            return refuse(destination, DenyReason::NoAddress);
+        }
+        if found.len() > MOST_ADDRESSES {
+            return refuse(destination, DenyReason::TooManyAddresses);
+        }
+        for &address in found {
+            let address = address.to_canonical();
+            let class = AddressClass::of(address);
+            let is_own = own.iter().any(|own| own.to_canonical() == address);
+            let is_granted = class.may_be_granted() && networks.iter().any(|network| network.holds(address));
+            if !is_granted && is_own {
+                return refuse(destination, DenyReason::OwnAddress { address });
+            }
+            if !is_granted && class != AddressClass::Global {
+                return refuse(destination, DenyReason::Address { address, class });
+            }
+        }
+        let port = destination.port;
+        let mut addresses: Vec<_> =
+            found.iter().map(|address| SocketAddr::new(address.to_canonical(), port)).collect();
+        addresses.dedup();
+        Ok(Allowed { value: Vetted { destination, addresses }, rule, networks, is_inspected })
+    }
+}
+
+// === impl Vetted ===
+
+impl Vetted {
+    /// The destination.
+    pub fn destination(&self) -> &Destination {
+        &self.destination
+    }
+
+    /// Where it may be dialed, in the order in which it was found; never empty.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+}
+
+#[cfg(test)]
+mod tests;

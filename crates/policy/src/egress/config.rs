@@ -1,0 +1,75 @@
+//! `egress`: what sandboxes may reach.
+//!
+//! ```yaml
+//! egress:
+//!   rules:
+//!     - host: pypi.org                 # this name, at 80 and 443
+//!     - host: "*.pythonhosted.org"     # names with one part more; `**.` for any number of parts
+//!       ports: [443]
+//!     - host: api.example.com
+//!       methods: [GET]                 # these look into the connection
+//!       paths: [/v1/]
+//!     - host: git.house
+//!       networks: [10.0.0.0/8]         # it may lead there, besides the open internet
+//! ```
+
+use super::{EgressPolicy, HostPattern, Network, PathPrefix, Rule, rule::USUAL_PORTS};
+use belljar_contract::yaml::{Log, Members, Node, boolean, list, place, text, whole};
+
+// === impl EgressPolicy ===
+
+impl EgressPolicy {
+    /// Reads the section; what is wrong with it is noted.
+    pub fn read(node: &Node, log: &mut Log) -> Self {
+        let Some(mut members) = Members::open(node, log) else { return Self::default() };
+        let rules = members.required("rules", |node, log| list(node, log, rule).unwrap_or_default());
+        members.finish();
+        Self::new(rules)
+    }
+}
+
+fn rule(node: &Node, log: &mut Log) -> Option<Rule> {
+    let mut members = Members::open(node, log)?;
+    let host = members.required("host", host);
+    let ports = members.or("ports", USUAL_PORTS.to_vec(), |node, log| some(node, log, port));
+    let methods = members.or("methods", Vec::new(), |node, log| some(node, log, method));
+    let paths = members.or("paths", Vec::new(), |node, log| some(node, log, path));
+    let networks = members.or("networks", Vec::new(), |node, log| some(node, log, network));
+    let inspect = members.or("inspect", false, boolean);
+    members.finish();
+    Some(Rule { host: host?, ports, methods, paths, networks, inspect })
+}
+
+/// A list that says something: an empty one could be read as nothing, and as everything.
+fn some<T>(node: &Node, log: &mut Log, read: impl Fn(&Node, &mut Log) -> Option<T>) -> Option<Vec<T>> {
+    let all = list(node, log, read)?;
+    if all.is_empty() {
+        log.note(node.position, place(node), "an empty list", "at least one, or no list");
+        return None;
+    }
+    Some(all)
+}
+
+fn host(node: &Node, log: &mut Log) -> Option<HostPattern> {
+    text(node, log, "a name, *.NAME, **.NAME or an address", |text| HostPattern::parse(text).ok())
+}
+
+fn port(node: &Node, log: &mut Log) -> Option<u16> {
+    whole(node, log, 1..=u64::from(u16::MAX)).and_then(|port| u16::try_from(port).ok())
+}
+
+fn method(node: &Node, log: &mut Log) -> Option<String> {
+    text(node, log, "a method in upper case, such as GET", |text| {
+        let is_method =
+            !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
+        is_method.then(|| text.to_owned())
+    })
+}
+
+fn path(node: &Node, log: &mut Log) -> Option<PathPrefix> {
+    text(node, log, "a path that begins with a slash", PathPrefix::parse)
+}
+
+fn network(node: &Node, log: &mut Log) -> Option<Network> {
+    text(node, log, "a network, such as 10.0.0.0/8, that names its first address", Network::parse)
+}

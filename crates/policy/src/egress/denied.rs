@@ -1,0 +1,136 @@
+//! Why somebody may not get somewhere, for whoever asked and for whoever runs the host.
+//!
+//! Whoever asked learns what they would need, in terms of what they have asked for. Which rules there are is none of their
+//! business.
+
+use super::address::AddressClass;
+use super::{Asked, Destination};
+use std::fmt;
+use std::net::IpAddr;
+
+/// A destination that was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{destination} is denied: {reason}")]
+pub struct Denied {
+    /// Which.
+    pub destination: Destination,
+    /// Why, for whoever runs the host.
+    pub reason: DenyReason,
+    /// The smallest rule that would allow what was asked for; nothing where no rule would.
+    needed: Option<String>,
+}
+
+/// Why. Each has a stable code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DenyReason {
+    /// There are no rules: nothing is allowed.
+    NoRules,
+    /// No rule is for that host.
+    Host,
+    /// No rule for that host has that port.
+    Port,
+    /// No rule for that host and port has that method.
+    Method,
+    /// No rule for that host, port and method has that path.
+    Path,
+    /// It can't be known which path is meant, and paths count.
+    AmbiguousPath,
+    /// The name leads nowhere.
+    NoAddress,
+    /// The name leads to more addresses than a name does.
+    TooManyAddresses,
+    /// It leads to an address that is none for a sandbox.
+    Address {
+        /// The address.
+        address: IpAddr,
+        /// What it is.
+        class: AddressClass,
+    },
+    /// It leads to this machine.
+    OwnAddress {
+        /// The address.
+        address: IpAddr,
+    },
+}
+
+// === impl Denied ===
+
+impl Denied {
+    pub(super) fn new(destination: Destination, asked: &Asked<'_>, reason: DenyReason) -> Self {
+        let needed = reason.could_be_granted().then(|| needed(&destination, asked, reason));
+        Self { destination, reason, needed }
+    }
+
+    /// The smallest rule that would allow what was asked for, in the words of a policy. It says nothing of the rules that
+    /// there are.
+    pub fn needed(&self) -> Option<&str> {
+        self.needed.as_deref()
+    }
+}
+
+fn needed(destination: &Destination, asked: &Asked<'_>, reason: DenyReason) -> String {
+    let Destination { host, port } = destination;
+    let mut rule = format!("{{host: \"{host}\", ports: [{port}]");
+    if let Asked::Request { method, .. } = asked
+        && method.bytes().all(|byte| byte.is_ascii_alphabetic())
+    {
+        rule.push_str(&format!(", methods: [{method}]"));
+    }
+    if let DenyReason::Address { address, .. } | DenyReason::OwnAddress { address } = reason {
+        rule.push_str(&format!(", networks: [\"{address}\"]"));
+    }
+    rule.push('}');
+    rule
+}
+
+// === impl DenyReason ===
+
+impl DenyReason {
+    /// The stable code.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::NoRules => "no_rules",
+            Self::Host => "no_rule_for_host",
+            Self::Port => "no_rule_for_port",
+            Self::Method => "no_rule_for_method",
+            Self::Path => "no_rule_for_path",
+            Self::AmbiguousPath => "ambiguous_path",
+            Self::NoAddress => "no_address",
+            Self::TooManyAddresses => "too_many_addresses",
+            Self::Address { class, .. } => class.code(),
+            Self::OwnAddress { .. } => "own_address",
+        }
+    }
+
+    /// Whether there could be a rule that allows it.
+    const fn could_be_granted(self) -> bool {
+        match self {
+            Self::NoRules | Self::Host | Self::Port | Self::Method | Self::Path | Self::OwnAddress { .. } => {
+                true
+            }
+            Self::AmbiguousPath | Self::NoAddress | Self::TooManyAddresses => false,
+            Self::Address { class, .. } => class.may_be_granted(),
+        }
+    }
+}
+
+impl fmt::Display for DenyReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRules => f.write_str("the policy has no rules, and allows nothing"),
+            Self::Host => f.write_str("no rule is for that host"),
+            Self::Port => f.write_str("no rule for that host has that port"),
+            Self::Method => f.write_str("no rule for that host and port has that method"),
+            Self::Path => f.write_str("no rule for that host, port and method has that path"),
+            Self::AmbiguousPath => f.write_str(
+                "its path could be read as another one, and the rules for that host are about paths",
+            ),
+            Self::NoAddress => f.write_str("the name leads nowhere"),
+            Self::TooManyAddresses => f.write_str("the name leads to more addresses than a name does"),
+            Self::Address { address, class } => {
+                write!(f, "it leads to {address}, a {}", class.code().replace('_', " "))
+            }
+            Self::OwnAddress { address } => write!(f, "it leads to {address}, which is this machine"),
+        }
+    }
+}

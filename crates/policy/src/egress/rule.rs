@@ -1,0 +1,129 @@
+//! One rule: which hosts, at which ports, for what.
+
+use super::host::{Host, HostName, InvalidHost};
+use super::network::Network;
+use super::path::PathPrefix;
+use std::fmt;
+
+/// A rule. All that it says must be so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// Which hosts it is for.
+    pub host: HostPattern,
+    /// At which ports; never none.
+    pub ports: Vec<u16>,
+    /// By which methods, in upper case; all, if it names none.
+    pub methods: Vec<String>,
+    /// Below which places; all, if it names none.
+    pub paths: Vec<PathPrefix>,
+    /// Networks that its names may lead to besides the open internet.
+    pub networks: Vec<Network>,
+    /// Whether tunnels are looked into.
+    pub inspect: bool,
+}
+
+/// Hosts of a kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HostPattern {
+    /// This one: a name, or an address.
+    One(Host),
+    /// Names with exactly one part more before this one: `*.example.com`.
+    OnePartBefore(HostName),
+    /// Names with one part more before this one, or several: `**.example.com`.
+    AnyPartsBefore(HostName),
+}
+
+/// Text that is no pattern of hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidPattern {
+    /// The host in it is none.
+    #[error(transparent)]
+    Host(#[from] InvalidHost),
+    /// It would be for everybody's names.
+    #[error("behind `*.` or `**.` stand two parts of a name at least: one alone belongs to everybody")]
+    TooWide,
+    /// Stars stand elsewhere.
+    #[error("`*` stands for the first part of a name, and `**` for its first parts, and nowhere else")]
+    Star,
+}
+
+/// The ports of a rule that names none.
+pub(super) const USUAL_PORTS: [u16; 2] = [80, 443];
+
+// === impl Rule ===
+
+impl Rule {
+    /// A rule for the usual ports of hosts, without anything else.
+    pub fn for_hosts(host: HostPattern) -> Self {
+        let ports = USUAL_PORTS.to_vec();
+        Self { host, ports, methods: Vec::new(), paths: Vec::new(), networks: Vec::new(), inspect: false }
+    }
+
+    pub(super) fn allows_method(&self, method: &str) -> bool {
+        self.methods.is_empty() || self.methods.iter().any(|allowed| allowed == method)
+    }
+
+    pub(super) fn allows_path(&self, path: &str) -> bool {
+        self.paths.is_empty() || self.paths.iter().any(|place| place.holds(path))
+    }
+
+    /// Whether it takes a look inside to hold it.
+    pub(super) fn is_inspected(&self) -> bool {
+        self.inspect || !self.methods.is_empty() || !self.paths.is_empty()
+    }
+}
+
+// === impl HostPattern ===
+
+impl HostPattern {
+    /// Reads a host, `*.NAME` or `**.NAME`.
+    ///
+    /// # Errors
+    /// [`InvalidPattern`] says what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, InvalidPattern> {
+        let (make, name): (fn(HostName) -> Self, _) =
+            match (text.strip_prefix("**."), text.strip_prefix("*.")) {
+                (Some(name), _) => (Self::AnyPartsBefore, name),
+                (_, Some(name)) => (Self::OnePartBefore, name),
+                _ if text.contains('*') => return Err(InvalidPattern::Star),
+                _ => return Ok(Self::One(Host::parse(text)?)),
+            };
+        if name.contains('*') {
+            return Err(InvalidPattern::Star);
+        }
+        let name = HostName::parse(name)?;
+        match name.parts().count() {
+            1 => Err(InvalidPattern::TooWide),
+            _ => Ok(make(name)),
+        }
+    }
+
+    /// Whether a host is of this kind.
+    pub fn matches(&self, host: &Host) -> bool {
+        let before = |suffix: &HostName| match host {
+            Host::Name(name) => {
+                let rest = name.as_str().strip_suffix(suffix.as_str())?;
+                rest.strip_suffix('.').map(|before| before.split('.').count())
+            }
+            Host::Address(_) => None,
+        };
+        match self {
+            Self::One(one) => one == host,
+            Self::OnePartBefore(suffix) => before(suffix) == Some(1),
+            Self::AnyPartsBefore(suffix) => before(suffix).is_some(),
+        }
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(host) => host.fmt(f),
+            Self::OnePartBefore(name) => write!(f, "*.{name}"),
+            Self::AnyPartsBefore(name) => write!(f, "**.{name}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

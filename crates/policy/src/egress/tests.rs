@@ -1,0 +1,218 @@
+use super::*;
+use belljar_contract::yaml::{Log, parse};
+use proptest::prelude::*;
+
+fn policy(yaml: &str) -> EgressPolicy {
+    let mut log = Log::default();
+    let policy = parse(yaml.as_bytes(), &mut log).map(|node| EgressPolicy::read(&node, &mut log));
+    log.finish().unwrap();
+    policy.unwrap()
+}
+
+fn mistakes(yaml: &str) -> Vec<String> {
+    let mut log = Log::default();
+    let _ = parse(yaml.as_bytes(), &mut log).map(|node| EgressPolicy::read(&node, &mut log));
+    log.finish().unwrap_err().as_slice().iter().map(ToString::to_string).collect()
+}
+
+fn to(host: &str, port: u16) -> Destination {
+    Destination { host: Host::parse(host).unwrap(), port }
+}
+
+/// What becomes of `METHOD PATH` there, or of a tunnel: `allowed`, or the code.
+fn verdict(policy: &EgressPolicy, host: &str, port: u16, asked: &str) -> &'static str {
+    let asked = match asked.split_once(' ') {
+        Some((method, path)) => Asked::Request { method, path },
+        None => Asked::Tunnel,
+    };
+    match policy.decide(to(host, port), asked) {
+        Ok(_) => "allowed",
+        Err(denied) => denied.reason.code(),
+    }
+}
+
+const RULES: &str = r#"
+rules:
+  - host: pypi.org
+  - {host: "*.pythonhosted.org", ports: [443]}
+  - {host: api.example.com, methods: [GET, HEAD], paths: [/v1/, /health]}
+  - {host: api.example.com, methods: [POST], paths: [/v2/upload]}
+  - {host: git.house, ports: [3000], networks: [10.0.0.0/8]}
+  - {host: looked.example.com, inspect: true}
+"#;
+
+#[test]
+fn nothing_is_allowed_that_no_rule_says() {
+    let policy = policy(RULES);
+    for (host, port, asked, expected) in [
+        ("pypi.org", 443, "tunnel", "allowed"),
+        ("pypi.org", 80, "GET /simple/", "allowed"),
+        ("pypi.org", 22, "tunnel", "no_rule_for_port"),
+        ("evilpypi.org", 443, "tunnel", "no_rule_for_host"),
+        ("pypi.org.evil.com", 443, "tunnel", "no_rule_for_host"),
+        ("files.pythonhosted.org", 443, "tunnel", "allowed"),
+        ("files.pythonhosted.org", 80, "GET /", "no_rule_for_port"),
+        ("a.files.pythonhosted.org", 443, "tunnel", "no_rule_for_host"),
+        ("api.example.com", 443, "tunnel", "allowed"),
+        ("api.example.com", 443, "GET /v1/a", "allowed"),
+        ("api.example.com", 443, "HEAD /health?x", "allowed"),
+        ("api.example.com", 443, "GET /v10", "no_rule_for_path"),
+        ("api.example.com", 443, "POST /v1/a", "no_rule_for_path"),
+        ("api.example.com", 443, "POST /v2/upload", "allowed"),
+        ("api.example.com", 443, "DELETE /v1/a", "no_rule_for_method"),
+        ("api.example.com", 443, "get /v1/a", "no_rule_for_method"),
+        ("api.example.com", 443, "GET /v1/../v2", "ambiguous_path"),
+        ("api.example.com", 443, "GET /v1/%2e%2e/v2", "ambiguous_path"),
+        ("pypi.org", 80, "GET /a/../b", "allowed"),
+        ("git.house", 3000, "tunnel", "allowed"),
+        ("93.184.216.34", 443, "tunnel", "no_rule_for_host"),
+    ] {
+        assert_eq!(verdict(&policy, host, port, asked), expected, "{asked} of {host}:{port}");
+    }
+    assert_eq!(verdict(&EgressPolicy::default(), "pypi.org", 443, "tunnel"), "no_rules");
+}
+
+#[test]
+fn a_tunnel_is_looked_into_where_any_rule_for_it_wants_that() {
+    let policy = policy(RULES);
+    let inspected = |host: &str| policy.decide(to(host, 443), Asked::Tunnel).unwrap().is_inspected();
+    assert!(inspected("api.example.com") && inspected("looked.example.com"));
+    assert!(!inspected("pypi.org"));
+}
+
+#[test]
+fn the_order_of_rules_changes_nothing() {
+    let forward = policy(RULES);
+    let mut rules = forward.rules().to_vec();
+    rules.reverse();
+    let backward = EgressPolicy::new(rules);
+    for host in ["pypi.org", "api.example.com", "git.house", "a.pythonhosted.org", "other.example"] {
+        for port in [80, 443, 3000] {
+            for asked in ["tunnel", "GET /v1/x", "POST /v2/upload", "PUT /"] {
+                let both = [&forward, &backward].map(|policy| verdict(policy, host, port, asked));
+                assert_eq!(both[0], both[1], "{asked} of {host}:{port}");
+            }
+        }
+    }
+}
+
+fn vetted(host: &str, port: u16, found: &[&str]) -> Result<Vec<String>, &'static str> {
+    let found: Vec<IpAddr> = found.iter().map(|address| address.parse().unwrap()).collect();
+    let allowed = policy(RULES).decide(to(host, port), Asked::Tunnel).unwrap();
+    let own = ["203.0.113.7".parse().unwrap(), "93.184.216.1".parse().unwrap(), "10.0.0.9".parse().unwrap()];
+    match allowed.vet(&found, &own) {
+        Ok(vetted) => Ok(vetted.value().addresses().iter().map(ToString::to_string).collect()),
+        Err(denied) => Err(denied.reason.code()),
+    }
+}
+
+#[test]
+fn one_bad_address_refuses_the_name() {
+    let open = "93.184.216.34";
+    assert_eq!(
+        vetted("pypi.org", 443, &[open, "2606:4700::1"]).unwrap(),
+        ["93.184.216.34:443", "[2606:4700::1]:443"]
+    );
+    for (found, code) in [
+        (vec![], "no_address"),
+        (vec![open, "10.0.0.1"], "private_address"),
+        (vec!["10.0.0.1", open], "private_address"),
+        (vec![open, "::1"], "loopback_address"),
+        (vec!["::ffff:127.0.0.1"], "loopback_address"),
+        (vec!["169.254.169.254"], "link_local_address"),
+        (vec!["fd00:ec2::254"], "metadata_address"),
+        (vec!["64:ff9b::a9fe:a9fe"], "link_local_address"),
+        (vec!["2002:a00:1::"], "tunnel_address"),
+        (vec!["93.184.216.1"], "own_address"),
+        (vec![open; 65], "too_many_addresses"),
+    ] {
+        assert_eq!(vetted("pypi.org", 443, &found), Err(code), "{found:?}");
+    }
+}
+
+#[test]
+fn a_rule_may_name_a_network_of_the_house_and_nothing_worse() {
+    assert_eq!(vetted("git.house", 3000, &["10.0.0.1"]).unwrap(), ["10.0.0.1:3000"]);
+    assert_eq!(vetted("git.house", 3000, &["10.0.0.9"]).unwrap(), ["10.0.0.9:3000"], "its own, and granted");
+    assert_eq!(
+        vetted("git.house", 3000, &["11.0.0.1"]).unwrap(),
+        ["11.0.0.1:3000"],
+        "the open internet is open"
+    );
+    assert_eq!(vetted("git.house", 3000, &["192.168.0.1"]), Err("private_address"));
+    let everything = policy("rules:\n- host: all.house\n  networks: [0.0.0.0/0, \"::/0\"]\n");
+    for (address, code) in [
+        ("169.254.169.254", "link_local_address"),
+        ("100.100.100.200", "metadata_address"),
+        ("fd00:ec2::254", "metadata_address"),
+        ("fe80::1", "link_local_address"),
+        ("0.0.0.0", "unspecified_address"),
+        ("255.255.255.255", "broadcast_address"),
+        ("224.0.0.1", "multicast_address"),
+        ("2002:7f00:1::", "tunnel_address"),
+    ] {
+        let allowed = everything.decide(to("all.house", 80), Asked::Tunnel).unwrap();
+        let denied = allowed.vet(&[address.parse().unwrap()], &[]).unwrap_err();
+        assert_eq!(denied.reason.code(), code, "{address}");
+        assert_eq!(denied.needed(), None, "no rule would allow {address}");
+    }
+}
+
+#[test]
+fn whoever_is_denied_learns_what_they_would_need_and_nothing_of_the_rules() {
+    let policy = policy(RULES);
+    let needed = |host: &str, port, asked| {
+        policy.decide(to(host, port), asked).unwrap_err().needed().unwrap_or_default().to_owned()
+    };
+    assert_eq!(needed("other.example", 443, Asked::Tunnel), r#"{host: "other.example", ports: [443]}"#);
+    assert_eq!(
+        needed("api.example.com", 443, Asked::Request { method: "DELETE", path: "/v1/a" }),
+        r#"{host: "api.example.com", ports: [443], methods: [DELETE]}"#
+    );
+    // What is needed is enough.
+    for (host, port) in
+        [("other.example", 443), ("pypi.org", 8080), ("93.184.216.34", 443), ("[2606:4700::1]", 80)]
+    {
+        let rule = needed(host, port, Asked::Tunnel);
+        let granted = self::policy(&format!("rules:\n- {rule}\n"));
+        assert_eq!(verdict(&granted, host, port, "tunnel"), "allowed", "{rule}");
+    }
+    let denied = policy.decide(to("pypi.org", 443), Asked::Tunnel).unwrap();
+    let denied = denied.vet(&["10.0.0.1".parse().unwrap()], &[]).unwrap_err();
+    assert_eq!(denied.needed(), Some(r#"{host: "pypi.org", ports: [443], networks: ["10.0.0.1"]}"#));
+    assert_eq!(denied.to_string(), "pypi.org:443 is denied: it leads to 10.0.0.1, a private address");
+}
+
+#[test]
+fn every_mistake_in_a_policy_is_told() {
+    let told = mistakes(
+        "rules:\n- host: '*'\n- host: a.example\n  ports: []\n- ports: [0]\n- host: b.example\n  methods: [get]\n  \
+         paths: [v1]\n  networks: [10.1.2.3/8]\n  inspekt: true\n",
+    );
+    let all = told.join("\n");
+    for part in [
+        "rules[0].host",
+        "rules[1].ports",
+        "rules[2].host",
+        "rules[2].ports[0]",
+        "methods[0]",
+        "paths[0]",
+        "networks[0]",
+        "inspekt",
+    ] {
+        assert!(all.contains(part), "{part} in\n{all}");
+    }
+}
+
+proptest! {
+    /// No address that is not of the open internet is dialed without its network, however many good ones stand beside it.
+    #[test]
+    fn no_bad_address_gets_through(bits: u128, is_v4: bool, place in 0_usize..4) {
+        let bad = if is_v4 { IpAddr::V4(((bits >> 96) as u32).into()) } else { IpAddr::V6(bits.into()) };
+        prop_assume!(AddressClass::of(bad) != AddressClass::Global);
+        let mut found: Vec<IpAddr> = vec!["93.184.216.34".parse().unwrap(); 3];
+        found.insert(place, bad);
+        let allowed = policy("rules: [{host: a.example}]").decide(to("a.example", 443), Asked::Tunnel).unwrap();
+        prop_assert!(allowed.vet(&found, &[]).is_err());
+    }
+}
