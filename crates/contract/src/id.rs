@@ -115,6 +115,11 @@ id! {
     CallId
 }
 
+id! {
+    /// One way through the egress proxy, a tunnel or a request; made by the host.
+    PassageId
+}
+
 /// The hyphenated form, either case.
 const UUID_PATTERN: &str = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$";
 

@@ -285,6 +285,14 @@ impl ReasonCode {
         if is_code { Ok(Self(text.to_owned())) } else { Err(ParseCodeError) }
     }
 
+    /// One of our own.
+    ///
+    /// # Panics
+    /// When it is none.
+    pub fn of(code: &'static str) -> Self {
+        Self::parse(code).unwrap_or_else(|_| unreachable!("{code} is no code"))
+    }
+
     /// The code.
     pub fn as_str(&self) -> &str {
         &self.0

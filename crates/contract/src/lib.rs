@@ -8,6 +8,7 @@
 
 pub mod agent;
 pub mod category;
+pub mod egress;
 pub mod event;
 pub mod failure;
 pub mod grant;

@@ -4,14 +4,19 @@
 #![forbid(unsafe_code)]
 
 pub mod callback;
+mod client;
 pub mod credential;
 mod echo;
 pub mod exchange;
 pub mod http1;
 pub mod identity;
 pub mod inference;
+mod pace;
+pub mod proxy;
+mod room;
 mod searcher;
 pub mod secret;
 pub mod spend;
 pub mod upstream;
+pub mod web;
 mod within;

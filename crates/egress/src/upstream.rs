@@ -20,5 +20,6 @@ mod trust;
 
 pub(crate) use answer::AnswerError;
 pub(crate) use connect::ConnectError;
+pub(crate) use dial::{DialAllowedError, Dialed, Patience, dial_allowed};
 pub use place::{Upstream, UpstreamError};
 pub(crate) use pool::{Connection, Pool};

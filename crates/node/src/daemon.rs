@@ -33,7 +33,7 @@ use crate::models::NodeModels;
 use crate::session::Sessions;
 use crate::traces::{self, Traces};
 use belljar_confine::launcher::Launcher;
-use belljar_egress::inference::proxy::allow_descriptors;
+use belljar_egress::proxy::allow_descriptors;
 use belljar_store::artifacts::Artifacts;
 use belljar_store::audit::{AuditLog, folder_in};
 use belljar_store::database::Database;

@@ -11,7 +11,7 @@ use belljar_contract::worker::session::OpenSessionRequest;
 use belljar_egress::identity::Identity;
 use belljar_egress::inference::budget::Spent;
 use belljar_egress::inference::config::InferenceConfig;
-use belljar_egress::inference::proxy::Proxy;
+use belljar_egress::proxy::Proxy;
 use belljar_store::audit::AuditLog;
 use serde::Serialize;
 use std::os::fd::OwnedFd;

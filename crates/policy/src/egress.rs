@@ -185,11 +185,11 @@ impl Allowed<Destination> {
             let class = AddressClass::of(address);
             let is_own = own.iter().any(|own| own.to_canonical() == address);
             let is_granted = class.may_be_granted() && networks.iter().any(|network| network.holds(address));
-            if !is_granted && is_own {
-                return refuse(destination, DenyReason::OwnAddress { address });
-            }
             if !is_granted && class != AddressClass::Global {
                 return refuse(destination, DenyReason::Address { address, class });
+            }
+            if !is_granted && is_own {
+                return refuse(destination, DenyReason::OwnAddress { address });
             }
         }
         let port = destination.port;

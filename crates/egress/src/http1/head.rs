@@ -26,6 +26,23 @@ pub struct RequestHead {
     pub expects_continue: bool,
 }
 
+/// What a request asks a forward proxy for (RFC 9112 §3.2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// A path, and nothing of where it is: it is asked of this very server.
+    Origin,
+    /// A path somewhere, `http://HOST[:PORT]/PATH`. The path is in the head.
+    Absolute {
+        /// What stands between the slashes.
+        authority: String,
+    },
+    /// `HOST:PORT`, of `CONNECT`.
+    Authority {
+        /// All of it.
+        authority: String,
+    },
+}
+
 /// The head of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResponseHead {
@@ -94,11 +111,22 @@ pub fn end(bytes: &[u8]) -> Option<usize> {
 // === impl RequestHead ===
 
 impl RequestHead {
-    /// Parses the head that [`end`] has found.
+    /// Parses the head that [`end`] has found, of a request for a path.
     ///
     /// # Errors
     /// [`Malformed`], for whatever a server behind this one might understand otherwise.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        match Self::parse_for_proxy(bytes)? {
+            (head, Target::Origin) => Ok(head),
+            _ => Err(Malformed::Target),
+        }
+    }
+
+    /// The same of a request for anything that a forward proxy is asked for.
+    ///
+    /// # Errors
+    /// As [`RequestHead::parse`].
+    pub fn parse_for_proxy(bytes: &[u8]) -> Result<(Self, Target), Malformed> {
         plain(bytes)?;
         let mut space = [httparse::EMPTY_HEADER; REQUEST_HEADERS];
         let mut request = httparse::Request::new(&mut space);
@@ -116,16 +144,7 @@ impl RequestHead {
         for part in [method.as_bytes(), b" ", target.as_bytes(), version] {
             line = line.strip_prefix(part).ok_or(Malformed::Syntax)?;
         }
-        let (path, query) = match target.split_once('?') {
-            Some((path, query)) => (path, Some(query.to_owned())),
-            None => (target, None),
-        };
-        if !path.starts_with('/')
-            || target.contains('#')
-            || !target.bytes().all(|byte| byte.is_ascii_graphic())
-        {
-            return Err(Malformed::Target);
-        }
+        let (kind, path, query) = read_target(method, target)?;
         let headers = Headers::of(request.headers);
         let hosts = headers.all("host").count();
         if hosts > 1 || (is_1_1 && hosts == 0) {
@@ -143,8 +162,8 @@ impl RequestHead {
         };
         drop(expectations);
         let keeps_alive = is_1_1 && !headers.has_token("connection", "close");
-        let (method, path) = (method.to_owned(), path.to_owned());
-        Ok(Self { method, path, query, headers, body, is_1_1, keeps_alive, expects_continue })
+        let method = method.to_owned();
+        Ok((Self { method, path, query, headers, body, is_1_1, keeps_alive, expects_continue }, kind))
     }
 
     /// The value of the one header of that name.
@@ -187,6 +206,36 @@ impl ResponseHead {
     pub fn header(&self, name: &str) -> Option<&[u8]> {
         self.headers.all(name).next()
     }
+}
+
+/// What a target asks for, with its path and its query.
+fn read_target(method: &str, target: &str) -> Result<(Target, String, Option<String>), Malformed> {
+    const PLAIN: &str = "http://";
+    if target.contains('#') || !target.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(Malformed::Target);
+    }
+    if method == "CONNECT" {
+        return Ok((Target::Authority { authority: target.to_owned() }, String::new(), None));
+    }
+    let scheme = target.get(..PLAIN.len()).filter(|scheme| scheme.eq_ignore_ascii_case(PLAIN));
+    let (kind, local) = match scheme {
+        Some(_) => {
+            let rest = &target[PLAIN.len()..];
+            let end = rest.find(['/', '?']).unwrap_or(rest.len());
+            (Target::Absolute { authority: rest[..end].to_owned() }, &rest[end..])
+        }
+        None => (Target::Origin, target),
+    };
+    let (path, query) = match local.split_once('?') {
+        Some((path, query)) => (path, Some(query.to_owned())),
+        None => (local, None),
+    };
+    // A place without a path is its root (RFC 9110 §4.2.3).
+    let path = if path.is_empty() && kind != Target::Origin { "/" } else { path };
+    if !path.starts_with('/') {
+        return Err(Malformed::Target);
+    }
+    Ok((kind, path.to_owned(), query))
 }
 
 /// Lines end in CR LF, and hold nothing that is no text.

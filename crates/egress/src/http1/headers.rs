@@ -45,7 +45,7 @@ impl Headers {
     }
 
     /// Whether a list has a word in it.
-    pub(super) fn has_token(&self, name: &str, token: &str) -> bool {
+    pub(crate) fn has_token(&self, name: &str, token: &str) -> bool {
         self.all(name)
             .flat_map(|value| value.split(|byte| *byte == b','))
             .any(|one| one.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))

@@ -1,7 +1,6 @@
 //! A call that a provider answers.
 
 use super::answer;
-use super::client::{Client, Stop};
 use super::draft::Draft;
 use super::models::{Model, Provider};
 use super::observe::{Observer, Shape};
@@ -9,13 +8,14 @@ use super::outgoing::Outgoing;
 use super::refusal::Refusal;
 use super::relay::{Cut, Framing, Relay};
 use super::request::{self, Prepared};
-use super::room::Place;
 use super::route::Call;
 use super::run::{Run, Served};
+use crate::client::{Client, Stop};
 use crate::credential::{Credential, Injected};
 use crate::echo::Forms;
 use crate::http1::limits::Times;
 use crate::http1::{BodyLength, RequestHead, ResponseHead};
+use crate::room::Place;
 use crate::upstream::{AnswerError, Connection};
 use crate::within::within;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl From<Stop> for Failed {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::Gone => Self::Cut(Cut::Gone),
-            Stop::Refused(refusal) => Self::Refused(refusal),
+            Stop::Faulty(fault) => Self::Refused(fault.into()),
         }
     }
 }

@@ -191,7 +191,7 @@ impl<'r> Draft<'r> {
             self.asked_model = Some(asked.clone());
         }
         self.status = Some(refusal.status());
-        let code = reason(refusal.code());
+        let code = ReasonCode::of(refusal.code());
         let outcome = match refusal.is_providers() {
             true => CallOutcome::Failed { code },
             false => CallOutcome::Denied { reason: code },
@@ -208,7 +208,7 @@ impl<'r> Draft<'r> {
             Cut::Echo => "credential_echoed",
             Cut::TooLarge => "provider_answer_too_large",
         };
-        self.write(CallOutcome::Failed { code: reason(code) });
+        self.write(CallOutcome::Failed { code: ReasonCode::of(code) });
     }
 
     fn elapsed_ms(&self) -> u64 {
@@ -302,9 +302,4 @@ fn body_of(beginning: &[u8], bytes: u64) -> Body {
     // What was replaced may be longer than what was there.
     text.truncate(text.floor_char_boundary(Body::LONGEST_BYTES));
     Body { bytes, text }
-}
-
-/// The names are this crate's own.
-fn reason(code: &str) -> ReasonCode {
-    ReasonCode::parse(code).unwrap_or_else(|_| unreachable!("{code} is no code"))
 }

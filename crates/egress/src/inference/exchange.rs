@@ -2,12 +2,12 @@
 
 use super::answer;
 use super::call;
-use super::client::{Client, Stop};
 use super::draft::Draft;
 use super::refusal::Refusal;
 use super::relay::Cut;
 use super::route::{self, Route};
 use super::run::Served;
+use crate::client::{Client, Stop};
 use crate::http1::limits::{REQUEST_BODY_BYTES, SMALL_BODY_BYTES};
 use crate::http1::{BodyLength, RequestHead};
 use belljar_contract::inference::{Excerpt, Surface};
@@ -23,9 +23,9 @@ where
         let keeps_alive = match client.head().await {
             Ok(head) => exchange(&mut client, &head, served).await,
             Err(Stop::Gone) => break,
-            Err(Stop::Refused(refusal)) => {
+            Err(Stop::Faulty(fault)) => {
                 let draft = Draft::unreadable(&served.run);
-                refuse(&mut client, draft, &refusal, (served, Surface::Openai, false)).await
+                refuse(&mut client, draft, &fault.into(), (served, Surface::Openai, false)).await
             }
         };
         if !keeps_alive || !client.can_go_on() {
@@ -56,8 +56,8 @@ where
             draft.cut(Cut::Gone);
             return false;
         }
-        Err(Stop::Refused(refusal)) => {
-            return refuse(client, draft, &refusal, (served, surface, false)).await;
+        Err(Stop::Faulty(fault)) => {
+            return refuse(client, draft, &fault.into(), (served, surface, false)).await;
         }
     };
     draft.request_bytes = body.len() as u64;

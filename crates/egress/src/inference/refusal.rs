@@ -1,5 +1,6 @@
 //! What is said when a call isn't answered by a provider, in the words of whoever's client it is.
 
+use crate::client::Fault;
 use crate::upstream::{AnswerError, ConnectError};
 use belljar_contract::inference::{Excerpt, Surface};
 use serde_json::{Value, json};
@@ -58,6 +59,17 @@ impl From<ConnectError> for Refusal {
             ConnectError::Unreachable { .. } => Self::Unreachable,
             ConnectError::Forbidden => Self::Misled,
             ConnectError::Untrusted { .. } | ConnectError::NoTrust { .. } => Self::Untrusted,
+        }
+    }
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Malformed(malformed) => Self::Malformed(malformed),
+            Fault::HeadTooLarge => Self::HeadTooLarge,
+            Fault::BodyTooLarge { most } => Self::BodyTooLarge { most },
+            Fault::TooSlow => Self::TooSlow,
         }
     }
 }

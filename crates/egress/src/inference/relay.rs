@@ -1,8 +1,8 @@
 //! Passes a provider's answer on, byte for byte, and looks at it on the way.
 
-use super::client::{Client, Stop};
 use super::draft::Draft;
 use super::observe::Observer;
+use crate::client::{Client, Stop};
 use crate::echo;
 use crate::http1::limits::RESPONSE_BODY_BYTES;
 use crate::http1::{BodyLength, Chunks};

@@ -1,15 +1,18 @@
 //! What one run may have of models, and what it has had.
 
 use super::budget::Budget;
+use super::exchange;
 use super::ledger::Ledger;
 use super::models::Models;
-use super::pace::Pace;
-use super::room::Room;
 use crate::http1::limits::Times;
 use crate::identity::Identity;
+use crate::pace::Pace;
+use crate::proxy::{Answering, Service};
+use crate::room::Room;
 use crate::upstream::Pool;
 use std::rc::Rc;
 use std::sync::Arc;
+use tokio::net::{TcpStream, UnixStream};
 
 /// A run, as its proxy knows it. Which run calls is known by the socket that the call comes in by.
 pub struct Run {
@@ -33,4 +36,22 @@ pub(crate) struct Served {
     pub(crate) pool: Rc<Pool>,
     pub(crate) room: Room,
     pub(crate) pace: Pace,
+}
+
+// === impl Served ===
+
+impl Served {
+    pub(crate) fn new(run: Arc<Run>, pool: Rc<Pool>) -> Self {
+        Self { run, pool, room: Room::new(), pace: Pace::new() }
+    }
+}
+
+impl Service for Served {
+    fn tcp(self: Rc<Self>, stream: TcpStream) -> Answering {
+        Box::pin(async move { exchange::serve(stream, &self).await })
+    }
+
+    fn local(self: Rc<Self>, stream: UnixStream) -> Answering {
+        Box::pin(async move { exchange::serve(stream, &self).await })
+    }
 }

@@ -98,7 +98,7 @@ impl Connection {
     }
 
     /// Reads once; false when there is no more.
-    async fn fill(&mut self, patience: Duration) -> Result<bool, AnswerError> {
+    pub(crate) async fn fill(&mut self, patience: Duration) -> Result<bool, AnswerError> {
         match within(patience, self.stream.read_buf(&mut self.inbox)).await {
             Ok(Ok(count)) => Ok(count > 0),
             Ok(Err(source)) => Err(AnswerError::Ended(source)),

@@ -4,8 +4,9 @@ use super::address::may_be_named;
 use super::names::Names;
 use super::place::Place;
 use super::stream::Stream;
+use belljar_policy::egress::{Allowed, Denied, Destination, Host};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
@@ -21,6 +22,38 @@ pub(super) enum DialError {
     #[error("the name leads only where no name may lead")]
     Forbidden,
 }
+
+/// A connection for somebody in a sandbox, and where it leads.
+pub(crate) struct Dialed {
+    pub(crate) stream: TcpStream,
+    pub(crate) address: IpAddr,
+}
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DialAllowedError {
+    #[error(transparent)]
+    Denied(#[from] Denied),
+    #[error("nobody has said in time where the name leads")]
+    NoAnswer,
+    #[error("no connection")]
+    Failed {
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// How long whoever is asked is waited for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// Until it is known where a name leads.
+    pub(crate) names: Duration,
+    /// Until a connection stands.
+    pub(crate) connect: Duration,
+}
+
+/// Nothing is ever sent there.
+const ANY_PORT: u16 = 9;
 
 /// How long an address is waited for when there is another. The last has all of the time that is left.
 const ATTEMPT_TIME: Duration = Duration::from_secs(2);
@@ -45,6 +78,52 @@ pub(super) async fn dial(place: &Place, names: &Names) -> Result<Stream, DialErr
         }
     };
     opened.map_err(|source| DialError::Failed { source })
+}
+
+/// Opens a connection for somebody in a sandbox, where the policy lets them. The name is resolved once; all that it leads to is
+/// looked at, and nothing else is dialed.
+pub(crate) async fn dial_allowed(
+    allowed: Allowed<Destination>,
+    names: &Names,
+    patience: Patience,
+) -> Result<Dialed, DialAllowedError> {
+    let found = match &allowed.value().host {
+        Host::Address(address) => vec![*address],
+        Host::Name(name) => match timeout(patience.names, names.resolve_whole(name.as_str())).await {
+            Ok(Ok(found)) => found,
+            // Whoever answers for it doesn't, or says that there is no such name.
+            Ok(Err(_)) => Vec::new(),
+            Err(_) => return Err(DialAllowedError::NoAnswer),
+        },
+    };
+    let own: Vec<_> = found.iter().copied().filter(|address| is_of_this_machine(*address)).collect();
+    let vetted = allowed.vet(&found, &own)?;
+    let addresses = vetted.value().addresses();
+    let addresses = addresses.get(..MOST_ATTEMPTS).unwrap_or(addresses);
+    match timeout(patience.connect, first_of(addresses)).await {
+        Ok(Ok(Stream::Tcp(stream))) => {
+            let address = stream.peer_addr().map_err(|source| DialAllowedError::Failed { source })?;
+            Ok(Dialed { stream, address: address.ip().to_canonical() })
+        }
+        Ok(Ok(_)) => Err(DialAllowedError::Failed { source: io::ErrorKind::Unsupported.into() }),
+        Ok(Err(source)) => Err(DialAllowedError::Failed { source }),
+        Err(_) => Err(DialAllowedError::Failed { source: io::ErrorKind::TimedOut.into() }),
+    }
+}
+
+/// Whether packets to an address would come out of it: that is known without sending any.
+fn is_of_this_machine(address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    let any: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let from = || {
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.connect((address, ANY_PORT))?;
+        socket.local_addr()
+    };
+    from().is_ok_and(|from| from.ip().to_canonical() == address)
 }
 
 /// A connection to the first that answers.

@@ -37,7 +37,7 @@ enum Servers {
 }
 
 /// Names, and what is known of them. Nothing is before somebody asks.
-pub(super) struct Names {
+pub(crate) struct Names {
     source: NameSource,
     known: Mutex<Option<Known>>,
 }
@@ -116,18 +116,27 @@ fn parse_hosts(text: &str) -> HashMap<String, Vec<IpAddr>> {
 // === impl Names ===
 
 impl Names {
-    pub(super) fn new(source: NameSource) -> Self {
+    pub(crate) fn new(source: NameSource) -> Self {
         Self { source, known: Mutex::default() }
     }
 
     /// Every address that a name in lower case leads to, whatever it is.
     pub(super) async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        self.resolve_as(name, name).await
+    }
+
+    /// The same for a name that is whole: nothing is put behind it to see whether that leads anywhere.
+    pub(super) async fn resolve_whole(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        self.resolve_as(name, &format!("{name}.")).await
+    }
+
+    async fn resolve_as(&self, name: &str, asked: &str) -> io::Result<Vec<IpAddr>> {
         let known = self.known().await?;
         if let Some(addresses) = known.hosts.get(name) {
             return Ok(addresses.clone());
         }
         let resolver = known.resolver.ok_or(io::ErrorKind::NotFound)?;
-        let (old, new) = (v4(&resolver, name), v6(&resolver, name));
+        let (old, new) = (v4(&resolver, asked), v6(&resolver, asked));
         match both(old, new).await {
             addresses if addresses.is_empty() => Err(io::ErrorKind::NotFound.into()),
             addresses => Ok(addresses),

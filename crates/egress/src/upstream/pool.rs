@@ -7,6 +7,7 @@ use super::stream::Stream;
 use bytes::BytesMut;
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
+use tokio::net::TcpStream;
 
 /// A connection, and what has been read from it and not been used yet.
 pub(crate) struct Connection {
@@ -34,6 +35,15 @@ const LONGEST_IDLE: Duration = Duration::from_secs(55);
 
 /// For the head of an answer.
 const ROOM: usize = 4 << 10;
+
+// === impl Connection ===
+
+impl Connection {
+    /// One that was dialed for somebody in a sandbox, and is nobody else's before or after.
+    pub(crate) fn of(stream: TcpStream) -> Self {
+        Self { stream: Stream::Tcp(stream), inbox: BytesMut::with_capacity(ROOM), is_used: false }
+    }
+}
 
 // === impl Pool ===
 

@@ -12,3 +12,4 @@ mod rig;
 mod spend;
 mod streams;
 mod tls;
+mod web;

@@ -1,6 +1,6 @@
 //! Providers by name: resolved on the host, and dialed only where a name may lead.
 
-mod nameserver;
+pub(crate) mod nameserver;
 
 use crate::rig::{Answer as Reply, CHAT, Rig};
 use crate::tls::authority::{Authority, NOW};

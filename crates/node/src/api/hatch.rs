@@ -14,7 +14,7 @@ use axum::response::Response;
 use axum::routing::post;
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_contract::worker::status::{StatusAnswer, StatusReport};
-use belljar_egress::inference::proxy::Listener;
+use belljar_egress::proxy::Listener;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

@@ -1,12 +1,11 @@
-//! The thread that serves the sockets of runs.
+//! The thread that serves the sockets of runs, whatever they are for.
 
-use super::exchange;
-use super::pace::Pace;
-use super::room::Room;
-use super::run::{Run, Served};
 use crate::http1::limits::CONNECTIONS;
+use crate::inference::run::{Run, Served};
 use crate::upstream::Pool;
-use crate::upstream::names::NameSource;
+use crate::upstream::names::{NameSource, Names};
+use crate::web::passage::Gate;
+use crate::web::run::WebRun;
 use rustix::fd::OwnedFd;
 use std::io;
 use std::pin::Pin;
@@ -14,7 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::runtime::{Handle, LocalOptions};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -44,8 +43,27 @@ pub enum Listener {
     Local(std::os::unix::net::UnixListener),
 }
 
+/// What answers the connections of one run.
+pub(crate) trait Service {
+    /// Answers everything that comes by one of its network's.
+    fn tcp(self: Rc<Self>, stream: TcpStream) -> Answering;
+
+    /// Answers everything that comes by one of its files'.
+    fn local(self: Rc<Self>, stream: UnixStream) -> Answering;
+}
+
+pub(crate) type Answering = Pin<Box<dyn Future<Output = ()>>>;
+
+/// What all runs share.
+struct Outside {
+    pool: Rc<Pool>,
+    names: Rc<Names>,
+}
+
+type Make = Box<dyn FnOnce(&Outside) -> Rc<dyn Service> + Send>;
+
 struct Order {
-    run: Arc<Run>,
+    make: Make,
     listeners: Vec<Accepting>,
     end: watch::Receiver<bool>,
     ended: oneshot::Sender<()>,
@@ -95,16 +113,30 @@ impl Proxy {
         Ok(Self { orders: Some(orders), thread: Some(thread), reactor })
     }
 
-    /// Serves a run by these sockets, until what is returned is dropped.
+    /// Serves models to a run by these sockets, until what is returned is dropped.
     ///
     /// # Errors
     /// The system's, when one of them can't be listened to.
     pub fn serve(&self, run: Arc<Run>, listeners: Vec<Listener>) -> io::Result<Serving> {
+        let make: Make = Box::new(|outside| Rc::new(Served::new(run, Rc::clone(&outside.pool))));
+        self.order(make, listeners)
+    }
+
+    /// Serves the web to a run by these sockets, until what is returned is dropped.
+    ///
+    /// # Errors
+    /// As [`Proxy::serve`].
+    pub fn serve_web(&self, run: Arc<WebRun>, listeners: Vec<Listener>) -> io::Result<Serving> {
+        let make: Make = Box::new(|outside| Rc::new(Gate::new(run, Rc::clone(&outside.names))));
+        self.order(make, listeners)
+    }
+
+    fn order(&self, make: Make, listeners: Vec<Listener>) -> io::Result<Serving> {
         let _inside = self.reactor.enter();
         let listeners = listeners.into_iter().map(Listener::accepting).collect::<io::Result<_>>()?;
         let (end, ending) = watch::channel(false);
         let (ended, has_ended) = oneshot::channel();
-        let order = Order { run, listeners, end: ending, ended };
+        let order = Order { make, listeners, end: ending, ended };
         // The thread takes orders for as long as this lives.
         let _ = self.orders.as_ref().map(|orders| orders.send(order));
         Ok(Serving { end, ended: Some(has_ended) })
@@ -159,30 +191,31 @@ impl Listener {
 }
 
 async fn take_orders(mut orders: mpsc::UnboundedReceiver<Order>, names: NameSource) {
-    let pool = Rc::new(Pool::new(names));
-    while let Some(order) = orders.recv().await {
-        tokio::task::spawn_local(serve(order, Rc::clone(&pool)));
+    let outside = Outside { pool: Rc::new(Pool::new(names.clone())), names: Rc::new(Names::new(names)) };
+    while let Some(Order { make, listeners, end, ended }) = orders.recv().await {
+        let service = make(&outside);
+        tokio::task::spawn_local(async move {
+            serve(&service, listeners, &end).await;
+            let _ = ended.send(());
+        });
     }
 }
 
-/// Serves one run until it ends, and then says so.
-async fn serve(order: Order, pool: Rc<Pool>) {
-    let Order { run, listeners, end, ended } = order;
+/// Serves one run until it ends.
+async fn serve(service: &Rc<dyn Service>, listeners: Vec<Accepting>, end: &watch::Receiver<bool>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
-    let served = Rc::new(Served { run, pool, room: Room::new(), pace: Pace::new() });
     let mut accepting = JoinSet::new();
     for listener in listeners {
-        accepting.spawn_local(accept(listener, Rc::clone(&served), Arc::clone(&places), end.clone()));
+        accepting.spawn_local(accept(listener, Rc::clone(service), Arc::clone(&places), end.clone()));
     }
     while accepting.join_next().await.is_some() {}
-    let _ = ended.send(());
 }
 
 /// Takes connections until the run ends, and ends them then. Each call that was under way has written its record when this
 /// returns.
 async fn accept(
     listener: Accepting,
-    served: Rc<Served>,
+    service: Rc<dyn Service>,
     places: Arc<Semaphore>,
     mut end: watch::Receiver<bool>,
 ) {
@@ -193,7 +226,7 @@ async fn accept(
             // Also when nobody is left who could say so.
             _ = end.wait_for(|end| *end) => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            accepted = accept_one(&listener, &served, &places) => match accepted {
+            accepted = accept_one(&listener, &service, &places) => match accepted {
                 Some(connection) => drop(connections.spawn_local(connection)),
                 None => tokio::time::sleep(AFTER_FAILURE).await,
             },
@@ -206,28 +239,23 @@ async fn accept(
 /// The next connection, to be served; nothing if there can't be one.
 async fn accept_one(
     listener: &Accepting,
-    served: &Rc<Served>,
+    service: &Rc<dyn Service>,
     places: &Arc<Semaphore>,
-) -> Option<Pin<Box<dyn Future<Output = ()>>>> {
+) -> Option<Answering> {
     let place = Arc::clone(places).acquire_owned().await.ok()?;
-    let served = Rc::clone(served);
-    Some(match listener {
+    let service = Rc::clone(service);
+    let answering = match listener {
         Accepting::Tcp(listener) => {
             let (stream, _) = listener.accept().await.ok()?;
             let _ = stream.set_nodelay(true);
-            Box::pin(async move {
-                exchange::serve(stream, &served).await;
-                drop(place);
-            })
+            service.tcp(stream)
         }
-        Accepting::Local(listener) => {
-            let (stream, _) = listener.accept().await.ok()?;
-            Box::pin(async move {
-                exchange::serve(stream, &served).await;
-                drop(place);
-            })
-        }
-    })
+        Accepting::Local(listener) => service.local(listener.accept().await.ok()?.0),
+    };
+    Some(Box::pin(async move {
+        answering.await;
+        drop(place);
+    }))
 }
 
 /// Allows this process the descriptors that it could allow itself anyway: a call takes two.

@@ -1,9 +1,8 @@
 //! A connection that somebody in a sandbox has made.
 
-use super::refusal::Refusal;
-use super::room::Place;
 use crate::http1::limits::{REQUEST_HEAD_BYTES, Times};
-use crate::http1::{BodyLength, Chunks, RequestHead, head};
+use crate::http1::{BodyLength, Chunks, Malformed, RequestHead, Target, head};
+use crate::room::Place;
 use crate::within::within;
 use bytes::{Buf, BytesMut};
 use std::time::Duration;
@@ -24,8 +23,17 @@ pub(crate) struct Client<S> {
 pub(crate) enum Stop {
     /// It is gone, or takes nothing any more.
     Gone,
-    /// It is told why.
-    Refused(Refusal),
+    /// What it says can't be taken, and it is told so.
+    Faulty(Fault),
+}
+
+/// What is wrong with a request before anybody has looked at what it asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Malformed(Malformed),
+    HeadTooLarge,
+    BodyTooLarge { most: usize },
+    TooSlow,
 }
 
 /// Most heads fit into that, and many connections wait with it.
@@ -33,9 +41,9 @@ const ROOM: usize = 4 << 10;
 /// What is read of a body at a time.
 const BODY_ROOM: usize = 64 << 10;
 
-impl From<Refusal> for Stop {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Faulty(fault)
     }
 }
 
@@ -52,8 +60,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         !self.is_closed && !self.has_overrun
     }
 
-    /// The head of the next request.
+    /// The head of the next request, for a path.
     pub(crate) async fn head(&mut self) -> Result<RequestHead, Stop> {
+        self.head_by(RequestHead::parse).await
+    }
+
+    /// The head of the next request, for anything that a forward proxy is asked for.
+    pub(crate) async fn head_for_proxy(&mut self) -> Result<(RequestHead, Target), Stop> {
+        self.head_by(RequestHead::parse_for_proxy).await
+    }
+
+    async fn head_by<T>(&mut self, parse: impl FnOnce(&[u8]) -> Result<T, Malformed>) -> Result<T, Stop> {
         if self.inbox.is_empty() {
             match within(self.times.keep_alive, self.fill()).await {
                 Ok(Ok(_)) => {}
@@ -62,8 +79,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
                 Err(_) => return Err(Stop::Gone),
             }
         }
-        let end = within(self.times.head, self.whole_head()).await.map_err(|_| Refusal::TooSlow)??;
-        let parsed = RequestHead::parse(&self.inbox[..end]).map_err(Refusal::Malformed);
+        let end = within(self.times.head, self.whole_head()).await.map_err(|_| Fault::TooSlow)??;
+        let parsed = parse(&self.inbox[..end]).map_err(Fault::Malformed);
         self.inbox.advance(end);
         Ok(parsed?)
     }
@@ -74,7 +91,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
             let end = head::end(&self.inbox);
             match end {
                 _ if end.unwrap_or(self.inbox.len()) > REQUEST_HEAD_BYTES => {
-                    return Err(Refusal::HeadTooLarge.into());
+                    return Err(Fault::HeadTooLarge.into());
                 }
                 Some(end) => return Ok(end),
                 None => self.fill().await?,
@@ -92,7 +109,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         if let BodyLength::Exact(length) = head.body
             && length > most as u64
         {
-            return Err(Refusal::BodyTooLarge { most }.into());
+            return Err(Fault::BodyTooLarge { most }.into());
         }
         if head.expects_continue && self.inbox.is_empty() {
             self.send(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
@@ -105,7 +122,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
                 BodyLength::UntilClose => Ok(Vec::new()),
             }
         };
-        within(patience, whole).await.map_err(|_| Refusal::TooSlow)?
+        within(patience, whole).await.map_err(|_| Fault::TooSlow)?
     }
 
     async fn exact(&mut self, length: u64, place: &mut Place<'_>) -> Result<Vec<u8>, Stop> {
@@ -134,11 +151,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         loop {
             let used = chunks
                 .pass(&self.inbox, |range| body.extend_from_slice(&self.inbox[range]))
-                .map_err(Refusal::Malformed)?;
+                .map_err(Fault::Malformed)?;
             self.inbox.advance(used);
             place.hold(body.len()).await;
             match (chunks.is_done(), body.len() > most) {
-                (_, true) => return Err(Refusal::BodyTooLarge { most }.into()),
+                (_, true) => return Err(Fault::BodyTooLarge { most }.into()),
                 (true, _) => return Ok(body),
                 (false, _) => {
                     self.inbox.reserve(BODY_ROOM);
@@ -146,6 +163,47 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
                 }
             };
         }
+    }
+
+    /// Passes the body of a request on as it comes, as far as it is one, and tells of each piece; whether all of it went.
+    pub(crate) async fn pass_body<W: AsyncWrite + Unpin>(
+        &mut self,
+        head: &RequestHead,
+        to: &mut W,
+        mut tell: impl FnMut(u64) -> bool,
+    ) -> Result<bool, Stop> {
+        let (mut left, mut chunks) = match head.body {
+            BodyLength::Exact(length) => (length, None),
+            BodyLength::Chunked => (0, Some(Chunks::default())),
+            BodyLength::UntilClose => return Ok(true),
+        };
+        if head.expects_continue && (left > 0 || chunks.is_some()) && self.inbox.is_empty() {
+            self.send(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+        }
+        loop {
+            let used = match &mut chunks {
+                Some(chunks) => chunks.pass(&self.inbox, |_| {}).map_err(Fault::Malformed)?,
+                None => usize::try_from(left).unwrap_or(usize::MAX).min(self.inbox.len()),
+            };
+            if used > 0 {
+                let idle = self.times.idle;
+                let written = within(idle, to.write_all(&self.inbox[..used])).await;
+                if !matches!(written, Ok(Ok(()))) || !tell(used as u64) {
+                    return Ok(false);
+                }
+                self.inbox.advance(used);
+            }
+            left = left.saturating_sub(used as u64);
+            if chunks.as_ref().map_or(left == 0, Chunks::is_done) {
+                return Ok(true);
+            }
+            within(self.times.idle, self.fill()).await.map_err(|_| Fault::TooSlow)??;
+        }
+    }
+
+    /// What it speaks over, and what it has sent already.
+    pub(crate) fn into_parts(self) -> (S, BytesMut) {
+        (self.stream, self.inbox)
     }
 
     /// Reads once. Nothing more comes from whoever has closed its end.

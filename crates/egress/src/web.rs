@@ -1,0 +1,23 @@
+//! The web for a sandbox: a forward proxy, which is the only way from there to anything outside that speaks HTTP or TLS.
+//!
+//! ```text
+//! sandbox                    │ host
+//! client ─► listening socket ┼─► head ─► policy ─┬─► name, resolved once ─► addresses, vetted ─► recorded ─► dialed
+//!   CONNECT, or a whole URL  │    one way        │ no                                                        │
+//!                            │    to read it     └─► told what rule it would take, and recorded              │
+//!   ◄── bytes as they come ──┼──── counted, ended when the policy does not allow them any more ◄─────────────┘
+//! ```
+//! Both forms of a request come to one decision ([`belljar_policy::egress`]). Who asks is known by the socket. A tunnel begins
+//! with TLS for the host that was asked for, or with something that isn't TLS.
+
+mod answer;
+mod decision;
+mod forward;
+mod greeting;
+pub mod ledger;
+pub mod limits;
+pub mod live;
+pub(crate) mod passage;
+mod refusal;
+pub mod run;
+mod tunnel;

@@ -1,0 +1,16 @@
+//! Where it is written down who was let through.
+
+use crate::inference::ledger::Written;
+use belljar_contract::egress::{PassageBegun, PassageRecord};
+
+/// Takes one record for each who wanted to get through; and before that, for each who is let, one that they are.
+pub trait WebLedger: Send + Sync {
+    /// Takes the record of a passage that begins when this is on the disk, and not at all if it isn't.
+    fn begin(&self, record: PassageBegun) -> Written;
+
+    /// Takes a record, without waiting for a disk. What was taken is written down, or the ledger isn't sound any more.
+    fn record(&self, record: PassageRecord);
+
+    /// Whether what it takes is written down. If not, nobody is let through.
+    fn is_sound(&self) -> bool;
+}

@@ -1,0 +1,35 @@
+//! How much goes through, and for how long anything is waited for.
+
+use crate::http1::limits::Times;
+use std::time::Duration;
+
+/// Of one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WebLimits {
+    /// For heads, connections and whatever stands still. `call` is how long one passage may take in all.
+    pub times: Times,
+    /// How long it is waited until somebody says where a name leads.
+    pub names: Duration,
+    /// Bytes that one run may send, and as many that it may receive.
+    pub bytes: u64,
+}
+
+/// What one direction of a tunnel holds of what passes.
+pub(crate) const ROOM: usize = 16 << 10;
+
+/// A greeting of TLS is no longer.
+pub(crate) const GREETING_BYTES: usize = 64 << 10;
+
+impl Default for WebLimits {
+    fn default() -> Self {
+        let times = Times {
+            head: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(75),
+            body: Duration::from_secs(120),
+            connect: Duration::from_secs(10),
+            idle: Duration::from_secs(120),
+            call: Duration::from_secs(3_600),
+        };
+        Self { times, names: Duration::from_secs(2), bytes: 10 << 30 }
+    }
+}

@@ -1,0 +1,137 @@
+//! What somebody is told who isn't let through.
+
+use crate::client::Fault;
+use crate::http1::Malformed;
+use crate::http1::limits::REQUEST_HEAD_BYTES;
+use crate::upstream::DialAllowedError;
+use belljar_policy::egress::{Denied, DenyReason, InvalidHost};
+
+/// Why somebody isn't let through. What it says is for whoever is in the sandbox: nothing of the rules, and nothing of where
+/// names lead.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("malformed request: {0}")]
+    Malformed(Malformed),
+    #[error("the request's head is larger than {REQUEST_HEAD_BYTES} bytes")]
+    HeadTooLarge,
+    #[error("the request took too long to arrive")]
+    TooSlow,
+    #[error("this is a forward proxy: it takes CONNECT, and whole URLs that begin with http://")]
+    NotForProxy,
+    #[error("the host can't be read: {0}")]
+    Host(#[from] InvalidHost),
+    #[error("behind the host stands a port, a number from 1 to 65535")]
+    Port,
+    #[error("Host names another host than the one that is asked for")]
+    OtherHost,
+    #[error("CONNECT has no body")]
+    BodyOfTunnel,
+    #[error("{} is not allowed", .0.destination)]
+    Denied(Denied),
+    #[error(
+        "rules for {destination} look into connections, which this proxy can't do: ask over http://, or for a rule without methods and paths"
+    )]
+    Uninspected { destination: String },
+    #[error("{host} leads nowhere")]
+    NoSuchHost { host: String },
+    #[error("nobody has said in time where {host} leads")]
+    NoAnswer { host: String },
+    #[error("{host} can't be reached")]
+    Unreachable { host: String },
+    #[error("{host} gave no answer that can be understood")]
+    BadAnswer { host: String },
+    #[error("{host} did not answer in time")]
+    Silent { host: String },
+    #[error("this run has sent or received as many bytes as it may")]
+    Spent,
+    #[error("what goes out can't be recorded at present, and so nothing does")]
+    NotRecorded,
+}
+
+// === impl Refusal ===
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Malformed(malformed) => Self::Malformed(malformed),
+            Fault::HeadTooLarge | Fault::BodyTooLarge { .. } => Self::HeadTooLarge,
+            Fault::TooSlow => Self::TooSlow,
+        }
+    }
+}
+
+impl Refusal {
+    pub(crate) fn of_dial(error: DialAllowedError, host: &str) -> Self {
+        let host = host.to_owned();
+        match error {
+            DialAllowedError::Denied(denied) if denied.reason == DenyReason::NoAddress => {
+                Self::NoSuchHost { host }
+            }
+            DialAllowedError::Denied(denied) => Self::Denied(denied),
+            DialAllowedError::NoAnswer => Self::NoAnswer { host },
+            DialAllowedError::Failed { .. } => Self::Unreachable { host },
+        }
+    }
+
+    /// The stable code that whoever is inside is told.
+    pub(crate) fn code(&self) -> &'static str {
+        match self {
+            Self::Malformed(_) => "malformed_request",
+            Self::HeadTooLarge => "request_head_too_large",
+            Self::TooSlow => "request_timeout",
+            Self::NotForProxy => "not_a_proxy_request",
+            Self::Host(_) => "invalid_host",
+            Self::Port => "invalid_port",
+            Self::OtherHost => "host_mismatch",
+            Self::BodyOfTunnel => "body_not_allowed",
+            Self::Denied(denied) => match denied.reason {
+                DenyReason::AmbiguousPath => "ambiguous_path",
+                DenyReason::Address { .. } | DenyReason::OwnAddress { .. } | DenyReason::TooManyAddresses => {
+                    "address_not_allowed"
+                }
+                _ => "not_allowed",
+            },
+            Self::Uninspected { .. } => "inspection_needed",
+            Self::NoSuchHost { .. } => "no_such_host",
+            Self::NoAnswer { .. } => "name_timeout",
+            Self::Unreachable { .. } => "unreachable",
+            Self::BadAnswer { .. } => "answer_malformed",
+            Self::Silent { .. } => "answer_timeout",
+            Self::Spent => "bytes_used_up",
+            Self::NotRecorded => "recording_unavailable",
+        }
+    }
+
+    /// The stable code that is recorded.
+    pub(crate) fn recorded_code(&self) -> &'static str {
+        match self {
+            Self::Denied(denied) => denied.reason.code(),
+            other => other.code(),
+        }
+    }
+
+    pub(crate) fn status(&self) -> u16 {
+        match self {
+            Self::Malformed(_)
+            | Self::NotForProxy
+            | Self::Host(_)
+            | Self::Port
+            | Self::OtherHost
+            | Self::BodyOfTunnel => 400,
+            Self::HeadTooLarge => 431,
+            Self::TooSlow => 408,
+            Self::Denied(_) | Self::Uninspected { .. } | Self::Spent => 403,
+            Self::NoSuchHost { .. } | Self::Unreachable { .. } | Self::BadAnswer { .. } => 502,
+            Self::NoAnswer { .. } | Self::Silent { .. } => 504,
+            Self::NotRecorded => 503,
+        }
+    }
+
+    /// The smallest rule that would allow it, if it takes one and whoever asked may know of it: not where a name leads.
+    pub(crate) fn needed(&self) -> Option<&str> {
+        match self {
+            Self::Denied(denied) if self.code() == "not_allowed" => denied.needed(),
+            _ => None,
+        }
+    }
+}

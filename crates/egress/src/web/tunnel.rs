@@ -1,0 +1,204 @@
+//! A tunnel: bytes both ways, until either end has closed it or it may not go on.
+
+use super::greeting::Greeting;
+use super::limits::{GREETING_BYTES, ROOM};
+use super::passage::Passage;
+use super::run::WebRun;
+use crate::client::Client;
+use crate::upstream::Dialed;
+use belljar_policy::egress::Destination;
+use bytes::BytesMut;
+use std::cell::{Cell, RefCell};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf};
+use tokio::net::tcp::{ReadHalf as FromOutside, WriteHalf as ToOutside};
+
+/// Why one ended that neither end has closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// It began with TLS for another host.
+    OtherName,
+    /// It began as TLS does, and wasn't.
+    BrokenTls,
+    /// Nothing came for too long.
+    Idle,
+    /// It was open for as long as any may be.
+    TooLong,
+    /// The run has sent or received as much as it may.
+    Spent,
+    /// The policy doesn't allow it any more.
+    Policy,
+    /// An end is gone without having closed.
+    Broken,
+}
+
+/// What both directions share.
+struct Shared<'p> {
+    run: &'p WebRun,
+    last: Cell<Instant>,
+    sent: &'p Cell<u64>,
+    received: &'p Cell<u64>,
+}
+
+// === impl End ===
+
+impl End {
+    pub(super) fn code(self) -> &'static str {
+        match self {
+            Self::OtherName => "tls_name_mismatch",
+            Self::BrokenTls => "tls_malformed",
+            Self::Idle => "idle",
+            Self::TooLong => "too_long",
+            Self::Spent => "bytes_used_up",
+            Self::Policy => "policy_changed",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+/// Passes bytes on until it ends.
+pub(super) async fn run<S>(
+    client: Client<S>,
+    mut dialed: Dialed,
+    destination: &Destination,
+    passage: &mut Passage<'_>,
+) -> Result<(), End>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let (stream, early) = client.into_parts();
+    let (from_inside, mut to_inside) = tokio::io::split(stream);
+    let (from_outside, to_outside) = dialed.stream.split();
+    let times = passage.gate.run.limits.times;
+    let (sent, received) = (passage.sent.clone(), passage.received.clone());
+    let tls_name = RefCell::new(None);
+    let ended = {
+        let shared = Shared {
+            run: &passage.gate.run,
+            last: Cell::new(Instant::now()),
+            sent: &sent,
+            received: &received,
+        };
+        let up =
+            out(from_inside, to_outside, early, (Passage::expected_name(destination), &tls_name), &shared);
+        let down = into(from_outside, &mut to_inside, &shared);
+        let both = async { tokio::try_join!(up, down).map(drop) };
+        let mut policy = passage.policy.clone();
+        tokio::pin!(both);
+        let total = tokio::time::sleep(times.call);
+        tokio::pin!(total);
+        loop {
+            tokio::select! {
+                biased;
+                ended = &mut both => break ended,
+                // Whoever replaces policies is there for as long as the run.
+                Ok(()) = policy.changed() => {
+                    policy.borrow_and_update();
+                    if !passage.is_still_allowed(destination) {
+                        break Err(End::Policy);
+                    }
+                }
+                () = shared.idle(times.idle) => break Err(End::Idle),
+                () = &mut total => break Err(End::TooLong),
+            }
+        }
+    };
+    passage.sent.set(sent.get());
+    passage.received.set(received.get());
+    passage.tls_name = tls_name.into_inner();
+    ended
+}
+
+/// From inside to the outside; what it begins with is looked at before any of it goes on.
+async fn out<S: AsyncRead>(
+    mut from: ReadHalf<S>,
+    mut to: ToOutside<'_>,
+    early: BytesMut,
+    (expected, tls_name): (Option<&str>, &RefCell<Option<String>>),
+    shared: &Shared<'_>,
+) -> Result<(), End> {
+    let mut buffer = early;
+    loop {
+        match Greeting::of(&buffer) {
+            Greeting::Unfinished if buffer.len() >= GREETING_BYTES => return Err(End::BrokenTls),
+            Greeting::Unfinished => {}
+            Greeting::Broken => return Err(End::BrokenTls),
+            Greeting::Other => break,
+            Greeting::Tls { name } => {
+                let is_other = name.is_some() && expected.is_some() && name.as_deref() != expected;
+                *tls_name.borrow_mut() = name;
+                match is_other {
+                    true => return Err(End::OtherName),
+                    false => break,
+                }
+            }
+        }
+        buffer.reserve(ROOM);
+        match from.read_buf(&mut buffer).await {
+            Ok(0) => break,
+            Ok(_) => shared.moved(),
+            Err(_) => return Err(End::Broken),
+        }
+    }
+    loop {
+        if !buffer.is_empty() {
+            shared.count(shared.sent, buffer.len(), WebRun::may_send)?;
+            to.write_all(&buffer).await.map_err(|_| End::Broken)?;
+            buffer.clear();
+        }
+        buffer.reserve(ROOM);
+        match from.read_buf(&mut buffer).await {
+            Ok(0) => break,
+            Ok(_) => shared.moved(),
+            Err(_) => return Err(End::Broken),
+        }
+    }
+    // The other direction may go on.
+    to.shutdown().await.map_err(|_| End::Broken)
+}
+
+/// From the outside to inside.
+async fn into<W: AsyncWrite + Unpin>(
+    mut from: FromOutside<'_>,
+    to: &mut W,
+    shared: &Shared<'_>,
+) -> Result<(), End> {
+    let mut buffer = BytesMut::with_capacity(ROOM);
+    loop {
+        buffer.clear();
+        buffer.reserve(ROOM);
+        match from.read_buf(&mut buffer).await {
+            Ok(0) => break,
+            Ok(_) => shared.moved(),
+            Err(_) => return Err(End::Broken),
+        }
+        shared.count(shared.received, buffer.len(), WebRun::may_receive)?;
+        to.write_all(&buffer).await.map_err(|_| End::Broken)?;
+    }
+    to.shutdown().await.map_err(|_| End::Broken)
+}
+
+// === impl Shared ===
+
+impl Shared<'_> {
+    fn moved(&self) {
+        self.last.set(Instant::now());
+    }
+
+    fn count(&self, counter: &Cell<u64>, bytes: usize, may: fn(&WebRun, u64) -> bool) -> Result<(), End> {
+        let bytes = bytes as u64;
+        counter.set(counter.get() + bytes);
+        if may(self.run, bytes) { Ok(()) } else { Err(End::Spent) }
+    }
+
+    /// Returns when nothing has moved for so long.
+    async fn idle(&self, patience: Duration) {
+        loop {
+            let left = patience.saturating_sub(self.last.get().elapsed());
+            if left.is_zero() {
+                return;
+            }
+            tokio::time::sleep(left).await;
+        }
+    }
+}

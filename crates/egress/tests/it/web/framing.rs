@@ -1,0 +1,209 @@
+//! Requests that two parsers could read in two ways: refused, or passed on in one way. The upstream hears of as many requests as
+//! were let through, and of no others.
+
+use super::house::House;
+
+const ALLOWED: &str = "- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n";
+
+/// Heads and bodies that are never passed on.
+const REFUSED: &[&str] = &[
+    "GET http://up.test:PORT/ HTTP/1.1\r\n\r\n",
+    "GET http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nHost: up.test:PORT\r\n\r\n",
+    "GET http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nHost: other.test\r\n\r\n",
+    "GET http://up.test:PORT/ HTTP/1.1\r\nHost: other.test\r\n\r\n",
+    "GET http://up.test:PORT/ HTTP/1.1\r\nHost:\r\n\r\n",
+    "GET http://up.test:PORT/ HTTP/1.1\r\nHost : up.test:PORT\r\n\r\n",
+    "GET http://up.test:PORT/ HTTP/1.1\r\n Host: up.test:PORT\r\n\r\n",
+    "GET http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\n folded: x\r\n\r\n",
+    "GET http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\n\tfolded\r\n\r\n",
+    "GET http://up.test:PORT/ HTTP/1.1\nHost: up.test:PORT\n\n",
+    "GET http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\n\r\n",
+    "GET http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\rX: y\r\n\r\n",
+    "GET http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nX: a\0b\r\n\r\n",
+    "GET http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nX: a\x0bb\r\n\r\n",
+    "GET http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nX y\r\n\r\n",
+    "GET http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\n: y\r\n\r\n",
+    "GET http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nX(y): z\r\n\r\n",
+    "GET  http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    "GET http://up.test:PORT/  HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    "GET\thttp://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    " GET http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    "\r\nGET http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    "GET http://up.test:PORT/ HTTP/1.2\r\nHost: up.test:PORT\r\n\r\n",
+    "GET http://up.test:PORT/ HTTP/2.0\r\nHost: up.test:PORT\r\n\r\n",
+    "GET http://up.test:PORT/ HTTP/0.9\r\nHost: up.test:PORT\r\n\r\n",
+    "GET http://up.test:PORT/\r\n\r\n",
+    "GET http://up.test:PORT/ http/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    "G@T http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
+    "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+    "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nContent-Length: 5, 5\r\n\r\nhello",
+    "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nContent-Length: +5\r\n\r\nhello",
+    "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nContent-Length: -1\r\n\r\nhello",
+    "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nContent-Length: 0x5\r\n\r\nhello",
+    "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nContent-Length: 5 5\r\n\r\nhello",
+    "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nContent-Length:\r\n\r\nhello",
+    "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nContent-Length: 99999999999999999999\r\n\r\nhello",
+    "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+    "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+    "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nTransfer-Encoding: identity, chunked\r\n\r\n0\r\n\r\n",
+    "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nTransfer-Encoding: \"chunked\"\r\n\r\n0\r\n\r\n",
+    "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+    "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nTransfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n",
+    "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nTransfer-Encoding:\r\n\r\n0\r\n\r\n",
+    "POST http://up.test:PORT/ HTTP/1.0\r\nHost: up.test:PORT\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nExpect: 200-ok\r\nContent-Length: 0\r\n\r\n",
+    "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nExpect: 100-continue\r\nExpect: 100-continue\r\nContent-Length: 0\r\n\r\n",
+    "CONNECT up.test:PORT HTTP/1.1\r\n\r\n",
+    "CONNECT up.test:PORT HTTP/1.1\r\nHost: other.test:PORT\r\n\r\n",
+    "CONNECT up.test:PORT HTTP/1.1\r\nHost: up.test:1\r\n\r\n",
+    "CONNECT up.test:PORT HTTP/1.1\r\nHost: up.test:PORT\r\nContent-Length: 4\r\n\r\nbody",
+    "CONNECT up.test:PORT HTTP/1.1\r\nHost: up.test:PORT\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "CONNECT up.test HTTP/1.1\r\nHost: up.test\r\n\r\n",
+    "CONNECT http://up.test:PORT HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    "CONNECT /up.test:PORT HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    "connect up.test:PORT HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    "GET up.test:PORT HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    "GET //up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    "GET http:/up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    "GET http:up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    "GET http://up.test:PORT/#x HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    "GET http://up.test:PORT\\@other.test/ HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    "GET http://other.test@up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    "GET http://up.test:PORT@other.test/ HTTP/1.1\r\nHost: other.test\r\n\r\n",
+    "GET http://up.test:PORT:80/ HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    "GET https://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    "GET gopher://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    "GET file:///etc/passwd HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    "GET /http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    "\x16\x03\x01\x02\x00\x01\x00",
+    "SSH-2.0-OpenSSH_9.2\r\n\r\n",
+    "\x05\x01\x00\r\n\r\n",
+];
+
+/// Bodies in chunks that aren't: the request begins, and never ends.
+const BROKEN_BODIES: &[&str] = &[
+    "5;x=y\r\nhello\r\n0\r\n\r\n",
+    "5\nhello\r\n0\r\n\r\n",
+    "5\r\nhello0\r\n\r\n",
+    "5\r\nhello\n0\r\n\r\n",
+    "+5\r\nhello\r\n0\r\n\r\n",
+    "-5\r\nhello\r\n0\r\n\r\n",
+    "0x5\r\nhello\r\n0\r\n\r\n",
+    " 5\r\nhello\r\n0\r\n\r\n",
+    "5 \r\nhello\r\n0\r\n\r\n",
+    "g\r\nhello\r\n0\r\n\r\n",
+    "\r\n5\r\nhello\r\n0\r\n\r\n",
+    "ffffffffffffffffff\r\nhello\r\n0\r\n\r\n",
+    "00000000000000000005\r\nhello\r\n0\r\n\r\n",
+    "0\r\nX: y\r\n\r\n",
+    "0\r\n \r\n\r\n",
+    "5\r\nhello\r\n0\r\n\rX",
+];
+
+/// Requests that are fine, and what the upstream hears of each.
+const PASSED_ON: &[(&str, &str)] = &[
+    ("GET http://up.test:PORT/a HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n", "GET /a HTTP/1.1"),
+    ("GET http://up.test:PORT HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n", "GET / HTTP/1.1"),
+    ("GET http://up.test:PORT?q HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n", "GET /?q HTTP/1.1"),
+    ("GET HTTP://UP.test:PORT/ HTTP/1.1\r\nHost: Up.Test.:PORT\r\n\r\n", "GET / HTTP/1.1"),
+    ("GET http://up.test:PORT/ HTTP/1.0\r\n\r\n", "GET / HTTP/1.1"),
+    ("HEAD http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n", "HEAD / HTTP/1.1"),
+    ("OPTIONS http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n", "OPTIONS / HTTP/1.1"),
+    (
+        "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nContent-Length: 0\r\n\r\n",
+        "POST / HTTP/1.1",
+    ),
+    ("GET http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nX:y\r\n\r\n", "x: y"),
+    (
+        "GET http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nAccept: a\r\nAccept: b\r\n\r\n",
+        "accept: b",
+    ),
+];
+
+#[test]
+fn what_could_be_read_in_two_ways_is_read_in_none() {
+    let house = House::with(ALLOWED);
+    for request in REFUSED {
+        let told = house.send(request.as_bytes());
+        // One whose head never ends is told nothing.
+        assert!((400..500).contains(&told.status) || told.text.is_empty(), "{request:?}: {told:?}");
+    }
+    assert_eq!(house.upstream.connections(), 0);
+    assert!(REFUSED.len() + BROKEN_BODIES.len() + PASSED_ON.len() >= 100, "{}", REFUSED.len());
+}
+
+#[test]
+fn a_body_that_is_broken_never_becomes_a_request() {
+    for body in BROKEN_BODIES {
+        let house = House::with(ALLOWED);
+        let head =
+            "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nTransfer-Encoding: chunked\r\n\r\n";
+        // What follows would be a request of its own, to whoever reads the body otherwise.
+        let hidden = "GET http://up.test:PORT/hidden HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n";
+        house.send(format!("{head}{body}{hidden}").as_bytes());
+        let heads = house.upstream.heads();
+        assert!(heads.len() <= 1 && !heads.join("").contains("hidden"), "{body:?}: {heads:?}");
+    }
+}
+
+#[test]
+fn what_is_fine_is_passed_on_once_and_in_one_form() {
+    for (request, expected) in PASSED_ON {
+        let house = House::with(ALLOWED);
+        let told = house.send(request.as_bytes());
+        assert_eq!(told.status, 200, "{request:?}: {told:?}");
+        let heads = house.upstream.heads();
+        assert_eq!(heads.len(), 1, "{request:?}: {heads:?}");
+        assert!(
+            heads[0].contains(expected) && heads[0].contains("connection: close"),
+            "{request:?}: {heads:?}"
+        );
+        assert!(heads[0].contains(&format!("host: up.test:{}", house.upstream.address.port())), "{heads:?}");
+    }
+}
+
+#[test]
+fn a_second_request_on_the_same_connection_is_judged_by_itself() {
+    let house = House::with(ALLOWED);
+    let told = house.send(
+        b"GET http://up.test:PORT/1 HTTP/1.1\r\nHost: up.test:PORT\r\n\r\nGET http://other.test/2 HTTP/1.1\r\nHost: other.test\r\n\r\n\
+          GET http://up.test:PORT/3 HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n",
+    );
+    let statuses: Vec<_> =
+        told.text.match_indices("HTTP/1.1 ").map(|(at, _)| &told.text[at + 9..at + 12]).collect();
+    assert_eq!(statuses, ["200", "403", "200"], "{told:?}");
+    let paths: Vec<_> = house.upstream.heads().iter().map(|head| head[4..6].to_owned()).collect();
+    assert_eq!(paths, ["/1", "/3"]);
+}
+
+#[test]
+fn what_is_between_two_ends_or_of_who_asks_goes_no_further() {
+    let house = House::with(ALLOWED);
+    house.send(
+        b"GET http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nProxy-Authorization: Basic x\r\nProxy-Connection: keep-alive\r\n\
+          Connection: close, X-Private, authorization\r\nX-Private: y\r\nAuthorization: Bearer z\r\nKeep-Alive: 1\r\nTE: trailers\r\n\
+          Upgrade: websocket\r\nX-Forwarded-For: 1.2.3.4\r\nForwarded: for=x\r\nVia: me\r\nX-Real-IP: 1\r\nAccept: stays\r\n\r\n",
+    );
+    let head = house.upstream.heads()[0].to_ascii_lowercase();
+    let host = format!("host: up.test:{}", house.upstream.address.port());
+    assert_eq!(head, format!("get / http/1.1\r\n{host}\r\naccept: stays\r\nconnection: close"));
+}
+
+#[test]
+fn heads_are_so_long_and_have_so_many_lines_and_no_more() {
+    let house = House::with(ALLOWED);
+    let head = |more: &str| format!("GET http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\n{more}\r\n");
+    let long = house.send(head(&format!("X: {}\r\n", "y".repeat(64 << 10))).as_bytes());
+    assert_eq!((long.status, long.code()), (431, "request_head_too_large"));
+    let many: String = (0..200).map(|number| format!("X{number}: y\r\n")).collect();
+    assert_eq!(house.send(head(&many).as_bytes()).code(), "malformed_request");
+    let few: String = (0..50).map(|number| format!("X{number}: y\r\n")).collect();
+    assert_eq!(house.send(head(&few).as_bytes()).status, 200);
+    assert_eq!(house.upstream.heads().len(), 1);
+}

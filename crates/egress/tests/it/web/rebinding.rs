@@ -1,0 +1,84 @@
+//! Names that lead elsewhere than they should: now, later, sometimes, or nowhere.
+
+use super::house::{House, UP, leads, outcome};
+use crate::names::nameserver::Entry;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+/// A rule for the name, and for no network of the house.
+const OPEN: &str = "- {host: up.test, ports: [PORT]}\n";
+const GRANTED: &str = "- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n";
+
+fn all(addresses: &[&str]) -> Vec<IpAddr> {
+    addresses.iter().map(|address| address.parse().unwrap()).collect()
+}
+
+#[test]
+fn a_name_that_leads_to_any_bad_address_is_refused_and_nothing_is_dialed() {
+    let open = "93.184.216.34";
+    let many: Vec<String> = (0..65).map(|last| format!("93.184.216.{last}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let cases: Vec<(Entry, &str)> = vec![
+        (leads(&["127.0.0.1"]), "loopback_address"),
+        (leads(&["::1"]), "loopback_address"),
+        (leads(&["::ffff:127.0.0.1"]), "loopback_address"),
+        (leads(&[open, "127.0.0.1"]), "loopback_address"),
+        (leads(&["127.0.0.1", open]), "loopback_address"),
+        (leads(&[open, "::1"]), "loopback_address"),
+        (leads(&[open, "fd00::1"]), "private_address"),
+        (leads(&["10.0.0.1"]), "private_address"),
+        (leads(&["169.254.169.254"]), "link_local_address"),
+        (leads(&["64:ff9b::a9fe:a9fe"]), "link_local_address"),
+        (leads(&["100.100.100.200"]), "metadata_address"),
+        (leads(&["0.0.0.0"]), "unspecified_address"),
+        (leads(&["2002:7f00:1::"]), "tunnel_address"),
+        (leads(&["224.0.0.1"]), "multicast_address"),
+        (leads(&many), "too_many_addresses"),
+        (Entry::IsAnother("inside.test", "127.0.0.1".parse().unwrap()), "loopback_address"),
+        (Entry::LeadsAndIsSilent(all(&["192.168.0.1"])), "private_address"),
+    ];
+    assert!(cases.len() >= 16);
+    for (number, (entry, reason)) in cases.into_iter().enumerate() {
+        let house = House::with(OPEN);
+        house.names.set(vec![(UP, entry.clone())]);
+        let denied = house.tunnel("up.test:PORT").unwrap_err();
+        assert_eq!((denied.status, denied.code()), (403, "address_not_allowed"), "{number}: {entry:?}");
+        assert_eq!(outcome(&house.ledger.latest(1)), format!("denied: {reason}"), "{entry:?}");
+        assert_eq!(house.get("http://up.test:PORT/").code(), "address_not_allowed");
+        assert_eq!(house.upstream.connections(), 0, "{entry:?}");
+    }
+}
+
+#[test]
+fn what_is_dialed_is_what_was_looked_at_and_nobody_is_asked_twice() {
+    let house = House::with(GRANTED);
+    assert!(house.tunnel("up.test:PORT").is_ok());
+    // One question for each kind of address.
+    assert_eq!(house.names.asked(), 2);
+    // It leads elsewhere for whoever comes next.
+    house.names.set(vec![(UP, leads(&["169.254.169.254"]))]);
+    assert_eq!(house.tunnel("up.test:PORT").unwrap_err().code(), "address_not_allowed");
+    assert_eq!((house.names.asked(), house.upstream.connections()), (4, 1));
+    house.names.set(vec![(UP, leads(&["127.0.0.1"]))]);
+    assert!(house.tunnel("up.test:PORT").is_ok());
+}
+
+#[test]
+fn a_name_that_leads_nowhere_is_told_as_that() {
+    let house = House::with(GRANTED);
+    house.names.set(vec![]);
+    let told = house.tunnel("up.test:PORT").unwrap_err();
+    assert_eq!((told.status, told.code()), (502, "no_such_host"));
+    assert_eq!(outcome(&house.ledger.latest(1)), "failed: no_such_host");
+}
+
+#[test]
+fn a_name_server_that_is_silent_or_slow_keeps_nobody_for_long() {
+    let house = House::with(GRANTED);
+    house.names.set(vec![(UP, Entry::IsSilent)]);
+    let begun = Instant::now();
+    let told = house.tunnel("up.test:PORT").unwrap_err();
+    assert_eq!((told.status, told.code()), (504, "name_timeout"));
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!(house.upstream.connections(), 0);
+}

@@ -1,0 +1,42 @@
+//! One record for each who wanted to get through, and before it one for each who was let.
+
+use super::house::{House, outcome};
+
+const ALLOWED: &str = "- host: first.example\n- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n";
+
+#[test]
+fn what_was_asked_and_what_became_of_it_is_recorded_and_never_what_was_said() {
+    let house = House::with(ALLOWED);
+    let told = house.send(
+        b"POST http://up.test:PORT/where?token=hidden HTTP/1.1\r\nHost: up.test:PORT\r\nAuthorization: Bearer hidden\r\n\
+          Connection: close\r\nContent-Length: 0\r\n\r\n",
+    );
+    assert_eq!(told.status, 200, "{told:?}");
+    let record = house.ledger.latest(1);
+    let asked = record.asked.clone().unwrap();
+    assert_eq!((asked.method.as_str(), asked.host.as_str()), ("POST", "up.test"));
+    assert_eq!((asked.port, asked.path.unwrap().as_str()), (house.upstream.address.port(), "/where"));
+    assert_eq!((outcome(&record).as_str(), record.rule, record.status), ("completed", Some(1), Some(200)));
+    assert_eq!(record.run_id, house.run.run_id);
+    assert!(record.sent_bytes > 0 && record.received_bytes == 5, "{record:?}");
+    let begun = house.ledger.begun();
+    assert_eq!((begun.len(), &begun[0].passage_id), (1, &record.passage_id));
+    assert!(!format!("{record:?}{begun:?}").contains("hidden"));
+}
+
+#[test]
+fn denials_and_what_can_not_be_read_are_recorded_too_and_connections_that_ask_nothing_are_not() {
+    let house = House::with(ALLOWED);
+    drop(house.connect());
+    house.tunnel("other.test:443").unwrap_err();
+    house.send(b"nonsense\r\n\r\n");
+    house.send(b"GET / HTTP/1.1\r\nHost: up.test\r\n\r\n");
+    house.ledger.latest(3);
+    let mut outcomes: Vec<_> = house.ledger.ended().iter().map(outcome).collect();
+    outcomes.sort();
+    assert_eq!(
+        outcomes,
+        ["denied: malformed_request", "denied: no_rule_for_host", "denied: not_a_proxy_request"]
+    );
+    assert!(house.ledger.begun().is_empty(), "nobody was let through");
+}

@@ -1,0 +1,91 @@
+//! Only what a rule allows gets through, by either form of a request.
+
+use super::house::{House, UP, leads};
+
+const ALLOWED: &str = "- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n";
+
+#[test]
+fn what_a_rule_allows_gets_through_by_both_forms() {
+    let house = House::with(ALLOWED);
+    let told = house.get("http://up.test:PORT/x?y");
+    assert_eq!(told.status, 200, "{told:?}");
+    assert!(told.text.ends_with("hello") && told.text.contains("x-seen: yes"), "{told:?}");
+    let heads = house.upstream.heads();
+    assert!(heads[0].starts_with("GET /x?y HTTP/1.1\r\nhost: up.test:"), "{heads:?}");
+    assert!(house.tunnel("up.test:PORT").is_ok());
+    assert_eq!(house.upstream.connections(), 2);
+}
+
+#[test]
+fn what_no_rule_allows_is_denied_and_nobody_is_asked_for_its_address() {
+    let house = House::with(ALLOWED);
+    for (host, port) in [
+        ("other.test", "PORT"),
+        (UP, "22"),
+        ("evilup.test", "PORT"),
+        ("up.test.evil.test", "PORT"),
+        ("127.0.0.1", "PORT"),
+    ] {
+        let authority = format!("{host}:{port}");
+        let denied = house.tunnel(&authority).unwrap_err();
+        assert_eq!((denied.status, denied.code()), (403, "not_allowed"), "{authority}: {denied:?}");
+        let denied = house.get(&format!("http://{authority}/"));
+        assert_eq!((denied.status, denied.code()), (403, "not_allowed"), "{authority}: {denied:?}");
+    }
+    assert_eq!((house.names.asked(), house.upstream.connections()), (0, 0));
+    // The control.
+    assert!(house.tunnel("up.test:PORT").is_ok());
+}
+
+#[test]
+fn no_rules_allow_nothing() {
+    let house = House::with("  []\n");
+    assert_eq!(house.tunnel("up.test:PORT").unwrap_err().code(), "not_allowed");
+    assert_eq!(house.get("http://up.test:PORT/").code(), "not_allowed");
+    assert_eq!((house.names.asked(), house.upstream.connections()), (0, 0));
+}
+
+#[test]
+fn whoever_is_denied_learns_what_rule_it_takes_and_nothing_else() {
+    let house = House::with("- host: secret-partner.example\n- {host: up.test, ports: [1]}\n");
+    let denied = house.tunnel("up.test:PORT").unwrap_err();
+    assert!(denied.text.starts_with("HTTP/1.1 403 up.test:"), "{denied:?}");
+    assert!(denied.text.contains(r#"{host: \"up.test\", ports: ["#), "{denied:?}");
+    assert!(!denied.text.contains("secret-partner"), "{denied:?}");
+    let denials = house.run.denials();
+    assert_eq!((denials.listed.len(), denials.listed[0].reason), (1, "no_rule_for_port"));
+    let needed = denials.listed[0].needed.clone().unwrap();
+    // Where a name leads is the host's to know.
+    house.replace(&format!("- {needed}\n"));
+    house.names.set(vec![(UP, leads(&["10.11.12.13"]))]);
+    let denied = house.tunnel("up.test:PORT").unwrap_err();
+    assert_eq!(denied.code(), "address_not_allowed");
+    assert!(!denied.text.contains("10.11"), "{denied:?}");
+}
+
+#[test]
+fn methods_and_paths_count_over_plain_http_and_need_a_look_inside_of_tunnels() {
+    let house = House::with(
+        "- {host: up.test, ports: [PORT], networks: [127.0.0.1], methods: [GET], paths: [/v1/]}\n",
+    );
+    assert_eq!(house.get("http://up.test:PORT/v1/a").status, 200);
+    assert_eq!(house.get("http://up.test:PORT/v2/a").code(), "not_allowed");
+    assert_eq!(house.get("http://up.test:PORT/v1/../v2/a").code(), "ambiguous_path");
+    assert_eq!(house.get("http://up.test:PORT/v1/%2e%2e/v2/a").code(), "ambiguous_path");
+    let post = house
+        .send(b"POST http://up.test:PORT/v1/a HTTP/1.1\r\nHost: up.test:PORT\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!(post.code(), "not_allowed");
+    assert_eq!(house.tunnel("up.test:PORT").unwrap_err().code(), "inspection_needed");
+    assert_eq!(house.upstream.heads().len(), 1);
+}
+
+#[test]
+fn a_redirect_is_the_clients_next_request_and_judged_anew() {
+    let house = House::with(ALLOWED);
+    assert_eq!(house.get("http://up.test:PORT/").status, 200);
+    // Where it would lead to.
+    for next in ["http://127.0.0.1:PORT/", "http://169.254.169.254/latest/meta-data/", "http://other.test/"] {
+        assert_eq!(house.get(next).code(), "not_allowed", "{next}");
+    }
+    assert_eq!(house.upstream.connections(), 1);
+}

@@ -1,0 +1,153 @@
+//! What goes on in a tunnel, and how it ends.
+
+use super::house::{House, outcome};
+use belljar_egress::http1::limits::Times;
+use belljar_egress::web::limits::WebLimits;
+use rustls::pki_types::ServerName;
+use std::io::{Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+const ALLOWED: &str = "- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n";
+
+/// What a client of TLS sends first to a server of that name.
+fn hello(name: &str) -> Vec<u8> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder =
+        rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth();
+    let name = ServerName::try_from(name.to_owned()).unwrap();
+    let mut client = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut sent = Vec::new();
+    client.write_tls(&mut sent).unwrap();
+    sent
+}
+
+fn quick() -> WebLimits {
+    let times = Times {
+        idle: Duration::from_millis(400),
+        call: Duration::from_secs(2),
+        ..WebLimits::default().times
+    };
+    WebLimits { times, ..WebLimits::default() }
+}
+
+#[test]
+fn bytes_pass_both_ways_as_they_are_and_are_counted() {
+    let house = House::with(ALLOWED);
+    let mut tunnel = house.tunnel("up.test:PORT").unwrap();
+    let sent: Vec<u8> = (0..300_000_u32).map(|number| b'a' + (number % 23) as u8).collect();
+    let (mut writer, bytes) = (tunnel.try_clone().unwrap(), sent.clone());
+    let writing = std::thread::spawn(move || {
+        writer.write_all(&bytes).unwrap();
+        writer.shutdown(std::net::Shutdown::Write).unwrap();
+    });
+    let mut heard = Vec::new();
+    tunnel.read_to_end(&mut heard).unwrap();
+    writing.join().unwrap();
+    assert!(heard == sent, "{} of {}", heard.len(), sent.len());
+    let record = house.ledger.latest(1);
+    assert_eq!(
+        (outcome(&record).as_str(), record.sent_bytes, record.received_bytes),
+        ("completed", 300_000, 300_000)
+    );
+    assert_eq!(record.address, Some("127.0.0.1".parse().unwrap()));
+}
+
+#[test]
+fn tls_for_another_host_than_the_one_that_was_asked_for_goes_nowhere() {
+    for (name, expected) in
+        [("up.test", "completed"), ("UP.test", "completed"), ("other.test", "failed: tls_name_mismatch")]
+    {
+        let house = House::with(ALLOWED);
+        let mut tunnel = house.tunnel("up.test:PORT").unwrap();
+        let greeting = hello(name);
+        // However it is cut.
+        for piece in greeting.chunks(100) {
+            if tunnel.write_all(piece).is_err() {
+                break;
+            }
+        }
+        let _ = tunnel.shutdown(std::net::Shutdown::Write);
+        let mut heard = Vec::new();
+        let _ = tunnel.read_to_end(&mut heard);
+        let record = house.ledger.latest(1);
+        assert_eq!(outcome(&record), expected, "{name}");
+        assert_eq!(record.tls_name.unwrap().as_str(), name.to_ascii_lowercase());
+        let is_through = expected == "completed";
+        assert_eq!(record.sent_bytes > 0, is_through, "{name}");
+        assert_eq!(heard == greeting, is_through, "{name}");
+    }
+}
+
+#[test]
+fn a_tunnel_in_which_nothing_moves_ends_and_so_does_one_that_never_ends() {
+    let house = House::limited(ALLOWED, quick());
+    let mut still = house.tunnel("up.test:PORT").unwrap();
+    assert_eq!(still.read(&mut [0]).unwrap_or(0), 0);
+    assert_eq!(outcome(&house.ledger.latest(1)), "failed: idle");
+    let mut slow = house.tunnel("up.test:PORT").unwrap();
+    while slow.write_all(b"a").is_ok() && slow.read(&mut [0]).is_ok_and(|count| count > 0) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(outcome(&house.ledger.latest(2)), "failed: too_long");
+}
+
+#[test]
+fn a_run_sends_and_receives_so_many_bytes_and_no_more() {
+    let house = House::limited(ALLOWED, WebLimits { bytes: 100_000, ..WebLimits::default() });
+    let mut tunnel = house.tunnel("up.test:PORT").unwrap();
+    let mut sent = 0;
+    while sent < 10_000_000 && tunnel.write_all(&[b'x'; 10_000]).is_ok() {
+        sent += 10_000;
+    }
+    let record = house.ledger.latest(1);
+    assert_eq!(outcome(&record), "failed: bytes_used_up");
+    assert!(record.sent_bytes <= 100_000 + (64 << 10), "{}", record.sent_bytes);
+    assert_eq!(house.tunnel("up.test:PORT").unwrap_err().code(), "bytes_used_up");
+    assert_eq!(house.get("http://up.test:PORT/").code(), "bytes_used_up");
+}
+
+#[test]
+fn a_policy_that_is_tightened_ends_the_tunnels_that_it_does_not_allow_and_no_others() {
+    let house =
+        House::with(&format!("{ALLOWED}- {{host: 127.0.0.1, ports: [PORT], networks: [127.0.0.1]}}\n"));
+    let (mut ends, mut stays) =
+        (house.tunnel("up.test:PORT").unwrap(), house.tunnel("127.0.0.1:PORT").unwrap());
+    assert_eq!(
+        house.replace(&format!("{ALLOWED}- {{host: 127.0.0.1, ports: [PORT], networks: [127.0.0.1]}}\n")),
+        1
+    );
+    assert_eq!(house.replace("- {host: 127.0.0.1, ports: [PORT], networks: [127.0.0.1]}\n"), 2);
+    assert_eq!(ends.read(&mut [0]).unwrap_or(0), 0);
+    let record = house.ledger.latest(1);
+    assert_eq!((outcome(&record).as_str(), record.generation), ("failed: policy_changed", 1));
+    stays.write_all(b"still here").unwrap();
+    let mut heard = [0; 10];
+    stays.read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"still here");
+    assert_eq!(house.tunnel("up.test:PORT").unwrap_err().code(), "not_allowed");
+    assert_eq!(house.ledger.latest(2).generation, 2);
+}
+
+#[test]
+fn a_run_that_ends_ends_its_tunnels_and_they_are_recorded() {
+    let mut house = House::with(ALLOWED);
+    let mut tunnel = house.tunnel("up.test:PORT").unwrap();
+    let records = house.end();
+    assert_eq!(records.iter().map(outcome).collect::<Vec<_>>(), ["failed: cut_off"]);
+    assert_eq!(tunnel.read(&mut [0]).unwrap_or(0), 0);
+}
+
+#[test]
+fn what_can_not_be_recorded_does_not_begin() {
+    let house = House::with(ALLOWED);
+    house.ledger.is_broken.store(true, Ordering::SeqCst);
+    let told = house.tunnel("up.test:PORT").unwrap_err();
+    assert_eq!((told.status, told.code()), (503, "recording_unavailable"));
+    assert_eq!(house.get("http://up.test:PORT/").code(), "recording_unavailable");
+    assert_eq!(house.upstream.heads().len(), 0, "nothing was sent");
+    house.ledger.is_broken.store(false, Ordering::SeqCst);
+    assert!(house.tunnel("up.test:PORT").is_ok());
+}
