@@ -6,6 +6,7 @@ mod audit;
 mod completions;
 mod config;
 mod doctor;
+mod egress;
 mod exec;
 pub(crate) mod job;
 mod man;
@@ -39,7 +40,7 @@ struct Entry {
     run: fn(&ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Error>,
 }
 
-const SUBCOMMANDS: [Entry; 14] = [
+const SUBCOMMANDS: [Entry; 15] = [
     Entry::of::<run::RunArguments>(),
     Entry::of::<exec::ExecArguments>(),
     Entry::of::<session::SessionArguments>(),
@@ -47,6 +48,7 @@ const SUBCOMMANDS: [Entry; 14] = [
     Entry::of::<agents::AgentsArguments>(),
     Entry::of::<node::NodeArguments>(),
     Entry::of::<job::JobArguments>(),
+    Entry::of::<egress::EgressArguments>(),
     Entry::of::<doctor::DoctorArguments>(),
     Entry::of::<validate::ValidateArguments>(),
     Entry::of::<config::ConfigArguments>(),
@@ -69,6 +71,7 @@ Exit codes:
   1    the job or the agent failed, or the grant doesn't cover it; the result says why. audit verify: something is not as
        it was written. usage reconcile: something differs
   2    the job, the configuration, the grant or the messages are malformed, or there is no such agent or job; nothing ran
+  3    egress: what was asked about is denied, or not as it was expected
   124  out of time
   125  belljar itself could not do its part, or the command line is wrong
   126  exec: the program can't be run

@@ -15,6 +15,7 @@ mod progress;
 mod state;
 mod summary;
 mod terminal;
+mod web;
 
 use belljar_sandbox::subprocess;
 use std::path::Path;

@@ -3,9 +3,9 @@
 
 use crate::id::{PassageId, RunId};
 use crate::inference::{Excerpt, ReasonCode};
+use core::net::IpAddr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::net::IpAddr;
 
 /// The kind under which it stands in the audit that somebody is about to be let through.
 pub const BEGUN: &str = "egress_begun";
@@ -79,7 +79,7 @@ pub struct Asked {
 
 /// How it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum PassageOutcome {
     /// Either end has closed it, or the whole answer was passed on.
     Completed,

@@ -20,6 +20,6 @@ mod trust;
 
 pub(crate) use answer::AnswerError;
 pub(crate) use connect::ConnectError;
-pub(crate) use dial::{DialAllowedError, Dialed, Patience, dial_allowed};
+pub(crate) use dial::{DialAllowedError, Dialed, Patience, dial_allowed, is_of_this_machine};
 pub use place::{Upstream, UpstreamError};
 pub(crate) use pool::{Connection, Pool};

@@ -12,6 +12,7 @@
 
 mod answer;
 mod decision;
+pub mod explain;
 mod forward;
 mod greeting;
 pub mod ledger;

@@ -1,8 +1,10 @@
 //! The book of one run: its calls of models and what else is to be remembered of it, each written into the audit.
 
+use belljar_contract::egress::{self, PassageBegun, PassageRecord};
 use belljar_contract::id::RunId;
 use belljar_contract::inference::{BEGUN, BODIES, BegunRecord, BodiesRecord, CALL, CallRecord};
 use belljar_egress::inference::ledger::{Ledger, Written};
+use belljar_egress::web::ledger::WebLedger;
 use belljar_store::audit::{AuditError, AuditLog, Event, EventError, Receipt, folder_in};
 use serde::Serialize;
 use std::path::Path;
@@ -156,14 +158,15 @@ impl Book {
     }
 }
 
-impl Ledger for Book {
-    fn begin(&self, record: BegunRecord) -> Written {
+impl Book {
+    /// Enters that something begins; whether that is on the disk.
+    fn begin(&self, event: Result<Event, EventError>) -> Written {
         let (done, written) = oneshot::channel();
-        match Event::new(BEGUN, Some(&record.run_id), &record) {
+        match event {
             Ok(event) => {
                 let noted = self.noted();
                 self.log.submit_urgent(event, move |outcome| {
-                    // Who has given the call up doesn't wait for it any more.
+                    // Who has given it up doesn't wait for it any more.
                     let _ = done.send(outcome.is_ok());
                     noted(outcome);
                 });
@@ -171,6 +174,12 @@ impl Ledger for Book {
             Err(_) => locked(&self.entries).is_broken = true,
         }
         Box::pin(async { written.await.unwrap_or(false) })
+    }
+}
+
+impl Ledger for Book {
+    fn begin(&self, record: BegunRecord) -> Written {
+        Self::begin(self, Event::new(BEGUN, Some(&record.run_id), &record))
     }
 
     fn record(&self, record: CallRecord) {
@@ -188,6 +197,21 @@ impl Ledger for Book {
 
     fn has_room(&self) -> bool {
         locked(&self.entries).waiting < MOST_WAITING
+    }
+}
+
+impl WebLedger for Book {
+    fn begin(&self, record: PassageBegun) -> Written {
+        Self::begin(self, Event::new(egress::BEGUN, Some(&record.run_id), &record))
+    }
+
+    fn record(&self, record: PassageRecord) {
+        self.submit(Event::new(egress::ENDED, Some(&record.run_id), &record), None);
+    }
+
+    fn is_sound(&self) -> bool {
+        let entries = locked(&self.entries);
+        !entries.is_broken && entries.waiting < MOST_WAITING
     }
 }
 

@@ -1,6 +1,7 @@
-//! Models for one sandbox: its sockets, served by a proxy of its own, with every call in the book.
+//! Models and the web for one sandbox: its sockets, served by a proxy, with everything that passes in the book.
 
 use crate::book::Book;
+use belljar_contract::id::RunId;
 use belljar_egress::http1::limits::Times;
 use belljar_egress::identity::Identity;
 use belljar_egress::inference::budget::{Budget, Spent};
@@ -8,6 +9,10 @@ use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::inference::ledger::Ledger;
 use belljar_egress::inference::run::Run;
 use belljar_egress::proxy::{Listener, Proxy, Serving};
+use belljar_egress::web::ledger::WebLedger;
+use belljar_egress::web::limits::WebLimits;
+use belljar_egress::web::live::LivePolicy;
+use belljar_egress::web::run::{Denials, WebRun};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -19,9 +24,16 @@ pub struct Served {
     _proxy: Arc<Proxy>,
 }
 
-/// Models can't be served.
+/// The web that is served. Dropping it ends what is under way.
+pub struct ServedWeb {
+    run: Arc<WebRun>,
+    serving: Option<Serving>,
+    _proxy: Arc<Proxy>,
+}
+
+/// It can't be served.
 #[derive(Debug, thiserror::Error)]
-#[error("can't serve models to the sandbox")]
+#[error("can't serve the hatches of the sandbox")]
 pub struct ServeError {
     #[from]
     source: io::Error,
@@ -70,5 +82,36 @@ impl Served {
             serving.end();
         }
         self.run.budget.spent()
+    }
+}
+
+// === impl ServedWeb ===
+
+impl ServedWeb {
+    /// Serves it by a sandbox's sockets, as far as the policy lets. Who asks is known by these.
+    ///
+    /// # Errors
+    /// [`ServeError`] when there can be no proxy.
+    pub fn begin(
+        policy: &Arc<LivePolicy>,
+        run_id: &RunId,
+        book: &Arc<Book>,
+        sockets: Vec<OwnedFd>,
+    ) -> Result<Self, ServeError> {
+        let proxy = Arc::new(Proxy::start()?);
+        let ledger = Arc::clone(book) as Arc<dyn WebLedger>;
+        let run = WebRun::new(run_id.clone(), Arc::clone(policy), WebLimits::default(), ledger);
+        let run = Arc::new(run);
+        let sockets = sockets.into_iter().map(Listener::from_descriptor).collect::<io::Result<Vec<_>>>()?;
+        let serving = proxy.serve_web(Arc::clone(&run), sockets)?;
+        Ok(Self { run, serving: Some(serving), _proxy: proxy })
+    }
+
+    /// Ends what is under way. When this returns, the book has all of it; what was denied.
+    pub fn end(mut self) -> Denials {
+        if let Some(serving) = self.serving.take() {
+            serving.end();
+        }
+        self.run.denials()
     }
 }

@@ -25,8 +25,8 @@ pub use path::PathPrefix;
 pub use rule::{HostPattern, InvalidPattern, Rule};
 
 use address::AddressClass;
+use core::net::{IpAddr, SocketAddr};
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
 
 /// The rules of one policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

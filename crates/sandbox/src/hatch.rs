@@ -14,6 +14,8 @@ pub enum Hatch {
     Inference,
     /// To the node: how the job goes on, and for how long it may (`spec/1 §Job Lifecycle and Status Reporting`).
     Status,
+    /// To the web, as far as a policy lets (`spec/1 §Worker Proxies`).
+    Web,
 }
 
 /// Where OpenAI's and Anthropic's clients find models.
@@ -31,6 +33,15 @@ pub const STATUS_PORT: u16 = 7070;
 /// The socket by which it does so too.
 pub const STATUS_SOCKET: &str = "status-sock/status.sock";
 const STATUS_DIRECTORY: &str = "status-sock";
+
+/// Where whoever speaks HTTP finds a proxy.
+pub const WEB_PORT: u16 = 3128;
+/// The socket by which it is found too.
+pub const WEB_SOCKET: &str = "web-sock/web.sock";
+const WEB_DIRECTORY: &str = "web-sock";
+
+/// What is inside is not asked for outside.
+const NOT_BY_PROXY: &str = "localhost,127.0.0.1,::1";
 
 /// Refuses hatches where a sandbox shares its network with the host: whoever is on that could come in by them.
 pub(crate) fn none_of(backend: &'static str, hatches: &[Hatch]) -> Result<(), BackendError> {
@@ -69,6 +80,10 @@ impl Hatch {
                 plan::Hatch::Loopback { port: STATUS_PORT },
                 plan::Hatch::Local { inside: STATUS_SOCKET.to_owned() },
             ],
+            Self::Web => vec![
+                plan::Hatch::Loopback { port: WEB_PORT },
+                plan::Hatch::Local { inside: WEB_SOCKET.to_owned() },
+            ],
         }
     }
 
@@ -77,6 +92,7 @@ impl Hatch {
         match self {
             Self::Inference => SOCKET_DIRECTORY,
             Self::Status => STATUS_DIRECTORY,
+            Self::Web => WEB_DIRECTORY,
         }
     }
 
@@ -97,6 +113,25 @@ impl Hatch {
                 ]
             }
             Self::Status => vec![("BELLJAR_STATUS_SOCKET", format!("/{STATUS_SOCKET}"))],
+            Self::Web => {
+                let proxy = format!("http://127.0.0.1:{WEB_PORT}");
+                // In either case, as some read one alone; the others have words of their own.
+                let of_proxy = [
+                    "HTTP_PROXY",
+                    "HTTPS_PROXY",
+                    "http_proxy",
+                    "https_proxy",
+                    "CARGO_HTTP_PROXY",
+                    "npm_config_proxy",
+                    "npm_config_https_proxy",
+                ];
+                let mut all: Vec<_> = of_proxy.map(|name| (name, proxy.clone())).into();
+                all.extend(["NO_PROXY", "no_proxy"].map(|name| (name, NOT_BY_PROXY.to_owned())));
+                // Node's own client heeds them only if it is told to.
+                all.push(("NODE_USE_ENV_PROXY", "1".to_owned()));
+                all.push(("BELLJAR_WEB_SOCKET", format!("/{WEB_SOCKET}")));
+                all
+            }
         }
     }
 }

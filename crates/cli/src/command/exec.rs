@@ -1,19 +1,20 @@
 //! `belljar exec`
 
 mod elsewhere;
+mod ways_out;
 
 use super::Subcommand;
 use crate::backend::BackendArguments;
 use crate::error::CliError;
 use crate::lending::SandboxArguments;
-use crate::models::{ModelArguments, Served};
+use crate::models::ModelArguments;
 use crate::terminal::{self, Relay};
+use crate::web::WebArguments;
 use crate::{limits, state, summary};
 use belljar_confine::launch::LaunchError;
 use belljar_confine::stage::Stage;
 use belljar_sandbox::backends::chosen::Chosen;
 use belljar_sandbox::directory::Directory;
-use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::native::{self, HostUser, StartError};
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::{Program, SandboxSpec, Workspace};
@@ -24,6 +25,7 @@ use belljar_sandbox::workspace::diff;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
+use ways_out::WaysOut;
 
 #[derive(Debug, clap::Args)]
 #[command(about = Self::ABOUT)]
@@ -34,6 +36,8 @@ pub(crate) struct ExecArguments {
     backend: BackendArguments,
     #[command(flatten)]
     models: ModelArguments,
+    #[command(flatten)]
+    web: WebArguments,
     /// Keep the changes to a workspace that is a copy
     #[arg(long)]
     keep: bool,
@@ -68,7 +72,7 @@ impl Subcommand for ExecArguments {
 
 impl ExecArguments {
     fn run_natively(&self) -> Result<ExitCode, CliError> {
-        let models = self.models.chosen()?;
+        let ways_out = self.ways_out()?;
         let since = SystemTime::now();
         let state = state::open();
         let user = HostUser::choose();
@@ -78,7 +82,7 @@ impl ExecArguments {
             WorkspaceChoice::Empty | WorkspaceChoice::Direct(_) => None,
         };
         let mut spec = self.spec((&choice, folder.as_ref()), user)?;
-        spec.hatches.extend(models.is_some().then_some(Hatch::Inference));
+        spec.hatches.extend(ways_out.hatches());
         // Held from before the start: what is read afterwards is what was copied, whatever has come to its name.
         let layers = match &spec.workspace {
             Workspace::Copy { source, upper, .. } => {
@@ -97,7 +101,7 @@ impl ExecArguments {
             anstream::eprintln!("{}", serde_json::to_string_pretty(&running.isolation).unwrap_or_default());
         }
         let sockets = std::mem::take(&mut running.launched.hatches);
-        let served = models.map(|models| self.models.serve(models, &spec.id, &state, sockets)).transpose()?;
+        let served = ways_out.serve(&spec.id, &state, sockets)?;
         let deadline = self.sandbox.timeout().map(|timeout| Instant::now() + timeout);
         let terminal = running.launched.terminal.take();
         let outcome = relay.until_end(&mut running.launched.sealed, terminal, deadline)?;
@@ -115,7 +119,7 @@ impl ExecArguments {
         if let Some(limit) = running.ended_by(ending.outcome) {
             limits::tell(limit);
         }
-        served.map_or(Ok(()), Served::end)?;
+        served.end()?;
         // Nothing in it runs any more. What the kernel still clears away then needs no waiting for, unless it holds the
         // layers of a copy or a control group.
         match (&folder, running.group) {
@@ -131,6 +135,11 @@ impl ExecArguments {
             }
         }
         Ok(ExitCode::from(code))
+    }
+
+    /// The ways out that were asked for.
+    fn ways_out(&self) -> Result<WaysOut<'_>, CliError> {
+        Ok(WaysOut { models: self.models.chosen()?, arguments: &self.models, web: self.web.policy()? })
     }
 
     fn spec(

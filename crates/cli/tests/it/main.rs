@@ -8,6 +8,7 @@ mod backend;
 mod config;
 mod deploy;
 mod doctor;
+mod egress;
 mod exec;
 mod failures;
 mod job;

@@ -112,7 +112,7 @@ pub(crate) async fn dial_allowed(
 }
 
 /// Whether packets to an address would come out of it: that is known without sending any.
-fn is_of_this_machine(address: IpAddr) -> bool {
+pub(crate) fn is_of_this_machine(address: IpAddr) -> bool {
     let address = address.to_canonical();
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

@@ -126,7 +126,7 @@ impl Names {
     }
 
     /// The same for a name that is whole: nothing is put behind it to see whether that leads anywhere.
-    pub(super) async fn resolve_whole(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+    pub(crate) async fn resolve_whole(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         self.resolve_as(name, &format!("{name}.")).await
     }
 

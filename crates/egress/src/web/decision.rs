@@ -53,7 +53,7 @@ pub(crate) fn decide(
     }
 }
 
-fn read(authority: &str, usual_port: Option<u16>) -> Result<Destination, Refusal> {
+pub(super) fn read(authority: &str, usual_port: Option<u16>) -> Result<Destination, Refusal> {
     // A colon within brackets belongs to an address.
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),

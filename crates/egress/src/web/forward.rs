@@ -91,7 +91,7 @@ fn request(head: &RequestHead, Destination { host, port }: &Destination) -> Vec<
         BodyLength::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
         BodyLength::Exact(0) if head.header("content-length").is_none() => {}
         BodyLength::Exact(length) => {
-            out.extend_from_slice(format!("content-length: {length}\r\n").as_bytes())
+            out.extend_from_slice(format!("content-length: {length}\r\n").as_bytes());
         }
         BodyLength::UntilClose => {}
     }

@@ -130,10 +130,7 @@ impl<'g> Passage<'g> {
         let (destination, dialed) = match self.let_through(head, &target).await {
             Ok(through) => through,
             Err(refusal) => {
-                if self.refuse(&mut client, refusal, (head.keeps_alive, true)).await && client.can_go_on() {
-                    // Some programs ask for another tunnel by the same connection.
-                    drop(self);
-                }
+                self.refuse(&mut client, refusal, (false, true)).await;
                 return client.close().await;
             }
         };

@@ -144,6 +144,8 @@ impl Hearing {
                         .ok();
                 }
                 Hatch::Inference => self.serve_models(&run, sockets),
+                // A node asks for none. The sockets are closed: whoever connects is refused.
+                Hatch::Web => drop(sockets),
             }
         }
         self.begun = Some((reports, statuses));

@@ -3,7 +3,7 @@
 //! A name that a rule allows may still lead anywhere: whoever answers for it says where. So every address is looked up here
 //! before it is dialed, and only one of the open internet is dialed without a rule that names its network.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What kind of address one is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

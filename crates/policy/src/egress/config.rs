@@ -3,8 +3,8 @@
 //! ```yaml
 //! egress:
 //!   rules:
-//!     - host: pypi.org                 # this name, at 80 and 443
-//!     - host: "*.pythonhosted.org"     # names with one part more; `**.` for any number of parts
+//!     - host: pkgs.example                 # this name, at 80 and 443
+//!     - host: "*.files.example"     # names with one part more; `**.` for any number of parts
 //!       ports: [443]
 //!     - host: api.example.com
 //!       methods: [GET]                 # these look into the connection

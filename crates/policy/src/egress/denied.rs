@@ -5,8 +5,8 @@
 
 use super::address::AddressClass;
 use super::{Asked, Destination};
+use core::net::IpAddr;
 use std::fmt;
-use std::net::IpAddr;
 
 /// A destination that was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,8 +1,8 @@
 //! Hosts, read so that two spellings of one never get two verdicts: there is one form of each, and what some library would
 //! read otherwise than another is no host.
 
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A host, in its one form.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

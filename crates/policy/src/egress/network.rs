@@ -1,8 +1,8 @@
 //! Networks, as a rule names them: `10.0.0.0/8`, `fd00::/8`, or a single address.
 
 use super::address::share;
+use core::net::IpAddr;
 use std::fmt;
-use std::net::IpAddr;
 
 /// All addresses that begin with the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,3 +1,5 @@
+//! What rules allow, where names may lead, and what whoever is denied learns.
+
 use super::*;
 use belljar_contract::yaml::{Log, parse};
 use proptest::prelude::*;
@@ -33,8 +35,8 @@ fn verdict(policy: &EgressPolicy, host: &str, port: u16, asked: &str) -> &'stati
 
 const RULES: &str = r#"
 rules:
-  - host: pypi.org
-  - {host: "*.pythonhosted.org", ports: [443]}
+  - host: pkgs.example
+  - {host: "*.files.example", ports: [443]}
   - {host: api.example.com, methods: [GET, HEAD], paths: [/v1/, /health]}
   - {host: api.example.com, methods: [POST], paths: [/v2/upload]}
   - {host: git.house, ports: [3000], networks: [10.0.0.0/8]}
@@ -45,14 +47,14 @@ rules:
 fn nothing_is_allowed_that_no_rule_says() {
     let policy = policy(RULES);
     for (host, port, asked, expected) in [
-        ("pypi.org", 443, "tunnel", "allowed"),
-        ("pypi.org", 80, "GET /simple/", "allowed"),
-        ("pypi.org", 22, "tunnel", "no_rule_for_port"),
-        ("evilpypi.org", 443, "tunnel", "no_rule_for_host"),
-        ("pypi.org.evil.com", 443, "tunnel", "no_rule_for_host"),
-        ("files.pythonhosted.org", 443, "tunnel", "allowed"),
-        ("files.pythonhosted.org", 80, "GET /", "no_rule_for_port"),
-        ("a.files.pythonhosted.org", 443, "tunnel", "no_rule_for_host"),
+        ("pkgs.example", 443, "tunnel", "allowed"),
+        ("pkgs.example", 80, "GET /simple/", "allowed"),
+        ("pkgs.example", 22, "tunnel", "no_rule_for_port"),
+        ("evilpkgs.example", 443, "tunnel", "no_rule_for_host"),
+        ("pkgs.example.evil.com", 443, "tunnel", "no_rule_for_host"),
+        ("files.files.example", 443, "tunnel", "allowed"),
+        ("files.files.example", 80, "GET /", "no_rule_for_port"),
+        ("a.files.files.example", 443, "tunnel", "no_rule_for_host"),
         ("api.example.com", 443, "tunnel", "allowed"),
         ("api.example.com", 443, "GET /v1/a", "allowed"),
         ("api.example.com", 443, "HEAD /health?x", "allowed"),
@@ -63,13 +65,13 @@ fn nothing_is_allowed_that_no_rule_says() {
         ("api.example.com", 443, "get /v1/a", "no_rule_for_method"),
         ("api.example.com", 443, "GET /v1/../v2", "ambiguous_path"),
         ("api.example.com", 443, "GET /v1/%2e%2e/v2", "ambiguous_path"),
-        ("pypi.org", 80, "GET /a/../b", "allowed"),
+        ("pkgs.example", 80, "GET /a/../b", "allowed"),
         ("git.house", 3000, "tunnel", "allowed"),
         ("93.184.216.34", 443, "tunnel", "no_rule_for_host"),
     ] {
         assert_eq!(verdict(&policy, host, port, asked), expected, "{asked} of {host}:{port}");
     }
-    assert_eq!(verdict(&EgressPolicy::default(), "pypi.org", 443, "tunnel"), "no_rules");
+    assert_eq!(verdict(&EgressPolicy::default(), "pkgs.example", 443, "tunnel"), "no_rules");
 }
 
 #[test]
@@ -77,7 +79,7 @@ fn a_tunnel_is_looked_into_where_any_rule_for_it_wants_that() {
     let policy = policy(RULES);
     let inspected = |host: &str| policy.decide(to(host, 443), Asked::Tunnel).unwrap().is_inspected();
     assert!(inspected("api.example.com") && inspected("looked.example.com"));
-    assert!(!inspected("pypi.org"));
+    assert!(!inspected("pkgs.example"));
 }
 
 #[test]
@@ -86,7 +88,7 @@ fn the_order_of_rules_changes_nothing() {
     let mut rules = forward.rules().to_vec();
     rules.reverse();
     let backward = EgressPolicy::new(rules);
-    for host in ["pypi.org", "api.example.com", "git.house", "a.pythonhosted.org", "other.example"] {
+    for host in ["pkgs.example", "api.example.com", "git.house", "a.files.example", "other.example"] {
         for port in [80, 443, 3000] {
             for asked in ["tunnel", "GET /v1/x", "POST /v2/upload", "PUT /"] {
                 let both = [&forward, &backward].map(|policy| verdict(policy, host, port, asked));
@@ -110,7 +112,7 @@ fn vetted(host: &str, port: u16, found: &[&str]) -> Result<Vec<String>, &'static
 fn one_bad_address_refuses_the_name() {
     let open = "93.184.216.34";
     assert_eq!(
-        vetted("pypi.org", 443, &[open, "2606:4700::1"]).unwrap(),
+        vetted("pkgs.example", 443, &[open, "2606:4700::1"]).unwrap(),
         ["93.184.216.34:443", "[2606:4700::1]:443"]
     );
     for (found, code) in [
@@ -126,7 +128,7 @@ fn one_bad_address_refuses_the_name() {
         (vec!["93.184.216.1"], "own_address"),
         (vec![open; 65], "too_many_addresses"),
     ] {
-        assert_eq!(vetted("pypi.org", 443, &found), Err(code), "{found:?}");
+        assert_eq!(vetted("pkgs.example", 443, &found), Err(code), "{found:?}");
     }
 }
 
@@ -171,16 +173,16 @@ fn whoever_is_denied_learns_what_they_would_need_and_nothing_of_the_rules() {
     );
     // What is needed is enough.
     for (host, port) in
-        [("other.example", 443), ("pypi.org", 8080), ("93.184.216.34", 443), ("[2606:4700::1]", 80)]
+        [("other.example", 443), ("pkgs.example", 8080), ("93.184.216.34", 443), ("[2606:4700::1]", 80)]
     {
         let rule = needed(host, port, Asked::Tunnel);
         let granted = self::policy(&format!("rules:\n- {rule}\n"));
         assert_eq!(verdict(&granted, host, port, "tunnel"), "allowed", "{rule}");
     }
-    let denied = policy.decide(to("pypi.org", 443), Asked::Tunnel).unwrap();
+    let denied = policy.decide(to("pkgs.example", 443), Asked::Tunnel).unwrap();
     let denied = denied.vet(&["10.0.0.1".parse().unwrap()], &[]).unwrap_err();
-    assert_eq!(denied.needed(), Some(r#"{host: "pypi.org", ports: [443], networks: ["10.0.0.1"]}"#));
-    assert_eq!(denied.to_string(), "pypi.org:443 is denied: it leads to 10.0.0.1, a private address");
+    assert_eq!(denied.needed(), Some(r#"{host: "pkgs.example", ports: [443], networks: ["10.0.0.1"]}"#));
+    assert_eq!(denied.to_string(), "pkgs.example:443 is denied: it leads to 10.0.0.1, a private address");
 }
 
 #[test]

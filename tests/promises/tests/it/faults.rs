@@ -53,9 +53,9 @@ fn by_several<T: Sync, O>(
     sum.into_inner().unwrap()
 }
 
-/// Tells what a harness did, on a line of its own, which `scripts/test` shows.
+/// Tells what a harness did, on a line of its own, which `scripts/test` shows: whoever runs tests may be in the middle of one.
 fn tell(what: &str) {
-    let _ = std::io::Write::write_all(&mut std::io::stdout(), format!("faults: {what}\n").as_bytes());
+    let _ = std::io::Write::write_all(&mut std::io::stdout(), format!("\nfaults: {what}\n").as_bytes());
 }
 
 /// Numbers that look like chance, and are the same again for the same seed.

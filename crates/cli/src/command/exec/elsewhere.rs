@@ -2,14 +2,12 @@
 
 use super::{ExecArguments, cant_run};
 use crate::error::{CliError, OUT_OF_TIME};
-use crate::models::Served;
 use crate::terminal::{self, Relay};
 use crate::{limits, state, summary};
 use belljar_confine::launcher::Launcher;
 use belljar_sandbox::backend::{BackendError, Sandbox, Wanted};
 use belljar_sandbox::backends::chosen::{Chosen, Site};
 use belljar_sandbox::directory::Directory;
-use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Program;
 use belljar_sandbox::workspace::apply::apply;
@@ -22,7 +20,7 @@ use std::time::{Instant, SystemTime};
 /// Runs the command.
 pub(super) fn run(arguments: &ExecArguments, chosen: &Chosen) -> Result<ExitCode, CliError> {
     refuse_what_is_native(arguments, chosen)?;
-    let models = arguments.models.chosen()?;
+    let ways_out = arguments.ways_out()?;
     // Before there is a thread.
     let launcher = Arc::new(Launcher::start()?);
     let since = SystemTime::now();
@@ -38,7 +36,7 @@ pub(super) fn run(arguments: &ExecArguments, chosen: &Chosen) -> Result<ExitCode
         env: arguments.sandbox.env(),
         limits: arguments.sandbox.limits(),
         required: arguments.sandbox.required_of(chosen)?,
-        hatches: models.is_some().then_some(Hatch::Inference).into_iter().collect(),
+        hatches: ways_out.hatches(),
     };
     let site = Site { state: state::open().path().to_owned(), executable: state::own_program()? };
     let mut sandbox = chosen.make(launcher, &site)?.create(wanted)?;
@@ -46,18 +44,14 @@ pub(super) fn run(arguments: &ExecArguments, chosen: &Chosen) -> Result<ExitCode
         anstream::eprintln!("{}", serde_json::to_string_pretty(sandbox.isolation()).unwrap_or_default());
     }
     let sockets = sandbox.take_hatches();
-    let served = models.map(|models| {
-        let state = state::open();
-        arguments.models.serve(models, sandbox.id(), &state, sockets)
-    });
-    let served = served.transpose()?;
+    let served = ways_out.serve(sandbox.id(), &state::open(), sockets)?;
     let code = match relay(arguments, &*sandbox) {
         Err(CliError::Backend(BackendError::NotStarted { program, source })) => {
             return Ok(cant_run(&program, source));
         }
         code => code?,
     };
-    served.map_or(Ok(()), Served::end)?;
+    served.end()?;
     if let Some(source) = source {
         match settle(arguments, &*sandbox, &source, (code == 0, since)) {
             // It has failed anyway, and with that code.

@@ -1,3 +1,5 @@
+//! Each block of addresses where it begins and ends, and what is an address of another kind.
+
 use super::*;
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! Hosts have one form, and what could be another host is none.
+
 use super::*;
 use proptest::prelude::*;
 

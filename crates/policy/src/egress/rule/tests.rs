@@ -1,3 +1,5 @@
+//! A pattern is for the hosts that it says, and no others.
+
 use super::*;
 
 fn matches(pattern: &str, host: &str) -> bool {

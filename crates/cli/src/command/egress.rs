@@ -1,0 +1,152 @@
+//! `belljar egress`
+
+use super::Subcommand;
+use crate::configuration::read_bytes;
+use crate::error::CliError;
+use crate::web::read_policy;
+use belljar_contract::yaml::{self, Log, Members, Node, list, one_of, text};
+use belljar_egress::upstream::names::NameSource;
+use belljar_egress::web::explain::{Explanation, Question, Verdict};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+#[command(about = Self::ABOUT)]
+pub(crate) struct EgressArguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Tell whether somebody in a sandbox would get there, by which rule, or what rule it would take. Names are resolved, nothing is
+    /// dialed
+    Why {
+        /// `https://HOST[:PORT][/PATH]`, `http://…` or `HOST:PORT`
+        url: String,
+        /// The policy's YAML file
+        #[arg(long, value_name = "FILE")]
+        policy: PathBuf,
+        /// The method of the request [default: GET]
+        #[arg(long)]
+        method: Option<String>,
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Hold a policy against what is expected of it. No name is resolved
+    Test {
+        /// What is expected: a YAML file with `expect`, a list of `{url, method, verdict, reason}`
+        expectations: PathBuf,
+        /// The policy's YAML file
+        #[arg(long, value_name = "FILE")]
+        policy: PathBuf,
+    },
+}
+
+/// What is expected of one request.
+struct Expectation {
+    url: String,
+    method: Option<String>,
+    verdict: Verdict,
+    reason: Option<String>,
+}
+
+/// Exit code for what is denied, or otherwise than it was expected.
+const DENIED: u8 = 3;
+
+impl Subcommand for EgressArguments {
+    const NAME: &'static str = "egress";
+    const ABOUT: &'static str = "Explain and test what sandboxes may reach of the web";
+
+    fn run(&self) -> Result<ExitCode, CliError> {
+        match &self.action {
+            Action::Why { url, policy, method, json } => why(url, policy, method.as_deref(), *json),
+            Action::Test { expectations, policy } => test(expectations, policy),
+        }
+    }
+}
+
+fn why(url: &str, policy: &Path, method: Option<&str>, is_json: bool) -> Result<ExitCode, CliError> {
+    let question = Question::parse(url, method).map_err(|error| CliError::usage(error.to_string()))?;
+    let policy = read_policy(policy)?;
+    let explanation =
+        question.ask(&policy, NameSource::of_system()).map_err(|source| CliError::Runtime { source })?;
+    match is_json {
+        true => anstream::println!("{}", serde_json::to_string_pretty(&explanation).unwrap_or_default()),
+        false => anstream::print!("{}", in_words(url, &explanation)),
+    }
+    Ok(match explanation.verdict {
+        Verdict::Allowed => ExitCode::SUCCESS,
+        Verdict::Denied => ExitCode::from(DENIED),
+    })
+}
+
+fn in_words(url: &str, explanation: &Explanation) -> String {
+    let mut lines = match (explanation.verdict, explanation.rule) {
+        (Verdict::Allowed, Some(rule)) => vec![format!("{url} is allowed by rule {rule}")],
+        (Verdict::Allowed, None) => vec![format!("{url} is allowed")],
+        (Verdict::Denied, _) => {
+            let (reason, detail) = (explanation.reason.unwrap_or_default(), explanation.detail.as_deref());
+            vec![format!("{url} is denied: {} ({reason})", detail.unwrap_or_default())]
+        }
+    };
+    if explanation.inspected {
+        lines.push("  its rules look into the connection".to_owned());
+    }
+    if !explanation.addresses.is_empty() {
+        let all: Vec<_> = explanation.addresses.iter().map(ToString::to_string).collect();
+        lines.push(format!("  it leads to {}", all.join(", ")));
+    }
+    if let Some(rule) = &explanation.rule_needed {
+        lines.push(format!("  it takes the rule {rule}"));
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+fn test(expectations: &Path, policy: &Path) -> Result<ExitCode, CliError> {
+    let (policy, expected) = (read_policy(policy)?, read(expectations)?);
+    let mut others = 0;
+    for Expectation { url, method, verdict, reason } in &expected {
+        let question = Question::parse(url, method.as_deref());
+        let found = question.map_err(|error| CliError::usage(error.to_string()))?.by_rules(&policy);
+        let is_as_expected =
+            found.verdict == *verdict && reason.as_deref().is_none_or(|reason| found.reason == Some(reason));
+        if !is_as_expected {
+            others += 1;
+            anstream::println!("not as expected: {}", in_words(url, &found).trim_end());
+        }
+    }
+    anstream::println!("{} of {} as expected", expected.len() - others, expected.len());
+    Ok(if others == 0 { ExitCode::SUCCESS } else { ExitCode::from(DENIED) })
+}
+
+fn read(path: &Path) -> Result<Vec<Expectation>, CliError> {
+    let bytes = File::open(path).and_then(read_bytes).map_err(|error| CliError::read(path, error))?;
+    let mut log = Log::default();
+    let expected = yaml::parse(&bytes, &mut log).and_then(|node| {
+        let mut members = Members::open(&node, &mut log)?;
+        let all = members.required("expect", |node, log| list(node, log, expectation).unwrap_or_default());
+        members.finish();
+        Some(all)
+    });
+    log.finish().map_err(|source| CliError::Config { path: path.to_owned(), source })?;
+    Ok(expected.unwrap_or_default())
+}
+
+fn expectation(node: &Node, log: &mut Log) -> Option<Expectation> {
+    const VERDICTS: [(&str, Verdict); 2] = [("allowed", Verdict::Allowed), ("denied", Verdict::Denied)];
+    let any = |node: &Node, log: &mut Log| text(node, log, "text", |text| Some(text.to_owned()));
+    let mut members = Members::open(node, log)?;
+    let url = members.required("url", |node, log| {
+        text(node, log, "https://HOST[:PORT][/PATH], http://… or HOST:PORT", |text| {
+            Question::parse(text, None).ok().map(|_| text.to_owned())
+        })
+    });
+    let method = members.optional("method", any);
+    let verdict = members.required("verdict", |node, log| one_of(node, log, &VERDICTS));
+    let reason = members.optional("reason", any);
+    members.finish();
+    Some(Expectation { url: url?, method, verdict: verdict?, reason })
+}

@@ -1,0 +1,70 @@
+//! The ways out of the sandbox of a command: models and the web, each served if it was asked for.
+
+use crate::error::CliError;
+use crate::models::{self, ModelArguments};
+use crate::web;
+use belljar_contract::id::RunId;
+use belljar_egress::inference::config::InferenceConfig;
+use belljar_policy::egress::EgressPolicy;
+use belljar_sandbox::hatch::{Hatch, by_hatch};
+use belljar_sandbox::state::State;
+use std::os::fd::OwnedFd;
+
+/// What was asked for.
+pub(super) struct WaysOut<'a> {
+    pub(super) models: Option<InferenceConfig>,
+    pub(super) arguments: &'a ModelArguments,
+    pub(super) web: Option<EgressPolicy>,
+}
+
+/// What is served. Dropping it ends what is under way.
+pub(super) struct Served {
+    models: Option<models::Served>,
+    web: Option<web::Served>,
+}
+
+// === impl WaysOut ===
+
+impl WaysOut<'_> {
+    /// The hatches that it takes.
+    pub(super) fn hatches(&self) -> Vec<Hatch> {
+        let wanted = [(Hatch::Inference, self.models.is_some()), (Hatch::Web, self.web.is_some())];
+        wanted.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(hatch, _)| hatch).collect()
+    }
+
+    /// Serves them by the sockets of these hatches, in their order.
+    pub(super) fn serve(
+        self,
+        run_id: &RunId,
+        state: &State,
+        sockets: Vec<OwnedFd>,
+    ) -> Result<Served, CliError> {
+        let hatches = self.hatches();
+        let Self { mut models, arguments, mut web } = self;
+        let mut served = Served { models: None, web: None };
+        for (hatch, sockets) in by_hatch(&hatches, sockets) {
+            match hatch {
+                Hatch::Inference => {
+                    let serve = |models| arguments.serve(models, run_id, state, sockets);
+                    served.models = models.take().map(serve).transpose()?;
+                }
+                Hatch::Web => {
+                    let serve = |policy| web::Served::begin(policy, run_id, state, sockets);
+                    served.web = web.take().map(serve).transpose()?;
+                }
+                Hatch::Status => {}
+            }
+        }
+        Ok(served)
+    }
+}
+
+// === impl Served ===
+
+impl Served {
+    /// Ends what is under way, and tells what there has been, once all of it is recorded.
+    pub(super) fn end(self) -> Result<(), CliError> {
+        self.models.map_or(Ok(()), models::Served::end)?;
+        self.web.map_or(Ok(()), web::Served::end)
+    }
+}

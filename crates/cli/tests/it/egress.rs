@@ -1,0 +1,183 @@
+//! The web from inside of a sandbox, by real programs, and what is said of it outside.
+
+use crate::BELLJAR;
+use belljar_testkit::world::World;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A server that says `hello` to whatever is asked, and counts.
+struct Server {
+    address: SocketAddr,
+    asked: Arc<AtomicUsize>,
+}
+
+// === impl Server ===
+
+impl Server {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked = Arc::<AtomicUsize>::default();
+        let theirs = Arc::clone(&asked);
+        // It goes with the test's process.
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                theirs.fetch_add(1, Ordering::SeqCst);
+                let _ = stream.read(&mut [0; 4096]);
+                let _ = stream
+                    .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nhello\n");
+            }
+        });
+        Self { address, asked }
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+fn policy(world: &World, rules: &str) {
+    world.write("policy.yaml", format!("rules: {rules}\n"));
+}
+
+#[test]
+fn real_programs_reach_what_the_policy_allows_by_the_proxy_and_nothing_else() {
+    let (world, server, other) = (World::new(BELLJAR), Server::start(), Server::start());
+    policy(
+        &world,
+        &format!(
+            "[{{host: localhost, ports: [{}], networks: [127.0.0.0/8, \"::1\"]}}]",
+            server.address.port()
+        ),
+    );
+    let there = format!("http://localhost:{}/", server.address.port());
+    // By whole URLs and by tunnels; `localhost` is none that a client would leave to a proxy by itself.
+    let curl = format!("unset NO_PROXY no_proxy; curl -sS {there} && curl -sS --proxytunnel {there}");
+    let python = "import os, urllib.request as u\nfor name in ('NO_PROXY', 'no_proxy'): os.environ.pop(name)\nprint(u.urlopen(os.environ['THERE']).read().decode(), end='')";
+    let ran = world.run(&["exec", "--egress", "policy.yaml", "--", "sh", "-c", &curl]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "hello\nhello\n"), "{ran:?}");
+    let env = format!("THERE={there}");
+    let ran = world.run(&["exec", "--egress", "policy.yaml", "--", "env", &env, "python3", "-c", python]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "hello\n"), "{ran:?}");
+    assert_eq!(server.asked(), 3);
+    // Another port of the same host, its address, and the way past the proxy.
+    let port = other.address.port();
+    for beside in [
+        format!("unset NO_PROXY no_proxy; curl -sSf http://localhost:{port}/"),
+        format!("unset NO_PROXY no_proxy; curl -sSf http://127.0.0.1:{port}/"),
+        format!(
+            "unset NO_PROXY no_proxy; curl -sSf --proxytunnel http://127.0.0.1:{}/",
+            server.address.port()
+        ),
+        format!("curl -sSf --noproxy '*' {there}"),
+        format!("curl -sSf --noproxy '*' http://127.0.0.1:{port}/"),
+    ] {
+        let ran = world.run(&["exec", "--egress", "policy.yaml", "--", "sh", "-c", &beside]);
+        assert!(ran.code != 0 && ran.stdout.is_empty(), "{beside}: {ran:?}");
+    }
+    assert_eq!((server.asked(), other.asked()), (3, 0));
+}
+
+#[test]
+fn without_a_policy_there_is_no_proxy_at_all() {
+    let world = World::new(BELLJAR);
+    let look = "env | grep -ci proxy; curl -s --noproxy '' --proxy http://127.0.0.1:3128 http://nowhere.test/ | grep -c urn:belljar; \
+                ls -d /web-sock 2>/dev/null | grep -c web";
+    let ran = world.run(&["exec", "--", "sh", "-c", look]);
+    assert_eq!(ran.stdout, "0\n0\n0\n", "{ran:?}");
+    // The control.
+    policy(&world, "[]");
+    let ran = world.run(&["exec", "--egress", "policy.yaml", "--", "sh", "-c", look]);
+    assert!(ran.stdout.ends_with("\n1\n1\n") && !ran.stdout.starts_with("0\n"), "{ran:?}");
+}
+
+#[test]
+fn what_is_denied_is_told_inside_outside_and_in_the_audit() {
+    let world = World::new(BELLJAR);
+    policy(&world, "[{host: partner.example}]");
+    let ask = "curl -sS https://other.example/; curl -sS http://other.example:8080/";
+    let ran = world.run(&["exec", "--egress", "policy.yaml", "--", "sh", "-c", ask]);
+    assert!(ran.stdout.contains("urn:belljar:egress:not_allowed"), "{ran:?}");
+    assert!(ran.stdout.contains(r#"rule_needed":"{host: \"other.example\", ports: [8080]"#), "{ran:?}");
+    assert!(!ran.stdout.contains("partner"), "{ran:?}");
+    for destination in ["other.example:443", "other.example:8080"] {
+        let told = format!(
+            "belljar: {destination} was denied (no_rule_for_host); it takes the rule {{host: \"other.example\""
+        );
+        assert!(ran.stderr.contains(&told), "{ran:?}");
+    }
+    let verified = world.run(&["audit", "verify"]);
+    assert_eq!(verified.code, 0, "{verified:?}");
+}
+
+#[test]
+fn a_policy_with_mistakes_starts_nothing() {
+    let world = World::new(BELLJAR);
+    policy(&world, "[{host: \"*.com\"}, {host: a.example, portz: [1]}]");
+    let ran = world.run(&["exec", "--egress", "policy.yaml", "--", "touch", "/workspace/ran"]);
+    assert_eq!(ran.code, 125, "{ran:?}");
+    assert!(ran.stderr.contains("rules[0].host") && ran.stderr.contains("portz"), "{ran:?}");
+    let missing = world.run(&["exec", "--egress", "no-such.yaml", "--", "true"]);
+    assert!(missing.code == 125 && missing.stderr.contains("no-such.yaml"), "{missing:?}");
+}
+
+#[test]
+fn a_verdict_is_explained_with_its_rule_or_with_the_one_that_it_takes() {
+    let world = World::new(BELLJAR);
+    policy(
+        &world,
+        "[{host: 127.0.0.1, ports: [80], networks: [127.0.0.1]}, {host: 93.184.216.34, methods: [GET]}]",
+    );
+    let why = |arguments: &[&str]| {
+        let ran = world.run(&[&["egress", "why", "--policy", "policy.yaml"], arguments].concat());
+        (ran.code, ran.stdout)
+    };
+    assert_eq!(
+        why(&["http://127.0.0.1/x"]),
+        (0, "http://127.0.0.1/x is allowed by rule 0\n  it leads to 127.0.0.1\n".to_owned())
+    );
+    let (code, told) = why(&["https://93.184.216.34/x", "--method", "POST"]);
+    insta::assert_snapshot!(told, @r#"
+    https://93.184.216.34/x is denied: no rule for that host and port has that method (no_rule_for_method)
+      it takes the rule {host: "93.184.216.34", ports: [443], methods: [POST]}
+    "#);
+    assert_eq!(code, 3);
+    let (code, told) = why(&["http://169.254.169.254/", "--json"]);
+    insta::assert_snapshot!(told, @r#"
+    {
+      "verdict": "denied",
+      "reason": "no_rule_for_host",
+      "detail": "no rule is for that host",
+      "rule": null,
+      "rule_needed": "{host: \"169.254.169.254\", ports: [80], methods: [GET]}",
+      "addresses": [],
+      "inspected": false
+    }
+    "#);
+    assert_eq!(code, 3);
+    assert_eq!(why(&["http://127.1/"]).0, 125);
+}
+
+#[test]
+fn a_policy_is_held_against_what_is_expected_of_it() {
+    let world = World::new(BELLJAR);
+    policy(&world, "[{host: a.example}, {host: b.example, paths: [/v1/]}]");
+    world.write(
+        "expect.yaml",
+        "expect:\n- {url: \"https://a.example/\", verdict: allowed}\n- {url: \"https://b.example/v2\", verdict: denied, reason: no_rule_for_path}\n\
+         - {url: \"c.example:22\", verdict: denied}\n",
+    );
+    let test = || world.run(&["egress", "test", "expect.yaml", "--policy", "policy.yaml"]);
+    assert_eq!((test().code, test().stdout.as_str()), (0, "3 of 3 as expected\n"));
+    policy(&world, "[{host: c.example, ports: [22]}, {host: b.example, paths: [/v1/]}]");
+    let ran = test();
+    assert_eq!(ran.code, 3);
+    insta::assert_snapshot!(ran.stdout, @r#"
+    not as expected: https://a.example/ is denied: no rule is for that host (no_rule_for_host)
+      it takes the rule {host: "a.example", ports: [443]}
+    not as expected: c.example:22 is allowed by rule 0
+    1 of 3 as expected
+    "#);
+}

@@ -1,0 +1,211 @@
+//! What would become of a request, and why: for whoever writes a policy. Names are resolved as they would be; nothing is dialed.
+
+use super::decision::read;
+use crate::upstream::is_of_this_machine;
+use crate::upstream::names::{NameSource, Names};
+use belljar_policy::egress::{Allowed, Asked, Denied, DenyReason, Destination, EgressPolicy, Host};
+use serde::Serialize;
+use std::io;
+use std::net::IpAddr;
+use std::time::Duration;
+use tokio::runtime::LocalOptions;
+use tokio::time::timeout;
+
+/// What somebody might ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    destination: Destination,
+    method: String,
+    path: String,
+    /// Whether it would come as a tunnel.
+    is_tunnel: bool,
+}
+
+/// What would become of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    /// `allowed` or `denied`.
+    pub verdict: Verdict,
+    /// Why it is denied: a stable code; null if it isn't.
+    pub reason: Option<&'static str>,
+    /// The same in words.
+    pub detail: Option<String>,
+    /// The rule that allows it, by its place in the policy, counted from 0; null where none does.
+    pub rule: Option<usize>,
+    /// The smallest rule that would allow it; null where none would, or it is allowed.
+    pub rule_needed: Option<String>,
+    /// Where the name leads, once a rule allows it: before, nobody is asked.
+    pub addresses: Vec<IpAddr>,
+    /// Whether rules want to look into the tunnel.
+    pub inspected: bool,
+}
+
+/// Whether it gets through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It does.
+    Allowed,
+    /// It doesn't.
+    Denied,
+}
+
+/// Text that asks for nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{found:?} is nothing to ask for: {why}")]
+pub struct InvalidQuestion {
+    /// What was found.
+    pub found: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// As long as the proxy waits until somebody says where a name leads.
+const NAMES: Duration = Duration::from_secs(2);
+
+// === impl Question ===
+
+impl Question {
+    /// Reads `https://HOST[:PORT][/PATH]`, `http://…` or `HOST:PORT`.
+    ///
+    /// # Errors
+    /// [`InvalidQuestion`] says what is wrong with it.
+    pub fn parse(text: &str, method: Option<&str>) -> Result<Self, InvalidQuestion> {
+        let invalid = |why: String| InvalidQuestion { found: text.to_owned(), why };
+        let schemes = [("https://", Some(443), true), ("http://", Some(80), false), ("", None, true)];
+        let found = schemes
+            .into_iter()
+            .find_map(|(scheme, port, is_tunnel)| Some((text.strip_prefix(scheme)?, port, is_tunnel)));
+        let (rest, usual_port, is_tunnel) = found.ok_or_else(|| invalid("it is empty".to_owned()))?;
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let path = match &rest[end..] {
+            "" => "/".to_owned(),
+            path if path.starts_with('/') => path.to_owned(),
+            path => format!("/{path}"),
+        };
+        let destination = read(&rest[..end], usual_port).map_err(|refusal| invalid(refusal.to_string()))?;
+        Ok(Self { destination, method: method.unwrap_or("GET").to_owned(), path, is_tunnel })
+    }
+
+    /// What would become of it by that policy.
+    ///
+    /// # Errors
+    /// The system's, when nothing can be asked.
+    pub fn ask(self, policy: &EgressPolicy, names: NameSource) -> io::Result<Explanation> {
+        let allowed = match self.decide(policy) {
+            Ok(allowed) => allowed,
+            Err(denied) => return Ok(Explanation::denied(&denied, None, Vec::new())),
+        };
+        let addresses = match &allowed.value().host {
+            Host::Address(address) => vec![*address],
+            Host::Name(name) => resolve(name.as_str(), names)?,
+        };
+        Ok(vetted(allowed, addresses))
+    }
+
+    /// The same without asking anybody where a name leads: it is taken to lead to the open internet.
+    pub fn by_rules(self, policy: &EgressPolicy) -> Explanation {
+        match self.decide(policy) {
+            Err(denied) => Explanation::denied(&denied, None, Vec::new()),
+            Ok(allowed) => match allowed.value().host {
+                Host::Address(address) => vetted(allowed, vec![address]),
+                Host::Name(_) => Explanation::allowed(&allowed, Vec::new()),
+            },
+        }
+    }
+
+    fn decide(self, policy: &EgressPolicy) -> Result<Allowed<Destination>, Denied> {
+        let Self { destination, method, path, is_tunnel } = self;
+        let request = Asked::Request { method: &method, path: &path };
+        if !is_tunnel {
+            return policy.decide(destination, request);
+        }
+        // What is inside is decided then, if anybody looks.
+        let tunnel = policy.decide(destination.clone(), Asked::Tunnel)?;
+        if tunnel.is_inspected() { policy.decide(destination, request) } else { Ok(tunnel) }
+    }
+}
+
+fn resolve(name: &str, names: NameSource) -> io::Result<Vec<IpAddr>> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().build_local(LocalOptions::default())?;
+    let names = Names::new(names);
+    let asked = runtime.block_on(async { timeout(NAMES, names.resolve_whole(name)).await });
+    // One that leads nowhere leads to no addresses.
+    Ok(asked.ok().and_then(Result::ok).unwrap_or_default())
+}
+
+fn vetted(allowed: Allowed<Destination>, addresses: Vec<IpAddr>) -> Explanation {
+    let own: Vec<_> = addresses.iter().copied().filter(|&address| is_of_this_machine(address)).collect();
+    let explanation = Explanation::allowed(&allowed, addresses.clone());
+    match allowed.vet(&addresses, &own) {
+        Ok(_) => explanation,
+        Err(denied) => Explanation::denied(&denied, explanation.rule, addresses),
+    }
+}
+
+// === impl Explanation ===
+
+impl Explanation {
+    fn allowed(allowed: &Allowed<Destination>, addresses: Vec<IpAddr>) -> Self {
+        Self {
+            verdict: Verdict::Allowed,
+            reason: None,
+            detail: None,
+            rule: Some(allowed.rule()),
+            rule_needed: None,
+            addresses,
+            inspected: allowed.is_inspected(),
+        }
+    }
+
+    fn denied(denied: &Denied, rule: Option<usize>, addresses: Vec<IpAddr>) -> Self {
+        Self {
+            verdict: Verdict::Denied,
+            reason: Some(denied.reason.code()),
+            detail: Some(match denied.reason {
+                DenyReason::NoAddress => {
+                    "the name leads nowhere, or nobody has said in time where".to_owned()
+                }
+                reason => reason.to_string(),
+            }),
+            rule,
+            rule_needed: denied.needed().map(str::to_owned),
+            addresses,
+            inspected: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use belljar_policy::egress::{HostPattern, Rule};
+
+    fn ask(text: &str, method: Option<&str>) -> Explanation {
+        let rule = |host: &str| Rule::for_hosts(HostPattern::parse(host).unwrap());
+        let api = Rule { methods: vec!["GET".to_owned()], ..rule("93.184.216.34") };
+        let policy = EgressPolicy::new(vec![rule("127.0.0.1"), api, rule("nowhere.test")]);
+        let names = NameSource::at("/nonexistent".into(), Vec::new());
+        Question::parse(text, method).unwrap().ask(&policy, names).unwrap()
+    }
+
+    #[test]
+    fn what_is_allowed_is_told_with_its_rule_and_what_is_not_with_its_reason() {
+        let allowed = ask("https://93.184.216.34/x", None);
+        assert_eq!((allowed.verdict, allowed.rule, allowed.inspected), (Verdict::Allowed, Some(1), true));
+        for (text, method, reason) in [
+            ("https://93.184.216.34/x", Some("POST"), "no_rule_for_method"),
+            ("93.184.216.34:22", None, "no_rule_for_port"),
+            ("http://other.test", None, "no_rule_for_host"),
+            ("http://127.0.0.1", None, "loopback_address"),
+            ("https://nowhere.test", None, "no_address"),
+        ] {
+            let denied = ask(text, method);
+            assert_eq!((denied.verdict, denied.reason), (Verdict::Denied, Some(reason)), "{text}");
+        }
+        for bad in ["", "example.com", "https://", "http://127.1/", "https://a.example:0"] {
+            assert!(Question::parse(bad, None).is_err(), "{bad}");
+        }
+    }
+}
