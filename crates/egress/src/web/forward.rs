@@ -70,11 +70,14 @@ where
         sent.map_err(|_| Failed::Refused(Refusal::Unreachable { host: host.clone() }))?;
         count(run, &passage.sent, begun.len() as u64, WebRun::may_send)?;
         let tell = |bytes| count(run, &passage.sent, bytes, WebRun::may_send).is_ok();
-        // Whoever doesn't take all of a body may have answered all the same.
-        client.pass_body(head, &mut upstream.stream, tell).await?;
+        // Whoever doesn't take all of a body may have answered all the same; what is left of it is no request.
+        let is_whole = client.pass_body(head, &mut upstream.stream, tell).await?;
+        if !run.may_send(0) {
+            return Err(Failed::Refused(Refusal::Spent));
+        }
         let answer = upstream.head(run.limits.times.idle).await;
         let answer = answer.map_err(|error| Failed::Refused(of_answer(&error, &host)))?;
-        pass_back(client, (head, &answer), &mut upstream, passage).await
+        pass_back(client, (head, &answer), (&mut upstream, is_whole), passage).await
     });
     whole.await.unwrap_or(Err(Failed::Cut { status: None, code: "too_long" }))
 }
@@ -103,7 +106,7 @@ fn request(head: &RequestHead, Destination { host, port }: &Destination) -> Vec<
 async fn pass_back<S>(
     client: &mut Client<S>,
     (head, answer): (&RequestHead, &ResponseHead),
-    upstream: &mut Connection,
+    (upstream, is_whole): (&mut Connection, bool),
     passage: &Passage<'_>,
 ) -> Result<Passed, Failed>
 where
@@ -115,7 +118,7 @@ where
     let body = if is_empty { BodyLength::Exact(0) } else { answer.body };
     // An old client can't be sent chunks, and of what ends with a connection it is told by the end of its own.
     let is_bare = body == BodyLength::UntilClose || (body == BodyLength::Chunked && !head.is_1_1);
-    let keeps_alive = head.keeps_alive && !is_bare;
+    let keeps_alive = head.keeps_alive && is_whole && !is_bare;
     let mut out = Vec::with_capacity(1024);
     out.extend_from_slice(format!("HTTP/1.1 {status} \r\n").as_bytes());
     put_passed_on(&answer.headers, &mut out);

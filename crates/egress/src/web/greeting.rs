@@ -1,7 +1,6 @@
 //! What a tunnel begins with: TLS says whose name it is for, and that must be the one that was asked for.
 
 use rustls::server::Acceptor;
-use std::io::Cursor;
 
 /// What is known of the first bytes of a tunnel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,36 +15,47 @@ pub(crate) enum Greeting {
     Broken,
 }
 
+/// Looks at what a client sends, as it comes: each byte once, however finely it is cut.
+pub(crate) struct Listener {
+    acceptor: Acceptor,
+    /// So many bytes have been looked at.
+    heard: usize,
+}
+
 /// A record of a handshake, of any version that there ever was.
 const HANDSHAKE: u8 = 22;
 const MAJOR: u8 = 3;
 
-// === impl Greeting ===
+// === impl Listener ===
 
-impl Greeting {
-    /// Looks at the first bytes of what a client sends.
-    pub(crate) fn of(bytes: &[u8]) -> Self {
-        match bytes {
-            [] | [HANDSHAKE] => return Self::Unfinished,
+impl Listener {
+    pub(crate) fn new() -> Self {
+        Self { acceptor: Acceptor::default(), heard: 0 }
+    }
+
+    /// What is known once these are all the bytes that have come, those that were there before among them.
+    pub(crate) fn hear(&mut self, all: &[u8]) -> Greeting {
+        match all {
+            [] | [HANDSHAKE] => return Greeting::Unfinished,
             [HANDSHAKE, MAJOR, ..] => {}
-            _ => return Self::Other,
+            _ => return Greeting::Other,
         }
-        let mut acceptor = Acceptor::default();
-        let mut rest = Cursor::new(bytes);
-        while rest.position() < bytes.len() as u64 {
-            if acceptor.read_tls(&mut rest).is_err() {
-                return Self::Broken;
+        let mut rest = all.get(self.heard..).unwrap_or_default();
+        while !rest.is_empty() {
+            match self.acceptor.read_tls(&mut rest) {
+                Ok(count) if count > 0 => self.heard += count,
+                _ => return Greeting::Broken,
             }
-            match acceptor.accept() {
+            match self.acceptor.accept() {
                 Ok(Some(accepted)) => {
                     let name = accepted.client_hello().server_name().map(str::to_ascii_lowercase);
-                    return Self::Tls { name };
+                    return Greeting::Tls { name };
                 }
                 Ok(None) => {}
-                Err(_) => return Self::Broken,
+                Err(_) => return Greeting::Broken,
             }
         }
-        Self::Unfinished
+        Greeting::Unfinished
     }
 }
 
@@ -73,20 +83,24 @@ mod tests {
     fn the_name_is_found_however_the_greeting_comes() {
         let whole = hello("API.example.com");
         let found = Greeting::Tls { name: Some("api.example.com".to_owned()) };
-        assert_eq!(Greeting::of(&whole), found);
+        let of = |bytes: &[u8]| Listener::new().hear(bytes);
+        assert_eq!(of(&whole), found);
+        let mut by_bytes = Listener::new();
         for end in 0..whole.len() {
-            assert_eq!(Greeting::of(&whole[..end]), Greeting::Unfinished, "{end} of {}", whole.len());
+            assert_eq!(of(&whole[..end]), Greeting::Unfinished, "{end} of {}", whole.len());
+            assert_eq!(by_bytes.hear(&whole[..end]), Greeting::Unfinished, "{end} of {}", whole.len());
         }
+        assert_eq!(by_bytes.hear(&whole), found);
         let more = [whole.as_slice(), b"behind it"].concat();
-        assert_eq!(Greeting::of(&more), found);
-        assert_eq!(Greeting::of(&hello("93.184.216.34")), Greeting::Tls { name: None });
+        assert_eq!(of(&more), found);
+        assert_eq!(of(&hello("93.184.216.34")), Greeting::Tls { name: None });
     }
 
     #[test]
     fn what_is_no_tls_is_told_at_once() {
-        assert_eq!(Greeting::of(b"SSH-2.0-x"), Greeting::Other);
-        assert_eq!(Greeting::of(b"GET / HTTP/1.1\r\n"), Greeting::Other);
-        assert_eq!(Greeting::of(b"\x16\x02\x01"), Greeting::Other);
-        assert_eq!(Greeting::of(b"\x16\x03\x01\x00\x05hello and more"), Greeting::Broken);
+        assert_eq!(Listener::new().hear(b"SSH-2.0-x"), Greeting::Other);
+        assert_eq!(Listener::new().hear(b"GET / HTTP/1.1\r\n"), Greeting::Other);
+        assert_eq!(Listener::new().hear(b"\x16\x02\x01"), Greeting::Other);
+        assert_eq!(Listener::new().hear(b"\x16\x03\x01\x00\x05hello and more"), Greeting::Broken);
     }
 }

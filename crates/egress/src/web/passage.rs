@@ -49,8 +49,9 @@ pub(super) struct Passage<'g> {
     address: Option<IpAddr>,
     pub(super) tls_name: Option<String>,
     status: Option<u16>,
-    pub(super) sent: Cell<u64>,
-    pub(super) received: Cell<u64>,
+    /// Counted where bytes pass, so that they are told also of one whose run ends under it.
+    pub(super) sent: Rc<Cell<u64>>,
+    pub(super) received: Rc<Cell<u64>>,
     outcome: PassageOutcome,
 }
 
@@ -116,8 +117,8 @@ impl<'g> Passage<'g> {
             address: None,
             tls_name: None,
             status: None,
-            sent: Cell::new(0),
-            received: Cell::new(0),
+            sent: Rc::default(),
+            received: Rc::default(),
             outcome: failed(CUT_OFF),
         }
     }

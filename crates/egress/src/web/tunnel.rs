@@ -1,6 +1,6 @@
 //! A tunnel: bytes both ways, until either end has closed it or it may not go on.
 
-use super::greeting::Greeting;
+use super::greeting::{Greeting, Listener};
 use super::limits::{GREETING_BYTES, ROOM};
 use super::passage::Passage;
 use super::run::WebRun;
@@ -9,6 +9,7 @@ use crate::upstream::Dialed;
 use belljar_policy::egress::Destination;
 use bytes::BytesMut;
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf};
 use tokio::net::tcp::{ReadHalf as FromOutside, WriteHalf as ToOutside};
@@ -70,7 +71,7 @@ where
     let (from_inside, mut to_inside) = tokio::io::split(stream);
     let (from_outside, to_outside) = dialed.stream.split();
     let times = passage.gate.run.limits.times;
-    let (sent, received) = (passage.sent.clone(), passage.received.clone());
+    let (sent, received) = (Rc::clone(&passage.sent), Rc::clone(&passage.received));
     let tls_name = RefCell::new(None);
     let ended = {
         let shared = Shared {
@@ -103,8 +104,6 @@ where
             }
         }
     };
-    passage.sent.set(sent.get());
-    passage.received.set(received.get());
     passage.tls_name = tls_name.into_inner();
     ended
 }
@@ -117,9 +116,9 @@ async fn out<S: AsyncRead>(
     (expected, tls_name): (Option<&str>, &RefCell<Option<String>>),
     shared: &Shared<'_>,
 ) -> Result<(), End> {
-    let mut buffer = early;
+    let (mut buffer, mut listener) = (early, Listener::new());
     loop {
-        match Greeting::of(&buffer) {
+        match listener.hear(&buffer) {
             Greeting::Unfinished if buffer.len() >= GREETING_BYTES => return Err(End::BrokenTls),
             Greeting::Unfinished => {}
             Greeting::Broken => return Err(End::BrokenTls),

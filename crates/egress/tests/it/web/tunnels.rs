@@ -135,7 +135,10 @@ fn a_policy_that_is_tightened_ends_the_tunnels_that_it_does_not_allow_and_no_oth
 fn a_run_that_ends_ends_its_tunnels_and_they_are_recorded() {
     let mut house = House::with(ALLOWED);
     let mut tunnel = house.tunnel("up.test:PORT").unwrap();
+    tunnel.write_all(b"counted").unwrap();
+    tunnel.read_exact(&mut [0; 7]).unwrap();
     let records = house.end();
+    assert_eq!((records[0].sent_bytes, records[0].received_bytes), (7, 7));
     assert_eq!(records.iter().map(outcome).collect::<Vec<_>>(), ["failed: cut_off"]);
     assert_eq!(tunnel.read(&mut [0]).unwrap_or(0), 0);
 }
