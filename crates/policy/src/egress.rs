@@ -124,8 +124,12 @@ impl EgressPolicy {
                 if !has_any_path && !path::is_plain(path) {
                     return refuse(destination, DenyReason::AmbiguousPath);
                 }
-                let by_path: Vec<_> =
-                    by_method.into_iter().filter(|(_, rule)| rule.allows_path(path)).collect();
+                let by_path: Vec<_> = by_method
+                    .into_iter()
+                    .filter(|(_, rule)| {
+                        rule.allows_path(path) && (rule.paths.is_empty() || path::is_plain(path))
+                    })
+                    .collect();
                 if by_path.is_empty() {
                     return refuse(destination, DenyReason::Path);
                 }

@@ -6,7 +6,7 @@ use super::place::Place;
 use super::stream::Stream;
 use belljar_policy::egress::{Allowed, Denied, Destination, Host};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
@@ -51,9 +51,6 @@ pub(crate) struct Patience {
     /// Until a connection stands.
     pub(crate) connect: Duration,
 }
-
-/// Nothing is ever sent there.
-const ANY_PORT: u16 = 9;
 
 /// How long an address is waited for when there is another. The last has all of the time that is left.
 const ATTEMPT_TIME: Duration = Duration::from_secs(2);
@@ -111,19 +108,17 @@ pub(crate) async fn dial_allowed(
     }
 }
 
-/// Whether packets to an address would come out of it: that is known without sending any.
+/// Whether an address is this machine's: whoever may take it for a socket has it, also one that no packet would come from. Where
+/// that can't be found out it is taken to be: it is about what must not be dialed.
 pub(crate) fn is_of_this_machine(address: IpAddr) -> bool {
-    let address = address.to_canonical();
-    let any: IpAddr = match address {
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let from = || {
-        let socket = UdpSocket::bind((any, 0))?;
-        socket.connect((address, ANY_PORT))?;
-        socket.local_addr()
-    };
-    from().is_ok_and(|from| from.ip().to_canonical() == address)
+    match UdpSocket::bind((address.to_canonical(), 0)) {
+        Ok(_) => true,
+        // A machine that doesn't speak the newer kind has no such address.
+        Err(error) => !matches!(
+            rustix::io::Errno::from_io_error(&error),
+            Some(rustix::io::Errno::ADDRNOTAVAIL | rustix::io::Errno::AFNOSUPPORT)
+        ),
+    }
 }
 
 /// A connection to the first that answers.
@@ -140,4 +135,23 @@ async fn first_of(addresses: &[SocketAddr]) -> io::Result<Stream> {
 fn tcp(stream: TcpStream) -> io::Result<Stream> {
     stream.set_nodelay(true)?;
     Ok(Stream::Tcp(stream))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_this_machines_is_known_also_where_no_packet_comes_from() {
+        for (address, is_own) in [
+            // All of the block is, and packets come from the first of it alone.
+            ("127.0.0.1", true),
+            ("127.7.7.7", true),
+            ("::ffff:127.0.0.1", true),
+            ("192.0.2.1", false),
+            ("2001:db8::1", false),
+        ] {
+            assert_eq!(is_of_this_machine(address.parse().unwrap()), is_own, "{address}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ use crate::http1::{RequestHead, Target};
 use crate::pace::Pace;
 use crate::proxy::{Answering, Service};
 use crate::upstream::names::Names;
-use crate::upstream::{Dialed, Patience, dial_allowed};
+use crate::upstream::{Dialed, Patience, dial_allowed, is_of_this_machine};
 use belljar_contract::egress::{Asked, PassageBegun, PassageOutcome, PassageRecord};
 use belljar_contract::id::PassageId;
 use belljar_contract::inference::{Excerpt, ReasonCode};
@@ -191,7 +191,8 @@ impl<'g> Passage<'g> {
             port: found.port,
             path,
         });
-        let generation = Arc::clone(&self.policy.borrow());
+        let generation = Arc::clone(&self.policy.borrow_and_update());
+        self.generation = generation.number;
         let allowed = decide(&generation, found, head, target)?;
         let (destination, rule) = (allowed.value().clone(), allowed.rule() as u64);
         self.rule = Some(rule);
@@ -274,7 +275,9 @@ impl<'g> Passage<'g> {
         let tunnel = belljar_policy::egress::Asked::Tunnel;
         let allowed = generation.policy.decide(destination.clone(), tunnel);
         let Some(address) = self.address else { return false };
-        allowed.is_ok_and(|allowed| !allowed.is_inspected() && allowed.vet(&[address], &[]).is_ok())
+        let own = is_of_this_machine(address).then_some(address);
+        allowed
+            .is_ok_and(|allowed| !allowed.is_inspected() && allowed.vet(&[address], own.as_slice()).is_ok())
     }
 
     /// The name that TLS has to show.
