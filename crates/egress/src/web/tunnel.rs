@@ -90,8 +90,8 @@ where
         tokio::pin!(total);
         loop {
             tokio::select! {
+                // What may end it first: bytes that never stop would keep it from being looked at.
                 biased;
-                ended = &mut both => break ended,
                 // Whoever replaces policies is there for as long as the run.
                 Ok(()) = policy.changed() => {
                     policy.borrow_and_update();
@@ -99,8 +99,9 @@ where
                         break Err(End::Policy);
                     }
                 }
-                () = shared.idle(times.idle) => break Err(End::Idle),
                 () = &mut total => break Err(End::TooLong),
+                ended = &mut both => break ended,
+                () = shared.idle(times.idle) => break Err(End::Idle),
             }
         }
     };
@@ -132,11 +133,8 @@ async fn out<S: AsyncRead>(
                 }
             }
         }
-        buffer.reserve(ROOM);
-        match from.read_buf(&mut buffer).await {
-            Ok(0) => break,
-            Ok(_) => shared.moved(),
-            Err(_) => return Err(End::Broken),
+        if !shared.read(&mut from, &mut buffer).await? {
+            break;
         }
     }
     loop {
@@ -145,11 +143,8 @@ async fn out<S: AsyncRead>(
             to.write_all(&buffer).await.map_err(|_| End::Broken)?;
             buffer.clear();
         }
-        buffer.reserve(ROOM);
-        match from.read_buf(&mut buffer).await {
-            Ok(0) => break,
-            Ok(_) => shared.moved(),
-            Err(_) => return Err(End::Broken),
+        if !shared.read(&mut from, &mut buffer).await? {
+            break;
         }
     }
     // The other direction may go on.
@@ -165,11 +160,8 @@ async fn into<W: AsyncWrite + Unpin>(
     let mut buffer = BytesMut::with_capacity(ROOM);
     loop {
         buffer.clear();
-        buffer.reserve(ROOM);
-        match from.read_buf(&mut buffer).await {
-            Ok(0) => break,
-            Ok(_) => shared.moved(),
-            Err(_) => return Err(End::Broken),
+        if !shared.read(&mut from, &mut buffer).await? {
+            break;
         }
         shared.count(shared.received, buffer.len(), WebRun::may_receive)?;
         to.write_all(&buffer).await.map_err(|_| End::Broken)?;
@@ -180,8 +172,12 @@ async fn into<W: AsyncWrite + Unpin>(
 // === impl Shared ===
 
 impl Shared<'_> {
-    fn moved(&self) {
+    /// Reads once behind what is there; false when there is no more.
+    async fn read<R: AsyncRead + Unpin>(&self, from: &mut R, buffer: &mut BytesMut) -> Result<bool, End> {
+        buffer.reserve(ROOM);
+        let count = from.read_buf(buffer).await.map_err(|_| End::Broken)?;
         self.last.set(Instant::now());
+        Ok(count > 0)
     }
 
     fn count(&self, counter: &Cell<u64>, bytes: usize, may: fn(&WebRun, u64) -> bool) -> Result<(), End> {
