@@ -113,6 +113,10 @@ fn a_node_that_stood_still_for_a_minute_writes_nothing_of_what_is_anothers_by_no
     let told = other.job(wanted[0].id());
     assert_eq!((&told["attempt"], &told["stdout"]), (&json!(2), &json!("done\n")), "{told}");
     assert_eq!(other.job(wanted[1].id())["status"], "node_failure");
+    // Until its orchestrator has taken the ends, there is still something to change by right.
+    for job in &wanted {
+        wait::until(|| other.job(job.id())["acknowledged_at"].is_string());
+    }
     let before = wanted.iter().map(|job| (other.job(job.id()), other.story(job.id()))).collect::<Vec<_>>();
     std::thread::sleep(STANDSTILL.saturating_sub(since.elapsed()));
     signal(&one, Signal::CONT);
