@@ -29,6 +29,9 @@ pub struct PassageBegun {
     pub rule: u64,
     /// Which policy that was, counted from 1.
     pub generation: u64,
+    /// The credentials that are filled in, by their names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub credentials: Vec<String>,
 }
 
 /// What has become of one who wanted to get through.
@@ -51,7 +54,8 @@ pub struct PassageRecord {
     pub rule: Option<u64>,
     /// The address that was dialed; null where none was.
     pub address: Option<IpAddr>,
-    /// The name in the greeting of TLS; null where there was no such greeting, or no name in it.
+    /// The name in the greeting of TLS, and of a request that came inside: the host that has shown to be it. Null where there
+    /// was no such greeting, or no name in it.
     pub tls_name: Option<Excerpt>,
     /// The status that the client was told; null where it was told none.
     pub status: Option<u16>,

@@ -165,7 +165,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         }
     }
 
-    /// Passes the body of a request on as it comes, as far as it is one, and tells of each piece; whether all of it went.
+    /// Passes the body of a request on as it comes, as far as it is one, and tells of each piece before it goes; whether all of it
+    /// went.
     pub(crate) async fn pass_body<W: AsyncWrite + Unpin>(
         &mut self,
         head: &RequestHead,
@@ -186,9 +187,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
                 None => usize::try_from(left).unwrap_or(usize::MAX).min(self.inbox.len()),
             };
             if used > 0 {
-                let idle = self.times.idle;
-                let written = within(idle, to.write_all(&self.inbox[..used])).await;
-                if !matches!(written, Ok(Ok(()))) || !tell(used as u64) {
+                // Told before it goes: what may not is not to have gone.
+                if !tell(used as u64) {
+                    return Ok(false);
+                }
+                let written = within(self.times.idle, to.write_all(&self.inbox[..used])).await;
+                if !matches!(written, Ok(Ok(()))) {
                     return Ok(false);
                 }
                 self.inbox.advance(used);

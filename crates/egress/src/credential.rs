@@ -1,6 +1,9 @@
 //! Where a secret comes from, and comes from again when it has changed.
 
 mod command;
+mod config;
+
+pub(crate) use config::read_source;
 
 use crate::echo::Forms;
 use crate::secret::{Secret, SecretError};
@@ -71,6 +74,9 @@ pub enum CredentialError {
         #[source]
         source: std::io::Error,
     },
+    /// Nobody was there to ask for it.
+    #[error("nobody has asked for it")]
+    Interrupted,
     /// What was found is no secret.
     #[error("what {origin} gives is no credential")]
     Invalid {
@@ -93,12 +99,35 @@ const FILE_PAUSE: Duration = Duration::from_millis(100);
 /// Nothing larger is a secret.
 const LARGEST_FILE: u64 = 64 << 10;
 
+/// By where they come from.
+impl PartialEq for Credential {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl std::fmt::Debug for Credential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credential").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
 // === impl Credential ===
 
 impl Credential {
     /// One from a source that is asked when the secret is first needed.
     pub fn new(source: Source) -> Self {
         Self { source, known: Mutex::new(None) }
+    }
+
+    /// The same, without holding anybody else up while a program is asked.
+    pub(crate) async fn get_beside(self: &Arc<Self>) -> Result<Arc<Injected>, CredentialError> {
+        if !self.takes_time() {
+            return self.get();
+        }
+        let credential = Arc::clone(self);
+        let asked = tokio::task::spawn_blocking(move || credential.get());
+        asked.await.unwrap_or(Err(CredentialError::Interrupted))
     }
 
     /// The secret as it is now.

@@ -1,21 +1,29 @@
-//! How often the host answers one run by itself.
+//! How often anything is done for one run.
 
 use crate::http1::limits::OWN_ANSWERS;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// Keeps such answers apart, once there were many of them.
+/// Keeps what is done apart, once there was much of it: each is recorded, and nobody is to fill the disk with that.
 #[derive(Debug)]
 pub(crate) struct Pace {
     /// When the next one would be due if all of them kept their distance.
     due: Cell<Option<Instant>>,
+    at_once: u32,
+    a_second: u32,
 }
 
 // === impl Pace ===
 
 impl Pace {
+    /// Of answers of the host's own.
     pub(crate) fn new() -> Self {
-        Self { due: Cell::new(None) }
+        Self::of(OWN_ANSWERS)
+    }
+
+    /// Of so many at once, and so many each second then.
+    pub(crate) fn of((at_once, a_second): (u32, u32)) -> Self {
+        Self { due: Cell::new(None), at_once, a_second: a_second.max(1) }
     }
 
     /// Waits until there may be one more.
@@ -29,9 +37,8 @@ impl Pace {
 
     /// When one more may be; it is counted.
     fn take(&self, now: Instant) -> Instant {
-        let (at_once, a_second) = OWN_ANSWERS;
-        let apart = Duration::from_secs(1) / a_second;
-        let earliest = now.checked_sub(apart * at_once).unwrap_or(now);
+        let apart = Duration::from_secs(1) / self.a_second;
+        let earliest = now.checked_sub(apart * self.at_once).unwrap_or(now);
         let due = self.due.get().map_or(earliest, |due| due.max(earliest));
         self.due.set(Some(due + apart));
         due

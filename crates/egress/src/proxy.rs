@@ -2,9 +2,9 @@
 
 use crate::http1::limits::CONNECTIONS;
 use crate::inference::run::{Run, Served};
-use crate::upstream::Pool;
 use crate::upstream::names::{NameSource, Names};
-use crate::web::passage::Gate;
+use crate::upstream::{Pool, Trust};
+use crate::web::gate::Gate;
 use crate::web::run::WebRun;
 use rustix::fd::OwnedFd;
 use std::io;
@@ -58,6 +58,8 @@ pub(crate) type Answering = Pin<Box<dyn Future<Output = ()>>>;
 struct Outside {
     pool: Rc<Pool>,
     names: Rc<Names>,
+    /// For whoever is reached for a sandbox by TLS.
+    trust: Rc<Trust>,
 }
 
 type Make = Box<dyn FnOnce(&Outside) -> Rc<dyn Service> + Send>;
@@ -127,7 +129,8 @@ impl Proxy {
     /// # Errors
     /// As [`Proxy::serve`].
     pub fn serve_web(&self, run: Arc<WebRun>, listeners: Vec<Listener>) -> io::Result<Serving> {
-        let make: Make = Box::new(|outside| Rc::new(Gate::new(run, Rc::clone(&outside.names))));
+        let make: Make =
+            Box::new(|outside| Rc::new(Gate::new(run, Rc::clone(&outside.names), Rc::clone(&outside.trust))));
         self.order(make, listeners)
     }
 
@@ -191,7 +194,8 @@ impl Listener {
 }
 
 async fn take_orders(mut orders: mpsc::UnboundedReceiver<Order>, names: NameSource) {
-    let outside = Outside { pool: Rc::new(Pool::new(names.clone())), names: Rc::new(Names::new(names)) };
+    let pool = Rc::new(Pool::new(names.clone()));
+    let outside = Outside { pool, names: Rc::new(Names::new(names)), trust: Rc::default() };
     while let Some(Order { make, listeners, end, ended }) = orders.recv().await {
         let service = make(&outside);
         tokio::task::spawn_local(async move {

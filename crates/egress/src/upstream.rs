@@ -19,7 +19,10 @@ mod stream;
 mod trust;
 
 pub(crate) use answer::AnswerError;
-pub(crate) use connect::ConnectError;
+pub(crate) use connect::{ConnectError, secure};
 pub(crate) use dial::{DialAllowedError, Dialed, Patience, dial_allowed, is_of_this_machine};
 pub use place::{Upstream, UpstreamError};
 pub(crate) use pool::{Connection, Pool};
+pub(crate) use trust::Trust;
+pub(crate) use trust::pem;
+pub use trust::{TrustError, authorities_of_system};

@@ -11,14 +11,23 @@
 //! with TLS for the host that was asked for, or with something that isn't TLS.
 
 mod answer;
+pub mod authority;
+pub mod config;
 mod decision;
 pub mod explain;
+mod filling;
 mod forward;
+pub(crate) mod gate;
 mod greeting;
+mod guard;
+mod inside;
 pub mod ledger;
 pub mod limits;
 pub mod live;
-pub(crate) mod passage;
+mod passage;
+mod passed_on;
+mod placeholder;
 mod refusal;
 pub mod run;
+mod sigv4;
 mod tunnel;

@@ -18,6 +18,7 @@ mod network;
 mod path;
 mod rule;
 
+pub use config::{CREDENTIAL_NAME, is_credential_name};
 pub use denied::{Denied, DenyReason};
 pub use host::{Host, HostName, InvalidHost};
 pub use network::Network;
@@ -66,6 +67,8 @@ pub struct Allowed<T> {
     /// Networks that it may lead to besides the open internet.
     networks: Vec<Network>,
     is_inspected: bool,
+    /// Credentials whose placeholders are filled in there.
+    credentials: Vec<String>,
 }
 
 /// A destination with the addresses that it may be dialed at.
@@ -139,7 +142,8 @@ impl EgressPolicy {
         let Some(&(rule, _)) = allowing.first() else { return refuse(destination, DenyReason::Host) };
         let networks = allowing.iter().flat_map(|(_, rule)| rule.networks.iter().copied()).collect();
         let is_inspected = allowing.iter().any(|(_, rule)| rule.is_inspected());
-        Ok(Allowed { value: destination, rule, networks, is_inspected })
+        let credentials = allowing.iter().flat_map(|(_, rule)| rule.credentials.iter().cloned()).collect();
+        Ok(Allowed { value: destination, rule, networks, is_inspected, credentials })
     }
 }
 
@@ -168,6 +172,11 @@ impl<T> Allowed<T> {
     pub fn is_inspected(&self) -> bool {
         self.is_inspected
     }
+
+    /// The credentials whose placeholders are filled in there, by their names.
+    pub fn credentials(&self) -> &[String] {
+        &self.credentials
+    }
 }
 
 impl Allowed<Destination> {
@@ -176,7 +185,7 @@ impl Allowed<Destination> {
     /// # Errors
     /// [`Denied`] when one of them is none for a sandbox, or there are none, or too many.
     pub fn vet(self, found: &[IpAddr], own: &[IpAddr]) -> Result<Allowed<Vetted>, Denied> {
-        let Self { value: destination, rule, networks, is_inspected } = self;
+        let Self { value: destination, rule, networks, is_inspected, credentials } = self;
         let refuse = |destination, reason| Err(Denied::new(destination, &Asked::Tunnel, reason));
         if found.is_empty() {
             return refuse(destination, DenyReason::NoAddress);
@@ -200,7 +209,7 @@ impl Allowed<Destination> {
         let mut addresses: Vec<_> =
             found.iter().map(|address| SocketAddr::new(address.to_canonical(), port)).collect();
         addresses.dedup();
-        Ok(Allowed { value: Vetted { destination, addresses }, rule, networks, is_inspected })
+        Ok(Allowed { value: Vetted { destination, addresses }, rule, networks, is_inspected, credentials })
     }
 }
 

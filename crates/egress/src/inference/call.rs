@@ -11,7 +11,7 @@ use super::request::{self, Prepared};
 use super::route::Call;
 use super::run::{Run, Served};
 use crate::client::{Client, Stop};
-use crate::credential::{Credential, Injected};
+use crate::credential::Injected;
 use crate::echo::Forms;
 use crate::http1::limits::Times;
 use crate::http1::{BodyLength, RequestHead, ResponseHead};
@@ -169,16 +169,7 @@ fn check(answer: &ResponseHead, asked: Asked<'_>, draft: &mut Draft<'_>) -> Resu
 /// What the provider wants to see. Why there is none is not for whoever is in a sandbox.
 async fn injected(provider: &Arc<Provider>) -> Result<Option<Arc<Injected>>, Refusal> {
     let Some(credential) = &provider.credential else { return Ok(None) };
-    let got = match credential.takes_time() {
-        false => credential.get(),
-        true => {
-            let provider = Arc::clone(provider);
-            // Other calls go on meanwhile.
-            let asked =
-                tokio::task::spawn_blocking(move || provider.credential.as_ref().map(Credential::get));
-            asked.await.ok().flatten().ok_or(Refusal::NoCredential)?
-        }
-    };
+    let got = credential.get_beside().await;
     got.map(Some).map_err(|_| Refusal::NoCredential)
 }
 

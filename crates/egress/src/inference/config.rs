@@ -19,13 +19,12 @@
 
 use super::budget::BudgetLimits;
 use super::models::{Model, Models, Provider, ProviderKind};
-use crate::credential::{Credential, Source};
+use crate::credential::{Credential, read_source};
 use crate::upstream::Upstream;
 use belljar_contract::yaml::{
     Log, Members, Node, boolean, list, one_of, place, quoted, text, text_or_number, thousandths, whole,
 };
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -89,7 +88,8 @@ fn provider(node: &Node, log: &mut Log) -> Option<Arc<Provider>> {
         Some(trusting) => Some(trusting),
         None => upstream,
     };
-    let credential = members.optional("credential", source).map(Credential::new);
+    let credential =
+        members.optional("credential", read_source).map(|source| Arc::new(Credential::new(source)));
     members.finish();
     Some(Arc::new(Provider { name: name?, kind: kind?, upstream: upstream?, credential }))
 }
@@ -143,40 +143,6 @@ fn unique<'n>(node: &Node, log: &mut Log, names: impl Iterator<Item = &'n str>) 
             log.note(node.position, place(node), format!("{} twice", quoted(name)), "each name once");
         }
     }
-}
-
-fn source(node: &Node, log: &mut Log) -> Option<Source> {
-    let mut members = Members::open(node, log)?;
-    let path_expected = "the absolute path of a file";
-    let all = [
-        members.optional("env", |node, log| {
-            text(node, log, "the name of a variable", |text| {
-                let is_name = !text.is_empty() && !text.contains(['=', '\0']);
-                is_name.then(|| Source::Variable(text.to_owned()))
-            })
-        }),
-        members.optional("file", |node, log| {
-            text(node, log, path_expected, |text| text.starts_with('/').then(|| Source::File(text.into())))
-        }),
-        members.optional("command", |node, log| {
-            let argv = list(node, log, |node, log| {
-                text_or_number(node, log, "an argument", |text| Some(OsString::from(text)))
-            })?;
-            Some(Source::Command(argv))
-        }),
-    ];
-    let mut given = all.into_iter().flatten();
-    let (first, second) = (given.next(), given.next());
-    if first.is_none() || second.is_some() {
-        members.log.note(
-            node.position,
-            place(node),
-            "no source, or more than one",
-            "one of env, file, command",
-        );
-    }
-    members.finish();
-    first
 }
 
 fn budget(node: &Node, log: &mut Log) -> BudgetLimits {

@@ -16,7 +16,7 @@ pub struct Provider {
     /// Where it is.
     pub upstream: Upstream,
     /// What it wants to see.
-    pub credential: Option<Credential>,
+    pub credential: Option<Arc<Credential>>,
 }
 
 /// A model, by the name that runs know it by.

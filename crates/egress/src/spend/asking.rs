@@ -44,7 +44,7 @@ const NO_DATABASE: [&[u8]; 2] = [b"Database not connected", b"No connected db"];
 
 impl<'p> Asking<'p> {
     pub(super) fn new(provider: &'p Provider) -> Result<Self, SpendError> {
-        let injected = provider.credential.as_ref().map(crate::credential::Credential::get).transpose();
+        let injected = provider.credential.as_ref().map(|credential| credential.get()).transpose();
         let failed = |source| SpendError::Credential { provider: provider.name.clone(), source };
         Ok(Self { provider, injected: injected.map_err(failed)? })
     }

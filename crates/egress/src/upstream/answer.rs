@@ -33,10 +33,22 @@ impl From<Malformed> for AnswerError {
 impl Connection {
     /// The head of the answer, behind any that only says to go on.
     pub(crate) async fn head(&mut self, patience: Duration) -> Result<ResponseHead, AnswerError> {
+        self.head_counted(patience, |_| {}).await
+    }
+
+    /// The same, telling of the bytes of each head. All of them together are no longer than one may be.
+    pub(crate) async fn head_counted(
+        &mut self,
+        patience: Duration,
+        mut tell: impl FnMut(u64),
+    ) -> Result<ResponseHead, AnswerError> {
+        let mut taken = 0;
         loop {
             if let Some(end) = head::end(&self.inbox) {
                 let parsed = ResponseHead::parse(self.inbox.get(..end).unwrap_or_default());
                 self.inbox.advance(end);
+                taken += end;
+                tell(end as u64);
                 match parsed? {
                     // Nobody has asked for another protocol.
                     ResponseHead { status: 101, .. } => return Err(Malformed::Syntax.into()),
@@ -44,7 +56,7 @@ impl Connection {
                     answer => return Ok(answer),
                 }
             }
-            if self.inbox.len() > RESPONSE_HEAD_BYTES {
+            if taken + self.inbox.len() > RESPONSE_HEAD_BYTES {
                 return Err(AnswerError::TooLarge);
             }
             if !self.fill(patience).await? {

@@ -3,10 +3,17 @@
 use super::dial::{DialError, dial};
 use super::names::{NameSource, Names};
 use super::place::Upstream;
+use super::pool::Connection;
 use super::secure::Secure;
 use super::stream::Stream;
-use super::trust::{Trust, TrustError};
+use super::trust::{Authorities, Trust, TrustError};
+use belljar_policy::egress::Host;
+use rustls::pki_types::ServerName;
 use std::io;
+use std::path::Path;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 /// What it takes to make connections; loaded when it is first needed.
 pub(super) struct Connector {
@@ -50,7 +57,8 @@ impl Connector {
     pub(super) async fn connect(&self, upstream: &Upstream) -> Result<Stream, ConnectError> {
         let Some(tls) = &upstream.tls else { return Ok(dial(&upstream.place, &self.names).await?) };
         // Before anybody hears of it: without trust there is nothing to be said.
-        let config = self.trust.config(tls.authority.as_deref()).await;
+        let authorities = tls.authority.clone().map_or(Authorities::System, Authorities::Only);
+        let config = self.trust.config(authorities).await;
         let config = config.map_err(|source| ConnectError::NoTrust { source })?;
         let stream = dial(&upstream.place, &self.names).await?;
         match Secure::open(stream, tls.server.clone(), config).await {
@@ -58,6 +66,28 @@ impl Connector {
             Err(source) if is_of_tls(&source) => Err(ConnectError::Untrusted { source }),
             Err(source) => Err(ConnectError::Unreachable { source }),
         }
+    }
+}
+
+/// Has the other end of a connection show that it is that host.
+pub(crate) async fn secure(
+    stream: TcpStream,
+    host: &Host,
+    (trust, besides): (&Trust, Option<&Path>),
+    patience: Duration,
+) -> Result<Connection, ConnectError> {
+    let authorities = besides.map_or(Authorities::System, |path| Authorities::Besides(path.to_owned()));
+    let config = trust.config(authorities).await.map_err(|source| ConnectError::NoTrust { source })?;
+    let server = match host {
+        Host::Name(name) => ServerName::try_from(name.as_str().to_owned()),
+        Host::Address(address) => Ok(ServerName::from(*address)),
+    };
+    let server = server.map_err(|source| ConnectError::Untrusted { source: io::Error::other(source) })?;
+    match timeout(patience, Secure::open(Stream::Tcp(stream), server, config)).await {
+        Ok(Ok(stream)) => Ok(Connection::over(Stream::Secure(Box::new(stream)))),
+        Ok(Err(source)) if is_of_tls(&source) => Err(ConnectError::Untrusted { source }),
+        Ok(Err(source)) => Err(ConnectError::Unreachable { source }),
+        Err(_) => Err(ConnectError::Unreachable { source: io::ErrorKind::TimedOut.into() }),
     }
 }
 

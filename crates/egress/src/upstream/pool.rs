@@ -41,7 +41,11 @@ const ROOM: usize = 4 << 10;
 impl Connection {
     /// One that was dialed for somebody in a sandbox, and is nobody else's before or after.
     pub(crate) fn of(stream: TcpStream) -> Self {
-        Self { stream: Stream::Tcp(stream), inbox: BytesMut::with_capacity(ROOM), is_used: false }
+        Self::over(Stream::Tcp(stream))
+    }
+
+    pub(super) fn over(stream: Stream) -> Self {
+        Self { stream, inbox: BytesMut::with_capacity(ROOM), is_used: false }
     }
 }
 

@@ -1,5 +1,7 @@
 //! By whom TLS knows an upstream: the system's authorities, or those of the house.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -12,10 +14,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
-/// What is trusted, by the file that says so; without one it is the system that does.
+/// What is trusted, by who says so.
 #[derive(Default)]
-pub(super) struct Trust {
-    known: RefCell<HashMap<Option<PathBuf>, Rc<Slot>>>,
+pub(crate) struct Trust {
+    known: RefCell<HashMap<Authorities, Rc<Slot>>>,
+}
+
+/// Who says who may be trusted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Authorities {
+    /// The system.
+    System,
+    /// This file, and nobody else.
+    Only(PathBuf),
+    /// The system, and this file.
+    Besides(PathBuf),
 }
 
 /// Empty until it is needed, and locked while it is filled.
@@ -28,7 +41,7 @@ struct Known {
 
 /// Why nobody can be trusted.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TrustError {
+pub enum TrustError {
     /// The file can't be read, or is none of certificates.
     #[error("can't read certificates from {}", path.display())]
     Read {
@@ -72,15 +85,14 @@ const PROTOCOL: &[u8] = b"http/1.1";
 
 impl Trust {
     /// What a connection needs to tell by whether its other end may be trusted.
-    pub(super) async fn config(&self, authority: Option<&Path>) -> Result<Arc<ClientConfig>, TrustError> {
-        let key = authority.map(Path::to_owned);
-        let slot = Rc::clone(self.known.borrow_mut().entry(key.clone()).or_default());
+    pub(super) async fn config(&self, authorities: Authorities) -> Result<Arc<ClientConfig>, TrustError> {
+        let slot = Rc::clone(self.known.borrow_mut().entry(authorities.clone()).or_default());
         // Whoever comes meanwhile waits, and has it then.
         let mut slot = slot.lock().await;
         if let Some(known) = slot.as_ref().filter(|known| known.loaded_at.elapsed() < FRESH_TIME) {
             return Ok(Arc::clone(&known.config));
         }
-        let loaded = tokio::task::spawn_blocking(move || load(key.as_deref())).await;
+        let loaded = tokio::task::spawn_blocking(move || load(&authorities)).await;
         let config = Arc::new(loaded.map_err(|_| TrustError::Interrupted)??);
         *slot = Some(Known { config: Arc::clone(&config), loaded_at: Instant::now() });
         Ok(config)
@@ -88,11 +100,15 @@ impl Trust {
 }
 
 /// Reads what there is.
-pub(super) fn load(authority: Option<&Path>) -> Result<ClientConfig, TrustError> {
-    let roots = match authority {
-        Some(path) => of_house(path)?,
-        None => of_system(),
-    };
+pub(super) fn load(authorities: &Authorities) -> Result<ClientConfig, TrustError> {
+    let mut roots = RootCertStore::empty();
+    if !matches!(authorities, Authorities::Only(_)) {
+        // Some of the system's may be too old or odd.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    }
+    if let Authorities::Only(path) | Authorities::Besides(path) = authorities {
+        add_of_house(path, &mut roots)?;
+    }
     if roots.is_empty() {
         return Err(TrustError::Nothing);
     }
@@ -105,19 +121,43 @@ pub(super) fn load(authority: Option<&Path>) -> Result<ClientConfig, TrustError>
 }
 
 /// Every certificate in the file has to be one: somebody has written it down for this alone.
-fn of_house(path: &Path) -> Result<RootCertStore, TrustError> {
+fn add_of_house(path: &Path, roots: &mut RootCertStore) -> Result<(), TrustError> {
     let read = |source| TrustError::Read { path: path.to_owned(), source };
-    let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(path).map_err(read)? {
         let added = roots.add(certificate.map_err(read)?);
         added.map_err(|source| TrustError::Certificate { path: path.to_owned(), source })?;
     }
-    Ok(roots)
+    Ok(())
 }
 
-/// What of the system's can be used; some of it may be too old or odd.
-fn of_system() -> RootCertStore {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    roots
+/// The certificates of the system's authorities, and of those in a file besides, as a text of PEM: for whoever is to trust as the
+/// host does.
+///
+/// # Errors
+/// [`TrustError`] when there is a file and it can't be read.
+pub fn authorities_of_system(besides: Option<&Path>) -> Result<String, TrustError> {
+    let mut all = rustls_native_certs::load_native_certs().certs;
+    if let Some(path) = besides {
+        let read = |source| TrustError::Read { path: path.to_owned(), source };
+        for certificate in CertificateDer::pem_file_iter(path).map_err(read)? {
+            all.push(certificate.map_err(read)?);
+        }
+    }
+    Ok(all.iter().map(|certificate| pem(certificate)).collect())
+}
+
+/// A certificate as text (RFC 7468).
+pub(crate) fn pem(certificate: &[u8]) -> String {
+    const WIDTH: usize = 64;
+    let mut text = String::from("-----BEGIN CERTIFICATE-----\n");
+    let encoded = STANDARD.encode(certificate);
+    let mut rest = encoded.as_str();
+    while !rest.is_empty() {
+        let (line, more) = rest.split_at(rest.len().min(WIDTH));
+        text.push_str(line);
+        text.push('\n');
+        rest = more;
+    }
+    text.push_str("-----END CERTIFICATE-----\n");
+    text
 }

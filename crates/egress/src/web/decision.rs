@@ -1,23 +1,34 @@
 //! What a request is for, read in one way, and whether the policy allows it.
 
-use super::live::Generation;
 use super::refusal::Refusal;
 use crate::http1::{BodyLength, RequestHead, Target};
-use belljar_policy::egress::{Allowed, Asked, Destination, Host};
+use belljar_policy::egress::{Destination, Host};
+
+/// How a request has come.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Way<'r> {
+    /// As one that a proxy is asked.
+    Proxied(&'r Target),
+    /// Through a tunnel to there, by TLS or without.
+    Inside { destination: &'r Destination, is_secure: bool },
+}
 
 const HTTP: u16 = 80;
+const HTTPS: u16 = 443;
 
 /// Where a request wants to get to. What it says in one place agrees with what it says in another.
-pub(crate) fn destination(head: &RequestHead, target: &Target) -> Result<Destination, Refusal> {
-    let (authority, usual_port) = match target {
-        Target::Origin => return Err(Refusal::NotForProxy),
-        Target::Absolute { authority } => (authority, Some(HTTP)),
-        Target::Authority { authority } => (authority, None),
+pub(crate) fn destination(head: &RequestHead, way: Way<'_>) -> Result<Destination, Refusal> {
+    let (destination, usual_port) = match way {
+        Way::Proxied(Target::Origin) => return Err(Refusal::NotForProxy),
+        Way::Proxied(Target::Absolute { authority }) => (read(authority, Some(HTTP))?, Some(HTTP)),
+        Way::Proxied(Target::Authority { .. }) if head.body != BodyLength::Exact(0) => {
+            return Err(Refusal::BodyOfTunnel);
+        }
+        Way::Proxied(Target::Authority { authority }) => (read(authority, None)?, None),
+        Way::Inside { destination, is_secure } => {
+            (destination.clone(), Some(if is_secure { HTTPS } else { HTTP }))
+        }
     };
-    if *target == (Target::Authority { authority: authority.clone() }) && head.body != BodyLength::Exact(0) {
-        return Err(Refusal::BodyOfTunnel);
-    }
-    let destination = read(authority, usual_port)?;
     if let Some(named) = head.header("host") {
         let named = std::str::from_utf8(named).map_err(|_| Refusal::OtherHost)?;
         // Without a port it is for the one that is asked for.
@@ -30,26 +41,11 @@ pub(crate) fn destination(head: &RequestHead, target: &Target) -> Result<Destina
     Ok(destination)
 }
 
-/// Whether that is allowed.
-pub(crate) fn decide(
-    generation: &Generation,
-    destination: Destination,
-    head: &RequestHead,
-    target: &Target,
-) -> Result<Allowed<Destination>, Refusal> {
-    let path = match &head.query {
+/// The path of a request, with its query.
+pub(super) fn path(head: &RequestHead) -> String {
+    match &head.query {
         Some(query) => format!("{}?{query}", head.path),
         None => head.path.clone(),
-    };
-    let (asked, is_tunnel) = match target {
-        Target::Authority { .. } => (Asked::Tunnel, true),
-        _ => (Asked::Request { method: &head.method, path: &path }, false),
-    };
-    let allowed = generation.policy.decide(destination, asked).map_err(Refusal::Denied)?;
-    match is_tunnel && allowed.is_inspected() {
-        // Rules about what is said inside can't be held by who doesn't hear it.
-        true => Err(Refusal::Uninspected { destination: allowed.value().to_string() }),
-        false => Ok(allowed),
     }
 }
 
@@ -70,6 +66,20 @@ pub(super) fn read(authority: &str, usual_port: Option<u16>) -> Result<Destinati
     Ok(Destination { host: Host::parse(host)?, port })
 }
 
+// === impl Way ===
+
+impl Way<'_> {
+    /// Whether nobody on the way can read what is said.
+    pub(super) fn is_secure(self) -> bool {
+        matches!(self, Self::Inside { is_secure: true, .. })
+    }
+
+    /// Whether it is one request, and no tunnel.
+    pub(super) fn is_request(self) -> bool {
+        !matches!(self, Self::Proxied(Target::Authority { .. }))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,7 +87,9 @@ mod tests {
     fn asked(request: &str) -> Result<String, &'static str> {
         let (head, target) =
             RequestHead::parse_for_proxy(request.as_bytes()).map_err(|_| "malformed_request")?;
-        destination(&head, &target).map(|found| found.to_string()).map_err(|refusal| refusal.code())
+        destination(&head, Way::Proxied(&target))
+            .map(|found| found.to_string())
+            .map_err(|refusal| refusal.code())
     }
 
     #[test]

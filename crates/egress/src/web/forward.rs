@@ -1,17 +1,22 @@
 //! One request, passed on: its head is written anew, its body and its answer's pass as they come.
 
+use super::filling::Filling;
+use super::guard::{Guard, Repeated};
 use super::limits::ROOM;
 use super::passage::Passage;
+use super::passed_on::passed_on;
 use super::refusal::Refusal;
 use super::run::WebRun;
 use crate::client::{Client, Stop};
-use crate::http1::{BodyLength, Chunks, Headers, RequestHead, ResponseHead};
-use crate::upstream::{AnswerError, Connection, Dialed};
+use crate::http1::limits::REQUEST_HEAD_BYTES;
+use crate::http1::{BodyLength, Chunks, Malformed, RequestHead, ResponseHead};
+use crate::upstream::{AnswerError, Connection};
 use belljar_policy::egress::Destination;
 use bytes::Buf;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
+use zeroize::Zeroizing;
 
 /// The whole answer was passed on.
 pub(super) struct Passed {
@@ -28,84 +33,152 @@ pub(super) enum Failed {
     Cut { status: Option<u16>, code: &'static str },
 }
 
-/// What is between two ends of one connection, and goes no further (RFC 9110 §7.6.1); and what is said of who asks, which is the
-/// host's to say.
-const NOT_PASSED_ON: &[&str] = &[
-    "connection",
-    "expect",
-    "forwarded",
-    "host",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "content-length",
-    "upgrade",
-    "via",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-proto",
-    "x-real-ip",
-];
+/// A request as it goes on.
+pub(super) struct Outgoing<'o> {
+    pub(super) destination: &'o Destination,
+    /// Whether it goes by TLS.
+    pub(super) is_secure: bool,
+    pub(super) filling: Filling,
+}
 
-/// Passes it on, and its answer back.
+/// Passes it on, and its answer back, as long as the policy allows it.
 pub(super) async fn run<S>(
     client: &mut Client<S>,
     head: &RequestHead,
-    (destination, dialed): (&Destination, Dialed),
+    (outgoing, mut upstream): (Outgoing<'_>, Connection),
     passage: &Passage<'_>,
 ) -> Result<Passed, Failed>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let run = &passage.gate.run;
-    let host = destination.host.to_string();
-    let mut upstream = Connection::of(dialed.stream);
-    let whole = timeout(run.limits.times.call, async {
-        let begun = request(head, destination);
-        let sent = upstream.stream.write_all(&begun).await;
-        sent.map_err(|_| Failed::Refused(Refusal::Unreachable { host: host.clone() }))?;
-        count(run, &passage.sent, begun.len() as u64, WebRun::may_send)?;
-        let tell = |bytes| count(run, &passage.sent, bytes, WebRun::may_send).is_ok();
-        // Whoever doesn't take all of a body may have answered all the same; what is left of it is no request.
-        let is_whole = client.pass_body(head, &mut upstream.stream, tell).await?;
-        if !run.may_send(0) {
-            return Err(Failed::Refused(Refusal::Spent));
+    let times = passage.gate.run.limits.times;
+    let mut policy = passage.policy.clone();
+    let whole = timeout(times.call, exchange(client, head, (&outgoing, &mut upstream), passage));
+    tokio::pin!(whole);
+    loop {
+        tokio::select! {
+            // What may end it first: bytes that never stop would keep it from being looked at.
+            biased;
+            // Whoever replaces policies is there for as long as the run.
+            Ok(()) = policy.changed() => {
+                policy.borrow_and_update();
+                if !passage.is_still_allowed(outgoing.destination) {
+                    return Err(Failed::Cut { status: None, code: "policy_changed" });
+                }
+            }
+            ended = &mut whole => return ended.unwrap_or(Err(Failed::Cut { status: None, code: "too_long" })),
         }
-        let answer = upstream.head(run.limits.times.idle).await;
-        let answer = answer.map_err(|error| Failed::Refused(of_answer(&error, &host)))?;
-        pass_back(client, (head, &answer), (&mut upstream, is_whole), passage).await
-    });
-    whole.await.unwrap_or(Err(Failed::Cut { status: None, code: "too_long" }))
+    }
 }
 
-/// The head of the request as it goes on.
-fn request(head: &RequestHead, Destination { host, port }: &Destination) -> Vec<u8> {
-    let mut out = Vec::with_capacity(1024);
-    let query = head.query.as_ref().map_or(String::new(), |query| format!("?{query}"));
-    let authority = if *port == 80 { host.to_string() } else { format!("{host}:{port}") };
-    let line = format!("{} {}{query} HTTP/1.1\r\nhost: {authority}\r\n", head.method, head.path);
-    out.extend_from_slice(line.as_bytes());
-    put_passed_on(&head.headers, &mut out);
-    match head.body {
-        BodyLength::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
-        BodyLength::Exact(0) if head.header("content-length").is_none() => {}
-        BodyLength::Exact(length) => {
-            out.extend_from_slice(format!("content-length: {length}\r\n").as_bytes());
+async fn exchange<S>(
+    client: &mut Client<S>,
+    head: &RequestHead,
+    (outgoing, upstream): (&Outgoing<'_>, &mut Connection),
+    passage: &Passage<'_>,
+) -> Result<Passed, Failed>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let (run, times) = (&passage.gate.run, passage.gate.run.limits.times);
+    let host = outgoing.destination.host.to_string();
+    let unreachable = |_| Failed::Refused(Refusal::Unreachable { host: host.clone() });
+    let begun = request(head, outgoing);
+    count(run, &passage.sent, begun.len() as u64, WebRun::may_send)?;
+    upstream.stream.write_all(&begun).await.map_err(unreachable)?;
+    let tell = |bytes| count(run, &passage.sent, bytes, WebRun::may_send).is_ok();
+    // Whoever doesn't take all of a body may have answered all the same; what is left of it is no request.
+    let is_whole = match &outgoing.filling.body {
+        Some(body) => tell(body.len() as u64) && upstream.stream.write_all(body).await.is_ok(),
+        None => client.pass_body(head, &mut upstream.stream, tell).await?,
+    };
+    if !run.may_send(0) {
+        return Err(Failed::Refused(Refusal::Spent));
+    }
+    upstream.stream.flush().await.map_err(unreachable)?;
+    let mut received = 0;
+    let answer = upstream.head_counted(times.idle, |bytes| received += bytes).await;
+    count(run, &passage.received, received, WebRun::may_receive)?;
+    let answer = answer.map_err(|error| Failed::Refused(of_answer(&error, &host)))?;
+    let guard = guard(&outgoing.filling, &answer).map_err(|Repeated| {
+        let host = host.clone();
+        Failed::Refused(Refusal::Repeated { host })
+    })?;
+    pass_back(client, (head, &answer, guard), (upstream, is_whole), passage).await
+}
+
+/// What looks at the body of an answer, where something was filled in. Its head is looked at here.
+fn guard<'f>(filling: &'f Filling, answer: &ResponseHead) -> Result<Option<Guard<'f>>, Repeated> {
+    if filling.names().is_empty() {
+        return Ok(None);
+    }
+    let is_told = filling.injected().any(|injected| injected.forms.are_told_by(answer.headers.text()));
+    // It was asked to come as it is: what can't be read can't be looked at either.
+    let is_plain =
+        answer.headers.all("content-encoding").all(|coding| coding.eq_ignore_ascii_case(b"identity"));
+    match is_told || !is_plain {
+        true => Err(Repeated),
+        false => Ok(Some(Guard::of(filling.injected()))),
+    }
+}
+
+/// What stands in `Host`.
+pub(super) fn authority(Destination { host, port }: &Destination, is_secure: bool) -> String {
+    let usual = if is_secure { 443 } else { 80 };
+    if *port == usual { host.to_string() } else { format!("{host}:{port}") }
+}
+
+/// The head of the request as it goes on. It may have secrets in it.
+fn request(head: &RequestHead, outgoing: &Outgoing<'_>) -> Zeroizing<Vec<u8>> {
+    let filling = &outgoing.filling;
+    // With room for all of it: what grows leaves its old self behind.
+    let room = head.headers.text().len() + head.path.len() + (REQUEST_HEAD_BYTES << 1);
+    let mut out = Zeroizing::new(Vec::with_capacity(room));
+    let query = filling.query.as_ref().map(|query| query.as_str()).or(head.query.as_deref());
+    let (mark, query) = query.map_or(("", ""), |query| ("?", query));
+    for part in [&head.method, " ", &head.path, mark, query, " HTTP/1.1\r\nhost: "] {
+        out.extend_from_slice(part.as_bytes());
+    }
+    out.extend_from_slice(authority(outgoing.destination, outgoing.is_secure).as_bytes());
+    out.extend_from_slice(b"\r\n");
+    match &filling.headers {
+        Some(headers) => headers.iter().for_each(|(name, value)| put(&mut out, name, value)),
+        None => passed_on(&head.headers).for_each(|(name, value)| put(&mut out, name, value)),
+    }
+    match (head.body, &filling.body) {
+        (_, Some(body)) => put(&mut out, b"content-length", body.len().to_string().as_bytes()),
+        (BodyLength::Chunked, None) => put(&mut out, b"transfer-encoding", b"chunked"),
+        (BodyLength::Exact(0), None) if head.header("content-length").is_none() => {}
+        (BodyLength::Exact(length), None) => {
+            put(&mut out, b"content-length", length.to_string().as_bytes());
         }
-        BodyLength::UntilClose => {}
+        (BodyLength::UntilClose, None) => {}
     }
     out.extend_from_slice(b"connection: close\r\n\r\n");
     out
 }
 
+fn put(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    for part in [name, b": ", value, b"\r\n"] {
+        out.extend_from_slice(part);
+    }
+}
+
+/// How an answer's body goes on to the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    /// As long as was said before.
+    Length,
+    Chunks,
+    /// Until the connection is closed: an old client can't be sent chunks, and of what ends with a connection it is told by the end
+    /// of its own.
+    Close,
+}
+
 /// Passes an answer back to its end.
 async fn pass_back<S>(
     client: &mut Client<S>,
-    (head, answer): (&RequestHead, &ResponseHead),
+    (head, answer, mut guard): (&RequestHead, &ResponseHead, Option<Guard<'_>>),
     (upstream, is_whole): (&mut Connection, bool),
     passage: &Passage<'_>,
 ) -> Result<Passed, Failed>
@@ -114,65 +187,121 @@ where
 {
     let (run, status) = (&passage.gate.run, answer.status);
     let cut = |code| Failed::Cut { status: Some(status), code };
-    let is_empty = head.method == "HEAD";
-    let body = if is_empty { BodyLength::Exact(0) } else { answer.body };
-    // An old client can't be sent chunks, and of what ends with a connection it is told by the end of its own.
-    let is_bare = body == BodyLength::UntilClose || (body == BodyLength::Chunked && !head.is_1_1);
-    let keeps_alive = head.keeps_alive && is_whole && !is_bare;
-    let mut out = Vec::with_capacity(1024);
-    out.extend_from_slice(format!("HTTP/1.1 {status} \r\n").as_bytes());
-    put_passed_on(&answer.headers, &mut out);
-    match (body, answer.header("content-length")) {
-        (BodyLength::Chunked, _) if !is_bare => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
-        (BodyLength::Exact(length), _) if !is_empty && !matches!(status, 204 | 304) => {
-            out.extend_from_slice(format!("content-length: {length}\r\n").as_bytes());
-        }
-        (_, Some(length)) if is_empty || status == 304 => {
-            out.extend_from_slice(&[b"content-length: ", length, b"\r\n"].concat());
-        }
-        _ => {}
-    }
-    let connection: &[u8] =
-        if keeps_alive { b"connection: keep-alive\r\n\r\n" } else { b"connection: close\r\n\r\n" };
-    out.extend_from_slice(connection);
-    client.send(&out).await.map_err(|_| cut("client_gone"))?;
-    let (mut left, mut chunks) = match body {
-        BodyLength::Exact(length) => (length, None),
-        BodyLength::Chunked => (0, Some(Chunks::default())),
-        BodyLength::UntilClose => (u64::MAX, None),
+    let body = if head.method == "HEAD" { BodyLength::Exact(0) } else { answer.body };
+    let framing = match body {
+        BodyLength::Exact(_) => Framing::Length,
+        BodyLength::Chunked if head.is_1_1 => Framing::Chunks,
+        BodyLength::Chunked | BodyLength::UntilClose => Framing::Close,
     };
+    let keeps_alive = head.keeps_alive && is_whole && framing != Framing::Close;
+    client.send(&head_back(head, answer, (framing, keeps_alive))).await.map_err(|_| cut("client_gone"))?;
+    let mut incoming = Incoming::of(body);
     loop {
-        let mut payload = Vec::new();
-        let used = match &mut chunks {
-            Some(chunks) => {
-                let keep = |range: std::ops::Range<usize>| {
-                    if is_bare {
-                        payload.extend_from_slice(&upstream.inbox[range]);
-                    }
-                };
-                chunks.pass(&upstream.inbox, keep).map_err(|_| cut("answer_malformed"))?
-            }
-            None => usize::try_from(left).unwrap_or(usize::MAX).min(upstream.inbox.len()),
-        };
-        let bytes = if chunks.is_some() && is_bare { payload.as_slice() } else { &upstream.inbox[..used] };
-        if !bytes.is_empty() {
-            client.send(bytes).await.map_err(|_| cut("client_gone"))?;
-        }
+        let (payload, used) = incoming.take(&upstream.inbox).map_err(|_| cut("answer_malformed"))?;
         count(run, &passage.received, used as u64, WebRun::may_receive).map_err(|_| cut("bytes_used_up"))?;
-        upstream.inbox.advance(used);
-        if body != BodyLength::UntilClose {
-            left = left.saturating_sub(used as u64);
+        let is_done = incoming.is_done();
+        let mut out = match (&mut guard, framing) {
+            // Chunks pass as they came.
+            (None, Framing::Chunks) => upstream.inbox[..used].to_vec(),
+            (None, _) => payload,
+            (Some(guard), _) => {
+                framed(guard.pass(&payload).map_err(|Repeated| cut("credential_repeated"))?, framing)
+            }
+        };
+        if is_done && let Some(guard) = guard.take() {
+            out.extend_from_slice(&framed(guard.end(), framing));
+            out.extend_from_slice(if framing == Framing::Chunks { b"0\r\n\r\n" } else { b"" });
         }
-        if chunks.as_ref().map_or(left == 0, Chunks::is_done) {
+        if !out.is_empty() {
+            client.send(&out).await.map_err(|_| cut("client_gone"))?;
+        }
+        upstream.inbox.advance(used);
+        if is_done {
             return Ok(Passed { status, keeps_alive });
         }
         upstream.inbox.reserve(ROOM);
         match read(upstream, client, run.limits.times.idle).await {
             Read::More => {}
-            Read::End if body == BodyLength::UntilClose => return Ok(Passed { status, keeps_alive: false }),
+            Read::End if body == BodyLength::UntilClose => {
+                let rest = guard.map(Guard::end).unwrap_or_default();
+                client.send(&rest).await.map_err(|_| cut("client_gone"))?;
+                return Ok(Passed { status, keeps_alive: false });
+            }
             Read::End => return Err(cut("answer_cut")),
             Read::Silent => return Err(cut("answer_timeout")),
             Read::ClientGone => return Err(cut("client_gone")),
+        }
+    }
+}
+
+/// The head of the answer as it goes on.
+fn head_back(head: &RequestHead, answer: &ResponseHead, (framing, keeps_alive): (Framing, bool)) -> Vec<u8> {
+    let (status, is_empty) = (answer.status, head.method == "HEAD");
+    let mut out = Vec::with_capacity(1024);
+    out.extend_from_slice(format!("HTTP/1.1 {status} \r\n").as_bytes());
+    passed_on(&answer.headers).for_each(|(name, value)| put(&mut out, name, value));
+    match (framing, answer.body, answer.header("content-length")) {
+        (Framing::Chunks, ..) => put(&mut out, b"transfer-encoding", b"chunked"),
+        (Framing::Length, BodyLength::Exact(length), _) if !is_empty && !matches!(status, 204 | 304) => {
+            put(&mut out, b"content-length", length.to_string().as_bytes());
+        }
+        (_, _, Some(length)) if is_empty || status == 304 => put(&mut out, b"content-length", length),
+        _ => {}
+    }
+    put(&mut out, b"connection", if keeps_alive { b"keep-alive" } else { b"close" });
+    out.extend_from_slice(b"\r\n");
+    out
+}
+
+/// Payload as it is sent.
+fn framed(payload: Vec<u8>, framing: Framing) -> Vec<u8> {
+    if framing != Framing::Chunks || payload.is_empty() {
+        return payload;
+    }
+    [format!("{:x}\r\n", payload.len()).as_bytes(), &payload, b"\r\n"].concat()
+}
+
+/// How far the body of an answer has come.
+enum Incoming {
+    /// So many bytes are still to come.
+    Exact(u64),
+    Chunked(Chunks),
+    UntilClose,
+}
+
+// === impl Incoming ===
+
+impl Incoming {
+    fn of(body: BodyLength) -> Self {
+        match body {
+            BodyLength::Exact(length) => Self::Exact(length),
+            BodyLength::Chunked => Self::Chunked(Chunks::default()),
+            BodyLength::UntilClose => Self::UntilClose,
+        }
+    }
+
+    /// What of these bytes is payload, and how many of them belong to the body.
+    fn take(&mut self, bytes: &[u8]) -> Result<(Vec<u8>, usize), Malformed> {
+        match self {
+            Self::Exact(left) => {
+                let here = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
+                *left -= here as u64;
+                Ok((bytes[..here].to_vec(), here))
+            }
+            Self::Chunked(chunks) => {
+                let mut payload = Vec::new();
+                let used = chunks.pass(bytes, |range| payload.extend_from_slice(&bytes[range]))?;
+                Ok((payload, used))
+            }
+            Self::UntilClose => Ok((bytes.to_vec(), bytes.len())),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        match self {
+            Self::Exact(left) => *left == 0,
+            Self::Chunked(chunks) => chunks.is_done(),
+            Self::UntilClose => false,
         }
     }
 }
@@ -196,19 +325,6 @@ where
             Err(_) => Read::Silent,
         },
         () = client.gone() => Read::ClientGone,
-    }
-}
-
-/// Headers that go on: none that is about a connection, and none that `Connection` says is.
-fn put_passed_on(headers: &Headers, out: &mut Vec<u8>) {
-    for (name, value) in headers.iter() {
-        let Ok(text) = std::str::from_utf8(name) else { continue };
-        if NOT_PASSED_ON.contains(&text) || headers.has_token("connection", text) {
-            continue;
-        }
-        for part in [name, b": ", value, b"\r\n"] {
-            out.extend_from_slice(part);
-        }
     }
 }
 

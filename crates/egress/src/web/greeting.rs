@@ -1,6 +1,10 @@
 //! What a tunnel begins with: TLS says whose name it is for, and that must be the one that was asked for.
 
+use super::limits::{GREETING_BYTES, ROOM};
+use bytes::BytesMut;
 use rustls::server::Acceptor;
+use std::io;
+use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// What is known of the first bytes of a tunnel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +29,28 @@ pub(crate) struct Listener {
 /// A record of a handshake, of any version that there ever was.
 const HANDSHAKE: u8 = 22;
 const MAJOR: u8 = 3;
+
+/// Reads behind what is there until it is known what it is; who ends before that begins with something else. Each time that
+/// something came is told.
+pub(super) async fn hear_out<R: AsyncRead + Unpin>(
+    from: &mut R,
+    buffer: &mut BytesMut,
+    tell: impl Fn(),
+) -> io::Result<Greeting> {
+    let mut listener = Listener::new();
+    loop {
+        match listener.hear(buffer) {
+            Greeting::Unfinished if buffer.len() >= GREETING_BYTES => return Ok(Greeting::Broken),
+            Greeting::Unfinished => {}
+            known => return Ok(known),
+        }
+        buffer.reserve(ROOM);
+        if from.read_buf(buffer).await? == 0 {
+            return Ok(Greeting::Other);
+        }
+        tell();
+    }
+}
 
 // === impl Listener ===
 

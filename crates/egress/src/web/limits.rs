@@ -12,6 +12,8 @@ pub struct WebLimits {
     pub names: Duration,
     /// Bytes that one run may send, and as many that it may receive.
     pub bytes: u64,
+    /// So many may be let through at once, and so many each second then. Others wait.
+    pub passages: (u32, u32),
 }
 
 /// What one direction of a tunnel holds of what passes.
@@ -30,6 +32,6 @@ impl Default for WebLimits {
             idle: Duration::from_secs(120),
             call: Duration::from_secs(3_600),
         };
-        Self { times, names: Duration::from_secs(2), bytes: 10 << 30 }
+        Self { times, names: Duration::from_secs(2), bytes: 10 << 30, passages: (2_000, 200) }
     }
 }

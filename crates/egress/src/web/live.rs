@@ -1,6 +1,6 @@
 //! The policy that counts at a time. It may be replaced while tunnels are open: those that it does not allow any more end.
 
-use belljar_policy::egress::EgressPolicy;
+use super::config::WebConfig;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -11,20 +11,20 @@ pub struct LivePolicy {
 }
 
 /// One of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Generation {
     /// Which, counted from 1.
     pub number: u64,
     /// What it says.
-    pub policy: EgressPolicy,
+    pub config: WebConfig,
 }
 
 // === impl LivePolicy ===
 
 impl LivePolicy {
     /// The first one.
-    pub fn new(policy: EgressPolicy) -> Self {
-        let (current, _) = watch::channel(Arc::new(Generation { number: 1, policy }));
+    pub fn new(config: impl Into<WebConfig>) -> Self {
+        let (current, _) = watch::channel(Arc::new(Generation { number: 1, config: config.into() }));
         Self { current }
     }
 
@@ -34,11 +34,12 @@ impl LivePolicy {
     }
 
     /// Has another one count from now on. Its number; one that says the same is the same.
-    pub fn replace(&self, policy: EgressPolicy) -> u64 {
+    pub fn replace(&self, config: impl Into<WebConfig>) -> u64 {
+        let config = config.into();
         self.current.send_if_modified(|current| {
-            let is_other = current.policy != policy;
+            let is_other = current.config != config;
             if is_other {
-                *current = Arc::new(Generation { number: current.number + 1, policy });
+                *current = Arc::new(Generation { number: current.number + 1, config });
             }
             is_other
         });

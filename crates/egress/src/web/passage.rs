@@ -1,22 +1,21 @@
 //! One who wants to get through, from the head of what they ask to the record of what became of it.
 
-use super::answer;
-use super::decision::{decide, destination};
+use super::decision::{self, Way};
+use super::filling::{Filling, fill};
 use super::forward;
+use super::gate::Gate;
+use super::inside;
 use super::live::Generation;
 use super::refusal::Refusal;
-use super::run::WebRun;
 use super::tunnel;
-use crate::client::{Client, Stop};
-use crate::http1::{RequestHead, Target};
-use crate::pace::Pace;
-use crate::proxy::{Answering, Service};
-use crate::upstream::names::Names;
-use crate::upstream::{Dialed, Patience, dial_allowed, is_of_this_machine};
+use super::{answer, tunnel::End};
+use crate::client::Client;
+use crate::http1::{BodyLength, RequestHead, Target};
+use crate::upstream::{Connection, Dialed, Patience, dial_allowed, is_of_this_machine, secure};
 use belljar_contract::egress::{Asked, PassageBegun, PassageOutcome, PassageRecord};
 use belljar_contract::id::PassageId;
 use belljar_contract::inference::{Excerpt, ReasonCode};
-use belljar_policy::egress::{Destination, Host};
+use belljar_policy::egress::{Allowed, Asked as Wanted, Destination, Host};
 use jiff::Timestamp;
 use std::cell::Cell;
 use std::net::IpAddr;
@@ -24,16 +23,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 use uuid::Uuid;
-
-/// What all connections of a run share.
-pub(crate) struct Gate {
-    pub(super) run: Arc<WebRun>,
-    names: Rc<Names>,
-    pace: Pace,
-}
 
 /// Somebody on their way. However it ends, it is written down.
 pub(super) struct Passage<'g> {
@@ -45,7 +36,10 @@ pub(super) struct Passage<'g> {
     since: Instant,
     generation: u64,
     asked: Option<Asked>,
+    /// Of a request: its method, and its path with the query.
+    request: Option<(String, String)>,
     rule: Option<u64>,
+    credentials: Vec<String>,
     address: Option<IpAddr>,
     pub(super) tls_name: Option<String>,
     status: Option<u16>,
@@ -58,51 +52,11 @@ pub(super) struct Passage<'g> {
 /// What is recorded of one whose run has ended under it.
 const CUT_OFF: &str = "cut_off";
 
-// === impl Gate ===
-
-impl Gate {
-    pub(crate) fn new(run: Arc<WebRun>, names: Rc<Names>) -> Self {
-        Self { run, names, pace: Pace::new() }
-    }
-
-    /// Answers everything that comes by one connection, until it is closed.
-    async fn serve<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) {
-        let mut client = Client::new(stream, self.run.limits.times);
-        loop {
-            let mut passage = Passage::begin(self);
-            let keeps_alive = match client.head_for_proxy().await {
-                Ok((head, Target::Authority { authority })) => {
-                    return passage.tunnel(client, &head, Target::Authority { authority }).await;
-                }
-                Ok((head, target)) => passage.forward(&mut client, &head, &target).await,
-                Err(Stop::Gone) => {
-                    passage.forget();
-                    break;
-                }
-                Err(Stop::Faulty(fault)) => passage.refuse(&mut client, fault.into(), (false, true)).await,
-            };
-            if !keeps_alive || !client.can_go_on() {
-                break;
-            }
-        }
-        client.close().await;
-    }
-}
-
-impl Service for Gate {
-    fn tcp(self: Rc<Self>, stream: TcpStream) -> Answering {
-        Box::pin(async move { self.serve(stream).await })
-    }
-
-    fn local(self: Rc<Self>, stream: UnixStream) -> Answering {
-        Box::pin(async move { self.serve(stream).await })
-    }
-}
-
 // === impl Passage ===
 
 impl<'g> Passage<'g> {
-    fn begin(gate: &'g Gate) -> Self {
+    /// One whose head is there.
+    pub(super) fn begin(gate: &'g Gate) -> Self {
         let mut policy = gate.run.policy.hear();
         let generation = policy.borrow_and_update().number;
         Self {
@@ -113,7 +67,9 @@ impl<'g> Passage<'g> {
             since: Instant::now(),
             generation,
             asked: None,
+            request: None,
             rule: None,
+            credentials: Vec::new(),
             address: None,
             tls_name: None,
             status: None,
@@ -123,13 +79,18 @@ impl<'g> Passage<'g> {
         }
     }
 
-    /// Opens a tunnel, and is back when it is closed.
-    async fn tunnel<S>(mut self, mut client: Client<S>, head: &RequestHead, target: Target)
+    /// Opens a tunnel, or a connection that is looked into, and is back when it is closed.
+    pub(super) async fn connect<S>(mut self, mut client: Client<S>, head: &RequestHead, target: &Target)
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let (destination, dialed) = match self.let_through(head, &target).await {
-            Ok(through) => through,
+        let opened = match self.decide(head, Way::Proxied(target)) {
+            Ok(allowed) if allowed.is_inspected() => self.can_look_into(&allowed).map(|()| (allowed, None)),
+            Ok(allowed) => self.reach(allowed.clone()).await.map(|dialed| (allowed, Some(dialed))),
+            Err(refusal) => Err(refusal),
+        };
+        let (allowed, dialed) = match opened {
+            Ok(opened) => opened,
             Err(refusal) => {
                 self.refuse(&mut client, refusal, (false, true)).await;
                 return client.close().await;
@@ -139,26 +100,37 @@ impl<'g> Passage<'g> {
             return;
         }
         self.status = Some(200);
-        self.outcome = match tunnel::run(client, dialed, &destination, &mut self).await {
-            Ok(()) => PassageOutcome::Completed,
-            Err(end) => failed(end.code()),
+        let destination = allowed.value();
+        let ended = match dialed {
+            Some(dialed) => tunnel::run(client, dialed, destination, &mut self).await,
+            None => inside::run(client, destination, &mut self).await,
         };
+        self.outcome = ended.map_or_else(|end: End| failed(end.code()), |()| PassageOutcome::Completed);
+    }
+
+    /// Passes on a request for a whole URL. False if no other can follow.
+    pub(super) async fn forward<S>(self, client: &mut Client<S>, head: &RequestHead, target: &Target) -> bool
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        self.pass(client, head, Way::Proxied(target)).await
     }
 
     /// Passes one request on. False if no other can follow.
-    async fn forward<S>(mut self, client: &mut Client<S>, head: &RequestHead, target: &Target) -> bool
+    pub(super) async fn pass<S>(mut self, client: &mut Client<S>, head: &RequestHead, way: Way<'_>) -> bool
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let has_body = head.method != "HEAD";
-        let (destination, dialed) = match self.let_through(head, target).await {
-            Ok(through) => through,
+        let (connection, filling, destination) = match self.open(client, head, way).await {
+            Ok(opened) => opened,
             Err(refusal) => {
-                let keeps_alive = head.keeps_alive && head.body == crate::http1::BodyLength::Exact(0);
+                let keeps_alive = head.keeps_alive && head.body == BodyLength::Exact(0);
                 return self.refuse(client, refusal, (keeps_alive, has_body)).await;
             }
         };
-        match forward::run(client, head, (&destination, dialed), &self).await {
+        let outgoing = forward::Outgoing { destination: &destination, is_secure: way.is_secure(), filling };
+        match forward::run(client, head, (outgoing, connection), &self).await {
             Ok(forward::Passed { status, keeps_alive }) => {
                 (self.status, self.outcome) = (Some(status), PassageOutcome::Completed);
                 keeps_alive
@@ -176,14 +148,38 @@ impl<'g> Passage<'g> {
         }
     }
 
-    /// A connection to where they want to get to, once it is on the disk that they are let through.
-    async fn let_through(
+    /// A connection to where a request wants to get to, and what is filled in there.
+    async fn open<S>(
         &mut self,
+        client: &mut Client<S>,
         head: &RequestHead,
-        target: &Target,
-    ) -> Result<(Destination, Dialed), Refusal> {
-        let gate = self.gate;
-        let found = destination(head, target)?;
+        way: Way<'_>,
+    ) -> Result<(Connection, Filling, Destination), Refusal>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let allowed = self.decide(head, way)?;
+        let config = Arc::clone(&self.policy.borrow());
+        let filling = fill((client, self.gate), head, (&allowed, way), &config.config.credentials).await?;
+        self.credentials = filling.names();
+        let destination = allowed.value().clone();
+        let dialed = self.reach(allowed).await?;
+        if !way.is_secure() {
+            return Ok((Connection::of(dialed.stream), filling, destination));
+        }
+        let authorities = config.config.authorities.as_deref();
+        let patience = self.gate.run.limits.times.connect;
+        let secured =
+            secure(dialed.stream, &destination.host, (&self.gate.trust, authorities), patience).await;
+        let host = || destination.host.to_string();
+        let connection = secured.map_err(|error| Refusal::of_connect(&error, host()))?;
+        self.tls_name = Some(host());
+        Ok((connection, filling, destination))
+    }
+
+    /// Whether that is allowed; what was asked for is known for the record from here on.
+    fn decide(&mut self, head: &RequestHead, way: Way<'_>) -> Result<Allowed<Destination>, Refusal> {
+        let found = decision::destination(head, way)?;
         let path = (!head.path.is_empty()).then(|| Excerpt::of(&head.path));
         self.asked = Some(Asked {
             method: Excerpt::of(&head.method),
@@ -191,28 +187,50 @@ impl<'g> Passage<'g> {
             port: found.port,
             path,
         });
+        self.request = way.is_request().then(|| (head.method.clone(), decision::path(head)));
         let generation = Arc::clone(&self.policy.borrow_and_update());
         self.generation = generation.number;
-        let allowed = decide(&generation, found, head, target)?;
-        let (destination, rule) = (allowed.value().clone(), allowed.rule() as u64);
-        self.rule = Some(rule);
+        let allowed = generation.config.policy.decide(found, self.wanted()).map_err(Refusal::Denied)?;
+        self.rule = Some(allowed.rule() as u64);
+        Ok(allowed)
+    }
+
+    fn wanted(&self) -> Wanted<'_> {
+        match &self.request {
+            Some((method, path)) => Wanted::Request { method, path },
+            None => Wanted::Tunnel,
+        }
+    }
+
+    /// Rules about what is said inside can't be held by who doesn't hear it.
+    fn can_look_into(&self, allowed: &Allowed<Destination>) -> Result<(), Refusal> {
+        match self.gate.run.authority {
+            Some(_) => Ok(()),
+            None => Err(Refusal::Uninspected { destination: allowed.value().to_string() }),
+        }
+    }
+
+    /// A connection to where they want to get to, once it is on the disk that they are let through: before that, not even a
+    /// name is asked for.
+    async fn reach(&mut self, allowed: Allowed<Destination>) -> Result<Dialed, Refusal> {
+        let gate = self.gate;
         if !gate.run.ledger.is_sound() {
             return Err(Refusal::NotRecorded);
         }
         if !gate.run.may_send(0) || !gate.run.may_receive(0) {
             return Err(Refusal::Spent);
         }
-        let limits = gate.run.limits;
-        let patience = Patience { names: limits.names, connect: limits.times.connect };
-        // Both take a while, and nothing is sent before both are done.
-        let (is_recorded, dialed) =
-            tokio::join!(self.recorded(rule), dial_allowed(allowed, &gate.names, patience));
-        let dialed = dialed.map_err(|error| Refusal::of_dial(error, &destination.host.to_string()))?;
-        self.address = Some(dialed.address);
-        if !is_recorded {
+        gate.passages.wait().await;
+        if !self.recorded(allowed.rule() as u64).await {
             return Err(Refusal::NotRecorded);
         }
-        Ok((destination, dialed))
+        let limits = gate.run.limits;
+        let patience = Patience { names: limits.names, connect: limits.times.connect };
+        let host = allowed.value().host.to_string();
+        let dialed = dial_allowed(allowed, &gate.names, patience).await;
+        let dialed = dialed.map_err(|error| Refusal::of_dial(error, &host))?;
+        self.address = Some(dialed.address);
+        Ok(dialed)
     }
 
     /// Whether it is on the disk that they are let through.
@@ -225,12 +243,13 @@ impl<'g> Passage<'g> {
             asked,
             rule,
             generation: self.generation,
+            credentials: self.credentials.clone(),
         };
         self.gate.run.ledger.begin(begun).await
     }
 
     /// Says why they aren't let through. Whether another request may follow.
-    async fn refuse<S>(
+    pub(super) async fn refuse<S>(
         &mut self,
         client: &mut Client<S>,
         refusal: Refusal,
@@ -264,20 +283,17 @@ impl<'g> Passage<'g> {
         client.send(&answer::refused(refusal, keeps_alive, has_body)).await.is_ok() && keeps_alive
     }
 
-    /// Nobody has asked for anything.
-    fn forget(mut self) {
-        self.outcome = PassageOutcome::Completed;
-    }
-
-    /// Whether the policy that counts now still lets them through, to where they are.
-    pub(super) fn is_still_allowed(&mut self, destination: &Destination) -> bool {
-        let generation = Arc::clone(&self.policy.borrow_and_update());
-        let tunnel = belljar_policy::egress::Asked::Tunnel;
-        let allowed = generation.policy.decide(destination.clone(), tunnel);
+    /// Whether the policy that counts now still lets them through, to where they are, with what was filled in.
+    pub(super) fn is_still_allowed(&self, destination: &Destination) -> bool {
+        let generation = Arc::clone(&self.policy.borrow());
+        let Ok(allowed) = generation.config.policy.decide(destination.clone(), self.wanted()) else {
+            return false;
+        };
+        let is_blind = self.request.is_none() && allowed.is_inspected();
+        let is_filled = self.credentials.iter().all(|name| allowed.credentials().contains(name));
         let Some(address) = self.address else { return false };
         let own = is_of_this_machine(address).then_some(address);
-        allowed
-            .is_ok_and(|allowed| !allowed.is_inspected() && allowed.vet(&[address], own.as_slice()).is_ok())
+        !is_blind && is_filled && allowed.vet(&[address], own.as_slice()).is_ok()
     }
 
     /// The name that TLS has to show.
@@ -291,10 +307,6 @@ impl<'g> Passage<'g> {
 
 impl Drop for Passage<'_> {
     fn drop(&mut self) {
-        let is_nothing = self.asked.is_none() && self.outcome == PassageOutcome::Completed;
-        if is_nothing {
-            return;
-        }
         self.gate.run.ledger.record(PassageRecord {
             passage_id: self.passage_id.clone(),
             run_id: self.gate.run.run_id.clone(),

@@ -3,7 +3,7 @@
 use crate::client::Fault;
 use crate::http1::Malformed;
 use crate::http1::limits::REQUEST_HEAD_BYTES;
-use crate::upstream::DialAllowedError;
+use crate::upstream::{ConnectError, DialAllowedError};
 use belljar_policy::egress::{Denied, DenyReason, InvalidHost};
 
 /// Why somebody isn't let through. What it says is for whoever is in the sandbox: nothing of the rules, and nothing of where
@@ -29,9 +29,19 @@ pub(crate) enum Refusal {
     #[error("{} is not allowed", .0.destination)]
     Denied(Denied),
     #[error(
-        "rules for {destination} look into connections, which this proxy can't do: ask over http://, or for a rule without methods and paths"
+        "rules for {destination} look into connections, which began too late for this run: ask over http://, or in another run"
     )]
     Uninspected { destination: String },
+    #[error("{placeholder} can't be filled in there")]
+    Unfilled { placeholder: String },
+    #[error("there is nothing at present to fill in for a placeholder")]
+    NoCredential,
+    #[error("the request can't be signed anew: {why}")]
+    Unsigned { why: &'static str },
+    #[error("{host} has not shown who it is")]
+    Untrusted { host: String },
+    #[error("{host} has answered with what was filled in, or in a way that can't be looked at")]
+    Repeated { host: String },
     #[error("{host} leads nowhere")]
     NoSuchHost { host: String },
     #[error("nobody has said in time where {host} leads")]
@@ -73,6 +83,13 @@ impl Refusal {
         }
     }
 
+    pub(crate) fn of_connect(error: &ConnectError, host: String) -> Self {
+        match error {
+            ConnectError::Untrusted { .. } | ConnectError::NoTrust { .. } => Self::Untrusted { host },
+            ConnectError::Unreachable { .. } | ConnectError::Forbidden => Self::Unreachable { host },
+        }
+    }
+
     /// The stable code that whoever is inside is told.
     pub(crate) fn code(&self) -> &'static str {
         match self {
@@ -92,6 +109,11 @@ impl Refusal {
                 _ => "not_allowed",
             },
             Self::Uninspected { .. } => "inspection_needed",
+            Self::Unfilled { .. } => "credential_unresolved",
+            Self::NoCredential => "credential_unavailable",
+            Self::Unsigned { .. } => "signature_unsupported",
+            Self::Untrusted { .. } => "upstream_untrusted",
+            Self::Repeated { .. } => "credential_repeated",
             Self::NoSuchHost { .. } => "no_such_host",
             Self::NoAnswer { .. } => "name_timeout",
             Self::Unreachable { .. } => "unreachable",
@@ -117,13 +139,18 @@ impl Refusal {
             | Self::Host(_)
             | Self::Port
             | Self::OtherHost
+            | Self::Unsigned { .. }
             | Self::BodyOfTunnel => 400,
             Self::HeadTooLarge => 431,
             Self::TooSlow => 408,
-            Self::Denied(_) | Self::Uninspected { .. } | Self::Spent => 403,
-            Self::NoSuchHost { .. } | Self::Unreachable { .. } | Self::BadAnswer { .. } => 502,
+            Self::Denied(_) | Self::Uninspected { .. } | Self::Unfilled { .. } | Self::Spent => 403,
+            Self::NoSuchHost { .. }
+            | Self::Unreachable { .. }
+            | Self::Untrusted { .. }
+            | Self::Repeated { .. }
+            | Self::BadAnswer { .. } => 502,
             Self::NoAnswer { .. } | Self::Silent { .. } => 504,
-            Self::NotRecorded => 503,
+            Self::NotRecorded | Self::NoCredential => 503,
         }
     }
 

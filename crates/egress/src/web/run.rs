@@ -1,5 +1,6 @@
 //! What one run may reach, and what it was denied.
 
+use super::authority::Authority;
 use super::ledger::WebLedger;
 use super::limits::WebLimits;
 use super::live::LivePolicy;
@@ -18,6 +19,8 @@ pub struct WebRun {
     pub limits: WebLimits,
     /// Where it is written down.
     pub ledger: Arc<dyn WebLedger>,
+    /// Who shows itself to the run for others, where rules have connections looked into.
+    pub(super) authority: Option<Arc<Authority>>,
     spent: Spent,
     denials: Mutex<Denials>,
 }
@@ -62,7 +65,14 @@ impl WebRun {
         limits: WebLimits,
         ledger: Arc<dyn WebLedger>,
     ) -> Self {
-        Self { run_id, policy, limits, ledger, spent: Spent::default(), denials: Mutex::default() }
+        let (spent, denials) = (Spent::default(), Mutex::default());
+        Self { run_id, policy, limits, ledger, authority: None, spent, denials }
+    }
+
+    /// Has connections looked into, where rules want it, as this authority: the run trusts it.
+    #[must_use]
+    pub fn inspecting_as(self, authority: Arc<Authority>) -> Self {
+        Self { authority: Some(authority), ..self }
     }
 
     /// What it was denied so far.

@@ -1,7 +1,7 @@
 //! A tunnel: bytes both ways, until either end has closed it or it may not go on.
 
-use super::greeting::{Greeting, Listener};
-use super::limits::{GREETING_BYTES, ROOM};
+use super::greeting::{self, Greeting};
+use super::limits::ROOM;
 use super::passage::Passage;
 use super::run::WebRun;
 use crate::client::Client;
@@ -21,6 +21,8 @@ pub(super) enum End {
     OtherName,
     /// It began as TLS does, and wasn't.
     BrokenTls,
+    /// The client doesn't trust whoever looks into it.
+    NoTrust,
     /// Nothing came for too long.
     Idle,
     /// It was open for as long as any may be.
@@ -48,6 +50,7 @@ impl End {
         match self {
             Self::OtherName => "tls_name_mismatch",
             Self::BrokenTls => "tls_malformed",
+            Self::NoTrust => "tls_not_trusted",
             Self::Idle => "idle",
             Self::TooLong => "too_long",
             Self::Spent => "bytes_used_up",
@@ -117,25 +120,18 @@ async fn out<S: AsyncRead>(
     (expected, tls_name): (Option<&str>, &RefCell<Option<String>>),
     shared: &Shared<'_>,
 ) -> Result<(), End> {
-    let (mut buffer, mut listener) = (early, Listener::new());
-    loop {
-        match listener.hear(&buffer) {
-            Greeting::Unfinished if buffer.len() >= GREETING_BYTES => return Err(End::BrokenTls),
-            Greeting::Unfinished => {}
-            Greeting::Broken => return Err(End::BrokenTls),
-            Greeting::Other => break,
-            Greeting::Tls { name } => {
-                let is_other = name.is_some() && expected.is_some() && name.as_deref() != expected;
-                *tls_name.borrow_mut() = name;
-                match is_other {
-                    true => return Err(End::OtherName),
-                    false => break,
-                }
+    let mut buffer = early;
+    let heard = greeting::hear_out(&mut from, &mut buffer, || shared.last.set(Instant::now())).await;
+    match heard.map_err(|_| End::Broken)? {
+        Greeting::Tls { name } => {
+            let is_other = name.is_some() && expected.is_some() && name.as_deref() != expected;
+            *tls_name.borrow_mut() = name;
+            if is_other {
+                return Err(End::OtherName);
             }
         }
-        if !shared.read(&mut from, &mut buffer).await? {
-            break;
-        }
+        Greeting::Other => {}
+        Greeting::Broken | Greeting::Unfinished => return Err(End::BrokenTls),
     }
     loop {
         if !buffer.is_empty() {

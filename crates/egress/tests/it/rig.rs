@@ -159,7 +159,7 @@ impl Rig {
             name: "house".to_owned(),
             kind,
             upstream,
-            credential: Some(Credential::new(Source::File(folder.path().join("key")))),
+            credential: Some(Arc::new(Credential::new(Source::File(folder.path().join("key"))))),
         });
         let model = |name: &str, upstream_name: &str| Model {
             name: name.to_owned(),

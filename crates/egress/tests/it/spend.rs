@@ -10,6 +10,7 @@ use belljar_testkit::models::{Answer, ModelServer, Script};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::error::Error;
+use std::sync::Arc;
 use tempfile::TempDir;
 
 fn provider(url: &str, key: &str) -> (Provider, TempDir) {
@@ -19,7 +20,7 @@ fn provider(url: &str, key: &str) -> (Provider, TempDir) {
         name: "house".to_owned(),
         kind: ProviderKind::LiteLlm,
         upstream: Upstream::parse(url).unwrap(),
-        credential: Some(Credential::new(Source::File(folder.path().join("key")))),
+        credential: Some(Arc::new(Credential::new(Source::File(folder.path().join("key"))))),
     };
     (provider, folder)
 }

@@ -1,7 +1,9 @@
 //! The web proxy: what gets through, what doesn't, and what nobody outside ever hears of. An upstream that counts is the witness.
 
+mod filled;
 mod framing;
 mod house;
+mod inside;
 mod rebinding;
 mod recorded;
 mod rules;

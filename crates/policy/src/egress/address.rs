@@ -67,6 +67,7 @@ pub const BLOCKS: &[Block] = &[
     v4([168, 63, 129, 16], 32, Metadata, "Azure's agent on each machine"),
     v4([192, 0, 0, 192], 32, Metadata, "Oracle Cloud's metadata on older machines"),
     v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0], 32, Metadata, "AWS's metadata, credentials, names and time"),
+    v6([0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe], 128, Metadata, "Oracle Cloud's metadata"),
     v6([0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42], 128, Metadata, "Scaleway's metadata"),
     v6([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128, Metadata, "Google Cloud's metadata"),
     v4([255, 255, 255, 255], 32, Broadcast, "everybody on this wire (RFC 919)"),

@@ -16,15 +16,29 @@
 use super::{EgressPolicy, HostPattern, Network, PathPrefix, Rule, rule::USUAL_PORTS};
 use belljar_contract::yaml::{Log, Members, Node, boolean, list, place, text, whole};
 
+/// What [`is_credential_name`] wants, in words.
+pub const CREDENTIAL_NAME: &str = "1 to 64 letters, digits, `-` and `_`";
+
+/// Whether credentials may be called that: it has to end where something else goes on.
+pub fn is_credential_name(text: &str) -> bool {
+    let is_inside = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    (1..=64).contains(&text.len()) && text.bytes().all(is_inside)
+}
+
 // === impl EgressPolicy ===
 
 impl EgressPolicy {
     /// Reads the section; what is wrong with it is noted.
     pub fn read(node: &Node, log: &mut Log) -> Self {
         let Some(mut members) = Members::open(node, log) else { return Self::default() };
-        let rules = members.required("rules", |node, log| list(node, log, rule).unwrap_or_default());
+        let policy = members.required("rules", Self::read_rules);
         members.finish();
-        Self::new(rules)
+        policy
+    }
+
+    /// Reads the list of rules alone, for a section that says more.
+    pub fn read_rules(node: &Node, log: &mut Log) -> Self {
+        Self::new(list(node, log, rule).unwrap_or_default())
     }
 }
 
@@ -36,8 +50,9 @@ fn rule(node: &Node, log: &mut Log) -> Option<Rule> {
     let paths = members.or("paths", Vec::new(), |node, log| some(node, log, path));
     let networks = members.or("networks", Vec::new(), |node, log| some(node, log, network));
     let inspect = members.or("inspect", false, boolean);
+    let credentials = members.or("credentials", Vec::new(), |node, log| some(node, log, credential));
     members.finish();
-    Some(Rule { host: host?, ports, methods, paths, networks, inspect })
+    Some(Rule { host: host?, ports, methods, paths, networks, inspect, credentials })
 }
 
 /// A list that says something: an empty one could be read as nothing, and as everything.
@@ -68,6 +83,10 @@ fn method(node: &Node, log: &mut Log) -> Option<String> {
 
 fn path(node: &Node, log: &mut Log) -> Option<PathPrefix> {
     text(node, log, "a path that begins with a slash", PathPrefix::parse)
+}
+
+fn credential(node: &Node, log: &mut Log) -> Option<String> {
+    text(node, log, CREDENTIAL_NAME, |text| is_credential_name(text).then(|| text.to_owned()))
 }
 
 fn network(node: &Node, log: &mut Log) -> Option<Network> {

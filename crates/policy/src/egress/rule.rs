@@ -20,6 +20,8 @@ pub struct Rule {
     pub networks: Vec<Network>,
     /// Whether tunnels are looked into.
     pub inspect: bool,
+    /// The credentials whose placeholders are filled in there, by their names.
+    pub credentials: Vec<String>,
 }
 
 /// Hosts of a kind.
@@ -56,7 +58,15 @@ impl Rule {
     /// A rule for the usual ports of hosts, without anything else.
     pub fn for_hosts(host: HostPattern) -> Self {
         let ports = USUAL_PORTS.to_vec();
-        Self { host, ports, methods: Vec::new(), paths: Vec::new(), networks: Vec::new(), inspect: false }
+        Self {
+            host,
+            ports,
+            methods: Vec::new(),
+            paths: Vec::new(),
+            networks: Vec::new(),
+            inspect: false,
+            credentials: Vec::new(),
+        }
     }
 
     pub(super) fn allows_method(&self, method: &str) -> bool {
@@ -68,8 +78,8 @@ impl Rule {
     }
 
     /// Whether it takes a look inside to hold it.
-    pub(super) fn is_inspected(&self) -> bool {
-        self.inspect || !self.methods.is_empty() || !self.paths.is_empty()
+    pub fn is_inspected(&self) -> bool {
+        self.inspect || !self.methods.is_empty() || !self.paths.is_empty() || !self.credentials.is_empty()
     }
 }
 

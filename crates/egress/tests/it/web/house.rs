@@ -1,17 +1,24 @@
 //! A web proxy with a policy, a name server, and an upstream that counts who has come.
 
 use crate::names::nameserver::{Entry, NameServer};
+use crate::tls::authority::Authority;
+use crate::tls::front::Front;
 use belljar_contract::egress::{PassageBegun, PassageOutcome, PassageRecord};
 use belljar_contract::id::RunId;
 use belljar_contract::yaml::{Log, parse};
 use belljar_egress::inference::ledger::Written;
 use belljar_egress::proxy::{Listener, Proxy, Serving};
 use belljar_egress::upstream::names::NameSource;
+use belljar_egress::web::authority::Authority as RunAuthority;
+use belljar_egress::web::config::WebConfig;
 use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::limits::WebLimits;
 use belljar_egress::web::live::LivePolicy;
 use belljar_egress::web::run::WebRun;
 use belljar_policy::egress::EgressPolicy;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -31,7 +38,11 @@ pub(crate) struct House {
     pub(crate) ledger: Arc<Ledger>,
     address: SocketAddr,
     serving: Option<Serving>,
-    _proxy: Proxy,
+    proxy: Proxy,
+    /// Of one that looks into connections: what stands before the upstream, and whom the run trusts.
+    front: Option<Front>,
+    own: Option<Arc<RunAuthority>>,
+    port: String,
     _folder: TempDir,
 }
 
@@ -82,12 +93,73 @@ impl House {
         let run_id = RunId::from_uuid(uuid::Uuid::now_v7());
         let written = Arc::clone(&ledger) as Arc<dyn WebLedger>;
         let run = Arc::new(WebRun::new(run_id, Arc::clone(&policy), limits, written));
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        listener.set_nonblocking(true).unwrap();
+        let (listener, address) = listen();
         let serving = proxy.serve_web(Arc::clone(&run), vec![Listener::Tcp(listener)]).unwrap();
         let serving = Some(serving);
-        Self { upstream, names, run, policy, ledger, address, serving, _proxy: proxy, _folder: folder }
+        let port = upstream.address.port().to_string();
+        let (front, own) = (None, None);
+        Self {
+            upstream,
+            names,
+            run,
+            policy,
+            ledger,
+            address,
+            serving,
+            proxy,
+            front,
+            own,
+            port,
+            _folder: folder,
+        }
+    }
+
+    /// One that looks into connections, with a section as it is written down. The upstream is reached by TLS, as whoever the authority
+    /// vouches for; `CA` is its file.
+    pub(crate) fn looking_into(section: &str, vouched: ServerConfig, authority: &Authority) -> Self {
+        let mut house = Self::limited("- {host: nobody.test}\n", WebLimits::default());
+        let front = Front::start(vouched, house.upstream.address);
+        let port = front.port().to_string();
+        let file = authority.file().display().to_string();
+        let text = section.replace("PORT", &port).replace("CA", &file);
+        house.policy.replace(config(&text));
+        let run_id = house.run.run_id.clone();
+        let own = Arc::new(RunAuthority::new(&run_id).unwrap());
+        let ledger = Arc::clone(&house.ledger) as Arc<dyn WebLedger>;
+        let run = WebRun::new(run_id, Arc::clone(&house.policy), WebLimits::default(), ledger);
+        house.run = Arc::new(run.inspecting_as(Arc::clone(&own)));
+        let (listener, address) = listen();
+        let serving = house.proxy.serve_web(Arc::clone(&house.run), vec![Listener::Tcp(listener)]).unwrap();
+        (house.serving, house.address) = (Some(serving), address);
+        (house.front, house.own, house.port) = (Some(front), Some(own), port);
+        house
+    }
+
+    /// Asks a server by TLS, through a tunnel, trusting whom the run trusts; what it says until it closes.
+    pub(crate) fn ask_inside(&self, authority: &str, name: &str, bytes: &[u8]) -> Result<Told, String> {
+        let stream = self.tunnel(authority).map_err(|told| told.text)?;
+        let mut roots = rustls::RootCertStore::empty();
+        let bundle = self.own.as_ref().unwrap().bundle(None).unwrap();
+        let trusted = CertificateDer::pem_slice_iter(bundle.as_bytes()).map(Result::unwrap);
+        roots.add_parsable_certificates(trusted);
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = rustls::ClientConfig::builder_with_provider(provider);
+        let builder = builder.with_safe_default_protocol_versions().unwrap();
+        let config = builder.with_root_certificates(roots).with_no_client_auth();
+        let name = ServerName::try_from(name.to_owned()).unwrap();
+        let session = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+        let mut stream = rustls::StreamOwned::new(session, stream);
+        stream.write_all(&self.filled(bytes)).map_err(|error| error.to_string())?;
+        let mut text = Vec::new();
+        let _ = stream.read_to_end(&mut text);
+        Ok(told(&text))
+    }
+
+    /// Gets a path of the upstream inside, with these headers besides.
+    pub(crate) fn get_inside(&self, path: &str, headers: &str) -> Told {
+        let asked =
+            format!("GET {path} HTTP/1.1\r\nHost: up.test:PORT\r\n{headers}Connection: close\r\n\r\n");
+        self.ask_inside("up.test:PORT", UP, asked.as_bytes()).unwrap()
     }
 
     /// Has other rules count.
@@ -147,8 +219,13 @@ impl House {
         self.ledger.ended()
     }
 
-    fn filled(&self, bytes: &[u8]) -> Vec<u8> {
-        let port = self.upstream.address.port().to_string();
+    /// What a rule or a request calls the upstream's port.
+    pub(crate) fn port(&self) -> String {
+        self.port.clone()
+    }
+
+    pub(crate) fn filled(&self, bytes: &[u8]) -> Vec<u8> {
+        let port = &self.port;
         let mut filled = Vec::with_capacity(bytes.len());
         let mut rest = bytes;
         while let Some(at) = rest.windows(4).position(|window| window == b"PORT") {
@@ -159,6 +236,21 @@ impl House {
         filled.extend_from_slice(rest);
         filled
     }
+}
+
+fn listen() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    listener.set_nonblocking(true).unwrap();
+    (listener, address)
+}
+
+/// A section as it is written down.
+pub(crate) fn config(text: &str) -> WebConfig {
+    let mut log = Log::default();
+    let config = parse(text.as_bytes(), &mut log).map(|node| WebConfig::read(&node, &mut log));
+    log.finish().unwrap();
+    config.unwrap()
 }
 
 pub(crate) fn leads(addresses: &[&str]) -> Entry {
@@ -235,16 +327,49 @@ fn answer(mut stream: TcpStream, seen: &Seen) {
         while let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
             bytes.drain(..end + 4);
-            let reply: &[u8] = match head.starts_with("HEAD") {
-                true => b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
-                false => b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Seen: yes\r\n\r\nhello",
-            };
+            let reply = reply(&head);
             seen.heads.lock().unwrap().push(head);
-            if stream.write_all(reply).is_err() {
+            if stream.write_all(&reply).is_err() {
                 return;
             }
         }
     }
+}
+
+/// What is said to a request, by its path.
+fn reply(head: &str) -> Vec<u8> {
+    let path = head.split(' ').nth(1).unwrap_or_default();
+    let path = path.split('?').next().unwrap_or_default();
+    let ok = |rest: &str| format!("HTTP/1.1 200 OK\r\n{rest}");
+    let said = match path {
+        _ if head.starts_with("HEAD") => ok("Content-Length: 5\r\n\r\n"),
+        // All that it has heard.
+        "/back" => ok(&format!("Content-Length: {}\r\n\r\n{head}", head.len())),
+        "/back/chunked" => {
+            let chunks: Vec<String> = head
+                .as_bytes()
+                .chunks(7)
+                .map(|chunk| format!("{:x}\r\n{}\r\n", chunk.len(), String::from_utf8_lossy(chunk)))
+                .collect();
+            ok(&format!("Transfer-Encoding: chunked\r\n\r\n{}0\r\n\r\n", chunks.concat()))
+        }
+        "/back/header" => {
+            let said = head.lines().find(|line| line.to_ascii_lowercase().starts_with("authorization"));
+            ok(&format!("X-Back: {}\r\nContent-Length: 0\r\n\r\n", said.unwrap_or_default()))
+        }
+        "/coded" => ok("Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\nxx"),
+        "/early" => format!(
+            "{}{}",
+            "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".repeat(3),
+            ok("Content-Length: 5\r\n\r\nhello")
+        ),
+        "/endless" => "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".repeat(10_000),
+        "/chunked" | "/v1/chunked" => {
+            ok("Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n again\r\n0\r\n\r\n")
+        }
+        _ => ok("Content-Length: 5\r\nX-Seen: yes\r\n\r\nhello"),
+    };
+    said.into_bytes()
 }
 
 // === impl Ledger ===

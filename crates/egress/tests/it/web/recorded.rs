@@ -18,7 +18,7 @@ fn what_was_asked_and_what_became_of_it_is_recorded_and_never_what_was_said() {
     assert_eq!((asked.port, asked.path.unwrap().as_str()), (house.upstream.address.port(), "/where"));
     assert_eq!((outcome(&record).as_str(), record.rule, record.status), ("completed", Some(1), Some(200)));
     assert_eq!(record.run_id, house.run.run_id);
-    assert!(record.sent_bytes > 0 && record.received_bytes == 5, "{record:?}");
+    assert!(record.sent_bytes > 0 && record.received_bytes == 56, "{record:?}");
     let begun = house.ledger.begun();
     assert_eq!((begun.len(), &begun[0].passage_id), (1, &record.passage_id));
     assert!(!format!("{record:?}{begun:?}").contains("hidden"));
@@ -39,4 +39,17 @@ fn denials_and_what_can_not_be_read_are_recorded_too_and_connections_that_ask_no
         ["denied: malformed_request", "denied: no_rule_for_host", "denied: not_a_proxy_request"]
     );
     assert!(house.ledger.begun().is_empty(), "nobody was let through");
+}
+
+#[test]
+fn all_that_comes_is_counted_and_heads_without_end_are_none() {
+    let house = House::with("- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n");
+    let early = "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".len() as u64;
+    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello".len() as u64;
+    assert_eq!(house.get("http://up.test:PORT/early").status, 200);
+    assert_eq!(house.ledger.latest(1).received_bytes, 3 * early + answer);
+    let told = house.get("http://up.test:PORT/endless");
+    assert_eq!((told.status, told.code()), (502, "answer_malformed"));
+    let received = house.ledger.latest(2).received_bytes;
+    assert!(received > 10_000 && received < 200_000, "{received}");
 }

@@ -1,0 +1,40 @@
+//! Where a secret comes from, as configurations say it.
+
+use super::Source;
+use belljar_contract::yaml::{Log, Members, Node, list, place, text, text_or_number};
+use std::ffi::OsString;
+
+/// Reads where a secret comes from: one of `env`, `file` and `command`.
+pub(crate) fn read_source(node: &Node, log: &mut Log) -> Option<Source> {
+    let mut members = Members::open(node, log)?;
+    let path_expected = "the absolute path of a file";
+    let all = [
+        members.optional("env", |node, log| {
+            text(node, log, "the name of a variable", |text| {
+                let is_name = !text.is_empty() && !text.contains(['=', '\0']);
+                is_name.then(|| Source::Variable(text.to_owned()))
+            })
+        }),
+        members.optional("file", |node, log| {
+            text(node, log, path_expected, |text| text.starts_with('/').then(|| Source::File(text.into())))
+        }),
+        members.optional("command", |node, log| {
+            let argv = list(node, log, |node, log| {
+                text_or_number(node, log, "an argument", |text| Some(OsString::from(text)))
+            })?;
+            Some(Source::Command(argv))
+        }),
+    ];
+    let mut given = all.into_iter().flatten();
+    let (first, second) = (given.next(), given.next());
+    if first.is_none() || second.is_some() {
+        members.log.note(
+            node.position,
+            place(node),
+            "no source, or more than one",
+            "one of env, file, command",
+        );
+    }
+    members.finish();
+    first
+}

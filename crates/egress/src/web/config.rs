@@ -1,0 +1,173 @@
+//! `egress`: what sandboxes may reach of the web, and the credentials that are filled in for them on the way.
+//!
+//! ```yaml
+//! egress:
+//!   rules:
+//!     - host: api.example.com
+//!       paths: [/v1/]
+//!       credentials: [house]             # their placeholders are filled in here, and nowhere else
+//!   credentials:
+//!     - name: house                      # inside it is `belljar:cred:house`
+//!       from: {file: /etc/house/token}   # or {env: NAME}, or {command: [PROGRAM, …]}
+//!       headers: [authorization]         # where the placeholder may stand
+//!       query: [key]
+//!     - name: bucket
+//!       aws:                             # requests are signed anew
+//!         access_key_id: {env: BUCKET_ID}
+//!         secret_access_key: {env: BUCKET_KEY}
+//!   authorities: /etc/house/ca.pem       # trusted besides the system's
+//! ```
+
+use crate::credential::{Credential, read_source};
+use belljar_contract::yaml::{Log, Members, Node, list, place, quoted, text};
+use belljar_policy::egress::{CREDENTIAL_NAME, EgressPolicy, is_credential_name};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The section, checked.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct WebConfig {
+    /// What may be reached.
+    pub policy: EgressPolicy,
+    /// What is filled in, by name.
+    pub(crate) credentials: Credentials,
+    /// A file with authorities that are trusted besides the system's, where connections are looked into.
+    pub authorities: Option<PathBuf>,
+}
+
+pub(crate) type Credentials = BTreeMap<String, Arc<Held>>;
+
+/// What the host holds for a sandbox, which has a placeholder of it.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Held {
+    /// A text that takes the place of the placeholder.
+    Text {
+        credential: Arc<Credential>,
+        /// In these headers, by their names in lower case.
+        headers: Vec<String>,
+        /// In these parameters of the query.
+        query: Vec<String>,
+    },
+    /// A key that requests are signed with (AWS Signature Version 4).
+    Aws {
+        access_key_id: Arc<Credential>,
+        secret_access_key: Arc<Credential>,
+        session_token: Option<Arc<Credential>>,
+    },
+}
+
+/// Where a placeholder may stand when nothing is said.
+const USUAL_HEADER: &str = "authorization";
+
+/// Headers that are the host's to write.
+const NO_HEADERS: &[&str] = &["host", "content-length", "transfer-encoding", "connection", "accept-encoding"];
+
+// === impl WebConfig ===
+
+impl From<EgressPolicy> for WebConfig {
+    fn from(policy: EgressPolicy) -> Self {
+        Self { policy, ..Self::default() }
+    }
+}
+
+impl WebConfig {
+    /// Reads the section; what is wrong with it is noted.
+    pub fn read(node: &Node, log: &mut Log) -> Self {
+        let Some(mut members) = Members::open(node, log) else { return Self::default() };
+        let credentials = members.optional("credentials", |node, log| Some(credentials(node, log)));
+        let credentials = credentials.unwrap_or_default();
+        let policy = members.required("rules", |node, log| {
+            let policy = EgressPolicy::read_rules(node, log);
+            let named = policy.rules().iter().flat_map(|rule| &rule.credentials);
+            for name in named.filter(|name| !credentials.contains_key(*name)) {
+                let found = format!("a rule with the credential {}", quoted(name));
+                log.note(node.position, place(node), found, "the name of one of `credentials`");
+            }
+            policy
+        });
+        let authorities = members.optional("authorities", file);
+        members.finish();
+        Self { policy, credentials, authorities }
+    }
+
+    /// Whether any rule has connections looked into.
+    pub fn is_inspecting(&self) -> bool {
+        self.policy.rules().iter().any(belljar_policy::egress::Rule::is_inspected)
+    }
+}
+
+fn credentials(node: &Node, log: &mut Log) -> Credentials {
+    let mut all = Credentials::new();
+    for (name, held) in list(node, log, credential).unwrap_or_default() {
+        if all.contains_key(&name) {
+            log.note(node.position, place(node), format!("{} twice", quoted(&name)), "each name once");
+        }
+        all.insert(name, Arc::new(held));
+    }
+    all
+}
+
+fn credential(node: &Node, log: &mut Log) -> Option<(String, Held)> {
+    let mut members = Members::open(node, log)?;
+    let name = members.required("name", |node, log| {
+        text(node, log, CREDENTIAL_NAME, |text| is_credential_name(text).then(|| text.to_owned()))
+    });
+    let from = members.optional("from", source);
+    let aws = members.optional("aws", aws);
+    let headers = members.optional("headers", |node, log| list(node, log, header));
+    let query = members.optional("query", |node, log| list(node, log, parameter));
+    let held = match (from, aws) {
+        (Some(credential), None) => {
+            let headers = match (headers, &query) {
+                (None, None) => vec![USUAL_HEADER.to_owned()],
+                (headers, _) => headers.unwrap_or_default(),
+            };
+            Some(Held::Text { credential, headers, query: query.unwrap_or_default() })
+        }
+        (None, Some(aws)) if headers.is_none() && query.is_none() => Some(aws),
+        (None, Some(_)) => {
+            let expected = "neither: a signature has its own place";
+            members.log.note(node.position, place(node), "`aws` with `headers` or `query`", expected);
+            None
+        }
+        _ => {
+            members.log.note(node.position, place(node), "no source, or two", "one of from, aws");
+            None
+        }
+    };
+    members.finish();
+    Some((name?, held?))
+}
+
+fn aws(node: &Node, log: &mut Log) -> Option<Held> {
+    let mut members = Members::open(node, log)?;
+    let access_key_id = members.required("access_key_id", source);
+    let secret_access_key = members.required("secret_access_key", source);
+    let session_token = members.optional("session_token", source);
+    members.finish();
+    Some(Held::Aws { access_key_id: access_key_id?, secret_access_key: secret_access_key?, session_token })
+}
+
+fn source(node: &Node, log: &mut Log) -> Option<Arc<Credential>> {
+    read_source(node, log).map(|source| Arc::new(Credential::new(source)))
+}
+
+fn header(node: &Node, log: &mut Log) -> Option<String> {
+    text(node, log, "the name of a header in lower case, of none that the host writes", |text| {
+        let is_inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let is_header = !text.is_empty() && text.bytes().all(is_inside) && !NO_HEADERS.contains(&text);
+        is_header.then(|| text.to_owned())
+    })
+}
+
+fn parameter(node: &Node, log: &mut Log) -> Option<String> {
+    text(node, log, "the name of a parameter: letters, digits, `-`, `_` and `.`", |text| {
+        let is_inside = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        (!text.is_empty() && text.bytes().all(is_inside)).then(|| text.to_owned())
+    })
+}
+
+fn file(node: &Node, log: &mut Log) -> Option<PathBuf> {
+    text(node, log, "the absolute path of a file", |text| text.starts_with('/').then(|| PathBuf::from(text)))
+}

@@ -1,0 +1,70 @@
+//! Who comes in by the sockets of one run.
+
+use super::passage::Passage;
+use super::run::WebRun;
+use crate::client::{Client, Stop};
+use crate::http1::Target;
+use crate::pace::Pace;
+use crate::proxy::{Answering, Service};
+use crate::room::Room;
+use crate::upstream::Trust;
+use crate::upstream::names::Names;
+use std::rc::Rc;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+
+/// What all connections of a run share.
+pub(crate) struct Gate {
+    pub(super) run: Arc<WebRun>,
+    pub(super) names: Rc<Names>,
+    pub(super) trust: Rc<Trust>,
+    /// Of refusals.
+    pub(super) pace: Pace,
+    /// Of those who are let through.
+    pub(super) passages: Pace,
+    /// For bodies that are held.
+    pub(super) room: Room,
+}
+
+// === impl Gate ===
+
+impl Gate {
+    pub(crate) fn new(run: Arc<WebRun>, names: Rc<Names>, trust: Rc<Trust>) -> Self {
+        let passages = Pace::of(run.limits.passages);
+        Self { run, names, trust, pace: Pace::new(), passages, room: Room::new() }
+    }
+
+    /// Answers everything that comes by one connection, until it is closed.
+    async fn serve<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) {
+        let mut client = Client::new(stream, self.run.limits.times);
+        loop {
+            let keeps_alive = match client.head_for_proxy().await {
+                Ok((head, Target::Authority { authority })) => {
+                    let target = Target::Authority { authority };
+                    return Passage::begin(self).connect(client, &head, &target).await;
+                }
+                Ok((head, target)) => Passage::begin(self).forward(&mut client, &head, &target).await,
+                // Nobody has asked for anything.
+                Err(Stop::Gone) => break,
+                Err(Stop::Faulty(fault)) => {
+                    Passage::begin(self).refuse(&mut client, fault.into(), (false, true)).await
+                }
+            };
+            if !keeps_alive || !client.can_go_on() {
+                break;
+            }
+        }
+        client.close().await;
+    }
+}
+
+impl Service for Gate {
+    fn tcp(self: Rc<Self>, stream: TcpStream) -> Answering {
+        Box::pin(async move { self.serve(stream).await })
+    }
+
+    fn local(self: Rc<Self>, stream: UnixStream) -> Answering {
+        Box::pin(async move { self.serve(stream).await })
+    }
+}

@@ -1,0 +1,44 @@
+//! Looks at what comes back of a request in which something was filled in: none of that may reach whoever has sent it.
+
+use crate::credential::Injected;
+use crate::echo::Watch;
+
+/// Holds back what could be the beginning of it.
+pub(super) struct Guard<'f> {
+    watches: Vec<Watch<'f>>,
+    held: Vec<u8>,
+}
+
+/// It has come back, or too much would have to be held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Repeated;
+
+/// What is said piece by piece is held until it is known what it says, and nobody says so much that way.
+const MOST_HELD: usize = 1 << 20;
+
+// === impl Guard ===
+
+impl<'f> Guard<'f> {
+    pub(super) fn of<'i: 'f>(injected: impl Iterator<Item = &'i Injected>) -> Self {
+        Self { watches: injected.map(|injected| injected.forms.watch()).collect(), held: Vec::new() }
+    }
+
+    /// Takes bytes that follow those before, and gives what may go on.
+    pub(super) fn pass(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Repeated> {
+        self.held.extend_from_slice(bytes);
+        let mut hold = 0;
+        for watch in &mut self.watches {
+            hold = watch.see(bytes).ok_or(Repeated)?.max(hold);
+        }
+        let free = self.held.len().saturating_sub(hold);
+        if self.held.len() - free > MOST_HELD {
+            return Err(Repeated);
+        }
+        Ok(self.held.drain(..free).collect())
+    }
+
+    /// What was held, once nothing follows: it was only like the beginning.
+    pub(super) fn end(self) -> Vec<u8> {
+        self.held
+    }
+}

@@ -1,0 +1,89 @@
+//! `belljar:cred:NAME`: what a sandbox has in the place of a credential.
+
+/// What every one begins with, and nothing else does that a program would send.
+const BEGIN: [&[u8]; 2] = [b"belljar", b"cred"];
+
+/// A piece of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Piece<'t> {
+    /// As it is.
+    Text(&'t [u8]),
+    /// A placeholder, by its name; which may be none that there is, or empty.
+    Placeholder(&'t str),
+}
+
+/// The pieces of a text, in their order.
+pub(super) fn pieces(text: &[u8]) -> Vec<Piece<'_>> {
+    let (mut all, mut rest, mut from) = (Vec::new(), text, 0);
+    while let Some(found) = memchr::memmem::find(&rest[from..], BEGIN[0]).map(|at| from + at) {
+        match placeholder(&rest[found..]) {
+            Some((name, length)) => {
+                if found > 0 {
+                    all.push(Piece::Text(&rest[..found]));
+                }
+                all.push(Piece::Placeholder(name));
+                (rest, from) = (&rest[found + length..], 0);
+            }
+            None => from = found + BEGIN[0].len(),
+        }
+    }
+    if !rest.is_empty() {
+        all.push(Piece::Text(rest));
+    }
+    all
+}
+
+/// Whether there is any in it.
+pub(super) fn is_in(text: &[u8]) -> bool {
+    first(text).is_some()
+}
+
+/// The first in it, as it may be told to whoever sent it.
+pub(super) fn first(text: &[u8]) -> Option<String> {
+    pieces(text).into_iter().find_map(|piece| match piece {
+        Piece::Placeholder(name) => Some(format!("belljar:cred:{name}")),
+        Piece::Text(_) => None,
+    })
+}
+
+/// One that a text begins with: its name, and how long all of it is. In an address its colons may be encoded.
+fn placeholder(text: &[u8]) -> Option<(&str, usize)> {
+    let mut rest = text;
+    for part in BEGIN {
+        rest = rest.strip_prefix(part)?;
+        rest = [&b":"[..], b"%3A", b"%3a"].iter().find_map(|colon| rest.strip_prefix(*colon))?;
+    }
+    let is_inside = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let length = rest.iter().take_while(is_inside).count();
+    let name = std::str::from_utf8(&rest[..length]).ok()?;
+    Some((name, text.len() - rest.len() + length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_are_found_wherever_they_stand() {
+        let show = |text: &str| {
+            let show = |piece: &Piece<'_>| match piece {
+                Piece::Text(text) => String::from_utf8_lossy(text).into_owned(),
+                Piece::Placeholder(name) => format!("<{name}>"),
+            };
+            pieces(text.as_bytes()).iter().map(show).collect::<Vec<_>>().join("|")
+        };
+        for (text, expected) in [
+            ("", ""),
+            ("Bearer belljar:cred:a-B_1", "Bearer |<a-B_1>"),
+            ("belljar:cred:a belljar:cred:b.", "<a>| |<b>|."),
+            ("belljarbelljar:cred:x", "belljar|<x>"),
+            ("key=belljar%3Acred%3ax&y", "key=|<x>|&y"),
+            ("belljar:cred:", "<>"),
+            ("belljar:credx belljar: cred:", "belljar:credx belljar: cred:"),
+        ] {
+            assert_eq!(show(text), expected, "{text}");
+        }
+        assert_eq!(first(b"x belljar:cred:y"), Some("belljar:cred:y".to_owned()));
+        assert!(!is_in(b"nothing"));
+    }
+}

@@ -1,0 +1,238 @@
+//! Credentials that are filled in on the way, and never come back.
+
+use super::house::{House, Told, UP, outcome};
+use crate::tls::authority::{Authority, NOW};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use std::path::Path;
+use tempfile::TempDir;
+
+const SECRET: &str = "ghp_aB/c+d=0123456789";
+const KEY_ID: &str = "AKIDEXAMPLE";
+const KEY: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+
+struct Rig {
+    house: House,
+    _authority: Authority,
+    folder: TempDir,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, secret) in
+            [("token", SECRET), ("id", KEY_ID), ("key", KEY), ("session", "a-session-token")]
+        {
+            std::fs::write(folder.path().join(name), secret).unwrap();
+        }
+        let authority = Authority::new("house");
+        let house = House::looking_into(&section(folder.path()), authority.server(UP, NOW), &authority);
+        Self { house, _authority: authority, folder }
+    }
+
+    fn get(&self, path: &str, headers: &str) -> Told {
+        self.house.get_inside(path, headers)
+    }
+
+    /// That it went out with that in its head.
+    #[track_caller]
+    fn assert_filled(&self, path: &str, headers: &str, expected: &str) {
+        let told = self.get(path, headers);
+        assert_eq!(told.status, 200, "{path} {headers}: {}", told.text);
+        let head = self.house.upstream.heads().pop().unwrap();
+        assert!(head.contains(expected), "{head}");
+        assert!(!head.contains("belljar"), "{head}");
+        assert!(head.contains("accept-encoding: identity"), "{head}");
+    }
+
+    /// That it did not go out at all.
+    #[track_caller]
+    fn assert_refused(&self, path: &str, headers: &str, code: &str) {
+        let before = self.house.upstream.connections();
+        let told = self.get(path, headers);
+        assert_eq!(told.code(), code, "{path} {headers}: {}", told.text);
+        assert!(!told.text.contains(SECRET), "{}", told.text);
+        assert_eq!(self.house.upstream.connections(), before, "{path} {headers}");
+    }
+}
+
+fn section(folder: &Path) -> String {
+    let file = |name: &str| format!("{{file: {}}}", folder.join(name).display());
+    format!(
+        "rules:
+- {{host: up.test, ports: [PORT], paths: [/v1], networks: [127.0.0.0/8], credentials: [house, bucket, lent]}}
+- {{host: up.test, ports: [PORT], networks: [127.0.0.0/8], inspect: true}}
+- {{host: up.test, ports: [PORT], paths: [/back, /coded], networks: [127.0.0.0/8], credentials: [house]}}
+credentials:
+- {{name: house, from: {token}, headers: [authorization, x-api-key], query: [key]}}
+- {{name: elsewhere, from: {token}}}
+- {{name: lost, from: {{file: /nonexistent/token}}}}
+- {{name: bucket, aws: {{access_key_id: {id}, secret_access_key: {key}}}}}
+- {{name: lent, aws: {{access_key_id: {id}, secret_access_key: {key}, session_token: {session}}}}}
+authorities: CA
+",
+        token = file("token"),
+        id = file("id"),
+        key = file("key"),
+        session = file("session"),
+    )
+}
+
+fn basic(text: &str) -> String {
+    STANDARD.encode(text)
+}
+
+#[test]
+fn what_is_bound_to_a_place_is_filled_in_there_in_each_of_its_forms() {
+    let rig = Rig::new();
+    let bearer = format!("authorization: Bearer {SECRET}\r\n");
+    rig.assert_filled("/v1/x", "Authorization: Bearer belljar:cred:house\r\n", &bearer);
+    rig.assert_filled("/v1", "X-Api-Key: belljar:cred:house\r\n", &format!("x-api-key: {SECRET}\r\n"));
+    for (said, expected) in
+        [("user:belljar:cred:house", format!("user:{SECRET}")), ("belljar:cred:house:", format!("{SECRET}:"))]
+    {
+        let header = format!("Authorization: basic {}\r\n", basic(said));
+        rig.assert_filled("/v1", &header, &format!("authorization: Basic {}\r\n", basic(&expected)));
+    }
+    let encoded = "/v1?a=1&key=ghp_aB%2Fc%2Bd%3D0123456789&b HTTP/1.1\r\n".replace("&b ", "&b=%20 ");
+    for query in ["key=belljar:cred:house", "key=belljar%3Acred%3ahouse"] {
+        rig.assert_filled(&format!("/v1?a=1&{query}&b=%20"), "", &encoded);
+    }
+    // Which ones were is recorded, and nothing of what they are.
+    let begun = rig.house.ledger.begun();
+    assert!(begun.iter().all(|begun| begun.credentials == ["house"]), "{begun:#?}");
+    let all = format!("{begun:?} {:?}", rig.house.ledger.ended());
+    assert!(!all.contains(SECRET) && !all.contains(&basic(SECRET)));
+}
+
+#[test]
+fn what_can_not_be_filled_in_does_not_go_out() {
+    let rig = Rig::new();
+    let basic = |text: &str| format!("Authorization: Basic {}\r\n", basic(text));
+    for (path, headers) in [
+        // Another path of the same host.
+        ("/v2", "Authorization: Bearer belljar:cred:house\r\n"),
+        ("/v10", "Authorization: Bearer belljar:cred:house\r\n"),
+        ("/v2?key=belljar:cred:house", ""),
+        // None that is bound there, or that there is.
+        ("/v1", "Authorization: Bearer belljar:cred:elsewhere\r\n"),
+        ("/v1", "Authorization: Bearer belljar:cred:nothing\r\n"),
+        ("/v1", "Authorization: Bearer belljar:cred:\r\n"),
+        ("/v1", "Authorization: Bearer belljar:cred:house belljar:cred:nothing\r\n"),
+        ("/v1", "Authorization: Bearer belljar:cred:HOUSE\r\n"),
+        // Another place of the request.
+        ("/v1/belljar:cred:house", ""),
+        ("/v1/belljar%3acred%3ahouse", ""),
+        ("/v1", "X-Other: belljar:cred:house\r\n"),
+        ("/v1", "Cookie: a=belljar:cred:house\r\n"),
+        ("/v1", "User-Agent: belljar:cred:house\r\n"),
+        ("/v1?other=belljar:cred:house", ""),
+        ("/v1?belljar:cred:house", ""),
+        ("/v1?belljar:cred:house=1", ""),
+        // A key is not a text, and a text is no key.
+        ("/v1", "Authorization: Bearer belljar:cred:bucket\r\n"),
+        ("/v1", "X-Amz-Security-Token: belljar:cred:lent\r\n"),
+    ] {
+        rig.assert_refused(path, headers, "credential_unresolved");
+    }
+    for said in ["user:belljar:cred:nothing", "belljar:cred:elsewhere:x"] {
+        rig.assert_refused("/v1", &basic(said), "credential_unresolved");
+    }
+    // Nor does anything without TLS: over plain HTTP, or a tunnel with that in it.
+    let told = rig.house.send(
+        b"GET http://up.test:PORT/v1 HTTP/1.1\r\nHost: up.test:PORT\r\nAuthorization: belljar:cred:house\r\nConnection: close\r\n\r\n",
+    );
+    assert_eq!(told.code(), "credential_unresolved", "{}", told.text);
+    // The control.
+    rig.assert_filled("/v1", "Authorization: Bearer belljar:cred:house\r\n", SECRET);
+}
+
+#[test]
+fn a_secret_that_is_not_there_fails_the_request_and_comes_with_the_next() {
+    let rig = Rig::new();
+    let file = rig.folder.path().join("token");
+    std::fs::remove_file(&file).unwrap();
+    rig.assert_refused("/v1", "Authorization: Bearer belljar:cred:house\r\n", "credential_unavailable");
+    std::fs::write(&file, "another-secret").unwrap();
+    rig.assert_filled("/v1", "Authorization: Bearer belljar:cred:house\r\n", "Bearer another-secret\r\n");
+}
+
+#[test]
+fn what_was_filled_in_never_comes_back() {
+    let rig = Rig::new();
+    for path in ["/back", "/back/chunked", "/back/header", "/coded"] {
+        for headers in [
+            "Authorization: Bearer belljar:cred:house\r\n".to_owned(),
+            format!("Authorization: Basic {}\r\n", basic("user:belljar:cred:house")),
+        ] {
+            let told = rig.get(path, &headers);
+            for secret in [SECRET, &SECRET[..12], &basic(&format!("user:{SECRET}"))[8..20]] {
+                assert!(!told.text.contains(secret), "{path} {headers}: {}", told.text);
+            }
+            let count = rig.house.ledger.ended().len();
+            assert_eq!(
+                outcome(&rig.house.ledger.latest(count.max(1))),
+                "failed: credential_repeated",
+                "{path}"
+            );
+        }
+    }
+    // The controls: without anything filled in all of it comes back, and with it what says nothing of it.
+    for path in ["/back", "/back/chunked"] {
+        assert!(rig.get(path, "Authorization: Bearer mine\r\n").text.contains("mine"), "{path}");
+    }
+    for path in ["/v1", "/v1/chunked"] {
+        let told = rig.get(path, "Authorization: Bearer belljar:cred:house\r\n");
+        assert!(told.text.contains("hello"), "{}", told.text);
+    }
+}
+
+#[test]
+fn chunks_that_are_looked_at_arrive_whole() {
+    let rig = Rig::new();
+    let section = "Authorization: Bearer belljar:cred:house\r\n";
+    let told = rig.get("/v1", section);
+    assert!(told.text.ends_with("\r\n\r\nhello"), "{}", told.text);
+    // The same as without.
+    assert_eq!(rig.get("/chunked", "").text.matches("hello").count(), 1);
+}
+
+#[test]
+fn what_a_placeholder_has_signed_is_signed_anew() {
+    let rig = Rig::new();
+    let signed = |name: &str, more: &str| {
+        format!(
+            "X-Amz-Date: 20150830T123600Z\r\nAuthorization: AWS4-HMAC-SHA256 \
+             Credential=belljar:cred:{name}/20150830/us-east-1/iam/aws4_request, \
+             SignedHeaders=host;x-amz-date, Signature=00\r\n{more}"
+        )
+    };
+    rig.assert_filled("/v1?Version=2010-05-08&Action=ListUsers", &signed("bucket", ""), &format!("Credential={KEY_ID}/20150830/us-east-1/iam/aws4_request, SignedHeaders=host;x-amz-date, Signature="));
+    let head = rig.house.upstream.heads().pop().unwrap();
+    assert!(!head.contains("Signature=00") && !head.contains(KEY), "{head}");
+    rig.assert_filled(
+        "/v1",
+        &signed("lent", "X-Amz-Security-Token: belljar:cred:lent\r\n"),
+        "x-amz-security-token: a-session-token\r\n",
+    );
+    assert!(
+        rig.house
+            .upstream
+            .heads()
+            .pop()
+            .unwrap()
+            .contains("SignedHeaders=host;x-amz-date;x-amz-security-token,")
+    );
+    rig.assert_refused("/v1", &signed("house", ""), "credential_unresolved");
+    rig.assert_refused("/v2", &signed("bucket", ""), "credential_unresolved");
+    rig.assert_refused(
+        "/v1",
+        &signed("bucket", "X-Amz-Content-Sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD\r\n"),
+        "signature_unsupported",
+    );
+    rig.assert_refused(
+        "/v1",
+        &signed("bucket", "").replace("host;x-amz-date", "host;x-amz-other"),
+        "signature_unsupported",
+    );
+}

@@ -1,0 +1,143 @@
+//! Connections that are looked into.
+
+use super::house::{House, UP, config, outcome};
+use crate::tls::authority::{Authority, NOW};
+
+const RULES: &str = "rules:
+- {host: up.test, ports: [PORT], methods: [GET, HEAD], paths: [/open], networks: [127.0.0.0/8]}
+authorities: CA
+";
+
+fn house(section: &str) -> (House, Authority) {
+    let authority = Authority::new("house");
+    (House::looking_into(section, authority.server(UP, NOW), &authority), authority)
+}
+
+#[test]
+fn each_request_inside_is_decided_and_recorded_by_itself() {
+    let (mut house, _authority) = house(RULES);
+    let asked = b"GET /open HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n\
+        GET /closed HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n\
+        HEAD /open/x?y HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n\
+        DELETE /open HTTP/1.1\r\nHost: up.test:PORT\r\nConnection: close\r\n\r\n";
+    let told = house.ask_inside("up.test:PORT", UP, asked).unwrap();
+    let statuses: Vec<&str> =
+        told.text.match_indices("HTTP/1.1 ").map(|(at, _)| &told.text[at + 9..at + 12]).collect();
+    assert_eq!(statuses, ["200", "403", "200", "403"], "{}", told.text);
+    assert_eq!(house.upstream.connections(), 2);
+    let heads = house.upstream.heads();
+    assert!(heads[0].starts_with("GET /open HTTP/1.1\r\nhost: up.test:"), "{heads:?}");
+    assert!(heads[1].starts_with("HEAD /open/x?y HTTP/1.1\r\n"), "{heads:?}");
+    house.ledger.latest(5);
+    let records = house.end();
+    let shown: Vec<String> = records
+        .iter()
+        .map(|record| {
+            let asked = record.asked.as_ref().unwrap();
+            let path = asked.path.as_ref().map_or("", |path| path.as_str());
+            format!("{} {path} {} {:?}", asked.method.as_str(), outcome(record), record.tls_name.is_some())
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "GET /open completed true",
+            "GET /closed denied: no_rule_for_path false",
+            "HEAD /open/x completed true",
+            "DELETE /open denied: no_rule_for_method false",
+            "CONNECT  completed true",
+        ]
+    );
+    assert_eq!(house.ledger.begun().len(), 2);
+}
+
+#[test]
+fn what_is_asked_inside_is_for_the_host_of_the_tunnel_and_for_nothing_else() {
+    let (house, _authority) = house(RULES);
+    for (asked, code) in [
+        (&b"GET /open HTTP/1.1\r\nHost: other.test:PORT\r\n\r\n"[..], "host_mismatch"),
+        (b"GET /open HTTP/1.1\r\nHost: up.test\r\n\r\n", "host_mismatch"),
+        (b"GET https://up.test:PORT/open HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n", "malformed_request"),
+        (b"CONNECT up.test:PORT HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n", "malformed_request"),
+        (b"GET /open/../x HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n", "ambiguous_path"),
+        (b"GET /open%2f..%2fx HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n", "ambiguous_path"),
+        (b"GET /open HTTP/1.1\r\nHost: up.test:PORT\r\nHost: up.test:PORT\r\n\r\n", "malformed_request"),
+        (b"GET /open HTTP/1.1\nHost: up.test:PORT\n\n", "malformed_request"),
+        (
+            b"GET /open HTTP/1.1\r\nHost: up.test:PORT\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "malformed_request",
+        ),
+    ] {
+        let asked = [asked, b"GET /open HTTP/1.1\r\nHost: up.test:PORT\r\nConnection: close\r\n\r\n"].concat();
+        let told = house.ask_inside("up.test:PORT", UP, &asked).unwrap();
+        assert_eq!(told.code(), code, "{}: {}", String::from_utf8_lossy(&asked), told.text);
+    }
+    // The control.
+    let before = house.upstream.connections();
+    assert_eq!(house.get_inside("/open", "").status, 200);
+    assert_eq!(house.upstream.connections(), before + 1);
+}
+
+#[test]
+fn tls_for_another_name_is_not_answered() {
+    let (house, _authority) = house(RULES);
+    let asked = b"GET /open HTTP/1.1\r\nHost: up.test:PORT\r\nConnection: close\r\n\r\n";
+    let told = house.ask_inside("up.test:PORT", "other.test", asked);
+    assert!(told.is_err(), "{told:?}");
+    assert_eq!(outcome(&house.ledger.latest(1)), "failed: tls_name_mismatch");
+    assert_eq!(house.upstream.connections(), 0);
+    assert_eq!(house.ask_inside("up.test:PORT", UP, asked).unwrap().status, 200);
+}
+
+#[test]
+fn an_upstream_that_can_not_show_who_it_is_is_told_nothing() {
+    let (house, other) = (Authority::new("house"), Authority::new("house"));
+    for (what, vouched) in [
+        ("another authority", other.server(UP, NOW)),
+        ("another name", house.server("down.test", NOW)),
+        ("expired", house.server(UP, (2020, 2021))),
+    ] {
+        let house = House::looking_into(RULES, vouched, &house);
+        let told = house.get_inside("/open", "");
+        assert_eq!((told.status, told.code()), (502, "upstream_untrusted"), "{what}: {}", told.text);
+        assert_eq!(house.upstream.heads(), [""; 0], "{what}");
+    }
+}
+
+#[test]
+fn what_is_no_tls_is_looked_into_as_it_is() {
+    use std::io::{Read, Write};
+    // Some clients ask also for plain addresses by tunnels. The upstream speaks TLS, and is spoken to without.
+    let (house, _authority) = house(RULES);
+    for (path, expected) in [("/closed", "403"), ("/open", "502")] {
+        let mut tunnel = house.tunnel("up.test:PORT").unwrap();
+        let asked = house.filled(
+            format!("GET {path} HTTP/1.1\r\nHost: up.test:PORT\r\nConnection: close\r\n\r\n").as_bytes(),
+        );
+        tunnel.write_all(&asked).unwrap();
+        let mut text = String::new();
+        let _ = tunnel.read_to_string(&mut text);
+        assert_eq!(text.get(9..12), Some(expected), "{text}");
+    }
+}
+
+#[test]
+fn a_policy_that_is_tightened_ends_what_it_does_not_allow_any_more() {
+    let (house, authority) = house(RULES);
+    assert_eq!(house.get_inside("/open", "").status, 200);
+    let tighter = RULES
+        .replace("/open", "/other")
+        .replace("PORT", &house.port())
+        .replace("CA", &authority.file().display().to_string());
+    house.policy.replace(config(&tighter));
+    let told = house.get_inside("/open", "");
+    assert_eq!((told.status, told.code()), (403, "not_allowed"), "{}", told.text);
+}
+
+#[test]
+fn without_an_authority_of_the_run_nothing_is_looked_into_and_nothing_passes() {
+    let house = House::with("- {host: up.test, ports: [PORT], methods: [GET], networks: [127.0.0.0/8]}\n");
+    let told = house.tunnel("up.test:PORT").unwrap_err();
+    assert_eq!((told.status, told.code()), (403, "inspection_needed"));
+    assert_eq!(house.upstream.connections(), 0);
+}
