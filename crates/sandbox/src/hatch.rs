@@ -40,6 +40,18 @@ pub const WEB_PORT: u16 = 3128;
 pub const WEB_SOCKET: &str = "web-sock/web.sock";
 const WEB_DIRECTORY: &str = "web-sock";
 
+/// Variables by which clients of TLS are told whom to trust: OpenSSL and what is built on it, curl, Git, Cargo, pip, requests,
+/// Node.
+const OF_TRUST: [&str; 7] = [
+    "SSL_CERT_FILE",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "CARGO_HTTP_CAINFO",
+    "PIP_CERT",
+    "REQUESTS_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+];
+
 /// What is inside is not asked for outside.
 const NOT_BY_PROXY: &str = "localhost,127.0.0.1,::1";
 
@@ -57,6 +69,11 @@ pub(crate) fn none_of(backend: &'static str, hatches: &[Hatch]) -> Result<(), Ba
 /// Where a job's programs say how it goes on.
 pub(crate) fn status_url(job_id: &JobId) -> String {
     format!("http://127.0.0.1:{STATUS_PORT}/v1/jobs/{job_id}/status")
+}
+
+/// The variables by which clients trust the authorities in this file, which lies inside.
+pub(crate) fn trusting(authorities: &str) -> impl Iterator<Item = (&'static str, String)> {
+    OF_TRUST.into_iter().map(move |name| (name, authorities.to_owned()))
 }
 
 /// The sockets of a sandbox's hatches, each with its own. They come in the order in which they were asked for.

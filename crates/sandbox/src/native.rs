@@ -18,6 +18,7 @@ pub use view::shows;
 
 use crate::backend::{BackendError, in_words};
 use crate::directory::DirectoryError;
+use crate::hatch::{self, Hatch};
 use crate::limits::{Limit, Limits};
 use crate::spec::{Program, SandboxSpec, Workspace};
 use crate::state::{JOB, State};
@@ -298,7 +299,7 @@ fn command(spec: &SandboxSpec, program: &Program, has_terminal: bool) -> Result<
     let argv = program.argv.iter().map(|argument| c_string(argument.clone(), "an argument"));
     let of_hatches = spec.hatches.iter().flat_map(|hatch| hatch.environment());
     let mut env: BTreeMap<String, String> =
-        of_hatches.map(|(name, value)| (name.to_owned(), value)).collect();
+        of_hatches.chain(of_trust(spec)).map(|(name, value)| (name.to_owned(), value)).collect();
     env.extend(spec.env.clone());
     let env = environment::made_from_nothing(&env, has_terminal);
     let env = env.into_iter().map(|(name, value)| c_string(format!("{name}={value}").into(), &name));
@@ -307,6 +308,12 @@ fn command(spec: &SandboxSpec, program: &Program, has_terminal: bool) -> Result<
         env: env.collect::<Result<_, _>>()?,
         directory: c_string(program.directory.clone().into(), "the working directory")?,
     })
+}
+
+/// Whoever reaches the web trusts there whom the host trusts, also the clients that come with a list of their own.
+fn of_trust(spec: &SandboxSpec) -> impl Iterator<Item = (&'static str, String)> {
+    let authorities = spec.hatches.contains(&Hatch::Web).then(view::authorities).flatten();
+    authorities.into_iter().flat_map(hatch::trusting)
 }
 
 pub(crate) fn c_string(text: OsString, what: &str) -> Result<CString, StartError> {

@@ -7,14 +7,30 @@ use std::path::Path;
 const PROGRAMS: [&str; 7] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 
 /// What programs need of the host's `/etc`: where libraries and alternatives are, whom to trust, fonts.
-const SETTINGS: [&str; 6] = [
+const SETTINGS: [&str; 7] = [
     "etc/alternatives",
     "etc/ld.so.cache",
     "etc/ssl/certs",
     "etc/ssl/openssl.cnf",
     "etc/pki/tls/certs",
+    // Where the one before it leads to.
+    "etc/pki/ca-trust/extracted",
     "etc/fonts",
 ];
+
+/// Where systems keep all authorities in one file: Debian and its kin, Fedora and its.
+const AUTHORITIES: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
+
+/// The file with everybody whom this host trusts, where it is shown to every sandbox at the same place.
+pub(super) fn authorities() -> Option<&'static str> {
+    let is_shown = |path: &Path| {
+        let shows_it = |path: &Path| SETTINGS.iter().any(|shown| path.starts_with(Path::new("/").join(shown)));
+        // One that is a link must lead to what is shown, too.
+        let real = path.canonicalize().ok().filter(|real| real.is_file());
+        shows_it(path) && real.is_some_and(|real| shows_it(&real) || shows(&real))
+    };
+    AUTHORITIES.into_iter().find(|path| is_shown(Path::new(path)))
+}
 
 /// Whether every sandbox sees this path of the host, which has no links in it.
 pub fn shows(path: &Path) -> bool {
