@@ -1,6 +1,11 @@
 //! The web from inside of a sandbox, by real programs, and what is said of it outside.
 
+mod clients;
+mod git_server;
+mod registries;
+
 use crate::BELLJAR;
+use belljar_testkit::skip::skip;
 use belljar_testkit::world::World;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -91,6 +96,27 @@ fn without_a_policy_there_is_no_proxy_at_all() {
     policy(&world, "[]");
     let ran = world.run(&["exec", "--egress", "policy.yaml", "--", "sh", "-c", look]);
     assert!(ran.stdout.ends_with("\n1\n1\n") && !ran.stdout.starts_with("0\n"), "{ran:?}");
+}
+
+#[test]
+fn whoever_reaches_the_web_is_told_whom_the_host_trusts() {
+    const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
+    let Ok(trusted) = std::fs::read_to_string(AUTHORITIES) else {
+        return skip("whom the host trusts, inside", "it has no such list in one file");
+    };
+    let world = World::new(BELLJAR);
+    policy(&world, "[]");
+    let told = "SSL_CERT_FILE CURL_CA_BUNDLE GIT_SSL_CAINFO CARGO_HTTP_CAINFO PIP_CERT REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS";
+    let show = format!("for name in {told}; do printenv $name || echo none; done; cat {AUTHORITIES}");
+    let ran = world.run(&["exec", "--egress", "policy.yaml", "--", "sh", "-c", &show]);
+    let names = told.split(' ').count();
+    assert!(ran.stdout == format!("{AUTHORITIES}\n").repeat(names) + &trusted, "{:.600}", ran.stdout);
+    // What is asked for counts more, and who has no web needs none of it.
+    let own = "SSL_CERT_FILE=/own.pem";
+    let ran = world.run(&["exec", "--egress", "policy.yaml", "-e", own, "--", "printenv", "SSL_CERT_FILE"]);
+    assert_eq!(ran.stdout, "/own.pem\n");
+    let ran = world.run(&["exec", "--", "sh", "-c", &show]);
+    assert!(ran.stdout.starts_with(&"none\n".repeat(names)), "{:.600}", ran.stdout);
 }
 
 #[test]

@@ -24,7 +24,8 @@ const AUTHORITIES: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/
 /// The file with everybody whom this host trusts, where it is shown to every sandbox at the same place.
 pub(super) fn authorities() -> Option<&'static str> {
     let is_shown = |path: &Path| {
-        let shows_it = |path: &Path| SETTINGS.iter().any(|shown| path.starts_with(Path::new("/").join(shown)));
+        let shows_it =
+            |path: &Path| SETTINGS.iter().any(|shown| path.starts_with(Path::new("/").join(shown)));
         // One that is a link must lead to what is shown, too.
         let real = path.canonicalize().ok().filter(|real| real.is_file());
         shows_it(path) && real.is_some_and(|real| shows_it(&real) || shows(&real))

@@ -1,0 +1,110 @@
+//! Git over HTTPS, by Git's own server side, for a repository with one file.
+
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+
+/// Such a server. It says what is asked of it, a line for each request.
+pub(super) struct GitServer {
+    folder: TempDir,
+    server: Child,
+    port: u16,
+}
+
+/// Passes every request on to `git http-backend`.
+const SERVER: &str = r#"
+import http.server, os, ssl, subprocess, sys
+folder, backend = sys.argv[1:]
+class Handler(http.server.BaseHTTPRequestHandler):
+    def answer(self):
+        open(folder + '/asked', 'a').write(self.path + '\n')
+        path, _, query = self.path.partition('?')
+        body = self.rfile.read(int(self.headers.get('content-length') or 0))
+        told = subprocess.run([backend, 'http-backend'], input=body, stdout=subprocess.PIPE, env={
+            'PATH': os.environ['PATH'], 'GIT_PROJECT_ROOT': folder, 'GIT_HTTP_EXPORT_ALL': '1', 'REQUEST_METHOD': self.command,
+            'PATH_INFO': path, 'QUERY_STRING': query, 'CONTENT_TYPE': self.headers.get('content-type') or '',
+            'CONTENT_LENGTH': str(len(body)), 'HTTP_CONTENT_ENCODING': self.headers.get('content-encoding') or '',
+            'GIT_PROTOCOL': self.headers.get('git-protocol') or ''}).stdout
+        head, _, content = told.partition(b'\r\n\r\n')
+        status = next((line[8:] for line in head.split(b'\r\n') if line.lower().startswith(b'status: ')), b'200 OK')
+        if b'content-length:' not in head.lower():
+            head += b'\r\nContent-Length: %d' % len(content)
+        self.wfile.write(b'HTTP/1.0 ' + status + b'\r\n' + head + b'\r\n\r\n' + content)
+    do_GET = do_POST = answer
+    def log_message(self, *_): pass
+server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(folder + '/authority.pem', folder + '/key.pem')
+server.socket = context.wrap_socket(server.socket, server_side=True)
+print(server.server_address[1], flush=True)
+server.serve_forever()
+"#;
+
+// === impl GitServer ===
+
+impl GitServer {
+    pub(super) fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let CertifiedKey { cert, signing_key } =
+            generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        std::fs::write(folder.path().join("authority.pem"), cert.pem()).unwrap();
+        std::fs::write(folder.path().join("key.pem"), signing_key.serialize_pem()).unwrap();
+        fill(folder.path());
+        let mut server = Command::new("python3")
+            .args(["-c", SERVER])
+            .arg(folder.path())
+            .arg("git")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let port = line.trim().parse().unwrap();
+        Self { folder, server, port }
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("https://localhost:{}/repository.git", self.port)
+    }
+
+    /// The file with whom a client is to trust.
+    pub(super) fn authority(&self) -> String {
+        self.file("authority.pem").display().to_string()
+    }
+
+    /// How many requests have come.
+    pub(super) fn asked(&self) -> usize {
+        std::fs::read_to_string(self.file("asked")).map_or(0, |asked| asked.lines().count())
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+impl Drop for GitServer {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+fn fill(folder: &Path) {
+    let git = |arguments: &[&str]| {
+        let mut command = Command::new("git");
+        command.args(["-c", "user.name=a", "-c", "user.email=a@house.example"]).args(arguments);
+        let output = command.current_dir(folder).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    };
+    git(&["init", "--quiet", "work"]);
+    std::fs::write(folder.join("work/file"), "cloned\n").unwrap();
+    git(&["-C", "work", "add", "file"]);
+    git(&["-C", "work", "commit", "--quiet", "--message", "A file"]);
+    git(&["clone", "--quiet", "--bare", "work", "repository.git"]);
+}
