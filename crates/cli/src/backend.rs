@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 
 // Each argument names its heading: one for all of them would be that of whatever comes after them, too.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct BackendArguments {
     /// What makes the sandbox: this kernel alone, a Docker engine on this machine, or, for programs of low risk, this
     /// kernel without namespaces
@@ -24,8 +24,9 @@ pub(crate) struct BackendArguments {
 }
 
 /// A backend, without what has to be said about it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum Kind {
+    #[default]
     Native,
     Docker,
     Subprocess,

@@ -166,6 +166,13 @@ pub(crate) enum CliError {
         #[source]
         source: serde_json::Error,
     },
+    /// A record of the web can't be read.
+    #[error("record {sequence} of the audit log tells of nobody's way out that can be read")]
+    Passage {
+        sequence: u64,
+        #[source]
+        source: serde_json::Error,
+    },
     /// Somebody's spend logs can't be had.
     #[error(transparent)]
     Spend(#[from] SpendError),

@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SandboxArguments {
     /// Work on this directory, read-write
     #[arg(long, value_name = "DIR", conflicts_with = "workspace_copy")]
@@ -26,7 +26,7 @@ pub(crate) struct SandboxArguments {
 }
 
 /// What a sandbox is lent and may use, whatever it works on.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct AllowanceArguments {
     /// Lend a file or directory, read-only, at the same place inside or at INSIDE
     #[arg(long, value_name = "PATH[:INSIDE]")]

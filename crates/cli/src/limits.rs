@@ -4,7 +4,7 @@
 use belljar_contract::isolation::Required;
 use belljar_sandbox::limits::{Bytes, Limit, Limits};
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArguments {
     /// Memory, that of files in memory included, such as 512m or 2g; everything is killed when it is used up [default: 4g]

@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct ModelArguments {
     /// A model that may be called from inside, as the configuration names it; may be said more than once
     #[arg(long = "model", value_name = "NAME", help_heading = HEADING)]

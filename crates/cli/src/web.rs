@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct WebArguments {
     /// What may be reached of the web from inside, by a proxy; a file with `rules` (docs/egress.md)
     #[arg(long, value_name = "FILE", help_heading = "Web")]

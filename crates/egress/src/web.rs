@@ -27,6 +27,7 @@ pub mod live;
 mod passage;
 mod passed_on;
 mod placeholder;
+pub mod proposal;
 mod refusal;
 pub mod run;
 mod sigv4;

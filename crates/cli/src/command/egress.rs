@@ -1,5 +1,7 @@
 //! `belljar egress`
 
+mod learn;
+
 use super::Subcommand;
 use crate::configuration::read_bytes;
 use crate::error::CliError;
@@ -7,6 +9,7 @@ use crate::web::read_policy;
 use belljar_contract::yaml::{self, Log, Members, Node, list, one_of, text};
 use belljar_egress::upstream::names::NameSource;
 use belljar_egress::web::explain::{Explanation, Question, Verdict};
+use learn::LearnArguments;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -43,6 +46,8 @@ enum Action {
         #[arg(long, value_name = "FILE")]
         policy: PathBuf,
     },
+    /// Propose the smallest policy for what a run has tried, from the audit; or for a command, which is run and reaches nothing
+    Learn(Box<LearnArguments>),
 }
 
 /// What is expected of one request.
@@ -58,12 +63,13 @@ const DENIED: u8 = 3;
 
 impl Subcommand for EgressArguments {
     const NAME: &'static str = "egress";
-    const ABOUT: &'static str = "Explain and test what sandboxes may reach of the web";
+    const ABOUT: &'static str = "Explain, test and propose what sandboxes may reach of the web";
 
     fn run(&self) -> Result<ExitCode, CliError> {
         match &self.action {
             Action::Why { url, policy, method, json } => why(url, policy, method.as_deref(), *json),
             Action::Test { expectations, policy } => test(expectations, policy),
+            Action::Learn(arguments) => arguments.run(),
         }
     }
 }

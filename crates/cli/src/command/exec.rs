@@ -13,6 +13,8 @@ use crate::web::WebArguments;
 use crate::{limits, state, summary};
 use belljar_confine::launch::LaunchError;
 use belljar_confine::stage::Stage;
+use belljar_contract::id::RunId;
+use belljar_policy::egress::EgressPolicy;
 use belljar_sandbox::backends::chosen::Chosen;
 use belljar_sandbox::directory::Directory;
 use belljar_sandbox::native::{self, HostUser, StartError};
@@ -55,6 +57,14 @@ pub(crate) struct ExecArguments {
     command: Vec<OsString>,
 }
 
+/// A command that has run.
+pub(super) struct Executed {
+    /// The run that it was.
+    pub(super) run: RunId,
+    /// What it ended with.
+    pub(super) code: ExitCode,
+}
+
 impl Subcommand for ExecArguments {
     const NAME: &'static str = "exec";
     const ABOUT: &'static str =
@@ -62,7 +72,7 @@ impl Subcommand for ExecArguments {
 
     fn run(&self) -> Result<ExitCode, CliError> {
         match self.backend.chosen()? {
-            Chosen::Native => self.run_natively(),
+            Chosen::Native => Ok(self.run_natively(self.ways_out()?)?.code),
             chosen => elsewhere::run(self, &chosen),
         }
     }
@@ -71,8 +81,7 @@ impl Subcommand for ExecArguments {
 // === impl ExecArguments ===
 
 impl ExecArguments {
-    fn run_natively(&self) -> Result<ExitCode, CliError> {
-        let ways_out = self.ways_out()?;
+    fn run_natively(&self, ways_out: WaysOut<'_>) -> Result<Executed, CliError> {
         let since = SystemTime::now();
         let state = state::open();
         let user = HostUser::choose();
@@ -95,7 +104,7 @@ impl ExecArguments {
         let running = native::start(&spec, &state, &program, stdio);
         let mut running = match running {
             Ok(running) => running,
-            Err(error) => return not_started(error, &program),
+            Err(error) => return Ok(Executed { run: spec.id, code: not_started(error, &program)? }),
         };
         if self.isolation {
             anstream::eprintln!("{}", serde_json::to_string_pretty(&running.isolation).unwrap_or_default());
@@ -134,7 +143,7 @@ impl ExecArguments {
                 settled => settled?,
             }
         }
-        Ok(ExitCode::from(code))
+        Ok(Executed { run: spec.id, code: ExitCode::from(code) })
     }
 
     /// The ways out that were asked for.
@@ -158,6 +167,27 @@ impl ExecArguments {
             ..SandboxSpec::new(id, user)
         })
     }
+}
+
+/// Runs a command natively, to see what it wants of the web; meanwhile it gets what this policy allows.
+pub(super) fn watched(
+    command: &[OsString],
+    sandbox: SandboxArguments,
+    policy: EgressPolicy,
+) -> Result<Executed, CliError> {
+    let arguments = ExecArguments {
+        sandbox,
+        backend: BackendArguments::default(),
+        models: ModelArguments::default(),
+        web: WebArguments::default(),
+        keep: false,
+        apply: false,
+        isolation: false,
+        timings: false,
+        command: command.to_vec(),
+    };
+    let ways_out = WaysOut { models: None, arguments: &arguments.models, web: Some(policy) };
+    arguments.run_natively(ways_out)
 }
 
 /// A program that isn't there or may not be run gets the exit code that shells give.

@@ -2,6 +2,7 @@
 
 mod clients;
 mod git_server;
+mod learned;
 mod registries;
 
 use crate::BELLJAR;

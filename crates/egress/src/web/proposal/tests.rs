@@ -1,0 +1,203 @@
+//! What is proposed allows what was tried, nothing else, and has no rule too many.
+
+use super::*;
+use crate::web::explain::{Question, Verdict};
+use belljar_contract::id::RunId;
+use belljar_contract::inference::ReasonCode;
+use belljar_contract::yaml::{Log, parse};
+use jiff::Timestamp;
+use proptest::prelude::*;
+use uuid::Uuid;
+
+/// One attempt: how, to where, and what was recorded of it.
+type Attempt = (&'static str, (&'static str, u16), Option<&'static str>);
+
+const HOSTS: [&str; 8] = [
+    "a.example",
+    "b.example",
+    "a.b.example",
+    "xn--a-ecp.example",
+    "93.184.216.34",
+    "10.1.2.3",
+    "127.0.0.1",
+    "[fd00::7]",
+];
+const REFUSED: [&str; 5] = ["169.254.169.254", "[fd00:ec2::254]", "224.0.0.1", "0.0.0.0", "[2002:7f00:1::]"];
+const PORTS: [u16; 4] = [80, 443, 8080, 65_535];
+const METHODS: [&str; 5] = ["CONNECT", "GET", "HEAD", "POST", "M-SEARCH"];
+
+fn record(method: &str, (host, port): (&str, u16), code: Option<&'static str>) -> PassageRecord {
+    let path = (method != TUNNEL).then(|| Excerpt::of("/x"));
+    let asked = Asked { method: Excerpt::of(method), host: Excerpt::of(host), port, path };
+    let outcome = match code {
+        None => PassageOutcome::Completed,
+        Some(code @ ("unreachable" | "no_such_host")) => {
+            PassageOutcome::Failed { code: ReasonCode::of(code) }
+        }
+        Some(code) => PassageOutcome::Denied { reason: ReasonCode::of(code) },
+    };
+    PassageRecord {
+        passage_id: PassageId::from_uuid(Uuid::now_v7()),
+        run_id: RunId::from_uuid(Uuid::now_v7()),
+        started_at: Timestamp::UNIX_EPOCH,
+        asked: Some(asked),
+        outcome,
+        generation: 1,
+        rule: None,
+        address: None,
+        tls_name: None,
+        status: None,
+        sent_bytes: 0,
+        received_bytes: 0,
+        total_ms: 0,
+    }
+}
+
+fn proposed(attempts: &[Attempt]) -> Proposal {
+    let mut tried = Tried::default();
+    for (method, place, code) in attempts {
+        tried.end(&record(method, *place, *code));
+    }
+    tried.propose()
+}
+
+fn read(text: &str) -> EgressPolicy {
+    let mut log = Log::default();
+    let policy = parse(text.as_bytes(), &mut log).map(|node| EgressPolicy::read(&node, &mut log));
+    log.finish().unwrap_or_else(|mistakes| panic!("{mistakes} in {text}"));
+    policy.unwrap()
+}
+
+/// Whether a policy lets that through, without a look inside.
+fn allows(policy: &EgressPolicy, method: &str, (host, port): (&str, u16)) -> bool {
+    let (text, method) = match method {
+        TUNNEL => (format!("{host}:{port}"), None),
+        method => (format!("http://{host}:{port}/x"), Some(method)),
+    };
+    let told = Question::parse(&text, method).unwrap().by_rules(policy);
+    told.verdict == Verdict::Allowed && !(method.is_none() && told.inspected)
+}
+
+fn attempts() -> impl Strategy<Value = Vec<Attempt>> {
+    let hosts = HOSTS.iter().chain(&REFUSED).copied().collect::<Vec<_>>();
+    let codes = vec![None, Some("no_rules"), Some("no_rule_for_host"), Some("unreachable")];
+    let place = (prop::sample::select(hosts), prop::sample::select(PORTS.to_vec()));
+    let one = (prop::sample::select(METHODS.to_vec()), place, prop::sample::select(codes));
+    prop::collection::vec(one, 0..24)
+}
+
+proptest! {
+    #[test]
+    fn exactly_what_was_tried_is_allowed_and_no_rule_is_one_too_many(attempts in attempts()) {
+        let proposal = proposed(&attempts);
+        let policy = read(&proposal.to_string());
+        prop_assert_eq!(&policy, proposal.policy());
+        let was_tried = |method: &str, place| attempts.iter().any(|(by, at, _)| (*by, *at) == (method, place));
+        for host in HOSTS.into_iter().chain(REFUSED).chain(["c.example", "x.a.example"]) {
+            for place in PORTS.into_iter().chain([22]).map(|port| (host, port)) {
+                for method in METHODS.into_iter().chain(["DELETE"]) {
+                    // Whoever has a tunnel can say anything in it.
+                    let is_wanted = was_tried(method, place) || was_tried(TUNNEL, place);
+                    let expected = is_wanted && !REFUSED.contains(&host);
+                    prop_assert_eq!(allows(&policy, method, place), expected, "{} {:?} by\n{}", method, place, proposal);
+                }
+            }
+        }
+        for left_out in 0..policy.rules().len() {
+            let mut rules = policy.rules().to_vec();
+            rules.remove(left_out);
+            let smaller = EgressPolicy::new(rules);
+            let misses = |(method, place, _): &Attempt| allows(&policy, method, *place) && !allows(&smaller, method, *place);
+            prop_assert!(attempts.iter().any(misses), "rule {left_out} is one too many:\n{proposal}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_attempts_makes_no_difference(mut attempts in attempts()) {
+        let told = proposed(&attempts).to_string();
+        attempts.reverse();
+        prop_assert_eq!(proposed(&attempts).to_string(), told);
+    }
+}
+
+#[test]
+fn ports_are_merged_and_what_no_rule_may_allow_is_told_with_its_reason() {
+    let proposal = proposed(&[
+        ("CONNECT", ("pkgs.example", 443), None),
+        ("CONNECT", ("pkgs.example", 8443), Some("no_rule_for_port")),
+        ("GET", ("pkgs.example", 80), Some("no_rules")),
+        ("HEAD", ("pkgs.example", 80), Some("no_rules")),
+        ("GET", ("10.0.0.7", 8080), Some("private_address")),
+        ("GET", ("169.254.169.254", 80), Some("no_rule_for_host")),
+        ("CONNECT", ("inside.example", 443), Some("metadata_address")),
+        ("CONNECT", ("db.house", 5432), Some("private_address")),
+        ("CONNECT", ("no.example", 443), Some("no_such_host")),
+        ("get", ("pkgs.example", 80), Some("no_rules")),
+    ]);
+    insta::assert_snapshot!(proposal.to_string(), @r#"
+    rules:
+    # Not on the open internet:
+    - {host: "10.0.0.7", ports: [8080], methods: [GET], networks: ["10.0.0.7/32"]}
+    - {host: "pkgs.example", ports: [80], methods: [GET, HEAD]}
+    - {host: "pkgs.example", ports: [443, 8443]}
+    # Tried, and not proposed:
+    #   169.254.169.254:80: no rule may lead there (link_local_address)
+    #   db.house:5432: it is not on the open internet: a rule for it has to name the network that it leads to (private_address)
+    #   inside.example:443: no rule may lead there (metadata_address)
+    #   no.example:443: the name leads nowhere (no_such_host)
+    #   pkgs.example:80: a rule can't name that method (method_not_nameable)
+    "#);
+}
+
+#[test]
+fn a_name_that_was_let_into_the_house_is_proposed_with_where_it_led() {
+    let mut tried = Tried::default();
+    let mut dialed = record("CONNECT", ("git.house", 443), None);
+    dialed.address = Some("10.0.0.9".parse().unwrap());
+    tried.end(&dialed);
+    let mut open = record("CONNECT", ("a.example", 443), None);
+    open.address = Some("93.184.216.34".parse().unwrap());
+    tried.end(&open);
+    insta::assert_snapshot!(tried.propose().to_string(), @r#"
+    rules:
+    - {host: "a.example", ports: [443]}
+    # Not on the open internet:
+    - {host: "git.house", ports: [443], networks: ["10.0.0.9/32"]}
+    "#);
+}
+
+#[test]
+fn one_that_was_cut_off_counts_and_one_that_was_refused_after_it_had_begun_does_not() {
+    let begun = |record: &PassageRecord| PassageBegun {
+        passage_id: record.passage_id.clone(),
+        run_id: record.run_id.clone(),
+        started_at: record.started_at,
+        asked: record.asked.clone().unwrap(),
+        rule: 0,
+        generation: 1,
+    };
+    let mut tried = Tried::default();
+    let refused = record("CONNECT", ("b.example", 443), Some("link_local_address"));
+    tried.begin(begun(&record("CONNECT", ("a.example", 443), None)));
+    tried.begin(begun(&refused));
+    tried.end(&refused);
+    let proposal = tried.propose();
+    let hosts: Vec<_> = proposal.rules.iter().map(|rule| rule.host.as_str()).collect();
+    assert_eq!((hosts, proposal.not_proposed.len()), (vec!["a.example"], 1));
+}
+
+#[test]
+fn however_much_is_tried_no_more_is_proposed_than_anybody_reads() {
+    let mut tried = Tried::default();
+    for number in 0..1_000 {
+        tried.end(&record("CONNECT", (&format!("h{number}.example"), 443), Some("no_rules")));
+        tried.end(&record(&"M".repeat(number % 300 + 1), ("h0.example", 80), Some("no_rules")));
+    }
+    let mut nothing = record("GET", ("a.example", 80), Some("malformed_request"));
+    nothing.asked = None;
+    tried.end(&nothing);
+    let proposal = tried.propose();
+    assert!(proposal.rules.len() <= MOST_PLACES && proposal.to_string().len() < 32 << 10);
+    assert!(proposal.unlisted > 700 && proposal.unreadable == 1, "{proposal:?}");
+    assert_eq!(&read(&proposal.to_string()), proposal.policy());
+}

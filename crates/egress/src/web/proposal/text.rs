@@ -1,0 +1,55 @@
+//! A proposal as a policy's file, with what it leaves out as comments.
+
+use super::{NotProposed, Proposal, ProposedRule};
+use std::fmt::{self, Display};
+
+impl Display for Proposal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rules, not_proposed, unreadable, unlisted, .. } = self;
+        match rules.as_slice() {
+            [] => writeln!(f, "rules: []")?,
+            rules => {
+                writeln!(f, "rules:")?;
+                rules.iter().try_for_each(|rule| writeln!(f, "{rule}"))?;
+            }
+        }
+        if !not_proposed.is_empty() {
+            writeln!(f, "# Tried, and not proposed:")?;
+        }
+        for NotProposed { host, port, reason, detail } in not_proposed {
+            writeln!(f, "#   {host}:{port}: {detail} ({reason})")?;
+        }
+        if *unreadable > 0 {
+            writeln!(f, "# {unreadable} requests could not be read, and ask for no host.")?;
+        }
+        if *unlisted > 0 {
+            writeln!(
+                f,
+                "# {unlisted} more are in the audit alone: they ask for more places than anybody reads."
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for ProposedRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, ports, methods, networks } = self;
+        if !networks.is_empty() {
+            writeln!(f, "# Not on the open internet:")?;
+        }
+        write!(f, "- {{host: \"{host}\", ports: [{}]", joined(ports))?;
+        if !methods.is_empty() {
+            write!(f, ", methods: [{}]", joined(methods))?;
+        }
+        if !networks.is_empty() {
+            let quoted: Vec<_> = networks.iter().map(|network| format!("\"{network}\"")).collect();
+            write!(f, ", networks: [{}]", joined(&quoted))?;
+        }
+        f.write_str("}")
+    }
+}
+
+fn joined(all: &[impl Display]) -> String {
+    Vec::from_iter(all.iter().map(ToString::to_string)).join(", ")
+}
