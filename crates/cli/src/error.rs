@@ -13,6 +13,7 @@ use belljar_node::api::token::TokenError;
 use belljar_node::book::BookError;
 use belljar_node::clone::CloneError;
 use belljar_node::daemon::DaemonError;
+use belljar_node::inspection::InspectionError;
 use belljar_node::serving::ServeError;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::config::{BackendName, Mistakes};
@@ -102,6 +103,8 @@ pub(crate) enum CliError {
     /// Models can't be served.
     #[error(transparent)]
     Serve(#[from] ServeError),
+    #[error(transparent)]
+    Inspection(#[from] InspectionError),
     /// Not everything that happened is on the disk.
     #[error(transparent)]
     Book(#[from] BookError),

@@ -4,10 +4,11 @@ use crate::configuration::read_bytes;
 use crate::error::CliError;
 use belljar_contract::id::RunId;
 use belljar_contract::yaml::{self, Log};
+use belljar_egress::web::config::WebConfig;
 use belljar_egress::web::live::LivePolicy;
 use belljar_node::book::Book;
+use belljar_node::inspection::Inspection;
 use belljar_node::serving::ServedWeb;
-use belljar_policy::egress::EgressPolicy;
 use belljar_sandbox::state::State;
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -31,16 +32,16 @@ pub(crate) struct Served {
 
 impl WebArguments {
     /// What may be reached, if anything may; checked before anything is made.
-    pub(crate) fn policy(&self) -> Result<Option<EgressPolicy>, CliError> {
+    pub(crate) fn policy(&self) -> Result<Option<WebConfig>, CliError> {
         self.egress.as_deref().map(read_policy).transpose()
     }
 }
 
 /// Reads a policy of its own.
-pub(crate) fn read_policy(path: &Path) -> Result<EgressPolicy, CliError> {
+pub(crate) fn read_policy(path: &Path) -> Result<WebConfig, CliError> {
     let bytes = File::open(path).and_then(read_bytes).map_err(|error| CliError::read(path, error))?;
     let mut log = Log::default();
-    let policy = yaml::parse(&bytes, &mut log).map(|node| EgressPolicy::read(&node, &mut log));
+    let policy = yaml::parse(&bytes, &mut log).map(|node| WebConfig::read(&node, &mut log));
     log.finish().map_err(|source| CliError::Config { path: path.to_owned(), source })?;
     // Nothing is read of a document that is none, and that has been noted.
     Ok(policy.unwrap_or_default())
@@ -50,13 +51,13 @@ pub(crate) fn read_policy(path: &Path) -> Result<EgressPolicy, CliError> {
 
 impl Served {
     pub(crate) fn begin(
-        policy: EgressPolicy,
+        (config, inspection): (WebConfig, Option<&Inspection>),
         run_id: &RunId,
         state: &State,
         sockets: Vec<OwnedFd>,
     ) -> Result<Self, CliError> {
         let book = Arc::new(Book::open(state.path())?);
-        let web = ServedWeb::begin(&Arc::new(LivePolicy::new(policy)), run_id, &book, sockets)?;
+        let web = ServedWeb::begin((&Arc::new(LivePolicy::new(config)), inspection), run_id, &book, sockets)?;
         Ok(Self { web, book })
     }
 

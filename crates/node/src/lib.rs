@@ -12,6 +12,7 @@ pub mod delivery;
 mod denials;
 pub mod grant;
 mod images;
+pub mod inspection;
 mod job;
 mod machine;
 mod managed;

@@ -1,6 +1,7 @@
 //! Models and the web for one sandbox: its sockets, served by a proxy, with everything that passes in the book.
 
 use crate::book::Book;
+use crate::inspection::Inspection;
 use belljar_contract::id::RunId;
 use belljar_egress::http1::limits::Times;
 use belljar_egress::identity::Identity;
@@ -93,7 +94,7 @@ impl ServedWeb {
     /// # Errors
     /// [`ServeError`] when there can be no proxy.
     pub fn begin(
-        policy: &Arc<LivePolicy>,
+        (policy, inspection): (&Arc<LivePolicy>, Option<&Inspection>),
         run_id: &RunId,
         book: &Arc<Book>,
         sockets: Vec<OwnedFd>,
@@ -101,7 +102,10 @@ impl ServedWeb {
         let proxy = Arc::new(Proxy::start()?);
         let ledger = Arc::clone(book) as Arc<dyn WebLedger>;
         let run = WebRun::new(run_id.clone(), Arc::clone(policy), WebLimits::default(), ledger);
-        let run = Arc::new(run);
+        let run = Arc::new(match inspection {
+            Some(inspection) => run.inspecting_as(Arc::clone(&inspection.authority)),
+            None => run,
+        });
         let sockets = sockets.into_iter().map(Listener::from_descriptor).collect::<io::Result<Vec<_>>>()?;
         let serving = proxy.serve_web(Arc::clone(&run), sockets)?;
         Ok(Self { run, serving: Some(serving), _proxy: proxy })

@@ -188,6 +188,9 @@ pub struct Wanted {
     /// Ways out of it.
     #[serde(default)]
     pub hatches: Vec<Hatch>,
+    /// Files in its home that are there before anything runs, by their path below it.
+    #[serde(default)]
+    pub home: BTreeMap<String, String>,
 }
 
 /// How large a terminal is.

@@ -18,6 +18,7 @@ mod doors;
 mod engine;
 mod execution;
 mod frame;
+mod home;
 mod inbox;
 pub mod inside;
 mod isolation;

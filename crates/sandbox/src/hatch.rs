@@ -40,9 +40,9 @@ pub const WEB_PORT: u16 = 3128;
 pub const WEB_SOCKET: &str = "web-sock/web.sock";
 const WEB_DIRECTORY: &str = "web-sock";
 
-/// Variables by which clients of TLS are told whom to trust: OpenSSL and what is built on it, curl, Git, Cargo, pip, requests,
-/// Node.
-const OF_TRUST: [&str; 7] = [
+/// Variables by which clients of TLS are told whom to trust: OpenSSL and what is built on it, curl, Git, Cargo, pip, requests, Node,
+/// those of AWS, Deno.
+const OF_TRUST: [&str; 9] = [
     "SSL_CERT_FILE",
     "CURL_CA_BUNDLE",
     "GIT_SSL_CAINFO",
@@ -50,6 +50,8 @@ const OF_TRUST: [&str; 7] = [
     "PIP_CERT",
     "REQUESTS_CA_BUNDLE",
     "NODE_EXTRA_CA_CERTS",
+    "AWS_CA_BUNDLE",
+    "DENO_CERT",
 ];
 
 /// What is inside is not asked for outside.
@@ -72,7 +74,7 @@ pub(crate) fn status_url(job_id: &JobId) -> String {
 }
 
 /// The variables by which clients trust the authorities in this file, which lies inside.
-pub(crate) fn trusting(authorities: &str) -> impl Iterator<Item = (&'static str, String)> {
+pub fn trusting(authorities: &str) -> impl Iterator<Item = (&'static str, String)> {
     OF_TRUST.into_iter().map(move |name| (name, authorities.to_owned()))
 }
 

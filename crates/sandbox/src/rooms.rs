@@ -8,6 +8,7 @@ use crate::state::RunFolder;
 use crate::workspace::imprint::Imprint;
 use crate::workspace::{COPY, copy};
 use belljar_confine::plan::{HostPath, Identity};
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
@@ -37,13 +38,22 @@ pub(crate) struct Found<'r> {
     pub(crate) path: PathBuf,
 }
 
+/// Writes a file that everybody may read, into a home that nobody has been in yet.
+fn put(path: &Path, content: &str) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(path, content)
+}
+
 // === impl Rooms ===
 
 impl Rooms {
-    /// Makes them in the run's folder, except for a workspace that is worked on in place.
+    /// Makes them in the run's folder, except for a workspace that is worked on in place; with these files in the home.
     pub(crate) fn make(
         folder: &RunFolder,
         workspace: &WorkspaceChoice,
+        files: &BTreeMap<String, String>,
         owner: Identity,
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let make = |name| folder.make(name, owner);
@@ -57,9 +67,13 @@ impl Rooms {
                 (made, Some(imprint))
             }
         };
+        let home = make("home")?;
+        for (path, content) in files {
+            put(&home.as_path().join(path), content)?;
+        }
         Ok(Self {
             workspace: Room::open("/workspace", &path)?,
-            home: Room::open("/home/agent", &make("home")?)?,
+            home: Room::open("/home/agent", &home)?,
             temporary: Room::open("/tmp", &make("tmp")?)?,
             imprint,
         })

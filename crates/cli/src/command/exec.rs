@@ -14,7 +14,7 @@ use crate::{limits, state, summary};
 use belljar_confine::launch::LaunchError;
 use belljar_confine::stage::Stage;
 use belljar_contract::id::RunId;
-use belljar_policy::egress::EgressPolicy;
+use belljar_egress::web::config::WebConfig;
 use belljar_sandbox::backends::chosen::Chosen;
 use belljar_sandbox::directory::Directory;
 use belljar_sandbox::native::{self, HostUser, StartError};
@@ -81,7 +81,7 @@ impl Subcommand for ExecArguments {
 // === impl ExecArguments ===
 
 impl ExecArguments {
-    fn run_natively(&self, ways_out: WaysOut<'_>) -> Result<Executed, CliError> {
+    fn run_natively(&self, mut ways_out: WaysOut<'_>) -> Result<Executed, CliError> {
         let since = SystemTime::now();
         let state = state::open();
         let user = HostUser::choose();
@@ -92,6 +92,7 @@ impl ExecArguments {
         };
         let mut spec = self.spec((&choice, folder.as_ref()), user)?;
         spec.hatches.extend(ways_out.hatches());
+        ways_out.furnish(&mut spec.env, &mut spec.home)?;
         // Held from before the start: what is read afterwards is what was copied, whatever has come to its name.
         let layers = match &spec.workspace {
             Workspace::Copy { source, upper, .. } => {
@@ -148,7 +149,8 @@ impl ExecArguments {
 
     /// The ways out that were asked for.
     fn ways_out(&self) -> Result<WaysOut<'_>, CliError> {
-        Ok(WaysOut { models: self.models.chosen()?, arguments: &self.models, web: self.web.policy()? })
+        let (models, web) = (self.models.chosen()?, self.web.policy()?);
+        Ok(WaysOut { models, arguments: &self.models, web, inspection: None })
     }
 
     fn spec(
@@ -173,7 +175,7 @@ impl ExecArguments {
 pub(super) fn watched(
     command: &[OsString],
     sandbox: SandboxArguments,
-    policy: EgressPolicy,
+    policy: WebConfig,
 ) -> Result<Executed, CliError> {
     let arguments = ExecArguments {
         sandbox,
@@ -186,7 +188,8 @@ pub(super) fn watched(
         timings: false,
         command: command.to_vec(),
     };
-    let ways_out = WaysOut { models: None, arguments: &arguments.models, web: Some(policy) };
+    let ways_out =
+        WaysOut { models: None, arguments: &arguments.models, web: Some(policy), inspection: None };
     arguments.run_natively(ways_out)
 }
 

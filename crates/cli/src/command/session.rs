@@ -283,7 +283,8 @@ fn take_errand() -> std::io::Result<Errand> {
 impl From<Box<Order>> for Keeping {
     fn from(order: Box<Order>) -> Self {
         let Order { site, backend, workspace, lent, env, limits, required, session } = *order;
-        let wanted = Wanted { workspace, lent, env, limits, required, hatches: Vec::new() };
+        let (hatches, home) = (Vec::new(), BTreeMap::new());
+        let wanted = Wanted { workspace, lent, env, limits, required, hatches, home };
         Self { site, backend, wanted, session }
     }
 }

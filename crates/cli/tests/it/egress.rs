@@ -3,6 +3,7 @@
 mod clients;
 mod git_server;
 mod learned;
+mod looked_into;
 mod registries;
 
 use crate::BELLJAR;
@@ -45,7 +46,11 @@ impl Server {
 }
 
 fn policy(world: &World, rules: &str) {
-    world.write("policy.yaml", format!("rules: {rules}\n"));
+    policy_text(world, &format!("rules: {rules}\n"));
+}
+
+fn policy_text(world: &World, text: &str) {
+    world.write("policy.yaml", text);
 }
 
 #[test]

@@ -4,7 +4,6 @@
 //! certificates are for as long as a run may reasonably last.
 
 use crate::upstream::{TrustError, authorities_of_system, pem};
-use belljar_contract::id::RunId;
 use belljar_policy::egress::Host;
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use rcgen::{
@@ -49,13 +48,13 @@ const PROTOCOL: &[u8] = b"http/1.1";
 // === impl Authority ===
 
 impl Authority {
-    /// One for that run.
+    /// One for a run.
     ///
     /// # Errors
     /// [`AuthorityError`], when there is nothing random to make a key of.
-    pub fn new(run_id: &RunId) -> Result<Self, AuthorityError> {
+    pub fn new() -> Result<Self, AuthorityError> {
         let key = KeyPair::generate()?;
-        let mut params = params(&format!("Belljar run {run_id}"))?;
+        let mut params = params(&format!("Belljar run {}", Uuid::new_v4()))?;
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let certificate = params.self_signed(&key)?.der().clone();

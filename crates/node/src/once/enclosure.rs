@@ -75,6 +75,7 @@ fn in_container(
         limits: spec.limits.sandbox,
         required: spec.required.clone(),
         hatches: hatches(spec),
+        home: BTreeMap::new(),
     };
     let mut told = None;
     let made = docker.create_in(&place.folder, wanted, &mut |copy, owner| {

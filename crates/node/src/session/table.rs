@@ -273,6 +273,7 @@ impl Sessions {
             limits,
             required,
             hatches: has_models.then_some(Hatch::Inference).into_iter().collect(),
+            home: BTreeMap::new(),
         };
         let made = match image {
             Image::Native => self.native.create(wanted),

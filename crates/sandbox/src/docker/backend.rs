@@ -3,6 +3,7 @@
 use super::container::{self, Blueprint, User, writable};
 use super::doors::Doors;
 use super::engine::{AskError, Engine, Image};
+use super::home;
 use super::isolation::{Asked, Disk, report};
 use super::sandbox::{Container, DockerSandbox};
 use super::watched::Watched;
@@ -197,7 +198,7 @@ impl DockerBackend {
     fn build(
         &self,
         place: &Place<'_>,
-        wanted: Wanted,
+        mut wanted: Wanted,
         fill: Fill<'_>,
     ) -> Result<DockerSandbox, BackendError> {
         let create = |error: Box<dyn Error + Send + Sync>| BackendError::Create(error);
@@ -205,6 +206,7 @@ impl DockerBackend {
         let image = self.image()?;
         let job = has_job.then(|| HostPath::resolve(folder.path().join(JOB))).transpose();
         let job = job.map_err(|error| BackendError::Create(error.into()))?;
+        wanted.lent.extend(home::lent(folder, &wanted.home, identity(user)).map_err(create)?);
         let mut meant = self.meant(&wanted, job.as_ref()).map_err(create)?;
         let (workspace, imprint) = workspace(&wanted.workspace, place, fill).map_err(create)?;
         let growth = warden::growth(workspace.iter().chain(&job), wanted.limits.disk_bytes)
@@ -276,6 +278,7 @@ impl Backend for DockerBackend {
             limits: Limits::default(),
             required: Required::default(),
             hatches: Vec::new(),
+            home: BTreeMap::new(),
         });
         made.and_then(Sandbox::destroy).map_err(|error| unavailable(&error))
     }

@@ -65,7 +65,8 @@ impl Backend for FakeBackend {
             return Err(BackendError::Weaker { backend: Self::NAME, missing });
         }
         let folder = self.state.begin_run(owner()).map_err(|error| BackendError::Create(error.into()))?;
-        let rooms = Rooms::make(&folder, &wanted.workspace, owner()).map_err(BackendError::Create)?;
+        let rooms =
+            Rooms::make(&folder, &wanted.workspace, &wanted.home, owner()).map_err(BackendError::Create)?;
         let sandbox = FakeSandbox::new(folder, rooms, (wanted.env, isolation), self.script.clone());
         if is_out_of_memory {
             sandbox.run_out_of_memory();

@@ -28,6 +28,7 @@ fn wanted(required: &[&str]) -> Wanted {
         limits: Limits::default(),
         required: Required::parse(required.iter().map(|name| (*name).to_owned())).unwrap(),
         hatches: Vec::new(),
+        home: BTreeMap::new(),
     }
 }
 

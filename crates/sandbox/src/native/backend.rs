@@ -74,8 +74,10 @@ impl NativeBackend {
 
     /// One that was made ahead, or is made now.
     fn have(&self, spec: SandboxSpec) -> Result<(SandboxSpec, Running), StartError> {
-        let is_plain =
-            matches!(spec.workspace, Workspace::Empty) && spec.lent.is_empty() && spec.hatches.is_empty();
+        let is_plain = matches!(spec.workspace, Workspace::Empty)
+            && spec.lent.is_empty()
+            && spec.hatches.is_empty()
+            && spec.home.is_empty();
         let spare = self.spares.as_ref().filter(|_| is_plain).and_then(|spares| spares.take(&spec.limits));
         let Some(Spare { spec: made_for, running }) = spare else {
             return self.shop.build(&spec).map(|running| (spec, running));
@@ -125,6 +127,7 @@ impl Backend for NativeBackend {
             limits: wanted.limits,
             required: wanted.required,
             hatches: wanted.hatches,
+            home: wanted.home,
             ..SandboxSpec::new(id, user)
         };
         // Held from before the start: whatever comes to their names, these are what was meant.

@@ -37,6 +37,7 @@ fn in_container(
         limits: spec.limits,
         required: spec.required.clone(),
         hatches: spec.hatches.clone(),
+        home: spec.home.clone(),
     };
     let (sandbox, workspace) = docker.create_for_job(folder, wanted).map_err(EnclosureError::Container)?;
     let execution = sandbox.exec(program, stdio).map_err(EnclosureError::Container)?;

@@ -61,7 +61,7 @@ impl SubprocessBackend {
     fn make(&self, wanted: &Wanted) -> Result<SubprocessSandbox, Failure> {
         let owner = owner();
         let folder = self.state.begin_run(owner)?;
-        let rooms = Rooms::make(&folder, &wanted.workspace, owner)?;
+        let rooms = Rooms::make(&folder, &wanted.workspace, &wanted.home, owner)?;
         let own = Own { home: rooms.home(), temporary: rooms.temporary() };
         let env = made_from_nothing(self.host.clone(), &wanted.env, &self.settings, own)?;
         let plan = Plan {

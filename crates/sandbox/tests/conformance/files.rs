@@ -4,8 +4,9 @@ use crate::Case;
 use crate::house::{House, run};
 use belljar_confine::plan::HostPath;
 use belljar_confine::sealed::Outcome;
-use belljar_sandbox::backend::BackendError;
+use belljar_sandbox::backend::{BackendError, Wanted};
 use belljar_sandbox::run::WorkspaceChoice;
+use std::collections::BTreeMap;
 use std::io::Read;
 use tar::{Archive, Builder, EntryType, Header};
 
@@ -15,6 +16,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_link_of_the_sandboxs_leads_nowhere_else", a_link_of_the_sandboxs_leads_nowhere_else),
     ("a_workspace_persists_from_one_program_to_the_next", a_workspace_persists_from_one_program_to_the_next),
     ("a_copy_leaves_its_source_alone", a_copy_leaves_its_source_alone),
+    ("what_is_put_in_its_home_is_there_from_the_start", what_is_put_in_its_home_is_there_from_the_start),
 ];
 
 /// An archive of one entry.
@@ -116,4 +118,17 @@ fn a_copy_leaves_its_source_alone(house: &House) {
     assert_eq!(ran.stdout, "beforeafter\n");
     assert_eq!(std::fs::read_to_string(source.join("file")).unwrap(), "before");
     assert_eq!(std::fs::read_dir(&source).unwrap().count(), 1);
+}
+
+fn what_is_put_in_its_home_is_there_from_the_start(house: &House) {
+    let home = BTreeMap::from([(".settings/deep/one".to_owned(), "there\n".to_owned())]);
+    let wanted = Wanted { home, ..House::wanted(WorkspaceChoice::Empty) };
+    let sandbox = house.backend.create(wanted).unwrap();
+    let ran = run(&*sandbox, "cat ~/.settings/deep/one; touch ~/more && ls ~");
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("there\nmore\n", ""));
+    // The control: nobody else has it.
+    let other = house.backend.create(House::wanted(WorkspaceChoice::Empty)).unwrap();
+    assert_eq!(run(&*other, "ls -A ~").stdout, "");
+    sandbox.destroy().unwrap();
+    other.destroy().unwrap();
 }

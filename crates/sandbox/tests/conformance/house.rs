@@ -75,7 +75,15 @@ impl House {
     pub(crate) fn wanted(workspace: WorkspaceChoice) -> Wanted {
         let env = BTreeMap::from([("GIVEN".to_owned(), "a value".to_owned())]);
         let (limits, required) = (Limits::default(), Required::default());
-        Wanted { workspace, lent: Vec::new(), env, limits, required, hatches: Vec::new() }
+        Wanted {
+            workspace,
+            lent: Vec::new(),
+            env,
+            limits,
+            required,
+            hatches: Vec::new(),
+            home: BTreeMap::new(),
+        }
     }
 
     pub(crate) fn subprocess(_: &Arc<Launcher>) -> Result<Self, String> {

@@ -55,6 +55,7 @@ impl<'h> Keeping<'h> {
             limits: Limits::default(),
             required: Required::default(),
             hatches: Vec::new(),
+            home: std::collections::BTreeMap::new(),
         };
         self.lifecycle.acquire(&self.claim(), Box::new(|| self.house.backend.create(wanted))).unwrap()
     }

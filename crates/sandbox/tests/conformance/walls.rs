@@ -82,6 +82,7 @@ impl Scene {
             limits: Limits::default(),
             required: Required::default(),
             hatches: Vec::new(),
+            home: BTreeMap::new(),
         };
         change(&mut wanted);
         self.backend(walls).create(wanted)

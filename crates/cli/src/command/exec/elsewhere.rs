@@ -13,6 +13,7 @@ use belljar_sandbox::spec::Program;
 use belljar_sandbox::workspace::apply::apply;
 use belljar_sandbox::workspace::changes::ChangeSet;
 use belljar_sandbox::workspace::{COPY, diff};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -20,7 +21,7 @@ use std::time::{Instant, SystemTime};
 /// Runs the command.
 pub(super) fn run(arguments: &ExecArguments, chosen: &Chosen) -> Result<ExitCode, CliError> {
     refuse_what_is_native(arguments, chosen)?;
-    let ways_out = arguments.ways_out()?;
+    let mut ways_out = arguments.ways_out()?;
     // Before there is a thread.
     let launcher = Arc::new(Launcher::start()?);
     let since = SystemTime::now();
@@ -30,14 +31,16 @@ pub(super) fn run(arguments: &ExecArguments, chosen: &Chosen) -> Result<ExitCode
         WorkspaceChoice::Copy(source) => Some(Directory::open_meant(source)?),
         WorkspaceChoice::Empty | WorkspaceChoice::Direct(_) => None,
     };
-    let wanted = Wanted {
+    let mut wanted = Wanted {
         workspace,
         lent: arguments.sandbox.lent()?,
         env: arguments.sandbox.env(),
         limits: arguments.sandbox.limits(),
         required: arguments.sandbox.required_of(chosen)?,
         hatches: ways_out.hatches(),
+        home: BTreeMap::new(),
     };
+    ways_out.furnish(&mut wanted.env, &mut wanted.home)?;
     let site = Site { state: state::open().path().to_owned(), executable: state::own_program()? };
     let mut sandbox = chosen.make(launcher, &site)?.create(wanted)?;
     if arguments.isolation {

@@ -5,16 +5,20 @@ use crate::models::{self, ModelArguments};
 use crate::web;
 use belljar_contract::id::RunId;
 use belljar_egress::inference::config::InferenceConfig;
-use belljar_policy::egress::EgressPolicy;
+use belljar_egress::web::config::WebConfig;
+use belljar_node::inspection::Inspection;
 use belljar_sandbox::hatch::{Hatch, by_hatch};
 use belljar_sandbox::state::State;
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
 /// What was asked for.
 pub(super) struct WaysOut<'a> {
     pub(super) models: Option<InferenceConfig>,
     pub(super) arguments: &'a ModelArguments,
-    pub(super) web: Option<EgressPolicy>,
+    pub(super) web: Option<WebConfig>,
+    /// What it takes to look into connections, once it is made.
+    pub(super) inspection: Option<Inspection>,
 }
 
 /// What is served. Dropping it ends what is under way.
@@ -32,6 +36,19 @@ impl WaysOut<'_> {
         wanted.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(hatch, _)| hatch).collect()
     }
 
+    /// Puts into the sandbox what it takes besides: whom to trust where connections are looked into.
+    pub(super) fn furnish(
+        &mut self,
+        env: &mut BTreeMap<String, String>,
+        home: &mut BTreeMap<String, String>,
+    ) -> Result<(), CliError> {
+        self.inspection = self.web.as_ref().map(Inspection::of).transpose()?.flatten();
+        if let Some(inspection) = &self.inspection {
+            inspection.furnish(env, home);
+        }
+        Ok(())
+    }
+
     /// Serves them by the sockets of these hatches, in their order.
     pub(super) fn serve(
         self,
@@ -40,7 +57,7 @@ impl WaysOut<'_> {
         sockets: Vec<OwnedFd>,
     ) -> Result<Served, CliError> {
         let hatches = self.hatches();
-        let Self { mut models, arguments, mut web } = self;
+        let Self { mut models, arguments, mut web, inspection } = self;
         let mut served = Served { models: None, web: None };
         for (hatch, sockets) in by_hatch(&hatches, sockets) {
             match hatch {
@@ -49,7 +66,8 @@ impl WaysOut<'_> {
                     served.models = models.take().map(serve).transpose()?;
                 }
                 Hatch::Web => {
-                    let serve = |policy| web::Served::begin(policy, run_id, state, sockets);
+                    let inspection = inspection.as_ref();
+                    let serve = |config| web::Served::begin((config, inspection), run_id, state, sockets);
                     served.web = web.take().map(serve).transpose()?;
                 }
                 Hatch::Status => {}

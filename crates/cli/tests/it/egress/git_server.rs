@@ -19,7 +19,7 @@ import http.server, os, ssl, subprocess, sys
 folder, backend = sys.argv[1:]
 class Handler(http.server.BaseHTTPRequestHandler):
     def answer(self):
-        open(folder + '/asked', 'a').write(self.path + '\n')
+        open(folder + '/asked', 'a').write(self.path + ' ' + (self.headers.get('authorization') or '') + '\n')
         path, _, query = self.path.partition('?')
         body = self.rfile.read(int(self.headers.get('content-length') or 0))
         told = subprocess.run([backend, 'http-backend'], input=body, stdout=subprocess.PIPE, env={
@@ -76,6 +76,12 @@ impl GitServer {
     /// The file with whom a client is to trust.
     pub(super) fn authority(&self) -> String {
         self.file("authority.pem").display().to_string()
+    }
+
+    /// What each request has shown to be let in.
+    pub(super) fn shown(&self) -> Vec<String> {
+        let asked = std::fs::read_to_string(self.file("asked")).unwrap_or_default();
+        asked.lines().map(|line| line.split_once(' ').unwrap_or_default().1.to_owned()).collect()
     }
 
     /// How many requests have come.

@@ -175,6 +175,7 @@ fn one_that_was_cut_off_counts_and_one_that_was_refused_after_it_had_begun_does_
         asked: record.asked.clone().unwrap(),
         rule: 0,
         generation: 1,
+        credentials: Vec::new(),
     };
     let mut tried = Tried::default();
     let refused = record("CONNECT", ("b.example", 443), Some("link_local_address"));

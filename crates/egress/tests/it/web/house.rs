@@ -124,7 +124,7 @@ impl House {
         let text = section.replace("PORT", &port).replace("CA", &file);
         house.policy.replace(config(&text));
         let run_id = house.run.run_id.clone();
-        let own = Arc::new(RunAuthority::new(&run_id).unwrap());
+        let own = Arc::new(RunAuthority::new().unwrap());
         let ledger = Arc::clone(&house.ledger) as Arc<dyn WebLedger>;
         let run = WebRun::new(run_id, Arc::clone(&house.policy), WebLimits::default(), ledger);
         house.run = Arc::new(run.inspecting_as(Arc::clone(&own)));

@@ -1,0 +1,71 @@
+//! Real clients whose connections are looked into, and what is filled in for them.
+
+use super::git_server::GitServer;
+use super::registries::{Registry, node};
+use super::{policy, policy_text};
+use crate::BELLJAR;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use belljar_testkit::skip::skip;
+use belljar_testkit::world::World;
+
+#[test]
+fn real_clients_trust_who_looks_into_their_connections_and_are_held_to_methods() {
+    let registry = match Registry::of_python() {
+        Ok(registry) => registry,
+        Err(why) => return skip("clients that are looked into", &why),
+    };
+    let world = World::new(BELLJAR);
+    policy(&world, &registry.rules().replace("networks:", "methods: [GET, HEAD], networks:"));
+    let script = "there=\"$PIP_INDEX_URL/six/\"\n\
+        test $(curl -sS -o /dev/null -w '%{http_code}' \"$there\") = 200\n\
+        test $(curl -sS -o said -w '%{http_code}' -d x \"$there\") = 403 && grep -q urn:belljar:egress:not_allowed said\n\
+        curl -sSv \"$there\" 2>&1 -o /dev/null | grep -i 'issuer: CN=Belljar run'\n\
+        python3 -m pip install --quiet --no-cache-dir --retries 0 --target lib six && ls lib/six.py\n\
+        /opt/node/bin/node -e 'fetch(process.argv[1]).then(a => console.log(\"node\", a.status))' \"$there\"\n";
+    let lent = format!("{}:/opt/node", node().display());
+    let variables = registry.variables.iter().flat_map(|variable| ["-e", variable.as_str()]);
+    let before: Vec<&str> =
+        ["exec", "--egress", "policy.yaml", "--ro", &lent].into_iter().chain(variables).collect();
+    let ran = world.run(&[&before[..], &["--", "sh", "-ec", script]].concat());
+    assert!(ran.code == 0 && ran.stdout.ends_with("lib/six.py\nnode 200\n"), "{ran:?}");
+    let shown = world.run(&["audit", "show", "--json", "--kind", "egress"]).succeeded().stdout;
+    assert!(shown.contains("\"method\":\"GET\"") && shown.contains("\"no_rule_for_method\""), "{shown}");
+}
+
+#[test]
+fn git_is_let_in_by_what_is_filled_in_for_it_and_never_sees_it() {
+    const SECRET: &str = "a-secret/of+the=house";
+    let (world, server, other) = (World::new(BELLJAR), GitServer::start(), GitServer::start());
+    std::fs::write(world.path().join("token"), SECRET).unwrap();
+    let (token, ca) = (world.path().join("token").display().to_string(), server.authority());
+    let host = |port: u16| format!("{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, \"::1\"]");
+    policy_text(
+        &world,
+        &format!(
+            "rules:\n- {}, paths: [/repository.git], credentials: [house]}}\n- {}}}\n\
+             credentials:\n- {{name: house, from: {{file: {token}}}}}\nauthorities: {ca}\n",
+            host(server.port()),
+            host(other.port()),
+        ),
+    );
+    let script = "unset NO_PROXY no_proxy\n\
+        said=$(printf someone:belljar:cred:house | base64)\n\
+        git -c http.extraHeader=\"Authorization: Basic $said\" clone --quiet \"https://$WHERE\" cloned\n\
+        cat cloned/file; env; find / -xdev -type f -newer /etc/passwd -not -path '/proc/*' 2>/dev/null | head -2000 | xargs -r grep -l 'a-secret' || echo nowhere\n";
+    let clone = |server: &GitServer| {
+        let place = format!("WHERE={}", server.url().trim_start_matches("https://"));
+        world.run(&["exec", "--egress", "policy.yaml", "-e", &place, "--", "sh", "-c", script])
+    };
+    let ran = clone(&server);
+    assert!(ran.stdout.contains("cloned\n") && ran.stdout.ends_with("nowhere\n"), "{ran:?}");
+    assert!(!ran.stdout.contains(SECRET) && !ran.stderr.contains(SECRET), "{ran:?}");
+    let filled = format!("Basic {}", STANDARD.encode(format!("someone:{SECRET}")));
+    let shown = server.shown();
+    assert!(shown.contains(&filled), "{shown:?}");
+    // It goes to nobody else, and the audit tells which it was, and nothing of what it is.
+    clone(&other);
+    assert!(!other.shown().contains(&filled), "{:?}", other.shown());
+    let audit = world.run(&["audit", "show", "--json"]).succeeded().stdout;
+    assert!(audit.contains("\"credentials\":[\"house\"]") && !audit.contains(SECRET), "{audit}");
+}
