@@ -16,6 +16,7 @@ mod place;
 mod pool;
 mod secure;
 mod stream;
+mod through;
 mod trust;
 
 pub(crate) use answer::AnswerError;
@@ -23,6 +24,7 @@ pub(crate) use connect::{ConnectError, secure};
 pub(crate) use dial::{DialAllowedError, Dialed, Patience, dial_allowed, is_of_this_machine};
 pub use place::{Upstream, UpstreamError};
 pub(crate) use pool::{Connection, Pool};
+pub(crate) use through::{Resolver, Through};
 pub(crate) use trust::Trust;
 pub(crate) use trust::pem;
 pub use trust::{TrustError, authorities_of_system};

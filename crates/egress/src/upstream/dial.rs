@@ -4,7 +4,8 @@ use super::address::may_be_named;
 use super::names::Names;
 use super::place::Place;
 use super::stream::Stream;
-use belljar_policy::egress::{Allowed, Denied, Destination, Host, MOST_ADDRESSES};
+use belljar_policy::egress::{Allowed, Denied, Destination, Host, MOST_ADDRESSES, Vetted};
+use bytes::BytesMut;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -26,7 +27,10 @@ pub(super) enum DialError {
 /// A connection for somebody in a sandbox, and where it leads.
 pub(crate) struct Dialed {
     pub(crate) stream: TcpStream,
-    pub(crate) address: IpAddr,
+    /// Nothing where a proxy has resolved the name.
+    pub(crate) address: Option<IpAddr>,
+    /// What has come from there already.
+    pub(crate) early: BytesMut,
 }
 
 /// Why there is none.
@@ -36,6 +40,8 @@ pub(crate) enum DialAllowedError {
     Denied(#[from] Denied),
     #[error("nobody has said in time where the name leads")]
     NoAnswer,
+    #[error("the proxy has answered {status}")]
+    Refused { status: u16 },
     #[error("no connection")]
     Failed {
         #[source]
@@ -84,9 +90,30 @@ pub(crate) async fn dial_allowed(
     names: &Names,
     patience: Patience,
 ) -> Result<Dialed, DialAllowedError> {
+    let vetted = vetted(allowed, names, patience.names).await?;
+    let addresses = vetted.value().addresses();
+    let addresses = addresses.get(..MOST_ATTEMPTS).unwrap_or(addresses);
+    match timeout(patience.connect, first_of(addresses)).await {
+        Ok(Ok(Stream::Tcp(stream))) => {
+            let address = stream.peer_addr().map_err(|source| DialAllowedError::Failed { source })?;
+            let address = Some(address.ip().to_canonical());
+            Ok(Dialed { stream, address, early: BytesMut::new() })
+        }
+        Ok(Ok(_)) => Err(DialAllowedError::Failed { source: io::ErrorKind::Unsupported.into() }),
+        Ok(Err(source)) => Err(DialAllowedError::Failed { source }),
+        Err(_) => Err(DialAllowedError::Failed { source: io::ErrorKind::TimedOut.into() }),
+    }
+}
+
+/// Where a destination leads, looked at.
+pub(super) async fn vetted(
+    allowed: Allowed<Destination>,
+    names: &Names,
+    patience: Duration,
+) -> Result<Allowed<Vetted>, DialAllowedError> {
     let found = match &allowed.value().host {
         Host::Address(address) => vec![*address],
-        Host::Name(name) => match timeout(patience.names, names.resolve_whole(name.as_str())).await {
+        Host::Name(name) => match timeout(patience, names.resolve_whole(name.as_str())).await {
             Ok(Ok(found)) => found,
             // Whoever answers for it doesn't, or says that there is no such name.
             Ok(Err(_)) => Vec::new(),
@@ -96,18 +123,7 @@ pub(crate) async fn dial_allowed(
     // One that leads to more is refused whatever they are: no need to look at each.
     let found = found.get(..=MOST_ADDRESSES).unwrap_or(&found);
     let own: Vec<_> = found.iter().copied().filter(|address| is_of_this_machine(*address)).collect();
-    let vetted = allowed.vet(found, &own)?;
-    let addresses = vetted.value().addresses();
-    let addresses = addresses.get(..MOST_ATTEMPTS).unwrap_or(addresses);
-    match timeout(patience.connect, first_of(addresses)).await {
-        Ok(Ok(Stream::Tcp(stream))) => {
-            let address = stream.peer_addr().map_err(|source| DialAllowedError::Failed { source })?;
-            Ok(Dialed { stream, address: address.ip().to_canonical() })
-        }
-        Ok(Ok(_)) => Err(DialAllowedError::Failed { source: io::ErrorKind::Unsupported.into() }),
-        Ok(Err(source)) => Err(DialAllowedError::Failed { source }),
-        Err(_) => Err(DialAllowedError::Failed { source: io::ErrorKind::TimedOut.into() }),
-    }
+    Ok(allowed.vet(found, &own)?)
 }
 
 /// Whether an address is this machine's: whoever may take it for a socket has it, also one that no packet would come from. Where

@@ -1,13 +1,13 @@
 //! Connections that wait for the next call, and new ones where none does.
 
 use super::connect::{ConnectError, Connector};
+use super::dial::Dialed;
 use super::names::NameSource;
 use super::place::Upstream;
 use super::stream::Stream;
 use bytes::BytesMut;
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
-use tokio::net::TcpStream;
 
 /// A connection, and what has been read from it and not been used yet.
 pub(crate) struct Connection {
@@ -40,8 +40,8 @@ const ROOM: usize = 4 << 10;
 
 impl Connection {
     /// One that was dialed for somebody in a sandbox, and is nobody else's before or after.
-    pub(crate) fn of(stream: TcpStream) -> Self {
-        Self::over(Stream::Tcp(stream))
+    pub(crate) fn of(Dialed { stream, early, .. }: Dialed) -> Self {
+        Self { stream: Stream::Tcp(stream), inbox: early, is_used: false }
     }
 
     pub(super) fn over(stream: Stream) -> Self {

@@ -16,11 +16,17 @@
 //!         access_key_id: {env: BUCKET_ID}
 //!         secret_access_key: {env: BUCKET_KEY}
 //!   authorities: /etc/house/ca.pem       # trusted besides the system's
+//!   proxy:                               # through which all goes
+//!     url: http://proxy.house:3128
+//!     credential: {file: /etc/house/proxy}   # USER:PASSWORD
+//!     names: here                        # who resolves them: here, or there
+//!     except: ["*.house.example"]
 //! ```
 
 use crate::credential::{Credential, read_source};
-use belljar_contract::yaml::{Log, Members, Node, list, place, quoted, text};
-use belljar_policy::egress::{CREDENTIAL_NAME, EgressPolicy, is_credential_name};
+use crate::upstream::{Resolver, Through, Upstream};
+use belljar_contract::yaml::{Log, Members, Node, list, one_of, place, quoted, text};
+use belljar_policy::egress::{CREDENTIAL_NAME, EgressPolicy, HostPattern, is_credential_name};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,6 +40,8 @@ pub struct WebConfig {
     pub(crate) credentials: Credentials,
     /// A file with authorities that are trusted besides the system's, where connections are looked into.
     pub authorities: Option<PathBuf>,
+    /// A proxy through which all goes.
+    pub(crate) through: Option<Through>,
 }
 
 pub(crate) type Credentials = BTreeMap<String, Arc<Held>>;
@@ -87,14 +95,35 @@ impl WebConfig {
             policy
         });
         let authorities = members.optional("authorities", file);
+        let through = members.optional("proxy", through);
         members.finish();
-        Self { policy, credentials, authorities }
+        Self { policy, credentials, authorities, through }
     }
 
     /// Whether any rule has connections looked into.
     pub fn is_inspecting(&self) -> bool {
         self.policy.rules().iter().any(belljar_policy::egress::Rule::is_inspected)
     }
+}
+
+fn through(node: &Node, log: &mut Log) -> Option<Through> {
+    const NAMES: [(&str, Resolver); 2] = [("here", Resolver::Here), ("there", Resolver::There)];
+    let mut members = Members::open(node, log)?;
+    let upstream = members.required("url", |node, log| {
+        text(node, log, "http://HOST:PORT, without a path", |text| {
+            let is_plain = text.starts_with("http://");
+            Upstream::parse(text).ok().filter(|upstream| is_plain && upstream.prefix().is_empty())
+        })
+    });
+    let credential = members.optional("credential", source);
+    let names = members.or("names", Resolver::Here, |node, log| one_of(node, log, &NAMES));
+    let except = members.or("except", Vec::new(), |node, log| {
+        list(node, log, |node, log| {
+            text(node, log, "a name, *.NAME, **.NAME or an address", |text| HostPattern::parse(text).ok())
+        })
+    });
+    members.finish();
+    Some(Through { upstream: upstream?, credential, names, except })
 }
 
 fn credentials(node: &Node, log: &mut Log) -> Credentials {

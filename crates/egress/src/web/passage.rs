@@ -41,6 +41,8 @@ pub(super) struct Passage<'g> {
     rule: Option<u64>,
     credentials: Vec<String>,
     address: Option<IpAddr>,
+    /// Whether a proxy has resolved the name, so that there is no address to be looked at.
+    is_named_elsewhere: bool,
     pub(super) tls_name: Option<String>,
     status: Option<u16>,
     /// Counted where bytes pass, so that they are told also of one whose run ends under it.
@@ -71,6 +73,7 @@ impl<'g> Passage<'g> {
             rule: None,
             credentials: Vec::new(),
             address: None,
+            is_named_elsewhere: false,
             tls_name: None,
             status: None,
             sent: Rc::default(),
@@ -165,7 +168,7 @@ impl<'g> Passage<'g> {
         let destination = allowed.value().clone();
         let dialed = self.reach(allowed).await?;
         if !way.is_secure() {
-            return Ok((Connection::of(dialed.stream), filling, destination));
+            return Ok((Connection::of(dialed), filling, destination));
         }
         let authorities = config.config.authorities.as_deref();
         let patience = self.gate.run.limits.times.connect;
@@ -227,9 +230,16 @@ impl<'g> Passage<'g> {
         let limits = gate.run.limits;
         let patience = Patience { names: limits.names, connect: limits.times.connect };
         let host = allowed.value().host.to_string();
-        let dialed = dial_allowed(allowed, &gate.names, patience).await;
+        let config = Arc::clone(&self.policy.borrow());
+        let dialed = match &config.config.through {
+            Some(through) if through.leads_to(&allowed.value().host) => {
+                through.dial(allowed, &gate.names, patience).await
+            }
+            _ => dial_allowed(allowed, &gate.names, patience).await,
+        };
         let dialed = dialed.map_err(|error| Refusal::of_dial(error, &host))?;
-        self.address = Some(dialed.address);
+        self.address = dialed.address;
+        self.is_named_elsewhere = dialed.address.is_none();
         Ok(dialed)
     }
 
@@ -291,9 +301,14 @@ impl<'g> Passage<'g> {
         };
         let is_blind = self.request.is_none() && allowed.is_inspected();
         let is_filled = self.credentials.iter().all(|name| allowed.credentials().contains(name));
-        let Some(address) = self.address else { return false };
-        let own = is_of_this_machine(address).then_some(address);
-        !is_blind && is_filled && allowed.vet(&[address], own.as_slice()).is_ok()
+        let leads_there = match self.address {
+            Some(address) => {
+                let own = is_of_this_machine(address).then_some(address);
+                allowed.vet(&[address], own.as_slice()).is_ok()
+            }
+            None => self.is_named_elsewhere,
+        };
+        !is_blind && is_filled && leads_there
     }
 
     /// The name that TLS has to show.

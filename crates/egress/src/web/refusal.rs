@@ -46,6 +46,8 @@ pub(crate) enum Refusal {
     NoSuchHost { host: String },
     #[error("nobody has said in time where {host} leads")]
     NoAnswer { host: String },
+    #[error("a proxy behind this one doesn't let anybody through to {host}")]
+    RefusedElsewhere { host: String },
     #[error("{host} can't be reached")]
     Unreachable { host: String },
     #[error("{host} gave no answer that can be understood")]
@@ -80,6 +82,7 @@ impl Refusal {
             DialAllowedError::Denied(denied) => Self::Denied(denied),
             DialAllowedError::NoAnswer => Self::NoAnswer { host },
             DialAllowedError::Failed { .. } => Self::Unreachable { host },
+            DialAllowedError::Refused { .. } => Self::RefusedElsewhere { host },
         }
     }
 
@@ -116,6 +119,7 @@ impl Refusal {
             Self::Repeated { .. } => "credential_repeated",
             Self::NoSuchHost { .. } => "no_such_host",
             Self::NoAnswer { .. } => "name_timeout",
+            Self::RefusedElsewhere { .. } => "refused_by_upstream_proxy",
             Self::Unreachable { .. } => "unreachable",
             Self::BadAnswer { .. } => "answer_malformed",
             Self::Silent { .. } => "answer_timeout",
@@ -146,6 +150,7 @@ impl Refusal {
             Self::Denied(_) | Self::Uninspected { .. } | Self::Unfilled { .. } | Self::Spent => 403,
             Self::NoSuchHost { .. }
             | Self::Unreachable { .. }
+            | Self::RefusedElsewhere { .. }
             | Self::Untrusted { .. }
             | Self::Repeated { .. }
             | Self::BadAnswer { .. } => 502,

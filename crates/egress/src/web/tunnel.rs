@@ -85,7 +85,7 @@ where
         };
         let up =
             out(from_inside, to_outside, early, (Passage::expected_name(destination), &tls_name), &shared);
-        let down = into(from_outside, &mut to_inside, &shared);
+        let down = into(from_outside, &mut to_inside, dialed.early, &shared);
         let both = async { tokio::try_join!(up, down).map(drop) };
         let mut policy = passage.policy.clone();
         tokio::pin!(both);
@@ -151,16 +151,17 @@ async fn out<S: AsyncRead>(
 async fn into<W: AsyncWrite + Unpin>(
     mut from: FromOutside<'_>,
     to: &mut W,
+    early: BytesMut,
     shared: &Shared<'_>,
 ) -> Result<(), End> {
-    let mut buffer = BytesMut::with_capacity(ROOM);
+    let mut buffer = early;
     loop {
-        buffer.clear();
-        if !shared.read(&mut from, &mut buffer).await? {
+        if buffer.is_empty() && !shared.read(&mut from, &mut buffer).await? {
             break;
         }
         shared.count(shared.received, buffer.len(), WebRun::may_receive)?;
         to.write_all(&buffer).await.map_err(|_| End::Broken)?;
+        buffer.clear();
     }
     to.shutdown().await.map_err(|_| End::Broken)
 }

@@ -8,4 +8,5 @@ mod rebinding;
 mod recorded;
 mod rules;
 mod spellings;
+mod through;
 mod tunnels;

@@ -219,6 +219,16 @@ impl House {
         self.ledger.ended()
     }
 
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Means another house's upstream by `PORT`.
+    pub(crate) fn take_port_of(&mut self, other: &Self) {
+        self.port = other.port();
+    }
+
     /// What a rule or a request calls the upstream's port.
     pub(crate) fn port(&self) -> String {
         self.port.clone()

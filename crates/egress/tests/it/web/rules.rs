@@ -13,6 +13,7 @@ fn what_a_rule_allows_gets_through_by_both_forms() {
     let heads = house.upstream.heads();
     assert!(heads[0].starts_with("GET /x?y HTTP/1.1\r\nhost: up.test:"), "{heads:?}");
     assert!(house.tunnel("up.test:PORT").is_ok());
+    belljar_testkit::wait::until(|| house.upstream.connections() >= 2);
     assert_eq!(house.upstream.connections(), 2);
 }
 
