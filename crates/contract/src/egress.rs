@@ -32,6 +32,9 @@ pub struct PassageBegun {
     /// The credentials that are filled in, by their names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<String>,
+    /// The connection, of a call that the host has made of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<String>,
 }
 
 /// What has become of one who wanted to get through.
@@ -65,6 +68,9 @@ pub struct PassageRecord {
     pub received_bytes: u64,
     /// How long all of it took, in milliseconds.
     pub total_ms: u64,
+    /// The connection, of a call that the host has made of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<String>,
 }
 
 /// What somebody asked for.

@@ -32,3 +32,6 @@ mod refusal;
 pub mod run;
 mod sigv4;
 mod tunnel;
+
+pub(crate) use forward::authority as authority_of;
+pub(crate) use sigv4::encoded;

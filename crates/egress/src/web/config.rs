@@ -21,8 +21,10 @@
 //!     credential: {file: /etc/house/proxy}   # USER:PASSWORD
 //!     names: here                        # who resolves them: here, or there
 //!     except: ["*.house.example"]
+//!   connections: []                      # interfaces that the host calls (`api::config`)
 //! ```
 
+use crate::api::{ApiConnection, Connections};
 use crate::credential::{Credential, read_source};
 use crate::upstream::{Resolver, Through, Upstream};
 use belljar_contract::yaml::{Log, Members, Node, list, one_of, place, quoted, text};
@@ -42,6 +44,8 @@ pub struct WebConfig {
     pub authorities: Option<PathBuf>,
     /// A proxy through which all goes.
     pub(crate) through: Option<Through>,
+    /// Interfaces that the host calls.
+    pub connections: Connections,
 }
 
 pub(crate) type Credentials = BTreeMap<String, Arc<Held>>;
@@ -96,8 +100,11 @@ impl WebConfig {
         });
         let authorities = members.optional("authorities", file);
         let through = members.optional("proxy", through);
+        let connections =
+            members.optional("connections", |node, log| Some(ApiConnection::read_all(node, log)));
+        let connections = connections.unwrap_or_default();
         members.finish();
-        Self { policy, credentials, authorities, through }
+        Self { policy, credentials, authorities, through, connections }
     }
 
     /// Whether any rule has connections looked into.

@@ -87,6 +87,11 @@ impl Question {
         Ok(Self { destination, method: method.unwrap_or("GET").to_owned(), path, is_tunnel })
     }
 
+    /// Where it is, with its path.
+    pub(crate) fn into_place(self) -> (Destination, String) {
+        (self.destination, self.path)
+    }
+
     /// What would become of it by that policy.
     ///
     /// # Errors

@@ -123,7 +123,7 @@ fn guard<'f>(filling: &'f Filling, answer: &ResponseHead) -> Result<Option<Guard
 }
 
 /// What stands in `Host`.
-pub(super) fn authority(Destination { host, port }: &Destination, is_secure: bool) -> String {
+pub(crate) fn authority(Destination { host, port }: &Destination, is_secure: bool) -> String {
     let usual = if is_secure { 443 } else { 80 };
     if *port == usual { host.to_string() } else { format!("{host}:{port}") }
 }

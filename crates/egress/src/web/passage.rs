@@ -254,6 +254,7 @@ impl<'g> Passage<'g> {
             rule,
             generation: self.generation,
             credentials: self.credentials.clone(),
+            connection: None,
         };
         self.gate.run.ledger.begin(begun).await
     }
@@ -336,6 +337,7 @@ impl Drop for Passage<'_> {
             sent_bytes: self.sent.get(),
             received_bytes: self.received.get(),
             total_ms: u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX),
+            connection: None,
         });
     }
 }

@@ -156,7 +156,7 @@ fn canonical_query(query: Option<&str>) -> String {
 }
 
 /// Encoded as little as may be (RFC 3986 §2.3).
-pub(super) fn encoded(text: &[u8], besides: &[u8]) -> String {
+pub(crate) fn encoded(text: &[u8], besides: &[u8]) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text {
         let is_plain = byte.is_ascii_alphanumeric() || b"-._~".contains(byte) || besides.contains(byte);

@@ -2,7 +2,7 @@
 
 mod filled;
 mod framing;
-mod house;
+pub(crate) mod house;
 mod inside;
 mod rebinding;
 mod recorded;

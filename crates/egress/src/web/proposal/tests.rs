@@ -50,6 +50,7 @@ fn record(method: &str, (host, port): (&str, u16), code: Option<&'static str>) -
         sent_bytes: 0,
         received_bytes: 0,
         total_ms: 0,
+        connection: None,
     }
 }
 
@@ -176,6 +177,7 @@ fn one_that_was_cut_off_counts_and_one_that_was_refused_after_it_had_begun_does_
         rule: 0,
         generation: 1,
         credentials: Vec::new(),
+        connection: None,
     };
     let mut tried = Tried::default();
     let refused = record("CONNECT", ("b.example", 443), Some("link_local_address"));

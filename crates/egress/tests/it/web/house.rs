@@ -43,7 +43,7 @@ pub(crate) struct House {
     front: Option<Front>,
     own: Option<Arc<RunAuthority>>,
     port: String,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// A server that answers every request of HTTP with `hello`, says back whatever else it hears, and counts.
@@ -98,20 +98,7 @@ impl House {
         let serving = Some(serving);
         let port = upstream.address.port().to_string();
         let (front, own) = (None, None);
-        Self {
-            upstream,
-            names,
-            run,
-            policy,
-            ledger,
-            address,
-            serving,
-            proxy,
-            front,
-            own,
-            port,
-            _folder: folder,
-        }
+        Self { upstream, names, run, policy, ledger, address, serving, proxy, front, own, port, folder }
     }
 
     /// One that looks into connections, with a section as it is written down. The upstream is reached by TLS, as whoever the authority
@@ -217,6 +204,11 @@ impl House {
     pub(crate) fn end(&mut self) -> Vec<PassageRecord> {
         self.serving.take().unwrap().end();
         self.ledger.ended()
+    }
+
+    /// Whom to ask where names lead.
+    pub(crate) fn name_source(&self) -> NameSource {
+        NameSource::at(self.folder.path().join("hosts"), vec![self.names.address()])
     }
 
     /// Where it listens.
@@ -354,8 +346,8 @@ fn reply(head: &str) -> Vec<u8> {
     let said = match path {
         _ if head.starts_with("HEAD") => ok("Content-Length: 5\r\n\r\n"),
         // All that it has heard.
-        "/back" => ok(&format!("Content-Length: {}\r\n\r\n{head}", head.len())),
-        "/back/chunked" => {
+        "/back" | "/v1/back" => ok(&format!("Content-Length: {}\r\n\r\n{head}", head.len())),
+        "/back/chunked" | "/v1/back/chunked" => {
             let chunks: Vec<String> = head
                 .as_bytes()
                 .chunks(7)
@@ -363,11 +355,11 @@ fn reply(head: &str) -> Vec<u8> {
                 .collect();
             ok(&format!("Transfer-Encoding: chunked\r\n\r\n{}0\r\n\r\n", chunks.concat()))
         }
-        "/back/header" => {
+        "/back/header" | "/v1/back/header" => {
             let said = head.lines().find(|line| line.to_ascii_lowercase().starts_with("authorization"));
             ok(&format!("X-Back: {}\r\nContent-Length: 0\r\n\r\n", said.unwrap_or_default()))
         }
-        "/coded" => ok("Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\nxx"),
+        "/coded" | "/v1/coded" => ok("Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\nxx"),
         "/early" => format!(
             "{}{}",
             "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".repeat(3),

@@ -1,0 +1,221 @@
+//! `connections`: interfaces that calls may be made of.
+//!
+//! ```yaml
+//! connections:
+//!   - name: forge
+//!     url: https://forge.example/api/v1   # calls stay below it
+//!     credential: {file: /etc/house/forge}
+//!     as: bearer                          # bearer, basic, or {header: NAME}, or {query: NAME}
+//!     methods: [GET, HEAD, POST]          # without it, GET and HEAD
+//!     writes: ask                         # what changes something takes an approval: ask, allow
+//!     calls_a_minute: 60
+//!     networks: [10.0.0.0/8]              # it may lead there, besides the open internet
+//!     authorities: /etc/house/ca.pem      # trusted besides the system's
+//! ```
+
+use super::allowance::Allowance;
+use crate::credential::{Credential, read_source};
+use crate::web::explain::Question;
+use belljar_contract::yaml::{Log, Members, Node, Value, list, one_of, place, quoted, text, whole};
+use belljar_policy::egress::{
+    Destination, EgressPolicy, HostPattern, Network, PathPrefix, Rule, is_credential_name,
+};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// All that there are.
+pub type Connections = BTreeMap<String, Arc<ApiConnection>>;
+
+/// An interface that calls may be made of.
+#[derive(Debug)]
+pub struct ApiConnection {
+    /// What it is called.
+    pub name: String,
+    pub(super) destination: Destination,
+    pub(super) is_secure: bool,
+    /// What stands before every path; without a slash at its end.
+    pub(super) prefix: String,
+    /// One rule: the host, its port, the methods, and what is below the prefix.
+    pub(super) policy: EgressPolicy,
+    pub(super) credential: Option<(Arc<Credential>, Placement)>,
+    /// A file with authorities that are trusted besides the system's.
+    pub(super) authorities: Option<PathBuf>,
+    pub(super) asks_for_writes: bool,
+    pub(super) allowance: Allowance,
+}
+
+/// Where a credential stands in a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Placement {
+    Bearer,
+    /// A user and a password with a colon between them.
+    Basic,
+    /// All of a header.
+    Header(String),
+    /// A parameter of the query.
+    Query(String),
+}
+
+/// What a call does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing is changed by it (RFC 9110 §9.2.1).
+    Read,
+    /// Something may be.
+    Write,
+}
+
+const USUAL_METHODS: [&str; 2] = ["GET", "HEAD"];
+const READING: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
+const USUAL_RATE: u32 = 60;
+
+/// By what they say. How often one has been used is no part of it.
+impl PartialEq for ApiConnection {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+            && (&self.destination, self.is_secure, &self.prefix)
+                == (&other.destination, other.is_secure, &other.prefix)
+            && (&self.policy, &self.credential, &self.authorities)
+                == (&other.policy, &other.credential, &other.authorities)
+            && (self.asks_for_writes, self.allowance.a_minute())
+                == (other.asks_for_writes, other.allowance.a_minute())
+    }
+}
+
+// === impl Effect ===
+
+impl Effect {
+    /// What a method does, by what it is for.
+    pub fn of(method: &str) -> Self {
+        if READING.contains(&method) { Self::Read } else { Self::Write }
+    }
+}
+
+// === impl ApiConnection ===
+
+impl ApiConnection {
+    /// Whether a call by that method takes an approval.
+    pub fn takes_approval(&self, method: &str) -> bool {
+        self.asks_for_writes && Effect::of(method) == Effect::Write
+    }
+
+    /// Reads the list; what is wrong with it is noted.
+    pub fn read_all(node: &Node, log: &mut Log) -> Connections {
+        let mut all = Connections::new();
+        for connection in list(node, log, connection).unwrap_or_default() {
+            let name = connection.name.clone();
+            if all.insert(name.clone(), Arc::new(connection)).is_some() {
+                log.note(node.position, place(node), format!("{} twice", quoted(&name)), "each name once");
+            }
+        }
+        all
+    }
+}
+
+fn connection(node: &Node, log: &mut Log) -> Option<ApiConnection> {
+    let mut members = Members::open(node, log)?;
+    let name = members.required("name", |node, log| {
+        let expected = belljar_policy::egress::CREDENTIAL_NAME;
+        text(node, log, expected, |text| is_credential_name(text).then(|| text.to_owned()))
+    });
+    let base = members.required("url", |node, log| {
+        text(node, log, "https://HOST[:PORT][/PATH], or http:// without a credential", base)
+    });
+    let source = members.optional("credential", read_source);
+    let placement = members.or("as", Placement::Bearer, placement);
+    let usual = USUAL_METHODS.map(str::to_owned).to_vec();
+    let methods = members.or("methods", usual, |node, log| list(node, log, method));
+    const WRITES: [(&str, bool); 2] = [("ask", true), ("allow", false)];
+    let asks_for_writes = members.or("writes", true, |node, log| one_of(node, log, &WRITES));
+    let rate = members.or("calls_a_minute", u64::from(USUAL_RATE), |node, log| whole(node, log, 1..=60_000));
+    let networks = members.or("networks", Vec::new(), |node, log| {
+        list(node, log, |node, log| text(node, log, "a network, such as 10.0.0.0/8", Network::parse))
+    });
+    let authorities = members.optional("authorities", |node, log| {
+        text(node, log, "the absolute path of a file", |text| {
+            text.starts_with('/').then(|| PathBuf::from(text))
+        })
+    });
+    let is_open = base.as_ref().is_some_and(|base| !base.is_secure);
+    if is_open && source.is_some() {
+        let expected = "a url that begins with https://";
+        members.log.note(node.position, place(node), "`credential` for a url without TLS", expected);
+    }
+    members.finish();
+    let Base { destination, is_secure, prefix } = base?;
+    let rule = Rule {
+        ports: vec![destination.port],
+        methods,
+        paths: vec![PathPrefix::parse(&format!("{prefix}/"))?],
+        networks,
+        ..Rule::for_hosts(HostPattern::One(destination.host.clone()))
+    };
+    Some(ApiConnection {
+        name: name?,
+        destination,
+        is_secure,
+        prefix,
+        policy: EgressPolicy::new(vec![rule]),
+        credential: source.map(|source| (Arc::new(Credential::new(source)), placement)),
+        authorities,
+        asks_for_writes,
+        allowance: Allowance::new(u32::try_from(rate).unwrap_or(USUAL_RATE)),
+    })
+}
+
+struct Base {
+    destination: Destination,
+    is_secure: bool,
+    prefix: String,
+}
+
+fn base(text: &str) -> Option<Base> {
+    let is_secure = text.starts_with("https://");
+    if !is_secure && !text.starts_with("http://") {
+        return None;
+    }
+    let (destination, path) = Question::parse(text, None).ok()?.into_place();
+    let prefix = path.trim_end_matches('/').to_owned();
+    PathPrefix::parse(&format!("{prefix}/"))?;
+    Some(Base { destination, is_secure, prefix })
+}
+
+fn placement(node: &Node, log: &mut Log) -> Option<Placement> {
+    const WORDS: [(&str, bool); 2] = [("bearer", true), ("basic", false)];
+    if matches!(node.value, Value::Mapping(_)) {
+        let mut members = Members::open(node, log)?;
+        let header = members.optional("header", |node, log| text(node, log, "the name of a header", header));
+        let query = members.optional("query", |node, log| {
+            text(node, log, "the name of a parameter", |text| {
+                is_credential_name(text).then(|| text.to_owned())
+            })
+        });
+        let found = match (header, query) {
+            (Some(header), None) => Some(Placement::Header(header)),
+            (None, Some(query)) => Some(Placement::Query(query)),
+            _ => {
+                members.log.note(node.position, place(node), "neither, or both", "one of header, query");
+                None
+            }
+        };
+        members.finish();
+        return found;
+    }
+    let is_bearer = one_of(node, log, &WORDS)?;
+    Some(if is_bearer { Placement::Bearer } else { Placement::Basic })
+}
+
+fn header(text: &str) -> Option<String> {
+    let is_inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_good = !text.is_empty() && text.bytes().all(is_inside) && text != "host";
+    is_good.then(|| text.to_owned())
+}
+
+fn method(node: &Node, log: &mut Log) -> Option<String> {
+    text(node, log, "a method in upper case, such as GET", |text| {
+        let is_good =
+            !text.is_empty() && text != "CONNECT" && text.bytes().all(|byte| byte.is_ascii_uppercase());
+        is_good.then(|| text.to_owned())
+    })
+}
