@@ -2,11 +2,13 @@
 
 mod filled;
 mod framing;
+mod greetings;
 pub(crate) mod house;
 mod inside;
 mod rebinding;
 mod recorded;
 mod rules;
+mod slow;
 mod spellings;
 mod through;
 mod tunnels;

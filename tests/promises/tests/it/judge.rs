@@ -60,7 +60,7 @@ pub(crate) fn judge_all(scene: &mut Scene<'_>, cases: &[Cases], beside: Beside, 
 
 fn judge_way(scene: &mut Scene<'_>, way: Way, cases: &[Cases], (controls, tally): (&Controls, &Tally)) {
     let mut cases = all(cases, scene, &Place::inside());
-    cases.retain(|case| case.ways.contains(&way));
+    cases.retain(|case| case.ways.contains(&way) || case.ways.contains(&way.without_hatch()));
     if cases.is_empty() {
         return;
     }

@@ -1,13 +1,19 @@
 //! The network: nothing of the host is reached, and nobody on the host is seen to be.
 
 mod families;
+mod hatch;
 pub(crate) mod inbound;
 mod ip;
 mod local;
 mod names;
 mod proxies;
 
-use crate::judge::{Cases, every_case_holds};
+use crate::belljar::belljar;
+use crate::judge::{Beside, Cases, every_case_holds, judge_all};
+use crate::scene::Scene;
+use crate::tally::Tally;
+use crate::twins;
+use belljar_testkit::world::World;
 
 /// All of them.
 pub(crate) const CASES: &[Cases] = &[ip::cases, names::cases, local::cases, families::cases, proxies::cases];
@@ -15,4 +21,16 @@ pub(crate) const CASES: &[Cases] = &[ip::cases, names::cases, local::cases, fami
 #[test]
 fn nobody_outside_is_reached_by_any_address_name_or_socket() {
     every_case_holds("network", CASES);
+}
+
+/// With the hatch to the web open, for a host that isn't there: all the same, and the hatch stays what it is.
+#[test]
+fn nobody_outside_is_reached_past_a_hatch_to_the_web() {
+    let tally = Tally::new("network with a hatch");
+    World::as_everyone(belljar(), |world| {
+        let mut scene = Scene::lay_for_web(world);
+        judge_all(&mut scene, &[CASES, twins::CASES, &[hatch::cases]].concat(), Beside::NOBODY, &tally);
+        inbound::judge(&scene, &tally);
+    });
+    tally.close();
 }

@@ -58,6 +58,16 @@ impl<'w> Scene<'w> {
         Self::lay_for(world, None, Way::ALL)
     }
 
+    /// The same, with sandboxes that have a hatch to the web.
+    pub(crate) fn lay_for_web(world: &'w World) -> Self {
+        let scene = Self::lay_for(world, None, &[Way::Web]);
+        scene.world.write("egress.yaml", "rules: [{host: allowed.example}]\n");
+        for socket in ["web.sock", "other.sock"] {
+            scene.world.write(&format!("outside/web-sock/{socket}"), "");
+        }
+        scene
+    }
+
     /// The same, with sandboxes that are containers.
     pub(crate) fn lay_for_containers(world: &'w World, engine: &'w Docker, ways: &'static [Way]) -> Self {
         let scene = Self::lay_for(world, Some(engine), ways);

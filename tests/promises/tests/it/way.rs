@@ -16,6 +16,8 @@ use std::process::{Command, Stdio};
 pub(crate) enum Way {
     /// `belljar exec` with an empty workspace.
     Empty,
+    /// The same with a hatch to the web.
+    Web,
     /// `belljar exec` on a directory as it is.
     Direct,
     /// `belljar exec` on a copy.
@@ -61,10 +63,20 @@ impl Way {
     /// Where it is a copy of one.
     pub(crate) const COPIES: &'static [Self] = &[Self::Copy, Self::Job, Self::Session];
 
+    /// Whether belljar lives as long as the program, and passes on what it reads.
+    pub(crate) fn is_exec(self) -> bool {
+        self == Self::Web || Self::EXEC.contains(&self)
+    }
+
+    /// The same way without a hatch.
+    pub(crate) fn without_hatch(self) -> Self {
+        if self == Self::Web { Self::Empty } else { self }
+    }
+
     /// The folder of the world that is given to it.
     pub(crate) fn folder(self) -> Option<&'static str> {
         match self {
-            Self::Empty => None,
+            Self::Empty | Self::Web => None,
             Self::Direct => Some("given/direct"),
             Self::Copy => Some("given/copy"),
             Self::Job => Some("given/job"),
@@ -75,13 +87,15 @@ impl Way {
     /// The options that lend it what every sandbox here is lent.
     fn options(self, scene: &Scene<'_>) -> Vec<String> {
         let option = match self {
-            Self::Empty => None,
+            Self::Empty | Self::Web => None,
             Self::Direct => Some("--workspace"),
             Self::Copy | Self::Job | Self::Session => Some("--workspace-copy"),
         };
         let given = option.zip(self.folder()).map(|(option, folder)| [option.to_owned(), scene.path(folder)]);
         let lent = ["--ro".to_owned(), format!("{}:/lent", scene.path("lent"))];
-        scene.backend().into_iter().chain(given.into_iter().flatten()).chain(lent).collect()
+        let web = (self == Self::Web).then(|| ["--egress".to_owned(), scene.path("egress.yaml")]);
+        let options = scene.backend().into_iter().chain(given.into_iter().flatten());
+        options.chain(lent).chain(web.into_iter().flatten()).collect()
     }
 
     /// The arguments of belljar that run a program this way; in a session, those that make it.

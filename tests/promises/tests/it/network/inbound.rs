@@ -5,7 +5,6 @@ use crate::case::{Script, args, internet, local, local_length, numbers};
 use crate::holding::Holding;
 use crate::scene::Scene;
 use crate::tally::{Tally, Verdict};
-use crate::way::Way;
 use belljar_promises::attempt::Attempt;
 use belljar_testkit::world::World;
 use libc::{AF_INET, AF_UNIX, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET};
@@ -32,7 +31,7 @@ pub(crate) fn judge(scene: &Scene<'_>, tally: &Tally) {
         .filter(SocketAddr::is_ipv4)
         .collect();
     let control = reached(&Holding::outside(scene, &attempt), &addresses, &scene.mark);
-    for way in Way::EXEC {
+    for way in scene.ways.iter().filter(|way| way.is_exec()) {
         let inside = reached(&Holding::inside(scene, *way, &attempt), &addresses, &scene.mark);
         for ((what, is_reached), (_, is_reached_outside)) in inside.into_iter().zip(&control) {
             let verdict = match (is_reached, is_reached_outside) {

@@ -35,7 +35,7 @@ fn expected(way: Way) -> Vec<(&'static str, Value)> {
     let root = mount("tmpfs", &closed, Some(SCRATCH_BYTES));
     let scratch = mount("tmpfs", &open, Some(SCRATCH_BYTES));
     let workspace = match way {
-        Way::Empty => scratch.clone(),
+        Way::Empty | Way::Web => scratch.clone(),
         Way::Direct => mount(OF_HOST, &open, None),
         Way::Copy | Way::Job | Way::Session => mount("overlay", &open, None),
     };

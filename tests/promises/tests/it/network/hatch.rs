@@ -1,0 +1,33 @@
+//! NT6: the hatch to the web is the host's. Nobody inside takes its place in the file system, or puts something beside it.
+
+use crate::case::{Case, HERE, Script, args, local, local_length};
+use crate::scene::Scene;
+use crate::way::{Place, Way};
+use libc::{AF_UNIX, EACCES, EPERM, EROFS, O_CREAT, O_WRONLY, SOCK_STREAM};
+
+/// Refusals of a change.
+const CLOSED: &[i32] = &[EACCES, EPERM, EROFS];
+
+const SOCKET: &str = "/web-sock/web.sock";
+
+pub(crate) fn cases(_: &Scene<'_>, place: &Place) -> Vec<Case> {
+    let (socket, beside) = (place.path(SOCKET), place.path("/web-sock/own.sock"));
+    let unlinked = if socket == SOCKET { socket.clone() } else { place.path("/web-sock/other.sock") };
+    let mut listen = Script::one("socket", args![AF_UNIX, SOCK_STREAM, 0]);
+    let listener = listen.first();
+    listen.call("bind", args![listener, local(&beside), local_length(&beside)]);
+    let file = place.path("/web-sock/file");
+    // Outside each has a file of its own to take away.
+    let cases = [
+        Case::denied("NT6", "a listener beside the hatch", listen),
+        Case::call("NT6", "a file beside the hatch", "openat", args![HERE, &file, O_CREAT | O_WRONLY, 0o600]),
+        Case::call(
+            "NT6",
+            "the hatch under another name",
+            "renameat",
+            args![HERE, &socket, HERE, place.path("/web-sock/moved")],
+        ),
+        Case::call("NT6", "the hatch", "unlinkat", args![HERE, &unlinked, 0]),
+    ];
+    cases.map(|case| case.fails(CLOSED).only(&[Way::Web])).into()
+}
