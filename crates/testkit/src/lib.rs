@@ -22,5 +22,6 @@ pub mod random;
 pub mod s3;
 pub mod schemathesis;
 pub mod skip;
+pub mod spellings;
 pub mod wait;
 pub mod world;

@@ -2,9 +2,12 @@
 
 mod clients;
 mod git_server;
+mod handed_over;
 mod learned;
 mod looked_into;
+mod redirects;
 mod registries;
+mod spellings;
 
 use crate::BELLJAR;
 use belljar_testkit::skip::skip;
@@ -18,6 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 struct Server {
     address: SocketAddr,
     asked: Arc<AtomicUsize>,
+    heard: Arc<AtomicUsize>,
 }
 
 // === impl Server ===
@@ -27,21 +31,29 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::<AtomicUsize>::default();
-        let theirs = Arc::clone(&asked);
+        let heard = Arc::<AtomicUsize>::default();
+        let theirs = (Arc::clone(&asked), Arc::clone(&heard));
         // It goes with the test's process.
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
-                theirs.fetch_add(1, Ordering::SeqCst);
-                let _ = stream.read(&mut [0; 4096]);
+                theirs.0.fetch_add(1, Ordering::SeqCst);
+                let has_said = stream.read(&mut [0; 4096]).is_ok_and(|count| count > 0);
+                theirs.1.fetch_add(usize::from(has_said), Ordering::SeqCst);
                 let _ = stream
                     .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nhello\n");
             }
         });
-        Self { address, asked }
+        Self { address, asked, heard }
     }
 
+    /// How many have come.
     fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
+    }
+
+    /// How many of them have said anything.
+    fn heard(&self) -> usize {
+        self.heard.load(Ordering::SeqCst)
     }
 }
 

@@ -3,6 +3,7 @@
 mod filled;
 mod framing;
 mod greetings;
+mod headers;
 pub(crate) mod house;
 mod inside;
 mod rebinding;

@@ -20,6 +20,14 @@ pub(crate) enum Entry {
     LeadsAndIsSilent(Vec<IpAddr>),
     /// No answer at all.
     IsSilent,
+    /// This code, and nothing else.
+    Refuses(ResponseCode),
+    /// The first for the first question of a kind, the other from then on.
+    Flips(IpAddr, IpAddr),
+    /// It is another name for itself.
+    IsItself,
+    /// What the answer is made to.
+    Garbled(fn(Vec<u8>) -> Vec<u8>),
 }
 
 /// Such a server.
@@ -48,9 +56,12 @@ impl NameServer {
                 let Ok((count, from)) = socket.recv_from(&mut buffer) else { continue };
                 asked.fetch_add(1, Ordering::SeqCst);
                 let request = Message::from_vec(&buffer[..count]).unwrap();
-                if let Some(answer) = answer(&request, &entries.lock().unwrap()) {
-                    socket.send_to(&answer.to_vec().unwrap(), from).unwrap();
+                let mut entries = entries.lock().unwrap();
+                if let Some(answer) = answer(&request, &entries) {
+                    let answer = garbled(&request, answer.to_vec().unwrap(), &mut entries);
+                    socket.send_to(&answer, from).unwrap();
                 }
+                flip(&request, &mut entries);
             }
         });
         Self { address, asked, is_over, entries, thread: Some(thread) }
@@ -87,12 +98,23 @@ fn answer(request: &Message, entries: &[(&'static str, Entry)]) -> Option<Messag
     answer.add_query(query);
     let asked = name.to_string().to_ascii_lowercase();
     let known = entries.iter().find(|(known, _)| asked == format!("{known}.")).map(|(_, entry)| entry);
+    let garbled = [IpAddr::from([93, 184, 216, 34])];
     let of_kind = |ip: &&IpAddr| (kind == RecordType::A) == ip.is_ipv4();
     // Not to be kept: a test may change its mind.
     let record = |name: &Name, ip: &IpAddr| Record::from_rdata(name.clone(), 0, RData::from(*ip));
     match known {
         None => answer.metadata.response_code = ResponseCode::NXDomain,
         Some(Entry::IsSilent) => return None,
+        Some(Entry::Refuses(code)) => answer.metadata.response_code = *code,
+        Some(Entry::Flips(first, _)) => {
+            answer.add_answers(Some(first).filter(of_kind).map(|ip| record(&name, ip)));
+        }
+        Some(Entry::IsItself) => {
+            answer.add_answer(Record::from_rdata(name.clone(), 0, RData::CNAME(CNAME(name))));
+        }
+        Some(Entry::Garbled(_)) => {
+            answer.add_answers(garbled.iter().filter(of_kind).map(|ip| record(&name, ip)));
+        }
         Some(Entry::LeadsAndIsSilent(_)) if kind != RecordType::A => return None,
         Some(Entry::Leads(ips) | Entry::LeadsAndIsSilent(ips)) => {
             answer.add_answers(ips.iter().filter(of_kind).map(|ip| record(&name, ip)));
@@ -104,4 +126,26 @@ fn answer(request: &Message, entries: &[(&'static str, Entry)]) -> Option<Messag
         }
     }
     Some(answer)
+}
+
+fn entry_of<'e>(request: &Message, entries: &'e mut [(&'static str, Entry)]) -> Option<&'e mut Entry> {
+    let asked = request.queries.first()?.name().to_string().to_ascii_lowercase();
+    entries.iter_mut().find(|(known, _)| asked == format!("{known}.")).map(|(_, entry)| entry)
+}
+
+fn garbled(request: &Message, answer: Vec<u8>, entries: &mut [(&'static str, Entry)]) -> Vec<u8> {
+    match entry_of(request, entries) {
+        Some(Entry::Garbled(garble)) => garble(answer),
+        _ => answer,
+    }
+}
+
+/// What leads elsewhere from now on does so once it has been asked for an address that it has.
+fn flip(request: &Message, entries: &mut [(&'static str, Entry)]) {
+    let kind = request.queries.first().map(hickory_resolver::proto::op::Query::query_type);
+    if let Some(Entry::Flips(first, then)) = entry_of(request, entries)
+        && (kind == Some(RecordType::A)) == first.is_ipv4()
+    {
+        *first = *then;
+    }
 }

@@ -125,7 +125,7 @@ fn what_begins_as_tls_and_could_be_read_in_two_ways_goes_nowhere() {
         ),
         (
             "more than anybody says",
-            greeting(&[extension(21, long[..64_900].as_bytes()), name("up.test")], 100),
+            greeting(&[extension(21, &long.as_bytes()[..64_900]), name("up.test")], 100),
         ),
     ] {
         let (is_through, outcome, _) = sent(&begins);

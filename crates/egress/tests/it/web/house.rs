@@ -64,6 +64,8 @@ pub(crate) struct Ledger {
     begun: Mutex<Vec<PassageBegun>>,
     ended: Mutex<Vec<PassageRecord>>,
     pub(crate) is_broken: AtomicBool,
+    /// It has no place for anything more, and says so.
+    pub(crate) is_full: AtomicBool,
 }
 
 /// What a client was told.
@@ -420,6 +422,6 @@ impl WebLedger for Ledger {
     }
 
     fn is_sound(&self) -> bool {
-        true
+        !self.is_full.load(Ordering::SeqCst)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::house::{House, UP, leads, outcome};
 use crate::names::nameserver::Entry;
+use hickory_resolver::proto::op::ResponseCode;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -61,6 +62,63 @@ fn what_is_dialed_is_what_was_looked_at_and_nobody_is_asked_twice() {
     assert_eq!((house.names.asked(), house.upstream.connections()), (4, 1));
     house.names.set(vec![(UP, leads(&["127.0.0.1"]))]);
     assert!(house.tunnel("up.test:PORT").is_ok());
+}
+
+/// It leads to the upstream for whoever asks first, and to another server of this machine for everybody else.
+#[test]
+fn a_name_that_leads_elsewhere_from_the_second_question_on_is_dialed_where_the_first_led() {
+    let house = House::with(GRANTED);
+    let port = house.upstream.address.port();
+    let trap = std::net::TcpListener::bind(("127.0.0.2", port)).unwrap();
+    trap.set_nonblocking(true).unwrap();
+    house.names.set(vec![(UP, Entry::Flips([127, 0, 0, 1].into(), [127, 0, 0, 2].into()))]);
+    assert!(house.tunnel("up.test:PORT").is_ok());
+    assert_eq!((house.names.asked(), house.upstream.connections()), (2, 1));
+    assert!(trap.accept().is_err(), "it was dialed where a second question would have led");
+    // The control: it does lead there now.
+    assert!(house.tunnel("up.test:PORT").is_ok());
+    assert!(trap.accept().is_ok());
+}
+
+#[test]
+fn answers_that_nobody_can_understand_lead_nowhere() {
+    let cut: fn(Vec<u8>) -> Vec<u8> = |answer| answer[..answer.len() - 3].to_vec();
+    // The first name in the answer is where it is itself, for ever.
+    let looping: fn(Vec<u8>) -> Vec<u8> = |mut answer| {
+        let at = 12 + UP.len() + 2 + 4;
+        answer.splice(at..at + 2, [0xc0, at as u8]);
+        answer
+    };
+    let other_id: fn(Vec<u8>) -> Vec<u8> = |mut answer| {
+        answer[0] ^= 0xff;
+        answer
+    };
+    let many: fn(Vec<u8>) -> Vec<u8> = |mut answer| {
+        // It says that it has so many more than it has.
+        answer[6..8].copy_from_slice(&[0xff, 0xff]);
+        answer
+    };
+    let truncated: fn(Vec<u8>) -> Vec<u8> = |mut answer| {
+        answer[2] |= 2;
+        answer
+    };
+    let cases = [
+        ("a failure", Entry::Refuses(ResponseCode::ServFail)),
+        ("a refusal", Entry::Refuses(ResponseCode::Refused)),
+        ("a name for itself", Entry::IsItself),
+        ("half an answer", Entry::Garbled(cut)),
+        ("a name that never ends", Entry::Garbled(looping)),
+        ("an answer to somebody else", Entry::Garbled(other_id)),
+        ("more than there is", Entry::Garbled(many)),
+        ("an answer whose rest nobody has", Entry::Garbled(truncated)),
+    ];
+    for (what, entry) in cases {
+        let house = House::with(OPEN);
+        house.names.set(vec![(UP, entry)]);
+        let told = house.tunnel("up.test:PORT").unwrap_err();
+        assert!(["no_such_host", "name_timeout"].contains(&told.code()), "{what}: {told:?}");
+        assert_eq!((told.status / 100, house.upstream.connections()), (5, 0), "{what}");
+    }
 }
 
 #[test]

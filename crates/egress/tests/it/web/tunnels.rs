@@ -154,3 +154,53 @@ fn what_can_not_be_recorded_does_not_begin() {
     house.ledger.is_broken.store(false, Ordering::SeqCst);
     assert!(house.tunnel("up.test:PORT").is_ok());
 }
+
+/// PX9: what is under way has been recorded when it began.
+#[test]
+fn a_ledger_that_fills_up_under_open_tunnels_lets_nobody_else_through() {
+    let house = House::with(ALLOWED);
+    let mut open = house.tunnel("up.test:PORT").unwrap();
+    house.ledger.is_full.store(true, Ordering::SeqCst);
+    let before = house.names.asked();
+    assert_eq!(house.tunnel("up.test:PORT").unwrap_err().code(), "recording_unavailable");
+    assert_eq!(house.get("http://up.test:PORT/").code(), "recording_unavailable");
+    // Nobody is asked or dialed for whoever isn't let through.
+    assert_eq!((house.names.asked(), house.upstream.connections()), (before, 1));
+    open.write_all(b"goes on").unwrap();
+    let mut heard = [0; 7];
+    open.read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"goes on");
+    // It can be ended all the same, and who opens one later is let.
+    house.replace("  []\n");
+    assert_eq!(open.read(&mut [0]).unwrap_or(0), 0);
+    house.ledger.is_full.store(false, Ordering::SeqCst);
+    house.replace(ALLOWED);
+    assert!(house.tunnel("up.test:PORT").is_ok());
+}
+
+/// PX9: tunnels of one policy and of the next, with requests in between, while policies come one after the other.
+#[test]
+fn policies_that_follow_each_other_fast_leave_only_what_the_last_one_allows() {
+    let house = House::with(ALLOWED);
+    let other = "- {host: 127.0.0.1, ports: [PORT], networks: [127.0.0.1]}\n";
+    let mut tunnels = Vec::new();
+    for round in 0..20 {
+        let (rules, host) = if round % 2 == 0 { (ALLOWED, "up.test") } else { (other, "127.0.0.1") };
+        let generation = house.replace(rules);
+        let mut tunnel = house.tunnel(&format!("{host}:PORT")).unwrap();
+        tunnel.write_all(b"x").unwrap();
+        tunnel.read_exact(&mut [0]).unwrap();
+        tunnels.push(tunnel);
+        let denied = if round % 2 == 0 { "127.0.0.1:PORT" } else { "up.test:PORT" };
+        assert_eq!(house.tunnel(denied).unwrap_err().code(), "not_allowed", "{generation}");
+    }
+    // The last one is by the rules that there are; all before it ended, or will.
+    let mut last = tunnels.pop().unwrap();
+    for mut ended in tunnels {
+        assert_eq!(ended.read(&mut [0]).unwrap_or(0), 0);
+    }
+    last.write_all(b"x").unwrap();
+    last.read_exact(&mut [0]).unwrap();
+    house.replace("  []\n");
+    assert_eq!(last.read(&mut [0]).unwrap_or(0), 0);
+}

