@@ -1,15 +1,15 @@
 //! The web for what runs in a sandbox: the argument that asks for it, and the proxy that serves it.
 
-use crate::configuration::read_bytes;
+use crate::configuration::Configuration;
 use crate::error::CliError;
+use belljar_contract::egress::WebUsage;
 use belljar_contract::id::RunId;
-use belljar_contract::yaml::{self, Log};
-use belljar_egress::web::live::LivePolicy;
 use belljar_node::book::Book;
 use belljar_node::serving::ServedWeb;
+use belljar_node::web::Seen;
+use belljar_node::web::policy_file::{Change, Following, OpenPolicy, PolicyFile, PolicyFileError};
 use belljar_policy::egress::EgressPolicy;
 use belljar_sandbox::state::State;
-use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,53 +25,107 @@ pub(crate) struct WebArguments {
 pub(crate) struct Served {
     web: ServedWeb,
     book: Arc<Book>,
+    /// The file with the policy is followed.
+    _following: Following,
 }
 
 // === impl WebArguments ===
 
 impl WebArguments {
     /// What may be reached, if anything may; checked before anything is made.
-    pub(crate) fn policy(&self) -> Result<Option<EgressPolicy>, CliError> {
-        self.egress.as_deref().map(read_policy).transpose()
+    pub(crate) fn policy(&self) -> Result<Option<OpenPolicy>, CliError> {
+        self.egress.as_deref().map(|path| open(of_rules(path)?)).transpose()
     }
 }
 
-/// Reads a policy of its own.
+/// A file that is a policy and nothing else.
+pub(crate) fn of_rules(path: &Path) -> Result<PolicyFile, CliError> {
+    PolicyFile::of_rules(path).map_err(|error| CliError::read(path, error))
+}
+
+/// The section of a configuration. Without it nothing is allowed.
+pub(crate) fn of_configuration(path: &Path) -> Result<PolicyFile, CliError> {
+    let read = |bytes: &[u8]| Ok(Configuration::parse(bytes)?.egress.unwrap_or_default());
+    PolicyFile::new(path, Arc::new(read)).map_err(|error| CliError::read(path, error))
+}
+
+/// Reads a policy of its own, for those who don't follow it.
 pub(crate) fn read_policy(path: &Path) -> Result<EgressPolicy, CliError> {
-    let bytes = File::open(path).and_then(read_bytes).map_err(|error| CliError::read(path, error))?;
-    let mut log = Log::default();
-    let policy = yaml::parse(&bytes, &mut log).map(|node| EgressPolicy::read(&node, &mut log));
-    log.finish().map_err(|source| CliError::Config { path: path.to_owned(), source })?;
-    // Nothing is read of a document that is none, and that has been noted.
-    Ok(policy.unwrap_or_default())
+    Ok(open(of_rules(path)?)?.live().current().policy.clone())
+}
+
+fn open(file: PolicyFile) -> Result<OpenPolicy, CliError> {
+    file.open().map_err(|error| match error {
+        PolicyFileError::Read { path, source } => CliError::read(&path, source),
+        PolicyFileError::Mistakes { path, source } => CliError::Config { path, source },
+    })
 }
 
 // === impl Served ===
 
 impl Served {
+    /// Serves it by a sandbox's sockets, and follows the policy from then on. There are threads from then on.
     pub(crate) fn begin(
-        policy: EgressPolicy,
+        policy: OpenPolicy,
         run_id: &RunId,
         state: &State,
         sockets: Vec<OwnedFd>,
     ) -> Result<Self, CliError> {
         let book = Arc::new(Book::open(state.path())?);
-        let web = ServedWeb::begin(&Arc::new(LivePolicy::new(policy)), run_id, &book, sockets)?;
-        Ok(Self { web, book })
+        record(&book, run_id, policy.first());
+        let web = ServedWeb::begin(policy.live(), run_id, &book, sockets)?;
+        let (entered, id) = (Arc::clone(&book), run_id.clone());
+        let following = policy.follow(move |change| {
+            record(&entered, &id, change);
+            tell(change);
+        });
+        Ok(Self { web, book, _following: following.map_err(|source| CliError::Runtime { source })? })
     }
 
     /// Ends what is under way, and tells what was denied, once all of it is recorded.
     pub(crate) fn end(self) -> Result<(), CliError> {
-        let denials = self.web.end();
-        for denial in &denials.listed {
-            let needed =
-                denial.needed.as_ref().map_or(String::new(), |rule| format!("; it takes the rule {rule}"));
-            anstream::eprintln!("belljar: {} was denied ({}){needed}", denial.destination, denial.reason);
-        }
-        if denials.unlisted > 0 {
-            anstream::eprintln!("belljar: {} more were denied; the audit has them", denials.unlisted);
-        }
-        self.book.close("egress_end", None, &serde_json::json!({ "passages_recorded": true }))?;
+        let seen = self.finish()?;
+        tell_denied(&seen.usage);
         Ok(())
+    }
+
+    /// Ends what is under way. What there has been, once all of it is recorded.
+    pub(crate) fn finish(self) -> Result<Seen, CliError> {
+        let seen = self.web.end();
+        self.book.close("egress_end", None, &serde_json::json!({ "passages_recorded": true }))?;
+        Ok(seen)
+    }
+}
+
+/// Tells what was denied.
+pub(crate) fn tell_denied(usage: &WebUsage) {
+    for denied in &usage.denied {
+        let needed =
+            denied.rule_needed.as_ref().map_or(String::new(), |rule| format!("; it takes the rule {rule}"));
+        let (host, port, reason) = (&denied.host, denied.port, &denied.reason);
+        anstream::eprintln!("belljar: {host}:{port} was denied ({reason}){needed}");
+    }
+    if usage.denied_unlisted > 0 {
+        anstream::eprintln!("belljar: {} more were denied; the audit has them", usage.denied_unlisted);
+    }
+}
+
+fn record(book: &Book, run_id: &RunId, change: &Change) {
+    // An audit that doesn't take this takes no passage either, and nobody is let through then.
+    if let Err(error) = book.enter(change.kind(), Some(run_id), change) {
+        anstream::eprintln!("belljar: a policy is not recorded: {}", belljar_node::chain(&error));
+    }
+}
+
+fn tell(change: &Change) {
+    match change {
+        Change::Taken { path, generation, .. } => {
+            anstream::eprintln!(
+                "belljar: {path} has changed, and counts from now on (generation {generation})"
+            );
+        }
+        Change::Refused { path, why, .. } => {
+            anstream::eprintln!("belljar: {path} has changed, and doesn't count: {why}");
+        }
     }
 }

@@ -11,6 +11,7 @@ use belljar_node::agent::catalogue::Catalogue;
 use belljar_node::api::token::Token;
 use belljar_node::daemon::{CallbackConfig, Retention, SessionLimits, Settings, Timeouts, TracesConfig};
 use belljar_node::{ImageSettings, ManagedSettings};
+use belljar_policy::egress::EgressPolicy;
 use belljar_sandbox::config::Config;
 use belljar_sandbox::state::State;
 use belljar_testkit::world::World;
@@ -24,6 +25,7 @@ struct Outcome {
     sandboxing: Config,
     agents: Catalogue,
     inference: Option<(BudgetLimits, bool)>,
+    egress: Option<EgressPolicy>,
     node: (u64, usize, Timeouts, SessionLimits, Retention, String),
     images: ImageSettings,
     managed: ManagedSettings,
@@ -246,6 +248,7 @@ fn outcome(read: &Configuration, world: &World) -> Outcome {
         sandboxing: read.sandboxing.clone(),
         agents: read.agents.clone(),
         inference: read.inference.as_ref().map(|inference| (inference.budget, inference.keeps_bodies)),
+        egress: read.egress.clone(),
         node: (max_waiting, max_request_bytes, timeouts, sessions, retention, billing_account_id),
         images,
         managed,

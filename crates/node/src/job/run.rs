@@ -2,7 +2,7 @@
 
 use super::Workplace;
 use super::attempt::Stop;
-use super::hearing::{Hearing, Whose};
+use super::hearing::{Had, Hearing, Whose};
 use super::outcome::{self, Came};
 use super::recorder::Heard;
 use crate::images::{Image, OF_JOB};
@@ -37,6 +37,7 @@ pub(super) struct Run {
 /// What it is run with.
 struct With {
     models: Option<InferenceConfig>,
+    web: bool,
     image: Image,
     /// Nothing for the node's own programs.
     docker: Option<DockerBackend>,
@@ -75,8 +76,8 @@ pub(super) fn run(
     hearing.exit_code = came.outcome.exit_code;
     let steps = came.outcome.sba_result.as_ref().map_or_else(Vec::new, |result| Step::all(&result.steps));
     // Nothing of the sandbox runs any more, and so nothing is called.
-    let (models, ran) = hearing.end(timings, steps);
-    Run { came: came.with_models(models), folder, has_begun: true, ran }
+    let Had { models, web, ran } = hearing.end(timings, steps);
+    Run { came: came.with_models(models).with_web(web), folder, has_begun: true, ran }
 }
 
 /// What came of it, what it has left, and how long each stage of its launch took.
@@ -90,8 +91,9 @@ fn carry_out(
 ) -> Result<Done, RunError> {
     let settings = &workplace.settings;
     let Assignment { job_id, task_id, sandbox, .. } = assignment;
-    let With { models, image: _, docker, limits, required } = with;
-    let hatches = models.iter().map(|_| Hatch::Inference).chain([Hatch::Status]).collect();
+    let With { models, web, image: _, docker, limits, required } = with;
+    let ways_out = models.iter().map(|_| Hatch::Inference).chain(web.then_some(Hatch::Web));
+    let hatches = ways_out.chain([Hatch::Status]).collect();
     let timeout = settings.timeouts.allow(sandbox.timeout());
     let maker = docker.as_ref().map_or(Maker::Launcher(&workplace.launcher), Maker::Docker);
     let site = Site { state: &settings.state, maker };
@@ -142,11 +144,12 @@ impl Run {
 impl With {
     fn what_is_asked_for(workplace: &Workplace, sandbox: &SandboxOrder) -> Result<Self, Box<dyn Error>> {
         let models = NodeModels::allowed(workplace.models.as_ref(), sandbox)?;
+        let web = sandbox.wants_web();
         let image = workplace.images.choose(sandbox.image.as_deref(), OF_JOB)?;
         let (docker, (limits, required)) = match &image {
             Image::Native => (None, (workplace.settings.limits, workplace.settings.required.clone())),
             Image::Of(allowed) => (Some(workplace.images.backend_of(allowed)?), workplace.images.bounds()),
         };
-        Ok(Self { models, image, docker, limits, required })
+        Ok(Self { models, web, image, docker, limits, required })
     }
 }

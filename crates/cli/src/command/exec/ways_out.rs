@@ -5,7 +5,7 @@ use crate::models::{self, ModelArguments};
 use crate::web;
 use belljar_contract::id::RunId;
 use belljar_egress::inference::config::InferenceConfig;
-use belljar_policy::egress::EgressPolicy;
+use belljar_node::web::policy_file::OpenPolicy;
 use belljar_sandbox::hatch::{Hatch, by_hatch};
 use belljar_sandbox::state::State;
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 pub(super) struct WaysOut<'a> {
     pub(super) models: Option<InferenceConfig>,
     pub(super) arguments: &'a ModelArguments,
-    pub(super) web: Option<EgressPolicy>,
+    pub(super) web: Option<OpenPolicy>,
 }
 
 /// What is served. Dropping it ends what is under way.
