@@ -1,6 +1,8 @@
 //! The web for what runs in a sandbox: the argument that asks for it, and the proxy that serves it.
 
-use crate::configuration::Configuration;
+mod way;
+
+use crate::configuration::{Configuration, found};
 use crate::error::CliError;
 use belljar_contract::egress::WebUsage;
 use belljar_contract::id::RunId;
@@ -9,6 +11,7 @@ use belljar_node::serving::ServedWeb;
 use belljar_node::web::Seen;
 use belljar_node::web::policy_file::{Change, Following, OpenPolicy, PolicyFile, PolicyFileError};
 use belljar_policy::egress::EgressPolicy;
+use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::state::State;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -33,8 +36,44 @@ pub(crate) struct Served {
 
 impl WebArguments {
     /// What may be reached, if anything may; checked before anything is made.
-    pub(crate) fn policy(&self) -> Result<Option<OpenPolicy>, CliError> {
-        self.egress.as_deref().map(|path| open(of_rules(path)?)).transpose()
+    pub(crate) fn policy(&self, workspace: &WorkspaceChoice) -> Result<Option<OpenPolicy>, CliError> {
+        let Some(path) = &self.egress else { return Ok(None) };
+        let file = of_rules(path)?;
+        refuse_writable(&file, workspace)?;
+        open(file).map(Some)
+    }
+
+    /// The same for a job, which says itself whether it may reach anything: what was named, or what the configuration says, or
+    /// nothing.
+    pub(crate) fn policy_of_job(&self, workspace: &WorkspaceChoice) -> Result<OpenPolicy, CliError> {
+        if let Some(policy) = self.policy(workspace)? {
+            return Ok(policy);
+        }
+        let Some(path) = found(None) else { return Ok(OpenPolicy::of_nothing()) };
+        let file = of_configuration(&path)?;
+        refuse_writable(&file, workspace)?;
+        open(file)
+    }
+
+    /// The file that was named, whatever the working directory will be; checked, too.
+    pub(crate) fn file(&self, workspace: &WorkspaceChoice) -> Result<Option<PathBuf>, CliError> {
+        let Some(path) = &self.egress else { return Ok(None) };
+        self.policy(workspace)?;
+        Ok(Some(of_rules(path)?.path().to_owned()))
+    }
+}
+
+/// Refuses a policy that lies where the sandbox writes: it would be its own.
+fn refuse_writable(file: &PolicyFile, workspace: &WorkspaceChoice) -> Result<(), CliError> {
+    let WorkspaceChoice::Direct(workspace) = workspace else { return Ok(()) };
+    let path = file.path();
+    match way::leads_through(path, workspace.as_path()).map_err(|error| CliError::read(path, error))? {
+        false => Ok(()),
+        true => Err(CliError::usage(format!(
+            "{} lies in the workspace: what is sealed there could allow itself what it likes; keep it elsewhere, or give \
+             the sandbox a copy (--workspace-copy)",
+            path.display()
+        ))),
     }
 }
 
@@ -49,9 +88,14 @@ pub(crate) fn of_configuration(path: &Path) -> Result<PolicyFile, CliError> {
     PolicyFile::new(path, Arc::new(read)).map_err(|error| CliError::read(path, error))
 }
 
+/// A policy of its own, read.
+pub(crate) fn opened(path: &Path) -> Result<OpenPolicy, CliError> {
+    open(of_rules(path)?)
+}
+
 /// Reads a policy of its own, for those who don't follow it.
 pub(crate) fn read_policy(path: &Path) -> Result<EgressPolicy, CliError> {
-    Ok(open(of_rules(path)?)?.live().current().policy.clone())
+    Ok(opened(path)?.live().current().policy.clone())
 }
 
 fn open(file: PolicyFile) -> Result<OpenPolicy, CliError> {
@@ -72,7 +116,7 @@ impl Served {
         sockets: Vec<OwnedFd>,
     ) -> Result<Self, CliError> {
         let book = Arc::new(Book::open(state.path())?);
-        record(&book, run_id, policy.first());
+        policy.first().iter().for_each(|first| record(&book, run_id, first));
         let web = ServedWeb::begin(policy.live(), run_id, &book, sockets)?;
         let (entered, id) = (Arc::clone(&book), run_id.clone());
         let following = policy.follow(move |change| {
@@ -117,7 +161,8 @@ fn record(book: &Book, run_id: &RunId, change: &Change) {
     }
 }
 
-fn tell(change: &Change) {
+/// Tells what has become of a policy's file.
+pub(crate) fn tell(change: &Change) {
     match change {
         Change::Taken { path, generation, .. } => {
             anstream::eprintln!(

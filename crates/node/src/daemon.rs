@@ -60,7 +60,7 @@ pub struct Daemon {
     heart: (CancellationToken, JoinHandle<()>),
     tasks: JoinSet<()>,
     /// The file with the policy is followed.
-    _following: Option<Following>,
+    _following: Following,
     workplace: Arc<Workplace>,
     database: Database,
     /// Let go of last of all.

@@ -72,11 +72,11 @@ impl Subcommand for ExecArguments {
 
 impl ExecArguments {
     fn run_natively(&self) -> Result<ExitCode, CliError> {
-        let ways_out = self.ways_out()?;
+        let choice = self.sandbox.workspace()?;
+        let ways_out = self.ways_out(&choice)?;
         let since = SystemTime::now();
         let state = state::open();
         let user = HostUser::choose();
-        let choice = self.sandbox.workspace()?;
         let folder = match &choice {
             WorkspaceChoice::Copy(_) => Some(state.begin_run(user.identity())?),
             WorkspaceChoice::Empty | WorkspaceChoice::Direct(_) => None,
@@ -138,8 +138,9 @@ impl ExecArguments {
     }
 
     /// The ways out that were asked for.
-    fn ways_out(&self) -> Result<WaysOut<'_>, CliError> {
-        Ok(WaysOut { models: self.models.chosen()?, arguments: &self.models, web: self.web.policy()? })
+    fn ways_out(&self, workspace: &WorkspaceChoice) -> Result<WaysOut<'_>, CliError> {
+        let web = self.web.policy(workspace)?;
+        Ok(WaysOut { models: self.models.chosen()?, arguments: &self.models, web })
     }
 
     fn spec(

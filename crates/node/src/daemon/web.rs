@@ -3,10 +3,8 @@
 use super::DaemonError;
 use crate::metrics::Metrics;
 use crate::web::NodeWeb;
-use crate::web::policy_file::{Change, Following, PolicyFile};
+use crate::web::policy_file::{Change, Following, OpenPolicy, PolicyFile};
 use belljar_egress::proxy::Proxy;
-use belljar_egress::web::live::LivePolicy;
-use belljar_policy::egress::EgressPolicy;
 use belljar_store::audit::{AuditLog, Event};
 use std::sync::Arc;
 
@@ -16,17 +14,13 @@ pub(super) fn begin(
     proxy: &Arc<Proxy>,
     audit: &Arc<AuditLog>,
     metrics: &Metrics,
-) -> Result<(NodeWeb, Option<Following>), DaemonError> {
-    let Some(file) = file else {
-        let nothing = Arc::new(LivePolicy::new(EgressPolicy::default()));
-        return Ok((NodeWeb::new(nothing, proxy, audit, metrics), None));
-    };
-    let opened = file.open()?;
+) -> Result<(NodeWeb, Following), DaemonError> {
+    let opened = file.map_or_else(|| Ok(OpenPolicy::of_nothing()), PolicyFile::open)?;
     let web = NodeWeb::new(Arc::clone(opened.live()), proxy, audit, metrics);
-    tell(opened.first(), audit, metrics);
+    opened.first().iter().for_each(|first| tell(first, audit, metrics));
     let (audit, metrics) = (Arc::clone(audit), metrics.clone());
     let following = opened.follow(move |change| tell(change, &audit, &metrics));
-    Ok((web, Some(following.map_err(|source| DaemonError::Threads { source })?)))
+    Ok((web, following.map_err(|source| DaemonError::Threads { source })?))
 }
 
 fn tell(change: &Change, audit: &AuditLog, metrics: &Metrics) {

@@ -110,8 +110,10 @@ fn program(spec: &OnceSpec) -> Program {
     Program { argv: spec.argv.clone(), directory: WORKSPACE.to_owned() }
 }
 
-fn hatches(spec: &OnceSpec) -> Vec<Hatch> {
-    spec.models.iter().map(|_| Hatch::Inference).collect()
+/// The ways out that it has.
+pub(super) fn hatches(spec: &OnceSpec) -> Vec<Hatch> {
+    let wanted = [(Hatch::Inference, spec.models.is_some()), (Hatch::Web, spec.web.is_some())];
+    wanted.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(hatch, _)| hatch).collect()
 }
 
 /// The id is the host's, whatever was asked for.

@@ -52,6 +52,9 @@ pub enum OnceError {
     /// It can't have models.
     #[error(transparent)]
     Serve(#[from] ServeError),
+    /// The policy for the web can't be followed.
+    #[error("can't follow the policy for the web")]
+    Follow(#[source] std::io::Error),
     /// Not everything is recorded.
     #[error(transparent)]
     Book(#[from] BookError),

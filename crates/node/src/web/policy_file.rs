@@ -33,12 +33,13 @@ pub struct PolicyFile {
 pub type ReadPolicy = Arc<dyn Fn(&[u8]) -> Result<EgressPolicy, Mistakes> + Send + Sync>;
 
 /// A policy that was read, and may be followed.
+#[derive(Clone)]
 pub struct OpenPolicy {
-    file: PolicyFile,
     live: Arc<LivePolicy>,
-    first: Change,
+    /// Nothing where there is no file.
+    first: Option<Change>,
     /// Nothing for what can be read once, such as a pipe.
-    handled: Option<Look>,
+    followed: Option<(PolicyFile, Look)>,
 }
 
 /// What becomes of what a file says.
@@ -171,9 +172,9 @@ impl PolicyFile {
         let policy =
             (self.read)(&bytes).map_err(|source| PolicyFileError::Mistakes { path: path(), source })?;
         let sha256 = digest(&bytes);
-        let first = self.taken(&sha256, 1, &policy);
-        let handled = is_file.then_some(Look::Holds(sha256));
-        Ok(OpenPolicy { live: Arc::new(LivePolicy::new(policy)), file: self, first, handled })
+        let first = Some(self.taken(&sha256, 1, &policy));
+        let followed = is_file.then_some((self, Look::Holds(sha256)));
+        Ok(OpenPolicy { live: Arc::new(LivePolicy::new(policy)), first, followed })
     }
 
     fn taken(&self, sha256: &str, generation: u64, policy: &EgressPolicy) -> Change {
@@ -190,14 +191,19 @@ impl PolicyFile {
 // === impl OpenPolicy ===
 
 impl OpenPolicy {
+    /// No rules, and no file where there could be any.
+    pub fn of_nothing() -> Self {
+        Self { live: Arc::new(LivePolicy::new(EgressPolicy::default())), first: None, followed: None }
+    }
+
     /// What counts.
     pub fn live(&self) -> &Arc<LivePolicy> {
         &self.live
     }
 
-    /// What it says first.
-    pub fn first(&self) -> &Change {
-        &self.first
+    /// What it says first, if there is a file.
+    pub fn first(&self) -> Option<&Change> {
+        self.first.as_ref()
     }
 
     /// Follows it, and tells what becomes of what it says: before that counts. It has a thread.
@@ -205,8 +211,8 @@ impl OpenPolicy {
     /// # Errors
     /// The system's, when there can be no more threads.
     pub fn follow(self, tell: impl FnMut(&Change) + Send + 'static) -> io::Result<Following> {
-        let Self { file, live, first: _, handled } = self;
-        let Some(handled) = handled else { return Ok(Following { stop: None, thread: None }) };
+        let Self { live, first: _, followed } = self;
+        let Some((file, handled)) = followed else { return Ok(Following { stop: None, thread: None }) };
         let mut follower = Follower { file, live, handled, unsettled: None, tell };
         let (stop, stopped) = channel();
         let named = std::thread::Builder::new().name("belljar-policy".to_owned());
