@@ -3,6 +3,7 @@
 use crate::error::CliError;
 use belljar_contract::yaml::{self, LARGEST_BYTES, Log, Members, Mistakes, Node};
 use belljar_egress::inference::config::InferenceConfig;
+use belljar_egress::web::config::WebConfig;
 use belljar_node::agent::catalogue::Catalogue;
 use belljar_node::daemon::NodeConfig;
 use belljar_sandbox::config::Config;
@@ -18,6 +19,8 @@ pub(crate) struct Configuration {
     pub(crate) has_sandboxing: bool,
     /// Who answers for models.
     pub(crate) inference: Option<InferenceConfig>,
+    /// What sandboxes may reach of the web, where something is said of it.
+    pub(crate) egress: Option<WebConfig>,
     /// What is said of the node.
     pub(crate) node: NodeConfig,
     /// Agents besides those that are built in, or instead of them.
@@ -49,21 +52,24 @@ impl Configuration {
     fn sections(root: &Node, log: &mut Log) -> Option<Self> {
         let mut members = Members::open(root, log)?;
         let has_sandboxing = ["sandboxing", "log"].iter().any(|name| members.node(name).is_some());
-        let has_others = ["inference", "agents", "node"].iter().any(|name| members.node(name).is_some());
+        let has_others =
+            ["inference", "egress", "agents", "node"].iter().any(|name| members.node(name).is_some());
         let sandboxing = match has_sandboxing || !has_others {
             true => Config::read_from(&mut members),
             false => Config::read_if_there(&mut members),
         };
         let inference = members.optional("inference", |node, log| Some(InferenceConfig::read(node, log)));
+        let egress = members.optional("egress", |node, log| Some(WebConfig::read(node, log)));
         let agents = members.section("agents", Catalogue::read);
         let node = members.section("node", NodeConfig::read);
         members.finish();
-        Some(Self { sandboxing, has_sandboxing, inference, node, agents })
+        Some(Self { sandboxing, has_sandboxing, inference, egress, node, agents })
     }
 
     fn nothing() -> Self {
         let (sandboxing, agents) = (Config::default(), Catalogue::default());
-        Self { sandboxing, has_sandboxing: false, inference: None, node: NodeConfig::default(), agents }
+        let node = NodeConfig::default();
+        Self { sandboxing, has_sandboxing: false, inference: None, egress: None, node, agents }
     }
 }
 

@@ -1,16 +1,19 @@
 //! The web for what runs in a sandbox: the argument that asks for it, and the proxy that serves it.
 
-use crate::configuration::read_bytes;
+mod way;
+
+use crate::configuration::{Configuration, found};
 use crate::error::CliError;
+use belljar_contract::egress::WebUsage;
 use belljar_contract::id::RunId;
-use belljar_contract::yaml::{self, Log};
-use belljar_egress::web::config::WebConfig;
-use belljar_egress::web::live::LivePolicy;
 use belljar_node::book::Book;
 use belljar_node::inspection::Inspection;
 use belljar_node::serving::ServedWeb;
+use belljar_node::web::Seen;
+use belljar_node::web::policy_file::{Change, Following, OpenPolicy, PolicyFile, PolicyFileError};
+use belljar_policy::egress::EgressPolicy;
+use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::state::State;
-use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,53 +29,149 @@ pub(crate) struct WebArguments {
 pub(crate) struct Served {
     web: ServedWeb,
     book: Arc<Book>,
+    /// The file with the policy is followed.
+    _following: Following,
 }
 
 // === impl WebArguments ===
 
 impl WebArguments {
     /// What may be reached, if anything may; checked before anything is made.
-    pub(crate) fn policy(&self) -> Result<Option<WebConfig>, CliError> {
-        self.egress.as_deref().map(read_policy).transpose()
+    pub(crate) fn policy(&self, workspace: &WorkspaceChoice) -> Result<Option<OpenPolicy>, CliError> {
+        let Some(path) = &self.egress else { return Ok(None) };
+        let file = of_rules(path)?;
+        refuse_writable(&file, workspace)?;
+        open(file).map(Some)
+    }
+
+    /// The same for a job, which says itself whether it may reach anything: what was named, or what the configuration says, or
+    /// nothing.
+    pub(crate) fn policy_of_job(&self, workspace: &WorkspaceChoice) -> Result<OpenPolicy, CliError> {
+        if let Some(policy) = self.policy(workspace)? {
+            return Ok(policy);
+        }
+        let Some(path) = found(None) else { return Ok(OpenPolicy::of_nothing()) };
+        let file = of_configuration(&path)?;
+        refuse_writable(&file, workspace)?;
+        open(file)
+    }
+
+    /// The file that was named, whatever the working directory will be; checked, too.
+    pub(crate) fn file(&self, workspace: &WorkspaceChoice) -> Result<Option<PathBuf>, CliError> {
+        let Some(path) = &self.egress else { return Ok(None) };
+        self.policy(workspace)?;
+        Ok(Some(of_rules(path)?.path().to_owned()))
     }
 }
 
-/// Reads a policy of its own.
-pub(crate) fn read_policy(path: &Path) -> Result<WebConfig, CliError> {
-    let bytes = File::open(path).and_then(read_bytes).map_err(|error| CliError::read(path, error))?;
-    let mut log = Log::default();
-    let policy = yaml::parse(&bytes, &mut log).map(|node| WebConfig::read(&node, &mut log));
-    log.finish().map_err(|source| CliError::Config { path: path.to_owned(), source })?;
-    // Nothing is read of a document that is none, and that has been noted.
-    Ok(policy.unwrap_or_default())
+/// Refuses a policy that lies where the sandbox writes: it would be its own.
+fn refuse_writable(file: &PolicyFile, workspace: &WorkspaceChoice) -> Result<(), CliError> {
+    let WorkspaceChoice::Direct(workspace) = workspace else { return Ok(()) };
+    let path = file.path();
+    match way::leads_through(path, workspace.as_path()).map_err(|error| CliError::read(path, error))? {
+        false => Ok(()),
+        true => Err(CliError::usage(format!(
+            "{} lies in the workspace: what is sealed there could allow itself what it likes; keep it elsewhere, or give \
+             the sandbox a copy (--workspace-copy)",
+            path.display()
+        ))),
+    }
+}
+
+/// A file that is a policy and nothing else.
+pub(crate) fn of_rules(path: &Path) -> Result<PolicyFile, CliError> {
+    PolicyFile::of_rules(path).map_err(|error| CliError::read(path, error))
+}
+
+/// The section of a configuration. Without it nothing is allowed.
+pub(crate) fn of_configuration(path: &Path) -> Result<PolicyFile, CliError> {
+    let read = |bytes: &[u8]| Ok(Configuration::parse(bytes)?.egress.unwrap_or_default());
+    PolicyFile::new(path, Arc::new(read)).map_err(|error| CliError::read(path, error))
+}
+
+/// A policy of its own, read.
+pub(crate) fn opened(path: &Path) -> Result<OpenPolicy, CliError> {
+    open(of_rules(path)?)
+}
+
+/// Reads a policy of its own, for those who don't follow it.
+pub(crate) fn read_policy(path: &Path) -> Result<EgressPolicy, CliError> {
+    Ok(opened(path)?.live().current().config.policy.clone())
+}
+
+fn open(file: PolicyFile) -> Result<OpenPolicy, CliError> {
+    file.open().map_err(|error| match error {
+        PolicyFileError::Read { path, source } => CliError::read(&path, source),
+        PolicyFileError::Mistakes { path, source } => CliError::Config { path, source },
+    })
 }
 
 // === impl Served ===
 
 impl Served {
+    /// Serves it by a sandbox's sockets, and follows the policy from then on. There are threads from then on.
     pub(crate) fn begin(
-        (config, inspection): (WebConfig, Option<&Inspection>),
+        (policy, inspection): (OpenPolicy, Option<&Inspection>),
         run_id: &RunId,
         state: &State,
         sockets: Vec<OwnedFd>,
     ) -> Result<Self, CliError> {
         let book = Arc::new(Book::open(state.path())?);
-        let web = ServedWeb::begin((&Arc::new(LivePolicy::new(config)), inspection), run_id, &book, sockets)?;
-        Ok(Self { web, book })
+        policy.first().iter().for_each(|first| record(&book, run_id, first));
+        let web = ServedWeb::begin((policy.live(), inspection), run_id, &book, sockets)?;
+        let (entered, id) = (Arc::clone(&book), run_id.clone());
+        let following = policy.follow(move |change| {
+            record(&entered, &id, change);
+            tell(change);
+        });
+        Ok(Self { web, book, _following: following.map_err(|source| CliError::Runtime { source })? })
     }
 
     /// Ends what is under way, and tells what was denied, once all of it is recorded.
     pub(crate) fn end(self) -> Result<(), CliError> {
-        let denials = self.web.end();
-        for denial in &denials.listed {
-            let needed =
-                denial.needed.as_ref().map_or(String::new(), |rule| format!("; it takes the rule {rule}"));
-            anstream::eprintln!("belljar: {} was denied ({}){needed}", denial.destination, denial.reason);
-        }
-        if denials.unlisted > 0 {
-            anstream::eprintln!("belljar: {} more were denied; the audit has them", denials.unlisted);
-        }
-        self.book.close("egress_end", None, &serde_json::json!({ "passages_recorded": true }))?;
+        let seen = self.finish()?;
+        tell_denied(&seen.usage);
         Ok(())
+    }
+
+    /// Ends what is under way. What there has been, once all of it is recorded.
+    pub(crate) fn finish(self) -> Result<Seen, CliError> {
+        let seen = self.web.end();
+        self.book.close("egress_end", None, &serde_json::json!({ "passages_recorded": true }))?;
+        Ok(seen)
+    }
+}
+
+/// Tells what was denied.
+pub(crate) fn tell_denied(usage: &WebUsage) {
+    for denied in &usage.denied {
+        let needed =
+            denied.rule_needed.as_ref().map_or(String::new(), |rule| format!("; it takes the rule {rule}"));
+        let (host, port, reason) = (&denied.host, denied.port, &denied.reason);
+        anstream::eprintln!("belljar: {host}:{port} was denied ({reason}){needed}");
+    }
+    if usage.denied_unlisted > 0 {
+        anstream::eprintln!("belljar: {} more were denied; the audit has them", usage.denied_unlisted);
+    }
+}
+
+fn record(book: &Book, run_id: &RunId, change: &Change) {
+    // An audit that doesn't take this takes no passage either, and nobody is let through then.
+    if let Err(error) = book.enter(change.kind(), Some(run_id), change) {
+        anstream::eprintln!("belljar: a policy is not recorded: {}", belljar_node::chain(&error));
+    }
+}
+
+/// Tells what has become of a policy's file.
+pub(crate) fn tell(change: &Change) {
+    match change {
+        Change::Taken { path, generation, .. } => {
+            anstream::eprintln!(
+                "belljar: {path} has changed, and counts from now on (generation {generation})"
+            );
+        }
+        Change::Refused { path, why, .. } => {
+            anstream::eprintln!("belljar: {path} has changed, and doesn't count: {why}");
+        }
     }
 }

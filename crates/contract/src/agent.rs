@@ -1,5 +1,6 @@
 //! What came of an agent's run, as programs read it (`spec/2 §Graph Execution Flow`, `GraphFinal`).
 
+use crate::egress::WebUsage;
 use crate::id::RunId;
 use crate::result::ChangedFile;
 use crate::usage::UsageReport;
@@ -50,6 +51,9 @@ pub struct AgentResult {
     pub changes: ChangesFate,
     /// Where they are, if they are kept.
     pub kept_in: Option<String>,
+    /// What it has had of the web, if it might reach any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub web: Option<WebUsage>,
     /// Where the run is in the audit; null if not all of it could be recorded.
     pub audit: Option<AuditSpan>,
     /// How long it took.

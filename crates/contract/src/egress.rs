@@ -5,6 +5,7 @@ use crate::id::{PassageId, RunId};
 use crate::inference::{Excerpt, ReasonCode};
 use core::net::IpAddr;
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The kind under which it stands in the audit that somebody is about to be let through.
@@ -12,6 +13,9 @@ pub const BEGUN: &str = "egress_begun";
 
 /// The kind under which it stands there what has become of it, denials included.
 pub const ENDED: &str = "egress";
+
+/// The kind under which it stands there what a job's run or a session has had of the web, when all of that is recorded.
+pub const RUN_ENDED: &str = "egress_run_ended";
 
 /// Somebody is let through: on the disk before anything of theirs is sent. What becomes of it follows when it is over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +75,37 @@ pub struct PassageRecord {
     /// The connection, of a call that the host has made of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<String>,
+}
+
+/// What a run has had of the web, as its proxy saw it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WebUsage {
+    /// Tunnels and requests that were let through.
+    pub passages: u64,
+    /// Bytes that went out.
+    pub sent_bytes: u64,
+    /// Bytes that came in.
+    pub received_bytes: u64,
+    /// Destinations that were denied, each once, in the order in which they were asked for.
+    pub denied: Vec<DeniedDestination>,
+    /// Denials of others, which are not listed.
+    pub denied_unlisted: u64,
+}
+
+/// A destination that was denied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeniedDestination {
+    /// The host, in its one form.
+    pub host: String,
+    /// The port of TCP.
+    pub port: u16,
+    /// Why: a stable code.
+    pub reason: String,
+    /// The smallest rule that would allow it; absent where no rule would.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule_needed: Option<String>,
 }
 
 /// What somebody asked for.

@@ -5,6 +5,7 @@
 
 pub mod output;
 
+use crate::egress::WebUsage;
 use crate::failure::FailureCode;
 use crate::isolation::Isolation;
 use crate::job::step::StepType;
@@ -49,6 +50,9 @@ pub struct JobResult {
     pub finished_at: Timestamp,
     /// What all steps used together.
     pub resource_usage: ResourceUsage,
+    /// What it has had of the web, if it might reach any; as its host saw it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub web: Option<WebUsage>,
     /// What stood between the job and its host; absent when no host reported it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
@@ -223,6 +227,7 @@ impl JobResult {
             started_at: at,
             finished_at: at,
             resource_usage: ResourceUsage::default(),
+            web: None,
             isolation: None,
             changes: None,
         }

@@ -14,6 +14,7 @@ mod keeping;
 mod record;
 mod recovery;
 mod settings;
+mod web;
 
 pub use crate::session::MOST_COMMANDS_OF_ALL as MOST_SESSION_COMMANDS;
 pub use config::{CallbackConfig, NodeConfig, TracesConfig};
@@ -32,8 +33,9 @@ use crate::metrics::Metrics;
 use crate::models::NodeModels;
 use crate::session::Sessions;
 use crate::traces::{self, Traces};
+use crate::web::policy_file::Following;
 use belljar_confine::launcher::Launcher;
-use belljar_egress::proxy::allow_descriptors;
+use belljar_egress::proxy::{Proxy, allow_descriptors};
 use belljar_store::artifacts::Artifacts;
 use belljar_store::audit::{AuditLog, folder_in};
 use belljar_store::database::Database;
@@ -57,6 +59,8 @@ pub struct Daemon {
     /// Goes on as long as jobs do.
     heart: (CancellationToken, JoinHandle<()>),
     tasks: JoinSet<()>,
+    /// The file with the policy is followed.
+    _following: Following,
     workplace: Arc<Workplace>,
     database: Database,
     /// Let go of last of all.
@@ -96,10 +100,11 @@ impl Daemon {
         let traces = Traces::start(settings.traces.take(), settings.node_slug.clone(), &metrics)
             .map_err(|source| DaemonError::Threads { source })?;
         let listed_calls = if traces.are_wanted() { traces::MOST_CALLS } else { 0 };
+        let proxy = Arc::new(Proxy::start().map_err(|source| DaemonError::Threads { source })?);
         let models = settings.models.take().map(|config| {
-            NodeModels::start(config, settings.billing_account_id.clone(), &audit, listed_calls)
+            NodeModels::new(config, settings.billing_account_id.clone(), &proxy, &audit, listed_calls)
         });
-        let models = models.transpose()?;
+        let (web, following) = web::begin(settings.egress.take(), &proxy, &audit, &metrics)?;
         let denials = Denials::new(Arc::clone(&audit));
         let managed = ManagedServices::start(std::mem::take(&mut settings.managed), audit)
             .map_err(|source| DaemonError::Threads { source })?;
@@ -114,6 +119,7 @@ impl Daemon {
             stop: stop.clone(),
             hub: Hub::default(),
             models,
+            web,
             images,
             managed,
             denials,
@@ -151,7 +157,16 @@ impl Daemon {
         });
         tasks.spawn(api::serve(api, listener, stop.clone()));
         record::serves(&workplace, address);
-        Ok(Self { address, stop, heart, tasks, workplace, database, _identity: identity })
+        Ok(Self {
+            address,
+            stop,
+            heart,
+            tasks,
+            _following: following,
+            workplace,
+            database,
+            _identity: identity,
+        })
     }
 
     /// Where it listens.

@@ -3,14 +3,16 @@
 use belljar_egress::upstream::TrustError;
 use belljar_egress::web::authority::{Authority, AuthorityError};
 use belljar_egress::web::config::WebConfig;
+use belljar_egress::web::live::LivePolicy;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Both, for one run.
+#[derive(Clone)]
 pub struct Inspection {
     /// Who shows itself to the run.
     pub authority: Arc<Authority>,
-    bundle: String,
+    bundle: Arc<str>,
 }
 
 /// There is neither.
@@ -40,13 +42,21 @@ impl Inspection {
         }
         let authority = Authority::new()?;
         let bundle = authority.bundle(config.authorities.as_deref())?;
-        Ok(Some(Self { authority: Arc::new(authority), bundle }))
+        Ok(Some(Self { authority: Arc::new(authority), bundle: bundle.into() }))
+    }
+
+    /// The same for a policy that may change later: what it says now counts.
+    ///
+    /// # Errors
+    /// [`InspectionError`].
+    pub fn of_live(policy: &LivePolicy) -> Result<Option<Self>, InspectionError> {
+        Self::of(&policy.current().config)
     }
 
     /// Has the sandbox trust it: a file for its home, and the variables by which clients are told of that. There is nothing
     /// secret in it. What is in there already counts more.
     pub fn furnish(&self, env: &mut BTreeMap<String, String>, home: &mut BTreeMap<String, String>) {
-        home.entry(BELOW_HOME.to_owned()).or_insert_with(|| self.bundle.clone());
+        home.entry(BELOW_HOME.to_owned()).or_insert_with(|| self.bundle.to_string());
         let place = format!("{}/{BELOW_HOME}", belljar_sandbox::native::HOME);
         for (name, value) in belljar_sandbox::hatch::trusting(&place) {
             env.entry(name.to_owned()).or_insert(value);

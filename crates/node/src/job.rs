@@ -17,6 +17,7 @@ use crate::managed::ManagedServices;
 use crate::metrics::Metrics;
 use crate::models::NodeModels;
 use crate::traces::Traces;
+use crate::web::NodeWeb;
 use belljar_confine::launcher::Launcher;
 use belljar_store::artifacts::Artifacts;
 use belljar_store::jobs::{Jobs, Owner};
@@ -38,6 +39,7 @@ pub(crate) struct Workplace {
     pub(crate) traces: Traces,
     /// Nothing for a node without models.
     pub(crate) models: Option<NodeModels>,
+    pub(crate) web: NodeWeb,
     pub(crate) images: Images,
     pub(crate) managed: ManagedServices,
     pub(crate) denials: Denials,

@@ -23,6 +23,7 @@ pub mod serving;
 mod session;
 mod traces;
 pub mod usage;
+pub mod web;
 
 pub use chain::chain;
 pub use images::ImageSettings;

@@ -32,12 +32,27 @@ pub(crate) struct Metrics {
     session_commands: Counter,
     requests: Family<Answered, Counter>,
     spans: Family<Told, Counter>,
+    web_requests: Family<LetThrough, Counter>,
+    web_policy: Gauge,
+    web_policy_changes: Family<Taken, Counter>,
 }
 
 /// What became of spans of traces.
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Told {
     exported: String,
+}
+
+/// Whether somebody was let through to the web.
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct LetThrough {
+    allowed: String,
+}
+
+/// Whether a policy that was read anew counts.
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Taken {
+    taken: String,
 }
 
 /// How a job ended.
@@ -96,6 +111,9 @@ impl Default for Metrics {
             session_commands: Counter::default(),
             requests: Family::default(),
             spans: Family::default(),
+            web_requests: Family::default(),
+            web_policy: Gauge::default(),
+            web_policy_changes: Family::default(),
         };
         metrics.registered()
     }
@@ -125,6 +143,17 @@ impl Metrics {
         registry.register("session_commands", "Commands run in sessions", self.session_commands.clone());
         registry.register("requests", "Requests, by what was asked for and answered", self.requests.clone());
         registry.register("spans", "Spans of traces, by whether they were taken", self.spans.clone());
+        registry.register(
+            "web_requests",
+            "Requests and tunnels to the web, by whether they were let through",
+            self.web_requests.clone(),
+        );
+        registry.register("web_policy_generation", "Which policy counts, from 1", self.web_policy.clone());
+        registry.register(
+            "web_policy_changes",
+            "Changes of the file with the policy, by whether they count",
+            self.web_policy_changes.clone(),
+        );
         self.registry = Arc::new(registry);
         self
     }
@@ -194,6 +223,16 @@ impl Metrics {
             let told = Told { exported: exported.to_string() };
             self.spans.get_or_create(&told).inc_by(count as u64);
         }
+    }
+
+    pub(crate) fn web_asked(&self, allowed: bool) {
+        self.web_requests.get_or_create(&LetThrough { allowed: allowed.to_string() }).inc();
+    }
+
+    /// A policy counts, or the one that counted goes on to.
+    pub(crate) fn web_policy_read(&self, taken: bool, generation: u64) {
+        self.web_policy.set(i64::try_from(generation).unwrap_or(i64::MAX));
+        self.web_policy_changes.get_or_create(&Taken { taken: taken.to_string() }).inc();
     }
 
     /// What is no operation is counted as that.

@@ -1,7 +1,6 @@
 //! Models for jobs and sessions: which each may call, and who answers in its sandbox.
 
 use crate::book::{Book, BookError};
-use crate::daemon::DaemonError;
 use crate::serving::{ServeError, Served};
 use belljar_contract::id::{JobId, RunId, SessionId};
 use belljar_contract::inference::CallRecord;
@@ -53,31 +52,26 @@ pub(crate) enum NoModels {
     Unknown { place: &'static str, known: String },
 }
 
-/// How a run's calls end in the audit.
+/// How a run ends in the audit, with what it has had.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum RunEnded<'e> {
-    Job { job_id: &'e str, attempt: u32, usage: &'e InferenceUsage },
-    Session { session_id: &'e str, usage: &'e InferenceUsage },
+pub(crate) enum RunEnded<'e, U> {
+    Job { job_id: &'e str, attempt: u32, usage: &'e U },
+    Session { session_id: &'e str, usage: &'e U },
 }
 
 // === impl NodeModels ===
 
 impl NodeModels {
-    pub(crate) fn start(
+    pub(crate) fn new(
         config: InferenceConfig,
         billing_account_id: String,
+        proxy: &Arc<Proxy>,
         audit: &Arc<AuditLog>,
         listed_calls: usize,
-    ) -> Result<Self, DaemonError> {
-        let proxy = Proxy::start().map_err(|source| DaemonError::Threads { source })?;
-        Ok(Self {
-            config,
-            billing_account_id,
-            proxy: Arc::new(proxy),
-            audit: Arc::clone(audit),
-            listed_calls,
-        })
+    ) -> Self {
+        let (proxy, audit) = (Arc::clone(proxy), Arc::clone(audit));
+        Self { config, billing_account_id, proxy, audit, listed_calls }
     }
 
     /// Those that a job may call: all of them for a command that asks for models, and for the runner's job those of the list
@@ -192,7 +186,7 @@ impl Caller {
         }
     }
 
-    fn ended<'e>(&'e self, usage: &'e InferenceUsage) -> RunEnded<'e> {
+    pub(crate) fn ended<'e, U>(&'e self, usage: &'e U) -> RunEnded<'e, U> {
         match self {
             Self::Job { job_id, attempt } => {
                 RunEnded::Job { job_id: job_id.as_str(), attempt: *attempt, usage }

@@ -15,17 +15,18 @@ mod error;
 mod messages;
 mod place;
 mod spec;
+mod ways_out;
 
 pub use code::OnceCode;
 pub use error::OnceError;
 pub use messages::{MESSAGES, PlaceError};
 pub use place::Place;
-pub use spec::{OnceLimits, OnceSpec, Watch};
+pub use spec::{OnceLimits, OnceSpec, OnceWeb, Watch};
 
 use crate::book::{Book, Calls, Span};
 use crate::grant::Granted;
-use crate::serving::Served;
 use belljar_confine::sealed::Outcome;
+use belljar_contract::egress::WebUsage;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Isolation;
 use belljar_egress::identity::Identity;
@@ -61,6 +62,8 @@ pub struct OnceResult {
     pub output_truncated: bool,
     /// Its calls of models, in the order in which they ended.
     pub calls: Calls,
+    /// What it has had of the web, if it might reach any.
+    pub web: Option<WebUsage>,
     /// Where it is in the audit; nothing if not all of it could be recorded.
     pub audit: Option<Span>,
     /// What it changed in its copy of the workspace.
@@ -81,6 +84,7 @@ struct Ended {
     code: Option<OnceCode>,
     cause: Option<OnceError>,
     isolation: Option<Isolation>,
+    web: Option<WebUsage>,
     book: Option<Arc<Book>>,
 }
 
@@ -127,6 +131,7 @@ pub fn run_once(
         stdout: ended.captured.stdout,
         stderr: ended.captured.stderr,
         calls,
+        web: ended.web,
         audit,
         changes,
         folder,
@@ -148,6 +153,7 @@ fn carry_out(
     }
     let identity = identity(granted, spec.attempt);
     identity.check()?;
+    ways_out::furnish(spec)?;
     let (stdio, streams) = Streams::make().map_err(|source| OnceError::Watch { source })?;
     let mut enclosure = enclosure::begin(place, spec, site, (stdio, copied), &|| watch.is_canceled())?;
     // Its time begins with it.
@@ -156,15 +162,13 @@ fn carry_out(
     // Only now may there be threads. Whatever goes wrong from here on, the sandbox ends with `enclosure`.
     let book = Arc::new(Book::open(site.state.path())?);
     ended.book = Some(Arc::clone(&book));
-    let sockets = enclosure.take_hatches();
-    let served =
-        spec.models.take().map(|models| Served::begin(models, identity, &book, sockets)).transpose()?;
+    let served = ways_out::serve(spec, identity, &book, enclosure.take_hatches())?;
     let watching = Watching { streams, deadline: Some(deadline), book: &book };
     let watched = watching.until_end(&mut enclosure, &mut ended.captured, watch);
     let noted = watched.map(|(ending, reason)| note(&enclosure, (ending.outcome, reason), ended));
     let is_gone = enclosure.end().map_err(OnceError::Lost);
     // With the sandbox gone nothing more is called, and what was under way is over.
-    served.map(Served::end);
+    ended.web = served.end();
     noted.and(is_gone)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::book::Book;
 use crate::inspection::Inspection;
+use crate::web::{Noted, Seen};
 use belljar_contract::id::RunId;
 use belljar_egress::http1::limits::Times;
 use belljar_egress::identity::Identity;
@@ -13,7 +14,7 @@ use belljar_egress::proxy::{Listener, Proxy, Serving};
 use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::limits::WebLimits;
 use belljar_egress::web::live::LivePolicy;
-use belljar_egress::web::run::{Denials, WebRun};
+use belljar_egress::web::run::WebRun;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub struct Served {
 /// The web that is served. Dropping it ends what is under way.
 pub struct ServedWeb {
     run: Arc<WebRun>,
+    noted: Arc<Noted>,
     serving: Option<Serving>,
     _proxy: Arc<Proxy>,
 }
@@ -99,8 +101,22 @@ impl ServedWeb {
         book: &Arc<Book>,
         sockets: Vec<OwnedFd>,
     ) -> Result<Self, ServeError> {
-        let proxy = Arc::new(Proxy::start()?);
         let ledger = Arc::clone(book) as Arc<dyn WebLedger>;
+        Self::begin_by(&Arc::new(Proxy::start()?), (policy, inspection), (run_id, ledger), sockets)
+    }
+
+    /// The same by a proxy that serves others, too.
+    ///
+    /// # Errors
+    /// [`ServeError`] when it can't serve these.
+    pub fn begin_by(
+        proxy: &Arc<Proxy>,
+        (policy, inspection): (&Arc<LivePolicy>, Option<&Inspection>),
+        (run_id, ledger): (&RunId, Arc<dyn WebLedger>),
+        sockets: Vec<OwnedFd>,
+    ) -> Result<Self, ServeError> {
+        let noted = Arc::new(Noted::of(ledger));
+        let ledger = Arc::clone(&noted) as Arc<dyn WebLedger>;
         let run = WebRun::new(run_id.clone(), Arc::clone(policy), WebLimits::default(), ledger);
         let run = Arc::new(match inspection {
             Some(inspection) => run.inspecting_as(Arc::clone(&inspection.authority)),
@@ -108,14 +124,14 @@ impl ServedWeb {
         });
         let sockets = sockets.into_iter().map(Listener::from_descriptor).collect::<io::Result<Vec<_>>>()?;
         let serving = proxy.serve_web(Arc::clone(&run), sockets)?;
-        Ok(Self { run, serving: Some(serving), _proxy: proxy })
+        Ok(Self { run, noted, serving: Some(serving), _proxy: Arc::clone(proxy) })
     }
 
-    /// Ends what is under way. When this returns, the book has all of it; what was denied.
-    pub fn end(mut self) -> Denials {
+    /// Ends what is under way. When this returns, the book has all of it; what there has been.
+    pub fn end(mut self) -> Seen {
         if let Some(serving) = self.serving.take() {
             serving.end();
         }
-        self.run.denials()
+        self.noted.seen(self.run.denials())
     }
 }

@@ -15,7 +15,9 @@ use crate::book::BookError;
 use crate::images::Image;
 use crate::models::RunModels;
 use crate::serving::ServeError;
+use crate::web::RunWeb;
 use belljar_confine::plan::Stdio;
+use belljar_contract::egress::WebUsage;
 use belljar_contract::id::{PtyId, RunId, SessionId};
 use belljar_contract::worker::job::InferenceUsage;
 use belljar_contract::worker::session::{OpenSessionRequest, Session as Told, SessionStatus};
@@ -55,6 +57,10 @@ pub(crate) struct Session {
     models: Mutex<Option<RunModels>>,
     /// What it has had of them, from when it has ended.
     usage: Mutex<Option<InferenceUsage>>,
+    /// The web that is reached from it. Nothing from when it is ended.
+    web: Mutex<Option<RunWeb>>,
+    /// What it has had of that, from then on.
+    web_usage: Mutex<Option<WebUsage>>,
     /// Whoever ends it holds this until it is gone.
     ending: tokio::sync::Mutex<()>,
     /// Room for commands, which is the whole node's.
@@ -88,8 +94,8 @@ pub(crate) enum SessionError {
     #[error("the sandbox can't be made or reached")]
     Sandbox(#[source] BackendError),
     #[error(transparent)]
-    Models(ServeError),
-    #[error("it has ended; what it has had of models is not all recorded")]
+    Serve(ServeError),
+    #[error("it has ended; what it has had of models or of the web is not all recorded")]
     Unrecorded(#[source] BookError),
     #[error("the terminal can't be used")]
     Terminal(#[source] std::io::Error),
@@ -126,6 +132,7 @@ impl Session {
             idle_timeout_seconds: self.idle.as_secs(),
             running: self.running.load(Ordering::SeqCst),
             inference: *self.usage.lock().unwrap_or_else(PoisonError::into_inner),
+            web: self.web_usage.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 

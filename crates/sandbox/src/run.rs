@@ -58,6 +58,8 @@ pub struct Request {
     pub lent: Vec<Lent>,
     /// Variables for its environment.
     pub env: BTreeMap<String, String>,
+    /// Files in its home that are there before anything runs, by their path below it.
+    pub home: BTreeMap<String, String>,
     /// What its sandbox may use.
     pub limits: Limits,
     /// The layers without which it shall not run.
@@ -185,7 +187,8 @@ const GRACE: Duration = Duration::from_secs(3);
 /// # Errors
 /// [`RunError`] when the host can't do its part; how the job itself ended is in the result.
 pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Result<Finished, RunError> {
-    let Request { document, job, workspace, lent, env, limits, required, hatches, timeout, runner } = request;
+    let Request { document, job, workspace, lent, env, home, limits, required, hatches, timeout, runner } =
+        request;
     let admitted = match admit(job.clone(), WORKSPACE) {
         Ok(admitted) => admitted,
         Err(refused) => {
@@ -205,6 +208,7 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
         is_runner: true,
         lent,
         env: with_identity(env, (&job.job_id, &job.task_id), &hatches),
+        home,
         hatches,
         limits,
         required,
@@ -244,6 +248,8 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
         collect::fail(&mut result, FailureCode::NodeFailure, &error);
     }
     result.isolation = Some(isolation);
+    // What the runner says of it counts for nothing: whoever serves the web knows.
+    result.web = None;
     let changes = copy.and_then(|copy| copy.changes(&mut result));
     Ok(Finished { result, changes, folder: Some(folder), timings })
 }

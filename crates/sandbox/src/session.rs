@@ -18,12 +18,13 @@ mod protocol;
 pub use client::{Client, Description, Execution, SessionError, find, list};
 pub use fork::{Forking, keep_fork};
 pub use interrupted::{Interrupted, InterruptedError, interrupted};
-pub use keeper::{KEEPER, KeeperError, Keeping, keep};
+pub use keeper::{KEEPER, KeeperError, Keeping, Serve, keep};
 pub use protocol::{Load, Outcome, Refusal, Streams};
 
 use crate::config::BackendName;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What a session is, as it is written in its run's folder.
@@ -42,6 +43,9 @@ pub struct Session {
     /// The session whose workspace it began with, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<String>,
+    /// The file with the policy by which it reaches the web, if it may reach any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress: Option<PathBuf>,
     /// How long nothing may run before it ends.
     pub idle_limit: Duration,
     /// How long it may live.

@@ -11,6 +11,7 @@ use crate::lending::AllowanceArguments;
 use crate::models::{LOCAL, ModelArguments};
 use crate::progress::harmless;
 use crate::state;
+use crate::web::{self, WebArguments};
 use belljar_contract::grant::ExecutionGrant;
 use belljar_contract::id::RunId;
 use belljar_egress::inference::config::InferenceConfig;
@@ -23,13 +24,14 @@ use belljar_node::agent::run::{AgentTask, graph_id, run};
 use belljar_node::book::Book;
 use belljar_node::clone::Origin;
 use belljar_node::grant::{GrantError, Granted, Presented, of_operator};
-use belljar_node::once::{OnceCode, OnceLimits, OnceResult, Place, Watch};
+use belljar_node::once::{OnceCode, OnceLimits, OnceResult, OnceWeb, Place, Watch};
 use belljar_policy::grant::GrantRefusal;
 use belljar_sandbox::backend::Backend;
 use belljar_sandbox::backends::here::Here;
 use belljar_sandbox::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName};
 use belljar_sandbox::enclosure::{Maker, Site};
 use belljar_sandbox::limits::Bytes;
+use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::state::State;
 use jiff::Timestamp;
 use report::Report;
@@ -51,6 +53,8 @@ pub(crate) struct AgentArguments {
     allowance: AllowanceArguments,
     #[command(flatten)]
     models: ModelArguments,
+    #[command(flatten)]
+    web: WebArguments,
     /// The socket of the container engine, for agents of an image
     #[arg(long, value_name = "PATH", default_value = Here::DOCKER_SOCKET)]
     docker_socket: PathBuf,
@@ -83,6 +87,7 @@ struct Wanted {
     installed: Installed,
     models: InferenceConfig,
     messages: Messages,
+    web: Option<OnceWeb>,
     grant: Option<ExecutionGrant>,
     origin: Option<Origin>,
 }
@@ -160,7 +165,10 @@ impl AgentArguments {
             return Err(CliError::usage(message).into());
         }
         let origin = self.workspace.origin()?;
-        Ok(Wanted { agent, installed, models, messages, grant, origin })
+        // It works on a copy, and what it writes there is nobody's policy while it runs.
+        let policy = self.web.policy(&WorkspaceChoice::Empty)?;
+        let web = policy.map(|policy| OnceWeb { policy, tell: web::tell, inspection: None });
+        Ok(Wanted { agent, installed, models, messages, web, grant, origin })
     }
 
     fn messages(&self) -> Result<Messages, Malformed> {
@@ -196,6 +204,7 @@ impl AgentArguments {
             messages: wanted.messages,
             model: self.models.first().unwrap_or_default().to_owned(),
             models: wanted.models,
+            web: wanted.web,
             source,
             lent: self.allowance.lent()?,
             env: self.allowance.env(),

@@ -6,6 +6,8 @@ use crate::error::CliError;
 use crate::progress::harmless;
 use belljar_contract::category::Category;
 use belljar_egress::inference::models::Model;
+use belljar_egress::web::config::WebConfig;
+use belljar_policy::egress::Rule;
 use belljar_sandbox::config::{BackendName, Config, Mistakes};
 use belljar_sandbox::limits::Limits;
 use serde_json::{Map, Value, json};
@@ -24,7 +26,7 @@ pub(crate) struct ConfigArguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Tell every mistake of a configuration, or what it says: backends, models, agents
+    /// Tell every mistake of a configuration, or what it says: backends, models, the web, agents
     Check {
         /// The configuration's YAML file; `-` reads standard input
         file: PathBuf,
@@ -40,7 +42,7 @@ const MALFORMED: u8 = 2;
 impl Subcommand for ConfigArguments {
     const NAME: &'static str = "config";
     const ABOUT: &'static str =
-        "Check a configuration: which backend for which tools, which models, which agents";
+        "Check a configuration: which backend for which tools, which models, what of the web, which agents";
 
     fn run(&self) -> Result<ExitCode, CliError> {
         let Action::Check { file, json } = &self.action;
@@ -98,11 +100,32 @@ fn effective(config: &Configuration) -> Value {
     let models: Vec<Value> =
         config.inference.iter().flat_map(|inference| inference.models.iter()).map(model).collect();
     let agents: Vec<&str> = config.agents.iter().map(|agent| agent.name.as_str()).collect();
-    json!({ "valid": true, "categories": categories, "backends": backends, "models": models, "agents": agents })
+    let rules =
+        config.egress.as_ref().map(|egress| egress.policy.rules().iter().map(rule).collect::<Vec<_>>());
+    json!({
+        "valid": true,
+        "categories": categories,
+        "backends": backends,
+        "models": models,
+        "egress": rules,
+        "agents": agents,
+    })
 }
 
 fn model(Model { name, upstream_name, provider }: &Model) -> Value {
     json!({ "name": name, "upstream": upstream_name, "provider": provider.name, "kind": provider.kind })
+}
+
+fn rule(rule: &Rule) -> Value {
+    let texts = |all: Vec<String>| json!(all);
+    json!({
+        "host": rule.host.to_string(),
+        "ports": rule.ports,
+        "methods": rule.methods,
+        "paths": texts(rule.paths.iter().map(ToString::to_string).collect()),
+        "networks": texts(rule.networks.iter().map(ToString::to_string).collect()),
+        "inspect": rule.inspect,
+    })
 }
 
 fn table(config: &Configuration) -> String {
@@ -115,8 +138,30 @@ fn table(config: &Configuration) -> String {
     {
         let _ = writeln!(text, "model {name}: {upstream_name} of {} ({})", provider.name, provider.kind);
     }
+    text.push_str(&config.egress.as_ref().map_or_else(String::new, web));
     for agent in config.agents.iter() {
         let _ = writeln!(text, "agent {}: {}", agent.name, harmless(&agent.description));
+    }
+    text
+}
+
+/// The rules about the web, each with what it is called where a verdict names it.
+fn web(egress: &WebConfig) -> String {
+    let mut text = String::new();
+    for (index, rule) in egress.policy.rules().iter().enumerate() {
+        let ports: Vec<String> = rule.ports.iter().map(u16::to_string).collect();
+        let _ = write!(text, "web rule {index}: {} at {}", rule.host, ports.join(", "));
+        let paths: Vec<String> = rule.paths.iter().map(ToString::to_string).collect();
+        let networks: Vec<String> = rule.networks.iter().map(ToString::to_string).collect();
+        for (name, all) in [("methods", &rule.methods), ("paths", &paths), ("networks", &networks)] {
+            if !all.is_empty() {
+                let _ = write!(text, ", {name} {}", all.join(" "));
+            }
+        }
+        text.push_str(if rule.inspect { ", inspected\n" } else { "\n" });
+    }
+    if egress.policy.rules().is_empty() {
+        text.push_str("web: nothing\n");
     }
     text
 }

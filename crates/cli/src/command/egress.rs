@@ -77,9 +77,8 @@ impl Subcommand for EgressArguments {
 fn why(url: &str, policy: &Path, method: Option<&str>, is_json: bool) -> Result<ExitCode, CliError> {
     let question = Question::parse(url, method).map_err(|error| CliError::usage(error.to_string()))?;
     let policy = read_policy(policy)?;
-    let explanation = question
-        .ask(&policy.policy, NameSource::of_system())
-        .map_err(|source| CliError::Runtime { source })?;
+    let explanation =
+        question.ask(&policy, NameSource::of_system()).map_err(|source| CliError::Runtime { source })?;
     match is_json {
         true => anstream::println!("{}", serde_json::to_string_pretty(&explanation).unwrap_or_default()),
         false => anstream::print!("{}", in_words(url, &explanation)),
@@ -117,7 +116,7 @@ fn test(expectations: &Path, policy: &Path) -> Result<ExitCode, CliError> {
     let mut others = 0;
     for Expectation { url, method, verdict, reason } in &expected {
         let question = Question::parse(url, method.as_deref());
-        let found = question.map_err(|error| CliError::usage(error.to_string()))?.by_rules(&policy.policy);
+        let found = question.map_err(|error| CliError::usage(error.to_string()))?.by_rules(&policy);
         let is_as_expected =
             found.verdict == *verdict && reason.as_deref().is_none_or(|reason| found.reason == Some(reason));
         if !is_as_expected {

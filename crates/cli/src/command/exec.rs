@@ -14,7 +14,7 @@ use crate::{limits, state, summary};
 use belljar_confine::launch::LaunchError;
 use belljar_confine::stage::Stage;
 use belljar_contract::id::RunId;
-use belljar_egress::web::config::WebConfig;
+use belljar_node::web::policy_file::OpenPolicy;
 use belljar_sandbox::backends::chosen::Chosen;
 use belljar_sandbox::directory::Directory;
 use belljar_sandbox::native::{self, HostUser, StartError};
@@ -72,7 +72,10 @@ impl Subcommand for ExecArguments {
 
     fn run(&self) -> Result<ExitCode, CliError> {
         match self.backend.chosen()? {
-            Chosen::Native => Ok(self.run_natively(self.ways_out()?)?.code),
+            Chosen::Native => {
+                let choice = self.sandbox.workspace()?;
+                Ok(self.run_natively(self.ways_out(&choice)?, &choice)?.code)
+            }
             chosen => elsewhere::run(self, &chosen),
         }
     }
@@ -81,16 +84,19 @@ impl Subcommand for ExecArguments {
 // === impl ExecArguments ===
 
 impl ExecArguments {
-    fn run_natively(&self, mut ways_out: WaysOut<'_>) -> Result<Executed, CliError> {
+    fn run_natively(
+        &self,
+        mut ways_out: WaysOut<'_>,
+        choice: &WorkspaceChoice,
+    ) -> Result<Executed, CliError> {
         let since = SystemTime::now();
         let state = state::open();
         let user = HostUser::choose();
-        let choice = self.sandbox.workspace()?;
-        let folder = match &choice {
+        let folder = match choice {
             WorkspaceChoice::Copy(_) => Some(state.begin_run(user.identity())?),
             WorkspaceChoice::Empty | WorkspaceChoice::Direct(_) => None,
         };
-        let mut spec = self.spec((&choice, folder.as_ref()), user)?;
+        let mut spec = self.spec((choice, folder.as_ref()), user)?;
         spec.hatches.extend(ways_out.hatches());
         ways_out.furnish(&mut spec.env, &mut spec.home)?;
         // Held from before the start: what is read afterwards is what was copied, whatever has come to its name.
@@ -148,8 +154,8 @@ impl ExecArguments {
     }
 
     /// The ways out that were asked for.
-    fn ways_out(&self) -> Result<WaysOut<'_>, CliError> {
-        let (models, web) = (self.models.chosen()?, self.web.policy()?);
+    fn ways_out(&self, workspace: &WorkspaceChoice) -> Result<WaysOut<'_>, CliError> {
+        let (models, web) = (self.models.chosen()?, self.web.policy(workspace)?);
         Ok(WaysOut { models, arguments: &self.models, web, inspection: None })
     }
 
@@ -175,7 +181,7 @@ impl ExecArguments {
 pub(super) fn watched(
     command: &[OsString],
     sandbox: SandboxArguments,
-    policy: WebConfig,
+    policy: OpenPolicy,
 ) -> Result<Executed, CliError> {
     let arguments = ExecArguments {
         sandbox,
@@ -190,7 +196,8 @@ pub(super) fn watched(
     };
     let ways_out =
         WaysOut { models: None, arguments: &arguments.models, web: Some(policy), inspection: None };
-    arguments.run_natively(ways_out)
+    let choice = arguments.sandbox.workspace()?;
+    arguments.run_natively(ways_out, &choice)
 }
 
 /// A program that isn't there or may not be run gets the exit code that shells give.

@@ -5,7 +5,7 @@ mod traces;
 use super::Subcommand;
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
-use crate::state;
+use crate::{state, web};
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::HostPath;
 use belljar_egress::callback::SigningKey;
@@ -49,6 +49,10 @@ pub(crate) struct NodeArguments {
     /// configuration]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// What jobs may reach of the web, by a proxy; a file with `rules` (docs/egress.md), followed while the node runs [default:
+    /// the section `egress` of the configuration]
+    #[arg(long, value_name = "FILE")]
+    egress: Option<PathBuf>,
     /// The socket of the container engine, for jobs and sessions of an image
     #[arg(long, value_name = "PATH", default_value = Here::DOCKER_SOCKET)]
     docker_socket: PathBuf,
@@ -93,6 +97,9 @@ impl NodeArguments {
         }
         settings.bucket = self.artifacts.clone().map(|url| Bucket { url, variables: of_aws() });
         configure(&mut settings, self.config.as_deref())?;
+        if let Some(path) = &self.egress {
+            settings.egress = Some(web::of_rules(path)?);
+        }
         settings.images.socket.clone_from(&self.docker_socket);
         settings.traces = traces::of_environment(settings.traces)?;
         settings.max_concurrency = self.max_concurrency.map_or(settings.max_concurrency, usize::from);
@@ -123,6 +130,7 @@ pub(super) fn configure(settings: &mut Settings, named: Option<&Path>) -> Result
     settings.limits = sandboxing.native.limits;
     settings.required = sandboxing.native.required;
     settings.models = configuration.inference;
+    settings.egress = Some(web::of_configuration(&path)?);
     settings.traces = configuration.node.traces.map(traces::of_configuration);
     settings.callbacks = configuration.node.callback.map(callbacks).transpose()?;
     Ok(())

@@ -1,21 +1,29 @@
 //! `belljar run`
 
+mod watched;
+
 use super::Subcommand;
 use crate::error::CliError;
 use crate::lending::SandboxArguments;
 use crate::progress::Progress;
+use crate::web::{self, WebArguments};
 use crate::{state, summary};
 use belljar_confine::plan::HostPath;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::Job;
 use belljar_contract::result::{Failure, JobResult, JobStatus};
+use belljar_node::inspection::Inspection;
+use belljar_node::web::judge;
 use belljar_sandbox::enclosure::{Maker, Site};
+use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::run::{Finished, Request, carry_out};
 use belljar_sandbox::state::RunFolder;
 use belljar_sandbox::workspace::apply::apply;
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use watched::Watched;
 
 #[derive(Debug, clap::Args)]
 #[command(about = Self::ABOUT)]
@@ -24,6 +32,8 @@ pub(crate) struct RunArguments {
     job: PathBuf,
     #[command(flatten)]
     sandbox: SandboxArguments,
+    #[command(flatten)]
+    web: WebArguments,
     /// Print the result as JSON, alone on standard output
     #[arg(long)]
     json: bool,
@@ -73,27 +83,39 @@ impl Subcommand for RunArguments {
 }
 
 fn run_job(arguments: &RunArguments, document: Vec<u8>, job: Job) -> Result<ExitCode, CliError> {
+    let workspace = arguments.sandbox.workspace()?;
+    let web = job.constraints.ext_net_allowed.then(|| arguments.web.policy_of_job(&workspace)).transpose()?;
+    let inspection = web.as_ref().map(|policy| Inspection::of_live(policy.live())).transpose()?.flatten();
+    let (mut env, mut home) = (arguments.sandbox.env(), BTreeMap::new());
+    inspection.iter().for_each(|inspection| inspection.furnish(&mut env, &mut home));
     let request = Request {
         document,
-        workspace: arguments.sandbox.workspace()?,
+        workspace,
         lent: arguments.sandbox.lent()?,
-        env: arguments.sandbox.env(),
+        env,
+        home,
         limits: arguments.sandbox.limits(),
         required: arguments.sandbox.required()?,
-        hatches: Vec::new(),
+        hatches: web.iter().map(|_| Hatch::Web).collect(),
         timeout: arguments.sandbox.timeout(),
         runner: HostPath::resolve(state::own_program()?)?,
         job,
     };
     let state = state::open();
-    let mut progress = Progress::new(&request.job, arguments.json)?;
+    let progress = Progress::new(&request.job, arguments.json)?;
+    let mut watched = Watched::new(progress, web.map(|policy| (policy, inspection)), &state);
     let site = Site { state: &state, maker: Maker::Itself };
-    let finished = carry_out(request, &site, &mut progress)?;
-    progress.finish();
+    let finished = carry_out(request, &site, &mut watched);
+    let seen = watched.finish()?;
+    let mut finished = finished?;
+    seen.into_iter().for_each(|seen| judge(&mut finished.result, seen));
     let result = &finished.result;
     match arguments.json {
         true => summary::print_json(result)?,
-        false => summary::print(result, &state),
+        false => {
+            summary::print(result, &state);
+            result.web.iter().for_each(web::tell_denied);
+        }
     }
     if arguments.timings {
         summary::print_timings(&finished.timings);

@@ -7,11 +7,15 @@ use crate::backend::BackendArguments;
 use crate::error::CliError;
 use crate::lending::{SandboxArguments, parse_duration};
 use crate::terminal::{self, Relay};
+use crate::web::{self, WebArguments};
 use crate::{limits, state, summary};
 use belljar_confine::plan::Stdio;
+use belljar_contract::id::RunId;
 use belljar_contract::isolation::Required;
+use belljar_node::inspection::Inspection;
 use belljar_sandbox::backend::{BackendError, Wanted, with_causes};
 use belljar_sandbox::backends::chosen::{Chosen, Site};
+use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session::{
@@ -22,8 +26,10 @@ use belljar_sandbox::state::State;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -67,6 +73,8 @@ struct CreateArguments {
     sandbox: SandboxArguments,
     #[command(flatten)]
     backend: BackendArguments,
+    #[command(flatten)]
+    web: WebArguments,
     /// A name to call it by, instead of its id
     #[arg(long)]
     name: Option<String>,
@@ -180,6 +188,12 @@ fn create(arguments: &CreateArguments) -> Result<ExitCode, CliError> {
     let workspace = arguments.sandbox.workspace()?;
     must_be_free(arguments.name.as_deref())?;
     let backend = arguments.backend.chosen()?;
+    // What is committed while it lives would count at once.
+    let written = match &workspace {
+        WorkspaceChoice::Copy(source) => WorkspaceChoice::Direct(source.clone()),
+        other => other.clone(),
+    };
+    let egress = arguments.web.file(&written)?;
     let order = Order {
         site: Site { state: state::open().path().to_owned(), executable: state::own_program()? },
         session: Session {
@@ -189,6 +203,7 @@ fn create(arguments: &CreateArguments) -> Result<ExitCode, CliError> {
             created_at: Timestamp::now(),
             workspace: shown(&workspace),
             forked_from: None,
+            egress,
             idle_limit: arguments.idle,
             lifetime_limit: arguments.sandbox.timeout().unwrap_or(LONGEST),
         },
@@ -217,7 +232,7 @@ fn begin(errand: &Errand, as_json: bool) -> Result<ExitCode, CliError> {
     keeper.arg0(session::KEEPER).current_dir("/").env_clear();
     keeper.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
     keeper.stderr(std::process::Stdio::null());
-    let failed = |error: &dyn std::error::Error| no_session(with_causes(error));
+    let failed = |error: &dyn Error| no_session(with_causes(error));
     let mut keeper = keeper.spawn().map_err(|error| failed(&error))?;
     let mut word = String::new();
     if let (Some(mut to), Some(from)) = (keeper.stdin.take(), keeper.stdout.take()) {
@@ -255,9 +270,18 @@ pub(crate) fn keep() -> ExitCode {
     let _ = rustix::process::setsid();
     let begun = |session: &Session| say(&Ok(session.clone()));
     let word = match take_errand() {
-        Ok(Errand::Create(order)) => session::keep(order.into(), begun),
+        Ok(Errand::Create(order)) => {
+            let state = State::at(&order.site.state);
+            keeping(*order).and_then(|(keeping, inspection)| {
+                let serve = |session: &Session, sockets| serve(session, inspection.as_ref(), &state, sockets);
+                session::keep(keeping, &serve, begun)
+            })
+        }
         Ok(Errand::Fork { state, origin, name }) => {
-            session::keep_fork(Forking { state: State::at(state), origin, name }, begun)
+            let state = State::at(state);
+            // It trusts an authority that is gone with the session that it was forked from.
+            let serve = |session: &Session, sockets| serve(session, None, &state, sockets);
+            session::keep_fork(Forking { state: state.clone(), origin, name }, &serve, begun)
         }
         Err(error) => {
             say(&Err(Failure { why: error.to_string(), lacks_backend: false }));
@@ -280,13 +304,44 @@ fn take_errand() -> std::io::Result<Errand> {
     Ok(serde_json::from_slice(&errand)?)
 }
 
-impl From<Box<Order>> for Keeping {
-    fn from(order: Box<Order>) -> Self {
-        let Order { site, backend, workspace, lent, env, limits, required, session } = *order;
-        let (hatches, home) = (Vec::new(), BTreeMap::new());
-        let wanted = Wanted { workspace, lent, env, limits, required, hatches, home };
-        Self { site, backend, wanted, session }
+/// Serves the web to a session, by the policy that it was given.
+fn serve(
+    session: &Session,
+    inspection: Option<&Inspection>,
+    state: &State,
+    sockets: Vec<OwnedFd>,
+) -> Result<Box<dyn Send>, Box<dyn Error + Send + Sync>> {
+    let path = session.egress.as_deref().ok_or("it has hatches, and nothing that is served by them")?;
+    let run_id = RunId::parse(&session.id)?;
+    Ok(Box::new(Reached(Some(web::Served::begin(
+        (web::opened(path)?, inspection),
+        &run_id,
+        state,
+        sockets,
+    )?))))
+}
+
+/// What is served to a session. What it has done is recorded when this is dropped.
+struct Reached(Option<web::Served>);
+
+impl Drop for Reached {
+    fn drop(&mut self) {
+        // Nobody is left to be told.
+        let _ = self.0.take().map(web::Served::finish);
     }
+}
+
+/// What is to be kept, and what it takes to look into what it reaches.
+fn keeping(order: Order) -> Result<(Keeping, Option<Inspection>), KeeperError> {
+    let cant = |error: CliError| KeeperError::Serve(error.into());
+    let Order { site, backend, workspace, lent, mut env, limits, required, session } = order;
+    let (hatches, mut home) = (session.egress.iter().map(|_| Hatch::Web).collect(), BTreeMap::new());
+    let policy = session.egress.as_deref().map(web::opened).transpose().map_err(cant)?;
+    let inspection = policy.map(|policy| Inspection::of_live(policy.live())).transpose();
+    let inspection = inspection.map_err(|error| cant(error.into()))?.flatten();
+    inspection.iter().for_each(|inspection| inspection.furnish(&mut env, &mut home));
+    let wanted = Wanted { workspace, lent, env, limits, required, hatches, home };
+    Ok((Keeping { site, backend, wanted, session }, inspection))
 }
 
 /// The one word; then standard output is closed, for whoever waits to go on.

@@ -7,6 +7,7 @@ use belljar_contract::isolation::LAYERS;
 use belljar_contract::yaml::instead_of;
 use belljar_contract::yaml::reference::{Member, ROOT, Takes, Unsaid};
 use belljar_egress::inference::budget::BudgetLimits;
+use belljar_egress::web::config::WebConfig;
 use belljar_node::agent::catalogue::Catalogue;
 use belljar_node::api::token::Token;
 use belljar_node::daemon::{CallbackConfig, Retention, SessionLimits, Settings, Timeouts, TracesConfig};
@@ -24,6 +25,7 @@ struct Outcome {
     sandboxing: Config,
     agents: Catalogue,
     inference: Option<(BudgetLimits, bool)>,
+    egress: Option<WebConfig>,
     node: (u64, usize, Timeouts, SessionLimits, Retention, String),
     images: ImageSettings,
     managed: ManagedSettings,
@@ -177,10 +179,24 @@ fn each_member_asks_for_what_the_reference_says() {
     }
 }
 
+/// Members that say where a secret comes from.
+const SOURCES: [&str; 5] = ["credential.", "from.", "access_key_id.", "secret_access_key.", "session_token."];
+
+/// What names something in another part of the file.
+const OF_OTHERS: &str = "egress.rules[0].credentials";
+
 #[test]
 fn each_member_takes_its_sample_and_is_required_only_where_the_reference_says_so() {
     for way in ways() {
         let member = way.last().unwrap().0;
+        if place(&way) == OF_OTHERS {
+            let text = format!(
+                "egress:\n  rules: [{{host: a, credentials: {}}}]\n  credentials: [{{name: house, from: {{env: A}}}}]\n",
+                sample(member)
+            );
+            drop(read(&text));
+            continue;
+        }
         let _ = read(&file(&way, Some(&sample(member))));
         // What a section requires is also asked for where the section is one that may be absent itself.
         match (member.unsaid, way.as_slice()) {
@@ -195,7 +211,8 @@ fn each_member_takes_its_sample_and_is_required_only_where_the_reference_says_so
                     "this required member"
                 );
             }
-            _ if place(&way).contains("credential.") => {}
+            // One of several, whichever it is.
+            _ if SOURCES.iter().any(|source| place(&way).contains(source)) => {}
             _ => drop(read(&file(&way, None))),
         }
     }
@@ -246,6 +263,7 @@ fn outcome(read: &Configuration, world: &World) -> Outcome {
         sandboxing: read.sandboxing.clone(),
         agents: read.agents.clone(),
         inference: read.inference.as_ref().map(|inference| (inference.budget, inference.keeps_bodies)),
+        egress: read.egress.clone(),
         node: (max_waiting, max_request_bytes, timeouts, sessions, retention, billing_account_id),
         images,
         managed,

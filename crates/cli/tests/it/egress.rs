@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A server that says `hello` to whatever is asked, and counts.
-struct Server {
-    address: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
     asked: Arc<AtomicUsize>,
     heard: Arc<AtomicUsize>,
 }
@@ -27,7 +27,7 @@ struct Server {
 // === impl Server ===
 
 impl Server {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::<AtomicUsize>::default();
@@ -47,7 +47,7 @@ impl Server {
     }
 
     /// How many have come.
-    fn asked(&self) -> usize {
+    pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
 

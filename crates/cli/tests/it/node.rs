@@ -21,6 +21,7 @@ mod telling;
 mod terminals;
 mod told;
 mod traces;
+mod web;
 
 use belljar_testkit::postgres::Postgres;
 use belljar_testkit::skip::skip;

@@ -70,9 +70,11 @@ pub struct SandboxOrder {
     #[schemars(default, with = "u32", range(min = 1, max = 4_294_967_295_u64))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
-    /// What may be reached. Both deny all but the node's hatches.
-    #[schemars(default)]
-    pub network_policy: NetworkPolicy,
+    /// What may be reached of the web. A job for the runner says so itself (`ext_net_allowed`), and `none` contradicts that it
+    /// may. A command that says nothing may reach nothing.
+    #[schemars(default, with = "NetworkPolicy")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network_policy: Option<NetworkPolicy>,
     /// Whether models may be called that the node's configuration has. A job for the runner says so itself.
     #[schemars(default)]
     pub use_inference: bool,
@@ -87,13 +89,12 @@ pub struct JobSpec {
 }
 
 /// What a sandbox may reach.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkPolicy {
-    /// Nothing.
-    #[default]
+    /// Nothing: there is no proxy.
     None,
-    /// What the node's policy allows, through its hatches.
+    /// What the node's policy allows, through its proxy; nothing, where it has no policy.
     Restricted,
 }
 
@@ -203,6 +204,23 @@ impl SandboxOrder {
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into()))
     }
+
+    /// Whether the web is asked for, as far as the node's policy lets.
+    pub fn wants_web(&self) -> bool {
+        match &self.job_spec {
+            // Where both speak, the one that allows less holds.
+            Some(spec) => {
+                spec.job.constraints.ext_net_allowed && self.network_policy != Some(NetworkPolicy::None)
+            }
+            None => self.network_policy == Some(NetworkPolicy::Restricted),
+        }
+    }
+
+    /// Whether the job may reach what is outside by itself, and its sandbox may not.
+    pub fn contradicts_itself(&self) -> bool {
+        let may = self.job_spec.as_ref().is_some_and(|spec| spec.job.constraints.ext_net_allowed);
+        may && self.network_policy == Some(NetworkPolicy::None)
+    }
 }
 
 impl Decode for SandboxOrder {
@@ -213,7 +231,7 @@ impl Decode for SandboxOrder {
         let job_spec = fields.optional("job_spec");
         let env = fields.or("env", Environment(BTreeMap::new()));
         let timeout_seconds = fields.optional("timeout_seconds");
-        let network_policy = fields.or("network_policy", NetworkPolicy::default());
+        let network_policy = fields.optional("network_policy");
         let use_inference = fields.or("use_inference", false);
         fields.check(|at| has_one_program(node, at));
         fields.finish()?;

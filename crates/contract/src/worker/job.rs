@@ -2,6 +2,7 @@
 
 use super::ApiVersion;
 use super::state::JobState;
+use crate::egress::WebUsage;
 use crate::failure::FailureCode;
 use crate::id::{JobId, RunId, TaskId};
 use crate::isolation::Isolation;
@@ -88,6 +89,9 @@ pub struct JobOutcome {
     /// What it has had of models, if it might call any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inference: Option<InferenceUsage>,
+    /// What it has had of the web, if it might reach any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub web: Option<WebUsage>,
     /// What stood between the job and the node; absent when there was no sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
@@ -147,6 +151,7 @@ impl JobOutcome {
             artifacts: Vec::new(),
             resource_usage: ResourceUsage::default(),
             inference: None,
+            web: None,
             isolation: None,
         }
     }

@@ -1,8 +1,10 @@
 //! Sandboxes that stay over many commands: `/v1/worker/sessions` (`REQ-WORKER-0150` to `0152`).
 
 use super::ApiVersion;
+use super::assignment::NetworkPolicy;
 use super::job::{InferenceUsage, Truncated};
 use crate::decode::{At, Decode, Fields, decode_document, whole_number};
+use crate::egress::WebUsage;
 use crate::failure::FailureCode;
 use crate::id::{RunId, SessionId, TaskId};
 use crate::image;
@@ -41,6 +43,9 @@ pub struct OpenSessionRequest {
     /// Whether models may be called that the node's configuration has.
     #[schemars(default)]
     pub use_inference: bool,
+    /// What may be reached of the web; nothing if absent.
+    #[schemars(default, with = "NetworkPolicy")]
+    pub network_policy: Option<NetworkPolicy>,
 }
 
 /// A session: the answer to what opens, shows and ends one.
@@ -75,6 +80,9 @@ pub struct Session {
     /// What it has had of models, if it might call any and is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inference: Option<InferenceUsage>,
+    /// What it has had of the web, if it might reach any and is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub web: Option<WebUsage>,
 }
 
 /// How far a session is.
@@ -186,6 +194,11 @@ impl OpenSessionRequest {
     pub fn parse(document: &[u8]) -> Result<Self, Problems> {
         decode_document(&json::parse(document)?)
     }
+
+    /// Whether the web is asked for, as far as the node's policy lets.
+    pub fn wants_web(&self) -> bool {
+        self.network_policy == Some(NetworkPolicy::Restricted)
+    }
 }
 
 impl Decode for OpenSessionRequest {
@@ -199,6 +212,7 @@ impl Decode for OpenSessionRequest {
         let lifetime = fields.optional("max_lifetime_seconds");
         let idle = fields.optional("idle_timeout_seconds");
         let use_inference = fields.or("use_inference", false);
+        let network_policy = fields.optional("network_policy");
         fields.finish()?;
         Some(Self {
             version: version?,
@@ -209,6 +223,7 @@ impl Decode for OpenSessionRequest {
             max_lifetime_seconds: lifetime?.map(|Positive(seconds)| seconds),
             idle_timeout_seconds: idle?.map(|Positive(seconds)| seconds),
             use_inference: use_inference?,
+            network_policy: network_policy?,
         })
     }
 }

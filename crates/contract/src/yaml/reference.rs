@@ -4,6 +4,7 @@
 //! stand here and no others, asks for what stands here, and what stands here for an absent member is what it takes then.
 
 mod agents;
+mod egress;
 mod inference;
 mod node;
 mod sandboxing;
@@ -76,6 +77,12 @@ pub const ROOT: &[Member] = &[
         takes: Takes::Section(inference::INFERENCE),
         unsaid: Unsaid::Means("no models", ""),
         meaning: "who answers for which model, and how much a run may have of them",
+    },
+    Member {
+        name: "egress",
+        takes: Takes::Section(egress::EGRESS),
+        unsaid: Unsaid::Means("nothing", ""),
+        meaning: "what sandboxes may reach of the web",
     },
     Member {
         name: "agents",

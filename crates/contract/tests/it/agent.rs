@@ -40,6 +40,7 @@ fn failed() -> AgentResult {
         diff_truncated: false,
         changes: ChangesFate::Kept,
         kept_in: Some("/var/lib/belljar/runs/x".to_owned()),
+        web: None,
         audit: Some(AuditSpan { first: 3, last: 7, head: "00".repeat(32) }),
         duration_ms: 5,
     }
@@ -53,6 +54,7 @@ fn succeeded() -> AgentResult {
         usage: Vec::new(),
         changes: ChangesFate::None,
         kept_in: None,
+        web: None,
         audit: None,
         ..failed()
     }

@@ -5,7 +5,7 @@
 //!   - name: forge
 //!     url: https://forge.example/api/v1   # calls stay below it
 //!     credential: {file: /etc/house/forge}
-//!     as: bearer                          # bearer, basic, or {header: NAME}, or {query: NAME}
+//!     as: bearer                          # bearer, basic, header NAME or query NAME
 //!     methods: [GET, HEAD, POST]          # without it, GET and HEAD
 //!     writes: ask                         # what changes something takes an approval: ask, allow
 //!     calls_a_minute: 60
@@ -16,7 +16,7 @@
 use super::allowance::Allowance;
 use crate::credential::{Credential, read_source};
 use crate::web::explain::Question;
-use belljar_contract::yaml::{Log, Members, Node, Value, list, one_of, place, quoted, text, whole};
+use belljar_contract::yaml::{Log, Members, Node, list, one_of, place, quoted, text, whole};
 use belljar_policy::egress::{
     Destination, EgressPolicy, HostPattern, Network, PathPrefix, Rule, is_credential_name,
 };
@@ -130,7 +130,9 @@ fn connection(node: &Node, log: &mut Log) -> Option<ApiConnection> {
     let asks_for_writes = members.or("writes", true, |node, log| one_of(node, log, &WRITES));
     let rate = members.or("calls_a_minute", u64::from(USUAL_RATE), |node, log| whole(node, log, 1..=60_000));
     let networks = members.or("networks", Vec::new(), |node, log| {
-        list(node, log, |node, log| text(node, log, "a network, such as 10.0.0.0/8", Network::parse))
+        list(node, log, |node, log| {
+            text(node, log, "a network, such as 10.0.0.0/8, that names its first address", Network::parse)
+        })
     });
     let authorities = members.optional("authorities", |node, log| {
         text(node, log, "the absolute path of a file", |text| {
@@ -182,28 +184,13 @@ fn base(text: &str) -> Option<Base> {
 }
 
 fn placement(node: &Node, log: &mut Log) -> Option<Placement> {
-    const WORDS: [(&str, bool); 2] = [("bearer", true), ("basic", false)];
-    if matches!(node.value, Value::Mapping(_)) {
-        let mut members = Members::open(node, log)?;
-        let header = members.optional("header", |node, log| text(node, log, "the name of a header", header));
-        let query = members.optional("query", |node, log| {
-            text(node, log, "the name of a parameter", |text| {
-                is_credential_name(text).then(|| text.to_owned())
-            })
-        });
-        let found = match (header, query) {
-            (Some(header), None) => Some(Placement::Header(header)),
-            (None, Some(query)) => Some(Placement::Query(query)),
-            _ => {
-                members.log.note(node.position, place(node), "neither, or both", "one of header, query");
-                None
-            }
-        };
-        members.finish();
-        return found;
-    }
-    let is_bearer = one_of(node, log, &WORDS)?;
-    Some(if is_bearer { Placement::Bearer } else { Placement::Basic })
+    text(node, log, "bearer, basic, `header NAME` or `query NAME`", |text| match text.split_once(' ') {
+        None if text == "bearer" => Some(Placement::Bearer),
+        None if text == "basic" => Some(Placement::Basic),
+        Some(("header", name)) => header(name).map(Placement::Header),
+        Some(("query", name)) => is_credential_name(name).then(|| Placement::Query(name.to_owned())),
+        _ => None,
+    })
 }
 
 fn header(text: &str) -> Option<String> {

@@ -11,10 +11,10 @@
 //!       from: {file: /etc/house/token}   # or {env: NAME}, or {command: [PROGRAM, …]}
 //!       headers: [authorization]         # where the placeholder may stand
 //!       query: [key]
-//!     - name: bucket
-//!       aws:                             # requests are signed anew
-//!         access_key_id: {env: BUCKET_ID}
-//!         secret_access_key: {env: BUCKET_KEY}
+//!   aws_keys:
+//!     - name: bucket                     # requests that a placeholder has signed are signed anew
+//!       access_key_id: {env: BUCKET_ID}
+//!       secret_access_key: {env: BUCKET_KEY}
 //!   authorities: /etc/house/ca.pem       # trusted besides the system's
 //!   proxy:                               # through which all goes
 //!     url: http://proxy.house:3128
@@ -87,8 +87,9 @@ impl WebConfig {
     /// Reads the section; what is wrong with it is noted.
     pub fn read(node: &Node, log: &mut Log) -> Self {
         let Some(mut members) = Members::open(node, log) else { return Self::default() };
-        let credentials = members.optional("credentials", |node, log| Some(credentials(node, log)));
-        let credentials = credentials.unwrap_or_default();
+        let mut credentials = Credentials::new();
+        members.optional("credentials", |node, log| Some(add(&mut credentials, (node, log), credential)));
+        members.optional("aws_keys", |node, log| Some(add(&mut credentials, (node, log), aws)));
         let policy = members.required("rules", |node, log| {
             let policy = EgressPolicy::read_rules(node, log);
             let named = policy.rules().iter().flat_map(|rule| &rule.credentials);
@@ -133,56 +134,46 @@ fn through(node: &Node, log: &mut Log) -> Option<Through> {
     Some(Through { upstream: upstream?, credential, names, except })
 }
 
-fn credentials(node: &Node, log: &mut Log) -> Credentials {
-    let mut all = Credentials::new();
-    for (name, held) in list(node, log, credential).unwrap_or_default() {
-        if all.contains_key(&name) {
+/// Adds what a list has to what there is.
+fn add(
+    all: &mut Credentials,
+    (node, log): (&Node, &mut Log),
+    read: fn(&Node, &mut Log) -> Option<(String, Held)>,
+) {
+    for (name, held) in list(node, log, read).unwrap_or_default() {
+        if all.insert(name.clone(), Arc::new(held)).is_some() {
             log.note(node.position, place(node), format!("{} twice", quoted(&name)), "each name once");
         }
-        all.insert(name, Arc::new(held));
     }
-    all
 }
 
 fn credential(node: &Node, log: &mut Log) -> Option<(String, Held)> {
     let mut members = Members::open(node, log)?;
-    let name = members.required("name", |node, log| {
-        text(node, log, CREDENTIAL_NAME, |text| is_credential_name(text).then(|| text.to_owned()))
-    });
-    let from = members.optional("from", source);
-    let aws = members.optional("aws", aws);
+    let name = members.required("name", name);
+    let credential = members.required("from", source);
     let headers = members.optional("headers", |node, log| list(node, log, header));
     let query = members.optional("query", |node, log| list(node, log, parameter));
-    let held = match (from, aws) {
-        (Some(credential), None) => {
-            let headers = match (headers, &query) {
-                (None, None) => vec![USUAL_HEADER.to_owned()],
-                (headers, _) => headers.unwrap_or_default(),
-            };
-            Some(Held::Text { credential, headers, query: query.unwrap_or_default() })
-        }
-        (None, Some(aws)) if headers.is_none() && query.is_none() => Some(aws),
-        (None, Some(_)) => {
-            let expected = "neither: a signature has its own place";
-            members.log.note(node.position, place(node), "`aws` with `headers` or `query`", expected);
-            None
-        }
-        _ => {
-            members.log.note(node.position, place(node), "no source, or two", "one of from, aws");
-            None
-        }
-    };
     members.finish();
-    Some((name?, held?))
+    let headers = match (headers, &query) {
+        (None, None) => vec![USUAL_HEADER.to_owned()],
+        (headers, _) => headers.unwrap_or_default(),
+    };
+    Some((name?, Held::Text { credential: credential?, headers, query: query.unwrap_or_default() }))
 }
 
-fn aws(node: &Node, log: &mut Log) -> Option<Held> {
+fn aws(node: &Node, log: &mut Log) -> Option<(String, Held)> {
     let mut members = Members::open(node, log)?;
+    let name = members.required("name", name);
     let access_key_id = members.required("access_key_id", source);
     let secret_access_key = members.required("secret_access_key", source);
     let session_token = members.optional("session_token", source);
     members.finish();
-    Some(Held::Aws { access_key_id: access_key_id?, secret_access_key: secret_access_key?, session_token })
+    let (access_key_id, secret_access_key) = (access_key_id?, secret_access_key?);
+    Some((name?, Held::Aws { access_key_id, secret_access_key, session_token }))
+}
+
+fn name(node: &Node, log: &mut Log) -> Option<String> {
+    text(node, log, CREDENTIAL_NAME, |text| is_credential_name(text).then(|| text.to_owned()))
 }
 
 fn source(node: &Node, log: &mut Log) -> Option<Arc<Credential>> {

@@ -70,8 +70,8 @@ fn a_call_goes_to_the_connections_host_with_its_credential() {
     for (placement, expected) in [
         ("", format!("authorization: Bearer {SECRET}\r\n")),
         (", as: basic", "authorization: Basic YS1zZWNyZXQvb2YrdGhlPWZvcmdl\r\n".to_owned()),
-        (", as: {header: private-token}", format!("private-token: {SECRET}\r\n")),
-        (", as: {query: key}", format!("GET /v1/repos?page=2&{encoded} HTTP/1.1\r\n")),
+        (", as: header private-token", format!("private-token: {SECRET}\r\n")),
+        (", as: query key", format!("GET /v1/repos?page=2&{encoded} HTTP/1.1\r\n")),
     ] {
         let rig = Rig::new(placement);
         let asked = ApiCall {

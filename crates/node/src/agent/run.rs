@@ -7,7 +7,7 @@ use super::outcome::GraphFinal;
 use super::program::Installed;
 use super::template::Filling;
 use crate::grant::Granted;
-use crate::once::{MESSAGES, OnceLimits, OnceResult, OnceSpec, Place, Watch, run_once};
+use crate::once::{MESSAGES, OnceLimits, OnceResult, OnceSpec, OnceWeb, Place, Watch, run_once};
 use belljar_confine::plan::HostPath;
 use belljar_contract::inference::CallRecord;
 use belljar_contract::isolation::Required;
@@ -29,6 +29,8 @@ pub struct AgentTask<'t> {
     pub model: String,
     /// Those that it may use.
     pub models: InferenceConfig,
+    /// The web that it may reach; none if there is none.
+    pub web: Option<OnceWeb>,
     /// The directory that it works on a copy of.
     pub source: HostPath,
     /// What it is lent besides its program.
@@ -105,6 +107,7 @@ impl AgentTask<'_> {
             lent: self.installed.lent.into_iter().chain(self.lent).collect(),
             env,
             models: Some(self.models),
+            web: self.web,
             limits: self.limits,
             required: self.required,
         }

@@ -88,6 +88,11 @@ fn check(api: &Shared, assignment: &Assignment) -> Result<(), Refusal> {
     let sandbox = &assignment.sandbox;
     api.workplace.images.choose(sandbox.image.as_deref(), OF_JOB)?;
     NodeModels::allowed(api.workplace.models.as_ref(), sandbox)?;
+    if sandbox.contradicts_itself() {
+        let detail = "$.sandbox.network_policy: `none`, and $.sandbox.job_spec.constraints.ext_net_allowed is true: one of \
+                      the two can't be meant";
+        return Err(Refusal::new(ProblemKind::Validation, detail));
+    }
     Ok(())
 }
 

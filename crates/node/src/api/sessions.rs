@@ -109,7 +109,7 @@ impl From<SessionError> for Refusal {
             SessionError::TooManyCommands(_) | SessionError::TooManyTerminals(_) => ProblemKind::Limit,
             SessionError::TooMany(_) | SessionError::NoRoom => ProblemKind::Overloaded,
             SessionError::Stopping => ProblemKind::Unavailable,
-            SessionError::Sandbox(_) | SessionError::Models(_) | SessionError::Unrecorded(_) => {
+            SessionError::Sandbox(_) | SessionError::Serve(_) | SessionError::Unrecorded(_) => {
                 ProblemKind::Internal
             }
             SessionError::Terminal(_) => ProblemKind::Conflict,

@@ -1,5 +1,6 @@
 //! Why there is no daemon.
 
+use crate::web::policy_file::PolicyFileError;
 use belljar_sandbox::backend::BackendError;
 use belljar_store::artifacts::ArtifactsError;
 use belljar_store::audit::AuditError;
@@ -41,6 +42,9 @@ pub enum DaemonError {
         #[source]
         source: std::io::Error,
     },
+    /// What jobs may reach of the web is not known.
+    #[error(transparent)]
+    Egress(#[from] PolicyFileError),
     /// There is no place for artifacts.
     #[error(transparent)]
     Artifacts(#[from] ArtifactsError),

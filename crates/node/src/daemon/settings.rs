@@ -6,6 +6,7 @@ use crate::images::ImageSettings;
 use crate::machine;
 use crate::managed::ManagedSettings;
 use crate::traces::TraceSettings;
+use crate::web::policy_file::PolicyFile;
 use belljar_confine::plan::HostPath;
 use belljar_contract::isolation::Required;
 use belljar_egress::inference::config::InferenceConfig;
@@ -47,6 +48,8 @@ pub struct Settings {
     pub callbacks: Option<Callbacks>,
     /// Models that jobs may call; none where there are none.
     pub models: Option<InferenceConfig>,
+    /// Where it stands what jobs may reach of the web; nothing, where there is no such file.
+    pub egress: Option<PolicyFile>,
     /// Who pays for what jobs call, as providers know them.
     pub billing_account_id: String,
     /// The largest body of a request, in bytes.
@@ -151,6 +154,7 @@ impl Settings {
             retention: Retention::default(),
             callbacks: None,
             models: None,
+            egress: None,
             billing_account_id: LOCAL.to_owned(),
             max_request_bytes: MAX_REQUEST_BYTES,
             images: ImageSettings::default(),

@@ -7,9 +7,11 @@ use super::reports::Reports;
 use crate::api::hatch::{self, Served};
 use crate::book::BookError;
 use crate::images::Image;
+use crate::inspection::Inspection;
 use crate::models::{Caller, RunModels};
 use crate::serving::ServeError;
 use crate::traces::{Ran, Step};
+use crate::web::{RunWeb, Seen};
 use belljar_confine::stage::Timings;
 use belljar_contract::event::LogLine;
 use belljar_contract::id::{JobId, RunId, TaskId};
@@ -36,6 +38,9 @@ pub(super) struct Hearing {
     /// Models that it may call, until they are served.
     models: Option<InferenceConfig>,
     served: Option<Result<RunModels, ServeError>>,
+    /// What it takes to look into what it reaches of the web.
+    inspection: Option<Inspection>,
+    web: Option<Result<RunWeb, ServeError>>,
     heard: mpsc::UnboundedSender<Heard>,
     stop: Stop,
     begun: Option<(Arc<Reports>, Option<Served>)>,
@@ -45,6 +50,16 @@ pub(super) struct Hearing {
     stood: Option<Instant>,
     /// What its program has ended with.
     pub(super) exit_code: i32,
+}
+
+/// What a run has had, once nothing of it runs any more.
+pub(super) struct Had {
+    /// Of models, if it might call any.
+    pub(super) models: Option<Result<InferenceUsage, BookError>>,
+    /// Of the web, if it might reach any.
+    pub(super) web: Option<Result<Seen, BookError>>,
+    /// How it went, where a sandbox stood.
+    pub(super) ran: Option<Ran>,
 }
 
 /// Whose run it is.
@@ -86,23 +101,33 @@ impl Hearing {
     pub(super) fn new(
         workplace: &Arc<Workplace>,
         whose: Whose,
-        models: Option<InferenceConfig>,
+        (models, inspection): (Option<InferenceConfig>, Option<Inspection>),
         heard: mpsc::UnboundedSender<Heard>,
         stop: Stop,
     ) -> Self {
         let workplace = Arc::clone(workplace);
         let exit_code = NO_EXIT_CODE;
         let taken = Instant::now();
-        let (served, begun, run, stood) = (None, None, None, None);
-        Self { taken, workplace, whose, models, served, heard, stop, begun, run, stood, exit_code }
+        let (served, web, begun, run, stood) = (None, None, None, None, None);
+        Self {
+            taken,
+            workplace,
+            whose,
+            models,
+            served,
+            inspection,
+            web,
+            heard,
+            stop,
+            begun,
+            run,
+            stood,
+            exit_code,
+        }
     }
 
-    /// Ends what is served, and says what it has had of models, if it might call any, and how it went.
-    pub(super) fn end(
-        &mut self,
-        timings: Timings,
-        steps: Vec<Step>,
-    ) -> (Option<Result<InferenceUsage, BookError>>, Option<Ran>) {
+    /// Ends what is served, and says what it has had of it, and how it went.
+    pub(super) fn end(&mut self, timings: Timings, steps: Vec<Step>) -> Had {
         let ended = Instant::now();
         self.begun = None;
         let served = self.served.take().and_then(Result::ok);
@@ -113,7 +138,8 @@ impl Hearing {
         let (runtime, calls) = (self.whose.image.runtime(), calls.unwrap_or_default());
         let stood = self.run.clone().zip(self.stood);
         let ran = stood.map(|(run_id, stood)| Ran { run_id, runtime, stood, ended, timings, steps, calls });
-        (usage, ran)
+        let web = self.web.take().and_then(Result::ok).map(RunWeb::end);
+        Had { models: usage, web, ran }
     }
 
     fn say(&self, happening: Happening) {
@@ -144,8 +170,7 @@ impl Hearing {
                         .ok();
                 }
                 Hatch::Inference => self.serve_models(&run, sockets),
-                // A node asks for none. The sockets are closed: whoever connects is refused.
-                Hatch::Web => drop(sockets),
+                Hatch::Web => self.serve_web(&run, sockets),
             }
         }
         self.begun = Some((reports, statuses));
@@ -153,11 +178,22 @@ impl Hearing {
 
     fn serve_models(&mut self, run: &RunId, sockets: Vec<OwnedFd>) {
         let (Some(all), Some(config)) = (&self.workplace.models, self.models.take()) else { return };
-        let caller = Caller::Job { job_id: self.whose.job_id.clone(), attempt: self.whose.attempt };
-        let served = all.serve(config, caller, run, sockets);
+        let served = all.serve(config, self.caller(), run, sockets);
         // Without anybody who serves them the sockets are closed: a call is refused, and the job told so by that.
         self.served =
             Some(served.inspect_err(|error| tracing::error!(error = crate::chain(error), "no models")));
+    }
+}
+
+impl Hearing {
+    fn caller(&self) -> Caller {
+        Caller::Job { job_id: self.whose.job_id.clone(), attempt: self.whose.attempt }
+    }
+
+    fn serve_web(&mut self, run: &RunId, sockets: Vec<OwnedFd>) {
+        let served = self.workplace.web.serve(self.caller(), (run, self.inspection.as_ref()), sockets);
+        // The same.
+        self.web = Some(served.inspect_err(|error| tracing::error!(error = crate::chain(error), "no web")));
     }
 }
 

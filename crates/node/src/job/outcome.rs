@@ -1,6 +1,7 @@
 //! What comes of a job, as the Worker API tells it.
 
 use crate::book::BookError;
+use crate::web::{Seen, judge, judged};
 use belljar_confine::launch::LaunchError;
 use belljar_confine::stage::Stage;
 use belljar_contract::failure::FailureCode;
@@ -12,6 +13,7 @@ use belljar_sandbox::enclosure::EnclosureError;
 use belljar_sandbox::native::StartError;
 use belljar_sandbox::run::RunError;
 use belljar_sandbox::run::command::{FinishedCommand, Printed};
+use jiff::Timestamp;
 use rustix::io::Errno;
 use std::error::Error;
 
@@ -59,14 +61,47 @@ impl Came {
             Some(Ok(usage)) => self.outcome.inference = Some(usage),
             Some(Err(error)) => {
                 tracing::error!(error = crate::chain(&error), "calls of models are not recorded");
-                self.outcome.failure_code = Some(FailureCode::InternalError);
-                self.outcome.failure_message = Some(crate::chain(&error));
-                if self.ending == Ending::Completed {
-                    self.ending = Ending::Failed;
-                }
+                self.is_not_recorded(&error);
             }
         }
         self
+    }
+
+    /// With what it has had of the web, and its failure judged by that. The same holds where not all of it could be recorded.
+    pub(super) fn with_web(mut self, web: Option<Result<Seen, BookError>>) -> Self {
+        match web {
+            None => {}
+            Some(Ok(seen)) => self.judge_by(seen),
+            Some(Err(error)) => {
+                tracing::error!(error = crate::chain(&error), "what went to the web is not recorded");
+                self.is_not_recorded(&error);
+            }
+        }
+        self
+    }
+
+    fn judge_by(&mut self, seen: Seen) {
+        let outcome = &mut self.outcome;
+        outcome.web = Some(seen.usage.clone());
+        if let Some(result) = &mut outcome.sba_result {
+            judge(result, seen);
+            (outcome.failure_code, outcome.failure_message) =
+                (result.failure_code, result.failure_message.clone());
+            return;
+        }
+        // A command is one step: all that was denied was denied while it ran.
+        let failure = (outcome.failure_code, outcome.failure_message.as_deref());
+        if let Some((code, message)) = judged(failure, &seen, Timestamp::MIN) {
+            (outcome.failure_code, outcome.failure_message) = (Some(code), Some(message));
+        }
+    }
+
+    fn is_not_recorded(&mut self, error: &BookError) {
+        self.outcome.failure_code = Some(FailureCode::InternalError);
+        self.outcome.failure_message = Some(crate::chain(error));
+        if self.ending == Ending::Completed {
+            self.ending = Ending::Failed;
+        }
     }
 
     /// Whether it ended because it was to.
@@ -104,6 +139,7 @@ pub(super) fn of_job(result: JobResult) -> Came {
         artifacts: result.artifacts.clone(),
         resource_usage: result.resource_usage,
         inference: None,
+        web: None,
         isolation: result.isolation.clone(),
         sba_result: Some(Box::new(result)),
     };
@@ -147,6 +183,7 @@ pub(super) fn of_command(finished: &mut FinishedCommand) -> Came {
         artifacts: std::mem::take(&mut finished.artifacts),
         resource_usage: finished.resource_usage,
         inference: None,
+        web: None,
         isolation: Some(finished.isolation.clone()),
     };
     Came { ending, outcome }

@@ -2,10 +2,11 @@
 
 use super::Workplace;
 use super::attempt::Stop;
-use super::hearing::{Hearing, Whose};
+use super::hearing::{Had, Hearing, Whose};
 use super::outcome::{self, Came};
 use super::recorder::Heard;
 use crate::images::{Image, OF_JOB};
+use crate::inspection::Inspection;
 use crate::models::NodeModels;
 use crate::traces::{Ran, Step};
 use belljar_confine::stage::Timings;
@@ -21,6 +22,7 @@ use belljar_sandbox::run::command::{CommandRequest, carry_out_command};
 use belljar_sandbox::run::{self, Request, RunError, WorkspaceChoice};
 use belljar_sandbox::state::RunFolder;
 use belljar_store::jobs::Claimed;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -37,6 +39,8 @@ pub(super) struct Run {
 /// What it is run with.
 struct With {
     models: Option<InferenceConfig>,
+    /// Whether it may reach the web, and what it takes to look into that.
+    web: Option<Option<Inspection>>,
     image: Image,
     /// Nothing for the node's own programs.
     docker: Option<DockerBackend>,
@@ -68,15 +72,16 @@ pub(super) fn run(
         image: with.image.clone(),
         is_command,
     };
-    let mut hearing = Hearing::new(workplace, whose, with.models.clone(), heard, stop);
+    let ways_out = (with.models.clone(), with.web.clone().flatten());
+    let mut hearing = Hearing::new(workplace, whose, ways_out, heard, stop);
     let done = carry_out(workplace, claimed.assignment, with, &mut hearing);
     let (came, folder, timings) =
         done.unwrap_or_else(|error| (Came::of_run_error(&error, is_command), None, Timings::default()));
     hearing.exit_code = came.outcome.exit_code;
     let steps = came.outcome.sba_result.as_ref().map_or_else(Vec::new, |result| Step::all(&result.steps));
     // Nothing of the sandbox runs any more, and so nothing is called.
-    let (models, ran) = hearing.end(timings, steps);
-    Run { came: came.with_models(models), folder, has_begun: true, ran }
+    let Had { models, web, ran } = hearing.end(timings, steps);
+    Run { came: came.with_models(models).with_web(web), folder, has_begun: true, ran }
 }
 
 /// What came of it, what it has left, and how long each stage of its launch took.
@@ -89,9 +94,12 @@ fn carry_out(
     hearing: &mut Hearing,
 ) -> Result<Done, RunError> {
     let settings = &workplace.settings;
-    let Assignment { job_id, task_id, sandbox, .. } = assignment;
-    let With { models, image: _, docker, limits, required } = with;
-    let hatches = models.iter().map(|_| Hatch::Inference).chain([Hatch::Status]).collect();
+    let Assignment { job_id, task_id, mut sandbox, .. } = assignment;
+    let mut home = BTreeMap::new();
+    let With { models, web, image: _, docker, limits, required } = with;
+    let ways_out = models.iter().map(|_| Hatch::Inference).chain(web.iter().map(|_| Hatch::Web));
+    let hatches = ways_out.chain([Hatch::Status]).collect();
+    web.iter().flatten().for_each(|inspection| inspection.furnish(&mut sandbox.env, &mut home));
     let timeout = settings.timeouts.allow(sandbox.timeout());
     let maker = docker.as_ref().map_or(Maker::Launcher(&workplace.launcher), Maker::Docker);
     let site = Site { state: &settings.state, maker };
@@ -102,6 +110,7 @@ fn carry_out(
             workspace: WorkspaceChoice::Empty,
             lent: Vec::new(),
             env: sandbox.env,
+            home,
             limits,
             required,
             hatches,
@@ -117,6 +126,7 @@ fn carry_out(
         argv: sandbox.command,
         lent: Vec::new(),
         env: sandbox.env,
+        home,
         limits,
         required,
         hatches,
@@ -142,11 +152,12 @@ impl Run {
 impl With {
     fn what_is_asked_for(workplace: &Workplace, sandbox: &SandboxOrder) -> Result<Self, Box<dyn Error>> {
         let models = NodeModels::allowed(workplace.models.as_ref(), sandbox)?;
+        let web = sandbox.wants_web().then(|| workplace.web.inspection()).transpose()?;
         let image = workplace.images.choose(sandbox.image.as_deref(), OF_JOB)?;
         let (docker, (limits, required)) = match &image {
             Image::Native => (None, (workplace.settings.limits, workplace.settings.required.clone())),
             Image::Of(allowed) => (Some(workplace.images.backend_of(allowed)?), workplace.images.bounds()),
         };
-        Ok(Self { models, image, docker, limits, required })
+        Ok(Self { models, web, image, docker, limits, required })
     }
 }

@@ -75,7 +75,7 @@ fn in_container(
         limits: spec.limits.sandbox,
         required: spec.required.clone(),
         hatches: hatches(spec),
-        home: BTreeMap::new(),
+        home: spec.home.clone(),
     };
     let mut told = None;
     let made = docker.create_in(&place.folder, wanted, &mut |copy, owner| {
@@ -111,8 +111,10 @@ fn program(spec: &OnceSpec) -> Program {
     Program { argv: spec.argv.clone(), directory: WORKSPACE.to_owned() }
 }
 
-fn hatches(spec: &OnceSpec) -> Vec<Hatch> {
-    spec.models.iter().map(|_| Hatch::Inference).collect()
+/// The ways out that it has.
+pub(super) fn hatches(spec: &OnceSpec) -> Vec<Hatch> {
+    let wanted = [(Hatch::Inference, spec.models.is_some()), (Hatch::Web, spec.web.is_some())];
+    wanted.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(hatch, _)| hatch).collect()
 }
 
 /// The id is the host's, whatever was asked for.

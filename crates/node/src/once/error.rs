@@ -15,6 +15,9 @@ use rustix::io::Errno;
 /// What went wrong around a program.
 #[derive(Debug, thiserror::Error)]
 pub enum OnceError {
+    /// Connections can't be looked into.
+    #[error(transparent)]
+    Inspection(#[from] crate::inspection::InspectionError),
     /// Leave was given for another run.
     #[error("the grant was presented for another run")]
     OtherRun,
@@ -52,6 +55,9 @@ pub enum OnceError {
     /// It can't have models.
     #[error(transparent)]
     Serve(#[from] ServeError),
+    /// The policy for the web can't be followed.
+    #[error("can't follow the policy for the web")]
+    Follow(#[source] std::io::Error),
     /// Not everything is recorded.
     #[error(transparent)]
     Book(#[from] BookError),

@@ -1,5 +1,7 @@
 //! What is run, where, and who hears of it.
 
+use crate::inspection::Inspection;
+use crate::web::policy_file::{Change, OpenPolicy};
 use belljar_confine::plan::HostPath;
 use belljar_contract::inference::CallRecord;
 use belljar_contract::isolation::Required;
@@ -29,10 +31,23 @@ pub struct OnceSpec {
     pub home: BTreeMap<String, String>,
     /// The models that it may call; none if there are none.
     pub models: Option<InferenceConfig>,
+    /// The web that it may reach; none if there is none.
+    pub web: Option<OnceWeb>,
     /// How much it may have.
     pub limits: OnceLimits,
     /// The layers without which it shall not run.
     pub required: Required,
+}
+
+/// The web that it may reach, and who is told what becomes of the policy's file meanwhile.
+#[derive(Clone)]
+pub struct OnceWeb {
+    /// As far as this lets.
+    pub policy: OpenPolicy,
+    /// Who is told.
+    pub tell: fn(&Change),
+    /// What it takes to look into connections, once it is made.
+    pub inspection: Option<Inspection>,
 }
 
 /// How much it may have.

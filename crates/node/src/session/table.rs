@@ -2,14 +2,16 @@
 
 use super::{Enclosed, MOST_COMMANDS_OF_ALL, Session, SessionError};
 use crate::images::Image;
+use crate::inspection::Inspection;
 use crate::job::Workplace;
 use crate::models::{Caller, RunModels};
+use crate::web::RunWeb;
 use belljar_contract::id::{RunId, SessionId};
 use belljar_contract::path::WORKSPACE;
 use belljar_contract::worker::session::OpenSessionRequest;
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_sandbox::backend::{Backend, BackendError, Sandbox, Wanted};
-use belljar_sandbox::hatch::Hatch;
+use belljar_sandbox::hatch::{Hatch, by_hatch};
 use belljar_sandbox::native::NativeBackend;
 use belljar_sandbox::run::WorkspaceChoice;
 use std::collections::hash_map::Entry;
@@ -224,10 +226,14 @@ impl Sessions {
     fn make(&self, request: OpenSessionRequest, with: With) -> Result<Arc<Session>, SessionError> {
         let (image, models) = with;
         let workplace = &self.workplace;
-        let mut sandbox = self.sandbox(&request, &image, models.is_some())?;
+        let hatches = hatches(&request, models.is_some());
+        let inspection = request.wants_web().then(|| workplace.web.inspection()).transpose();
+        let inspection = inspection.map_err(SessionError::Serve)?.flatten();
+        let mut sandbox = self.sandbox(&request, &image, (&hatches, inspection.as_ref()))?;
         let run_id = sandbox.id().clone();
-        let sockets = sandbox.take_hatches();
-        let models = models.map(|models| self.serve(models, &request, &run_id, sockets)).transpose()?;
+        let sockets = by_hatch(&hatches, sandbox.take_hatches());
+        let whose = (&request, &run_id, inspection.as_ref());
+        let (models, web) = self.serve(models, whose, sockets)?;
         let of = |asked: Option<u32>, usual: Duration, most: Duration| {
             asked.map_or(usual, |seconds| Duration::from_secs(seconds.into())).min(most)
         };
@@ -248,6 +254,8 @@ impl Sessions {
             image,
             models: Mutex::new(models),
             usage: Mutex::default(),
+            web: Mutex::new(web),
+            web_usage: Mutex::default(),
             ending: tokio::sync::Mutex::default(),
             room: Arc::clone(&self.room),
             request,
@@ -260,21 +268,24 @@ impl Sessions {
         &self,
         request: &OpenSessionRequest,
         image: &Image,
-        has_models: bool,
+        (hatches, inspection): (&[Hatch], Option<&Inspection>),
     ) -> Result<Box<dyn Sandbox>, SessionError> {
         let (limits, required) = match image {
             Image::Native => (self.workplace.settings.limits, self.workplace.settings.required.clone()),
             Image::Of(_) => self.workplace.images.bounds(),
         };
-        let wanted = Wanted {
+        let mut wanted = Wanted {
             workspace: WorkspaceChoice::Empty,
             lent: Vec::new(),
             env: env(request),
             limits,
             required,
-            hatches: has_models.then_some(Hatch::Inference).into_iter().collect(),
+            hatches: hatches.to_vec(),
             home: BTreeMap::new(),
         };
+        if let Some(inspection) = inspection {
+            inspection.furnish(&mut wanted.env, &mut wanted.home);
+        }
         let made = match image {
             Image::Native => self.native.create(wanted),
             Image::Of(image) => {
@@ -284,17 +295,33 @@ impl Sessions {
         made.map_err(SessionError::Sandbox)
     }
 
+    /// Serves each hatch of a session's.
     fn serve(
         &self,
-        config: InferenceConfig,
-        request: &OpenSessionRequest,
-        run_id: &RunId,
-        sockets: Vec<OwnedFd>,
-    ) -> Result<RunModels, SessionError> {
+        mut config: Option<InferenceConfig>,
+        (request, run_id, inspection): (&OpenSessionRequest, &RunId, Option<&Inspection>),
+        sockets: Vec<(Hatch, Vec<OwnedFd>)>,
+    ) -> Result<(Option<RunModels>, Option<RunWeb>), SessionError> {
         let missing = || BackendError::Create("this node has no models any more".into());
-        let models = self.workplace.models.as_ref().ok_or_else(|| SessionError::Sandbox(missing()))?;
-        let caller = Caller::Session { session_id: request.session_id.clone() };
-        models.serve(config, caller, run_id, sockets).map_err(SessionError::Models)
+        let caller = || Caller::Session { session_id: request.session_id.clone() };
+        let (mut served_models, mut served_web) = (None, None);
+        for (hatch, sockets) in sockets {
+            match (hatch, config.take_if(|_| hatch == Hatch::Inference)) {
+                (Hatch::Inference, Some(config)) => {
+                    let models =
+                        self.workplace.models.as_ref().ok_or_else(|| SessionError::Sandbox(missing()))?;
+                    let served = models.serve(config, caller(), run_id, sockets);
+                    served_models = Some(served.map_err(SessionError::Serve)?);
+                }
+                (Hatch::Web, _) => {
+                    let served = self.workplace.web.serve(caller(), (run_id, inspection), sockets);
+                    served_web = Some(served.map_err(SessionError::Serve)?);
+                }
+                // A session asks for no other.
+                (Hatch::Inference | Hatch::Status, _) => drop(sockets),
+            }
+        }
+        Ok((served_models, served_web))
     }
 
     fn destroy(&self, session: &Session) -> Result<(), SessionError> {
@@ -330,8 +357,16 @@ impl Sessions {
         gone.and(billed)
     }
 
-    /// Ends what is served to it, and keeps what it has had of models.
+    /// Ends what is served to it, and keeps what it has had of it.
     fn bill(&self, session: &Session) -> Result<(), SessionError> {
+        let models = self.bill_models(session);
+        let web = session.web.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let seen = web.map(RunWeb::end).transpose().map_err(SessionError::Unrecorded)?;
+        *session.web_usage.lock().unwrap_or_else(PoisonError::into_inner) = seen.map(|seen| seen.usage);
+        models
+    }
+
+    fn bill_models(&self, session: &Session) -> Result<(), SessionError> {
         let models = session.models.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(models) = models else { return Ok(()) };
         let (usage, _) = models.end();
@@ -344,6 +379,12 @@ impl Sessions {
     fn locked(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The ways out that a session has.
+fn hatches(request: &OpenSessionRequest, has_models: bool) -> Vec<Hatch> {
+    let wanted = [(Hatch::Inference, has_models), (Hatch::Web, request.wants_web())];
+    wanted.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(hatch, _)| hatch).collect()
 }
 
 /// What every program in it is told; nothing that was asked for overrides it.

@@ -37,6 +37,8 @@ pub struct CommandRequest {
     pub lent: Vec<Lent>,
     /// Variables for its environment.
     pub env: BTreeMap<String, String>,
+    /// Files in its home that are there before anything runs, by their path below it.
+    pub home: BTreeMap<String, String>,
     /// What its sandbox may use.
     pub limits: Limits,
     /// The layers without which it shall not run.
@@ -113,6 +115,7 @@ pub fn carry_out_command(
         job: Some(HostPath::resolve(folder.path().join(JOB))?),
         lent: request.lent,
         env: with_identity(request.env, (&request.job_id, &request.task_id), &request.hatches),
+        home: request.home,
         hatches: request.hatches,
         limits: request.limits,
         required: request.required,

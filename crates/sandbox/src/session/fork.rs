@@ -12,7 +12,7 @@
 //! and what there was of it is cleared away like any leftover.
 
 use super::client::{find, unexpected, unreachable};
-use super::keeper::{Begun, KeeperError, look_after};
+use super::keeper::{Begun, KeeperError, Serve, look_after};
 use super::protocol::{Answer, Ask, read_document, receive, send};
 use super::{Session, SessionError};
 use crate::backend::{Backend, Wanted};
@@ -53,7 +53,11 @@ pub(super) struct Origin {
 ///
 /// # Errors
 /// [`KeeperError`] when there is no session.
-pub fn keep_fork(forking: Forking, ready: impl FnOnce(&Session)) -> Result<(), KeeperError> {
+pub fn keep_fork(
+    forking: Forking,
+    serve: Serve<'_>,
+    ready: impl FnOnce(&Session),
+) -> Result<(), KeeperError> {
     let Forking { state, origin, name } = forking;
     let backend = NativeBackend::new(Arc::new(Launcher::start()?), state.clone());
     let socket = find(&state, &origin)?.call().map_err(unreachable)?;
@@ -73,7 +77,7 @@ pub fn keep_fork(forking: Forking, ready: impl FnOnce(&Session)) -> Result<(), K
     let baseline = baseline.ok_or_else(|| unreachable(Errno::PROTO))?;
     let forked_from = Some(session.id.clone());
     let session = Session { name, created_at: Timestamp::now(), forked_from, ..session };
-    look_after(Begun { state, wanted, session, sandbox, baseline }, ready)
+    look_after(Begun { state, wanted, session, sandbox, baseline }, serve, ready)
 }
 
 /// Copies what the origin's workspace is now.

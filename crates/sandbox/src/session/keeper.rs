@@ -20,6 +20,7 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
 };
+use std::error::Error;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
@@ -42,6 +43,10 @@ pub struct Keeping {
     pub session: Session,
 }
 
+/// Serves the sockets of a session's hatches, if it has any; for as long as what it gives lives.
+pub type Serve<'s> =
+    &'s dyn Fn(&Session, Vec<OwnedFd>) -> Result<Box<dyn Send>, Box<dyn Error + Send + Sync>>;
+
 /// Why there is no session.
 #[derive(Debug, thiserror::Error)]
 pub enum KeeperError {
@@ -54,6 +59,9 @@ pub enum KeeperError {
     /// What it shall be a fork of can't be reached.
     #[error(transparent)]
     Session(#[from] SessionError),
+    /// It has hatches that can't be served.
+    #[error("can't serve what the session may reach")]
+    Serve(#[source] Box<dyn Error + Send + Sync>),
     /// Nobody can reach it.
     #[error("can't listen for commands")]
     Listen(#[source] std::io::Error),
@@ -87,13 +95,13 @@ const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 ///
 /// # Errors
 /// [`KeeperError`] when there is no session; how it ends is nobody's to hear.
-pub fn keep(keeping: Keeping, ready: impl FnOnce(&Session)) -> Result<(), KeeperError> {
+pub fn keep(keeping: Keeping, serve: Serve<'_>, ready: impl FnOnce(&Session)) -> Result<(), KeeperError> {
     let Keeping { site, backend, wanted, session } = keeping;
     let (state, session) = (State::at(&site.state), Session { backend: backend.name(), ..session });
     let backend = backend.make(Arc::new(Launcher::start()?), &site)?;
     let baseline = Baseline::now();
     let sandbox = backend.create(wanted.clone())?;
-    look_after(Begun { state, wanted, session, sandbox, baseline }, ready)
+    look_after(Begun { state, wanted, session, sandbox, baseline }, serve, ready)
 }
 
 /// A session whose sandbox is made.
@@ -106,9 +114,16 @@ pub(super) struct Begun {
 }
 
 /// Looks after a session until it is over.
-pub(super) fn look_after(begun: Begun, ready: impl FnOnce(&Session)) -> Result<(), KeeperError> {
-    let Begun { state, wanted, mut session, sandbox, baseline } = begun;
+pub(super) fn look_after(
+    begun: Begun,
+    serve: Serve<'_>,
+    ready: impl FnOnce(&Session),
+) -> Result<(), KeeperError> {
+    let Begun { state, wanted, mut session, mut sandbox, baseline } = begun;
     session.id = sandbox.id().to_string();
+    let sockets = sandbox.take_hatches();
+    let served = (!sockets.is_empty()).then(|| serve(&session, sockets)).transpose();
+    let served = served.map_err(KeeperError::Serve)?;
     let folder = state.run_folder(sandbox.id());
     let listener = publish(&folder, &session).map_err(KeeperError::Listen)?;
     let begun = Instant::now();
@@ -131,6 +146,8 @@ pub(super) fn look_after(begun: Begun, ready: impl FnOnce(&Session)) -> Result<(
         }
     }
     keeper.end();
+    // With the sandbox gone nothing more is asked for.
+    drop(served);
     Ok(())
 }
 

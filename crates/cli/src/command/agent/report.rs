@@ -3,9 +3,10 @@
 use super::workspace::Fate;
 use crate::error::CliError;
 use crate::progress::harmless;
-use crate::summary;
+use crate::{summary, web};
 use anstyle::{AnsiColor, Style};
 use belljar_contract::agent::{AgentResult, AgentTotals, AuditSpan, ChangesFate};
+use belljar_contract::egress::WebUsage;
 use belljar_contract::result::WorkspaceChanges;
 use belljar_contract::usage::UsageReport;
 use belljar_node::agent::outcome::GraphFinal;
@@ -27,6 +28,7 @@ pub(super) struct Report {
     output_truncated: bool,
     calls: u64,
     unlisted_calls: u64,
+    web: Option<WebUsage>,
     audit: Option<Span>,
     changes: WorkspaceChanges,
     duration: Duration,
@@ -50,6 +52,7 @@ impl Report {
             output_truncated: result.output_truncated,
             calls: result.calls.listed.len() as u64,
             unlisted_calls: result.calls.unlisted,
+            web: result.web.clone(),
             audit: result.audit.clone(),
             changes,
             duration: result.duration,
@@ -67,6 +70,7 @@ impl Report {
             output_truncated: false,
             calls: 0,
             unlisted_calls: 0,
+            web: None,
             audit: None,
             changes: WorkspaceChanges { files: Vec::new(), diff: String::new(), truncated: false },
             duration: Duration::ZERO,
@@ -114,6 +118,7 @@ impl Report {
             diff_truncated: self.changes.truncated,
             changes,
             kept_in,
+            web: self.web.clone(),
             audit: self.audit.as_ref().map(|Span { first, last }| AuditSpan {
                 first: *first,
                 last: last.sequence,
@@ -143,6 +148,7 @@ impl Report {
         if self.unlisted_calls > 0 {
             let _ = writeln!(text, "  {} more calls are in the audit alone.", self.unlisted_calls);
         }
+        self.web.iter().for_each(web::tell_denied);
         if let Some(Span { first, last }) = &self.audit {
             let last = last.sequence;
             let run = &self.told.run_id;

@@ -7,11 +7,11 @@ use crate::command::exec::{self, Executed};
 use crate::error::CliError;
 use crate::lending::SandboxArguments;
 use crate::state;
-use crate::web::read_policy;
+use crate::web::opened;
 use belljar_contract::egress::{BEGUN, ENDED};
 use belljar_contract::id::RunId;
-use belljar_egress::web::config::WebConfig;
 use belljar_egress::web::proposal::{Proposal, Tried};
+use belljar_node::web::policy_file::OpenPolicy;
 use belljar_store::audit::{self, AuditError, Record};
 use serde_json::json;
 use std::ffi::OsString;
@@ -82,7 +82,7 @@ impl LearnArguments {
     }
 
     fn watch(&self) -> Result<RunId, CliError> {
-        let policy = self.policy.as_deref().map_or_else(|| Ok(WebConfig::default()), read_policy)?;
+        let policy = self.policy.as_deref().map_or_else(|| Ok(OpenPolicy::of_nothing()), opened)?;
         let Executed { run, code } = exec::watched(&self.command, self.sandbox.clone(), policy)?;
         if code != ExitCode::SUCCESS {
             // Often so: what it wanted, it didn't get.

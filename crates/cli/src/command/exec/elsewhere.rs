@@ -21,11 +21,11 @@ use std::time::{Instant, SystemTime};
 /// Runs the command.
 pub(super) fn run(arguments: &ExecArguments, chosen: &Chosen) -> Result<ExitCode, CliError> {
     refuse_what_is_native(arguments, chosen)?;
-    let mut ways_out = arguments.ways_out()?;
+    let workspace = arguments.sandbox.workspace()?;
+    let mut ways_out = arguments.ways_out(&workspace)?;
     // Before there is a thread.
     let launcher = Arc::new(Launcher::start()?);
     let since = SystemTime::now();
-    let workspace = arguments.sandbox.workspace()?;
     // Held from before the start: what is read afterwards is what was copied, whatever has come to its name.
     let source = match &workspace {
         WorkspaceChoice::Copy(source) => Some(Directory::open_meant(source)?),

@@ -5,8 +5,8 @@ use crate::models::{self, ModelArguments};
 use crate::web;
 use belljar_contract::id::RunId;
 use belljar_egress::inference::config::InferenceConfig;
-use belljar_egress::web::config::WebConfig;
 use belljar_node::inspection::Inspection;
+use belljar_node::web::policy_file::OpenPolicy;
 use belljar_sandbox::hatch::{Hatch, by_hatch};
 use belljar_sandbox::state::State;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use std::os::fd::OwnedFd;
 pub(super) struct WaysOut<'a> {
     pub(super) models: Option<InferenceConfig>,
     pub(super) arguments: &'a ModelArguments,
-    pub(super) web: Option<WebConfig>,
+    pub(super) web: Option<OpenPolicy>,
     /// What it takes to look into connections, once it is made.
     pub(super) inspection: Option<Inspection>,
 }
@@ -42,7 +42,8 @@ impl WaysOut<'_> {
         env: &mut BTreeMap<String, String>,
         home: &mut BTreeMap<String, String>,
     ) -> Result<(), CliError> {
-        self.inspection = self.web.as_ref().map(Inspection::of).transpose()?.flatten();
+        let of = |policy: &OpenPolicy| Inspection::of(&policy.live().current().config);
+        self.inspection = self.web.as_ref().map(of).transpose()?.flatten();
         if let Some(inspection) = &self.inspection {
             inspection.furnish(env, home);
         }
@@ -67,7 +68,7 @@ impl WaysOut<'_> {
                 }
                 Hatch::Web => {
                     let inspection = inspection.as_ref();
-                    let serve = |config| web::Served::begin((config, inspection), run_id, state, sockets);
+                    let serve = |policy| web::Served::begin((policy, inspection), run_id, state, sockets);
                     served.web = web.take().map(serve).transpose()?;
                 }
                 Hatch::Status => {}

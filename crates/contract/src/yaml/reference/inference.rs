@@ -5,7 +5,7 @@ use super::Unsaid::{Means, Members, Required, Stands};
 use super::{BOOLEAN, Member};
 
 const NAME: &str = "1 to 200 visible characters of ASCII";
-const PATH: &str = "the absolute path of a file";
+pub(super) const PATH: &str = "the absolute path of a file";
 const COUNT: &str = "a whole number from 1 to 9223372036854775807";
 
 pub(super) const INFERENCE: &[Member] = &[
@@ -70,7 +70,7 @@ const TLS: &[Member] = &[Member {
     meaning: "the authorities that are believed, and no others (PEM)",
 }];
 
-const CREDENTIAL: &[Member] = &[
+pub(super) const CREDENTIAL: &[Member] = &[
     Member {
         name: "env",
         takes: One("the name of a variable"),

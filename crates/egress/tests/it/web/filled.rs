@@ -67,8 +67,9 @@ credentials:
 - {{name: house, from: {token}, headers: [authorization, x-api-key], query: [key]}}
 - {{name: elsewhere, from: {token}}}
 - {{name: lost, from: {{file: /nonexistent/token}}}}
-- {{name: bucket, aws: {{access_key_id: {id}, secret_access_key: {key}}}}}
-- {{name: lent, aws: {{access_key_id: {id}, secret_access_key: {key}, session_token: {session}}}}}
+aws_keys:
+- {{name: bucket, access_key_id: {id}, secret_access_key: {key}}}
+- {{name: lent, access_key_id: {id}, secret_access_key: {key}, session_token: {session}}}
 authorities: CA
 ",
         token = file("token"),

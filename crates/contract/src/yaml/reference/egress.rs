@@ -1,0 +1,231 @@
+//! `egress`.
+
+use super::Takes::{List, One, Section, Sections};
+use super::Unsaid::{Means, Required, Stands};
+use super::inference::{CREDENTIAL, PATH};
+use super::{BOOLEAN, Member};
+
+const NAME: &str = "1 to 64 letters, digits, `-` and `_`";
+const HOSTS: &str = "a name, *.NAME, **.NAME or an address";
+
+pub(super) const EGRESS: &[Member] = &[
+    Member {
+        name: "rules",
+        takes: Sections(RULE),
+        unsaid: Required(""),
+        meaning: "what one of them allows is allowed, and nothing else",
+    },
+    Member {
+        name: "credentials",
+        takes: Sections(HELD),
+        unsaid: Means("none", ""),
+        meaning: "what is filled in for placeholders",
+    },
+    Member {
+        name: "aws_keys",
+        takes: Sections(AWS_KEY),
+        unsaid: Means("none", ""),
+        meaning: "what requests are signed with that a placeholder has signed",
+    },
+    Member {
+        name: "authorities",
+        takes: One(PATH),
+        unsaid: Means("the system's alone", "/etc/house/ca.pem"),
+        meaning: "who is believed besides the system's authorities, where connections are looked into (PEM)",
+    },
+    Member {
+        name: "proxy",
+        takes: Section(PROXY),
+        unsaid: Means("none", ""),
+        meaning: "another proxy, through which all goes",
+    },
+    Member {
+        name: "connections",
+        takes: Sections(CONNECTION),
+        unsaid: Means("none", ""),
+        meaning: "interfaces that the host calls with a credential of its own",
+    },
+];
+
+const HELD: &[Member] = &[
+    Member {
+        name: "name",
+        takes: One(NAME),
+        unsaid: Required("house"),
+        meaning: "inside it is `belljar:cred:NAME`; each name once",
+    },
+    Member {
+        name: "from",
+        takes: Section(CREDENTIAL),
+        unsaid: Required("{env: HOUSE_TOKEN}"),
+        meaning: "where it comes from: exactly one of these members",
+    },
+    Member {
+        name: "headers",
+        takes: List("the name of a header in lower case, of none that the host writes"),
+        unsaid: Means("authorization, where there is no `query` either", "[authorization]"),
+        meaning: "headers in which the placeholder may stand",
+    },
+    Member {
+        name: "query",
+        takes: List("the name of a parameter: letters, digits, `-`, `_` and `.`"),
+        unsaid: Means("none", "[key]"),
+        meaning: "parameters in which it may",
+    },
+];
+
+const AWS_KEY: &[Member] = &[
+    Member {
+        name: "name",
+        takes: One(NAME),
+        unsaid: Required("bucket"),
+        meaning: "inside the id of the key is `belljar:cred:NAME`; each name once",
+    },
+    Member {
+        name: "access_key_id",
+        takes: Section(CREDENTIAL),
+        unsaid: Required("{env: BUCKET_ID}"),
+        meaning: "where it comes from: exactly one of these members",
+    },
+    Member {
+        name: "secret_access_key",
+        takes: Section(CREDENTIAL),
+        unsaid: Required("{env: BUCKET_KEY}"),
+        meaning: "where it comes from: exactly one of these members",
+    },
+    Member {
+        name: "session_token",
+        takes: Section(CREDENTIAL),
+        unsaid: Means("none", "{env: BUCKET_TOKEN}"),
+        meaning: "where it comes from: exactly one of these members",
+    },
+];
+
+const PROXY: &[Member] = &[
+    Member {
+        name: "url",
+        takes: One("http://HOST:PORT, without a path"),
+        unsaid: Required("http://proxy.house:3128"),
+        meaning: "where it is",
+    },
+    Member {
+        name: "credential",
+        takes: Section(CREDENTIAL),
+        unsaid: Means("none is shown", "{env: PROXY_USER}"),
+        meaning: "USER:PASSWORD, where it comes from: exactly one of these members",
+    },
+    Member {
+        name: "names",
+        takes: One("one of: here, there"),
+        unsaid: Stands("here"),
+        meaning: "who says where names lead: this host, which asks it for addresses that were looked at, or the proxy",
+    },
+    Member {
+        name: "except",
+        takes: List(HOSTS),
+        unsaid: Means("none", "[\"*.house.example\"]"),
+        meaning: "who is reached without it",
+    },
+];
+
+const CONNECTION: &[Member] = &[
+    Member {
+        name: "name",
+        takes: One(NAME),
+        unsaid: Required("forge"),
+        meaning: "what calls name it; each name once",
+    },
+    Member {
+        name: "url",
+        takes: One("https://HOST[:PORT][/PATH], or http:// without a credential"),
+        unsaid: Required("https://forge.example/api/v1"),
+        meaning: "where it is; calls stay below it",
+    },
+    Member {
+        name: "credential",
+        takes: Section(CREDENTIAL),
+        unsaid: Means("none is shown", "{env: FORGE_TOKEN}"),
+        meaning: "what it is shown: exactly one of these members",
+    },
+    Member {
+        name: "as",
+        takes: One("bearer, basic, `header NAME` or `query NAME`"),
+        unsaid: Stands("bearer"),
+        meaning: "how it is shown; `basic` is of USER:PASSWORD",
+    },
+    Member {
+        name: "methods",
+        takes: List("a method in upper case, such as GET"),
+        unsaid: Means("GET and HEAD", "[GET, POST]"),
+        meaning: "methods of calls",
+    },
+    Member {
+        name: "writes",
+        takes: One("one of: ask, allow"),
+        unsaid: Stands("ask"),
+        meaning: "whether calls that change something take an approval",
+    },
+    Member {
+        name: "calls_a_minute",
+        takes: One("a whole number from 1 to 60000"),
+        unsaid: Stands("60"),
+        meaning: "how often it may be called, all runs together",
+    },
+    Member {
+        name: "networks",
+        takes: List("a network, such as 10.0.0.0/8, that names its first address"),
+        unsaid: Means("none", "[10.0.0.0/8]"),
+        meaning: "where its host may lead besides the open internet",
+    },
+    Member {
+        name: "authorities",
+        takes: One(PATH),
+        unsaid: Means("the system's alone", "/etc/house/ca.pem"),
+        meaning: "who is believed besides the system's authorities (PEM)",
+    },
+];
+
+const RULE: &[Member] = &[
+    Member {
+        name: "host",
+        takes: One(HOSTS),
+        unsaid: Required("pkgs.example"),
+        meaning: "the hosts that it is for",
+    },
+    Member {
+        name: "ports",
+        takes: List("a whole number from 1 to 65535"),
+        unsaid: Means("80 and 443", "[443]"),
+        meaning: "ports of TCP",
+    },
+    Member {
+        name: "methods",
+        takes: List("a method in upper case, such as GET"),
+        unsaid: Means("all", "[GET]"),
+        meaning: "methods of requests",
+    },
+    Member {
+        name: "paths",
+        takes: List("a path that begins with a slash"),
+        unsaid: Means("all", "[/v1/]"),
+        meaning: "places of URLs, each with what is below it",
+    },
+    Member {
+        name: "networks",
+        takes: List("a network, such as 10.0.0.0/8, that names its first address"),
+        unsaid: Means("none", "[10.0.0.0/8]"),
+        meaning: "where its names may lead besides the open internet",
+    },
+    Member {
+        name: "inspect",
+        takes: BOOLEAN,
+        unsaid: Stands("false"),
+        meaning: "whether tunnels are to be looked into",
+    },
+    Member {
+        name: "credentials",
+        takes: List(NAME),
+        unsaid: Means("none", "[house]"),
+        meaning: "whose placeholders are filled in there; names of `credentials` and `aws_keys`",
+    },
+];
