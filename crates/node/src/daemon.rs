@@ -14,7 +14,7 @@ mod keeping;
 mod record;
 mod recovery;
 mod settings;
-mod web;
+mod ways_out;
 
 pub use crate::session::MOST_COMMANDS_OF_ALL as MOST_SESSION_COMMANDS;
 pub use config::{CallbackConfig, NodeConfig, TracesConfig};
@@ -30,13 +30,12 @@ use crate::job::dispatcher::Dispatcher;
 use crate::job::hub::Hub;
 use crate::managed::ManagedServices;
 use crate::metrics::Metrics;
-use crate::models::NodeModels;
 use crate::session::Sessions;
 use crate::traces::{self, Traces};
 use crate::web::policy_file::Following;
 use belljar_confine::launcher::Launcher;
-use belljar_egress::proxy::{Proxy, allow_descriptors};
-use belljar_store::artifacts::Artifacts;
+use belljar_egress::proxy::allow_descriptors;
+use belljar_store::artifacts::{Artifacts, ArtifactsError};
 use belljar_store::audit::{AuditLog, folder_in};
 use belljar_store::database::Database;
 use belljar_store::jobs::Jobs;
@@ -48,6 +47,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
+use ways_out::WaysOut;
 
 /// Tells the time of day, which orders nothing and decides nothing.
 pub type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -82,29 +82,18 @@ impl Daemon {
         // Each job and each session takes some, and each of their connections.
         allow_descriptors();
         let identity = Identity::take(settings.state.path())?;
-        let listener = TcpListener::bind(settings.listen).await;
-        let listener = listener.map_err(|source| DaemonError::Listen { address: settings.listen, source })?;
-        let address = listener
-            .local_addr()
-            .map_err(|source| DaemonError::Listen { address: settings.listen, source })?;
+        let (listener, address) = listen(settings.listen).await?;
         let database = Database::open(&settings.database).await?;
         let jobs = Jobs::new(database.clone());
         let stop = CancellationToken::new();
-        let folder = settings.state.path().join("artifacts");
-        let artifacts = match &settings.bucket {
-            Some(Bucket { url, variables }) => Artifacts::in_bucket(url, variables.clone(), &folder)?,
-            None => Artifacts::in_folder(&folder)?,
-        };
+        let artifacts = artifacts(&settings)?;
         let audit = Arc::new(AuditLog::open(&folder_in(settings.state.path())).map_err(DaemonError::Audit)?);
         let metrics = Metrics::default();
         let traces = Traces::start(settings.traces.take(), settings.node_slug.clone(), &metrics)
             .map_err(|source| DaemonError::Threads { source })?;
         let listed_calls = if traces.are_wanted() { traces::MOST_CALLS } else { 0 };
-        let proxy = Arc::new(Proxy::start().map_err(|source| DaemonError::Threads { source })?);
-        let models = settings.models.take().map(|config| {
-            NodeModels::new(config, settings.billing_account_id.clone(), &proxy, &audit, listed_calls)
-        });
-        let (web, following) = web::begin(settings.egress.take(), &proxy, &audit, &metrics)?;
+        let WaysOut { models, web, following } =
+            ways_out::begin(&mut settings, &audit, (&metrics, listed_calls))?;
         let denials = Denials::new(Arc::clone(&audit));
         let managed = ManagedServices::start(std::mem::take(&mut settings.managed), audit)
             .map_err(|source| DaemonError::Threads { source })?;
@@ -189,5 +178,20 @@ impl Daemon {
         self.database.close().await;
         record::stopped(&self.workplace);
         self.workplace.telemetry.close().await;
+    }
+}
+
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), DaemonError> {
+    let failed = |source| DaemonError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
+}
+
+fn artifacts(settings: &Settings) -> Result<Artifacts, ArtifactsError> {
+    let folder = settings.state.path().join("artifacts");
+    match &settings.bucket {
+        Some(Bucket { url, variables }) => Artifacts::in_bucket(url, variables.clone(), &folder),
+        None => Artifacts::in_folder(&folder),
     }
 }

@@ -23,7 +23,7 @@ use belljar_egress::web::live::LivePolicy;
 use belljar_store::audit::AuditLog;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The web of a node. Each passage is in the audit of the node's state.
 pub(crate) struct NodeWeb {
@@ -31,6 +31,8 @@ pub(crate) struct NodeWeb {
     proxy: Arc<Proxy>,
     audit: Arc<AuditLog>,
     metrics: Metrics,
+    /// As many passages of a run are told one by one.
+    listed_passages: usize,
 }
 
 /// The web that one run may reach, by sockets that are its own.
@@ -39,12 +41,15 @@ pub(crate) struct RunWeb {
     run_id: RunId,
     served: ServedWeb,
     book: Arc<Book>,
+    counting: Arc<Counting>,
 }
 
 /// Writes into a book, and counts.
 struct Counting {
     book: Arc<Book>,
     metrics: Metrics,
+    listed: Mutex<Vec<PassageRecord>>,
+    most_listed: usize,
 }
 
 // === impl NodeWeb ===
@@ -55,8 +60,10 @@ impl NodeWeb {
         proxy: &Arc<Proxy>,
         audit: &Arc<AuditLog>,
         metrics: &Metrics,
+        listed_passages: usize,
     ) -> Self {
-        Self { policy, proxy: Arc::clone(proxy), audit: Arc::clone(audit), metrics: metrics.clone() }
+        let (proxy, audit, metrics) = (Arc::clone(proxy), Arc::clone(audit), metrics.clone());
+        Self { policy, proxy, audit, metrics, listed_passages }
     }
 
     /// What it takes to look into the connections of one run more.
@@ -76,28 +83,38 @@ impl NodeWeb {
     ) -> Result<RunWeb, ServeError> {
         // Of its calls of models another book knows.
         let book = Arc::new(Book::of(&self.audit, 0));
-        let ledger = Arc::new(Counting { book: Arc::clone(&book), metrics: self.metrics.clone() });
-        let served = {
-            let policy = (&self.policy, inspection);
-            ServedWeb::begin_by(&self.proxy, policy, (run_id, ledger), sockets)?
-        };
-        Ok(RunWeb { caller, run_id: run_id.clone(), served, book })
+        let counting = Arc::new(Counting {
+            book: Arc::clone(&book),
+            metrics: self.metrics.clone(),
+            listed: Mutex::default(),
+            most_listed: self.listed_passages,
+        });
+        let ledger = Arc::clone(&counting) as Arc<dyn WebLedger>;
+        let served = ServedWeb::begin_by(&self.proxy, (&self.policy, inspection), (run_id, ledger), sockets)?;
+        Ok(RunWeb { caller, run_id: run_id.clone(), served, book, counting })
     }
 }
 
 // === impl RunWeb ===
 
 impl RunWeb {
-    /// Ends what is under way, and tells what there has been, once all of it is recorded, or that it could not be.
-    pub(crate) fn end(self) -> Result<Seen, BookError> {
-        let Self { caller, run_id, served, book } = self;
+    /// Ends what is under way, and tells what there has been, once all of it is recorded, or that it could not be; and the passages
+    /// one by one, as far as somebody wants them.
+    pub(crate) fn end(self) -> (Result<Seen, BookError>, Vec<PassageRecord>) {
+        let Self { caller, run_id, served, book, counting } = self;
         let seen = served.end();
-        book.close(RUN_ENDED, Some(&run_id), &caller.ended(&seen.usage))?;
-        Ok(seen)
+        let closed = book.close(RUN_ENDED, Some(&run_id), &caller.ended(&seen.usage));
+        (closed.map(|_| seen), std::mem::take(&mut *counting.locked()))
     }
 }
 
 // === impl Counting ===
+
+impl Counting {
+    fn locked(&self) -> MutexGuard<'_, Vec<PassageRecord>> {
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl WebLedger for Counting {
     fn begin(&self, record: PassageBegun) -> Written {
@@ -106,6 +123,11 @@ impl WebLedger for Counting {
 
     fn record(&self, record: PassageRecord) {
         self.metrics.web_asked(noted::is_let_through(&record));
+        let mut listed = self.locked();
+        if listed.len() < self.most_listed {
+            listed.push(record.clone());
+        }
+        drop(listed);
         WebLedger::record(&*self.book, record);
     }
 

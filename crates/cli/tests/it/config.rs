@@ -97,17 +97,27 @@ fn a_file_that_can_not_be_read_is_no_mistake_in_it() {
 }
 
 #[test]
-fn models_and_agents_are_checked_and_shown_too() {
+fn models_the_web_and_agents_are_checked_and_shown_too() {
     let world = World::new(BELLJAR);
     let good = "inference:\n  providers: [{name: house, kind: ollama, url: 'unix:/run/models'}]\n  \
                 models: [{name: small, provider: house, upstream: 'llama3:8b'}]\n\
                 agents: [{name: mine, description: my own, argv: [mine, '{prompt}']}]\n";
+    let good = &format!(
+        "{good}egress: {{rules: [{{host: pkgs.example, methods: [GET]}}, {{host: '**.b.example', ports: [443], inspect: true}}]}}\n"
+    );
     world.write("good.yaml", good);
     let shown = world.run(&["config", "check", "good.yaml"]).succeeded();
-    assert_eq!(shown.stdout, "model small: llama3:8b of house (ollama)\nagent mine: my own\n");
+    let expected = "model small: llama3:8b of house (ollama)\n\
+                    web rule 0: pkgs.example at 80, 443, methods GET\n\
+                    web rule 1: **.b.example at 443, inspected\nagent mine: my own\n";
+    assert_eq!(shown.stdout, expected);
     let told = world.run(&["config", "check", "--json", "good.yaml"]).succeeded().json();
     let model = json!({"name": "small", "upstream": "llama3:8b", "provider": "house", "kind": "ollama"});
     assert_eq!((&told["models"], &told["agents"]), (&json!([model]), &json!(["mine"])));
+    assert_eq!(
+        (&told["egress"][1]["host"], &told["egress"][1]["ports"]),
+        (&json!("**.b.example"), &json!([443]))
+    );
     world.write("bad.yaml", good.replace("house, upstream", "hose, upstream").replace("argv", "arg"));
     let ran = world.run(&["config", "check", "bad.yaml"]);
     assert_eq!(ran.code, 2);

@@ -225,3 +225,143 @@ fn a_policy_is_held_against_what_is_expected_of_it() {
     1 of 3 as expected
     "#);
 }
+
+/// A rule for one port of this machine.
+fn rule(port: u16) -> String {
+    format!("{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, \"::1\"]}}")
+}
+
+/// Asks for a page by the proxy, also where a client would leave a name to no proxy.
+fn fetching(port: u16) -> String {
+    format!("unset NO_PROXY no_proxy; curl -sSf http://localhost:{port}/")
+}
+
+/// Puts another policy in the place of one, as a whole.
+fn replace(world: &World, rules: &str) {
+    let next = world.write("next.yaml", format!("rules: {rules}\n"));
+    std::fs::rename(next, world.path().join("policy.yaml")).unwrap();
+}
+
+#[test]
+fn a_policy_that_changes_while_a_command_runs_counts_at_once() {
+    let (world, server) = (World::new(BELLJAR), Server::start());
+    let port = server.address.port();
+    policy(&world, "[]");
+    // It goes on once it is let through, and then once it isn't.
+    let script = format!(
+        "get() {{ {} 2>/dev/null; }}; until get; do sleep 0.1; done; while get >/dev/null; do sleep 0.1; done; echo over",
+        fetching(port)
+    );
+    let mut command = world.command(&["exec", "--egress", "policy.yaml", "--", "sh", "-c", &script]);
+    let pipe = std::process::Stdio::piped;
+    let child = command.stdout(pipe()).stderr(pipe()).spawn().unwrap();
+    let asked = |kind: &str| {
+        let audit = world.path().join("state/audit");
+        if audit.exists() { crate::models::recorded(&audit, kind).len() } else { 0 }
+    };
+    belljar_testkit::wait::until(|| asked("egress") > 0);
+    replace(&world, &format!("[{}]", rule(port)));
+    belljar_testkit::wait::until(|| server.asked() > 0);
+    // One with mistakes changes nothing.
+    replace(&world, "[{hots: localhost}]");
+    belljar_testkit::wait::until(|| asked("egress_policy_refused") == 1);
+    let before = server.asked();
+    belljar_testkit::wait::until(|| server.asked() > before);
+    replace(&world, "[]");
+    let ran = belljar_testkit::world::Ran::from(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "hello\nover\n"), "{ran:?}");
+    assert!(ran.stderr.contains("policy.yaml has changed, and counts from now on (generation 3)"), "{ran:?}");
+    assert!(ran.stderr.contains("policy.yaml has changed, and doesn't count: "), "{ran:?}");
+    assert_eq!(asked("egress_policy_changed"), 3);
+}
+
+#[test]
+fn a_policy_that_what_is_sealed_could_write_is_refused() {
+    let world = World::new(BELLJAR);
+    world.write("project/policy.yaml", "rules: []");
+    world.write("policy.yaml", "rules: []");
+    world.write("job.json", belljar_testkit::job::job(&serde_json::json!([])).to_string());
+    let of = |options: &[&str]| {
+        let ran = world.run(options);
+        let is_refused = ran.code == 125 && ran.stderr.contains("lies in the workspace");
+        assert!(is_refused || ran.code == 0, "{ran:?}");
+        is_refused
+    };
+    let exec =
+        |workspace: &str, file: &str| of(&["exec", workspace, "project", "--egress", file, "--", "true"]);
+    assert!(exec("--workspace", "project/policy.yaml"));
+    assert!(!exec("--workspace", "policy.yaml"));
+    assert!(!exec("--workspace-copy", "project/policy.yaml"));
+    let _sessions = crate::session::Sessions(&world);
+    let create =
+        |workspace: &str, file: &str| of(&["session", "create", workspace, "project", "--egress", file]);
+    assert!(create("--workspace", "project/policy.yaml"));
+    // What is committed would count at once.
+    assert!(create("--workspace-copy", "project/policy.yaml"));
+    assert!(!create("--workspace-copy", "policy.yaml"));
+}
+
+#[test]
+fn a_session_and_its_forks_reach_what_the_policy_allows() {
+    let (world, server) = (World::new(BELLJAR), Server::start());
+    let port = server.address.port();
+    policy(&world, &format!("[{}]", rule(port)));
+    let _sessions = crate::session::Sessions(&world);
+    let exec = |session: &str, script: &str| crate::session::exec(&world, session, script);
+    let id = crate::session::create(&world, &["--name", "first", "--egress", "policy.yaml"]);
+    assert_eq!(exec("first", &fetching(port)).succeeded().stdout, "hello\n");
+    world.run(&["session", "fork", "first", "--name", "second"]).succeeded();
+    assert_eq!(exec("second", &fetching(port)).succeeded().stdout, "hello\n");
+    let other = crate::session::create(&world, &[]);
+    let look = "env | grep -ci proxy; curl -s --noproxy '' --proxy http://127.0.0.1:3128 http://nowhere.test/; echo $?";
+    assert_eq!(exec(&other, look).stdout, "0\n7\n");
+    // The policy is followed by both.
+    replace(&world, "[]");
+    for session in ["first", "second"] {
+        belljar_testkit::wait::until(|| exec(session, &fetching(port)).code == 22);
+    }
+    world.run(&["session", "end", "first"]).succeeded();
+    let ended = || {
+        let all = crate::models::recorded(&world.path().join("state/audit"), "egress");
+        all.iter().filter(|passage| passage["run_id"] == id.as_str() && passage["rule"] == 0).count()
+    };
+    belljar_testkit::wait::until(|| ended() >= 1);
+    assert_eq!(world.run(&["audit", "verify"]).code, 0);
+}
+
+#[test]
+fn a_job_that_may_is_let_through_by_run_and_one_that_may_not_finds_nobody() {
+    let (world, server) = (World::new(BELLJAR), Server::start());
+    let port = server.address.port();
+    policy(&world, &format!("[{}]", rule(port)));
+    let run = |script: &str, ext_net_allowed: bool, options: &[&str]| {
+        let mut job = belljar_testkit::job::job(&serde_json::json!([belljar_testkit::job::shell(script)]));
+        job["constraints"]["ext_net_allowed"] = serde_json::json!(ext_net_allowed);
+        world.write("job.json", job.to_string());
+        world.run(&[&["run", "--json"], options, &["job.json"]].concat())
+    };
+    let with = ["--egress", "policy.yaml"];
+    let ran = run(&fetching(port), true, &with).succeeded().json();
+    assert_eq!(
+        (&ran["steps"][0]["result"]["stdout"], &ran["web"]["passages"]),
+        (&"hello\n".into(), &1.into())
+    );
+    let denied = run(&fetching(1), true, &with).json();
+    assert_eq!(
+        (&denied["failure_code"], &denied["web"]["denied"][0]["port"]),
+        (&"ext_net_required".into(), &1.into())
+    );
+    assert!(denied["failure_message"].as_str().unwrap().contains("localhost:1,"), "{denied}");
+    // By the configuration, or by nothing at all.
+    let nothing = run(&fetching(port), true, &[]).json();
+    assert_eq!(nothing["web"]["denied"][0]["reason"], "no_rules", "{nothing}");
+    world.write(".config/belljar/config.yaml", format!("egress: {{rules: [{}]}}", rule(port)));
+    assert_eq!(run(&fetching(port), true, &[]).succeeded().json()["web"]["passages"], 1);
+    let look = "env | grep -ci proxy; ls -d /web-sock 2>/dev/null; \
+                curl -s --noproxy '' --proxy http://127.0.0.1:3128 http://nowhere.test/; echo $?";
+    let without = run(look, false, &with).json();
+    assert_eq!((&without["steps"][0]["result"]["stdout"], &without["web"]), (&"0\n7\n".into(), &().into()));
+    // What a person is told.
+    let told = world.run(&["run", "--egress", "policy.yaml", "job.json"]);
+    assert_eq!(told.code, 0, "{told:?}");
+}

@@ -6,6 +6,7 @@ mod carried_out;
 mod counted;
 mod described;
 mod followed;
+mod followed_policy;
 mod images;
 mod interrupted;
 mod left;

@@ -1,6 +1,7 @@
 //! Results: each one is valid under the published schema, and reads back as it was.
 
 use crate::documents::{accepted, small_job};
+use belljar_contract::egress::{DeniedDestination, WebUsage};
 use belljar_contract::event::{Event, LogLine};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::isolation::{Isolation, Layer};
@@ -271,6 +272,21 @@ fn isolation() -> impl Strategy<Value = Isolation> {
     (any::<String>(), few(layer)).prop_map(|(backend, layers)| Isolation { backend, layers })
 }
 
+fn web() -> impl Strategy<Value = WebUsage> {
+    let denied = (any::<[String; 2]>(), any::<u16>(), any::<Option<String>>()).prop_map(
+        |([host, reason], port, rule_needed)| DeniedDestination { host, port, reason, rule_needed },
+    );
+    (few(denied), any::<[u64; 4]>()).prop_map(
+        |(denied, [passages, sent_bytes, received_bytes, denied_unlisted])| WebUsage {
+            passages,
+            sent_bytes,
+            received_bytes,
+            denied,
+            denied_unlisted,
+        },
+    )
+}
+
 fn changes() -> impl Strategy<Value = WorkspaceChanges> {
     let file = (any::<String>(), change()).prop_map(|(path, change)| ChangedFile { path, change });
     (few(file), any::<String>(), any::<bool>()).prop_map(|(files, diff, truncated)| WorkspaceChanges {
@@ -286,13 +302,13 @@ fn job_result() -> impl Strategy<Value = JobResult> {
     let ids = (any::<Option<String>>(), any::<Option<String>>());
     let failure = prop::option::of((select(FailureCode::ALL.to_vec()), any::<String>()));
     let kept = (few(step_result()), few(artifact), usage());
-    let host = (prop::option::of(isolation()), prop::option::of(changes()));
+    let host = (prop::option::of(isolation()), prop::option::of(changes()), prop::option::of(web()));
     (ids, failure, kept, host, timestamp(), timestamp()).prop_map(
         |(
             ids,
             failure,
             (steps, artifacts, resource_usage),
-            (isolation, changes),
+            (isolation, changes, web),
             started_at,
             finished_at,
         )| {
@@ -306,6 +322,7 @@ fn job_result() -> impl Strategy<Value = JobResult> {
                 resource_usage,
                 isolation,
                 changes,
+                web,
                 ..unfailed
             };
             match failure {

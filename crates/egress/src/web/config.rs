@@ -88,8 +88,12 @@ impl WebConfig {
     pub fn read(node: &Node, log: &mut Log) -> Self {
         let Some(mut members) = Members::open(node, log) else { return Self::default() };
         let mut credentials = Credentials::new();
-        members.optional("credentials", |node, log| Some(add(&mut credentials, (node, log), credential)));
-        members.optional("aws_keys", |node, log| Some(add(&mut credentials, (node, log), aws)));
+        for (list, read) in [("credentials", credential as Read), ("aws_keys", aws)] {
+            members.optional(list, |node, log| {
+                add(&mut credentials, (node, log), read);
+                Some(())
+            });
+        }
         let policy = members.required("rules", |node, log| {
             let policy = EgressPolicy::read_rules(node, log);
             let named = policy.rules().iter().flat_map(|rule| &rule.credentials);
@@ -134,12 +138,10 @@ fn through(node: &Node, log: &mut Log) -> Option<Through> {
     Some(Through { upstream: upstream?, credential, names, except })
 }
 
+type Read = fn(&Node, &mut Log) -> Option<(String, Held)>;
+
 /// Adds what a list has to what there is.
-fn add(
-    all: &mut Credentials,
-    (node, log): (&Node, &mut Log),
-    read: fn(&Node, &mut Log) -> Option<(String, Held)>,
-) {
+fn add(all: &mut Credentials, (node, log): (&Node, &mut Log), read: Read) {
     for (name, held) in list(node, log, read).unwrap_or_default() {
         if all.insert(name.clone(), Arc::new(held)).is_some() {
             log.note(node.position, place(node), format!("{} twice", quoted(&name)), "each name once");

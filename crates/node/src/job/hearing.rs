@@ -135,10 +135,20 @@ impl Hearing {
         if let Some(Ok(usage)) = &usage {
             self.workplace.metrics.models_called(usage.calls);
         }
-        let (runtime, calls) = (self.whose.image.runtime(), calls.unwrap_or_default());
+        let (web, passages) = self.web.take().and_then(Result::ok).map(RunWeb::end).unzip();
+        let (calls, passages) = (calls.unwrap_or_default(), passages.unwrap_or_default());
+        let runtime = self.whose.image.runtime();
         let stood = self.run.clone().zip(self.stood);
-        let ran = stood.map(|(run_id, stood)| Ran { run_id, runtime, stood, ended, timings, steps, calls });
-        let web = self.web.take().and_then(Result::ok).map(RunWeb::end);
+        let ran = stood.map(|(run_id, stood)| Ran {
+            run_id,
+            runtime,
+            stood,
+            ended,
+            timings,
+            steps,
+            calls,
+            passages,
+        });
         Had { models: usage, web, ran }
     }
 

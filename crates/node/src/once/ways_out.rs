@@ -48,7 +48,8 @@ pub(super) fn serve(
                 }
             }
             Hatch::Web => {
-                served.web = spec.web.take().map(|web| reach(web, &run_id, book, sockets)).transpose()?;
+                let web = spec.web.take();
+                served.web = web.map(|web| reach(web, &run_id, book, sockets)).transpose()?;
             }
             // A program of its own has nobody to tell how it goes on.
             Hatch::Status => drop(sockets),

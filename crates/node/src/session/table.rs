@@ -361,7 +361,7 @@ impl Sessions {
     fn bill(&self, session: &Session) -> Result<(), SessionError> {
         let models = self.bill_models(session);
         let web = session.web.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let seen = web.map(RunWeb::end).transpose().map_err(SessionError::Unrecorded)?;
+        let seen = web.map(|web| web.end().0).transpose().map_err(SessionError::Unrecorded)?;
         *session.web_usage.lock().unwrap_or_else(PoisonError::into_inner) = seen.map(|seen| seen.usage);
         models
     }

@@ -3,6 +3,7 @@
 
 use super::span::{Anchor, Span, Value, nanoseconds, new_id, root_of, trace_of};
 use belljar_confine::stage::Timings;
+use belljar_contract::egress::{PassageOutcome, PassageRecord};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::id::RunId;
 use belljar_contract::inference::{CallOutcome, CallRecord};
@@ -31,6 +32,7 @@ pub(crate) struct Ran {
     pub(crate) timings: Timings,
     pub(crate) steps: Vec<Step>,
     pub(crate) calls: Vec<CallRecord>,
+    pub(crate) passages: Vec<PassageRecord>,
 }
 
 /// A step, as its runner tells of it.
@@ -172,6 +174,35 @@ impl Trace<'_> {
         }
         for call in &ran.calls {
             self.call(run, call, within);
+        }
+        for passage in &ran.passages {
+            self.passage(run, passage, within);
+        }
+    }
+
+    /// Which host it was about is not told: whoever asks for one could say anything by its name.
+    fn passage(&mut self, run: [u8; 8], passage: &PassageRecord, within: impl Fn((u64, u64)) -> (u64, u64)) {
+        let began = nanoseconds(passage.started_at);
+        let over = began.saturating_add(passage.total_ms.saturating_mul(1_000_000));
+        self.add(Some(run), "web", within((began, over)));
+        let mut attributes = vec![
+            ("belljar.passage_id", Value::from(passage.passage_id.as_str())),
+            ("belljar.web.sent_bytes", passage.sent_bytes.into()),
+            ("belljar.web.received_bytes", passage.received_bytes.into()),
+        ];
+        attributes.extend(passage.rule.map(|rule| ("belljar.web.rule", rule.into())));
+        attributes
+            .extend(passage.status.map(|status| ("http.response.status_code", u64::from(status).into())));
+        let failure = match &passage.outcome {
+            PassageOutcome::Completed => None,
+            PassageOutcome::Denied { reason: code } | PassageOutcome::Failed { code } => {
+                Some(code.as_str().to_owned())
+            }
+        };
+        attributes.extend(failure.as_deref().map(|code| ("error.type", code.into())));
+        self.last(attributes, failure);
+        if let Some(span) = self.spans.last_mut() {
+            span.is_call = true;
         }
     }
 

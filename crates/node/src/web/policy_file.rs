@@ -8,10 +8,12 @@
 //! A file that is being written is not taken for what it will be: only what is the same at two looks counts. Whoever replaces it
 //! by a rename is never seen half done.
 
+mod follower;
+
 use belljar_contract::yaml::{self, LARGEST_BYTES, Log, Mistakes};
 use belljar_egress::web::config::WebConfig;
 use belljar_egress::web::live::LivePolicy;
-use rustix::fs::{Mode, OFlags};
+use follower::{Follower, Look};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::fs::File;
@@ -99,23 +101,6 @@ pub struct Following {
     // Before the thread: without it, that one ends.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// What a file was when it was looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Look {
-    Holds(String),
-    Unreadable(io::ErrorKind),
-}
-
-/// Looks at a file again and again.
-struct Follower<T> {
-    file: PolicyFile,
-    live: Arc<LivePolicy>,
-    handled: Look,
-    /// What it was at the last look, if that was something new.
-    unsettled: Option<Look>,
-    tell: T,
 }
 
 /// The kinds under which changes stand in the audit.
@@ -225,48 +210,6 @@ impl OpenPolicy {
     }
 }
 
-// === impl Follower ===
-
-impl<T: FnMut(&Change)> Follower<T> {
-    fn look(&mut self) {
-        let read = open_regular(&self.file.path).and_then(read_bytes);
-        let look = match &read {
-            Ok(bytes) => Look::Holds(digest(bytes)),
-            Err(error) => Look::Unreadable(error.kind()),
-        };
-        if look == self.handled {
-            self.unsettled = None;
-        } else if self.unsettled.as_ref() == Some(&look) {
-            self.unsettled = None;
-            self.handled = look;
-            self.handle(read);
-        } else {
-            self.unsettled = Some(look);
-        }
-    }
-
-    fn handle(&mut self, read: io::Result<Vec<u8>>) {
-        let current = self.live.current();
-        let (bytes, sha256) = match read {
-            Ok(bytes) => {
-                let sha256 = digest(&bytes);
-                (bytes, sha256)
-            }
-            Err(error) => return (self.tell)(&self.file.refused(None, current.number, &error)),
-        };
-        match (self.file.read)(&bytes) {
-            Ok(config) if config == current.config => {}
-            Ok(policy) => {
-                (self.tell)(&self.file.taken(&sha256, current.number + 1, &policy));
-                self.live.replace(policy);
-            }
-            Err(mistakes) => {
-                (self.tell)(&self.file.refused(Some(sha256), current.number, &mistakes));
-            }
-        }
-    }
-}
-
 // === impl Change ===
 
 impl Change {
@@ -285,16 +228,6 @@ impl Drop for Following {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-    }
-}
-
-/// Opens what is a file by now: whoever waits for the other end of a pipe follows nothing.
-fn open_regular(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file any more")),
     }
 }
 

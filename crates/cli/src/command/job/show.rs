@@ -5,6 +5,7 @@ use super::{parse_id, print, print_json};
 use crate::client::Client;
 use crate::command::plain;
 use crate::error::CliError;
+use belljar_contract::egress::{DeniedDestination, WebUsage};
 use belljar_contract::id::JobId;
 use belljar_contract::worker::job::{JobOutcome, JobResponse};
 use jiff::Timestamp;
@@ -84,6 +85,18 @@ fn came(outcome: &JobOutcome, say: &mut dyn FnMut(&str, &str)) {
     }
     if let Some(used) = &outcome.inference {
         say("models", &format!("{} calls, {} tokens, {} USD", used.calls, used.tokens, used.cost_usd));
+    }
+    if let Some(had) = &outcome.web {
+        let WebUsage { passages, sent_bytes, received_bytes, .. } = had;
+        say("web", &format!("{passages} let through, {sent_bytes} bytes sent, {received_bytes} received"));
+        for DeniedDestination { host, port, reason, rule_needed } in &had.denied {
+            let rule =
+                rule_needed.as_ref().map_or(String::new(), |rule| format!("; it takes the rule {rule}"));
+            say("denied", &plain(&format!("{host}:{port} ({reason}){rule}")));
+        }
+        if had.denied_unlisted > 0 {
+            say("denied", &format!("{} more", had.denied_unlisted));
+        }
     }
     if let Some(isolation) = &outcome.isolation {
         let off: Vec<_> = isolation

@@ -85,3 +85,25 @@ pub(crate) fn records(world: &World, kind: &str) -> Vec<Value> {
     let shown = world.run(&["audit", "show", "--kind", kind, "--json"]).succeeded();
     shown.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
+
+#[test]
+fn an_agent_reaches_the_web_as_far_as_the_policy_lets_and_no_other_agent_does() {
+    let (world, server) = (World::new(crate::BELLJAR), crate::egress::Server::start());
+    let port = server.address.port();
+    let rule = format!("{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, \"::1\"]}}");
+    world.write("policy.yaml", format!("rules: [{rule}]"));
+    let script = format!(
+        "unset NO_PROXY no_proxy; curl -sS http://localhost:{port}/; curl -s http://localhost:1/ >&2; env | grep -ci proxy"
+    );
+    let small = Small::shell(&world, &script);
+    let ran = small.json(&["--egress", "policy.yaml"]);
+    assert!(ran["content"].as_str().unwrap().starts_with("hello\n"), "{ran}");
+    assert_eq!((&ran["web"]["passages"], &ran["web"]["denied"][0]["port"]), (&json!(1), &json!(1)), "{ran}");
+    let told = small.run(&["--egress", "policy.yaml"]);
+    assert!(told.stderr.contains("belljar: localhost:1 was denied (no_rule_for_port)"), "{told:?}");
+    assert_eq!(records(&world, "egress").len(), 4);
+    // The control.
+    let without = small.json(&[]);
+    assert_eq!((&without["stdout"], &without["web"]), (&json!("0\n"), &Value::Null), "{without}");
+    assert_eq!(server.asked(), 2);
+}

@@ -38,6 +38,7 @@ fn everything_that_is_counted_moves_when_it_happens() {
     config["node"] = told::configuration(&world, &orchestrator.url("/status"));
     let collector = Collector::start(&[]);
     config["node"]["traces"] = json!({ "endpoint": collector.url() });
+    config["egress"] = json!({ "rules": [] });
     let path = world.write("both.yaml", config.to_string());
     let node = Node::start(&world, &["--config", path.to_str().unwrap()]);
     let before = counts(&node);
@@ -50,12 +51,16 @@ fn everything_that_is_counted_moves_when_it_happens() {
         node.run(&reported::short_command(&format!("{}; exit 1", reported::ASK))).json()["status"],
         "failed"
     );
+    node.run(&super::web::command("curl -s http://other.example/", "restricted"));
     let session =
         super::sessions::open(&node, &json!({ "version": 1, "task_id": new_id(), "session_id": new_id() }));
     node.post(&format!("{session}/exec"), &json!({ "version": 1, "command": ["true"] }));
     let running = node.submit(script("sleep 60"));
     node.wait_for(&running, "in_progress");
     wait::until(|| counts(&node)["belljar_callbacks_total{taken=\"true\"}"] >= 6.0);
+    config["egress"]["rules"] = json!([{ "host": "pkgs.example" }]);
+    world.write("both.yaml", config.to_string());
+    wait::until(|| counts(&node)["belljar_web_policy_generation"] == 2.0);
     wait::until(|| counts(&node).contains_key("belljar_spans_total{exported=\"true\"}"));
 
     let after = counts(&node);
@@ -72,13 +77,15 @@ fn everything_that_is_counted_moves_when_it_happens() {
     };
     let still: Vec<_> = families(&node).into_iter().filter(|name| !grown(name)).collect();
     assert_eq!(still, Vec::<String>::new(), "nobody moves them: {after:#?}");
-    assert_eq!(after["belljar_jobs_accepted_total"], 3.0);
-    assert_eq!(after["belljar_jobs_ended_total{status=\"completed\"}"], 1.0);
+    assert_eq!(after["belljar_jobs_accepted_total"], 4.0);
+    assert_eq!(after["belljar_jobs_ended_total{status=\"completed\"}"], 2.0);
     assert_eq!(after["belljar_jobs_ended_total{status=\"failed\"}"], 1.0);
     assert_eq!((after["belljar_jobs_running"], after["belljar_sessions_open"]), (1.0, 1.0));
     assert_eq!(after["belljar_model_calls_total"], 1.0);
     assert_eq!(after["belljar_extensions_total{granted=\"true\"}"], 1.0);
-    assert_eq!(after["belljar_requests_total{operation=\"RunJob\",code=\"200\"}"], 2.0);
+    assert_eq!(after["belljar_requests_total{operation=\"RunJob\",code=\"200\"}"], 3.0);
+    assert_eq!(after["belljar_web_requests_total{allowed=\"false\"}"], 1.0);
+    assert_eq!(after["belljar_web_policy_changes_total{taken=\"true\"}"], 2.0);
 
     node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{running}:cancel")));
     wait::until(|| counts(&node)["belljar_jobs_running"] == 0.0);

@@ -70,6 +70,7 @@ fn jobs_and_sessions_run_programs_of_an_image_that_may_be_run() {
     one_that_is_to_stop_stops(&hall);
     what_may_not_be_run_is_refused_before_it_is_accepted(&hall);
     a_session_is_a_container_that_stays(&hall);
+    a_container_reaches_the_web_by_the_proxy_alone(&hall);
     what_a_killed_node_leaves_the_next_one_clears_away(&mut hall);
 }
 
@@ -239,6 +240,21 @@ fn a_session_is_a_container_that_stays(hall: &Hall<'_>) {
     assert_eq!(recorded[0]["session_id"], request["session_id"]);
     assert_eq!(recorded[0]["usage"], ended["inference"]);
     hall.is_empty(&ended);
+}
+
+fn a_container_reaches_the_web_by_the_proxy_alone(hall: &Hall<'_>) {
+    let ask = r#"perl -MIO::Socket::INET -e '
+        my $to = IO::Socket::INET->new(PeerAddr => "127.0.0.1:3128") or print("none\n") && exit;
+        print $to "GET http://other.example/ HTTP/1.1\r\nHost: other.example\r\nConnection: close\r\n\r\n";
+        print scalar(<$to>) =~ s/^HTTP.1.1 (...).*/$1/sr, "\n"'; ls -d /web-sock 2>/dev/null; exit 3"#;
+    let told = hall.run(super::web::command(ask, "restricted"));
+    assert_eq!(
+        (&told["stdout"], &told["failure_code"]),
+        (&json!("403\n/web-sock\n"), &json!("ext_net_required"))
+    );
+    assert_eq!(told["web"]["denied"][0]["host"], "other.example", "{told:#}");
+    let without = hall.run(super::web::command(ask, "none"));
+    assert_eq!((&without["stdout"], &without["failure_code"]), (&json!("none\n"), &json!("step_failed")));
 }
 
 fn what_a_killed_node_leaves_the_next_one_clears_away(hall: &mut Hall<'_>) {

@@ -93,6 +93,33 @@ fn a_job_is_a_trace_from_its_acceptance_to_its_record_with_its_steps_and_its_cal
 }
 
 #[test]
+fn what_a_job_asks_the_web_for_is_in_its_trace_without_the_name_that_it_asked_for() {
+    let world = World::new(crate::BELLJAR);
+    let collector = Collector::start(&[]);
+    let server = crate::egress::Server::start();
+    let config = json!({
+        "node": { "traces": { "endpoint": collector.url() } },
+        "egress": { "rules": [{ "host": "localhost", "ports": [server.address.port()], "networks": ["127.0.0.0/8", "::1"] }] },
+    });
+    world.write("config.yaml", config.to_string());
+    let node = Node::start(&world, &["--config", "config.yaml"]);
+    let text = format!("{}; curl -s http://{CANARY}.example/", super::web::fetching(server.address.port()));
+    let told = node.run(&super::web::command(&text, "restricted")).json();
+    let id = told["job_id"].as_str().unwrap();
+    until(|| of_job(&collector, id).iter().any(|span| span.name == "job"));
+    let spans = of_job(&collector, id);
+    let run = below(&spans, one(&spans, "run"));
+    assert_eq!(names(&run), ["web", "web"]);
+    let attributes = [&run[0].attributes, &run[1].attributes];
+    assert_eq!(attributes.map(|all| all["http.response.status_code"].as_str()), ["200", "403"]);
+    assert_eq!(
+        (attributes[0]["belljar.web.rule"].as_str(), run[1].failure.as_deref()),
+        ("0", Some("no_rule_for_host"))
+    );
+    assert!(!collector.has_heard(CANARY), "a trace has what is nobody's business");
+}
+
+#[test]
 fn a_job_that_fails_says_by_what_and_one_that_was_killed_with_its_node_is_still_one_trace() {
     let world = World::new(crate::BELLJAR);
     let collector = Collector::start(&[]);

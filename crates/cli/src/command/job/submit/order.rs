@@ -38,6 +38,9 @@ pub(super) struct OrderArguments {
     /// Let it call the models that the node has; a job for the runner says so itself
     #[arg(long)]
     use_inference: bool,
+    /// What it may reach of the web: nothing, or what the node's policy allows; a job for the runner says so itself
+    #[arg(long, value_name = "POLICY", value_parser = ["none", "restricted"])]
+    network_policy: Option<String>,
     /// A program and its arguments; no shell reads them
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -92,6 +95,9 @@ impl OrderArguments {
         }
         if let Some(timeout) = self.timeout {
             sandbox["timeout_seconds"] = json!(timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0));
+        }
+        if let Some(policy) = &self.network_policy {
+            sandbox["network_policy"] = json!(policy);
         }
         if self.use_inference {
             sandbox["use_inference"] = json!(true);

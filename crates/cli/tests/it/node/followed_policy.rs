@@ -1,0 +1,191 @@
+//! A node's policy for the web, changed while jobs run by it; and tunnels, when what they are of ends.
+
+use super::processes_with;
+use super::sessions::open;
+use super::web::{command, configure, fetching, rule};
+use crate::models::recorded;
+use belljar_testkit::http::Asked;
+use belljar_testkit::node::{Node, new_id};
+use belljar_testkit::wait;
+use belljar_testkit::world::World;
+use serde_json::{Value, json};
+use std::io::Read;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A server that listens to whoever comes, and counts who is there.
+struct Holder {
+    port: u16,
+    open: Arc<AtomicUsize>,
+}
+
+/// Opens a tunnel, and says when it is closed.
+const TUNNEL: &str = r#"
+import socket, sys
+port = sys.argv[1]
+tunnel = socket.create_connection(("127.0.0.1", 3128))
+tunnel.sendall(f"CONNECT localhost:{port} HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode())
+answer = tunnel.makefile("rb")
+print(answer.readline().decode().split()[1], flush=True)
+while answer.readline().strip():
+    pass
+tunnel.sendall(b"hello\n")
+try:
+    end = answer.read()
+except ConnectionResetError:
+    end = b""
+print("closed", end, flush=True)
+"#;
+
+// === impl Holder ===
+
+impl Holder {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (port, open) = (listener.local_addr().unwrap().port(), Arc::<AtomicUsize>::default());
+        let theirs = Arc::clone(&open);
+        // It goes with the test's process.
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let open = Arc::clone(&theirs);
+                std::thread::spawn(move || {
+                    let mut said = [0; 6];
+                    if stream.read_exact(&mut said).is_ok() && said == *b"hello\n" {
+                        open.fetch_add(1, Ordering::SeqCst);
+                        let _ = stream.read(&mut said);
+                        open.fetch_sub(1, Ordering::SeqCst);
+                    }
+                });
+            }
+        });
+        Self { port, open }
+    }
+
+    fn open(&self) -> usize {
+        self.open.load(Ordering::SeqCst)
+    }
+
+    /// A job that has a tunnel here until that is closed.
+    fn tunnel(&self, node: &Node<'_>) -> String {
+        let port = self.port.to_string();
+        let mut job = belljar_testkit::node::command(&["python3", "-c", TUNNEL, &port]);
+        job["sandbox"]["network_policy"] = json!("restricted");
+        let before = self.open();
+        let id = node.submit(job);
+        wait::until(|| self.open() == before + 1);
+        id
+    }
+}
+
+/// Puts another configuration in the place of one, as a whole.
+fn replace(world: &World, rules: &str) {
+    let next = world.write("next.yaml", format!("egress: {{rules: [{rules}]}}\n"));
+    std::fs::rename(next, world.path().join("config.yaml")).unwrap();
+}
+
+fn changes(world: &World, kind: &str) -> Vec<Value> {
+    recorded(&world.path().join("state/node/audit"), kind)
+}
+
+#[test]
+fn a_policy_that_allows_less_closes_the_tunnels_that_it_does_not_allow_and_no_others() {
+    let (world, held, kept) = (World::new(crate::BELLJAR), Holder::start(), Holder::start());
+    let config = configure(&world, &format!("{}, {}", rule(held.port), rule(kept.port)));
+    let node = Node::start(&world, &["--config", &config]);
+    let (job, other) = (held.tunnel(&node), kept.tunnel(&node));
+    replace(&world, &rule(kept.port));
+    let told = node.wait_for(&job, "completed");
+    assert_eq!(told["stdout"], "200\nclosed b''\n", "{told}");
+    assert_eq!((held.open(), kept.open()), (0, 1));
+    let taken = changes(&world, "egress_policy_changed");
+    let numbers: Vec<_> = taken.iter().map(|change| (&change["generation"], &change["rules"])).collect();
+    assert_eq!(numbers, [(&json!(1), &json!(2)), (&json!(2), &json!(1))]);
+    assert_eq!(taken[1]["sha256"].as_str().map(str::len), Some(64));
+    node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{other}:cancel")));
+    node.wait_for(&other, "canceled");
+}
+
+#[test]
+fn a_policy_that_allows_more_counts_for_a_session_that_is_open_and_one_with_mistakes_does_not() {
+    let (world, server) = (World::new(crate::BELLJAR), crate::egress::Server::start());
+    let port = server.address.port();
+    let config = configure(&world, "");
+    let node = Node::start(&world, &["--config", &config]);
+    let session =
+        json!({ "version": 1, "task_id": new_id(), "session_id": new_id(), "network_policy": "restricted" });
+    let session = open(&node, &session);
+    let reaches = || {
+        let command = json!({ "version": 1, "command": ["sh", "-c", fetching(port)] });
+        node.post(&format!("{session}/exec"), &command).json()["stdout"] == "hello\n"
+    };
+    assert!(!reaches());
+    // In place, and not whole at first.
+    world.write("config.yaml", format!("egress: {{rules: [{}", rule(port)));
+    world.write("config.yaml", format!("egress: {{rules: [{}]}}\n", rule(port)));
+    wait::until(reaches);
+    let refused = || changes(&world, "egress_policy_refused");
+    let before = refused().len();
+    replace(&world, "{hots: localhost}");
+    wait::until(|| refused().len() == before + 1);
+    assert!(reaches());
+    let last = refused().pop().unwrap();
+    assert!(last["why"].as_str().unwrap().contains("hots") && last["generation"] == 2, "{last}");
+    assert!(node.log().contains("the former policy for the web goes on to count"));
+    // Without the section nobody reaches anything.
+    world.write("config.yaml", "node: {}\n");
+    wait::until(|| !reaches());
+    assert_eq!(changes(&world, "egress_policy_changed").pop().unwrap()["rules"], 0);
+}
+
+#[test]
+fn a_file_of_its_own_goes_before_the_configuration() {
+    let (world, server) = (World::new(crate::BELLJAR), crate::egress::Server::start());
+    let config = configure(&world, "");
+    world.write("policy.yaml", format!("rules: [{}]", rule(server.address.port())));
+    let node = Node::start(&world, &["--config", &config, "--egress", "policy.yaml"]);
+    let told = node.run(&command(&fetching(server.address.port()), "restricted")).json();
+    assert_eq!(told["stdout"], "hello\n", "{told}");
+    drop(node);
+    world.write("policy.yaml", "rules: {}");
+    let said = Node::refused(&world, &["--egress", "policy.yaml"]);
+    assert!(said.contains("policy.yaml") && said.contains("rules"), "{said}");
+}
+
+#[test]
+fn the_tunnels_of_a_job_end_when_it_is_canceled() {
+    let (world, held) = (World::new(crate::BELLJAR), Holder::start());
+    let config = configure(&world, &rule(held.port));
+    let node = Node::start(&world, &["--config", &config]);
+    let (job, other) = (held.tunnel(&node), held.tunnel(&node));
+    node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{job}:cancel")));
+    let told = node.wait_for(&job, "canceled");
+    wait::until(|| held.open() == 1);
+    assert_eq!((&told["web"]["passages"], &told["web"]["sent_bytes"]), (&json!(1), &json!(6)), "{told}");
+    // The control: another job's goes on.
+    assert_eq!(node.job(&other)["status"], "in_progress");
+    assert_eq!(held.open(), 1);
+}
+
+#[test]
+fn nothing_is_left_of_the_web_of_a_node_that_is_killed() {
+    let (world, held) = (World::new(crate::BELLJAR), Holder::start());
+    let config = configure(&world, &rule(held.port));
+    let mut node = Node::start(&world, &["--config", &config]);
+    let job = held.tunnel(&node);
+    let port = held.port.to_string();
+    assert!(processes_with(&port) > 0);
+    node.killed_and_started();
+    wait::until(|| held.open() == 0 && processes_with(&port) == 0);
+    node.wait_for(&job, "node_failure");
+    let runs = world.path().join("state/node/runs");
+    wait::until(|| std::fs::read_dir(&runs).is_ok_and(|mut runs| runs.next().is_none()));
+    // It is recorded that it began, and of no end.
+    let audit = world.path().join("state/node/audit");
+    assert_eq!((recorded(&audit, "egress_begun").len(), recorded(&audit, "egress").len()), (1, 0));
+    // The control: the next one has all of it again.
+    let again = held.tunnel(&node);
+    node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{again}:cancel")));
+    node.wait_for(&again, "canceled");
+    assert_eq!(recorded(&audit, "egress").len(), 1);
+}

@@ -1,0 +1,194 @@
+//! Looks at a file again and again: what is the same at two looks counts.
+
+use super::{Change, PolicyFile, digest, read_bytes};
+use belljar_egress::web::live::LivePolicy;
+use rustix::fs::{Mode, OFlags};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a file was when it was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Look {
+    Holds(String),
+    Unreadable(io::ErrorKind),
+}
+
+/// Looks at a file again and again.
+pub(super) struct Follower<T> {
+    pub(super) file: PolicyFile,
+    pub(super) live: Arc<LivePolicy>,
+    pub(super) handled: Look,
+    /// What it was at the last look, if that was something new.
+    pub(super) unsettled: Option<Look>,
+    pub(super) tell: T,
+}
+
+// === impl Follower ===
+
+impl<T: FnMut(&Change)> Follower<T> {
+    pub(super) fn look(&mut self) {
+        let read = open_regular(&self.file.path).and_then(read_bytes);
+        let look = match &read {
+            Ok(bytes) => Look::Holds(digest(bytes)),
+            Err(error) => Look::Unreadable(error.kind()),
+        };
+        if look == self.handled {
+            self.unsettled = None;
+        } else if self.unsettled.as_ref() == Some(&look) {
+            self.unsettled = None;
+            self.handled = look;
+            self.handle(read);
+        } else {
+            self.unsettled = Some(look);
+        }
+    }
+
+    fn handle(&mut self, read: io::Result<Vec<u8>>) {
+        let current = self.live.current();
+        let (bytes, sha256) = match read {
+            Ok(bytes) => {
+                let sha256 = digest(&bytes);
+                (bytes, sha256)
+            }
+            Err(error) => return (self.tell)(&self.file.refused(None, current.number, &error)),
+        };
+        match (self.file.read)(&bytes) {
+            Ok(config) if config == current.config => {}
+            Ok(policy) => {
+                (self.tell)(&self.file.taken(&sha256, current.number + 1, &policy));
+                self.live.replace(policy);
+            }
+            Err(mistakes) => {
+                (self.tell)(&self.file.refused(Some(sha256), current.number, &mistakes));
+            }
+        }
+    }
+}
+
+/// Opens what is a file by now: whoever waits for the other end of a pipe follows nothing.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file any more")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+    use std::fs;
+    use std::path::PathBuf;
+    use std::rc::Rc;
+
+    /// A file that is followed by hand: one look at a time.
+    struct Followed {
+        folder: tempfile::TempDir,
+        follower: Follower<Tell>,
+        told: Rc<RefCell<Vec<Change>>>,
+    }
+
+    type Tell = Box<dyn FnMut(&Change)>;
+
+    const ONE: &str = "rules: [{host: a.example}]";
+    const TWO: &str = "rules: [{host: a.example}, {host: b.example}]";
+
+    impl Followed {
+        fn begin() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("policy.yaml");
+            fs::write(&path, ONE).unwrap();
+            let opened = PolicyFile::of_rules(&path).unwrap().open().unwrap();
+            let (file, handled) = opened.followed.unwrap();
+            let told = Rc::<RefCell<Vec<Change>>>::default();
+            let hears = Rc::clone(&told);
+            let tell: Tell = Box::new(move |change| hears.borrow_mut().push(change.clone()));
+            Self {
+                folder,
+                follower: Follower { file, live: opened.live, handled, unsettled: None, tell },
+                told,
+            }
+        }
+
+        fn write(&self, text: &str) {
+            fs::write(self.path(), text).unwrap();
+        }
+
+        fn path(&self) -> PathBuf {
+            self.folder.path().join("policy.yaml")
+        }
+
+        /// Which policy counts after so many looks, how many rules it has, and how often something was told.
+        fn after(&mut self, looks: usize) -> (u64, usize, usize) {
+            (0..looks).for_each(|_| self.follower.look());
+            let current = self.follower.live.current();
+            (current.number, current.config.policy.rules().len(), self.told.borrow().len())
+        }
+    }
+
+    #[test]
+    fn what_is_the_same_at_two_looks_counts_and_what_is_being_written_does_not() {
+        let mut followed = Followed::begin();
+        assert_eq!(followed.after(3), (1, 1, 0));
+        // Each part of it is a policy, too.
+        followed.write("rules: []");
+        assert_eq!(followed.after(1), (1, 1, 0));
+        followed.write(TWO);
+        assert_eq!(followed.after(1), (1, 1, 0));
+        assert_eq!(followed.after(1), (2, 2, 1));
+        assert_eq!(followed.after(3), (2, 2, 1));
+        // Another file under its name, as whoever replaces it at once has it.
+        let next = followed.folder.path().join("next");
+        fs::write(&next, "rules: []").unwrap();
+        fs::rename(next, followed.path()).unwrap();
+        assert_eq!(followed.after(2), (3, 0, 2));
+        // Other words for the same.
+        followed.write("# nothing\nrules: []");
+        assert_eq!(followed.after(2), (3, 0, 2));
+    }
+
+    #[test]
+    fn what_has_mistakes_or_is_gone_is_told_once_and_the_former_policy_counts() {
+        let mut followed = Followed::begin();
+        followed.write("rules: [{hots: a.example}]");
+        assert_eq!(followed.after(4), (1, 1, 1));
+        fs::remove_file(followed.path()).unwrap();
+        assert_eq!(followed.after(4), (1, 1, 2));
+        // Somebody who waits at a pipe follows nothing.
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            followed.path(),
+            rustix::fs::FileType::Fifo,
+            Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        assert_eq!(followed.after(4), (1, 1, 3));
+        let refused = |change: &Change| match change {
+            Change::Refused { generation: 1, why, sha256, .. } => (why.clone(), sha256.is_some()),
+            other => panic!("{other:?}"),
+        };
+        let told: Vec<_> = followed.told.borrow().iter().map(refused).collect();
+        assert!(told[0].1 && told[0].0.contains("hots"), "{told:?}");
+        assert!(!told[1].1 && !told[2].1, "{told:?}");
+        // The control.
+        fs::remove_file(followed.path()).unwrap();
+        followed.write(TWO);
+        assert_eq!(followed.after(2), (2, 2, 4));
+    }
+
+    #[test]
+    fn what_can_be_read_once_is_read_once() {
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        rustix::io::write(&write, ONE.as_bytes()).unwrap();
+        drop(write);
+        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&read));
+        let opened = PolicyFile::of_rules(Path::new(&path)).unwrap().open().unwrap();
+        assert_eq!(opened.live().current().config.policy.rules().len(), 1);
+        assert!(opened.follow(|_| panic!("nothing becomes of it")).unwrap().thread.is_none());
+    }
+}
