@@ -319,7 +319,7 @@ impl<'c> UnderWay<'c> {
 
     /// The head of the request. It may have a secret in it.
     fn request(&self, injected: Option<&Injected>) -> Zeroizing<Vec<u8>> {
-        let placement = self.connection.credential.as_ref().map(|(_, placement)| placement);
+        let placement = injected.map(|_| &self.connection.placement);
         let secret = injected.map(|injected| injected.secret.expose()).unwrap_or_default();
         let mut head = Zeroizing::new(Vec::with_capacity(
             2 * MOST_TARGET + FROM_CALLER.len() * MOST_HEADER + (64 << 10),

@@ -38,7 +38,9 @@ pub struct ApiConnection {
     pub(super) prefix: String,
     /// One rule: the host, its port, the methods, and what is below the prefix.
     pub(super) policy: EgressPolicy,
-    pub(super) credential: Option<(Arc<Credential>, Placement)>,
+    pub(super) credential: Option<Arc<Credential>>,
+    /// Where that stands, if there is one.
+    pub(super) placement: Placement,
     /// A file with authorities that are trusted besides the system's.
     pub(super) authorities: Option<PathBuf>,
     pub(super) asks_for_writes: bool,
@@ -76,8 +78,8 @@ impl PartialEq for ApiConnection {
         self.name == other.name
             && (&self.destination, self.is_secure, &self.prefix)
                 == (&other.destination, other.is_secure, &other.prefix)
-            && (&self.policy, &self.credential, &self.authorities)
-                == (&other.policy, &other.credential, &other.authorities)
+            && (&self.policy, &self.credential, &self.placement, &self.authorities)
+                == (&other.policy, &other.credential, &other.placement, &other.authorities)
             && (self.asks_for_writes, self.allowance.a_minute())
                 == (other.asks_for_writes, other.allowance.a_minute())
     }
@@ -159,7 +161,8 @@ fn connection(node: &Node, log: &mut Log) -> Option<ApiConnection> {
         is_secure,
         prefix,
         policy: EgressPolicy::new(vec![rule]),
-        credential: source.map(|source| (Arc::new(Credential::new(source)), placement)),
+        credential: source.map(|source| Arc::new(Credential::new(source))),
+        placement,
         authorities,
         asks_for_writes,
         allowance: Allowance::new(u32::try_from(rate).unwrap_or(USUAL_RATE)),

@@ -161,7 +161,7 @@ const CONNECTION: &[Member] = &[
     },
     Member {
         name: "writes",
-        takes: One("one of: ask, allow"),
+        takes: One("one of: allow, ask"),
         unsaid: Stands("ask"),
         meaning: "whether calls that change something take an approval",
     },
