@@ -19,6 +19,7 @@ mod neighbour;
 mod rounds;
 mod sandboxes;
 mod tree;
+mod web;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -31,7 +32,7 @@ pub(crate) struct Programs {
 
 type Case = (&'static str, fn(&Programs) -> bool);
 
-const CASES: [Case; 19] = [
+const CASES: [Case; 22] = [
     ("exec", exec::run),
     ("diff", diff::run),
     ("tree", tree::run),
@@ -52,6 +53,9 @@ const CASES: [Case; 19] = [
     ("submit", jobs::submit),
     ("growth", jobs::growth),
     ("memory", jobs::memory),
+    ("opened", web::opened),
+    ("passed", web::passed),
+    ("tunnels", web::many),
 ];
 
 // === impl Programs ===

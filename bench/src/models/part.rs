@@ -6,6 +6,11 @@ use super::load::Load;
 use super::source::Source;
 use super::upstream::Upstream;
 use super::visitors::Visitors;
+use crate::web::far_end::FarEnd;
+use crate::web::gate::Gate;
+use crate::web::knock::Knock;
+use crate::web::pull::Pull;
+use crate::web::stay::Stay;
 use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::process::ExitCode;
@@ -13,10 +18,15 @@ use std::process::ExitCode;
 /// A part, with all that it needs to know.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Part {
+    FarEnd(FarEnd),
+    Gate(Gate),
     House(House),
+    Knock(Knock),
     Listener(Listener),
     Load(Load),
+    Pull(Pull),
     Source(Source),
+    Stay(Stay),
     Upstream(Upstream),
     Visitors(Visitors),
 }
@@ -32,10 +42,15 @@ pub(crate) fn play(arguments: &[String]) -> Option<ExitCode> {
     }
     raise_open_files();
     match serde_json::from_str(part).expect("a part") {
+        Part::FarEnd(part) => part.play(),
+        Part::Gate(part) => part.play(),
         Part::House(part) => part.play(),
+        Part::Knock(part) => say(&part.play()),
         Part::Listener(part) => say(&part.play()),
         Part::Load(part) => say(&part.play()),
+        Part::Pull(part) => say(&part.play()),
         Part::Source(part) => part.play(),
+        Part::Stay(part) => part.play(),
         Part::Upstream(part) => part.play(),
         Part::Visitors(part) => part.play(),
     }
@@ -43,17 +58,17 @@ pub(crate) fn play(arguments: &[String]) -> Option<ExitCode> {
 }
 
 /// Says something to whoever has started this process, as a line.
-pub(super) fn say(what: &impl Serialize) {
+pub(crate) fn say(what: &impl Serialize) {
     println!("{}", serde_json::to_string(what).expect("plain figures"));
 }
 
 /// Returns when whoever has started this process wants it to end, or has ended.
-pub(super) fn wait_for_end() {
+pub(crate) fn wait_for_end() {
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
 }
 
 /// Ends this process then.
-pub(super) fn end_with_parent() {
+pub(crate) fn end_with_parent() {
     std::thread::spawn(|| {
         wait_for_end();
         std::process::exit(0);

@@ -1,0 +1,90 @@
+//! Our web proxy in a process of its own, as `belljar exec --egress` would have it, for some runs.
+
+use crate::models::part::{say, wait_for_end};
+use belljar_contract::egress::{PassageBegun, PassageRecord};
+use belljar_contract::id::RunId;
+use belljar_contract::yaml;
+use belljar_egress::inference::ledger::Written;
+use belljar_egress::proxy::{Listener, Proxy};
+use belljar_egress::web::ledger::WebLedger;
+use belljar_egress::web::limits::WebLimits;
+use belljar_egress::web::live::LivePolicy;
+use belljar_egress::web::run::WebRun;
+use belljar_node::book::Book;
+use belljar_policy::egress::EgressPolicy;
+use serde::{Deserialize, Serialize};
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The part. It says by which port each of its runs is served.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Gate {
+    pub(super) runs: usize,
+    /// Where tunnels may lead.
+    pub(super) port: u16,
+    /// The state directory in whose audit tunnels are written down; otherwise they are not.
+    pub(super) audit: Option<PathBuf>,
+}
+
+/// Takes records and throws them away.
+struct Nowhere;
+
+/// A run's books are looked into here, not its budget.
+const MOST_BYTES: u64 = u64::MAX / 2;
+
+const RUNS: [&str; 2] = ["01a20073-e9f5-7598-b496-5102b8186da2", "01a20073-e9f5-7598-b496-5102b8186da3"];
+
+// === impl Gate ===
+
+impl Gate {
+    pub(crate) fn play(&self) {
+        let book = self.audit.as_deref().map(|state| Arc::new(Book::open(state).expect("an audit")));
+        let ledger: Arc<dyn WebLedger> = match &book {
+            Some(book) => Arc::clone(book) as Arc<dyn WebLedger>,
+            None => Arc::new(Nowhere),
+        };
+        let proxy = Proxy::start().expect("a thread");
+        let policy = Arc::new(LivePolicy::new(self.policy()));
+        let served: Vec<_> = RUNS[..self.runs]
+            .iter()
+            .map(|run| {
+                let limits = WebLimits { bytes: MOST_BYTES, ..WebLimits::default() };
+                let run = RunId::parse(run).expect("an id");
+                let run = Arc::new(WebRun::new(run, Arc::clone(&policy), limits, Arc::clone(&ledger)));
+                let by_port = TcpListener::bind("127.0.0.1:0").expect("a free port");
+                let address = by_port.local_addr().expect("an address");
+                let socket = Listener::from_descriptor(by_port.into()).expect("a socket that listens");
+                (proxy.serve_web(run, vec![socket]).expect("sockets that are served"), address)
+            })
+            .collect();
+        say(&served.iter().map(|(_, address)| *address).collect::<Vec<SocketAddr>>());
+        wait_for_end();
+        served.into_iter().for_each(|(serving, _)| serving.end());
+        if let Some(book) = book {
+            book.close("egress_end", None, &serde_json::json!({})).expect("every record");
+        }
+    }
+
+    fn policy(&self) -> EgressPolicy {
+        let text = format!("rules: [{{host: 127.0.0.1, ports: [{}], networks: [127.0.0.1]}}]\n", self.port);
+        let mut log = yaml::Log::default();
+        let policy = yaml::parse(text.as_bytes(), &mut log).map(|root| EgressPolicy::read(&root, &mut log));
+        log.finish().unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        policy.expect("a policy")
+    }
+}
+
+// === impl Nowhere ===
+
+impl WebLedger for Nowhere {
+    fn begin(&self, _: PassageBegun) -> Written {
+        Box::pin(std::future::ready(true))
+    }
+
+    fn record(&self, _: PassageRecord) {}
+
+    fn is_sound(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,38 @@
+//! Many tunnels that are open at once, through each of which something has passed.
+
+use super::far_end::ECHO;
+use super::knock::ask;
+use crate::models::part::{say, wait_for_end};
+use crate::models::socket::Target;
+use serde::{Deserialize, Serialize};
+use std::io::{Read, Write};
+
+/// The part: it says how many there are when all are, and keeps them until it is told to end.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Stay {
+    pub(super) target: Target,
+    pub(super) authority: String,
+    pub(super) tunnels: usize,
+}
+
+// === impl Stay ===
+
+impl Stay {
+    pub(crate) fn play(&self) {
+        let mut sockets: Vec<_> = (0..self.tunnels)
+            .map(|_| {
+                let mut socket = self.target.connect().expect("a connection");
+                let answer = ask(&mut socket, &self.authority);
+                assert!(answer.contains(" 200 "), "{answer}");
+                socket
+            })
+            .collect();
+        // All at once, so that each is there still.
+        let mut back = [0];
+        for socket in &mut sockets {
+            socket.write_all(&[ECHO]).and_then(|()| socket.read_exact(&mut back)).expect("a tunnel");
+        }
+        say(&sockets.len());
+        wait_for_end();
+    }
+}
