@@ -72,7 +72,7 @@ pub fn is_dot_git(name: &str) -> bool {
     // There a backslash stands between directories.
     name.split('\\').any(|part| {
         let folded = folded(part);
-        folded == ".git" || folded.strip_prefix("git~").is_some_and(|rest| is_number(rest))
+        folded == ".git" || folded.strip_prefix("git~").is_some_and(is_number)
     })
 }
 
