@@ -5,6 +5,7 @@ use belljar_contract::yaml::{self, LARGEST_BYTES, Log, Members, Mistakes, Node};
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_node::agent::catalogue::Catalogue;
 use belljar_node::daemon::NodeConfig;
+use belljar_policy::git::GitRules;
 use belljar_sandbox::config::Config;
 use std::fs::File;
 use std::io::Read;
@@ -22,6 +23,8 @@ pub(crate) struct Configuration {
     pub(crate) node: NodeConfig,
     /// Agents besides those that are built in, or instead of them.
     pub(crate) agents: Catalogue,
+    /// Where the host's git may go.
+    pub(crate) git: GitRules,
 }
 
 // === impl Configuration ===
@@ -49,7 +52,8 @@ impl Configuration {
     fn sections(root: &Node, log: &mut Log) -> Option<Self> {
         let mut members = Members::open(root, log)?;
         let has_sandboxing = ["sandboxing", "log"].iter().any(|name| members.node(name).is_some());
-        let has_others = ["inference", "agents", "node"].iter().any(|name| members.node(name).is_some());
+        let has_others =
+            ["inference", "agents", "node", "git"].iter().any(|name| members.node(name).is_some());
         let sandboxing = match has_sandboxing || !has_others {
             true => Config::read_from(&mut members),
             false => Config::read_if_there(&mut members),
@@ -57,13 +61,15 @@ impl Configuration {
         let inference = members.optional("inference", |node, log| Some(InferenceConfig::read(node, log)));
         let agents = members.section("agents", Catalogue::read);
         let node = members.section("node", NodeConfig::read);
+        let git = members.section("git", GitRules::read);
         members.finish();
-        Some(Self { sandboxing, has_sandboxing, inference, node, agents })
+        Some(Self { sandboxing, has_sandboxing, inference, node, agents, git })
     }
 
     fn nothing() -> Self {
         let (sandboxing, agents) = (Config::default(), Catalogue::default());
-        Self { sandboxing, has_sandboxing: false, inference: None, node: NodeConfig::default(), agents }
+        let (node, git) = (NodeConfig::default(), GitRules::default());
+        Self { sandboxing, has_sandboxing: false, inference: None, node, agents, git }
     }
 }
 

@@ -7,13 +7,16 @@ use belljar_confine::launch::LaunchError;
 use belljar_confine::plan::HostPathError;
 use belljar_confine::stage::Stage;
 use belljar_contract::problem::{Problem, Problems};
+use belljar_egress::git::PinError;
 use belljar_egress::spend::{SpendError, TooManyDaysError};
 use belljar_node::agent::program::ProgramError;
 use belljar_node::api::token::TokenError;
 use belljar_node::book::BookError;
 use belljar_node::clone::CloneError;
 use belljar_node::daemon::DaemonError;
+use belljar_node::git::BaseError;
 use belljar_node::serving::ServeError;
+use belljar_policy::git::InvalidBranch;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::config::{BackendName, Mistakes};
 use belljar_sandbox::directory::DirectoryError;
@@ -34,6 +37,8 @@ use std::process::ExitCode;
 pub(crate) const OWN_FAILURE: u8 = 125;
 /// Exit code for what is malformed: nothing ran.
 pub(crate) const BAD_INPUT: u8 = 2;
+/// Exit code for what isn't allowed, or takes a yes that nobody has said.
+pub(crate) const DENIED: u8 = 3;
 /// Exit code when time was over.
 pub(crate) const OUT_OF_TIME: u8 = 124;
 
@@ -108,6 +113,15 @@ pub(crate) enum CliError {
     /// A repository can't be cloned.
     #[error(transparent)]
     Clone(#[from] CloneError),
+    /// There is no clone of that.
+    #[error(transparent)]
+    Base(#[from] BaseError),
+    /// It can't be pushed to such a branch.
+    #[error("can't push there")]
+    Branch {
+        #[source]
+        source: InvalidBranch,
+    },
     /// An agent's program can't be started in a sandbox.
     #[error(transparent)]
     Program(#[from] ProgramError),
@@ -223,6 +237,7 @@ impl CliError {
         match self {
             Self::Invalid { .. } => BAD_INPUT,
             Self::Node(error) if error.is_bad_input() => BAD_INPUT,
+            Self::Branch { .. } | Self::Clone(CloneError::Pin(PinError::Denied(_))) => DENIED,
             _ => OWN_FAILURE,
         }
     }
@@ -258,6 +273,9 @@ impl CliError {
             | Self::Export(ExportError::Log(AuditError::Damaged { .. })) => Some(DAMAGED_HINT),
             Self::Program(ProgramError::NotFound { .. }) => Some(
                 "`belljar agents` tells which are installed; what is found is what a shell would find on PATH",
+            ),
+            Self::Clone(CloneError::Pin(PinError::Denied(_))) => Some(
+                "--allow-host HOST or --allow-network NETWORK, or `git` in the configuration, lets git go to the house's own hosts",
             ),
             Self::NoBasis { .. } => Some(NO_BASIS_HINT),
             Self::Node(error) => error.hint(),

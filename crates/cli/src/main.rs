@@ -8,6 +8,7 @@ mod client;
 mod command;
 mod configuration;
 mod error;
+mod git;
 mod lending;
 mod limits;
 mod models;

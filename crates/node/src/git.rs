@@ -11,6 +11,7 @@
 //! in a sandbox. Git gets addresses that were looked at, and asks nobody where a name leads; of the user's settings it gets
 //! those that say who the user is, and no others.
 
+mod author;
 mod base;
 mod commit;
 mod environment;
@@ -22,6 +23,7 @@ mod reach;
 mod runner;
 mod tree;
 
+pub use author::author;
 pub use base::{Base, BaseError, BaseRecord};
 pub use commit::{Attribution, Author, CommitError, InvalidAuthor};
 pub use environment::HostEnv;

@@ -189,7 +189,9 @@ impl AgentArguments {
             Err(GrantError::Book(error)) => return Err(error.into()),
             Ok(granted) => granted,
         };
-        let source = self.workspace.source(wanted.origin.as_ref(), &place, &|| shown.is_canceled())?;
+        let source =
+            self.workspace
+                .source((wanted.origin.as_ref(), self.models.config()), &place, &|| shown.is_canceled())?;
         let task = AgentTask {
             agent: &wanted.agent,
             installed: wanted.installed,

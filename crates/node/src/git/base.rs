@@ -110,9 +110,9 @@ impl Base {
         // Nobody but the host gets through, however its path is let through for others.
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(keep(folder))?;
         let repository = folder.join(REPOSITORY);
-        let init = Git::in_directory(folder, env, is_canceled)?;
+        let init = Git::in_directory(folder, env, is_canceled);
         init.run(&["init", "--quiet", "--bare", "--template=", "--object-format=sha1", REPOSITORY])?;
-        let git = Git::bare(&repository, env, is_canceled)?;
+        let git = Git::bare(&repository, env, is_canceled);
         let url = pinned.remote().to_string();
         let wanted = format!("+{reference}:{REFERENCE}");
         git.reach(

@@ -16,6 +16,9 @@ pub(super) struct Settings {
     pub(super) kept: Vec<(String, String)>,
     /// How ssh is called.
     pub(super) ssh_command: Option<String>,
+    /// What the user is called, and where mail gets to the user.
+    pub(super) name: Option<String>,
+    pub(super) email: Option<String>,
 }
 
 /// Variables that every program needs, or that programs which ask for passwords do.
@@ -98,10 +101,12 @@ impl Settings {
         let mut settings = Self::default();
         for entry in listed.split(|byte| *byte == 0).filter_map(|entry| str::from_utf8(entry).ok()) {
             let Some((name, value)) = entry.split_once('\n') else { continue };
-            if name == "core.sshcommand" {
-                settings.ssh_command = Some(value.to_owned());
-            } else if is_kept(name) {
-                settings.kept.push((name.to_owned(), value.to_owned()));
+            match name {
+                "core.sshcommand" => settings.ssh_command = Some(value.to_owned()),
+                "user.name" => settings.name = Some(value.to_owned()),
+                "user.email" => settings.email = Some(value.to_owned()),
+                name if is_kept(name) => settings.kept.push((name.to_owned(), value.to_owned())),
+                _ => {}
             }
         }
         let text = |name| env.get(name).and_then(OsStr::to_str).map(str::to_owned);

@@ -30,7 +30,7 @@ pub fn lay_out(
 ) -> Result<(), BaseError> {
     let keep = |source| BaseError::Keep { path: directory.to_owned(), source };
     std::fs::set_permissions(directory, Permissions::from_mode(0o700)).map_err(keep)?;
-    let git = Git::in_directory(directory, env, is_canceled)?;
+    let git = Git::in_directory(directory, env, is_canceled);
     git.run(&["init", "--quiet", "--template=", "--object-format=sha1"])?;
     let (from, wanted) = (base.repository(), format!("+{REFERENCE}:{COPIED}"));
     let copy =

@@ -179,7 +179,7 @@ impl<'p> PushOrder<'p> {
         lock.try_lock().map_err(|_| PushError::Busy)?;
         let mut note = self.noted()?;
         let tree = Tree::read(self.directory, self.limits)?;
-        let git = Git::bare(&self.base.repository(), self.env, self.is_canceled)?;
+        let git = Git::bare(&self.base.repository(), self.env, self.is_canceled);
         let words = Words { attribution: &self.attribution, message: self.message, at: note.at };
         let made = commit::make(&git, self.base, (self.directory, &tree), &words)?;
         belljar_failpoint::reached("git_commit.made");
@@ -270,7 +270,7 @@ impl Prepared<'_> {
         belljar_failpoint::before("git_push_begun");
         Journal::of(state).push_begun(&self.begun(&pinned))?;
         belljar_failpoint::after("git_push_begun");
-        let git = Git::bare(&self.order.base.repository(), env, *is_canceled)?;
+        let git = Git::bare(&self.order.base.repository(), env, *is_canceled);
         let found = look(&git, &pinned, branch)?;
         if found.default.as_deref() == Some(branch.reference().as_str()) {
             return Err(PushError::Default { branch: branch.clone(), remote: remote.clone() });

@@ -136,11 +136,7 @@ const MOST_BYTES: usize = 256 << 20;
 
 impl<'g> Git<'g> {
     /// Git for a bare repository.
-    pub(super) fn bare(
-        repository: &Path,
-        env: &'g HostEnv,
-        is_canceled: &'g dyn Fn() -> bool,
-    ) -> Result<Self, GitError> {
+    pub(super) fn bare(repository: &Path, env: &'g HostEnv, is_canceled: &'g dyn Fn() -> bool) -> Self {
         Self::at(Place::Bare(repository.to_owned()), env, is_canceled)
     }
 
@@ -149,12 +145,12 @@ impl<'g> Git<'g> {
         directory: &Path,
         env: &'g HostEnv,
         is_canceled: &'g dyn Fn() -> bool,
-    ) -> Result<Self, GitError> {
+    ) -> Self {
         Self::at(Place::Directory(directory.to_owned()), env, is_canceled)
     }
 
-    fn at(place: Place, env: &'g HostEnv, is_canceled: &'g dyn Fn() -> bool) -> Result<Self, GitError> {
-        Ok(Self { place, env, is_canceled, deadline: Instant::now() + LONGEST })
+    fn at(place: Place, env: &'g HostEnv, is_canceled: &'g dyn Fn() -> bool) -> Self {
+        Self { place, env, is_canceled, deadline: Instant::now() + LONGEST }
     }
 
     /// Has it do something here, and gives what it answers.
@@ -194,7 +190,7 @@ impl<'g> Git<'g> {
     }
 
     /// Those settings of the user's that say who the user is for servers.
-    fn settings(&self) -> Result<Settings, GitError> {
+    pub(super) fn settings(&self) -> Result<Settings, GitError> {
         let mut command = self.blank();
         let list = ["config", "--list", "--includes", "-z"];
         command.args(list).envs(self.env.for_settings());

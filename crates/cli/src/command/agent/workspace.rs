@@ -1,12 +1,15 @@
 //! What an agent works on, and what becomes of what it did.
 
 use crate::error::CliError;
-use crate::lending;
+use crate::git::RemoteArguments;
+use crate::{lending, state};
 use belljar_confine::plan::HostPath;
-use belljar_node::clone::{Origin, clone};
+use belljar_egress::upstream::names::NameSource;
+use belljar_node::clone::{Cloning, Origin, clone};
+use belljar_node::git::{Base, HostEnv};
 use belljar_node::once::{OnceResult, Place};
 use belljar_sandbox::workspace::apply::apply;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct WorkspaceArguments {
@@ -19,6 +22,8 @@ pub(super) struct WorkspaceArguments {
     /// Let --clone take file:// addresses
     #[arg(long, requires = "clone")]
     allow_file_clone: bool,
+    #[command(flatten)]
+    remote: RemoteArguments,
     /// Keep the changes
     #[arg(long)]
     keep: bool,
@@ -50,7 +55,7 @@ impl WorkspaceArguments {
     /// The directory that is copied: one of the host's, a clone, or an empty one.
     pub(super) fn source(
         &self,
-        origin: Option<&Origin>,
+        (origin, config): (Option<&Origin>, Option<&Path>),
         place: &Place,
         is_canceled: &dyn Fn() -> bool,
     ) -> Result<HostPath, CliError> {
@@ -59,7 +64,19 @@ impl WorkspaceArguments {
         }
         let source = place.make_source()?;
         if let Some(origin) = origin {
-            clone(origin, &source, place.run_id(), is_canceled)?;
+            let (state, rules) = (state::open(), self.remote.rules(config)?);
+            clone(&Cloning {
+                origin,
+                rules: &rules,
+                names: NameSource::of_system(),
+                folder: &Base::folder_in_run(&state.run_folder(place.run_id())),
+                directory: &source,
+                branch: &format!("sandbox/{}", place.run_id()),
+                run_id: Some(place.run_id()),
+                env: &HostEnv::of_process(),
+                state: state.path(),
+                is_canceled,
+            })?;
         }
         Ok(HostPath::resolve(source)?)
     }
