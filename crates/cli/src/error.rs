@@ -3,6 +3,7 @@
 use crate::client::ClientError;
 use crate::command::job::ArtifactError;
 use crate::command::plain;
+use crate::handoff::{asked, listed};
 use belljar_confine::launch::LaunchError;
 use belljar_confine::plan::HostPathError;
 use belljar_confine::stage::Stage;
@@ -227,6 +228,7 @@ impl CliError {
             anstream::eprintln!("    found     {}", plain(&problem.found));
             anstream::eprintln!("    expected  {}", plain(&problem.expected));
         }
+        anstream::eprint!("{}", listed(&asked(self).unwrap_or_default()));
         if let Some(hint) = self.hint() {
             anstream::eprintln!("\nHint: {hint}");
         }
@@ -237,6 +239,7 @@ impl CliError {
         match self {
             Self::Invalid { .. } => BAD_INPUT,
             Self::Node(error) if error.is_bad_input() => BAD_INPUT,
+            _ if asked(self).is_some() => DENIED,
             Self::Branch { .. } | Self::Clone(CloneError::Pin(PinError::Denied(_))) => DENIED,
             _ => OWN_FAILURE,
         }
@@ -263,6 +266,7 @@ impl CliError {
                 "leave out the limit or layer that it can't give, or choose another backend; \
                  --isolation prints what it gives",
             ),
+            Self::Apply(ApplyError::Handoff { .. }) => Some(HANDOFF_HINT),
             Self::Apply(ApplyError::Conflict { .. }) => {
                 Some("run the job again on the files as they are now; nothing was applied")
             }
@@ -293,6 +297,9 @@ impl CliError {
     }
 }
 
+const HANDOFF_HINT: &str =
+    "nothing was written; look at them, then say --trust PATH for each that may go there, or --trust-all";
+
 const CONFLICT_HINT: &str = "nothing was written; `belljar session diff` shows what the session has, and \
      `belljar session discard` gives these paths up there";
 
@@ -315,6 +322,7 @@ fn refusal_hint(refusal: &Refusal) -> Option<&'static str> {
         ),
         Refusal::Busy { .. } => Some("wait for them, or say --force: they will see their files change"),
         Refusal::Conflict { .. } => Some(CONFLICT_HINT),
+        Refusal::Handoff { .. } => Some(HANDOFF_HINT),
         Refusal::Apart { .. } => {
             Some("`belljar session create --workspace-copy DIR` without --backend makes a session that can")
         }

@@ -9,6 +9,7 @@ mod command;
 mod configuration;
 mod error;
 mod git;
+mod handoff;
 mod lending;
 mod limits;
 mod models;

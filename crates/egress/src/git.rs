@@ -6,7 +6,7 @@ use crate::upstream::names::{NameSource, Names};
 use belljar_policy::egress::{Denied, Destination, Host};
 use belljar_policy::git::{GitRules, Remote};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use tokio::runtime::LocalOptions;
 use tokio::time::timeout;
@@ -58,7 +58,7 @@ impl Pinned {
         // Whoever names a host or a network means what is there, this machine included.
         let own: Vec<_> = found.iter().copied().filter(|address| is_of_this_machine(*address)).collect();
         let vetted = allowed.vet(&found, &own)?;
-        let mut addresses: Vec<_> = vetted.value().addresses().iter().map(|address| address.ip()).collect();
+        let mut addresses: Vec<_> = vetted.value().addresses().iter().map(SocketAddr::ip).collect();
         addresses.truncate(MOST_ADDRESSES);
         Ok(Self { remote, addresses })
     }

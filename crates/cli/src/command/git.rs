@@ -1,7 +1,7 @@
 //! `belljar git`: clones that the host makes, and work of sandboxes that the host pushes.
 
 mod clone;
-mod outcome;
+pub(super) mod outcome;
 pub(super) mod push;
 
 use super::Subcommand;

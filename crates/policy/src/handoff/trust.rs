@@ -23,6 +23,13 @@ impl Trust {
         Self { is_all: false, paths: paths.into_iter().collect() }
     }
 
+    /// In these, too.
+    #[must_use]
+    pub fn and_in(mut self, paths: impl IntoIterator<Item = String>) -> Self {
+        self.paths.extend(paths);
+        self
+    }
+
     /// Whether nothing is left to ask.
     pub fn is_in_all(&self) -> bool {
         self.is_all

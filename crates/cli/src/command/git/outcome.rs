@@ -1,13 +1,13 @@
 //! What became of a push, for a person and for a program (docs/git.md).
 
 use crate::error::{CliError, DENIED, OWN_FAILURE};
-use crate::git::listed;
+use crate::handoff::listed;
 use crate::progress::harmless;
+use belljar_contract::agent::{AgentHandoff, AgentPush};
 use belljar_node::chain;
 use belljar_node::git::{CommitError, Prepared, PushError, Pushed, Standing};
-use belljar_policy::handoff::Finding;
-use serde::Serialize;
-use std::process::ExitCode;
+use belljar_sandbox::session::Asking;
+use serde::{Serialize, Serializer};
 
 /// What became of it.
 #[derive(Debug, Serialize)]
@@ -26,8 +26,7 @@ pub(crate) struct Outcome {
     handoff: Vec<Asking>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Word {
     Pushed,
     AlreadyThere,
@@ -43,16 +42,29 @@ struct File {
     change: &'static str,
 }
 
-/// A path that takes a yes.
-#[derive(Debug, Serialize)]
-struct Asking {
-    path: String,
-    kind: &'static str,
-    reason: &'static str,
-}
-
 /// Exit code where there is such a branch already, and it is something else.
 const TAKEN: u8 = 4;
+
+// === impl Word ===
+
+impl Word {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pushed => "pushed",
+            Self::AlreadyThere => "already_there",
+            Self::NothingToPush => "nothing_to_push",
+            Self::Refused => "refused",
+            Self::Taken => "taken",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl Serialize for Word {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.as_str())
+    }
+}
 
 // === impl Outcome ===
 
@@ -98,13 +110,33 @@ impl Outcome {
         }
     }
 
-    pub(crate) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(match self.outcome {
+    /// Whether nothing is left to do.
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self.outcome, Word::Pushed | Word::AlreadyThere | Word::NothingToPush)
+    }
+
+    /// The same in the result of an agent's run.
+    pub(crate) fn as_contract(&self) -> AgentPush {
+        let handoff = self.handoff.iter().cloned();
+        AgentPush {
+            outcome: self.outcome.as_str().to_owned(),
+            reason: self.reason.map(str::to_owned),
+            remote: self.remote.clone(),
+            branch: self.branch.clone(),
+            commit: self.commit.clone(),
+            handoff: handoff
+                .map(|Asking { path, kind, reason }| AgentHandoff { path, kind, reason })
+                .collect(),
+        }
+    }
+
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self.outcome {
             Word::Pushed | Word::AlreadyThere | Word::NothingToPush => 0,
             Word::Refused => DENIED,
             Word::Taken => TAKEN,
             Word::Failed => OWN_FAILURE,
-        })
+        }
     }
 
     pub(crate) fn print_json(&self) -> Result<(), CliError> {
@@ -114,7 +146,7 @@ impl Outcome {
     }
 
     /// Tells it on standard error; the commit that is there on standard output.
-    pub(crate) fn tell(&self, findings: &[Finding]) {
+    pub(crate) fn tell(&self) {
         for path in &self.left_out {
             anstream::eprintln!("belljar: {} was left out: it is a repository, or no file", harmless(path));
         }
@@ -122,15 +154,13 @@ impl Outcome {
         let commit = self.commit.as_deref().unwrap_or_default();
         match self.outcome {
             Word::Pushed => {
-                anstream::println!("{commit} is {branch} at {remote}, with {} files", self.files.len())
+                anstream::println!("{commit} is {branch} at {remote}, with {} files", self.files.len());
             }
             Word::AlreadyThere => anstream::println!("{commit} was {branch} at {remote} already"),
             Word::NothingToPush => anstream::println!("Nothing to push."),
             Word::Refused | Word::Taken | Word::Failed => {
                 anstream::eprintln!("belljar: {}", self.message.as_deref().map(harmless).unwrap_or_default());
-                if !findings.is_empty() {
-                    anstream::eprint!("{}", listed(findings));
-                }
+                anstream::eprint!("{}", listed(&self.handoff));
                 if let Some(hint) = self.hint() {
                     anstream::eprintln!("\nHint: {hint}");
                 }
@@ -152,13 +182,5 @@ impl Outcome {
             ),
             _ => None,
         }
-    }
-}
-
-// === impl Asking ===
-
-impl Asking {
-    fn of(Finding { path, kind, reason }: &Finding) -> Self {
-        Self { path: path.clone(), kind: kind.code(), reason }
     }
 }

@@ -2,14 +2,16 @@
 
 use super::outcome::Outcome;
 use crate::error::CliError;
-use crate::git::{RemoteArguments, TrustArguments, author_of, is_trusted};
+use crate::git::{RemoteArguments, author_of};
+use crate::handoff::{TrustArguments, is_trusted};
 use crate::state;
 use belljar_contract::id::RunId;
 use belljar_egress::upstream::names::NameSource;
-use belljar_node::git::{Attribution, Base, HostEnv, PushError, PushOrder, Pushed, TreeLimits};
+use belljar_node::git::{Attribution, Base, HostEnv, PushOrder, TreeLimits};
 use belljar_policy::git::{BranchName, GitRules, Remote, redact};
 use belljar_policy::handoff::Trust;
 use belljar_sandbox::directory::Directory;
+use belljar_sandbox::session::Asking;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -48,7 +50,13 @@ pub(crate) struct WordArguments {
     #[arg(long, value_name = "NAME", help_heading = "Git")]
     branch: Option<String>,
     /// What the commit says
-    #[arg(long, value_name = "TEXT", default_value = "Work of a sandbox", help_heading = "Git")]
+    #[arg(
+        long = "commit-message",
+        visible_alias = "message",
+        value_name = "TEXT",
+        default_value = "Work of a sandbox",
+        help_heading = "Git"
+    )]
     message: String,
     /// Whose commit it is [default: who you are by git's settings]
     #[arg(long, value_name = "NAME <EMAIL>", help_heading = "Git")]
@@ -74,12 +82,12 @@ impl PushArguments {
         let remote = remote_of(remote, self.allow_file)?;
         let rules = self.remote.rules(self.config.as_deref())?;
         let push = Push { base: &base, remote, rules: &rules, trust: self.trust.trust(), asks: !self.json };
-        let (outcome, pushed) = self.words.push(push)?;
+        let outcome = self.words.push(push)?;
         match self.json {
             true => outcome.print_json()?,
-            false => outcome.tell(findings_of(&pushed)),
+            false => outcome.tell(),
         }
-        Ok(outcome.exit_code())
+        Ok(ExitCode::from(outcome.exit_code()))
     }
 
     fn base(&self) -> Result<Base, CliError> {
@@ -95,7 +103,7 @@ impl PushArguments {
 
 impl WordArguments {
     /// Pushes, if what takes a yes has one.
-    pub(crate) fn push(&self, push: Push<'_>) -> Result<(Outcome, Result<Pushed, PushError>), CliError> {
+    pub(crate) fn push(&self, push: Push<'_>) -> Result<Outcome, CliError> {
         let Push { base, remote, rules, mut trust, asks } = push;
         let record = base.record();
         let (state, env) = (state::open(), HostEnv::of_process());
@@ -125,14 +133,14 @@ impl WordArguments {
         };
         let pushed = order.prepare().and_then(|prepared| {
             outcome.note(&prepared);
-            let findings = prepared.asks(&trust);
-            if asks && !findings.is_empty() && is_trusted(&findings) {
-                trust = Trust::in_all();
+            let asking: Vec<_> = prepared.asks(&trust).iter().map(Asking::of).collect();
+            if asks && is_trusted(&asking) {
+                trust = trust.and_in(asking.into_iter().map(|asking| asking.path));
             }
             prepared.push(&trust)
         });
         outcome.end(&pushed);
-        Ok((outcome, pushed))
+        Ok(outcome)
     }
 
     /// Whether the branch could be one; to be asked before anything runs.
@@ -157,11 +165,4 @@ pub(crate) fn remote_of(text: &str, allows_files: bool) -> Result<Remote, CliErr
 
 fn branch_of(name: &str) -> Result<BranchName, CliError> {
     BranchName::parse(name).map_err(|source| CliError::Branch { source })
-}
-
-pub(crate) fn findings_of(pushed: &Result<Pushed, PushError>) -> &[belljar_policy::handoff::Finding] {
-    match pushed {
-        Err(PushError::Handoff { findings }) => findings,
-        _ => &[],
-    }
 }
