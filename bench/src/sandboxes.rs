@@ -53,6 +53,7 @@ impl House {
             limits,
             required: Required::default(),
             hatches: Vec::new(),
+            home: BTreeMap::new(),
         };
         self.backend.create(wanted).expect("a sandbox")
     }

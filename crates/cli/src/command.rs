@@ -8,6 +8,7 @@ mod config;
 mod doctor;
 mod egress;
 mod exec;
+pub(crate) mod git;
 pub(crate) mod job;
 mod man;
 mod node;
@@ -40,7 +41,7 @@ struct Entry {
     run: fn(&ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Error>,
 }
 
-const SUBCOMMANDS: [Entry; 15] = [
+const SUBCOMMANDS: [Entry; 16] = [
     Entry::of::<run::RunArguments>(),
     Entry::of::<exec::ExecArguments>(),
     Entry::of::<session::SessionArguments>(),
@@ -49,6 +50,7 @@ const SUBCOMMANDS: [Entry; 15] = [
     Entry::of::<node::NodeArguments>(),
     Entry::of::<job::JobArguments>(),
     Entry::of::<egress::EgressArguments>(),
+    Entry::of::<git::GitArguments>(),
     Entry::of::<doctor::DoctorArguments>(),
     Entry::of::<validate::ValidateArguments>(),
     Entry::of::<config::ConfigArguments>(),
@@ -71,7 +73,9 @@ Exit codes:
   1    the job or the agent failed, or the grant doesn't cover it; the result says why. audit verify: something is not as
        it was written. usage reconcile: something differs
   2    the job, the configuration, the grant or the messages are malformed, or there is no such agent or job; nothing ran
-  3    egress: what was asked about is denied, or not as it was expected
+  3    egress: what was asked about is denied, or not as it was expected. git, and whatever writes a sandbox's work somewhere
+       else: it isn't allowed, or takes a yes (--trust) that nobody has said
+  4    git push: there is such a branch already, and it is something else
   124  out of time
   125  belljar itself could not do its part, or the command line is wrong
   126  exec: the program can't be run

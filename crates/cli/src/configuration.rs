@@ -6,6 +6,7 @@ use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::web::config::WebConfig;
 use belljar_node::agent::catalogue::Catalogue;
 use belljar_node::daemon::NodeConfig;
+use belljar_policy::git::GitRules;
 use belljar_sandbox::config::Config;
 use std::fs::File;
 use std::io::Read;
@@ -25,6 +26,8 @@ pub(crate) struct Configuration {
     pub(crate) node: NodeConfig,
     /// Agents besides those that are built in, or instead of them.
     pub(crate) agents: Catalogue,
+    /// Where the host's git may go.
+    pub(crate) git: GitRules,
 }
 
 // === impl Configuration ===
@@ -53,7 +56,7 @@ impl Configuration {
         let mut members = Members::open(root, log)?;
         let has_sandboxing = ["sandboxing", "log"].iter().any(|name| members.node(name).is_some());
         let has_others =
-            ["inference", "egress", "agents", "node"].iter().any(|name| members.node(name).is_some());
+            ["inference", "egress", "agents", "node", "git"].iter().any(|name| members.node(name).is_some());
         let sandboxing = match has_sandboxing || !has_others {
             true => Config::read_from(&mut members),
             false => Config::read_if_there(&mut members),
@@ -62,14 +65,15 @@ impl Configuration {
         let egress = members.optional("egress", |node, log| Some(WebConfig::read(node, log)));
         let agents = members.section("agents", Catalogue::read);
         let node = members.section("node", NodeConfig::read);
+        let git = members.section("git", GitRules::read);
         members.finish();
-        Some(Self { sandboxing, has_sandboxing, inference, egress, node, agents })
+        Some(Self { sandboxing, has_sandboxing, inference, egress, node, agents, git })
     }
 
     fn nothing() -> Self {
         let (sandboxing, agents) = (Config::default(), Catalogue::default());
-        let node = NodeConfig::default();
-        Self { sandboxing, has_sandboxing: false, inference: None, egress: None, node, agents }
+        let (node, git) = (NodeConfig::default(), GitRules::default());
+        Self { sandboxing, has_sandboxing: false, inference: None, egress: None, node, agents, git }
     }
 }
 

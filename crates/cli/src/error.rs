@@ -3,18 +3,22 @@
 use crate::client::ClientError;
 use crate::command::job::ArtifactError;
 use crate::command::plain;
+use crate::handoff::{asked, listed};
 use belljar_confine::launch::LaunchError;
 use belljar_confine::plan::HostPathError;
 use belljar_confine::stage::Stage;
 use belljar_contract::problem::{Problem, Problems};
+use belljar_egress::git::PinError;
 use belljar_egress::spend::{SpendError, TooManyDaysError};
 use belljar_node::agent::program::ProgramError;
 use belljar_node::api::token::TokenError;
 use belljar_node::book::BookError;
 use belljar_node::clone::CloneError;
 use belljar_node::daemon::DaemonError;
+use belljar_node::git::BaseError;
 use belljar_node::inspection::InspectionError;
 use belljar_node::serving::ServeError;
+use belljar_policy::git::InvalidBranch;
 use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::config::{BackendName, Mistakes};
 use belljar_sandbox::directory::DirectoryError;
@@ -35,6 +39,8 @@ use std::process::ExitCode;
 pub(crate) const OWN_FAILURE: u8 = 125;
 /// Exit code for what is malformed: nothing ran.
 pub(crate) const BAD_INPUT: u8 = 2;
+/// Exit code for what isn't allowed, or takes a yes that nobody has said.
+pub(crate) const DENIED: u8 = 3;
 /// Exit code when time was over.
 pub(crate) const OUT_OF_TIME: u8 = 124;
 
@@ -111,6 +117,15 @@ pub(crate) enum CliError {
     /// A repository can't be cloned.
     #[error(transparent)]
     Clone(#[from] CloneError),
+    /// There is no clone of that.
+    #[error(transparent)]
+    Base(#[from] BaseError),
+    /// It can't be pushed to such a branch.
+    #[error("can't push there")]
+    Branch {
+        #[source]
+        source: InvalidBranch,
+    },
     /// An agent's program can't be started in a sandbox.
     #[error(transparent)]
     Program(#[from] ProgramError),
@@ -223,6 +238,7 @@ impl CliError {
             anstream::eprintln!("    found     {}", plain(&problem.found));
             anstream::eprintln!("    expected  {}", plain(&problem.expected));
         }
+        anstream::eprint!("{}", listed(&asked(self).unwrap_or_default()));
         if let Some(hint) = self.hint() {
             anstream::eprintln!("\nHint: {hint}");
         }
@@ -233,6 +249,8 @@ impl CliError {
         match self {
             Self::Invalid { .. } => BAD_INPUT,
             Self::Node(error) if error.is_bad_input() => BAD_INPUT,
+            _ if asked(self).is_some() => DENIED,
+            Self::Branch { .. } | Self::Clone(CloneError::Pin(PinError::Denied(_))) => DENIED,
             _ => OWN_FAILURE,
         }
     }
@@ -258,6 +276,7 @@ impl CliError {
                 "leave out the limit or layer that it can't give, or choose another backend; \
                  --isolation prints what it gives",
             ),
+            Self::Apply(ApplyError::Handoff { .. }) => Some(HANDOFF_HINT),
             Self::Apply(ApplyError::Conflict { .. }) => {
                 Some("run the job again on the files as they are now; nothing was applied")
             }
@@ -268,6 +287,9 @@ impl CliError {
             | Self::Export(ExportError::Log(AuditError::Damaged { .. })) => Some(DAMAGED_HINT),
             Self::Program(ProgramError::NotFound { .. }) => Some(
                 "`belljar agents` tells which are installed; what is found is what a shell would find on PATH",
+            ),
+            Self::Clone(CloneError::Pin(PinError::Denied(_))) => Some(
+                "--allow-host HOST or --allow-network NETWORK, or `git` in the configuration, lets git go to the house's own hosts",
             ),
             Self::NoBasis { .. } => Some(NO_BASIS_HINT),
             Self::Node(error) => error.hint(),
@@ -284,6 +306,9 @@ impl CliError {
         }
     }
 }
+
+const HANDOFF_HINT: &str =
+    "nothing was written; look at them, then say --trust PATH for each that may go there, or --trust-all";
 
 const CONFLICT_HINT: &str = "nothing was written; `belljar session diff` shows what the session has, and \
      `belljar session discard` gives these paths up there";
@@ -307,6 +332,7 @@ fn refusal_hint(refusal: &Refusal) -> Option<&'static str> {
         ),
         Refusal::Busy { .. } => Some("wait for them, or say --force: they will see their files change"),
         Refusal::Conflict { .. } => Some(CONFLICT_HINT),
+        Refusal::Handoff { .. } => Some(HANDOFF_HINT),
         Refusal::Apart { .. } => {
             Some("`belljar session create --workspace-copy DIR` without --backend makes a session that can")
         }

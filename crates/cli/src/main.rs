@@ -8,6 +8,8 @@ mod client;
 mod command;
 mod configuration;
 mod error;
+mod git;
+mod handoff;
 mod lending;
 mod limits;
 mod models;

@@ -54,6 +54,8 @@ pub struct AgentResult {
     /// What it has had of the web, if it might reach any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<WebUsage>,
+    /// What became of the branch that they were to be; null where none was asked for, or it didn't come to that.
+    pub push: Option<AgentPush>,
     /// Where the run is in the audit; null if not all of it could be recorded.
     pub audit: Option<AuditSpan>,
     /// How long it took.
@@ -132,6 +134,38 @@ pub enum ChangesFate {
     Kept,
     /// They are gone.
     ThrownAway,
+    /// They are a branch somewhere else.
+    Pushed,
+}
+
+/// A branch that an agent's changes were to be (`belljar agent --push`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct AgentPush {
+    /// `pushed`, `already_there`, `nothing_to_push`, `refused`, `taken` or `failed`.
+    pub outcome: String,
+    /// Why it isn't there: a stable code; null where it is.
+    pub reason: Option<String>,
+    /// Where.
+    pub remote: String,
+    /// The branch.
+    pub branch: String,
+    /// The commit; null where it didn't come to one.
+    pub commit: Option<String>,
+    /// Paths that take a yes which nobody has said.
+    pub handoff: Vec<AgentHandoff>,
+}
+
+/// A path that takes somebody's yes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct AgentHandoff {
+    /// The path.
+    pub path: String,
+    /// Who would trust it: a stable code.
+    pub kind: String,
+    /// Why, for a person.
+    pub reason: String,
 }
 
 /// Where a run is in the audit.

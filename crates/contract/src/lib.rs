@@ -11,6 +11,7 @@ pub mod category;
 pub mod egress;
 pub mod event;
 pub mod failure;
+pub mod git;
 pub mod grant;
 pub mod id;
 pub mod image;

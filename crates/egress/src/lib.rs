@@ -9,6 +9,7 @@ mod client;
 pub mod credential;
 mod echo;
 pub mod exchange;
+pub mod git;
 pub mod http1;
 pub mod identity;
 pub mod inference;

@@ -1,88 +1,100 @@
 //! A workspace that the host clones (`spec/2` invariant 6): the sandbox gets the files and their history, and nothing
 //! that could get them.
 //!
-//! The host's git fetches with the host's credentials, and writes no remote, no address and no setting of the host's into
-//! the clone. What is then checked out is laid out without any of the host's settings, so that nothing in the
-//! repository, hooks, filters and submodules included, has anything run.
+//! The host's git fetches into a clone of the host's own, with the host's credentials and at addresses that were looked at, and
+//! what the sandbox gets is laid out from there (`node::git`).
 
-mod git;
 mod origin;
 
-pub use git::GitError;
 pub use origin::{Origin, OriginError};
 
+use crate::book::BookError;
+use crate::git::{Base, BaseError, HostEnv, fetch, lay_out};
+use belljar_contract::git::{FetchRecord, GitOutcome};
 use belljar_contract::id::RunId;
-use git::{Git, Trust};
-use std::fs::{File, Permissions};
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
+use belljar_contract::inference::{Excerpt, ReasonCode};
+use belljar_egress::git::PinError;
+use belljar_egress::upstream::names::NameSource;
+use belljar_policy::git::GitRules;
 use std::path::Path;
+use std::time::Instant;
+
+/// What is to be cloned, and where to.
+pub struct Cloning<'c> {
+    /// From where.
+    pub origin: &'c Origin,
+    /// Where git may go.
+    pub rules: &'c GitRules,
+    /// Where it stands what names lead to.
+    pub names: NameSource,
+    /// Where the host's own clone comes to be; nothing is there yet.
+    pub folder: &'c Path,
+    /// The empty directory in which it is laid out.
+    pub directory: &'c Path,
+    /// The branch that is on top of it.
+    pub branch: &'c str,
+    /// The run that it is for; nobody's where a person has asked.
+    pub run_id: Option<&'c RunId>,
+    /// What git is started from.
+    pub env: &'c HostEnv,
+    /// Where the audit is.
+    pub state: &'c Path,
+    /// Whether somebody wants it to stop.
+    pub is_canceled: &'c dyn Fn() -> bool,
+}
 
 /// Why there is no clone.
 #[derive(Debug, thiserror::Error)]
 pub enum CloneError {
-    /// Git can't do its part.
-    #[error("can't clone the repository")]
-    Git(#[from] GitError),
-    /// The clone can't be put in order.
-    #[error("can't put the clone in order")]
-    Arrange {
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
+    /// Git may not go there.
+    #[error(transparent)]
+    Pin(#[from] PinError),
+    /// There is none of the host's own, or it can't be laid out.
+    #[error(transparent)]
+    Base(#[from] BaseError),
+    /// It can't be recorded, and so git goes nowhere.
+    #[error(transparent)]
+    Book(#[from] BookError),
 }
 
-/// All the settings of a clone. An agent that commits needs a name; it is nobody's.
-const SETTINGS: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n\
-     [user]\n\tname = agent\n\temail = agent@sandbox.invalid\n";
-
-/// Where what was fetched is, for a moment.
-const FETCHED: &str = "refs/belljar/fetched";
-
-/// Clones into an empty directory, and puts the run's branch on top of what was asked for.
+/// Clones, and lays out what was cloned.
 ///
 /// # Errors
 /// [`CloneError`]; what is in the directory then is of no use.
-pub fn clone(
-    origin: &Origin,
-    directory: &Path,
-    run_id: &RunId,
-    is_canceled: &dyn Fn() -> bool,
-) -> Result<(), CloneError> {
-    let arrange = |source| CloneError::Arrange { source };
-    std::fs::set_permissions(directory, Permissions::from_mode(0o700)).map_err(arrange)?;
-    let git = Git::find(directory, is_canceled)?;
-    git.run(Trust::Nothing, &["init", "--quiet", "--template=", "--object-format=sha1"])?;
-    let wanted = format!("+{}:{FETCHED}", origin.reference());
-    let fetch = [
-        "fetch",
-        "--quiet",
-        "--no-tags",
-        "--no-write-fetch-head",
-        "--no-recurse-submodules",
-        "--no-auto-maintenance",
-    ];
-    let allowed = origin.settings();
-    let arguments: Vec<&str> =
-        allowed.iter().map(String::as_str).chain(fetch).chain(["--", origin.url(), &wanted]).collect();
-    git.run(Trust::Host, &arguments)?;
-    let branch = format!("refs/heads/sandbox/{run_id}");
-    let commit = format!("{FETCHED}^{{commit}}");
-    git.run(Trust::Nothing, &["update-ref", &branch, &commit])?;
-    git.run(Trust::Nothing, &["update-ref", "-d", FETCHED])?;
-    git.run(Trust::Nothing, &["symbolic-ref", "HEAD", &branch])?;
-    git.run(Trust::Nothing, &["read-tree", "--reset", "-u", "--no-recurse-submodules", "HEAD"])?;
-    settle(&directory.join(".git")).map_err(arrange)
+pub fn clone(cloning: &Cloning<'_>) -> Result<Base, CloneError> {
+    let begun = Instant::now();
+    let cloned = fetch(cloning);
+    let outcome = match &cloned {
+        Ok(_) => GitOutcome::Completed,
+        Err(CloneError::Pin(PinError::Denied(denied))) => {
+            GitOutcome::Denied { reason: ReasonCode::of(denied.reason.code()) }
+        }
+        Err(error) => GitOutcome::Failed { code: ReasonCode::of(error.code()) },
+    };
+    let commit = cloned.as_ref().ok().map(|base| Excerpt::of(&base.record().commit));
+    let recorded = cloning.journal().fetched(&FetchRecord {
+        run_id: cloning.run_id.cloned(),
+        remote: Excerpt::of(&cloning.origin.remote().to_string()),
+        outcome,
+        commit,
+        total_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+    });
+    let mut base = cloned?;
+    recorded?;
+    lay_out(&mut base, (cloning.directory, cloning.branch), cloning.env, cloning.is_canceled)?;
+    Ok(base)
 }
 
-/// Writes the settings anew. What else says where the clone is from is removed, should there be any.
-fn settle(folder: &Path) -> std::io::Result<()> {
-    for name in ["FETCH_HEAD", "ORIG_HEAD", "config", "config.worktree"] {
-        match std::fs::remove_file(folder.join(name)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+// === impl CloneError ===
+
+impl CloneError {
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Pin(error) => error.code(),
+            Self::Base(BaseError::Git(error)) => error.code(),
+            Self::Base(_) => "clone_unusable",
+            Self::Book(_) => "recording_unavailable",
         }
     }
-    File::create_new(folder.join("config"))?.write_all(SETTINGS.as_bytes())
 }

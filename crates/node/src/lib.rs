@@ -10,6 +10,7 @@ pub mod clone;
 pub mod daemon;
 pub mod delivery;
 mod denials;
+pub mod git;
 pub mod grant;
 mod images;
 pub mod inspection;

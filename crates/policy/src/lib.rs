@@ -7,6 +7,8 @@
 
 pub mod admission;
 pub mod egress;
+pub mod git;
 pub mod grant;
+pub mod handoff;
 pub mod image;
 pub mod lifecycle;

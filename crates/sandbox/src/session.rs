@@ -19,7 +19,7 @@ pub use client::{Client, Description, Execution, SessionError, find, list};
 pub use fork::{Forking, keep_fork};
 pub use interrupted::{Interrupted, InterruptedError, interrupted};
 pub use keeper::{KEEPER, KeeperError, Keeping, Serve, keep};
-pub use protocol::{Load, Outcome, Refusal, Streams};
+pub use protocol::{Asking, Load, Outcome, Refusal, Streams};
 
 use crate::config::BackendName;
 use jiff::Timestamp;

@@ -7,6 +7,7 @@ pub(crate) mod copy;
 pub mod diff;
 pub mod duplicate;
 pub mod growth;
+pub mod handoff;
 pub mod held;
 pub mod imprint;
 pub mod opened;

@@ -197,7 +197,11 @@ impl AgentArguments {
             Err(GrantError::Book(error)) => return Err(error.into()),
             Ok(granted) => granted,
         };
-        let source = self.workspace.source(wanted.origin.as_ref(), &place, &|| shown.is_canceled())?;
+        let worker = (self.name.as_str(), self.models.first().unwrap_or_default());
+        let (source, way) =
+            self.workspace.source(wanted.origin.as_ref(), (&place, self.models.config(), worker), &|| {
+                shown.is_canceled()
+            })?;
         let task = AgentTask {
             agent: &wanted.agent,
             installed: wanted.installed,
@@ -223,13 +227,17 @@ impl AgentArguments {
         let (result, told) = run(place, (task, self.stream), granted, &site, (telling, &mut shown));
         let code = exit_code(&result, &told);
         let report = Report::of(&self.name, &result, &told)?;
-        let fate = self.workspace.settle(result, told.is_ok())?;
+        let asks = matches!(self.manner(), Manner::People);
+        let fate = self.workspace.settle(result, (told.is_ok(), asks), way)?;
         match self.manner() {
             Manner::People => report.tell(&fate),
             Manner::Json => report.print_json(&fate)?,
             Manner::Events => {}
         }
-        Ok(ExitCode::from(code))
+        Ok(ExitCode::from(match &fate {
+            Fate::NotPushed(outcome, _) => outcome.exit_code(),
+            _ => code,
+        }))
     }
 
     /// Says that there is no leave. Whoever reads a document or events gets one, too.

@@ -6,6 +6,7 @@ mod ways_out;
 use super::Subcommand;
 use crate::backend::BackendArguments;
 use crate::error::CliError;
+use crate::handoff::TrustArguments;
 use crate::lending::SandboxArguments;
 use crate::models::ModelArguments;
 use crate::terminal::{self, Relay};
@@ -21,7 +22,7 @@ use belljar_sandbox::native::{self, HostUser, StartError};
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::{Program, SandboxSpec, Workspace};
 use belljar_sandbox::state::{RunFolder, State};
-use belljar_sandbox::workspace::apply::apply;
+use belljar_sandbox::workspace::apply::{ApplyError, apply};
 use belljar_sandbox::workspace::changes::ChangeSet;
 use belljar_sandbox::workspace::diff;
 use std::ffi::OsString;
@@ -46,6 +47,8 @@ pub(crate) struct ExecArguments {
     /// Apply the changes to the workspace that was copied, if the command succeeds
     #[arg(long, requires = "workspace_copy")]
     apply: bool,
+    #[command(flatten)]
+    trust: TrustArguments,
     /// Print the effective isolation, layer by layer, as JSON on standard error
     #[arg(long)]
     isolation: bool,
@@ -188,6 +191,7 @@ pub(super) fn watched(
         backend: BackendArguments::default(),
         models: ModelArguments::default(),
         web: WebArguments::default(),
+        trust: TrustArguments::default(),
         keep: false,
         apply: false,
         isolation: false,
@@ -227,7 +231,13 @@ fn settle(
     if !set.is_empty() {
         anstream::eprint!("{}", summary::changes(&diff::render(&set, source, upper)?));
         if arguments.apply && succeeded {
-            apply(&set, upper, source, since)?;
+            let applied = arguments.trust.with_yes(|trust| Ok(apply(&set, upper, source, since, trust)?));
+            if matches!(applied, Err(CliError::Apply(ApplyError::Handoff { .. }))) {
+                // It takes a yes, and so is not lost.
+                folder.keep()?;
+                anstream::eprintln!("The changes are kept in {}", folder.path().display());
+            }
+            applied?;
             anstream::eprintln!("The changes are applied.");
         } else if arguments.keep {
             folder.keep()?;

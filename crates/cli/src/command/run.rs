@@ -4,6 +4,7 @@ mod watched;
 
 use super::Subcommand;
 use crate::error::CliError;
+use crate::handoff::TrustArguments;
 use crate::lending::SandboxArguments;
 use crate::progress::Progress;
 use crate::web::{self, WebArguments};
@@ -18,7 +19,7 @@ use belljar_sandbox::enclosure::{Maker, Site};
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::run::{Finished, Request, carry_out};
 use belljar_sandbox::state::RunFolder;
-use belljar_sandbox::workspace::apply::apply;
+use belljar_sandbox::workspace::apply::{ApplyError, apply};
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
@@ -43,6 +44,8 @@ pub(crate) struct RunArguments {
     /// Apply the changes to the workspace that was copied, if the job succeeds
     #[arg(long, requires = "workspace_copy")]
     apply: bool,
+    #[command(flatten)]
+    trust: TrustArguments,
     /// Print how long each stage of building the sandbox took
     #[arg(long)]
     timings: bool,
@@ -137,7 +140,14 @@ fn settle(arguments: &RunArguments, mut finished: Finished) -> Result<(), CliErr
         };
         match choice {
             Choice::Apply => {
-                apply(&changes.set, &changes.upper, &changes.source, changes.since)?;
+                let applied = arguments.trust.with_yes(|trust| {
+                    Ok(apply(&changes.set, &changes.upper, &changes.source, changes.since, trust)?)
+                });
+                if matches!(applied, Err(CliError::Apply(ApplyError::Handoff { .. }))) {
+                    // It takes a yes, and so is not lost.
+                    keep(finished.folder.as_mut())?;
+                }
+                applied?;
                 anstream::eprintln!("The changes are applied.");
             }
             Choice::Keep => keep(finished.folder.as_mut())?,

@@ -11,6 +11,7 @@ mod doctor;
 mod egress;
 mod exec;
 mod failures;
+mod git;
 mod job;
 mod killed;
 mod models;

@@ -2,7 +2,8 @@
 
 use crate::records::call;
 use belljar_contract::agent::{
-    AgentFailure, AgentResult, AgentTotals, AuditSpan, ChangesFate, FinishReason, GraphCode,
+    AgentFailure, AgentHandoff, AgentPush, AgentResult, AgentTotals, AuditSpan, ChangesFate, FinishReason,
+    GraphCode,
 };
 use belljar_contract::id::RunId;
 use belljar_contract::inference::CallOutcome;
@@ -41,6 +42,18 @@ fn failed() -> AgentResult {
         changes: ChangesFate::Kept,
         kept_in: Some("/var/lib/belljar/runs/x".to_owned()),
         web: None,
+        push: Some(AgentPush {
+            outcome: "refused".to_owned(),
+            reason: Some("handoff_not_trusted".to_owned()),
+            remote: "https://git.example/a".to_owned(),
+            branch: "belljar/x".to_owned(),
+            commit: None,
+            handoff: vec![AgentHandoff {
+                path: ".envrc".to_owned(),
+                kind: "shell".to_owned(),
+                reason: "it runs".to_owned(),
+            }],
+        }),
         audit: Some(AuditSpan { first: 3, last: 7, head: "00".repeat(32) }),
         duration_ms: 5,
     }
@@ -55,6 +68,7 @@ fn succeeded() -> AgentResult {
         changes: ChangesFate::None,
         kept_in: None,
         web: None,
+        push: None,
         audit: None,
         ..failed()
     }

@@ -220,7 +220,7 @@ impl<'c> UnderWay<'c> {
         }
         let injected = match &connection.credential {
             None => None,
-            Some((credential, _)) => Some(credential.get_beside().await.map_err(|_| ApiError::NoCredential)?),
+            Some(credential) => Some(credential.get_beside().await.map_err(|_| ApiError::NoCredential)?),
         };
         let a_minute = connection.allowance.a_minute();
         connection.allowance.take(Instant::now()).map_err(|wait| ApiError::TooMany { a_minute, wait })?;

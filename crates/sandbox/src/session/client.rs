@@ -1,12 +1,13 @@
 //! Reaching a session's keeper.
 
 use super::keeper::address;
-use super::protocol::{Answer, Ask, Load, Outcome, Refusal, Streams, read_document, receive, send};
+use super::protocol::{Answer, Ask, Load, Outcome, Refusal, Streams, Trusted, read_document, receive, send};
 use super::{DESCRIPTION, Session};
 use crate::backend::TerminalSize;
 use crate::limits::Limit;
 use crate::state::State;
 use belljar_contract::result::WorkspaceChanges;
+use belljar_policy::handoff::Trust;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -188,9 +189,10 @@ impl Client {
     /// Writes what it changed into the directory that was copied, and says what that was. It goes on as before.
     ///
     /// # Errors
-    /// [`SessionError`], also when somebody else has changed the same files; nothing was written then.
-    pub fn commit(&self) -> Result<WorkspaceChanges, SessionError> {
-        self.ask_for_document(&Ask::Commit)
+    /// [`SessionError`], also when somebody else has changed the same files, or something takes a yes that isn't said;
+    /// nothing was written then.
+    pub fn commit(&self, trust: &Trust) -> Result<WorkspaceChanges, SessionError> {
+        self.ask_for_document(&Ask::Commit { trusted: Trusted::of(trust) })
     }
 
     /// Undoes what it changed at these paths and below, everywhere if there are none, and says what that was.

@@ -10,6 +10,7 @@ use crate::workspace::changes::{ChangeSet, ChangesError};
 use crate::workspace::diff;
 use belljar_contract::id::RunId;
 use belljar_contract::result::WorkspaceChanges;
+use belljar_policy::handoff::Trust;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -82,7 +83,7 @@ impl Interrupted {
     ///
     /// # Errors
     /// [`InterruptedError`]; everything is still there then.
-    pub fn finish(mut self) -> Result<WorkspaceChanges, InterruptedError> {
+    pub fn finish(mut self, trust: &Trust) -> Result<WorkspaceChanges, InterruptedError> {
         let WorkspaceChoice::Copy(source) = &self.note.workspace else {
             let source = rustix::io::Errno::INVAL;
             return Err(DirectoryError { path: PathBuf::from(COMMIT), source }.into());
@@ -90,7 +91,7 @@ impl Interrupted {
         let source = Directory::open_meant(source)?;
         let upper = Directory::open_host(self.folder.path())?.open_own(Path::new("upper"))?;
         let set = ChangeSet::read(&source, &upper)?;
-        apply::commit(&set, &upper, &source, &mut self.note.baseline)?;
+        apply::commit(&set, &upper, &source, &mut self.note.baseline, trust)?;
         let written = diff::listed(set.iter());
         self.folder.remove()?;
         Ok(written)

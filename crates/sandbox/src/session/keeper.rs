@@ -215,7 +215,9 @@ impl Keeper {
             }
             Ask::Describe => self.describe(),
             Ask::Changes => return self.tell(caller, || self.changes()),
-            Ask::Commit => return self.tell(caller, || self.commit()),
+            Ask::Commit { trusted } => {
+                return self.tell(caller, || self.commit(&trusted.into()));
+            }
             Ask::Discard { paths, forced } => return self.tell(caller, || self.discard(&paths, forced)),
             Ask::Fork => return self.fork(caller),
             Ask::End => {

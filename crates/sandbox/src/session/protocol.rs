@@ -6,6 +6,7 @@ use crate::config::BackendName;
 use crate::limits::Limit;
 use belljar_confine::message;
 use belljar_confine::sealed;
+use belljar_policy::handoff::{Finding, Trust};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
@@ -40,7 +41,10 @@ pub(super) enum Ask {
     /// Tell what it changed in its copy.
     Changes,
     /// Write what it changed into the directory that was copied.
-    Commit,
+    Commit {
+        /// What somebody has said yes to.
+        trusted: Trusted,
+    },
     /// Undo what it changed.
     Discard {
         /// At these paths and below, as bytes; everywhere if there are none.
@@ -133,6 +137,14 @@ pub enum Refusal {
         /// How many there are besides.
         further: usize,
     },
+    /// Somebody has to say yes first.
+    #[error("{} of the paths gain trust where they go, and nobody has said yes to that", .asking.len() + .further)]
+    Handoff {
+        /// Some of them, and why.
+        asking: Vec<Asking>,
+        /// How many there are besides.
+        further: usize,
+    },
     /// A path leads elsewhere.
     #[error("{path} is not in the workspace")]
     Outside {
@@ -145,6 +157,24 @@ pub enum Refusal {
         /// Where.
         path: String,
     },
+}
+
+/// What somebody has said yes to.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Trusted {
+    is_all: bool,
+    paths: Vec<String>,
+}
+
+/// A path that takes a yes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asking {
+    /// The path.
+    pub path: String,
+    /// The stable code of who would trust it.
+    pub kind: String,
+    /// Why, for a person.
+    pub reason: String,
 }
 
 fn running(processes: &u64, commands: &[String]) -> String {
@@ -249,6 +279,29 @@ impl From<sealed::Outcome> for Outcome {
             sealed::Outcome::Killed => Self::Killed,
             sealed::Outcome::OutOfMemory => Self::Exceeded(Limit::Memory),
         }
+    }
+}
+
+// === impl Trusted ===
+
+impl Trusted {
+    pub(super) fn of(trust: &Trust) -> Self {
+        Self { is_all: trust.is_in_all(), paths: trust.paths().map(str::to_owned).collect() }
+    }
+}
+
+impl From<Trusted> for Trust {
+    fn from(Trusted { is_all, paths }: Trusted) -> Self {
+        if is_all { Self::in_all() } else { Self::in_paths(paths) }
+    }
+}
+
+// === impl Asking ===
+
+impl Asking {
+    /// That of a finding.
+    pub fn of(Finding { path, kind, reason }: &Finding) -> Self {
+        Self { path: path.clone(), kind: kind.code().to_owned(), reason: (*reason).to_owned() }
     }
 }
 

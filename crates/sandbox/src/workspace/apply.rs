@@ -1,12 +1,14 @@
 //! Applies a change set to the directory that it was made from.
 //!
-//! Nothing is applied if anything in the directory was touched since the copy was made: whoever did that would lose
+//! What gains trust there takes somebody's yes, or nothing is applied (`policy::handoff`). Nor is it if anything in the directory was touched since the copy was made: whoever did that would lose
 //! work. Each file is replaced atomically; a link the job has made is created as a link and never followed.
 
 use super::baseline::Baseline;
 use super::changes::{ChangeSet, Changed};
+use super::handoff;
 use super::transfer::{Owner, Route, TransferError};
 use crate::directory::{Directory, DirectoryError};
+use belljar_policy::handoff::{Finding, Trust};
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -19,6 +21,12 @@ pub enum ApplyError {
     Conflict {
         /// The files.
         paths: Vec<PathBuf>,
+    },
+    /// Somebody has to say yes first. Nothing was applied.
+    #[error("{} of the paths gain trust where they go, and nobody has said yes to that", findings.len())]
+    Handoff {
+        /// Which, and why.
+        findings: Vec<Finding>,
     },
     /// A path can't be read or reached.
     #[error("can't apply the changes")]
@@ -43,8 +51,9 @@ pub fn apply(
     copy: &Directory,
     target: &Directory,
     since: SystemTime,
+    trust: &Trust,
 ) -> Result<(), ApplyError> {
-    commit(set, copy, target, &mut Baseline::at(since))
+    commit(set, copy, target, &mut Baseline::at(since), trust)
 }
 
 /// Applies the change set of a copy that somebody goes on to work in. What was applied is noted in its baseline, and
@@ -57,7 +66,12 @@ pub fn commit(
     copy: &Directory,
     target: &Directory,
     baseline: &mut Baseline,
+    trust: &Trust,
 ) -> Result<(), ApplyError> {
+    let findings = trust.without(handoff::findings(set, copy)?);
+    if !findings.is_empty() {
+        return Err(ApplyError::Handoff { findings });
+    }
     let paths = conflicts(set, target, baseline)?;
     if !paths.is_empty() {
         return Err(ApplyError::Conflict { paths });

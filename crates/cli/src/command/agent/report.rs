@@ -85,11 +85,13 @@ impl Report {
     }
 
     fn as_contract(&self, fate: &Fate) -> AgentResult {
-        let (changes, kept_in) = match fate {
-            Fate::Nothing => (ChangesFate::None, None),
-            Fate::Applied => (ChangesFate::Applied, None),
-            Fate::Kept(path) => (ChangesFate::Kept, Some(path.display().to_string())),
-            Fate::ThrownAway => (ChangesFate::ThrownAway, None),
+        let (changes, kept_in, push) = match fate {
+            Fate::Nothing => (ChangesFate::None, None, None),
+            Fate::Applied => (ChangesFate::Applied, None, None),
+            Fate::Kept(path) => (ChangesFate::Kept, Some(path), None),
+            Fate::ThrownAway => (ChangesFate::ThrownAway, None, None),
+            Fate::Pushed(outcome) => (ChangesFate::Pushed, None, Some(outcome.as_contract())),
+            Fate::NotPushed(outcome, path) => (ChangesFate::Kept, Some(path), Some(outcome.as_contract())),
         };
         let told = self.told.clone();
         AgentResult {
@@ -117,8 +119,9 @@ impl Report {
             diff: self.changes.diff.clone(),
             diff_truncated: self.changes.truncated,
             changes,
-            kept_in,
+            kept_in: kept_in.map(|path| path.display().to_string()),
             web: self.web.clone(),
+            push,
             audit: self.audit.as_ref().map(|Span { first, last }| AuditSpan {
                 first: *first,
                 last: last.sequence,
@@ -163,11 +166,24 @@ impl Report {
             Fate::Kept(path) => {
                 let _ = writeln!(text, "The changes are kept in {}", path.display());
             }
+            Fate::Pushed(_) | Fate::NotPushed(..) => {}
             Fate::ThrownAway => {
                 text += "The changes are thrown away; --keep keeps them, --apply applies them to a --workspace-copy.\n";
             }
         }
         anstream::eprint!("{text}");
+        match fate {
+            Fate::Pushed(outcome) => outcome.tell(),
+            Fate::NotPushed(outcome, path) => {
+                outcome.tell();
+                let run = &self.told.run_id;
+                anstream::eprintln!(
+                    "The changes are kept in {}: `belljar git push {run}` pushes them.",
+                    path.display()
+                );
+            }
+            _ => {}
+        }
     }
 }
 

@@ -1,12 +1,22 @@
 //! What an agent works on, and what becomes of what it did.
 
+use crate::command::git::outcome::Outcome;
+use crate::command::git::push::{Push, WordArguments, remote_of};
 use crate::error::CliError;
-use crate::lending;
+use crate::git::RemoteArguments;
+use crate::handoff::TrustArguments;
+use crate::{lending, state};
 use belljar_confine::plan::HostPath;
-use belljar_node::clone::{Origin, clone};
+use belljar_egress::upstream::names::NameSource;
+use belljar_node::clone::{Cloning, Origin, clone};
+use belljar_node::git::{Base, HostEnv};
 use belljar_node::once::{OnceResult, Place};
-use belljar_sandbox::workspace::apply::apply;
-use std::path::PathBuf;
+use belljar_policy::git::{GitRules, Remote};
+use belljar_policy::handoff::Trust;
+use belljar_sandbox::run::Changes;
+use belljar_sandbox::state::RunFolder;
+use belljar_sandbox::workspace::apply::{ApplyError, apply};
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct WorkspaceArguments {
@@ -19,6 +29,18 @@ pub(super) struct WorkspaceArguments {
     /// Let --clone take file:// addresses
     #[arg(long, requires = "clone")]
     allow_file_clone: bool,
+    /// Push the changes to a new branch where the clone is from, if the agent succeeds
+    #[arg(long, requires = "clone", help_heading = "Git")]
+    push: bool,
+    /// Push them to a new branch of this repository instead
+    #[arg(long, value_name = "URL", requires = "clone", help_heading = "Git")]
+    push_to: Option<String>,
+    #[command(flatten)]
+    words: WordArguments,
+    #[command(flatten)]
+    trust: TrustArguments,
+    #[command(flatten)]
+    remote: RemoteArguments,
     /// Keep the changes
     #[arg(long)]
     keep: bool,
@@ -36,13 +58,26 @@ pub(super) enum Fate {
     /// They are in this folder.
     Kept(PathBuf),
     ThrownAway,
+    /// They are a branch.
+    Pushed(Outcome),
+    /// They are none, and in this folder.
+    NotPushed(Outcome, PathBuf),
+}
+
+/// What is to be pushed in the end.
+pub(super) struct Way {
+    base: Base,
+    remote: Remote,
+    rules: GitRules,
 }
 
 // === impl WorkspaceArguments ===
 
 impl WorkspaceArguments {
-    /// What is to be cloned, if anything is.
+    /// What is to be cloned, if anything is. Where it is to be pushed is checked before anything runs.
     pub(super) fn origin(&self) -> Result<Option<Origin>, CliError> {
+        self.words.check()?;
+        self.push_to.as_deref().map(|url| remote_of(url, self.allow_file_clone)).transpose()?;
         let origin = self.clone.as_deref().map(|text| Origin::parse(text, self.allow_file_clone));
         origin.transpose().map_err(|error| CliError::usage(error.to_string()))
     }
@@ -51,30 +86,67 @@ impl WorkspaceArguments {
     pub(super) fn source(
         &self,
         origin: Option<&Origin>,
-        place: &Place,
+        (place, config, worker): (&Place, Option<&Path>, (&str, &str)),
         is_canceled: &dyn Fn() -> bool,
-    ) -> Result<HostPath, CliError> {
+    ) -> Result<(HostPath, Option<Way>), CliError> {
         if let Some(path) = &self.workspace_copy {
-            return lending::directory(path);
+            return Ok((lending::directory(path)?, None));
         }
-        let source = place.make_source()?;
+        let (source, mut way) = (place.make_source()?, None);
         if let Some(origin) = origin {
-            clone(origin, &source, place.run_id(), is_canceled)?;
+            let (state, rules) = (state::open(), self.remote.rules(config)?);
+            let mut base = clone(&Cloning {
+                origin,
+                rules: &rules,
+                names: NameSource::of_system(),
+                folder: &Base::folder_in_run(&state.run_folder(place.run_id())),
+                directory: &source,
+                branch: &format!("sandbox/{}", place.run_id()),
+                run_id: Some(place.run_id()),
+                env: &HostEnv::of_process(),
+                state: state.path(),
+                is_canceled,
+            })?;
+            base.worked_on_by(worker.0, worker.1)?;
+            let remote = match (&self.push_to, self.push) {
+                (Some(url), _) => Some(remote_of(url, self.allow_file_clone)?),
+                (None, true) => Some(origin.remote().clone()),
+                (None, false) => None,
+            };
+            way = remote.map(|remote| Way { base, remote, rules });
         }
-        Ok(HostPath::resolve(source)?)
+        Ok((HostPath::resolve(source)?, way))
     }
 
-    /// Applies, keeps or throws away what the agent did.
-    pub(super) fn settle(&self, result: OnceResult, succeeded: bool) -> Result<Fate, CliError> {
+    /// Applies, pushes, keeps or throws away what the agent did. A person may be asked where somebody reads along.
+    pub(super) fn settle(
+        &self,
+        result: OnceResult,
+        (succeeded, asks): (bool, bool),
+        way: Option<Way>,
+    ) -> Result<Fate, CliError> {
         let OnceResult { changes, mut folder, .. } = result;
         let Some(changes) = changes.filter(|changes| !changes.set.is_empty()) else {
             folder.remove()?;
             return Ok(Fate::Nothing);
         };
         if self.apply && succeeded {
-            apply(&changes.set, &changes.upper, &changes.source, changes.since)?;
+            let Changes { set, source, upper, since } = &changes;
+            let applied = self.trust.with_yes(|trust| Ok(apply(set, upper, source, *since, trust)?));
+            if matches!(applied, Err(CliError::Apply(ApplyError::Handoff { .. }))) {
+                // It takes a yes, and so is not lost.
+                folder.keep()?;
+                anstream::eprintln!("The changes are kept in {}", folder.path().display());
+            }
+            applied?;
             folder.remove()?;
             return Ok(Fate::Applied);
+        }
+        if let Some(way) = way.filter(|_| succeeded) {
+            // Should this process be killed on the way, `belljar git push` finds all that it takes.
+            folder.keep()?;
+            apply(&changes.set, &changes.upper, &changes.source, changes.since, &Trust::in_all())?;
+            return self.push(way, folder, asks);
         }
         if !self.keep {
             folder.remove()?;
@@ -85,7 +157,20 @@ impl WorkspaceArguments {
             return Ok(Fate::Kept(folder.path().to_owned()));
         }
         // Nobody else has the directory: what is kept is the whole of it, with the changes in it.
-        apply(&changes.set, &changes.upper, &changes.source, changes.since)?;
+        apply(&changes.set, &changes.upper, &changes.source, changes.since, &Trust::in_all())?;
         Ok(Fate::Kept(folder.path().join("source")))
+    }
+
+    fn push(&self, way: Way, folder: RunFolder, asks: bool) -> Result<Fate, CliError> {
+        let Way { base, remote, rules } = way;
+        let outcome =
+            self.words.push(Push { base: &base, remote, rules: &rules, trust: self.trust.trust(), asks })?;
+        match outcome.is_done() {
+            true => {
+                folder.remove()?;
+                Ok(Fate::Pushed(outcome))
+            }
+            false => Ok(Fate::NotPushed(outcome, folder.path().join("source"))),
+        }
     }
 }

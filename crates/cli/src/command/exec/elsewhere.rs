@@ -115,7 +115,7 @@ fn settle(
     }
     anstream::eprint!("{}", summary::changes(&diff::render(&set, source, &copied)?));
     if arguments.apply && succeeded {
-        apply(&set, &copied, source, since)?;
+        arguments.trust.with_yes(|trust| Ok(apply(&set, &copied, source, since, trust)?))?;
         anstream::eprintln!("The changes are applied.");
     } else {
         anstream::eprintln!("The changes are thrown away; --apply applies them.");

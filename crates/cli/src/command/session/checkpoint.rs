@@ -2,6 +2,7 @@
 
 use super::{Errand, begin, must_be_free};
 use crate::error::CliError;
+use crate::handoff::TrustArguments;
 use crate::progress::harmless;
 use crate::{state, summary};
 use belljar_contract::result::WorkspaceChanges;
@@ -30,6 +31,8 @@ A commit that was interrupted is finished by asking for it again, also when the 
 pub(super) struct CommitArguments {
     /// The session's name, or the beginning of its id
     session: String,
+    #[command(flatten)]
+    trust: TrustArguments,
     /// Print the files as JSON
     #[arg(long)]
     json: bool,
@@ -86,12 +89,12 @@ pub(super) fn diff(arguments: &DiffArguments) -> Result<ExitCode, CliError> {
 
 pub(super) fn commit(arguments: &CommitArguments) -> Result<ExitCode, CliError> {
     let state = state::open();
-    let changes = match session::find(&state, &arguments.session) {
+    let changes = arguments.trust.with_yes(|trust| match session::find(&state, &arguments.session) {
         Err(error @ SessionError::NoSuch { .. }) => {
-            session::interrupted(&state, Some(&arguments.session)).ok_or(error)?.finish()?
+            Ok(session::interrupted(&state, Some(&arguments.session)).ok_or(error)?.finish(trust)?)
         }
-        found => found?.commit()?,
-    };
+        found => Ok(found?.commit(trust)?),
+    })?;
     tell(&changes, arguments.json, ("committed", "Nothing to commit."));
     Ok(ExitCode::SUCCESS)
 }

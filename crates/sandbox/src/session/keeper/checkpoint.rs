@@ -3,7 +3,7 @@
 //! Meanwhile everything in the sandbox stands still and no program is started in it. That makes what is read and written
 //! one state of affairs; it is no wall: whatever runs there may have found a way to go on.
 
-use super::super::protocol::{Answer, Ask, Refusal, document, receive, send};
+use super::super::protocol::{Answer, Ask, Asking, Refusal, document, receive, send};
 use super::super::{COMMIT, fork, interrupted};
 use super::{Keeper, Running, lock};
 use crate::backend::{BackendError, Sandbox, with_causes};
@@ -13,10 +13,12 @@ use crate::state::StateError;
 use crate::workspace::apply::{self, ApplyError};
 use crate::workspace::changes::{ChangeSet, ChangesError};
 use crate::workspace::diff;
+use crate::workspace::handoff;
 use crate::workspace::held::{HeldWorkspace, Layers};
 use crate::workspace::opened::Opened;
 use crate::workspace::undo;
 use belljar_contract::result::WorkspaceChanges;
+use belljar_policy::handoff::{Finding, Trust};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use serde::Serialize;
@@ -84,7 +86,7 @@ impl Keeper {
         Ok(diff::render(&set, &layers.source, &layers.upper)?)
     }
 
-    pub(super) fn commit(&self) -> Result<WorkspaceChanges, CheckpointError> {
+    pub(super) fn commit(&self, trust: &Trust) -> Result<WorkspaceChanges, CheckpointError> {
         let mut baseline = lock(&self.baseline);
         let sandbox = self.sandbox();
         let sandbox = sandbox.as_deref().ok_or(BackendError::Gone)?;
@@ -95,12 +97,16 @@ impl Keeper {
         if set.is_empty() {
             return Ok(diff::listed(set.iter()));
         }
+        let findings = trust.without(handoff::findings(&set, &layers.upper)?);
+        if !findings.is_empty() {
+            return Err(ApplyError::Handoff { findings }.into());
+        }
         // Should this process be killed on the way, what is written here is enough to finish.
         let note = self.state.run_folder(sandbox.id()).join(COMMIT);
         interrupted::note(&note, &self.session, &self.wanted.workspace, &baseline)
             .map_err(CheckpointError::Note)?;
         let retained = self.state.retain(sandbox.id())?;
-        let applied = apply::commit(&set, &layers.upper, &layers.source, &mut baseline);
+        let applied = apply::commit(&set, &layers.upper, &layers.source, &mut baseline, trust);
         drop(retained);
         let _ = std::fs::remove_file(note);
         applied?;
@@ -231,9 +237,25 @@ impl From<ApplyError> for CheckpointError {
                     further: paths.len().saturating_sub(MOST_NAMED),
                 })
             }
+            ApplyError::Handoff { findings } => {
+                let asking = named(&findings);
+                Self::Refused(Refusal::Handoff { further: findings.len() - asking.len(), asking })
+            }
             other => Self::Apply(other),
         }
     }
+}
+
+/// As many findings as a message has room for, however their paths are escaped.
+fn named(findings: &[Finding]) -> Vec<Asking> {
+    const ROOM: usize = 96 << 10;
+    let mut left = ROOM;
+    let fits = |finding: &&Finding| {
+        let fits = left.checked_sub(finding.path.len() * 6 + 256);
+        left = fits.unwrap_or_default();
+        fits.is_some()
+    };
+    findings.iter().take_while(fits).map(Asking::of).collect()
 }
 
 /// The changes, with every permission as it was again.

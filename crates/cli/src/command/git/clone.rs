@@ -1,0 +1,98 @@
+//! `belljar git clone`
+
+use crate::error::CliError;
+use crate::git::RemoteArguments;
+use crate::state;
+use belljar_egress::upstream::names::NameSource;
+use belljar_node::clone::{Cloning, Origin, clone};
+use belljar_node::git::{Base, HostEnv};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The clone has the files and their history, no remote and no settings of this host's. A second one, which no sandbox ever \
+sees, is kept in the state directory: `belljar git push DIR` puts what became of DIR on top of it.")]
+pub(super) struct CloneArguments {
+    /// `https://…`, `ssh://…` or `user@host:path`; behind `#` a branch, tag or commit
+    #[arg(value_name = "URL[#REF]")]
+    url: String,
+    /// Where to; it must be empty, or not be there
+    directory: PathBuf,
+    #[command(flatten)]
+    remote: RemoteArguments,
+    /// Also take file:// addresses
+    #[arg(long)]
+    allow_file: bool,
+    /// The configuration with `git` [default: BELLJAR_CONFIG, or config.yaml in the user's or the system's configuration]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print what was cloned as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+// === impl CloneArguments ===
+
+impl CloneArguments {
+    pub(super) fn run(&self) -> Result<ExitCode, CliError> {
+        let origin =
+            Origin::parse(&self.url, self.allow_file).map_err(|error| CliError::usage(error.to_string()))?;
+        let rules = self.remote.rules(self.config.as_deref())?;
+        let is_new = begin(&self.directory)?;
+        let (state, env) = (state::open(), HostEnv::of_process());
+        let folder = Base::folder_in_state(state.path());
+        let cloned = clone(&Cloning {
+            origin: &origin,
+            rules: &rules,
+            names: NameSource::of_system(),
+            folder: &folder,
+            directory: &self.directory,
+            branch: "sandbox/work",
+            run_id: None,
+            env: &env,
+            state: state.path(),
+            is_canceled: &|| false,
+        });
+        let base = cloned.inspect_err(|_| {
+            // Half a clone is of no use; what can't be removed is told by the next attempt.
+            let _ = std::fs::remove_dir_all(&folder);
+            let _ = if is_new { std::fs::remove_dir_all(&self.directory) } else { Ok(()) };
+        })?;
+        let record = base.record();
+        match self.json {
+            true => anstream::println!(
+                "{}",
+                serde_json::json!({
+                    "remote": record.remote,
+                    "reference": record.reference,
+                    "commit": record.commit,
+                    "directory": base.directory(),
+                })
+            ),
+            false => anstream::println!(
+                "{} of {} is in {}",
+                record.commit,
+                record.remote,
+                self.directory.display()
+            ),
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// An empty directory; whether it was made.
+fn begin(directory: &Path) -> Result<bool, CliError> {
+    let failed = |source| CliError::read(directory, source);
+    match std::fs::create_dir(directory) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            let mut names = std::fs::read_dir(directory).map_err(failed)?;
+            match names.next() {
+                None => Ok(false),
+                Some(_) => Err(CliError::usage(format!("{} is not empty", directory.display()))),
+            }
+        }
+        Err(error) => Err(failed(error)),
+    }
+}

@@ -1,0 +1,186 @@
+//! What became of a push, for a person and for a program (docs/git.md).
+
+use crate::error::{CliError, DENIED, OWN_FAILURE};
+use crate::handoff::listed;
+use crate::progress::harmless;
+use belljar_contract::agent::{AgentHandoff, AgentPush};
+use belljar_node::chain;
+use belljar_node::git::{CommitError, Prepared, PushError, Pushed, Standing};
+use belljar_sandbox::session::Asking;
+use serde::{Serialize, Serializer};
+
+/// What became of it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Outcome {
+    outcome: Word,
+    /// A stable code; null where nothing was refused and nothing failed.
+    reason: Option<&'static str>,
+    /// The same in words.
+    message: Option<String>,
+    remote: String,
+    branch: String,
+    base: String,
+    commit: Option<String>,
+    files: Vec<File>,
+    left_out: Vec<String>,
+    handoff: Vec<Asking>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Word {
+    Pushed,
+    AlreadyThere,
+    NothingToPush,
+    Refused,
+    Taken,
+    Failed,
+}
+
+#[derive(Debug, Serialize)]
+struct File {
+    path: String,
+    change: &'static str,
+}
+
+/// Exit code where there is such a branch already, and it is something else.
+const TAKEN: u8 = 4;
+
+// === impl Word ===
+
+impl Word {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pushed => "pushed",
+            Self::AlreadyThere => "already_there",
+            Self::NothingToPush => "nothing_to_push",
+            Self::Refused => "refused",
+            Self::Taken => "taken",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl Serialize for Word {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.as_str())
+    }
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    pub(super) fn begin(remote: String, branch: String, base: String) -> Self {
+        Self {
+            outcome: Word::Failed,
+            reason: None,
+            message: None,
+            remote,
+            branch,
+            base,
+            commit: None,
+            files: Vec::new(),
+            left_out: Vec::new(),
+            handoff: Vec::new(),
+        }
+    }
+
+    /// Notes what was to be pushed.
+    pub(super) fn note(&mut self, prepared: &Prepared<'_>) {
+        self.commit = Some(prepared.commit().to_owned());
+        let files = prepared.files().map(|(path, change)| File { path: path.to_owned(), change });
+        self.files = files.collect();
+        self.left_out = prepared.left_out().to_vec();
+    }
+
+    /// Notes how it ended.
+    pub(super) fn end(&mut self, pushed: &Result<Pushed, PushError>) {
+        self.outcome = match pushed {
+            Ok(Pushed { standing: Standing::New, .. }) => Word::Pushed,
+            Ok(Pushed { standing: Standing::AlreadyThere, .. }) => Word::AlreadyThere,
+            Err(PushError::Commit(CommitError::Unchanged)) => Word::NothingToPush,
+            Err(PushError::Taken { .. }) => Word::Taken,
+            Err(error) if error.is_denial() => Word::Refused,
+            Err(_) => Word::Failed,
+        };
+        let Err(error) = pushed else { return };
+        self.reason = Some(error.code());
+        self.message = Some(chain(error));
+        if let PushError::Handoff { findings } = error {
+            self.handoff = findings.iter().map(Asking::of).collect();
+        }
+    }
+
+    /// Whether nothing is left to do.
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self.outcome, Word::Pushed | Word::AlreadyThere | Word::NothingToPush)
+    }
+
+    /// The same in the result of an agent's run.
+    pub(crate) fn as_contract(&self) -> AgentPush {
+        let handoff = self.handoff.iter().cloned();
+        AgentPush {
+            outcome: self.outcome.as_str().to_owned(),
+            reason: self.reason.map(str::to_owned),
+            remote: self.remote.clone(),
+            branch: self.branch.clone(),
+            commit: self.commit.clone(),
+            handoff: handoff
+                .map(|Asking { path, kind, reason }| AgentHandoff { path, kind, reason })
+                .collect(),
+        }
+    }
+
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self.outcome {
+            Word::Pushed | Word::AlreadyThere | Word::NothingToPush => 0,
+            Word::Refused => DENIED,
+            Word::Taken => TAKEN,
+            Word::Failed => OWN_FAILURE,
+        }
+    }
+
+    pub(crate) fn print_json(&self) -> Result<(), CliError> {
+        let text = serde_json::to_string_pretty(self).map_err(|error| CliError::output(error.into()))?;
+        anstream::println!("{text}");
+        Ok(())
+    }
+
+    /// Tells it on standard error; the commit that is there on standard output.
+    pub(crate) fn tell(&self) {
+        for path in &self.left_out {
+            anstream::eprintln!("belljar: {} was left out: it is a repository, or no file", harmless(path));
+        }
+        let (branch, remote) = (&self.branch, &self.remote);
+        let commit = self.commit.as_deref().unwrap_or_default();
+        match self.outcome {
+            Word::Pushed => {
+                anstream::println!("{commit} is {branch} at {remote}, with {} files", self.files.len());
+            }
+            Word::AlreadyThere => anstream::println!("{commit} was {branch} at {remote} already"),
+            Word::NothingToPush => anstream::println!("Nothing to push."),
+            Word::Refused | Word::Taken | Word::Failed => {
+                anstream::eprintln!("belljar: {}", self.message.as_deref().map(harmless).unwrap_or_default());
+                anstream::eprint!("{}", listed(&self.handoff));
+                if let Some(hint) = self.hint() {
+                    anstream::eprintln!("\nHint: {hint}");
+                }
+            }
+        }
+    }
+
+    fn hint(&self) -> Option<&'static str> {
+        match self.reason? {
+            "handoff_not_trusted" => {
+                Some("look at them, then say --trust PATH for each that may go, or --trust-all")
+            }
+            "branch_taken" => {
+                Some("--branch NAME pushes to another one; nothing that is there is ever replaced")
+            }
+            "private_address" | "loopback_address" | "shared_address" | "reserved_address"
+            | "own_address" => Some(
+                "--allow-host HOST or --allow-network NETWORK, or `git` in the configuration, lets git go there",
+            ),
+            _ => None,
+        }
+    }
+}

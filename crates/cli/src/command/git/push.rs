@@ -1,0 +1,168 @@
+//! `belljar git push`, also at the end of an agent's run.
+
+use super::outcome::Outcome;
+use crate::error::CliError;
+use crate::git::{RemoteArguments, author_of};
+use crate::handoff::{TrustArguments, is_trusted};
+use crate::state;
+use belljar_contract::id::RunId;
+use belljar_egress::upstream::names::NameSource;
+use belljar_node::git::{Attribution, Base, HostEnv, PushOrder, TreeLimits};
+use belljar_policy::git::{BranchName, GitRules, Remote, redact};
+use belljar_policy::handoff::Trust;
+use belljar_sandbox::directory::Directory;
+use belljar_sandbox::session::Asking;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Git never runs in DIR: what is there is read as files, and committed on top of the clone that this host has kept. The branch \
+must not be there yet; nothing is ever forced. Doing it again makes the same commit, and finds it there.")]
+pub(super) struct PushArguments {
+    /// A directory that `belljar git clone` has made, or the id of a run of an agent on a clone that was kept
+    #[arg(value_name = "DIR|RUN")]
+    place: PathBuf,
+    /// Where to [default: where the clone is from]
+    #[arg(long, value_name = "URL")]
+    to: Option<String>,
+    #[command(flatten)]
+    words: WordArguments,
+    #[command(flatten)]
+    trust: TrustArguments,
+    #[command(flatten)]
+    remote: RemoteArguments,
+    /// Also take file:// addresses
+    #[arg(long)]
+    allow_file: bool,
+    /// The configuration with `git` [default: BELLJAR_CONFIG, or config.yaml in the user's or the system's configuration]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print what became of it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the branch is called, and what its commit says.
+#[derive(Debug, clap::Args)]
+pub(crate) struct WordArguments {
+    /// The new branch [default: belljar/ and the run's id, or that of the commit that was cloned]
+    #[arg(long, value_name = "NAME", help_heading = "Git")]
+    branch: Option<String>,
+    /// What the commit says
+    #[arg(
+        long = "commit-message",
+        visible_alias = "message",
+        value_name = "TEXT",
+        default_value = "Work of a sandbox",
+        help_heading = "Git"
+    )]
+    message: String,
+    /// Whose commit it is [default: who you are by git's settings]
+    #[arg(long, value_name = "NAME <EMAIL>", help_heading = "Git")]
+    author: Option<String>,
+}
+
+/// All that a push takes besides words.
+pub(crate) struct Push<'p> {
+    pub(crate) base: &'p Base,
+    pub(crate) remote: Remote,
+    pub(crate) rules: &'p GitRules,
+    pub(crate) trust: Trust,
+    /// Whether a person may be asked.
+    pub(crate) asks: bool,
+}
+
+// === impl PushArguments ===
+
+impl PushArguments {
+    pub(super) fn run(&self) -> Result<ExitCode, CliError> {
+        let base = self.base()?;
+        let remote = self.to.as_deref().unwrap_or(&base.record().remote);
+        let remote = remote_of(remote, self.allow_file)?;
+        let rules = self.remote.rules(self.config.as_deref())?;
+        let push = Push { base: &base, remote, rules: &rules, trust: self.trust.trust(), asks: !self.json };
+        let outcome = self.words.push(push)?;
+        match self.json {
+            true => outcome.print_json()?,
+            false => outcome.tell(),
+        }
+        Ok(ExitCode::from(outcome.exit_code()))
+    }
+
+    fn base(&self) -> Result<Base, CliError> {
+        let state = state::open();
+        match self.place.to_str().and_then(|text| RunId::parse(text).ok()) {
+            Some(run_id) => Ok(Base::open(&Base::folder_in_run(&state.run_folder(&run_id)))?),
+            None => Ok(Base::of_directory(state.path(), &self.place)?),
+        }
+    }
+}
+
+// === impl WordArguments ===
+
+impl WordArguments {
+    /// Pushes, if what takes a yes has one.
+    pub(crate) fn push(&self, push: Push<'_>) -> Result<Outcome, CliError> {
+        let Push { base, remote, rules, mut trust, asks } = push;
+        let record = base.record();
+        let (state, env) = (state::open(), HostEnv::of_process());
+        let branch = self.branch(base)?;
+        let missing = || CliError::usage("the clone was never laid out".to_owned());
+        let directory = Directory::open_host(&base.directory().ok_or_else(missing)?)?;
+        let attribution = Attribution {
+            author: author_of(self.author.as_deref(), &env)?,
+            run_id: record.run_id.clone(),
+            agent: record.agent.clone(),
+            model: record.model.clone(),
+        };
+        let mut outcome = Outcome::begin(remote.to_string(), branch.to_string(), record.commit.clone());
+        let order = PushOrder {
+            base,
+            directory: &directory,
+            remote,
+            rules,
+            names: NameSource::of_system(),
+            branch,
+            message: &self.message,
+            attribution,
+            limits: TreeLimits::default(),
+            env: &env,
+            state: state.path(),
+            is_canceled: &|| false,
+        };
+        let pushed = order.prepare().and_then(|prepared| {
+            outcome.note(&prepared);
+            let asking: Vec<_> = prepared.asks(&trust).iter().map(Asking::of).collect();
+            if asks && is_trusted(&asking) {
+                trust = trust.and_in(asking.into_iter().map(|asking| asking.path));
+            }
+            prepared.push(&trust)
+        });
+        outcome.end(&pushed);
+        Ok(outcome)
+    }
+
+    /// Whether the branch could be one; to be asked before anything runs.
+    pub(crate) fn check(&self) -> Result<(), CliError> {
+        self.branch.as_deref().map_or(Ok(()), |name| branch_of(name).map(|_| ()))
+    }
+
+    fn branch(&self, base: &Base) -> Result<BranchName, CliError> {
+        let record = base.record();
+        let usual = || match &record.run_id {
+            Some(run_id) => format!("belljar/{run_id}"),
+            None => format!("belljar/{}-{}", &record.commit[..12], record.fetched_at.as_second()),
+        };
+        branch_of(&self.branch.clone().unwrap_or_else(usual))
+    }
+}
+
+/// A remote that somebody has named.
+pub(crate) fn remote_of(text: &str, allows_files: bool) -> Result<Remote, CliError> {
+    Remote::parse(text, allows_files).map_err(|error| CliError::usage(format!("{:?} {error}", redact(text))))
+}
+
+fn branch_of(name: &str) -> Result<BranchName, CliError> {
+    BranchName::parse(name).map_err(|source| CliError::Branch { source })
+}

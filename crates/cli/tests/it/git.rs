@@ -1,0 +1,10 @@
+//! `belljar git`: real servers, what an agent may have left for git to find, and what the server has in the end.
+
+mod agent;
+mod handed_off;
+mod hostile;
+mod https;
+mod names;
+mod refs;
+mod rig;
+mod ssh;

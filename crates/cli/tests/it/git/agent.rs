@@ -1,0 +1,78 @@
+//! A sealed agent's run ends as a branch at a real server, and nothing that opens the server was inside.
+
+use super::rig::{PASSWORD, Rig};
+use crate::BELLJAR;
+use crate::agents::small::{Small, records};
+use belljar_testkit::git::{git, refs, updates};
+use belljar_testkit::world::{Ran, World};
+
+/// What an agent can find of the password or of the server, everywhere it can look.
+const LOOKS: &str = "grep -rIs -e 'pw-[9]sVn4Tq7' -e 'origin[.]git' / --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr; \
+    env | grep -e 'pw-[9]s' -e 'GI[T]_'; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -e 'pw-[9]s' -e 'origin[.]git'; \
+    git remote -v; git log --format=%s; echo work >work.txt; echo more >>README.md; git add -A; git commit -qm agents; echo end";
+
+fn run(rig: &Rig, options: &[&str]) -> Ran {
+    let all = ["agent", "small", "--model", "small", "--config", "config.yaml", "--clone", &rig.url];
+    let allowed = ["--allow-network", "127.0.0.0/8"];
+    rig.world.run(&[&all[..], &allowed, options, &["--", "hi"]].concat())
+}
+
+#[test]
+fn a_run_ends_as_a_branch_with_who_has_made_it_and_no_credential_was_inside() {
+    let test = "a_run_ends_as_a_branch_with_who_has_made_it_and_no_credential_was_inside";
+    let Some(rig) = Rig::with(test, World::new(BELLJAR), &[("README.md", "hello\n")]) else { return };
+    let _small = Small::shell(&rig.world, LOOKS);
+    let result = run(&rig, &["--push", "--json"]).succeeded().json();
+    assert_eq!(result["stdout"], "first\nend\n", "{result:#}");
+    assert_eq!(
+        (result["changes"].as_str(), result["push"]["outcome"].as_str()),
+        (Some("pushed"), Some("pushed"))
+    );
+    let run_id = result["run_id"].as_str().unwrap();
+    let branch = format!("belljar/{run_id}");
+    assert_eq!(refs(&rig.bare), [format!("refs/heads/{branch}"), "refs/heads/main".to_owned()]);
+    assert_eq!(rig.tree(&branch), ["100644 README.md", "100644 work.txt"]);
+    let said = git(&rig.bare, &["log", "-1", "--format=%an%n%B", &branch]);
+    assert_eq!(
+        said.trim(),
+        format!(
+            "Person\nWork of a sandbox\n\nBelljar-Run: {run_id}\nBelljar-Agent: small\nBelljar-Model: small"
+        )
+    );
+    assert_eq!(records(&rig.world, "git_push_begun").len(), 1);
+    assert_eq!(std::fs::read_dir(rig.world.path().join("state/runs")).unwrap().count(), 0, "nothing is left");
+    // The control: whoever isn't sealed finds it.
+    let found = rig.world.command_of("sh".as_ref(), &["-c", "grep -l pw-9s .gitconfig"]).output().unwrap();
+    assert!(found.status.success());
+}
+
+#[test]
+fn what_takes_a_yes_is_kept_until_somebody_pushes_it() {
+    let test = "what_takes_a_yes_is_kept_until_somebody_pushes_it";
+    let Some(rig) = Rig::with(test, World::new(BELLJAR), &[("README.md", "hello\n")]) else { return };
+    let _small = Small::shell(&rig.world, "echo x >.envrc; echo end");
+    let ran = run(&rig, &["--push", "--json"]);
+    let result = ran.json();
+    assert_eq!((ran.code, result["push"]["reason"].as_str()), (3, Some("handoff_not_trusted")), "{result:#}");
+    assert_eq!(result["push"]["handoff"][0]["path"], ".envrc");
+    assert_eq!(refs(&rig.bare), ["refs/heads/main"]);
+    let run_id = result["run_id"].as_str().unwrap();
+    let push = ["git", "push", run_id, "--allow-network", "127.0.0.0/8", "--trust", ".envrc"];
+    rig.world.run(&push).succeeded();
+    assert_eq!(updates(&rig.bare, &format!("belljar/{run_id}")), 1);
+    rig.world.run(&push).succeeded();
+    assert_eq!(updates(&rig.bare, &format!("belljar/{run_id}")), 1);
+}
+
+#[test]
+fn a_branch_that_can_not_be_pushed_to_is_said_before_anything_runs() {
+    let test = "a_branch_that_can_not_be_pushed_to_is_said_before_anything_runs";
+    let Some(rig) = Rig::with(test, World::new(BELLJAR), &[("README.md", "hello\n")]) else { return };
+    let small = Small::shell(&rig.world, "echo ran");
+    let ran = run(&rig, &["--push", "--branch", "main"]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    let with_password = format!("https://user:{PASSWORD}@127.0.0.1/a");
+    let ran = run(&rig, &["--push-to", &with_password]);
+    assert!(ran.code == 125 && !ran.stderr.contains(PASSWORD), "{ran:?}");
+    assert!(rig.server.requests().is_empty() && small.server.request_count() == 0);
+}

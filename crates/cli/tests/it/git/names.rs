@@ -1,0 +1,154 @@
+//! Where names lead is asked once, by belljar; git and ssh connect to what was looked at, and ask nobody.
+
+use super::rig::Rig;
+use crate::BELLJAR;
+use belljar_testkit::git::{Repositories, SshServer};
+use belljar_testkit::names::{Answers, Kind, NameServer};
+use belljar_testkit::skip::skip;
+use belljar_testkit::world::{Ran, World};
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const HOST: &str = "git.house.test";
+
+/// Somebody at another address and the same port, who counts those that come.
+struct Trap {
+    address: Ipv4Addr,
+    come: Arc<AtomicUsize>,
+}
+
+// === impl Trap ===
+
+impl Trap {
+    fn set(port: u16) -> Self {
+        let address = Ipv4Addr::new(127, 77, 1, 2);
+        let listener = TcpListener::bind((address, port)).unwrap();
+        let come = Arc::<AtomicUsize>::default();
+        let theirs = Arc::clone(&come);
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                theirs.fetch_add(1, Ordering::SeqCst);
+                let _ = stream.read(&mut [0; 16]);
+            }
+        });
+        Self { address, come }
+    }
+
+    fn come(&self) -> usize {
+        self.come.load(Ordering::SeqCst)
+    }
+}
+
+fn one(address: Ipv4Addr) -> Vec<IpAddr> {
+    vec![address.into()]
+}
+
+/// A name server that every program asks that is started by [`asking`].
+fn serve(test: &str, answers: Answers) -> Option<NameServer> {
+    if !rustix::process::geteuid().is_root() {
+        skip(test, "the system's name server can be another one for root alone");
+        return None;
+    }
+    NameServer::start(&[(HOST, answers)]).map_err(|error| skip(test, &format!("no port 53: {error}"))).ok()
+}
+
+/// Runs a program for which the system's name server is that one.
+fn asking(world: &World, names: &NameServer, program: &Path, arguments: &[&str]) -> Ran {
+    world.write("resolv.conf", format!("nameserver {}\noptions attempts:1 timeout:2\n", names.address()));
+    let script = "mount --bind resolv.conf /etc/resolv.conf && exec \"$@\"";
+    let mut command = world.command_of(Path::new("unshare"), &["--mount", "sh", "-c", script, "sh"]);
+    Ran::from(command.arg(program).args(arguments).output().unwrap())
+}
+
+fn questions(names: &NameServer) -> (usize, usize) {
+    let asked = names.asked();
+    let of = |kind| asked.iter().filter(|(name, asked)| name == HOST && *asked == kind).count();
+    (of(Kind::Old), of(Kind::New))
+}
+
+#[test]
+fn git_connects_by_https_to_what_was_looked_at_and_a_second_answer_decides_nothing() {
+    let test = "git_connects_by_https_to_what_was_looked_at_and_a_second_answer_decides_nothing";
+    let Some(rig) = Rig::start(test) else { return };
+    let trap = Trap::set(rig.server.port());
+    let flips = || vec![one(Ipv4Addr::LOCALHOST), one(trap.address)];
+    let Some(names) = serve(test, flips()) else { return };
+    let url = format!("https://{HOST}:{}/origin.git", rig.server.port());
+    let allowed = ["--allow-network", "127.0.0.1"];
+    let run = |names: &NameServer, arguments: &[&str]| {
+        asking(&rig.world, names, Path::new(BELLJAR), &[arguments, &allowed].concat())
+    };
+    run(&names, &["git", "clone", &url, "work"]).succeeded();
+    assert_eq!((questions(&names), trap.come()), ((1, 1), 0), "each kind is asked for once");
+    rig.leaves("b.txt", "b\n");
+    let names = NameServer::start(&[(HOST, flips())]).unwrap();
+    run(&names, &["git", "push", "work", "--branch", "belljar/one"]).succeeded();
+    // What is there is asked for, and then it is sent: two connections of git's, and no question of its own.
+    assert_eq!((questions(&names), trap.come()), ((1, 1), 0));
+    // The control: git by itself asks anew each time, and goes where the second answer leads.
+    let names = NameServer::start(&[(HOST, flips())]).unwrap();
+    let authority = rig.server.authority().display().to_string();
+    let script = format!("git -c http.sslCAInfo={authority} ls-remote {url}; git ls-remote {url}");
+    asking(&rig.world, &names, Path::new("env"), &["GIT_CONFIG_GLOBAL=/dev/null", "sh", "-c", &script]);
+    assert!(questions(&names).0 >= 2 && trap.come() > 0, "{:?}", names.asked());
+}
+
+#[test]
+fn ssh_connects_to_what_was_looked_at_and_a_second_answer_decides_nothing() {
+    let test = "ssh_connects_to_what_was_looked_at_and_a_second_answer_decides_nothing";
+    let world = World::new(BELLJAR);
+    let bare = Repositories::in_world(&world).make("origin.git", &[("a.txt", "a\n")]);
+    let server = match SshServer::start(&world, Ipv4Addr::LOCALHOST) {
+        Ok(server) => server,
+        Err(why) => return skip(test, &why),
+    };
+    let trap = Trap::set(server.port());
+    let flips = || vec![one(Ipv4Addr::LOCALHOST), one(trap.address)];
+    let Some(names) = serve(test, flips()) else { return };
+    let url = format!("ssh://{HOST}:{}{}", server.port(), bare.display());
+    world.write(".gitconfig", format!("[core]\n\tsshCommand = {}\n", server.command(HOST)));
+    let run = |names: &NameServer, arguments: &[&str]| {
+        asking(&world, names, Path::new(BELLJAR), &[arguments, &["--allow-network", "127.0.0.1"]].concat())
+    };
+    run(&names, &["git", "clone", &url, "work"]).succeeded();
+    assert_eq!((questions(&names), trap.come()), ((1, 1), 0));
+    world.write("work/b.txt", "b\n");
+    let names = NameServer::start(&[(HOST, flips())]).unwrap();
+    run(&names, &["git", "push", "work", "--branch", "belljar/one"]).succeeded();
+    assert_eq!((questions(&names), trap.come()), ((1, 1), 0));
+    let names = NameServer::start(&[(HOST, flips())]).unwrap();
+    let script = format!("git ls-remote {url} >/dev/null; git ls-remote {url} >/dev/null");
+    asking(&world, &names, Path::new("sh"), &["-c", &script]);
+    assert!(questions(&names).0 >= 2 && trap.come() > 0, "the control: {:?}", names.asked());
+}
+
+#[test]
+fn a_name_that_leads_to_anything_that_is_not_allowed_leads_nowhere() {
+    let test = "a_name_that_leads_to_anything_that_is_not_allowed_leads_nowhere";
+    let Some(rig) = Rig::start(test) else { return };
+    let url = format!("https://{HOST}:{}/origin.git", rig.server.port());
+    let at = |texts: &[&str]| vec![texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<IpAddr>>()];
+    let before = rig.server.requests().len();
+    for (addresses, allowed, reason) in [
+        (&["127.0.0.1"][..], "10.0.0.0/8", "loopback address"),
+        (&["127.0.0.1", "169.254.169.254"], "127.0.0.0/8", "link local address"),
+        (&["127.0.0.1", "10.1.2.3"], "127.0.0.0/8", "private address"),
+        (&["127.0.0.1", "fd00:ec2::254"], "127.0.0.0/8", "metadata address"),
+        (&["127.0.0.1", "::ffff:169.254.169.254"], "127.0.0.0/8", "link local address"),
+        (&["127.0.0.1", "64:ff9b::a9fe:a9fe"], "127.0.0.0/8", "link local address"),
+        (&["0.0.0.0"], "0.0.0.0/0", "unspecified address"),
+    ] {
+        let Some(names) = serve(test, at(addresses)) else { return };
+        let clone = ["git", "clone", &url, "work", "--allow-network", allowed];
+        let ran = asking(&rig.world, &names, Path::new(BELLJAR), &clone);
+        assert_eq!(ran.code, 3, "{addresses:?}: {ran:?}");
+        assert!(ran.stderr.contains(reason), "{addresses:?}: {ran:?}");
+    }
+    assert_eq!(rig.server.requests().len(), before, "nobody has come");
+    let Some(names) = serve(test, at(&["127.0.0.1"])) else { return };
+    let clone = ["git", "clone", &url, "work", "--allow-host", HOST];
+    asking(&rig.world, &names, Path::new(BELLJAR), &clone).succeeded();
+}

@@ -1,0 +1,112 @@
+//! A repository at a server over TLS, a person who has its password, and a clone.
+
+use crate::BELLJAR;
+use belljar_testkit::git::{HttpsServer, Repositories, git};
+use belljar_testkit::skip::skip;
+use belljar_testkit::world::{Ran, World};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+/// What the host shows to the server, and nobody else sees.
+pub(super) const PASSWORD: &str = "pw-9sVn4Tq7YcE2hK";
+
+/// Both, and what it takes to get there.
+pub(super) struct Rig {
+    pub(super) world: World,
+    pub(super) server: HttpsServer,
+    pub(super) repositories: Repositories,
+    pub(super) bare: PathBuf,
+    pub(super) url: String,
+}
+
+// === impl Rig ===
+
+impl Rig {
+    /// One with a repository of a few files; nothing, and a skip that is counted, where it can't be had.
+    pub(super) fn start(test: &str) -> Option<Self> {
+        Self::with(test, World::new(BELLJAR), &[("README.md", "hello\n"), ("src/a.txt", "a\n")])
+    }
+
+    pub(super) fn with(test: &str, world: World, files: &[(&str, &str)]) -> Option<Self> {
+        let repositories = Repositories::in_world(&world);
+        let bare = repositories.make("origin.git", files);
+        let names = ["localhost", "127.0.0.1", "git.house.test"];
+        let served = HttpsServer::start(&world, repositories.root(), (Ipv4Addr::LOCALHOST, &names), PASSWORD);
+        let server = served.map_err(|why| skip(test, &why)).ok()?;
+        let url = format!("https://127.0.0.1:{}/origin.git", server.port());
+        // As a person has it, with much that must not be heeded.
+        let ran = world.path().join("ran").display().to_string();
+        world.write(
+            ".gitconfig",
+            format!(
+                "[user]\n\tname = Person\n\temail = person@house.example\n\
+                 [credential]\n\thelper = \"!f() {{ echo username=user; echo password={PASSWORD}; }}; f\"\n\
+                 [http]\n\tsslCAInfo = {}\n\tproxy = http://127.0.0.1:1\n\
+                 [url \"https://elsewhere.invalid/\"]\n\tinsteadOf = https://127.0.0.1\n\
+                 [core]\n\tfsmonitor = touch {ran}\n\thooksPath = {ran}.hooks\n[push]\n\tfollowTags = true\n\
+                 [filter \"evil\"]\n\tclean = touch {ran}; cat\n\tsmudge = touch {ran}; cat\n\trequired = true\n",
+                server.authority().display()
+            ),
+        );
+        Some(Self { world, server, repositories, bare, url })
+    }
+
+    /// Clones into `work`.
+    pub(super) fn clone(&self) -> Ran {
+        self.clone_from(&self.url)
+    }
+
+    pub(super) fn clone_from(&self, url: &str) -> Ran {
+        self.world.run(&["git", "clone", url, "work", "--allow-network", "127.0.0.0/8"])
+    }
+
+    /// Pushes what became of it, with a proxy in the environment that must not be asked.
+    pub(super) fn push(&self, options: &[&str]) -> Ran {
+        let all = [&["git", "push", "work", "--allow-network", "127.0.0.0/8"], options].concat();
+        let mut command = self.world.command(&all);
+        command.env("https_proxy", "http://127.0.0.1:1").env("ALL_PROXY", "http://127.0.0.1:1");
+        Ran::from(command.output().unwrap())
+    }
+
+    /// A path of the clone.
+    pub(super) fn work(&self, path: &str) -> PathBuf {
+        self.world.path().join("work").join(path)
+    }
+
+    /// Writes a file as an agent does.
+    pub(super) fn leaves(&self, path: &str, content: impl AsRef<[u8]>) {
+        let path = self.work(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    /// What the server has of a branch: a line for each path, with its mode.
+    pub(super) fn tree(&self, branch: &str) -> Vec<String> {
+        let listed = git(&self.bare, &["ls-tree", "-r", "-z", branch]);
+        let lines = listed.split('\0').filter_map(|line| line.split_once('\t'));
+        lines.map(|(head, path)| format!("{} {path}", &head[..6])).collect()
+    }
+
+    /// Whether anything that was to be run by git was.
+    pub(super) fn has_run(&self) -> bool {
+        self.world.path().join("ran").exists()
+    }
+}
+
+/// Every file below a folder that has a text in it.
+pub(super) fn holding(below: &Path, text: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut pending = vec![below.to_owned()];
+    while let Some(path) = pending.pop() {
+        let metadata = std::fs::symlink_metadata(&path).unwrap();
+        if metadata.is_dir() {
+            pending.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if metadata.is_file() {
+            let bytes = std::fs::read(&path).unwrap();
+            if bytes.windows(text.len()).any(|window| window == text.as_bytes()) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,44 @@
+//! Over ssh, by keys.
+
+use crate::BELLJAR;
+use belljar_testkit::git::{Repositories, SshServer, updates};
+use belljar_testkit::skip::skip;
+use belljar_testkit::world::World;
+use std::net::Ipv4Addr;
+
+#[test]
+fn work_gets_out_by_ssh_with_the_persons_key_and_to_no_host_whose_key_is_not_known() {
+    let test = "work_gets_out_by_ssh_with_the_persons_key_and_to_no_host_whose_key_is_not_known";
+    let world = World::new(BELLJAR);
+    let repositories = Repositories::in_world(&world);
+    let bare = repositories.make("origin.git", &[("a.txt", "a\n")]);
+    let server = match SshServer::start(&world, Ipv4Addr::LOCALHOST) {
+        Ok(server) => server,
+        Err(why) => return skip(test, &why),
+    };
+    let url = format!("ssh://127.0.0.1:{}{}", server.port(), bare.display());
+    let allowed = ["--allow-network", "127.0.0.1"];
+    let run = |arguments: &[&str], command: &str| {
+        let mut started = world.command(&[arguments, &allowed].concat());
+        belljar_testkit::world::Ran::from(started.env("GIT_SSH_COMMAND", command).output().unwrap())
+    };
+    // What the person says doesn't weaken it: to ssh the first word counts.
+    let lax = " -o StrictHostKeyChecking=no -o ProxyCommand='touch ran' -o ForwardAgent=yes";
+    let unknown = format!("{}{lax}", server.command("other.test"));
+    let ran = run(&["git", "clone", &url, "work"], &unknown);
+    assert_eq!(ran.code, 125, "{ran:?}");
+    assert!(!server.log().contains("Accepted publickey"), "{}", server.log());
+    let known = format!("{}{lax}", server.command("127.0.0.1"));
+    run(&["git", "clone", &url, "work"], &known).succeeded();
+    world.write("work/b.txt", "b\n");
+    run(&["git", "push", "work", "--branch", "belljar/one"], &known).succeeded();
+    run(&["git", "push", "work", "--branch", "belljar/one"], &known).succeeded();
+    assert_eq!(updates(&bare, "belljar/one"), 1);
+    assert!(!world.path().join("ran").exists());
+    assert!(server.log().contains("Accepted publickey"));
+    let secret = std::fs::read_to_string(server.key()).unwrap();
+    let line = secret.lines().nth(1).unwrap();
+    for folder in ["state", "work"] {
+        assert!(super::rig::holding(&world.path().join(folder), line).is_empty());
+    }
+}

@@ -1,0 +1,254 @@
+//! The host's own clone of a repository: bare, outside of every sandbox, and what a sandbox's work is laid on again.
+//!
+//! It shares no file with what a sandbox gets: whoever may write a file that is linked from two places writes both.
+
+use super::environment::HostEnv;
+use super::runner::{Git, GitError};
+use belljar_contract::id::RunId;
+use belljar_egress::git::Pinned;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::fs::{DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Such a clone.
+#[derive(Debug)]
+pub struct Base {
+    folder: PathBuf,
+    record: BaseRecord,
+}
+
+/// What is known of it. It is the host's, and nothing that a sandbox has said.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BaseRecord {
+    /// From where it is, in its one form.
+    pub remote: String,
+    /// The branch, tag or commit that was asked for.
+    pub reference: String,
+    /// What that was.
+    pub commit: String,
+    /// When it was fetched.
+    pub fetched_at: Timestamp,
+    /// The run that it was fetched for; null where a person has asked.
+    pub run_id: Option<RunId>,
+    /// Which agent worked on it, if that is known.
+    pub agent: Option<String>,
+    /// With which model.
+    pub model: Option<String>,
+    /// Where it was laid out.
+    directory: Option<LaidOut>,
+}
+
+/// A directory, and by what one tells that it is still the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LaidOut {
+    /// Its path, as bytes.
+    path: Vec<u8>,
+    device: u64,
+    inode: u64,
+}
+
+/// Why there is no such clone.
+#[derive(Debug, thiserror::Error)]
+pub enum BaseError {
+    /// Git can't do its part.
+    #[error("can't clone the repository")]
+    Git(#[from] GitError),
+    /// It can't be kept or read.
+    #[error("can't keep {}", path.display())]
+    Keep {
+        /// What.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Belljar has cloned nothing there.
+    #[error("{} is no clone of belljar's", name.display())]
+    NotCloned {
+        /// What was named.
+        name: PathBuf,
+    },
+}
+
+/// What the repository is called in its folder, and what is known of it.
+const REPOSITORY: &str = "repository.git";
+const RECORD: &str = "base.json";
+
+/// Where those of people are in a state directory, and that of a run in its folder.
+const OF_PEOPLE: &str = "git";
+const OF_RUN: &str = "git";
+
+/// The commit that was fetched.
+pub(super) const REFERENCE: &str = "refs/belljar/base";
+
+// === impl Base ===
+
+impl Base {
+    /// Where the clone of a run is.
+    pub fn folder_in_run(folder: &Path) -> PathBuf {
+        folder.join(OF_RUN)
+    }
+
+    /// A place for one of a person's.
+    pub fn folder_in_state(state: &Path) -> PathBuf {
+        state.join(OF_PEOPLE).join(uuid::Uuid::now_v7().to_string())
+    }
+
+    /// Fetches one into a folder, which isn't there yet.
+    pub(super) fn fetch(
+        folder: &Path,
+        (pinned, reference, run_id): (&Pinned, &str, Option<&RunId>),
+        env: &HostEnv,
+        is_canceled: &dyn Fn() -> bool,
+    ) -> Result<Self, BaseError> {
+        // Nobody but the host gets through, however its path is let through for others.
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(keep(folder))?;
+        let repository = folder.join(REPOSITORY);
+        let init = Git::in_directory(folder, env, is_canceled);
+        init.run(&["init", "--quiet", "--bare", "--template=", "--object-format=sha1", REPOSITORY])?;
+        let git = Git::bare(&repository, env, is_canceled);
+        let url = pinned.remote().to_string();
+        let wanted = format!("+{reference}:{REFERENCE}");
+        git.reach(
+            pinned,
+            &[
+                "fetch",
+                "--quiet",
+                "--no-tags",
+                "--no-write-fetch-head",
+                "--no-recurse-submodules",
+                "--no-auto-maintenance",
+                "--",
+                &url,
+                &wanted,
+            ],
+        )?;
+        let commit = git.run(&["rev-parse", "--verify", "--quiet", &format!("{REFERENCE}^{{commit}}")])?;
+        let commit = object_id(&commit).ok_or(GitError::Unreadable { step: "rev-parse".to_owned() })?;
+        git.run(&["update-ref", REFERENCE, &commit])?;
+        let record = BaseRecord {
+            remote: url,
+            reference: reference.to_owned(),
+            commit,
+            fetched_at: Timestamp::now(),
+            run_id: run_id.cloned(),
+            agent: None,
+            model: None,
+            directory: None,
+        };
+        let base = Self { folder: folder.to_owned(), record };
+        base.keep()?;
+        Ok(base)
+    }
+
+    /// Notes where it was laid out.
+    pub(super) fn laid_out_at(&mut self, directory: &Path) -> Result<(), BaseError> {
+        self.record.directory = Some(LaidOut::of(directory).map_err(keep(directory))?);
+        self.keep()
+    }
+
+    /// Notes who works on it.
+    ///
+    /// # Errors
+    /// [`BaseError`] when that can't be kept.
+    pub fn worked_on_by(&mut self, agent: &str, model: &str) -> Result<(), BaseError> {
+        self.record.agent = Some(agent.to_owned());
+        self.record.model = Some(model.to_owned());
+        self.keep()
+    }
+
+    /// The one in that folder.
+    ///
+    /// # Errors
+    /// [`BaseError`] when there is none.
+    pub fn open(folder: &Path) -> Result<Self, BaseError> {
+        let path = folder.join(RECORD);
+        let bytes = std::fs::read(&path).map_err(keep(&path))?;
+        let record = serde_json::from_slice(&bytes).map_err(|error| keep(&path)(error.into()))?;
+        Ok(Self { folder: folder.to_owned(), record })
+    }
+
+    /// The one that was laid out in a directory. What the directory says of itself isn't asked.
+    ///
+    /// # Errors
+    /// [`BaseError`] when there is none.
+    pub fn of_directory(state: &Path, directory: &Path) -> Result<Self, BaseError> {
+        let not_cloned = || BaseError::NotCloned { name: directory.to_owned() };
+        let wanted = LaidOut::of(directory).map_err(|_| not_cloned())?;
+        let of_people = folders(&state.join(OF_PEOPLE));
+        let of_runs = folders(&state.join("runs")).into_iter().map(|run| Self::folder_in_run(&run));
+        let mut all = of_people.into_iter().chain(of_runs).filter_map(|folder| Self::open(&folder).ok());
+        all.find(|base| base.record.directory.as_ref() == Some(&wanted)).ok_or_else(not_cloned)
+    }
+
+    /// What is known of it.
+    pub fn record(&self) -> &BaseRecord {
+        &self.record
+    }
+
+    /// Where it was laid out, if it was.
+    pub fn directory(&self) -> Option<PathBuf> {
+        let bytes = self.record.directory.as_ref()?.path.clone();
+        Some(PathBuf::from(std::ffi::OsString::from_vec(bytes)))
+    }
+
+    /// Its folder, in which what is under way is noted.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The repository.
+    pub(super) fn repository(&self) -> PathBuf {
+        self.folder.join(REPOSITORY)
+    }
+
+    fn keep(&self) -> Result<(), BaseError> {
+        write_durably(&self.folder, RECORD, &self.record).map_err(keep(&self.folder))
+    }
+}
+
+// === impl LaidOut ===
+
+impl LaidOut {
+    fn of(directory: &Path) -> io::Result<Self> {
+        let path = directory.canonicalize()?;
+        let metadata = path.metadata()?;
+        let (device, inode) = (metadata.dev(), metadata.ino());
+        Ok(Self { path: path.as_os_str().as_bytes().to_owned(), device, inode })
+    }
+}
+
+/// Writes a document so that it is there, whole, whenever this process or this machine dies.
+pub(super) fn write_durably(folder: &Path, name: &str, what: &impl Serialize) -> io::Result<()> {
+    let partial = folder.join(format!("{name}.new"));
+    let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
+    file.write_all(&serde_json::to_vec_pretty(what)?)?;
+    file.sync_all()?;
+    std::fs::rename(&partial, folder.join(name))?;
+    File::open(folder)?.sync_all()
+}
+
+/// The name of an object, alone on its line.
+pub(super) fn object_id(said: &[u8]) -> Option<String> {
+    let text = str::from_utf8(said).ok()?.trim_end_matches('\n');
+    is_object_id(text).then(|| text.to_owned())
+}
+
+pub(super) fn is_object_id(text: &str) -> bool {
+    text.len() == 40 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn folders(above: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(above).map(|all| all.flatten().map(|one| one.path()).collect()).unwrap_or_default()
+}
+
+fn keep(path: &Path) -> impl FnOnce(io::Error) -> BaseError {
+    let path = path.to_owned();
+    move |source| BaseError::Keep { path, source }
+}

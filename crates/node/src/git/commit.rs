@@ -1,0 +1,303 @@
+//! A commit of what a sandbox has left, made in the host's own clone: git is fed on its standard input, and makes objects of
+//! bytes. It reads no file of the sandbox's, and there is no work tree.
+//!
+//! The same files, words, names and time make the same commit, so that whoever does it again does the same.
+
+use super::base::{Base, REFERENCE, is_object_id, object_id};
+use super::runner::{Git, GitError};
+use super::tree::{Entry, Kind, Tree};
+use belljar_contract::id::RunId;
+use belljar_policy::handoff::{Entry as Touch, Finding, Touched, review};
+use belljar_sandbox::directory::Directory;
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, Write};
+
+/// Whose a commit is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Author {
+    name: String,
+    email: String,
+}
+
+/// Text that names nobody.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{found:?} names nobody: `NAME <EMAIL>` does, without `<`, `>` and line ends in them")]
+pub struct InvalidAuthor {
+    /// The text.
+    pub found: String,
+}
+
+/// Who has made it, and by what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attribution {
+    /// Author and committer.
+    pub author: Author,
+    /// The run, if it is one's.
+    pub run_id: Option<RunId>,
+    /// The agent, if it is known.
+    pub agent: Option<String>,
+    /// The model, if it is known.
+    pub model: Option<String>,
+}
+
+/// Why there is no commit.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// Git can't do its part.
+    #[error("can't make a commit")]
+    Git(#[from] GitError),
+    /// There would be nothing in it.
+    #[error("there is nothing to push: the files are as they were cloned")]
+    Unchanged,
+}
+
+/// A commit that is made, and nowhere but here.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub(super) commit: String,
+    pub(super) files: Vec<Differing>,
+    pub(super) findings: Vec<Finding>,
+}
+
+/// A path that differs from what was cloned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Differing {
+    pub(super) path: String,
+    old_mode: u32,
+    new_mode: u32,
+}
+
+/// What a commit says.
+pub(super) struct Words<'w> {
+    pub(super) attribution: &'w Attribution,
+    pub(super) message: &'w str,
+    pub(super) at: Timestamp,
+}
+
+/// Where it is kept from being forgotten.
+const MADE: &str = "refs/belljar/made";
+
+const EXECUTABLE: u32 = 0o100_755;
+const LINK: u32 = 0o120_000;
+const SUBMODULE: u32 = 0o160_000;
+
+// === impl Author ===
+
+impl Author {
+    /// Reads `NAME <EMAIL>`.
+    ///
+    /// # Errors
+    /// [`InvalidAuthor`].
+    pub fn parse(text: &str) -> Result<Self, InvalidAuthor> {
+        let invalid = || InvalidAuthor { found: text.to_owned() };
+        let inner = text.strip_suffix('>').ok_or_else(invalid)?;
+        let (name, email) = inner.split_once('<').ok_or_else(invalid)?;
+        let is_plain = |text: &str| {
+            let text = text.trim();
+            !text.is_empty() && !text.chars().any(|char| char.is_control() || matches!(char, '<' | '>'))
+        };
+        match is_plain(name) && is_plain(email) {
+            true => Ok(Self { name: name.trim().to_owned(), email: email.trim().to_owned() }),
+            false => Err(invalid()),
+        }
+    }
+}
+
+impl fmt::Display for Author {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} <{}>", self.name, self.email)
+    }
+}
+
+// === impl Words ===
+
+impl Words<'_> {
+    /// The message, with a line for each thing that is known of who has made it.
+    fn text(&self) -> String {
+        let plain = |char: char| if char.is_control() && char != '\n' { ' ' } else { char };
+        let message: String = self.message.replace("\r\n", "\n").chars().map(plain).collect();
+        let mut text = format!("{}\n", message.trim());
+        let Attribution { run_id, agent, model, .. } = self.attribution;
+        let run_id = run_id.as_ref().map(RunId::to_string);
+        let known = [("Belljar-Run", &run_id), ("Belljar-Agent", agent), ("Belljar-Model", model)];
+        let known: Vec<_> =
+            known.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?))).collect();
+        if !known.is_empty() {
+            text.push('\n');
+        }
+        for (name, value) in known {
+            let value: String =
+                value.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
+            text.push_str(&format!("{name}: {}\n", value.trim()));
+        }
+        text
+    }
+}
+
+/// Makes a commit of a tree on top of what was cloned.
+pub(super) fn make(
+    git: &Git<'_>,
+    base: &Base,
+    (top, tree): (&Directory, &Tree),
+    words: &Words<'_>,
+) -> Result<Made, CommitError> {
+    let kept = submodules(git)?;
+    git.feed(&["fast-import", "--quiet", "--done", "--force", "--date-format=raw"], |to| {
+        write(to, (base, &kept), (top, tree), words)
+    })?;
+    let commit = git.run(&["rev-parse", "--verify", "--quiet", MADE])?;
+    let commit = object_id(&commit).ok_or_else(|| unreadable("rev-parse"))?;
+    let compare = [
+        "diff-tree",
+        "-r",
+        "-z",
+        "--raw",
+        "--no-renames",
+        "--no-ext-diff",
+        "--no-abbrev",
+        "--ignore-submodules=none",
+    ];
+    let compared = git.run(&[&compare[..], &[REFERENCE, &commit]].concat())?;
+    let files = differing(&compared).ok_or_else(|| unreadable("diff-tree"))?;
+    if files.is_empty() {
+        return Err(CommitError::Unchanged);
+    }
+    let findings = review(touched(&files, tree));
+    Ok(Made { commit, files, findings })
+}
+
+fn write(
+    to: &mut dyn Write,
+    (base, kept): (&Base, &[(String, String)]),
+    (top, tree): (&Directory, &Tree),
+    words: &Words<'_>,
+) -> io::Result<()> {
+    let (author, at, text) = (&words.attribution.author, words.at.as_second(), words.text());
+    writeln!(to, "commit {MADE}")?;
+    writeln!(to, "author {author} {at} +0000\ncommitter {author} {at} +0000")?;
+    writeln!(to, "data {}\n{text}", text.len())?;
+    writeln!(to, "from {}\ndeleteall", base.record().commit)?;
+    for entry in tree.entries.iter().filter(|entry| !is_below_any(entry, kept)) {
+        writeln!(to, "M {} inline {}", entry.mode(), quoted(entry.path.as_str()))?;
+        entry.write(top, to)?;
+    }
+    for (path, commit) in kept {
+        writeln!(to, "M 160000 {commit} {}", quoted(path))?;
+    }
+    writeln!(to, "done")
+}
+
+/// Other repositories that the one that was cloned names, with their commits. They aren't laid out, so what is there isn't
+/// theirs.
+fn submodules(git: &Git<'_>) -> Result<Vec<(String, String)>, GitError> {
+    let listed = git.run(&["ls-tree", "-r", "-z", "--full-tree", REFERENCE])?;
+    let lines = listed.split(|byte| *byte == 0).filter(|line| line.starts_with(b"160000 "));
+    lines
+        .map(|line| {
+            let (head, path) = str::from_utf8(line).ok()?.split_once('\t')?;
+            let commit = head.rsplit(' ').next().filter(|commit| is_object_id(commit))?;
+            Some((path.to_owned(), commit.to_owned()))
+        })
+        .collect::<Option<_>>()
+        .ok_or_else(|| unreadable("ls-tree"))
+}
+
+fn is_below_any(entry: &Entry, kept: &[(String, String)]) -> bool {
+    let is_below = |path: &str| {
+        let rest = entry.path.as_str().strip_prefix(path);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    kept.iter().any(|(path, _)| is_below(path))
+}
+
+/// What `git diff-tree -z --raw` says: `:MODE MODE OBJECT OBJECT STATUS`, and the path.
+fn differing(said: &[u8]) -> Option<Vec<Differing>> {
+    let mut fields = said.split(|byte| *byte == 0).filter(|field| !field.is_empty());
+    let mut all = Vec::new();
+    while let Some(head) = fields.next() {
+        let mut words = str::from_utf8(head).ok()?.strip_prefix(':')?.split(' ');
+        let mut mode = || u32::from_str_radix(words.next()?, 8).ok();
+        let (old_mode, new_mode) = (mode()?, mode()?);
+        let path = String::from_utf8_lossy(fields.next()?).into_owned();
+        all.push(Differing { path, old_mode, new_mode });
+    }
+    Some(all)
+}
+
+fn touched<'t>(files: &'t [Differing], tree: &'t Tree) -> impl Iterator<Item = Touched<'t>> {
+    let links: BTreeMap<&str, &str> = tree
+        .entries
+        .iter()
+        .filter_map(|entry| match &entry.kind {
+            Kind::Link { target } => Some((entry.path.as_str(), target.as_str())),
+            Kind::File { .. } => None,
+        })
+        .collect();
+    files.iter().map(move |file| {
+        let target = || links.get(file.path.as_str()).map(ToString::to_string).unwrap_or_default();
+        let entry = |mode| match mode {
+            0 => None,
+            LINK => Some(Touch::Link { target: target() }),
+            SUBMODULE => Some(Touch::Other),
+            mode => Some(Touch::File { is_executable: mode == EXECUTABLE }),
+        };
+        Touched { path: &file.path, before: entry(file.old_mode), after: entry(file.new_mode) }
+    })
+}
+
+/// As `git fast-import` reads a path. There are no line ends in it.
+fn quoted(path: &str) -> String {
+    format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn unreadable(step: &str) -> GitError {
+    GitError::Unreadable { step: step.to_owned() }
+}
+
+// === impl Differing ===
+
+impl Differing {
+    /// What has become of it, in a word.
+    pub(super) fn change(&self) -> &'static str {
+        match (self.old_mode, self.new_mode) {
+            (0, _) => "added",
+            (_, 0) => "deleted",
+            _ => "modified",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_author_is_a_name_and_an_address() {
+        assert_eq!(Author::parse("A B  <a@b.example>").unwrap().to_string(), "A B <a@b.example>");
+        for bad in ["", "A", "<a@b>", "A <>", "A <a@b> x", "A\n <a@b>", "A <a>b>", "A <<a@b>"] {
+            assert!(Author::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_ends_with_what_is_known_of_who_has_made_it() {
+        let run_id = RunId::parse("0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e").unwrap();
+        let attribution = Attribution {
+            author: Author::parse("A <a@b>").unwrap(),
+            run_id: Some(run_id),
+            agent: Some("small\nBelljar-Run: forged".to_owned()),
+            model: None,
+        };
+        let words = Words {
+            attribution: &attribution,
+            message: " Fix it\r\n\r\nbody\x1b[m\n",
+            at: Timestamp::UNIX_EPOCH,
+        };
+        assert_eq!(
+            words.text(),
+            "Fix it\n\nbody [m\n\nBelljar-Run: 0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e\nBelljar-Agent: small Belljar-Run: forged\n"
+        );
+    }
+}

@@ -1,0 +1,36 @@
+//! What is recorded of git: that something goes out before it does, and what became of it.
+
+use crate::book::{Book, BookError};
+use belljar_contract::git::{
+    FETCH, FETCH_BEGUN, FetchBegun, FetchRecord, PUSH, PUSH_BEGUN, PushBegun, PushRecord,
+};
+use std::path::Path;
+
+/// The audit, opened for each record: whoever makes a sandbox afterwards has no thread but its own.
+pub(crate) struct Journal<'j> {
+    state: &'j Path,
+}
+
+// === impl Journal ===
+
+impl<'j> Journal<'j> {
+    pub(crate) fn of(state: &'j Path) -> Self {
+        Self { state }
+    }
+
+    pub(crate) fn fetch_begun(&self, record: &FetchBegun) -> Result<(), BookError> {
+        Book::open(self.state)?.enter(FETCH_BEGUN, record.run_id.as_ref(), record).map(|_| ())
+    }
+
+    pub(crate) fn fetched(&self, record: &FetchRecord) -> Result<(), BookError> {
+        Book::open(self.state)?.enter(FETCH, record.run_id.as_ref(), record).map(|_| ())
+    }
+
+    pub(crate) fn push_begun(&self, record: &PushBegun) -> Result<(), BookError> {
+        Book::open(self.state)?.enter(PUSH_BEGUN, record.run_id.as_ref(), record).map(|_| ())
+    }
+
+    pub(crate) fn pushed(&self, record: &PushRecord) -> Result<(), BookError> {
+        Book::open(self.state)?.enter(PUSH, record.run_id.as_ref(), record).map(|_| ())
+    }
+}

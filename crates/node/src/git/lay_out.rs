@@ -1,0 +1,61 @@
+//! Lays a clone of the host's out for a sandbox: files and history, no remote, and nobody's settings.
+//!
+//! What is checked out is laid out without any of the host's settings, so that nothing in the repository, hooks, filters and
+//! submodules included, has anything run.
+
+use super::base::{Base, BaseError, REFERENCE};
+use super::environment::HostEnv;
+use super::runner::Git;
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// All the settings of what is laid out. An agent that commits needs a name; it is nobody's.
+const SETTINGS: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n\
+     [user]\n\tname = agent\n\temail = agent@sandbox.invalid\n";
+
+/// Where what was copied is, for a moment.
+const COPIED: &str = "refs/belljar/fetched";
+
+/// Lays it out in an empty directory, with a branch of its own.
+///
+/// # Errors
+/// [`BaseError`]; what is in the directory then is of no use.
+pub fn lay_out(
+    base: &mut Base,
+    (directory, branch): (&Path, &str),
+    env: &HostEnv,
+    is_canceled: &dyn Fn() -> bool,
+) -> Result<(), BaseError> {
+    let keep = |source| BaseError::Keep { path: directory.to_owned(), source };
+    std::fs::set_permissions(directory, Permissions::from_mode(0o700)).map_err(keep)?;
+    let git = Git::in_directory(directory, env, is_canceled);
+    git.run(&["init", "--quiet", "--template=", "--object-format=sha1"])?;
+    let (from, wanted) = (base.repository(), format!("+{REFERENCE}:{COPIED}"));
+    let copy =
+        ["-c", "protocol.allow=never", "-c", "protocol.file.allow=always", "fetch", "--quiet", "--no-tags"];
+    let copy = copy.map(std::ffi::OsStr::new).into_iter();
+    let rest = ["--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance", "--"];
+    let rest = rest.map(std::ffi::OsStr::new).into_iter();
+    let arguments: Vec<_> = copy.chain(rest).chain([from.as_os_str(), wanted.as_ref()]).collect();
+    git.run(&arguments)?;
+    let branch = format!("refs/heads/{branch}");
+    git.run(&["update-ref", &branch, COPIED])?;
+    git.run(&["update-ref", "-d", COPIED])?;
+    git.run(&["symbolic-ref", "HEAD", &branch])?;
+    git.run(&["read-tree", "--reset", "-u", "--no-recurse-submodules", "HEAD"])?;
+    settle(&directory.join(".git")).map_err(keep)?;
+    base.laid_out_at(directory)
+}
+
+/// Writes the settings anew. What else says where the clone is from is removed, should there be any.
+fn settle(folder: &Path) -> io::Result<()> {
+    for name in ["FETCH_HEAD", "ORIG_HEAD", "config", "config.worktree"] {
+        match std::fs::remove_file(folder.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    File::create_new(folder.join("config"))?.write_all(SETTINGS.as_bytes())
+}

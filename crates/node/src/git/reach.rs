@@ -1,0 +1,141 @@
+//! How git reaches one remote: by what was looked at, at the addresses that were looked at, and in no other way.
+
+use super::environment::Settings;
+use belljar_egress::git::Pinned;
+use belljar_policy::egress::{Destination, Host};
+use belljar_policy::git::{Remote, Scheme};
+use std::net::IpAddr;
+
+/// Settings for the command line, none of which is a secret.
+pub(super) fn settings(pinned: &Pinned) -> Vec<String> {
+    let remote = pinned.remote();
+    let mut settings = vec![
+        "protocol.allow=never".to_owned(),
+        format!("protocol.{}.allow=always", remote.scheme().name()),
+        // Nobody in between, whatever the environment says; and nowhere else, whatever the server says.
+        "http.proxy=".to_owned(),
+        "http.followRedirects=false".to_owned(),
+        "http.sslVerify=true".to_owned(),
+        "transfer.bundleURI=false".to_owned(),
+    ];
+    if let (Scheme::Https | Scheme::Http, Some(destination)) = (remote.scheme(), remote.destination())
+        && let Host::Name(name) = &destination.host
+    {
+        let addresses: Vec<String> = pinned.addresses().iter().map(in_brackets).collect();
+        settings.push(format!("http.curloptResolve={name}:{}:{}", destination.port, addresses.join(",")));
+    }
+    settings.into_iter().flat_map(|setting| ["-c".to_owned(), setting]).collect()
+}
+
+fn in_brackets(address: &IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    }
+}
+
+/// How ssh is called for a remote: at the address that was looked at, under the name that its key is known by. Nothing is
+/// forwarded, nothing is run, no other connection is used, and a host whose key isn't known is none.
+pub(super) fn ssh_command(pinned: &Pinned, settings: &Settings) -> String {
+    let said = settings.ssh_command.as_deref().unwrap_or("ssh").trim();
+    let options = ssh_options(pinned.remote(), pinned.addresses());
+    let (program, rest) = said.split_once(' ').unwrap_or((said, ""));
+    let is_ssh = program.rsplit('/').next() == Some("ssh");
+    // To ssh the first word counts. What is something else, such as a script, hands on what comes last.
+    match is_ssh {
+        true => format!("{program} {options} {rest}"),
+        false => format!("{said} {options}"),
+    }
+}
+
+fn ssh_options(remote: &Remote, addresses: &[IpAddr]) -> String {
+    let mut options = vec![
+        "BatchMode=yes".to_owned(),
+        "StrictHostKeyChecking=yes".to_owned(),
+        "VerifyHostKeyDNS=no".to_owned(),
+        "UpdateHostKeys=no".to_owned(),
+        "KnownHostsCommand=none".to_owned(),
+        "CanonicalizeHostname=no".to_owned(),
+        "ProxyCommand=none".to_owned(),
+        "ProxyJump=none".to_owned(),
+        "ControlMaster=no".to_owned(),
+        "ControlPath=none".to_owned(),
+        "ForwardAgent=no".to_owned(),
+        "ForwardX11=no".to_owned(),
+        "ClearAllForwardings=yes".to_owned(),
+        "PermitLocalCommand=no".to_owned(),
+        "Tunnel=no".to_owned(),
+        "RequestTTY=no".to_owned(),
+        "ConnectTimeout=30".to_owned(),
+        "ServerAliveInterval=15".to_owned(),
+        "ServerAliveCountMax=4".to_owned(),
+    ];
+    if let Some(Destination { host, port }) = remote.destination() {
+        options.extend(addresses.first().map(|address| format!("HostName={address}")));
+        options.push(format!("HostKeyAlias={}", known_as(host, *port)));
+        options.push(format!("Port={port}"));
+    }
+    let words = options.iter().map(|option| format!("-o '{option}'"));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// What ssh calls a host in its list of keys.
+fn known_as(host: &Host, port: u16) -> String {
+    let bare = match host {
+        Host::Name(name) => name.to_string(),
+        Host::Address(address) => address.to_string(),
+    };
+    if port == 22 { bare } else { format!("[{bare}]:{port}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use belljar_egress::upstream::names::NameSource;
+    use belljar_policy::egress::Network;
+    use belljar_policy::git::GitRules;
+
+    fn pinned(url: &str) -> Pinned {
+        let folder = tempfile::tempdir().unwrap();
+        let hosts = folder.path().join("hosts");
+        std::fs::write(&hosts, "10.0.0.7 git.house.test\nfd00::7 git.house.test\n").unwrap();
+        let networks = ["10.0.0.0/8", "fd00::/8", "127.0.0.0/8"].map(|text| Network::parse(text).unwrap());
+        let rules = GitRules { networks: networks.to_vec(), ..GitRules::default() };
+        Pinned::pin(Remote::parse(url, false).unwrap(), &rules, NameSource::at(hosts, Vec::new())).unwrap()
+    }
+
+    #[test]
+    fn a_name_is_pinned_to_the_addresses_that_were_looked_at() {
+        let of = |url| settings(&pinned(url)).join(" ");
+        let https = of("https://git.house.test:8443/a");
+        assert!(https.contains("-c http.curloptResolve=git.house.test:8443:10.0.0.7,[fd00::7]"), "{https}");
+        assert!(
+            https.contains("-c http.proxy= ") && https.contains("-c protocol.https.allow=always"),
+            "{https}"
+        );
+        assert!(!of("http://127.0.0.1:80/a").contains("curloptResolve"));
+    }
+
+    #[test]
+    fn ssh_is_told_the_address_and_knows_the_key_by_the_name() {
+        let command = |url: &str, said: Option<&str>| {
+            let settings = Settings { ssh_command: said.map(str::to_owned), ..Settings::default() };
+            ssh_command(&pinned(url), &settings)
+        };
+        let usual = command("git@git.house.test:a", None);
+        assert!(usual.starts_with("ssh -o 'BatchMode=yes'"), "{usual}");
+        assert!(
+            usual.contains("-o 'HostName=10.0.0.7' -o 'HostKeyAlias=git.house.test' -o 'Port=22'"),
+            "{usual}"
+        );
+        let port =
+            command("ssh://git@git.house.test:2222/a", Some("/usr/bin/ssh -i key -o ProxyCommand=evil"));
+        assert!(port.contains("-o 'HostKeyAlias=[git.house.test]:2222'"), "{port}");
+        assert!(
+            port.starts_with("/usr/bin/ssh -o") && port.ends_with("-i key -o ProxyCommand=evil"),
+            "{port}"
+        );
+        assert!(port.find("ProxyCommand=none") < port.find("ProxyCommand=evil"), "to ssh the first counts");
+        assert!(command("git@git.house.test:a", Some("wrapper -x")).starts_with("wrapper -x -o"));
+    }
+}

@@ -1,0 +1,363 @@
+//! The host's git, with settings that have nothing run, and a bound on its time.
+
+use super::environment::{HostEnv, Settings};
+use super::reach;
+use belljar_egress::git::Pinned;
+use belljar_policy::git::redact;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::ffi::OsStr;
+use std::io::{BufWriter, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Git, for one repository.
+pub(super) struct Git<'g> {
+    place: Place,
+    env: &'g HostEnv,
+    is_canceled: &'g dyn Fn() -> bool,
+    deadline: Instant,
+}
+
+/// Which repository.
+#[derive(Debug, Clone)]
+enum Place {
+    /// A bare one of the host's own, and no other that git might find.
+    Bare(PathBuf),
+    /// A directory that the host is laying out.
+    Directory(PathBuf),
+}
+
+/// Git can't do its part.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// It can't be started.
+    #[error("can't run git")]
+    Start {
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It can't be watched.
+    #[error("can't watch git")]
+    Watch {
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It has failed.
+    #[error("git {step} failed: {said}")]
+    Failed {
+        /// What it was to do.
+        step: String,
+        /// The last that it said, without secrets.
+        said: String,
+    },
+    /// What it is to read can't be handed to it.
+    #[error("can't hand git what it is to read")]
+    Feed {
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It says something that nobody can read.
+    #[error("git {step} said something else than it should")]
+    Unreadable {
+        /// What it was to do.
+        step: String,
+    },
+    /// It took too long.
+    #[error("git {step} took too long")]
+    OutOfTime {
+        /// What it was to do.
+        step: String,
+    },
+    /// It says more than is held.
+    #[error("git {step} said too much")]
+    TooMuch {
+        /// What it was to do.
+        step: String,
+    },
+    /// Somebody wanted it to stop.
+    #[error("canceled")]
+    Canceled,
+}
+
+/// What came of it.
+struct Heard {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+/// What holds whatever else is set.
+const SAFE: [&str; 24] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.attributesFile=/dev/null",
+    "core.excludesFile=/dev/null",
+    "core.logAllRefUpdates=false",
+    "core.protectNTFS=true",
+    "core.protectHFS=true",
+    "core.pager=cat",
+    "core.editor=false",
+    "diff.external=",
+    "push.followTags=false",
+    "push.gpgSign=false",
+    "push.recurseSubmodules=no",
+    "push.useBitmaps=false",
+    "commit.gpgSign=false",
+    "submodule.recurse=false",
+    "fetch.recurseSubmodules=false",
+    "fetch.fsckObjects=true",
+    "maintenance.auto=false",
+    "gc.auto=0",
+    "http.lowSpeedLimit=1000",
+    "http.lowSpeedTime=60",
+    "safe.bareRepository=explicit",
+    "advice.defaultBranchName=false",
+];
+
+/// All its steps together.
+const LONGEST: Duration = Duration::from_secs(900);
+
+const TICK: Duration = Duration::from_millis(50);
+
+/// As much of what it says of itself is kept.
+const LAST_BYTES: usize = 4 << 10;
+
+/// As much as it may answer.
+const MOST_BYTES: usize = 256 << 20;
+
+// === impl Git ===
+
+impl<'g> Git<'g> {
+    /// Git for a bare repository.
+    pub(super) fn bare(repository: &Path, env: &'g HostEnv, is_canceled: &'g dyn Fn() -> bool) -> Self {
+        Self::at(Place::Bare(repository.to_owned()), env, is_canceled)
+    }
+
+    /// Git for a directory that the host is laying out, and nobody else has written to.
+    pub(super) fn in_directory(
+        directory: &Path,
+        env: &'g HostEnv,
+        is_canceled: &'g dyn Fn() -> bool,
+    ) -> Self {
+        Self::at(Place::Directory(directory.to_owned()), env, is_canceled)
+    }
+
+    fn at(place: Place, env: &'g HostEnv, is_canceled: &'g dyn Fn() -> bool) -> Self {
+        Self { place, env, is_canceled, deadline: Instant::now() + LONGEST }
+    }
+
+    /// Has it do something here, and gives what it answers.
+    pub(super) fn run<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<u8>, GitError> {
+        let command = self.command(arguments);
+        self.to_the_end(command, step(arguments), |_| Ok(()))
+    }
+
+    /// The same with something to read. What can't be written to it ends it.
+    pub(super) fn feed<A: AsRef<OsStr>>(
+        &self,
+        arguments: &[A],
+        feed: impl FnOnce(&mut dyn Write) -> std::io::Result<()> + Send,
+    ) -> Result<Vec<u8>, GitError> {
+        let command = self.command(arguments);
+        self.to_the_end(command, step(arguments), feed)
+    }
+
+    /// Has it do something at a remote, with the credentials that the user has for it.
+    pub(super) fn reach<A: AsRef<OsStr>>(
+        &self,
+        pinned: &Pinned,
+        arguments: &[A],
+    ) -> Result<Vec<u8>, GitError> {
+        let settings = self.settings()?;
+        let mut command = self.blank();
+        command.args(reach::settings(pinned)).args(arguments);
+        command.envs(self.env.for_servers());
+        command.env("GIT_CONFIG_GLOBAL", "/dev/null");
+        command.env("GIT_CONFIG_COUNT", settings.kept.len().to_string());
+        for (at, (name, value)) in settings.kept.iter().enumerate() {
+            command.env(format!("GIT_CONFIG_KEY_{at}"), name).env(format!("GIT_CONFIG_VALUE_{at}"), value);
+        }
+        command.env("GIT_SSH_COMMAND", reach::ssh_command(pinned, &settings));
+        command.env("NO_PROXY", "*").env("no_proxy", "*");
+        self.to_the_end(command, step(arguments), |_| Ok(()))
+    }
+
+    /// Those settings of the user's that say who the user is for servers.
+    pub(super) fn settings(&self) -> Result<Settings, GitError> {
+        let mut command = self.blank();
+        let list = ["config", "--list", "--includes", "-z"];
+        command.args(list).envs(self.env.for_settings());
+        let listed = self.to_the_end(command, "config".to_owned(), |_| Ok(()))?;
+        Ok(Settings::read(&listed, self.env))
+    }
+
+    fn command<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Command {
+        let mut command = self.blank();
+        command.args(arguments).env("GIT_CONFIG_GLOBAL", "/dev/null");
+        command
+    }
+
+    /// Git with nobody's settings and nobody's environment.
+    fn blank(&self) -> Command {
+        let mut command = Command::new("git");
+        command.env_clear();
+        if let Some(path) = self.env.path() {
+            command.env("PATH", path);
+        }
+        match &self.place {
+            Place::Bare(repository) => command.arg("--git-dir").arg(repository).current_dir("/"),
+            Place::Directory(directory) => command.arg("-C").arg(directory),
+        };
+        for setting in SAFE {
+            command.args(["-c", setting]);
+        }
+        command
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_ATTR_NOSYSTEM", "1")
+            .env("GIT_NO_REPLACE_OBJECTS", "1")
+            .env("GIT_NO_LAZY_FETCH", "1")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_ADVICE", "0")
+            .env("LC_ALL", "C");
+        command
+    }
+
+    fn to_the_end(
+        &self,
+        mut command: Command,
+        step: String,
+        feed: impl FnOnce(&mut dyn Write) -> std::io::Result<()> + Send,
+    ) -> Result<Vec<u8>, GitError> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Its helpers end with it.
+        command.process_group(0);
+        let mut child = command.spawn().map_err(|source| GitError::Start { source })?;
+        let stdin = child.stdin.take();
+        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let end = || group.map(|group| kill_process_group(group, Signal::KILL));
+        let (heard, fed) = std::thread::scope(|scope| {
+            let feeding = scope.spawn(move || match stdin {
+                Some(stdin) => {
+                    let mut to = BufWriter::with_capacity(64 << 10, stdin);
+                    feed(&mut to).and_then(|()| to.flush()).inspect_err(|_| {
+                        // What was half said must not be taken for the whole: it goes before its input ends.
+                        let _ = end();
+                    })
+                }
+                None => Ok(()),
+            });
+            let heard = self.listen(&mut child, &step);
+            if heard.is_err() {
+                let _ = end();
+            }
+            (heard, feeding.join().unwrap_or_else(|_| Err(Errno::IO.into())))
+        });
+        let status = child.wait().map_err(|source| GitError::Watch { source })?;
+        let heard = heard?;
+        match (status.success(), fed) {
+            // It may know enough before it has heard all.
+            (true, Ok(())) => Ok(heard.stdout),
+            (true, Err(source)) => Err(GitError::Feed { source }),
+            (false, Err(source)) if source.kind() != std::io::ErrorKind::BrokenPipe => {
+                Err(GitError::Feed { source })
+            }
+            (false, _) => Err(GitError::Failed { step, said: heard.why() }),
+        }
+    }
+
+    /// Hears it out, within its time.
+    fn listen(&self, child: &mut Child, step: &str) -> Result<Heard, GitError> {
+        let mut open: Vec<(OwnedFd, bool)> = Vec::new();
+        open.extend(child.stdout.take().map(|stream| (OwnedFd::from(stream), true)));
+        open.extend(child.stderr.take().map(|stream| (OwnedFd::from(stream), false)));
+        let mut heard = Heard { stdout: Vec::new(), stderr: Vec::new() };
+        let mut buffer = vec![0; 64 << 10];
+        while !open.is_empty() {
+            if Instant::now() >= self.deadline {
+                return Err(GitError::OutOfTime { step: step.to_owned() });
+            }
+            if (self.is_canceled)() {
+                return Err(GitError::Canceled);
+            }
+            let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
+            let mut polled: Vec<PollFd<'_>> = open
+                .iter()
+                .map(|(stream, _)| PollFd::from_borrowed_fd(stream.as_fd(), PollFlags::IN))
+                .collect();
+            match poll(&mut polled, Some(&tick)) {
+                Ok(0) | Err(Errno::INTR) => continue,
+                Ok(_) => {}
+                Err(errno) => return Err(GitError::Watch { source: errno.into() }),
+            }
+            let ready: Vec<bool> = polled.iter().map(|polled| !polled.revents().is_empty()).collect();
+            let mut at = ready.into_iter();
+            open.retain(|(stream, is_answer)| {
+                if !at.next().unwrap_or_default() {
+                    return true;
+                }
+                match rustix::io::retry_on_intr(|| rustix::io::read(stream, &mut buffer)) {
+                    Ok(0) | Err(_) => false,
+                    Ok(read) => {
+                        let to = if *is_answer { &mut heard.stdout } else { &mut heard.stderr };
+                        to.extend_from_slice(&buffer[..read]);
+                        true
+                    }
+                }
+            });
+            if heard.stdout.len() > MOST_BYTES {
+                return Err(GitError::TooMuch { step: step.to_owned() });
+            }
+            heard.stderr.drain(..heard.stderr.len().saturating_sub(LAST_BYTES));
+        }
+        Ok(heard)
+    }
+}
+
+// === impl GitError ===
+
+impl GitError {
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Start { .. } => "git_unavailable",
+            Self::Watch { .. } | Self::Feed { .. } | Self::Unreadable { .. } | Self::TooMuch { .. } => {
+                "git_failed"
+            }
+            Self::Failed { .. } => "git_refused",
+            Self::OutOfTime { .. } => "git_timeout",
+            Self::Canceled => "canceled",
+        }
+    }
+}
+
+/// What it is to do: the first word that is no option.
+fn step<A: AsRef<OsStr>>(arguments: &[A]) -> String {
+    let words = arguments.iter().map(|argument| argument.as_ref().to_string_lossy());
+    words
+        .into_iter()
+        .find(|word| !word.starts_with('-') && !word.contains('='))
+        .unwrap_or_default()
+        .into_owned()
+}
+
+// === impl Heard ===
+
+impl Heard {
+    /// What says why. What a server says through git is not repeated: nobody knows what is in it.
+    fn why(&self) -> String {
+        let (said, answered) = (String::from_utf8_lossy(&self.stderr), String::from_utf8_lossy(&self.stdout));
+        let lines =
+            || said.lines().map(str::trim).filter(|line| !(line.is_empty() || line.starts_with("remote:")));
+        // A line for each ref that isn't taken: a mark, the ref, why.
+        let refused = answered.lines().find_map(|line| line.strip_prefix("!\t")?.split('\t').nth(1));
+        let why = lines().find(|line| line.starts_with("fatal:") || line.starts_with("error:"));
+        redact(refused.or(why).or_else(|| lines().next_back()).unwrap_or("nothing was said"))
+    }
+}

@@ -1,0 +1,1 @@
+//! Trees that the host makes of what an agent has left.

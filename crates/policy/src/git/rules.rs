@@ -1,0 +1,72 @@
+//! Where the host's git may go: anywhere on the open internet, and to what was named besides.
+
+use super::Remote;
+use crate::egress::{Allowed, Asked, Denied, Destination, EgressPolicy, HostPattern, Network, Rule};
+
+/// What was named besides the open internet.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GitRules {
+    /// Hosts that may lead to any address that can be granted at all.
+    pub hosts: Vec<HostPattern>,
+    /// Networks that any host may lead to.
+    pub networks: Vec<Network>,
+}
+
+// === impl GitRules ===
+
+impl GitRules {
+    /// Whether git may go there, before its name is resolved; nothing for a directory of this host, which leads nowhere.
+    ///
+    /// # Errors
+    /// [`Denied`], which is not to be expected: what counts are the addresses.
+    pub fn decide(&self, remote: &Remote) -> Result<Option<Allowed<Destination>>, Denied> {
+        let Some(destination) = remote.destination() else { return Ok(None) };
+        let is_named = self.hosts.iter().any(|pattern| pattern.matches(&destination.host));
+        let everywhere = ["0.0.0.0/0", "::/0"].into_iter().filter(|_| is_named).filter_map(Network::parse);
+        let rule = Rule {
+            ports: vec![destination.port],
+            networks: self.networks.iter().copied().chain(everywhere).collect(),
+            ..Rule::for_hosts(HostPattern::One(destination.host.clone()))
+        };
+        EgressPolicy::new(vec![rule]).decide(destination.clone(), Asked::Tunnel).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::net::IpAddr;
+
+    fn may(rules: &GitRules, url: &str, addresses: &[&str]) -> Result<(), &'static str> {
+        let remote = Remote::parse(url, false).unwrap();
+        let found: Vec<IpAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
+        let allowed = rules.decide(&remote).unwrap().unwrap();
+        allowed.vet(&found, &[]).map(|_| ()).map_err(|denied| denied.reason.code())
+    }
+
+    #[test]
+    fn the_open_internet_is_allowed_and_the_house_only_where_it_is_named() {
+        let none = GitRules::default();
+        let house = GitRules { networks: vec![Network::parse("10.0.0.0/8").unwrap()], ..GitRules::default() };
+        let named =
+            GitRules { hosts: vec![HostPattern::parse("git.house.example").unwrap()], ..GitRules::default() };
+        let url = "https://git.house.example/a";
+        assert_eq!(may(&none, url, &["93.184.216.34"]), Ok(()));
+        assert_eq!(may(&none, url, &["93.184.216.34", "10.0.0.1"]), Err("private_address"));
+        assert_eq!(may(&none, url, &[]), Err("no_address"));
+        for rules in [&house, &named] {
+            assert_eq!(may(rules, url, &["10.0.0.1"]), Ok(()));
+            assert_eq!(may(rules, url, &["10.0.0.1", "169.254.169.254"]), Err("link_local_address"));
+            assert_eq!(may(rules, url, &["100.100.100.200"]), Err("metadata_address"));
+        }
+        assert_eq!(may(&house, url, &["192.168.0.1"]), Err("private_address"));
+        assert_eq!(may(&named, "https://other.example/a", &["10.0.0.1"]), Err("private_address"));
+        assert_eq!(may(&house, "git@git.house.example:a", &["::ffff:10.0.0.1"]), Ok(()));
+    }
+
+    #[test]
+    fn a_directory_of_the_host_leads_nowhere() {
+        let remote = Remote::parse("file:///srv/a", true).unwrap();
+        assert_eq!(GitRules::default().decide(&remote), Ok(None));
+    }
+}

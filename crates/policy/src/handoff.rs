@@ -1,0 +1,161 @@
+//! What of a change gains trust where it goes: files that run something on the machine of whoever takes it, or that say what is
+//! trusted there. They need a yes of their own.
+//!
+//! Pure: a list of what is touched comes in, findings go out. Names are compared as the least particular of file systems would
+//! ([`crate::git::folded`]), and each row of the table has its reason.
+
+mod link;
+mod repository;
+mod rows;
+mod trust;
+
+pub use trust::Trust;
+
+use crate::git::folded;
+use rows::ROWS;
+use std::fmt;
+
+/// One path that is to become another in somebody's tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Touched<'t> {
+    /// Where, relative to the tree, with `/` between its parts. What isn't UTF-8 in it is replaced.
+    pub path: &'t str,
+    /// What is there.
+    pub before: Option<Entry>,
+    /// What is to be there.
+    pub after: Option<Entry>,
+}
+
+/// What a path is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// A file.
+    File {
+        /// Whether it can be run.
+        is_executable: bool,
+    },
+    /// A symbolic link.
+    Link {
+        /// What it says.
+        target: String,
+    },
+    /// A directory, or something else that says nothing by itself.
+    Other,
+}
+
+/// A path that gains trust.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The path, as it was touched.
+    pub path: String,
+    /// What kind of trust.
+    pub kind: HandoffKind,
+    /// Why, for a person.
+    pub reason: &'static str,
+}
+
+/// Who trusts it. The codes are stable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HandoffKind {
+    /// Git: its hooks, settings, filters and submodules.
+    Git,
+    /// Servers that build and deploy, with their secrets.
+    Ci,
+    /// Who must look at a change, and what watches over a repository.
+    Review,
+    /// Editors, which run tasks when a folder is opened.
+    Editor,
+    /// Agents, which take instructions and tools from a folder.
+    Agent,
+    /// Shells, which run something when a folder is entered.
+    Shell,
+    /// Package managers: scripts, registries, what is downloaded.
+    Package,
+    /// Build tools and test runners, which run what is in the file.
+    Build,
+    /// It can be run, and couldn't before.
+    Executable,
+    /// It leads out of the tree, or to where that can't be told.
+    Link,
+    /// Some file system takes its name for another.
+    Alias,
+}
+
+// === impl HandoffKind ===
+
+impl HandoffKind {
+    /// The stable code.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Git => "git",
+            Self::Ci => "ci",
+            Self::Review => "review",
+            Self::Editor => "editor",
+            Self::Agent => "agent",
+            Self::Shell => "shell",
+            Self::Package => "package",
+            Self::Build => "build",
+            Self::Executable => "executable",
+            Self::Link => "link",
+            Self::Alias => "alias",
+        }
+    }
+}
+
+impl fmt::Display for HandoffKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+/// What of a change gains trust, in the order in which it comes: one finding for each path and kind.
+pub fn review<'t>(touched: impl IntoIterator<Item = Touched<'t>>) -> Vec<Finding> {
+    touched.into_iter().flat_map(|touched| review_one(&touched)).collect()
+}
+
+fn review_one(touched: &Touched<'_>) -> Vec<Finding> {
+    let Touched { path, before, after } = touched;
+    // A directory is what is in it: that is touched by itself.
+    let is_something = |entry: &Option<Entry>| !matches!(entry, None | Some(Entry::Other));
+    if !is_something(before) && !is_something(after) {
+        return Vec::new();
+    }
+    let parts: Vec<String> = path.split('/').map(folded).collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let mut found: Vec<(HandoffKind, &'static str)> = Vec::new();
+    let mut note = |kind, reason| {
+        if !found.iter().any(|(known, _)| *known == kind) {
+            found.push((kind, reason));
+        }
+    };
+    if let Some(reason) = repository::review(&parts) {
+        note(HandoffKind::Git, reason);
+    }
+    for row in ROWS.iter().filter(|row| row.at.holds(&parts)) {
+        note(row.kind, row.why);
+    }
+    if parts.iter().any(|part| is_short_name(part)) {
+        note(HandoffKind::Alias, "on Windows it may be the short name of another file");
+    }
+    if let Some(Entry::Link { target }) = after
+        && let Some(reason) = link::review(path, target)
+    {
+        note(HandoffKind::Link, reason);
+    }
+    let could_run = matches!(before, Some(Entry::File { is_executable: true }));
+    if matches!(after, Some(Entry::File { is_executable: true })) && !could_run {
+        note(HandoffKind::Executable, "it can be run, and couldn't before");
+    }
+    found.into_iter().map(|(kind, reason)| Finding { path: (*path).to_owned(), kind, reason }).collect()
+}
+
+/// `GITMOD~1`: up to eight characters, a tilde and a number, with a short ending at most.
+fn is_short_name(part: &str) -> bool {
+    let (stem, ending) = part.split_once('.').unwrap_or((part, ""));
+    let Some((name, number)) = stem.rsplit_once('~') else { return false };
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    is_number && !name.is_empty() && stem.chars().count() <= 8 && ending.chars().count() <= 3
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+//! Symbolic links: where one would lead that is put into a tree.
+
+/// Why a link needs a yes, if it does.
+pub(super) fn review(path: &str, target: &str) -> Option<&'static str> {
+    let is_absolute = target.starts_with(['/', '\\']) || target.as_bytes().get(1) == Some(&b':');
+    if target.is_empty() || is_absolute {
+        return Some("it leads out of the tree");
+    }
+    let mut depth = path.split('/').count() - 1;
+    let mut has_gone_down = false;
+    for part in target.split(['/', '\\']) {
+        match part {
+            "" | "." => {}
+            // What comes before may be a link itself, and then this leads up from somewhere else.
+            ".." if has_gone_down => return Some("it leads down and up again, and where to can't be told"),
+            ".." => match depth.checked_sub(1) {
+                Some(above) => depth = above,
+                None => return Some("it leads out of the tree"),
+            },
+            part if crate::git::is_dot_git(part) => return Some("it leads into a repository"),
+            _ => has_gone_down = true,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_may_lead_to_what_is_surely_in_the_tree() {
+        for (path, target) in
+            [("a", "b"), ("a/b", "../c"), ("a/b/c", "../../d/e"), ("a", "./b/c"), ("a/b", "c")]
+        {
+            assert_eq!(review(path, target), None, "{path} -> {target}");
+        }
+        for (path, target) in [
+            ("a", "/etc/passwd"),
+            ("a", ".."),
+            ("a", "../b"),
+            ("a/b", "../../c"),
+            ("a", "b/../c"),
+            ("a", ".git/hooks"),
+            ("a/b", "../.GIT"),
+            ("a", "C:\\Windows"),
+            ("a", "\\\\server\\share"),
+            ("a", "..\\b"),
+            ("a", ""),
+        ] {
+            assert!(review(path, target).is_some(), "{path} -> {target}");
+        }
+    }
+}

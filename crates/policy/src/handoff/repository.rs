@@ -1,0 +1,82 @@
+//! What is in a repository itself, below `.git`: most of it is data, and some of it runs.
+
+use crate::git::is_dot_git;
+
+/// Why a path in a repository needs a yes, if it is in one and does. The parts are folded.
+pub(super) fn review(parts: &[&str]) -> Option<&'static str> {
+    let (name, above) = parts.split_last()?;
+    if is_dot_git(name) {
+        return Some("it is a repository of its own, or says where one is");
+    }
+    if let Some(at) = parts.iter().position(|part| is_dot_git(part)) {
+        // Only the tree's own: one below it is found by whoever works there.
+        let inside = &parts[at + 1..];
+        return match at == 0 && is_data(inside) {
+            true => None,
+            false => Some("git runs what its hooks and settings say, or trusts what is there"),
+        };
+    }
+    // Whoever works in such a directory has its settings, whatever it is called.
+    if *name == "head" && !above.contains(&"refs") {
+        return Some("a directory with such a file may be a repository, whose settings git heeds");
+    }
+    None
+}
+
+/// Objects, names of commits, and what was said: nothing that git runs or goes by.
+fn is_data(inside: &[&str]) -> bool {
+    let is_hex =
+        |text: &str, length| text.len() == length && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match inside {
+        [
+            "head" | "orig_head" | "fetch_head" | "index" | "packed-refs" | "commit_editmsg" | "description",
+        ] => true,
+        ["objects", "pack", name] => [".pack", ".idx", ".rev", ".keep"].iter().any(|end| name.ends_with(end)),
+        ["objects", two, rest] => is_hex(two, 2) && is_hex(rest, 38),
+        ["refs", "heads" | "tags" | "remotes", ..] | ["refs", "stash"] => true,
+        ["logs", ..] => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commits_are_data_and_everything_else_in_a_repository_needs_a_yes() {
+        let asks = |path: &str| review(&path.split('/').collect::<Vec<_>>()).is_some();
+        for data in [
+            ".git/index",
+            ".git/head",
+            ".git/refs/heads/x",
+            ".git/logs/refs/heads/x",
+            ".git/objects/ab/cdef0123456789abcdef0123456789abcdef01",
+            ".git/objects/pack/pack-1.pack",
+            "src/main.rs",
+            "a/refs/head",
+        ] {
+            assert!(!asks(data), "{data}");
+        }
+        for runs in [
+            ".git",
+            "a/.git",
+            ".git/hooks/pre-commit",
+            ".git/config",
+            ".git/config.worktree",
+            ".git/info/attributes",
+            ".git/info/grafts",
+            ".git/objects/info/alternates",
+            ".git/refs/replace/abc",
+            ".git/modules/a/config",
+            ".git/rebase-merge/git-rebase-todo",
+            ".git/commondir",
+            ".git/shallow",
+            "a/.git/index",
+            "a/head",
+            "head",
+        ] {
+            assert!(asks(runs), "{runs}");
+        }
+    }
+}

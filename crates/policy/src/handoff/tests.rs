@@ -1,0 +1,146 @@
+//! What takes a yes, and what does not.
+
+use super::rows::{At, ROWS};
+use super::*;
+
+fn file(is_executable: bool) -> Option<Entry> {
+    Some(Entry::File { is_executable })
+}
+
+fn kinds(path: &str) -> Vec<&'static str> {
+    let found = review([Touched { path, before: None, after: file(false) }]);
+    found.into_iter().map(|finding| finding.kind.code()).collect()
+}
+
+#[test]
+fn what_runs_or_says_what_is_trusted_needs_a_yes() {
+    for (path, kind) in [
+        (".git/hooks/pre-commit", "git"),
+        (".gitmodules", "git"),
+        ("a/.gitattributes", "git"),
+        (".husky/pre-push", "git"),
+        (".pre-commit-config.yaml", "git"),
+        (".github/workflows/ci.yml", "ci"),
+        (".gitlab-ci.yml", "ci"),
+        ("Jenkinsfile", "ci"),
+        (".circleci/config.yml", "ci"),
+        (".github/CODEOWNERS", "review"),
+        (".vscode/tasks.json", "editor"),
+        (".idea/workspace.xml", "editor"),
+        ("x.code-workspace", "editor"),
+        (".claude/settings.json", "agent"),
+        (".cursor/mcp.json", "agent"),
+        (".mcp.json", "agent"),
+        ("AGENTS.md", "agent"),
+        ("a/CLAUDE.md", "agent"),
+        (".envrc", "shell"),
+        ("package.json", "package"),
+        (".npmrc", "package"),
+        ("setup.py", "build"),
+        ("build.rs", "build"),
+        ("Makefile", "build"),
+        ("tests/conftest.py", "build"),
+        (".cargo/config.toml", "build"),
+        ("vite.config.ts", "build"),
+        ("GITMOD~1", "alias"),
+    ] {
+        assert!(kinds(path).contains(&kind), "{path}: {:?}", kinds(path));
+    }
+}
+
+#[test]
+fn case_and_characters_that_nobody_sees_change_nothing() {
+    for path in [
+        ".GitHub/WORKFLOWS/ci.yml",
+        ".git\u{200d}hub/workflows/ci.yml",
+        ".github./workflows /ci.yml",
+        ".ｇithub/workflows/ci.yml",
+        "JENKINSFILE",
+        "jenkins\u{fb01}le",
+    ] {
+        assert_eq!(kinds(path), ["ci"], "{path}");
+    }
+    assert_eq!(kinds("ma\u{212a}efile"), ["build"], "the sign for kelvins is a k");
+}
+
+#[test]
+fn ordinary_files_need_none() {
+    for path in [
+        "src/main.rs",
+        "README.md",
+        "docs/ci.md",
+        "github/workflows.md",
+        "a/b.py",
+        ".gitignore",
+        "git.rs",
+        "é.txt",
+    ] {
+        assert!(kinds(path).is_empty(), "{path}: {:?}", kinds(path));
+    }
+}
+
+#[test]
+fn a_file_that_can_be_run_from_now_on_needs_a_yes_and_one_that_could_before_does_not() {
+    let executable = |before, after| {
+        let found = review([Touched { path: "a.sh", before, after }]);
+        found.iter().any(|finding| finding.kind == HandoffKind::Executable)
+    };
+    assert!(executable(None, file(true)));
+    assert!(executable(file(false), file(true)));
+    assert!(!executable(file(true), file(true)));
+    assert!(!executable(file(true), file(false)));
+    assert!(!executable(file(true), None));
+}
+
+#[test]
+fn what_is_removed_counts_as_what_is_written() {
+    let found = review([Touched { path: "CODEOWNERS", before: file(false), after: None }]);
+    assert_eq!(found.len(), 1);
+    let directory = Touched { path: ".vscode", before: None, after: Some(Entry::Other) };
+    assert!(review([directory]).is_empty(), "what is in it is told by itself");
+}
+
+#[test]
+fn a_link_in_the_place_of_a_trusted_directory_needs_a_yes() {
+    let link = |path, target: &str| {
+        review([Touched { path, before: None, after: Some(Entry::Link { target: target.to_owned() }) }])
+    };
+    assert_eq!(link(".vscode", "docs")[0].kind, HandoffKind::Editor);
+    assert_eq!(link(".github", "docs")[0].kind, HandoffKind::Ci);
+    assert_eq!(link("docs/x", "../../../etc/passwd")[0].kind, HandoffKind::Link);
+    assert!(link("docs/x", "../README.md").is_empty());
+}
+
+#[test]
+fn trust_is_in_the_paths_that_were_named_and_in_no_others() {
+    let all = || {
+        review([".envrc", ".vscode/a", ".vscode/b"].map(|path| Touched {
+            path,
+            before: None,
+            after: file(false),
+        }))
+    };
+    let left = |paths: &[&str]| {
+        let trust = Trust::in_paths(paths.iter().map(|path| (*path).to_owned()));
+        trust.without(all()).into_iter().map(|finding| finding.path).collect::<Vec<_>>()
+    };
+    assert_eq!(left(&[]), [".envrc", ".vscode/a", ".vscode/b"]);
+    assert_eq!(left(&[".vscode/a"]), [".envrc", ".vscode/b"]);
+    assert_eq!(left(&[".vscode/"]), [".envrc"]);
+    assert_eq!(left(&[".vscode", ".ENVRC", "."]), [".envrc", ".vscode/a", ".vscode/b"]);
+    assert!(Trust::in_all().without(all()).is_empty());
+}
+
+#[test]
+fn names_in_the_table_are_as_they_are_compared() {
+    for row in ROWS {
+        let names: Vec<&str> = match row.at {
+            At::Named(names) | At::In(names) => names.to_vec(),
+            At::Below(one, other) => vec![one, other],
+            At::Begins(_) | At::Ends(_) => continue,
+        };
+        for name in names {
+            assert_eq!(folded(name), name);
+        }
+    }
+}
