@@ -4,6 +4,7 @@
 //! stand here and no others, asks for what stands here, and what stands here for an absent member is what it takes then.
 
 mod agents;
+mod git;
 mod inference;
 mod node;
 mod sandboxing;
@@ -82,6 +83,12 @@ pub const ROOT: &[Member] = &[
         takes: Takes::Sections(agents::AGENT),
         unsaid: Unsaid::Means("those that are built in", ""),
         meaning: "agents besides those that are built in, or instead of those of the same name",
+    },
+    Member {
+        name: "git",
+        takes: Takes::Section(git::GIT),
+        unsaid: Unsaid::Members,
+        meaning: "where the host's git may go",
     },
     Member {
         name: "node",

@@ -1,3 +1,5 @@
+//! What takes a yes, and what takes none.
+
 use super::rows::{At, ROWS};
 use super::*;
 

@@ -1,3 +1,5 @@
+//! Addresses: one form of each, and those that are none.
+
 use super::*;
 use proptest::prelude::*;
 
