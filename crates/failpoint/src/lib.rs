@@ -45,6 +45,19 @@ pub const STEPS: &[&str] = &[
     "folder.after_removal",
 ];
 
+/// Steps of a push of git.
+pub const PUSHES: &[&str] = &[
+    "git_note.before",
+    "git_note.after",
+    "git_commit.made",
+    "git_push_begun.before",
+    "git_push_begun.after",
+    "git_push.before",
+    "git_push.after",
+    "git_push_record.before",
+    "git_push_record.after",
+];
+
 /// Says that a place was come to. Whoever is to die there doesn't come back.
 #[inline]
 pub fn reached(_place: &str) {

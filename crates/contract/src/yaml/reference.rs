@@ -5,6 +5,7 @@
 
 mod agents;
 mod egress;
+mod git;
 mod inference;
 mod node;
 mod sandboxing;
@@ -89,6 +90,12 @@ pub const ROOT: &[Member] = &[
         takes: Takes::Sections(agents::AGENT),
         unsaid: Unsaid::Means("those that are built in", ""),
         meaning: "agents besides those that are built in, or instead of those of the same name",
+    },
+    Member {
+        name: "git",
+        takes: Takes::Section(git::GIT),
+        unsaid: Unsaid::Members,
+        meaning: "where the host's git may go",
     },
     Member {
         name: "node",

@@ -88,6 +88,15 @@ mod tests {
     }
 
     #[test]
+    fn others_are_not_whatever_git_would_make_of_them() {
+        for url in
+            ["", "/srv/a", "file:///srv/a", "git://a/b", "ext::sh -c true", "-a@b:c", "http://example.com/a"]
+        {
+            assert!(matches!(Origin::parse(url, false), Err(OriginError::Remote { .. })), "{url:?}");
+        }
+    }
+
+    #[test]
     fn a_refusal_repeats_no_password() {
         let refused = Origin::parse("https://user:token@example.com/a", false).unwrap_err();
         let told = refused.to_string();

@@ -246,3 +246,6 @@ fn is_heeded(name: &Name) -> bool {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod tests;

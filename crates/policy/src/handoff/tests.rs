@@ -1,4 +1,4 @@
-//! What takes a yes, and what does not.
+//! What takes a yes, and what takes none.
 
 use super::rows::{At, ROWS};
 use super::*;

@@ -11,6 +11,7 @@ mod ground;
 mod moments;
 mod outages;
 mod places;
+mod pushes;
 mod server;
 mod victims;
 mod witness;

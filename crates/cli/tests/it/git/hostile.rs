@@ -177,7 +177,7 @@ const RUN: &[Case] = &[
     ),
     case(
         "submodule",
-        "printf '[submodule \"s\"]\\n\\tpath = s\\n\\turl = ../served/origin.git\\n\\tupdate = !touch $RAN\\n' >.gitmodules; git config submodule.s.url $PWD/../served/origin.git; git config submodule.s.update '!touch $RAN'; git -c protocol.file.allow=always update-index --add --cacheinfo 160000,$(git rev-parse HEAD),s",
+        "printf '[submodule \"s\"]\\n\\tpath = s\\n\\turl = ../served/origin.git\\n' >.gitmodules; git config submodule.s.url $PWD/../served/origin.git; git config submodule.s.update '!touch $RAN'; git -c protocol.file.allow=always update-index --add --cacheinfo 160000,$(git rev-parse HEAD),s",
         "git -c protocol.file.allow=always submodule update",
     ),
 ];

@@ -1,1 +1,68 @@
-//! Trees that the host makes of what an agent has left.
+//! What is read of a directory, what is passed over, and what is refused.
+
+use super::*;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+fn read(place: &tempfile::TempDir, limits: TreeLimits) -> Result<Tree, TreeError> {
+    Tree::read(&Directory::open_host(place.path()).unwrap(), limits)
+}
+
+#[test]
+fn files_and_links_are_read_as_they_are_and_nothing_through_a_link() {
+    let (place, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(outside.path().join("secret"), "secret").unwrap();
+    fs::create_dir_all(place.path().join("b/c")).unwrap();
+    fs::write(place.path().join("b/c/file"), "x").unwrap();
+    fs::write(place.path().join("a"), "").unwrap();
+    fs::set_permissions(place.path().join("a"), PermissionsExt::from_mode(0o755)).unwrap();
+    symlink(outside.path(), place.path().join("out")).unwrap();
+    fs::create_dir(place.path().join(".git")).unwrap();
+    fs::write(place.path().join(".git/config"), "x").unwrap();
+    let tree = read(&place, TreeLimits::default()).unwrap();
+    let told: Vec<_> =
+        tree.entries.iter().map(|entry| format!("{} {}", entry.mode(), entry.path.as_str())).collect();
+    assert_eq!(told, ["100755 a", "100644 b/c/file", "120000 out"]);
+    assert!(tree.left_out.is_empty());
+}
+
+#[test]
+fn what_came_to_the_place_of_a_file_since_is_not_read() {
+    let (place, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let secret = outside.path().join("secret");
+    fs::write(&secret, "same").unwrap();
+    fs::create_dir(place.path().join("d")).unwrap();
+    fs::write(place.path().join("d/file"), "mine").unwrap();
+    let top = Directory::open_host(place.path()).unwrap();
+    let tree = Tree::read(&top, TreeLimits::default()).unwrap();
+    let written = || {
+        let mut to = Vec::new();
+        tree.entries[0].write(&top, &mut to).map(|()| to)
+    };
+    assert_eq!(written().unwrap(), b"data 4\nmine\n");
+    fs::write(place.path().join("d/file"), "longer").unwrap();
+    assert!(written().is_err(), "it has grown");
+    fs::remove_file(place.path().join("d/file")).unwrap();
+    symlink(&secret, place.path().join("d/file")).unwrap();
+    assert!(written().is_err(), "a link instead of the file");
+    fs::remove_dir_all(place.path().join("d")).unwrap();
+    fs::rename(&secret, outside.path().join("file")).unwrap();
+    symlink(outside.path(), place.path().join("d")).unwrap();
+    assert!(written().is_err(), "a link on the way");
+}
+
+#[test]
+fn there_may_be_so_much_and_no_more() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("a"), "12345").unwrap();
+    fs::write(place.path().join("b"), "12345").unwrap();
+    let limits = TreeLimits { files: 2, bytes: 10, file_bytes: 5 };
+    assert_eq!(read(&place, limits).unwrap().entries.len(), 2);
+    for limits in [
+        TreeLimits { files: 1, ..limits },
+        TreeLimits { bytes: 9, ..limits },
+        TreeLimits { file_bytes: 4, ..limits },
+    ] {
+        assert!(read(&place, limits).is_err(), "{limits:?}");
+    }
+}

@@ -1,4 +1,4 @@
-//! Where a remote is, in one form or not at all.
+//! Addresses: one form of each, and those that are none.
 
 use super::*;
 use proptest::prelude::*;
