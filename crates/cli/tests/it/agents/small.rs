@@ -93,7 +93,7 @@ fn an_agent_reaches_the_web_as_far_as_the_policy_lets_and_no_other_agent_does() 
     let rule = format!("{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, \"::1\"]}}");
     world.write("policy.yaml", format!("rules: [{rule}]"));
     let script = format!(
-        "unset NO_PROXY no_proxy; curl -sS http://localhost:{port}/; curl -s http://localhost:1/ >&2; env | grep -ci proxy"
+        "unset NO_PROXY no_proxy; curl -sS http://localhost:{port}/; curl -s http://localhost:1/ >&2; env | grep -ci http_proxy"
     );
     let small = Small::shell(&world, &script);
     let ran = small.json(&["--egress", "policy.yaml"]);
