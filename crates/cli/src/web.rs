@@ -117,11 +117,11 @@ impl Served {
         sockets: Vec<OwnedFd>,
     ) -> Result<Self, CliError> {
         let book = Arc::new(Book::open(state.path())?);
-        policy.first().iter().for_each(|first| record(&book, run_id, first));
+        policy.first().iter().for_each(|first| book.note(first.kind(), Some(run_id), first));
         let web = ServedWeb::begin((policy.live(), inspection), run_id, &book, sockets)?;
         let (entered, id) = (Arc::clone(&book), run_id.clone());
         let following = policy.follow(move |change| {
-            record(&entered, &id, change);
+            entered.note(change.kind(), Some(&id), change);
             tell(change);
         });
         Ok(Self { web, book, _following: following.map_err(|source| CliError::Runtime { source })? })
@@ -152,13 +152,6 @@ pub(crate) fn tell_denied(usage: &WebUsage) {
     }
     if usage.denied_unlisted > 0 {
         anstream::eprintln!("belljar: {} more were denied; the audit has them", usage.denied_unlisted);
-    }
-}
-
-fn record(book: &Book, run_id: &RunId, change: &Change) {
-    // An audit that doesn't take this takes no passage either, and nobody is let through then.
-    if let Err(error) = book.enter(change.kind(), Some(run_id), change) {
-        anstream::eprintln!("belljar: a policy is not recorded: {}", belljar_node::chain(&error));
     }
 }
 

@@ -104,6 +104,12 @@ impl Book {
         Ok(receipt)
     }
 
+    /// Enters something without waiting for the disk. If it can't be written, nothing is let through any more, and the book is
+    /// closed as incomplete.
+    pub fn note(&self, kind: &str, run: Option<&RunId>, event: &impl Serialize) {
+        self.submit(Event::new(kind, run, event), None);
+    }
+
     /// The calls so far, from that one on.
     pub fn calls_from(&self, number: usize) -> Vec<CallRecord> {
         locked(&self.entries).calls.listed.get(number..).unwrap_or_default().to_vec()

@@ -50,11 +50,13 @@ fn tell(change: &Change, audit: &AuditLog, metrics: &Metrics) {
             metrics.web_policy_read(false, *generation);
         }
     }
-    // A policy that allows less counts also where that can't be recorded; nobody is let through then anyway.
-    let recorded = Event::new(change.kind(), None, change).map(|event| audit.append(event));
-    match recorded {
-        Ok(Ok(_)) => {}
-        Ok(Err(error)) => tracing::error!(error = crate::chain(&error), "a policy is not recorded"),
+    // What allows less doesn't wait for the disk. Whoever is let through by what allows more stands behind this in the audit.
+    match Event::new(change.kind(), None, change) {
+        Ok(event) => audit.submit(event, |written| {
+            if let Err(error) = written {
+                tracing::error!(error = crate::chain(&error), "a policy is not recorded");
+            }
+        }),
         Err(error) => tracing::error!(error = crate::chain(&error), "a policy is not recorded"),
     }
 }

@@ -81,7 +81,7 @@ pub(super) fn run(
     let steps = came.outcome.sba_result.as_ref().map_or_else(Vec::new, |result| Step::all(&result.steps));
     // Nothing of the sandbox runs any more, and so nothing is called.
     let Had { models, web, ran } = hearing.end(timings, steps);
-    Run { came: came.with_models(models).with_web(web), folder, has_begun: true, ran }
+    Run { came: came.with_web(web).with_models(models), folder, has_begun: true, ran }
 }
 
 /// What came of it, what it has left, and how long each stage of its launch took.

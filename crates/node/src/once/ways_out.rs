@@ -65,12 +65,11 @@ fn reach(
     sockets: Vec<OwnedFd>,
 ) -> Result<(ServedWeb, Following), OnceError> {
     let OnceWeb { policy, tell, inspection } = web;
-    policy.first().map(|first| book.enter(first.kind(), Some(run_id), first)).transpose()?;
+    policy.first().iter().for_each(|first| book.note(first.kind(), Some(run_id), first));
     let served = ServedWeb::begin((policy.live(), inspection.as_ref()), run_id, book, sockets)?;
     let (entered, id) = (Arc::clone(book), run_id.clone());
     let following = policy.follow(move |change: &Change| {
-        // An audit that doesn't take this takes no passage either, and nobody is let through then.
-        let _ = entered.enter(change.kind(), Some(&id), change);
+        entered.note(change.kind(), Some(&id), change);
         tell(change);
     });
     Ok((served, following.map_err(OnceError::Follow)?))

@@ -56,3 +56,109 @@ fn needed(denied: &[&DeniedDestination]) -> String {
     };
     format!("needs {named}{more}, which this node does not let it reach")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::noted::Noted;
+    use super::*;
+    use belljar_contract::egress::{Asked, PassageBegun, PassageOutcome, PassageRecord};
+    use belljar_contract::id::{PassageId, RunId};
+    use belljar_contract::inference::{Excerpt, ReasonCode};
+    use belljar_egress::inference::ledger::Written;
+    use belljar_egress::web::ledger::WebLedger;
+    use belljar_egress::web::run::{Denial, Denials};
+    use belljar_policy::egress::{Destination, Host};
+    use std::sync::Arc;
+
+    const ID: &str = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
+
+    struct Nowhere;
+
+    impl WebLedger for Nowhere {
+        fn begin(&self, _record: PassageBegun) -> Written {
+            Box::pin(async { true })
+        }
+
+        fn record(&self, _record: PassageRecord) {}
+
+        fn is_sound(&self) -> bool {
+            true
+        }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn record((host, port): (&str, u16), second: i64, outcome: PassageOutcome) -> PassageRecord {
+        PassageRecord {
+            passage_id: PassageId::parse(ID).unwrap(),
+            run_id: RunId::parse(ID).unwrap(),
+            started_at: at(second),
+            asked: Some(Asked { method: Excerpt::of("CONNECT"), host: Excerpt::of(host), port, path: None }),
+            rule: (outcome == PassageOutcome::Completed).then_some(0),
+            outcome,
+            generation: 1,
+            address: None,
+            tls_name: None,
+            status: None,
+            sent_bytes: 3,
+            received_bytes: 5,
+            total_ms: 1,
+        }
+    }
+
+    /// What was seen of a run that was denied these, each in one second.
+    fn seen(denied: &[(&str, u16, i64)]) -> Seen {
+        let noted = Noted::of(Arc::new(Nowhere));
+        let mut listed: Vec<Denial> = Vec::new();
+        for (host, port, second) in denied {
+            let reason = ReasonCode::of("no_rules");
+            noted.record(record((host, *port), *second, PassageOutcome::Denied { reason }));
+            let destination = Destination { host: Host::parse(host).unwrap(), port: *port };
+            if listed.iter().all(|denial| denial.destination != destination) {
+                listed.push(Denial { destination, reason: "no_rules", needed: None });
+            }
+        }
+        noted.record(record(("a.example", 443), 1, PassageOutcome::Completed));
+        noted.seen(Denials { listed, unlisted: 0 })
+    }
+
+    fn judged_from(began: i64, code: FailureCode, seen: &Seen) -> Option<(FailureCode, String)> {
+        judged((Some(code), Some("exited with code 1")), seen, at(began))
+    }
+
+    #[test]
+    fn what_was_denied_since_the_step_began_is_the_cause_and_what_was_denied_before_is_not() {
+        let seen = seen(&[("a.example", 443, 10), ("[2001:db8::1]", 8443, 20), ("a.example", 443, 5)]);
+        assert_eq!((seen.usage.passages, seen.usage.sent_bytes, seen.usage.received_bytes), (1, 12, 20));
+        let said = |began| judged_from(began, FailureCode::StepFailed, &seen).map(|(_, message)| message);
+        let both = "needs a.example:443, [2001:db8::1]:8443, which this node does not let it reach (exited with code 1)";
+        assert_eq!(said(10).as_deref(), Some(both));
+        assert!(!said(11).unwrap().contains("a.example"));
+        assert_eq!(said(21), None);
+        let words = judged_from(21, FailureCode::ExtNetRequired, &seen);
+        assert_eq!(words, Some((FailureCode::StepFailed, "exited with code 1".to_owned())));
+    }
+
+    #[test]
+    fn what_ended_a_job_otherwise_stays_its_end() {
+        let seen = seen(&[("a.example", 443, 10)]);
+        let others = FailureCode::ALL.into_iter();
+        let others =
+            others.filter(|code| !matches!(code, FailureCode::StepFailed | FailureCode::ExtNetRequired));
+        for code in others {
+            assert_eq!(judged_from(1, code, &seen), None, "{code}");
+        }
+        assert_eq!(judged((None, None), &seen, at(1)), None);
+    }
+
+    #[test]
+    fn a_message_names_some_and_counts_the_others() {
+        let names: Vec<String> = (0..9).map(|number| format!("h{number}.example")).collect();
+        let denied: Vec<_> = names.iter().map(|name| (name.as_str(), 443, 1)).collect();
+        let (_, message) = judged_from(1, FailureCode::StepFailed, &seen(&denied)).unwrap();
+        assert!(message.contains("h4.example:443 and 4 more, which"), "{message}");
+        assert!(!message.contains("h5."), "{message}");
+    }
+}

@@ -191,7 +191,8 @@ impl OpenPolicy {
         self.first.as_ref()
     }
 
-    /// Follows it, and tells what becomes of what it says: before that counts. It has a thread.
+    /// Follows it, and tells what becomes of what it says: before that counts, so whoever is told doesn't wait for anything. It has
+    /// a thread.
     ///
     /// # Errors
     /// The system's, when there can be no more threads.
