@@ -105,6 +105,7 @@ mod tests {
             sent_bytes: 3,
             received_bytes: 5,
             total_ms: 1,
+            connection: None,
         }
     }
 
