@@ -75,7 +75,8 @@ fn in_container(
         limits: spec.limits.sandbox,
         required: spec.required.clone(),
         hatches: hatches(spec),
-        home: spec.home.clone(),
+        // It is copied there below, so that it is the program's own.
+        home: BTreeMap::new(),
     };
     let mut told = None;
     let made = docker.create_in(&place.folder, wanted, &mut |copy, owner| {
