@@ -246,6 +246,3 @@ fn is_heeded(name: &Name) -> bool {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod tests;
