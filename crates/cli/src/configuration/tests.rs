@@ -22,6 +22,7 @@ type Way = Vec<(&'static Member, &'static [Member])>;
 /// What comes of a file, as far as a default may show in it.
 #[derive(Debug, PartialEq)]
 struct Outcome {
+    git: belljar_policy::git::GitRules,
     sandboxing: Config,
     agents: Catalogue,
     inference: Option<(BudgetLimits, bool)>,
@@ -38,6 +39,8 @@ const UNKNOWN: &str = "a_member_that_no_section_knows";
 
 /// Other values than those that stand; whoever stands for a number or a truth value finds another one by itself.
 const OTHERS: &[(&str, &str)] = &[
+    ("hosts", "[git.house.example]"),
+    ("networks", "[10.0.0.0/8]"),
     ("default_backend", "native"),
     ("required", "[landlock]"),
     ("extra_safe_path_prefixes", "[/opt/bin]"),
@@ -264,6 +267,7 @@ fn outcome(read: &Configuration, world: &World) -> Outcome {
     } = settings;
     Outcome {
         sandboxing: read.sandboxing.clone(),
+        git: read.git.clone(),
         agents: read.agents.clone(),
         inference: read.inference.as_ref().map(|inference| (inference.budget, inference.keeps_bodies)),
         egress: read.egress.clone(),

@@ -68,7 +68,7 @@ fn the_diff_of_a_living_session_is_one_that_git_applies_to_the_same_end() {
         let git =
             Command::new("git").args(["apply", "../changes.diff"]).current_dir(&expected).output().unwrap();
         assert!(git.status.success(), "{git:?}");
-        world.run(&["session", "commit", &id]).succeeded();
+        world.run(&["session", "commit", &id, "--trust", "mode"]).succeeded();
         let differ = Command::new("diff").args(["-r", &source, &expected]).output().unwrap();
         assert!(differ.status.success(), "{}", String::from_utf8_lossy(&differ.stdout));
         exec(world, &id, "seq 3 >> kept; rm mode").succeeded();
@@ -124,7 +124,7 @@ fn committed_the_source_is_what_the_copy_is_and_the_session_goes_on() {
             "exec 3< kept 4< untouched/deep/file; cd replaced; while true; do sleep 0.01; cat inner; done";
         exec(world, &id, &format!("({watch}) > /tmp/seen 2>&1 &")).succeeded();
         let seen = picture(world, &id);
-        world.run(&["session", "commit", &id]).succeeded();
+        world.run(&["session", "commit", &id, "--trust", "mode"]).succeeded();
         assert!(changed(world, &id).is_empty(), "{:?}", changed(world, &id));
         assert_eq!(picture(world, &id), seen);
         forget_names();
@@ -140,7 +140,7 @@ fn committed_the_source_is_what_the_copy_is_and_the_session_goes_on() {
         exec(world, &id, again).succeeded();
         forget_names();
         let seen = picture(world, &id);
-        world.run(&["session", "commit", &id]).succeeded();
+        world.run(&["session", "commit", &id, "--trust", "mode"]).succeeded();
         assert_eq!(picture(world, &id), seen);
         forget_names();
         assert_eq!(picture(world, &id), seen);
@@ -178,7 +178,7 @@ fn a_commit_overwrites_nobodys_work_and_says_whose() {
         assert_eq!(world.picture("source"), before);
         world.run(&["session", "discard", &id, "kept", "/workspace/new", "folder"]).succeeded();
         assert_eq!(changed(world, &id), ["modified same"]);
-        world.run(&["session", "commit", &id]).succeeded();
+        world.run(&["session", "commit", &id, "--trust", "mode"]).succeeded();
         assert_eq!(
             (world.read("source/kept"), world.read("source/same")),
             ("mine\n".into(), "theirs\n".into())
@@ -283,9 +283,9 @@ fn a_fork_begins_where_the_first_is_and_then_both_go_their_ways() {
         assert_eq!(names, [id.into(), fork.into()] as [serde_json::Value; 2]);
         // Each is held against what the source was when the first began, and against what the other has committed.
         world.run(&["session", "discard", "third", "holes"]).succeeded();
-        world.run(&["session", "commit", "third"]).succeeded();
+        world.run(&["session", "commit", "third", "--trust", "mode"]).succeeded();
         assert_eq!(world.read("source/kept"), "third\n");
-        let ran = world.run(&["session", "commit", "second"]);
+        let ran = world.run(&["session", "commit", "second", "--trust", "mode"]);
         assert!(ran.code == 125 && ran.stderr.contains("changed in the meantime: kept"), "{ran:?}");
     });
 }
@@ -477,7 +477,7 @@ fn a_link_that_becomes_a_directory_is_shown_and_committed_as_one() {
         let id = create(world, &["--workspace-copy", &source]);
         exec(world, &id, "rm out; mkdir out; echo mine > out/file").succeeded();
         assert_eq!(changed(world, &id), ["deleted out", "created out/file"]);
-        world.run(&["session", "commit", &id]).succeeded();
+        world.run(&["session", "commit", &id, "--trust", "mode"]).succeeded();
         assert_eq!(
             (world.read("source/out/file"), world.read("elsewhere/file")),
             ("mine\n".into(), "theirs\n".into())
@@ -499,7 +499,7 @@ fn what_root_commits_belongs_to_whoever_owns_the_directory() {
     let id = create(&world, &["--workspace-copy", &source]);
     exec(&world, &id, "echo more >> kept; mkdir new; echo n > new/file; ln -s kept link; chmod +x mode")
         .succeeded();
-    world.run(&["session", "commit", &id]).succeeded();
+    world.run(&["session", "commit", &id, "--trust", "mode"]).succeeded();
     let find = Command::new("find").args([&source, "-printf", "%P %U:%G\\n"]).output().unwrap();
     let owners = String::from_utf8(find.stdout).unwrap();
     assert!(

@@ -76,7 +76,9 @@ fn every_change_is_named_and_only_changes_are() {
 fn applied_the_source_is_what_the_copy_was() {
     World::as_everyone(BELLJAR, |world| {
         let source = lay_out(world);
-        world.run(&["exec", "--apply", "--workspace-copy", &source, "--", "sh", "-ec", CHANGES]).succeeded();
+        let apply =
+            ["exec", "--apply", "--trust", "mode", "--workspace-copy", &source, "--", "sh", "-ec", CHANGES];
+        world.run(&apply).succeeded();
         // The same, done by hand on the same files.
         let expected = World::new(BELLJAR);
         let by_hand = lay_out(&expected);

@@ -96,9 +96,9 @@ impl Author {
         let (name, email) = inner.split_once('<').ok_or_else(invalid)?;
         let is_plain = |text: &str| {
             let text = text.trim();
-            !text.is_empty() && !text.chars().any(|char| char.is_control() || matches!(char, '<' | '>'))
+            !text.is_empty() && !text.contains(['<', '>'])
         };
-        match is_plain(name) && is_plain(email) {
+        match is_plain(name) && is_plain(email) && !text.chars().any(char::is_control) {
             true => Ok(Self { name: name.trim().to_owned(), email: email.trim().to_owned() }),
             false => Err(invalid()),
         }

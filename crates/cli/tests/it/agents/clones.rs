@@ -83,7 +83,8 @@ impl<'w> Hosted<'w> {
     fn run(&self, clone: &str, options: &[&str]) -> Ran {
         let all =
             ["agent", "small", "--model", "small", "--config", "config.yaml", "--json", "--clone", clone];
-        self.world.run(&[&all[..], options, &["--", "hi"]].concat())
+        let allowed = ["--allow-network", "127.0.0.1"];
+        self.world.run(&[&all[..], &allowed, options, &["--", "hi"]].concat())
     }
 }
 
@@ -176,9 +177,9 @@ fn what_can_not_be_cloned_is_said_and_leaves_nothing() {
     let with_password = hosted.url.replace("127", &format!("user:{PASSWORD}@127"));
     for (clone, why) in [
         (format!("{}#none", hosted.url), "git fetch failed: fatal: couldn't find remote ref none"),
-        (file.clone(), "can't be cloned"),
-        ("ext::touch ran".to_owned(), "can't be cloned"),
-        (with_password, "has a password in it"),
+        (file.clone(), "can't be used"),
+        ("ext::touch".to_owned(), "can't be used"),
+        (with_password, "has a user or a password in it"),
         (format!("{}#-x", hosted.url), "is no branch, tag or commit"),
     ] {
         let ran = hosted.run(&clone, &[]);
