@@ -238,7 +238,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
 
     /// Writes; whoever takes nothing for long is gone.
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<(), Stop> {
-        match within(self.times.idle, self.stream.write_all(bytes)).await {
+        let sending = async {
+            self.stream.write_all(bytes).await?;
+            // What TLS holds back nobody would ever hear.
+            self.stream.flush().await
+        };
+        match within(self.times.idle, sending).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) | Err(_) => Err(Stop::Gone),
         }
@@ -249,7 +254,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     pub(crate) async fn close(mut self) {
         const MOST: usize = 1 << 20;
         const PATIENCE: Duration = Duration::from_secs(1);
-        if self.is_closed || self.stream.shutdown().await.is_err() {
+        // With TLS it has something to say, to whoever may take nothing.
+        if self.is_closed || !matches!(within(PATIENCE, self.stream.shutdown()).await, Ok(Ok(()))) {
             return;
         }
         let drain = async {

@@ -29,6 +29,8 @@ pub enum Source {
 pub struct Credential {
     source: Source,
     known: Mutex<Option<Known>>,
+    /// Held by the one who has a program asked, and when that was last in vain.
+    asking: tokio::sync::Mutex<Option<Instant>>,
 }
 
 struct Known {
@@ -74,6 +76,9 @@ pub enum CredentialError {
         #[source]
         source: std::io::Error,
     },
+    /// A moment ago it was asked for in vain.
+    #[error("it was asked for in vain a moment ago")]
+    Lately,
     /// Nobody was there to ask for it.
     #[error("nobody has asked for it")]
     Interrupted,
@@ -92,6 +97,9 @@ pub enum CredentialError {
 /// no more: whoever is in a sandbox may be able to bring that about.
 const COMMAND_TIME: Duration = Duration::from_secs(300);
 const COMMAND_PAUSE: Duration = Duration::from_secs(30);
+
+/// So long a program that has failed isn't asked again.
+const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 
 /// So long nobody looks whether a file is another one: calls come by the ten thousand a second.
 const FILE_PAUSE: Duration = Duration::from_millis(100);
@@ -117,7 +125,7 @@ impl std::fmt::Debug for Credential {
 impl Credential {
     /// One from a source that is asked when the secret is first needed.
     pub fn new(source: Source) -> Self {
-        Self { source, known: Mutex::new(None) }
+        Self { source, known: Mutex::new(None), asking: tokio::sync::Mutex::default() }
     }
 
     /// The same, without holding anybody else up while a program is asked.
@@ -125,9 +133,19 @@ impl Credential {
         if !self.takes_time() {
             return self.get();
         }
+        // One asks, and the others wait without a thread each.
+        let mut failed = self.asking.lock().await;
+        if !self.takes_time() {
+            return self.get();
+        }
+        if failed.is_some_and(|failed| failed.elapsed() < FAILURE_PAUSE) {
+            return Err(CredentialError::Lately);
+        }
         let credential = Arc::clone(self);
         let asked = tokio::task::spawn_blocking(move || credential.get());
-        asked.await.unwrap_or(Err(CredentialError::Interrupted))
+        let asked = asked.await.unwrap_or(Err(CredentialError::Interrupted));
+        *failed = asked.is_err().then(Instant::now);
+        asked
     }
 
     /// The secret as it is now.
@@ -156,7 +174,11 @@ impl Credential {
 
     /// Whether somebody else has to be waited for: a program that runs.
     pub(crate) fn takes_time(&self) -> bool {
-        let is_known = || self.known().as_ref().is_some_and(|known| self.is_fresh(known, None));
+        // Whoever holds it may be waiting for the program.
+        let is_known = || match self.known.try_lock() {
+            Ok(known) => known.as_ref().is_some_and(|known| self.is_fresh(known, None)),
+            Err(_) => false,
+        };
         matches!(self.source, Source::Command(_)) && !is_known()
     }
 

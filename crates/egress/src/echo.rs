@@ -89,6 +89,9 @@ impl Forms {
     }
 }
 
+/// All that an address has encoded in it (RFC 3986 §2.3).
+const RESERVED: &[u8] = b"!\"#$%&'()*+,/:;<=>?@[\\]^`{|}";
+
 /// As it stands in a text of JSON, in an address, and in a page.
 fn escaped(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> + use<> {
     type Escape = fn(u8) -> String;
@@ -98,7 +101,34 @@ fn escaped(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> + use<> {
     let in_small: Escape = |byte| format!("%{byte:02x}");
     let in_page: Escape = |byte| format!("&#{byte};");
     let in_page_coded: Escape = |byte| format!("&#x{byte:x};");
-    let ways: [(&[u8], Escape); 8] = [
+    let named: Escape = |byte| match byte {
+        b'&' => "&amp;".to_owned(),
+        b'<' => "&lt;".to_owned(),
+        b'>' => "&gt;".to_owned(),
+        b'"' => "&quot;".to_owned(),
+        other => format!("&#{other};"),
+    };
+    // As some write pages: no name but for three of them.
+    let numbered: Escape = |byte| match byte {
+        b'&' => "&amp;".to_owned(),
+        b'<' => "&lt;".to_owned(),
+        b'>' => "&gt;".to_owned(),
+        other => format!("&#{other};"),
+    };
+    let ways: [(&[u8], Escape); 21] = [
+        (RESERVED, in_address),
+        (RESERVED, in_small),
+        (b"/+=:@!$&'()*,;?#[]~", in_small),
+        (b"\"\\", in_json),
+        (b"\"\\/", in_json),
+        (b"&<>", coded),
+        (b"&<>'", coded),
+        (b"&<>'\"\\", coded),
+        (b"&<>\"", named),
+        (b"&<>\"'", named),
+        (b"&<>", named),
+        (b"+", numbered),
+        (b"&<>\"'+", numbered),
         (b"/", in_json),
         (b"/", coded),
         (b"+", coded),
@@ -227,6 +257,24 @@ mod tests {
                 assert!(out.len() <= before + 12, "{} of {text} passed", out.len() - before);
             }
         }
+    }
+
+    #[test]
+    fn it_is_found_as_addresses_texts_and_pages_write_it() {
+        let odd = "ab~cd:ef^gh|ij%kl\"m\\n/o&p<q>r'1+234";
+        let forms = Forms::of(Some(&Secret::parse(odd).unwrap()));
+        for written in [
+            "ab~cd%3Aef%5Egh%7Cij%25kl%22m%5Cn%2Fo%26p%3Cq%3Er%271%2B234",
+            "ab~cd%3aef%5egh%7cij%25kl%22m%5cn%2fo%26p%3cq%3er%271%2b234",
+            "ab~cd:ef^gh|ij%kl\\\"m\\\\n/o&p<q>r'1+234",
+            "ab~cd:ef^gh|ij%kl\\\"m\\\\n\\/o&p<q>r'1+234",
+            "ab~cd:ef^gh|ij%kl\"m\\n/o&amp;p&lt;q&gt;r'1+234",
+            "ab~cd:ef^gh|ij%kl&quot;m\\n/o&amp;p&lt;q&gt;r&#39;1+234",
+            "ab~cd:ef^gh|ij%kl&#34;m\\n/o&amp;p&lt;q&gt;r&#39;1&#43;234",
+        ] {
+            assert!(forms.are_told_by(format!("it is {written}, no?").as_bytes()), "{written}");
+        }
+        assert!(!forms.are_told_by(b"it is ab~cd, no?"));
     }
 
     #[test]

@@ -22,6 +22,14 @@ pub(crate) fn read_source(node: &Node, log: &mut Log) -> Option<Source> {
             let argv = list(node, log, |node, log| {
                 text_or_number(node, log, "an argument", |text| Some(OsString::from(text)))
             })?;
+            let program = argv.first().map(|program: &OsString| program.to_string_lossy().into_owned());
+            // What is said by a way from here could be put there by somebody else.
+            let is_meant = program.is_some_and(|program| program.starts_with('/') || !program.contains('/'));
+            if !is_meant {
+                let expected = "an absolute path, or a name without slashes, and its arguments";
+                log.note(node.position, place(node), "no program, or one by a relative path", expected);
+                return None;
+            }
             Some(Source::Command(argv))
         }),
     ];

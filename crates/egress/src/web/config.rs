@@ -15,6 +15,7 @@
 //!     - name: bucket                     # requests that a placeholder has signed are signed anew
 //!       access_key_id: {env: BUCKET_ID}
 //!       secret_access_key: {env: BUCKET_KEY}
+//!       services: [s3]
 //!   authorities: /etc/house/ca.pem       # trusted besides the system's
 //!   proxy:                               # through which all goes
 //!     url: http://proxy.house:3128
@@ -24,6 +25,7 @@
 //!   connections: []                      # interfaces that the host calls (`api::config`)
 //! ```
 
+use super::passed_on::may_pass;
 use crate::api::{ApiConnection, Connections};
 use crate::credential::{Credential, read_source};
 use crate::upstream::{Resolver, Through, Upstream};
@@ -66,14 +68,15 @@ pub(crate) enum Held {
         access_key_id: Arc<Credential>,
         secret_access_key: Arc<Credential>,
         session_token: Option<Arc<Credential>>,
+        /// For these services.
+        services: Vec<String>,
+        /// In these regions; all, if there are none.
+        regions: Vec<String>,
     },
 }
 
 /// Where a placeholder may stand when nothing is said.
 const USUAL_HEADER: &str = "authorization";
-
-/// Headers that are the host's to write.
-const NO_HEADERS: &[&str] = &["host", "content-length", "transfer-encoding", "connection", "accept-encoding"];
 
 // === impl WebConfig ===
 
@@ -169,9 +172,20 @@ fn aws(node: &Node, log: &mut Log) -> Option<(String, Held)> {
     let access_key_id = members.required("access_key_id", source);
     let secret_access_key = members.required("secret_access_key", source);
     let session_token = members.optional("session_token", source);
+    let services = members.required("services", |node, log| list(node, log, word));
+    let regions = members.or("regions", Vec::new(), |node, log| list(node, log, word));
     members.finish();
     let (access_key_id, secret_access_key) = (access_key_id?, secret_access_key?);
-    Some((name?, Held::Aws { access_key_id, secret_access_key, session_token }))
+    let services = services.filter(|services| !services.is_empty())?;
+    Some((name?, Held::Aws { access_key_id, secret_access_key, session_token, services, regions }))
+}
+
+/// A service or a region, as signatures name it.
+fn word(node: &Node, log: &mut Log) -> Option<String> {
+    text(node, log, "letters, digits and `-`, such as s3 or eu-west-1", |text| {
+        let is_inside = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        (!text.is_empty() && text.bytes().all(is_inside)).then(|| text.to_owned())
+    })
 }
 
 fn name(node: &Node, log: &mut Log) -> Option<String> {
@@ -185,7 +199,10 @@ fn source(node: &Node, log: &mut Log) -> Option<Arc<Credential>> {
 fn header(node: &Node, log: &mut Log) -> Option<String> {
     text(node, log, "the name of a header in lower case, of none that the host writes", |text| {
         let is_inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        let is_header = !text.is_empty() && text.bytes().all(is_inside) && !NO_HEADERS.contains(&text);
+        let is_header = !text.is_empty()
+            && text.bytes().all(is_inside)
+            && may_pass(text.as_bytes())
+            && text != "accept-encoding";
         is_header.then(|| text.to_owned())
     })
 }

@@ -11,6 +11,7 @@ use super::sigv4::{self, Claim};
 use crate::client::{Client, Stop};
 use crate::credential::{Credential, Injected};
 use crate::http1::{BodyLength, RequestHead};
+use crate::room::Place;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use belljar_policy::egress::{Allowed, Destination};
@@ -23,14 +24,18 @@ pub(super) type Header = (Vec<u8>, Zeroizing<Vec<u8>>);
 
 /// What is filled in. Nothing, for most.
 #[derive(Default)]
-pub(super) struct Filling {
+pub(super) struct Filling<'g> {
     /// All headers as they go out; nothing where they go as they came.
     pub(super) headers: Option<Vec<Header>>,
     /// The query as it goes out.
     pub(super) query: Option<Zeroizing<String>>,
     /// The body, where it had to be there to be signed.
     pub(super) body: Option<Vec<u8>>,
+    /// Where that body is, as long as it is.
+    place: Option<Place<'g>>,
     used: Vec<(String, Arc<Injected>)>,
+    /// What could have been filled in, and must not come back either.
+    watched: Vec<Arc<Injected>>,
 }
 
 /// What may be filled in for one request.
@@ -38,6 +43,8 @@ struct Filler<'f> {
     allowed: &'f Allowed<Destination>,
     credentials: &'f Credentials,
     used: Vec<(String, Arc<Injected>)>,
+    /// Placeholders so far.
+    count: usize,
 }
 
 const AUTHORIZATION: &[u8] = b"authorization";
@@ -47,22 +54,39 @@ const TOKEN: &str = "x-amz-security-token";
 /// A body is held whole where its digest is signed and the client has not said it.
 const MOST_SIGNED: usize = 8 << 20;
 
+/// No request has more placeholders.
+const MOST_PLACEHOLDERS: usize = 8;
+
+/// A scheme of authentication that stands before one.
+const LONGEST_SCHEME: usize = 16;
+
+/// By these an answer would come in parts, and with it what it repeats.
+const OF_PARTS: [&[u8]; 2] = [b"range", b"if-range"];
+
+/// With these, what is signed for one place would be about another.
+const COPIES: &[u8] = b"x-amz-copy-source";
+
 /// Fills in what a request has placeholders for.
-pub(super) async fn fill<S>(
-    (client, gate): (&mut Client<S>, &Gate),
+pub(super) async fn fill<'g, S>(
+    (client, gate): (&mut Client<S>, &'g Gate),
     head: &RequestHead,
     (allowed, way): (&Allowed<Destination>, Way<'_>),
     credentials: &Credentials,
-) -> Result<Filling, Refusal>
+) -> Result<Filling<'g>, Refusal>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let Some(placeholder) = first_of(head) else { return Ok(Filling::default()) };
+    let Some(placeholder) = first_of(head) else {
+        return Ok(match way.is_secure() && !allowed.credentials().is_empty() {
+            true => watched(head, allowed, credentials).await,
+            false => Filling::default(),
+        });
+    };
     // Never where it could be read on the way, or by whoever only says to be the host; and a path is told to everybody.
     if !way.is_secure() || is_in(head.path.as_bytes()) {
         return Err(Refusal::Unfilled { placeholder });
     }
-    let mut filler = Filler { allowed, credentials, used: Vec::new() };
+    let mut filler = Filler { allowed, credentials, used: Vec::new(), count: 0 };
     let query = match &head.query {
         Some(query) if is_in(query.as_bytes()) => Some(filler.query(query).await?),
         _ => None,
@@ -78,18 +102,53 @@ where
             None => headers.push((name.to_vec(), filler.header(name, value).await?)),
         }
     }
-    // What comes back is looked at, so it has to come as it is.
-    headers.retain(|(name, _)| name != b"accept-encoding");
-    headers.push((b"accept-encoding".to_vec(), Zeroizing::new(b"identity".to_vec())));
+    as_it_is(&mut headers);
     let mut filling = Filling { headers: Some(headers), query, ..Filling::default() };
     match claim {
         Some(claim) => filler.sign((client, gate), head, &claim, &mut filling).await?,
         // A token is part of a signature.
         None if head.headers.all(TOKEN).any(is_in) => return Err(Refusal::Unfilled { placeholder }),
-        None => {}
+        None => filling.headers.iter_mut().for_each(|headers| {
+            headers.retain(|(name, _)| !OF_PARTS.contains(&name.as_slice()));
+        }),
     }
     filling.used = filler.used;
+    filling.watched = bound(allowed, credentials).await;
     Ok(filling)
+}
+
+/// What comes back is looked at, so it has to come as it is.
+fn as_it_is(headers: &mut Vec<Header>) {
+    headers.retain(|(name, _)| name != b"accept-encoding");
+    headers.push((b"accept-encoding".to_vec(), Zeroizing::new(b"identity".to_vec())));
+}
+
+/// Nothing is filled in, and what was at another time may have been stored where it goes.
+async fn watched<'g>(
+    head: &RequestHead,
+    allowed: &Allowed<Destination>,
+    credentials: &Credentials,
+) -> Filling<'g> {
+    let as_said = |(name, value): (&[u8], &[u8])| (name.to_vec(), Zeroizing::new(value.to_vec()));
+    let mut headers: Vec<Header> = passed_on(&head.headers).map(as_said).collect();
+    as_it_is(&mut headers);
+    headers.retain(|(name, _)| !OF_PARTS.contains(&name.as_slice()));
+    Filling { headers: Some(headers), watched: bound(allowed, credentials).await, ..Filling::default() }
+}
+
+/// All that could be filled in there. What can't be had isn't, and has never been.
+async fn bound(allowed: &Allowed<Destination>, credentials: &Credentials) -> Vec<Arc<Injected>> {
+    let mut all = Vec::new();
+    for held in allowed.credentials().iter().filter_map(|name| credentials.get(name)) {
+        let (first, second) = match &**held {
+            Held::Text { credential, .. } => (credential, None),
+            Held::Aws { secret_access_key, session_token, .. } => (secret_access_key, session_token.as_ref()),
+        };
+        for credential in [Some(first), second].into_iter().flatten() {
+            all.extend(credential.get_beside().await.ok());
+        }
+    }
+    all
 }
 
 /// The first placeholder of a head, wherever it stands.
@@ -110,7 +169,7 @@ fn basic(value: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
 
 // === impl Filling ===
 
-impl Filling {
+impl Filling<'_> {
     /// The credentials that it has, by their names.
     pub(super) fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.used.iter().map(|(name, _)| name.clone()).collect();
@@ -119,9 +178,19 @@ impl Filling {
         names
     }
 
+    /// Whether there is anything that must not come back.
+    pub(super) fn is_watched(&self) -> bool {
+        self.injected().next().is_some()
+    }
+
     /// What must not come back.
     pub(super) fn injected(&self) -> impl Iterator<Item = &Injected> {
-        self.used.iter().map(|(_, injected)| &**injected)
+        let all = || self.watched.iter().chain(self.used.iter().map(|(_, injected)| injected));
+        // Each once.
+        all().enumerate().filter_map(move |(at, one)| {
+            let is_first = !all().take(at).any(|before| Arc::ptr_eq(before, one));
+            is_first.then_some(&**one)
+        })
     }
 }
 
@@ -137,7 +206,9 @@ impl<'f> Filler<'f> {
 
     async fn secret(&mut self, name: &str, credential: &Arc<Credential>) -> Result<Arc<Injected>, Refusal> {
         let injected = credential.get_beside().await.map_err(|_| Refusal::NoCredential)?;
-        self.used.push((name.to_owned(), Arc::clone(&injected)));
+        if !self.used.iter().any(|(_, known)| Arc::ptr_eq(known, &injected)) {
+            self.used.push((name.to_owned(), Arc::clone(&injected)));
+        }
         Ok(injected)
     }
 
@@ -153,6 +224,10 @@ impl<'f> Filler<'f> {
             match piece {
                 Piece::Text(text) => out.extend_from_slice(text),
                 Piece::Placeholder(name) => {
+                    self.count += 1;
+                    if self.count > MOST_PLACEHOLDERS {
+                        return Err(unfilled(name));
+                    }
                     let Held::Text { credential, .. } = self.held(name)? else { return Err(unfilled(name)) };
                     if !self.held(name).is_ok_and(&may_stand) {
                         return Err(unfilled(name));
@@ -171,9 +246,16 @@ impl<'f> Filler<'f> {
             Held::Aws { .. } => false,
         };
         let plain = |secret: &[u8], out: &mut Vec<u8>| out.extend_from_slice(secret);
+        if !stands_alone(value, name == AUTHORIZATION) {
+            return Err(unfilled_in(value));
+        }
         let said = if name == AUTHORIZATION { basic(value) } else { None };
         match said.filter(|said| is_in(said)) {
             Some(said) => {
+                // A user and a password, each of them a placeholder or something else.
+                if !basic_stands_alone(&said) {
+                    return Err(unfilled_in(&said));
+                }
                 let filled = self.filled(&said, may_stand, plain).await?;
                 Ok(Zeroizing::new(format!("Basic {}", STANDARD.encode(&*filled)).into_bytes()))
             }
@@ -195,6 +277,9 @@ impl<'f> Filler<'f> {
             let encode = |secret: &[u8], out: &mut Vec<u8>| {
                 out.extend_from_slice(sigv4::encoded(secret, b"").as_bytes());
             };
+            if !stands_alone(value.as_bytes(), false) {
+                return Err(unfilled_in(value.as_bytes()));
+            }
             let filled = self.filled(value.as_bytes(), may_stand, encode).await?;
             // It was a text before, and so is what took the place of others in it.
             let filled = std::str::from_utf8(&filled).map_err(|_| unfilled(name))?;
@@ -211,12 +296,12 @@ impl<'f> Filler<'f> {
     }
 
     /// Signs a request anew that a placeholder has signed.
-    async fn sign<S>(
+    async fn sign<'g, S>(
         &mut self,
-        (client, gate): (&mut Client<S>, &Gate),
+        (client, gate): (&mut Client<S>, &'g Gate),
         head: &RequestHead,
         claim: &Claim<'_>,
-        filling: &mut Filling,
+        filling: &mut Filling<'g>,
     ) -> Result<(), Refusal>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -224,12 +309,21 @@ impl<'f> Filler<'f> {
         let [Piece::Placeholder(name)] = pieces(claim.key_id.as_bytes())[..] else {
             return Err(Refusal::Unsigned { why: "it is signed with more than a placeholder" });
         };
-        let Held::Aws { access_key_id, secret_access_key, session_token } = self.held(name)? else {
+        let Held::Aws { access_key_id, secret_access_key, session_token, services, regions } =
+            self.held(name)?
+        else {
             return Err(unfilled(name));
         };
+        if !claim.is_for(services, regions) {
+            return Err(Refusal::Unsigned { why: "its key is not for that service and region" });
+        }
+        if head.headers.iter().any(|(name, _)| name.starts_with(COPIES)) {
+            return Err(Refusal::Unsigned { why: "it is about another place than it is for" });
+        }
         let id = self.secret(name, access_key_id).await?;
         let key = self.secret(name, secret_access_key).await?;
         let headers = filling.headers.get_or_insert_default();
+        headers.retain(|(name, _)| name != TOKEN.as_bytes());
         if let Some(token) = session_token {
             let token = self.secret(name, token).await?;
             headers.push((TOKEN.into(), Zeroizing::new(token.secret.expose().to_vec())));
@@ -245,7 +339,7 @@ impl<'f> Filler<'f> {
                 let body = client.body(head, MOST_SIGNED, &mut place).await;
                 let body = body.map_err(|stop| Refusal::of_stop(&stop))?;
                 let digest = sigv4::digest(&body);
-                filling.body = Some(body);
+                (filling.body, filling.place) = (Some(body), Some(place));
                 digest
             }
         };
@@ -253,7 +347,10 @@ impl<'f> Filler<'f> {
         let authority = super::forward::authority(self.allowed.value(), true);
         all.push((b"host".to_vec(), Zeroizing::new(authority.into_bytes())));
         if claim.signs("content-length") {
-            all.extend(length(head).map(|length| (b"content-length".to_vec(), Zeroizing::new(length))));
+            all.extend(
+                length(head, filling.body.as_ref())
+                    .map(|length| (b"content-length".to_vec(), Zeroizing::new(length))),
+            );
         }
         let request = sigv4::Request {
             method: &head.method,
@@ -269,11 +366,41 @@ impl<'f> Filler<'f> {
     }
 }
 
-fn length(head: &RequestHead) -> Option<Vec<u8>> {
-    match head.body {
-        BodyLength::Exact(length) => Some(length.to_string().into_bytes()),
-        BodyLength::Chunked | BodyLength::UntilClose => None,
+fn length(head: &RequestHead, body: Option<&Vec<u8>>) -> Option<Vec<u8>> {
+    match (body, head.body) {
+        (Some(body), _) => Some(body.len().to_string().into_bytes()),
+        (None, BodyLength::Exact(length)) => Some(length.to_string().into_bytes()),
+        (None, BodyLength::Chunked | BodyLength::UntilClose) => None,
     }
+}
+
+/// Whether a placeholder is all that there is, or all but a scheme. Whoever could put a text of any length around it could move what is
+/// filled in to where somebody cuts what they repeat.
+fn stands_alone(value: &[u8], may_have_scheme: bool) -> bool {
+    match pieces(value)[..] {
+        [Piece::Placeholder(_)] => true,
+        [Piece::Text(before), Piece::Placeholder(_)] => {
+            let scheme = before.strip_suffix(b" ").unwrap_or_default();
+            may_have_scheme
+                && (1..=LONGEST_SCHEME).contains(&scheme.len())
+                && scheme.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
+        }
+        ref pieces => !pieces.iter().any(|piece| matches!(piece, Piece::Placeholder(_))),
+    }
+}
+
+/// The same for a user and a password: a placeholder is all of one of them.
+fn basic_stands_alone(said: &[u8]) -> bool {
+    match pieces(said)[..] {
+        [Piece::Text(before), Piece::Placeholder(_)] => before.ends_with(b":"),
+        [Piece::Placeholder(_), Piece::Text(after)] => after.starts_with(b":"),
+        [Piece::Placeholder(_), Piece::Text(b":"), Piece::Placeholder(_)] => true,
+        _ => false,
+    }
+}
+
+fn unfilled_in(text: &[u8]) -> Refusal {
+    Refusal::Unfilled { placeholder: first(text).unwrap_or_default() }
 }
 
 fn unfilled(name: &str) -> Refusal {

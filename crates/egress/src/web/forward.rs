@@ -11,8 +11,10 @@ use crate::client::{Client, Stop};
 use crate::http1::limits::REQUEST_HEAD_BYTES;
 use crate::http1::{BodyLength, Chunks, Malformed, RequestHead, ResponseHead};
 use crate::upstream::{AnswerError, Connection};
+use crate::within::within;
 use belljar_policy::egress::Destination;
 use bytes::Buf;
+use std::io::ErrorKind;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
@@ -34,18 +36,18 @@ pub(super) enum Failed {
 }
 
 /// A request as it goes on.
-pub(super) struct Outgoing<'o> {
+pub(super) struct Outgoing<'o, 'g> {
     pub(super) destination: &'o Destination,
     /// Whether it goes by TLS.
     pub(super) is_secure: bool,
-    pub(super) filling: Filling,
+    pub(super) filling: Filling<'g>,
 }
 
 /// Passes it on, and its answer back, as long as the policy allows it.
 pub(super) async fn run<S>(
     client: &mut Client<S>,
     head: &RequestHead,
-    (outgoing, mut upstream): (Outgoing<'_>, Connection),
+    (outgoing, mut upstream): (Outgoing<'_, '_>, Connection),
     passage: &Passage<'_>,
 ) -> Result<Passed, Failed>
 where
@@ -74,7 +76,7 @@ where
 async fn exchange<S>(
     client: &mut Client<S>,
     head: &RequestHead,
-    (outgoing, upstream): (&Outgoing<'_>, &mut Connection),
+    (outgoing, upstream): (&Outgoing<'_, '_>, &mut Connection),
     passage: &Passage<'_>,
 ) -> Result<Passed, Failed>
 where
@@ -85,11 +87,15 @@ where
     let unreachable = |_| Failed::Refused(Refusal::Unreachable { host: host.clone() });
     let begun = request(head, outgoing);
     count(run, &passage.sent, begun.len() as u64, WebRun::may_send)?;
-    upstream.stream.write_all(&begun).await.map_err(unreachable)?;
+    let sent = within(times.idle, upstream.stream.write_all(&begun)).await;
+    sent.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into())).map_err(unreachable)?;
     let tell = |bytes| count(run, &passage.sent, bytes, WebRun::may_send).is_ok();
     // Whoever doesn't take all of a body may have answered all the same; what is left of it is no request.
     let is_whole = match &outgoing.filling.body {
-        Some(body) => tell(body.len() as u64) && upstream.stream.write_all(body).await.is_ok(),
+        Some(body) => {
+            tell(body.len() as u64)
+                && matches!(within(times.idle, upstream.stream.write_all(body)).await, Ok(Ok(())))
+        }
         None => client.pass_body(head, &mut upstream.stream, tell).await?,
     };
     if !run.may_send(0) {
@@ -108,8 +114,8 @@ where
 }
 
 /// What looks at the body of an answer, where something was filled in. Its head is looked at here.
-fn guard<'f>(filling: &'f Filling, answer: &ResponseHead) -> Result<Option<Guard<'f>>, Repeated> {
-    if filling.names().is_empty() {
+fn guard<'f>(filling: &'f Filling<'_>, answer: &ResponseHead) -> Result<Option<Guard<'f>>, Repeated> {
+    if !filling.is_watched() {
         return Ok(None);
     }
     let is_told = filling.injected().any(|injected| injected.forms.are_told_by(answer.headers.text()));
@@ -129,10 +135,13 @@ pub(crate) fn authority(Destination { host, port }: &Destination, is_secure: boo
 }
 
 /// The head of the request as it goes on. It may have secrets in it.
-fn request(head: &RequestHead, outgoing: &Outgoing<'_>) -> Zeroizing<Vec<u8>> {
+fn request(head: &RequestHead, outgoing: &Outgoing<'_, '_>) -> Zeroizing<Vec<u8>> {
     let filling = &outgoing.filling;
     // With room for all of it: what grows leaves its old self behind.
-    let room = head.headers.text().len() + head.path.len() + (REQUEST_HEAD_BYTES << 1);
+    let filled: usize =
+        filling.headers.iter().flatten().map(|(name, value)| name.len() + value.len() + 4).sum();
+    let query = filling.query.as_ref().map_or(0, |query| query.len());
+    let room = filled + query + (REQUEST_HEAD_BYTES << 1);
     let mut out = Zeroizing::new(Vec::with_capacity(room));
     let query = filling.query.as_ref().map(|query| query.as_str()).or(head.query.as_deref());
     let (mark, query) = query.map_or(("", ""), |query| ("?", query));

@@ -14,7 +14,7 @@ pub(super) struct Guard<'f> {
 pub(super) struct Repeated;
 
 /// What is said piece by piece is held until it is known what it says, and nobody says so much that way.
-const MOST_HELD: usize = 1 << 20;
+const MOST_HELD: usize = 64 << 10;
 
 // === impl Guard ===
 

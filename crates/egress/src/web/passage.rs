@@ -34,7 +34,8 @@ pub(super) struct Passage<'g> {
     passage_id: PassageId,
     started_at: Timestamp,
     since: Instant,
-    generation: u64,
+    /// The one that has decided.
+    generation: Arc<Generation>,
     asked: Option<Asked>,
     /// Of a request: its method, and its path with the query.
     request: Option<(String, String)>,
@@ -60,7 +61,7 @@ impl<'g> Passage<'g> {
     /// One whose head is there.
     pub(super) fn begin(gate: &'g Gate) -> Self {
         let mut policy = gate.run.policy.hear();
-        let generation = policy.borrow_and_update().number;
+        let generation = Arc::clone(&policy.borrow_and_update());
         Self {
             gate,
             policy,
@@ -88,7 +89,9 @@ impl<'g> Passage<'g> {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let opened = match self.decide(head, Way::Proxied(target)) {
-            Ok(allowed) if allowed.is_inspected() => self.can_look_into(&allowed).map(|()| (allowed, None)),
+            Ok(allowed) if allowed.is_inspected() => {
+                self.can_look_into(&allowed).await.map(|()| (allowed, None))
+            }
             Ok(allowed) => self.reach(allowed.clone()).await.map(|dialed| (allowed, Some(dialed))),
             Err(refusal) => Err(refusal),
         };
@@ -157,20 +160,25 @@ impl<'g> Passage<'g> {
         client: &mut Client<S>,
         head: &RequestHead,
         way: Way<'_>,
-    ) -> Result<(Connection, Filling, Destination), Refusal>
+    ) -> Result<(Connection, Filling<'g>, Destination), Refusal>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let allowed = self.decide(head, way)?;
-        let config = Arc::clone(&self.policy.borrow());
-        let filling = fill((client, self.gate), head, (&allowed, way), &config.config.credentials).await?;
+        let generation = Arc::clone(&self.generation);
+        let config = &generation.config;
+        let filling = fill((client, self.gate), head, (&allowed, way), &config.credentials).await?;
         self.credentials = filling.names();
         let destination = allowed.value().clone();
         let dialed = self.reach(allowed).await?;
         if !way.is_secure() {
             return Ok((Connection::of(dialed), filling, destination));
         }
-        let authorities = config.config.authorities.as_deref();
+        // What comes before TLS has begun is of nobody who is known.
+        if !dialed.early.is_empty() {
+            return Err(Refusal::BadAnswer { host: destination.host.to_string() });
+        }
+        let authorities = config.authorities.as_deref();
         let patience = self.gate.run.limits.times.connect;
         let secured =
             secure(dialed.stream, &destination.host, (&self.gate.trust, authorities), patience).await;
@@ -191,9 +199,9 @@ impl<'g> Passage<'g> {
             path,
         });
         self.request = way.is_request().then(|| (head.method.clone(), decision::path(head)));
-        let generation = Arc::clone(&self.policy.borrow_and_update());
-        self.generation = generation.number;
-        let allowed = generation.config.policy.decide(found, self.wanted()).map_err(Refusal::Denied)?;
+        self.generation = Arc::clone(&self.policy.borrow_and_update());
+        let decided = self.generation.config.policy.decide(found, self.wanted());
+        let allowed = decided.map_err(Refusal::Denied)?;
         self.rule = Some(allowed.rule() as u64);
         Ok(allowed)
     }
@@ -205,8 +213,13 @@ impl<'g> Passage<'g> {
         }
     }
 
-    /// Rules about what is said inside can't be held by who doesn't hear it.
-    fn can_look_into(&self, allowed: &Allowed<Destination>) -> Result<(), Refusal> {
+    /// Rules about what is said inside can't be held by who doesn't hear it. Each who is looked into is recorded, and so there are
+    /// only so many.
+    async fn can_look_into(&self, allowed: &Allowed<Destination>) -> Result<(), Refusal> {
+        if !self.gate.run.ledger.is_sound() {
+            return Err(Refusal::NotRecorded);
+        }
+        self.gate.passages.wait().await;
         match self.gate.run.authority {
             Some(_) => Ok(()),
             None => Err(Refusal::Uninspected { destination: allowed.value().to_string() }),
@@ -230,8 +243,8 @@ impl<'g> Passage<'g> {
         let limits = gate.run.limits;
         let patience = Patience { names: limits.names, connect: limits.times.connect };
         let host = allowed.value().host.to_string();
-        let config = Arc::clone(&self.policy.borrow());
-        let dialed = match &config.config.through {
+        let generation = Arc::clone(&self.generation);
+        let dialed = match &generation.config.through {
             Some(through) if through.leads_to(&allowed.value().host) => {
                 through.dial(allowed, &gate.names, patience).await
             }
@@ -252,7 +265,7 @@ impl<'g> Passage<'g> {
             started_at: self.started_at,
             asked,
             rule,
-            generation: self.generation,
+            generation: self.generation.number,
             credentials: self.credentials.clone(),
             connection: None,
         };
@@ -307,7 +320,8 @@ impl<'g> Passage<'g> {
                 let own = is_of_this_machine(address).then_some(address);
                 allowed.vet(&[address], own.as_slice()).is_ok()
             }
-            None => self.is_named_elsewhere,
+            // By another proxy than that, or by none, it would be somewhere else.
+            None => self.is_named_elsewhere && self.generation.config.through == generation.config.through,
         };
         !is_blind && is_filled && leads_there
     }
@@ -329,7 +343,7 @@ impl Drop for Passage<'_> {
             started_at: self.started_at,
             asked: self.asked.clone(),
             outcome: self.outcome.clone(),
-            generation: self.generation,
+            generation: self.generation.number,
             rule: self.rule,
             address: self.address,
             tls_name: self.tls_name.as_deref().map(Excerpt::of),

@@ -20,16 +20,27 @@ const NOT_PASSED_ON: &[&str] = &[
     "content-length",
     "upgrade",
     "via",
+    "cf-connecting-ip",
+    "client-ip",
+    "fastly-client-ip",
+    "forwarded-for",
     "x-client-ip",
     "x-cluster-client-ip",
+    "x-envoy-original-host",
+    "x-envoy-original-path",
+    "x-forwarded",
     "x-host",
     "x-http-host-override",
     "x-http-method",
     "x-http-method-override",
     "x-method-override",
     "x-original-host",
+    "x-original-uri",
     "x-original-url",
+    "x-originating-ip",
+    "x-override-url",
     "x-real-ip",
+    "x-remote-addr",
     "x-rewrite-url",
     "true-client-ip",
 ];
@@ -45,11 +56,11 @@ pub(super) fn passed_on(headers: &Headers) -> impl Iterator<Item = (&[u8], &[u8]
         .flat_map(|value| value.split(|byte| *byte == b','))
         .map(|word| word.trim_ascii().to_ascii_lowercase())
         .collect();
-    headers.iter().filter(move |(name, _)| {
-        let is_kept_back = NOT_PASSED_ON.iter().any(|other| other.as_bytes() == *name);
-        !is_kept_back
-            && !name.starts_with(FORWARDED)
-            && !name.contains(&b'_')
-            && !of_connection.contains(*name)
-    })
+    headers.iter().filter(move |(name, _)| may_pass(name) && !of_connection.contains(*name))
+}
+
+/// Whether a header of that name, in lower case, ever goes on.
+pub(super) fn may_pass(name: &[u8]) -> bool {
+    let is_kept_back = NOT_PASSED_ON.iter().any(|other| other.as_bytes() == name);
+    !is_kept_back && !name.starts_with(FORWARDED) && !name.contains(&b'_')
 }

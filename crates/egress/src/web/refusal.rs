@@ -14,6 +14,8 @@ pub(crate) enum Refusal {
     Malformed(Malformed),
     #[error("the request's head is larger than {REQUEST_HEAD_BYTES} bytes")]
     HeadTooLarge,
+    #[error("the request's body is larger than {most} bytes")]
+    BodyTooLarge { most: usize },
     #[error("the request took too long to arrive")]
     TooSlow,
     #[error("this is a forward proxy: it takes CONNECT, and whole URLs that begin with http://")]
@@ -66,7 +68,8 @@ impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Malformed(malformed) => Self::Malformed(malformed),
-            Fault::HeadTooLarge | Fault::BodyTooLarge { .. } => Self::HeadTooLarge,
+            Fault::HeadTooLarge => Self::HeadTooLarge,
+            Fault::BodyTooLarge { most } => Self::BodyTooLarge { most },
             Fault::TooSlow => Self::TooSlow,
         }
     }
@@ -98,6 +101,7 @@ impl Refusal {
         match self {
             Self::Malformed(_) => "malformed_request",
             Self::HeadTooLarge => "request_head_too_large",
+            Self::BodyTooLarge { .. } => "request_body_too_large",
             Self::TooSlow => "request_timeout",
             Self::NotForProxy => "not_a_proxy_request",
             Self::Host(_) => "invalid_host",
@@ -146,6 +150,7 @@ impl Refusal {
             | Self::Unsigned { .. }
             | Self::BodyOfTunnel => 400,
             Self::HeadTooLarge => 431,
+            Self::BodyTooLarge { .. } => 413,
             Self::TooSlow => 408,
             Self::Denied(_) | Self::Uninspected { .. } | Self::Unfilled { .. } | Self::Spent => 403,
             Self::NoSuchHost { .. }

@@ -61,6 +61,12 @@ impl<'h> Claim<'h> {
         })
     }
 
+    /// Whether it is for one of these services, in one of these regions; all of them, if there are none.
+    pub(super) fn is_for(&self, services: &[String], regions: &[String]) -> bool {
+        let is_one = |all: &[String], one: &str| all.iter().any(|known| known == one);
+        is_one(services, self.service) && (regions.is_empty() || is_one(regions, self.region))
+    }
+
     /// Whether that header is among the signed ones.
     pub(super) fn signs(&self, name: &str) -> bool {
         self.signed_headers.contains(&name)
@@ -172,7 +178,8 @@ pub(crate) fn encoded(text: &[u8], besides: &[u8]) -> String {
 fn decoded(text: &str) -> Vec<u8> {
     let (mut out, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
     while let Some((first, behind)) = rest.split_first() {
-        let code = behind.get(..2).filter(|_| *first == b'%').and_then(|code| std::str::from_utf8(code).ok());
+        let is_code = |code: &&[u8]| *first == b'%' && code.iter().all(u8::is_ascii_hexdigit);
+        let code = behind.get(..2).filter(is_code).and_then(|code| std::str::from_utf8(code).ok());
         let byte = code.and_then(|code| u8::from_str_radix(code, 16).ok());
         out.push(byte.unwrap_or(*first));
         rest = if byte.is_some() { &behind[2..] } else { behind };

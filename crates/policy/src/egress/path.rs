@@ -37,13 +37,24 @@ pub(super) fn is_plain(path: &str) -> bool {
     if !path.starts_with('/') || path.bytes().any(is_odd) || path.contains("//") {
         return false;
     }
-    let escapes = path.match_indices('%').map(|(at, _)| path.get(at + 1..at + 3).unwrap_or_default());
-    for escape in escapes {
-        match u8::from_str_radix(escape, 16) {
-            Ok(byte)
-                if escape.bytes().all(|byte| byte.is_ascii_hexdigit()) && !b"/\\.%;\0".contains(&byte) => {}
+    // What it says: by some it is read before it is looked at.
+    let (mut said, mut rest) = (Vec::with_capacity(path.len()), path.as_bytes());
+    while let Some((first, behind)) = rest.split_first() {
+        if *first != b'%' {
+            said.push(*first);
+            rest = behind;
+            continue;
+        }
+        let code = behind.get(..2).filter(|code| code.iter().all(u8::is_ascii_hexdigit));
+        let byte = code.and_then(|code| u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok());
+        match byte {
+            Some(byte) if !byte.is_ascii_control() && !b"/\\.%;".contains(&byte) => said.push(byte),
             _ => return false,
         }
+        rest = behind.get(2..).unwrap_or_default();
+    }
+    if std::str::from_utf8(&said).is_err() {
+        return false;
     }
     path.split('/').all(|part| part != "." && part != "..")
 }
@@ -102,6 +113,10 @@ mod tests {
             "/ä",
             "/a;x=1",
             "/a%+f",
+            "/a%0d%0ab",
+            "/a%7f",
+            "/%c0%ae%c0%ae/b",
+            "/a%ff",
         ] {
             assert!(!is_plain(odd), "{odd}");
         }

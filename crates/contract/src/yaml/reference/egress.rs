@@ -99,6 +99,18 @@ const AWS_KEY: &[Member] = &[
         unsaid: Means("none", "{env: BUCKET_TOKEN}"),
         meaning: "where it comes from: exactly one of these members",
     },
+    Member {
+        name: "services",
+        takes: List("letters, digits and `-`, such as s3 or eu-west-1"),
+        unsaid: Required("[s3]"),
+        meaning: "services that it signs for",
+    },
+    Member {
+        name: "regions",
+        takes: List("letters, digits and `-`, such as s3 or eu-west-1"),
+        unsaid: Means("all", "[eu-west-1]"),
+        meaning: "regions that it signs for",
+    },
 ];
 
 const PROXY: &[Member] = &[

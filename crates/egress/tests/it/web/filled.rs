@@ -68,8 +68,8 @@ credentials:
 - {{name: elsewhere, from: {token}}}
 - {{name: lost, from: {{file: /nonexistent/token}}}}
 aws_keys:
-- {{name: bucket, access_key_id: {id}, secret_access_key: {key}}}
-- {{name: lent, access_key_id: {id}, secret_access_key: {key}, session_token: {session}}}
+- {{name: bucket, access_key_id: {id}, secret_access_key: {key}, services: [iam]}}
+- {{name: lent, access_key_id: {id}, secret_access_key: {key}, session_token: {session}, services: [iam], regions: [us-east-1]}}
 authorities: CA
 ",
         token = file("token"),
@@ -130,13 +130,20 @@ fn what_can_not_be_filled_in_does_not_go_out() {
         ("/v1?other=belljar:cred:house", ""),
         ("/v1?belljar:cred:house", ""),
         ("/v1?belljar:cred:house=1", ""),
+        // With something around it: whoever chooses that chooses where it would be cut.
+        ("/v1", "Authorization: AAAAAAAAAAAAAAAAAAAAAAAA belljar:cred:house\r\n"),
+        ("/v1", "Authorization: Bearer xbelljar:cred:house\r\n"),
+        ("/v1", "Authorization: Bearer belljar:cred:house x\r\n"),
+        ("/v1", "X-Api-Key: x belljar:cred:house\r\n"),
+        ("/v1?key=xbelljar:cred:house", ""),
+        ("/v1?key=1;q=belljar:cred:house", ""),
         // A key is not a text, and a text is no key.
         ("/v1", "Authorization: Bearer belljar:cred:bucket\r\n"),
         ("/v1", "X-Amz-Security-Token: belljar:cred:lent\r\n"),
     ] {
         rig.assert_refused(path, headers, "credential_unresolved");
     }
-    for said in ["user:belljar:cred:nothing", "belljar:cred:elsewhere:x"] {
+    for said in ["user:belljar:cred:nothing", "belljar:cred:elsewhere:x", "user:xbelljar:cred:house"] {
         rig.assert_refused("/v1", &basic(said), "credential_unresolved");
     }
     // Nor does anything without TLS: over plain HTTP, or a tunnel with that in it.
@@ -178,6 +185,9 @@ fn what_was_filled_in_never_comes_back() {
             belljar_testkit::wait::until(|| repeated() == refused);
         }
     }
+    // Nor what was filled in once, and stored: also to a request that has nothing to be filled in.
+    let told = rig.get("/back", &format!("X-Stored: {SECRET}\r\n"));
+    assert!(told.code() == "credential_repeated" || !told.text.contains(SECRET), "{}", told.text);
     // The controls: without anything filled in all of it comes back, and with it what says nothing of it.
     for path in ["/back", "/back/chunked"] {
         assert!(rig.get(path, "Authorization: Bearer mine\r\n").text.contains("mine"), "{path}");

@@ -73,7 +73,7 @@ fn sent(begins: &[u8]) -> (bool, String, Option<String>) {
     let record = house.ledger.latest(1);
     let is_through = heard == begins;
     assert!(is_through || (heard.is_empty() && record.sent_bytes == 0), "{record:?}");
-    assert_eq!(house.upstream.connections(), 1);
+    belljar_testkit::wait::until(|| house.upstream.connections() == 1);
     (is_through, outcome(&record), record.tls_name.map(|name| name.as_str().to_owned()))
 }
 

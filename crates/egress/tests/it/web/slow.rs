@@ -117,7 +117,7 @@ fn one_direction_may_be_over_before_the_other_is() {
 fn a_thousand_idle_tunnels_of_one_run_keep_nobody_of_another_waiting() {
     let (house, other) = (house(PLENTY), house(PLENTY));
     let mut tunnels: Vec<TcpStream> = (0..1_000).map(|_| house.tunnel("up.test:PORT").unwrap()).collect();
-    assert_eq!(house.upstream.connections(), 1_000);
+    belljar_testkit::wait::until(|| house.upstream.connections() == 1_000);
     // All of them are there still, and whoever comes next is served, of this run and of another.
     assert_eq!(other.get("http://up.test:PORT/").status, 200);
     assert_eq!(house.get("http://up.test:PORT/").status, 200);
