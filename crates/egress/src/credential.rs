@@ -253,6 +253,23 @@ mod tests {
     }
 
     #[test]
+    fn a_program_is_asked_by_one_at_a_time_and_not_at_once_again_when_it_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let asked = folder.path().join("asked");
+        let script = format!("echo x >> {}; sleep 0.2; exit 1", asked.display());
+        let argv = ["/bin/sh", "-c", &script].map(OsString::from).into();
+        let credential = Arc::new(Credential::new(Source::Command(argv)));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let both = runtime.block_on(async {
+            let (first, second) = tokio::join!(credential.get_beside(), credential.get_beside());
+            // Whoever only looks waits for nobody.
+            (first.is_err(), matches!(second, Err(CredentialError::Lately)), credential.takes_time())
+        });
+        assert_eq!(both, (true, true, true));
+        assert_eq!(std::fs::read_to_string(asked).unwrap(), "x\n");
+    }
+
+    #[test]
     fn a_file_that_changes_is_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
