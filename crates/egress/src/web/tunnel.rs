@@ -1,7 +1,7 @@
 //! A tunnel: bytes both ways, until either end has closed it or it may not go on.
 
 use super::greeting::{self, Greeting};
-use super::limits::ROOM;
+use super::limits::{MOST_ROOM, ROOM};
 use super::passage::Passage;
 use super::run::WebRun;
 use crate::client::Client;
@@ -120,7 +120,7 @@ async fn out<S: AsyncRead>(
     (expected, tls_name): (Option<&str>, &RefCell<Option<String>>),
     shared: &Shared<'_>,
 ) -> Result<(), End> {
-    let mut buffer = early;
+    let (mut buffer, mut room) = (early, ROOM);
     let heard = greeting::hear_out(&mut from, &mut buffer, || shared.last.set(Instant::now())).await;
     match heard.map_err(|_| End::Broken)? {
         Greeting::Tls { name } => {
@@ -139,7 +139,7 @@ async fn out<S: AsyncRead>(
             to.write_all(&buffer).await.map_err(|_| End::Broken)?;
             buffer.clear();
         }
-        if !shared.read(&mut from, &mut buffer).await? {
+        if !shared.read(&mut from, &mut buffer, &mut room).await? {
             break;
         }
     }
@@ -154,9 +154,9 @@ async fn into<W: AsyncWrite + Unpin>(
     early: BytesMut,
     shared: &Shared<'_>,
 ) -> Result<(), End> {
-    let mut buffer = early;
+    let (mut buffer, mut room) = (early, ROOM);
     loop {
-        if buffer.is_empty() && !shared.read(&mut from, &mut buffer).await? {
+        if buffer.is_empty() && !shared.read(&mut from, &mut buffer, &mut room).await? {
             break;
         }
         shared.count(shared.received, buffer.len(), WebRun::may_receive)?;
@@ -169,11 +169,26 @@ async fn into<W: AsyncWrite + Unpin>(
 // === impl Shared ===
 
 impl Shared<'_> {
-    /// Reads once behind what is there; false when there is no more.
-    async fn read<R: AsyncRead + Unpin>(&self, from: &mut R, buffer: &mut BytesMut) -> Result<bool, End> {
-        buffer.reserve(ROOM);
+    /// Reads once into an empty buffer; false when there is no more. Whoever fills it has more to say, and is read in larger
+    /// pieces; who says little holds little.
+    async fn read<R: AsyncRead + Unpin>(
+        &self,
+        from: &mut R,
+        buffer: &mut BytesMut,
+        room: &mut usize,
+    ) -> Result<bool, End> {
+        if buffer.capacity() > *room {
+            *buffer = BytesMut::with_capacity(*room);
+        }
+        buffer.reserve(*room);
+        let whole = buffer.capacity();
         let count = from.read_buf(buffer).await.map_err(|_| End::Broken)?;
         self.last.set(Instant::now());
+        *room = match count {
+            count if count == whole => (*room * 2).min(MOST_ROOM),
+            count if count < ROOM => ROOM,
+            _ => *room,
+        };
         Ok(count > 0)
     }
 

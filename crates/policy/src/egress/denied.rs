@@ -68,10 +68,14 @@ impl Denied {
     }
 }
 
+/// No method that there is is longer.
+const LONGEST_METHOD: usize = 20;
+
 fn needed(destination: &Destination, asked: &Asked<'_>, reason: DenyReason) -> String {
     let Destination { host, port } = destination;
     let mut rule = format!("{{host: \"{host}\", ports: [{port}]");
     if let Asked::Request { method, .. } = asked
+        && method.len() <= LONGEST_METHOD
         && method.bytes().all(|byte| byte.is_ascii_alphabetic())
     {
         rule.push_str(&format!(", methods: [{method}]"));

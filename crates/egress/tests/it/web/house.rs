@@ -54,7 +54,10 @@ pub(crate) struct Upstream {
 
 #[derive(Default)]
 struct Seen {
-    connections: AtomicUsize,
+    /// The port of each who has come, in their order.
+    ports: Mutex<Vec<u16>>,
+    /// How many of them were none but marks.
+    marks: AtomicUsize,
     heads: Mutex<Vec<String>>,
 }
 
@@ -296,7 +299,8 @@ impl Upstream {
         // It goes with the test's process.
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                theirs.connections.fetch_add(1, Ordering::SeqCst);
+                let port = stream.peer_addr().map_or(0, |peer| peer.port());
+                theirs.ports.lock().unwrap().push(port);
                 let seen = Arc::clone(&theirs);
                 std::thread::spawn(move || answer(stream, &seen));
             }
@@ -304,8 +308,15 @@ impl Upstream {
         Self { address, seen }
     }
 
+    /// How many have come up to now. Who has been let in by the kernel is not seen here at once: whoever asks comes behind all of
+    /// those, and waits until it is its own turn.
     pub(crate) fn connections(&self) -> usize {
-        self.seen.connections.load(Ordering::SeqCst)
+        let before = self.seen.ports.lock().unwrap().len();
+        let mark = TcpStream::connect(self.address).unwrap();
+        let port = mark.local_addr().unwrap().port();
+        belljar_testkit::wait::until(|| self.seen.ports.lock().unwrap()[before..].contains(&port));
+        let marks = self.seen.marks.fetch_add(1, Ordering::SeqCst) + 1;
+        self.seen.ports.lock().unwrap().len() - marks
     }
 
     /// The heads of all requests that have come, in the order in which they did.
