@@ -2,6 +2,7 @@
 
 use super::passage::Passage;
 use super::run::WebRun;
+use super::tunnel::socket::Socket;
 use crate::client::{Client, Stop};
 use crate::http1::Target;
 use crate::pace::Pace;
@@ -11,7 +12,6 @@ use crate::upstream::Trust;
 use crate::upstream::names::Names;
 use std::rc::Rc;
 use std::sync::Arc;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
 /// What all connections of a run share.
@@ -36,7 +36,7 @@ impl Gate {
     }
 
     /// Answers everything that comes by one connection, until it is closed.
-    async fn serve<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) {
+    async fn serve<S: Socket>(&self, stream: S) {
         let mut client = Client::new(stream, self.run.limits.times);
         loop {
             let keeps_alive = match client.head_for_proxy().await {

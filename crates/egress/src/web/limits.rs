@@ -16,9 +16,8 @@ pub struct WebLimits {
     pub passages: (u32, u32),
 }
 
-/// What one direction of a tunnel holds of what passes; and as much, where there is much.
+/// What one direction of a tunnel holds of what passes; what comes in larger pieces stays in the kernel.
 pub(crate) const ROOM: usize = 16 << 10;
-pub(crate) const MOST_ROOM: usize = 64 << 10;
 
 /// A greeting of TLS is no longer.
 pub(crate) const GREETING_BYTES: usize = 64 << 10;

@@ -1,5 +1,6 @@
 //! One who wants to get through, from the head of what they ask to the record of what became of it.
 
+use super::answer;
 use super::decision::{self, Way};
 use super::filling::{Filling, fill};
 use super::forward;
@@ -7,8 +8,8 @@ use super::gate::Gate;
 use super::inside;
 use super::live::Generation;
 use super::refusal::Refusal;
-use super::tunnel;
-use super::{answer, tunnel::End};
+use super::tunnel::socket::Socket;
+use super::tunnel::{self, End};
 use crate::client::Client;
 use crate::http1::{BodyLength, RequestHead, Target};
 use crate::upstream::{Connection, Dialed, Patience, dial_allowed, is_of_this_machine, secure};
@@ -86,7 +87,7 @@ impl<'g> Passage<'g> {
     /// Opens a tunnel, or a connection that is looked into, and is back when it is closed.
     pub(super) async fn connect<S>(mut self, mut client: Client<S>, head: &RequestHead, target: &Target)
     where
-        S: AsyncRead + AsyncWrite + Unpin,
+        S: Socket,
     {
         let opened = match self.decide(head, Way::Proxied(target)) {
             Ok(allowed) if allowed.is_inspected() => {

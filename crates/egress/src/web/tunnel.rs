@@ -1,7 +1,9 @@
 //! A tunnel: bytes both ways, until either end has closed it or it may not go on.
 
+use self::socket::Socket;
+use self::splice::Moved;
 use super::greeting::{self, Greeting};
-use super::limits::{MOST_ROOM, ROOM};
+use super::limits::ROOM;
 use super::passage::Passage;
 use super::run::WebRun;
 use crate::client::Client;
@@ -11,8 +13,12 @@ use bytes::BytesMut;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf};
-use tokio::net::tcp::{ReadHalf as FromOutside, WriteHalf as ToOutside};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::WriteHalf as ToOutside;
+
+pub(super) mod socket;
+mod splice;
 
 /// Why one ended that neither end has closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +49,13 @@ struct Shared<'p> {
     received: &'p Cell<u64>,
 }
 
+/// One of them.
+struct Direction<'s> {
+    shared: &'s Shared<'s>,
+    counter: &'s Cell<u64>,
+    may: fn(&WebRun, u64) -> bool,
+}
+
 // === impl End ===
 
 impl End {
@@ -68,11 +81,11 @@ pub(super) async fn run<S>(
     passage: &mut Passage<'_>,
 ) -> Result<(), End>
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: Socket,
 {
-    let (stream, early) = client.into_parts();
-    let (from_inside, mut to_inside) = tokio::io::split(stream);
-    let (from_outside, to_outside) = dialed.stream.split();
+    let (mut stream, early) = client.into_parts();
+    let (from_inside, to_inside) = stream.halves();
+    let (from_outside, to_outside) = dialed.stream.halves();
     let times = passage.gate.run.limits.times;
     let (sent, received) = (Rc::clone(&passage.sent), Rc::clone(&passage.received));
     let tls_name = RefCell::new(None);
@@ -83,9 +96,10 @@ where
             sent: &sent,
             received: &received,
         };
-        let up =
-            out(from_inside, to_outside, early, (Passage::expected_name(destination), &tls_name), &shared);
-        let down = into(from_outside, &mut to_inside, dialed.early, &shared);
+        let (upward, downward) = (shared.upward(), shared.downward());
+        let expected = (Passage::expected_name(destination), &tls_name);
+        let up = out::<S>((from_inside, to_outside), early, expected, &upward);
+        let down = downward.pass::<TcpStream, S>(from_outside, to_inside, dialed.early);
         let both = async { tokio::try_join!(up, down).map(drop) };
         let mut policy = passage.policy.clone();
         tokio::pin!(both);
@@ -113,15 +127,13 @@ where
 }
 
 /// From inside to the outside; what it begins with is looked at before any of it goes on.
-async fn out<S: AsyncRead>(
-    mut from: ReadHalf<S>,
-    mut to: ToOutside<'_>,
-    early: BytesMut,
+async fn out<S: Socket>(
+    (mut from, to): (S::From<'_>, ToOutside<'_>),
+    mut early: BytesMut,
     (expected, tls_name): (Option<&str>, &RefCell<Option<String>>),
-    shared: &Shared<'_>,
+    direction: &Direction<'_>,
 ) -> Result<(), End> {
-    let (mut buffer, mut room) = (early, ROOM);
-    let heard = greeting::hear_out(&mut from, &mut buffer, || shared.last.set(Instant::now())).await;
+    let heard = greeting::hear_out(&mut from, &mut early, || direction.shared.moves()).await;
     match heard.map_err(|_| End::Broken)? {
         Greeting::Tls { name } => {
             let is_other = name.is_some() && expected.is_some() && name.as_deref() != expected;
@@ -133,69 +145,67 @@ async fn out<S: AsyncRead>(
         Greeting::Other => {}
         Greeting::Broken | Greeting::Unfinished => return Err(End::BrokenTls),
     }
-    loop {
-        if !buffer.is_empty() {
-            shared.count(shared.sent, buffer.len(), WebRun::may_send)?;
-            to.write_all(&buffer).await.map_err(|_| End::Broken)?;
-            buffer.clear();
-        }
-        if !shared.read(&mut from, &mut buffer, &mut room).await? {
-            break;
-        }
-    }
-    // The other direction may go on.
-    to.shutdown().await.map_err(|_| End::Broken)
+    direction.pass::<S, TcpStream>(from, to, early).await
 }
 
-/// From the outside to inside.
-async fn into<W: AsyncWrite + Unpin>(
-    mut from: FromOutside<'_>,
-    to: &mut W,
-    early: BytesMut,
-    shared: &Shared<'_>,
-) -> Result<(), End> {
-    let (mut buffer, mut room) = (early, ROOM);
-    loop {
-        if buffer.is_empty() && !shared.read(&mut from, &mut buffer, &mut room).await? {
-            break;
+// === impl Direction ===
+
+impl Direction<'_> {
+    /// Passes on what has come already and what comes, until there is no more.
+    async fn pass<R: Socket, W: Socket>(
+        &self,
+        mut from: R::From<'_>,
+        mut to: W::Into<'_>,
+        mut buffer: BytesMut,
+    ) -> Result<(), End> {
+        let mut splices = true;
+        loop {
+            if !buffer.is_empty() {
+                self.note(buffer.len())?;
+                to.write_all(&buffer).await.map_err(|_| End::Broken)?;
+            }
+            // Whoever fills a buffer has more to say.
+            if splices && buffer.len() >= ROOM {
+                match splice::run(from.as_ref(), to.as_ref(), |bytes| self.note(bytes)).await? {
+                    Moved::All => break,
+                    Moved::Ebb => {}
+                    Moved::NotHere => splices = false,
+                }
+            }
+            buffer.clear();
+            if buffer.capacity() != ROOM {
+                buffer = BytesMut::with_capacity(ROOM);
+            }
+            if from.read_buf(&mut buffer).await.map_err(|_| End::Broken)? == 0 {
+                break;
+            }
         }
-        shared.count(shared.received, buffer.len(), WebRun::may_receive)?;
-        to.write_all(&buffer).await.map_err(|_| End::Broken)?;
-        buffer.clear();
+        // The other direction may go on.
+        to.shutdown().await.map_err(|_| End::Broken)
     }
-    to.shutdown().await.map_err(|_| End::Broken)
+
+    /// Bytes that have come, and go on if they still may.
+    fn note(&self, bytes: usize) -> Result<(), End> {
+        let bytes = bytes as u64;
+        self.shared.moves();
+        self.counter.set(self.counter.get() + bytes);
+        if (self.may)(self.shared.run, bytes) { Ok(()) } else { Err(End::Spent) }
+    }
 }
 
 // === impl Shared ===
 
 impl Shared<'_> {
-    /// Reads once into an empty buffer; false when there is no more. Whoever fills it has more to say, and is read in larger
-    /// pieces; who says little holds little.
-    async fn read<R: AsyncRead + Unpin>(
-        &self,
-        from: &mut R,
-        buffer: &mut BytesMut,
-        room: &mut usize,
-    ) -> Result<bool, End> {
-        if buffer.capacity() > *room {
-            *buffer = BytesMut::with_capacity(*room);
-        }
-        buffer.reserve(*room);
-        let whole = buffer.capacity();
-        let count = from.read_buf(buffer).await.map_err(|_| End::Broken)?;
-        self.last.set(Instant::now());
-        *room = match count {
-            count if count == whole => (*room * 2).min(MOST_ROOM),
-            count if count < ROOM => ROOM,
-            _ => *room,
-        };
-        Ok(count > 0)
+    fn upward(&self) -> Direction<'_> {
+        Direction { shared: self, counter: self.sent, may: WebRun::may_send }
     }
 
-    fn count(&self, counter: &Cell<u64>, bytes: usize, may: fn(&WebRun, u64) -> bool) -> Result<(), End> {
-        let bytes = bytes as u64;
-        counter.set(counter.get() + bytes);
-        if may(self.run, bytes) { Ok(()) } else { Err(End::Spent) }
+    fn downward(&self) -> Direction<'_> {
+        Direction { shared: self, counter: self.received, may: WebRun::may_receive }
+    }
+
+    fn moves(&self) {
+        self.last.set(Instant::now());
     }
 
     /// Returns when nothing has moved for so long.

@@ -56,6 +56,31 @@ fn bytes_pass_both_ways_as_they_are_and_are_counted() {
 }
 
 #[test]
+fn nothing_is_lost_where_much_and_little_take_turns_and_one_side_is_silent_for_a_while() {
+    let house = House::with(ALLOWED);
+    let mut tunnel = house.tunnel("up.test:PORT").unwrap();
+    let bursts = [400_000, 3, 70_000, 0, 1, 16_384, 200_000, 16_383, 5];
+    let (mut writer, mut sent) = (tunnel.try_clone().unwrap(), Vec::new());
+    for (turn, length) in bursts.into_iter().enumerate() {
+        let burst: Vec<u8> = (0..length).map(|at| b'a' + ((at / 7 + turn) % 26) as u8).collect();
+        let mut heard = vec![0; burst.len()];
+        std::thread::scope(|scope| {
+            scope.spawn(|| writer.write_all(&burst).unwrap());
+            tunnel.read_exact(&mut heard).unwrap_or_else(|error| panic!("of {length}, turn {turn}: {error}"));
+        });
+        assert!(heard == burst, "of {length}");
+        sent.extend(burst);
+        if length == 0 {
+            std::thread::sleep(Duration::from_millis(700));
+        }
+    }
+    writer.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(tunnel.read(&mut [0]).unwrap(), 0);
+    let record = house.ledger.latest(1);
+    assert_eq!((record.sent_bytes, record.received_bytes), (sent.len() as u64, sent.len() as u64));
+}
+
+#[test]
 fn tls_for_another_host_than_the_one_that_was_asked_for_goes_nowhere() {
     for (name, expected) in
         [("up.test", "completed"), ("UP.test", "completed"), ("other.test", "failed: tls_name_mismatch")]

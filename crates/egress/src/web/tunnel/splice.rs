@@ -1,0 +1,152 @@
+//! Moves what a socket says into another one without taking it out of the kernel, for as long as it says much.
+
+use super::End;
+use super::socket::Socket;
+use crate::web::limits::ROOM;
+use crate::within::within;
+use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use tokio::io::Interest;
+
+/// Why nothing is moved any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moved {
+    /// There is no more to come.
+    All,
+    /// Less comes than is worth it.
+    Ebb,
+    /// The system doesn't do it for these.
+    NotHere,
+}
+
+/// Where bytes are between one socket and the other.
+struct Pipe {
+    into: OwnedFd,
+    from: OwnedFd,
+}
+
+/// Whoever falls silent for so long holds no pipe.
+const LULL: Duration = Duration::from_millis(500);
+/// As much as a pipe of the system's own size holds.
+const AT_ONCE: usize = 64 << 10;
+
+/// Each piece is noted before it goes on.
+pub(super) async fn run<R: Socket, W: Socket>(
+    from: &R,
+    to: &W,
+    mut note: impl FnMut(usize) -> Result<(), End>,
+) -> Result<Moved, End> {
+    let Ok(pipe) = Pipe::new() else { return Ok(Moved::NotHere) };
+    loop {
+        let count = match within(LULL, pipe.fill(from)).await {
+            Ok(Ok(0)) => return Ok(Moved::All),
+            Ok(Ok(count)) => count,
+            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidInput => return Ok(Moved::NotHere),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::Unsupported => return Ok(Moved::NotHere),
+            Ok(Err(_)) => return Err(End::Broken),
+            Err(_) => return Ok(Moved::Ebb),
+        };
+        note(count)?;
+        pipe.empty(to, count).await.map_err(|_| End::Broken)?;
+        if count < ROOM {
+            return Ok(Moved::Ebb);
+        }
+    }
+}
+
+// === impl Pipe ===
+
+impl Pipe {
+    fn new() -> io::Result<Self> {
+        let (from, into) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        Ok(Self { into, from })
+    }
+
+    /// Takes what has come; nothing when nothing will. It holds nothing yet.
+    async fn fill<R: Socket>(&self, from: &R) -> io::Result<usize> {
+        let take = || Ok(splice(from, None, &self.into, None, AT_ONCE, SpliceFlags::NONBLOCK)?);
+        from.when(Interest::READABLE, take).await
+    }
+
+    /// Gives away the so many bytes that it holds.
+    async fn empty<W: Socket>(&self, to: &W, mut held: usize) -> io::Result<()> {
+        while held > 0 {
+            let give = || Ok(splice(&self.from, None, to, None, held, SpliceFlags::NONBLOCK)?);
+            match to.when(Interest::WRITABLE, give).await? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                count => held -= count,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream, UnixStream};
+
+    async fn tcp_pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        (near, listener.accept().await.unwrap().0)
+    }
+
+    /// What is said into `speaker` comes out at `hearer`, each byte noted once; the lane between them is moved.
+    async fn moves<A: Socket, R: Socket, W: Socket, B: Socket>(
+        (mut speaker, from): (A, R),
+        (to, mut hearer): (W, B),
+    ) {
+        let said: Vec<u8> = (0..1_000_000_u32).map(|at| (at % 251) as u8).collect();
+        let (mut noted, mut heard) = (0, Vec::new());
+        let speak = async {
+            speaker.write_all(&said).await.unwrap();
+            drop(speaker);
+        };
+        let lane = async {
+            let moved = loop {
+                match run(&from, &to, |count| {
+                    noted += count;
+                    Ok(())
+                })
+                .await
+                {
+                    Ok(Moved::Ebb) => {}
+                    ended => break ended,
+                }
+            };
+            drop(to);
+            moved
+        };
+        let ((), moved, _) = tokio::join!(speak, lane, hearer.read_to_end(&mut heard));
+        assert_eq!(moved.map_err(End::code), Ok(Moved::All));
+        assert!(heard == said && noted == said.len(), "{} heard, {noted} noted", heard.len());
+    }
+
+    #[tokio::test]
+    async fn everything_moves_between_sockets_of_either_kind() {
+        moves(tcp_pair().await, tcp_pair().await).await;
+        moves(UnixStream::pair().unwrap(), tcp_pair().await).await;
+        moves(tcp_pair().await, UnixStream::pair().unwrap()).await;
+    }
+
+    #[tokio::test]
+    async fn what_may_not_be_noted_does_not_go_on() {
+        let (mut speaker, from) = tcp_pair().await;
+        let (to, mut hearer) = tcp_pair().await;
+        speaker.write_all(&[b'x'; 40_000]).await.unwrap();
+        assert_eq!(run(&from, &to, |_| Err(End::Spent)).await, Err(End::Spent));
+        drop(to);
+        assert_eq!(hearer.read(&mut [0]).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn whoever_is_silent_holds_no_pipe() {
+        let (_speaker, from) = tcp_pair().await;
+        let (to, _hearer) = tcp_pair().await;
+        assert_eq!(run(&from, &to, |_| Ok(())).await, Ok(Moved::Ebb));
+    }
+}
