@@ -67,6 +67,8 @@ pub struct Allowed<T> {
     /// Networks that it may lead to besides the open internet.
     networks: Vec<Network>,
     is_inspected: bool,
+    /// Whether all that it may be is by rules about methods or paths.
+    is_about_requests: bool,
     /// Credentials whose placeholders are filled in there.
     credentials: Vec<String>,
 }
@@ -142,8 +144,9 @@ impl EgressPolicy {
         let Some(&(rule, _)) = allowing.first() else { return refuse(destination, DenyReason::Host) };
         let networks = allowing.iter().flat_map(|(_, rule)| rule.networks.iter().copied()).collect();
         let is_inspected = allowing.iter().any(|(_, rule)| rule.is_inspected());
+        let is_about_requests = allowing.iter().all(|(_, rule)| rule.is_about_requests());
         let credentials = allowing.iter().flat_map(|(_, rule)| rule.credentials.iter().cloned()).collect();
-        Ok(Allowed { value: destination, rule, networks, is_inspected, credentials })
+        Ok(Allowed { value: destination, rule, networks, is_inspected, is_about_requests, credentials })
     }
 }
 
@@ -173,6 +176,13 @@ impl<T> Allowed<T> {
         self.is_inspected
     }
 
+    /// Whether a request by that method may have content. That of `GET` and `HEAD` means nothing (RFC 9110 §9.3.1), and
+    /// whoever allows these alone allows to read; `TRACE` has none (§9.3.8). Rules that are about neither methods nor paths allow
+    /// to send whatever there is.
+    pub fn may_have_content(&self, method: &str) -> bool {
+        !self.is_about_requests || !matches!(method, "GET" | "HEAD" | "TRACE")
+    }
+
     /// The credentials whose placeholders are filled in there, by their names.
     pub fn credentials(&self) -> &[String] {
         &self.credentials
@@ -185,7 +195,7 @@ impl Allowed<Destination> {
     /// # Errors
     /// [`Denied`] when one of them is none for a sandbox, or there are none, or too many.
     pub fn vet(self, found: &[IpAddr], own: &[IpAddr]) -> Result<Allowed<Vetted>, Denied> {
-        let Self { value: destination, rule, networks, is_inspected, credentials } = self;
+        let Self { value: destination, rule, networks, is_inspected, is_about_requests, credentials } = self;
         let refuse = |destination, reason| Err(Denied::new(destination, &Asked::Tunnel, reason));
         if found.is_empty() {
             return refuse(destination, DenyReason::NoAddress);
@@ -209,7 +219,8 @@ impl Allowed<Destination> {
         let mut addresses: Vec<_> =
             found.iter().map(|address| SocketAddr::new(address.to_canonical(), port)).collect();
         addresses.dedup();
-        Ok(Allowed { value: Vetted { destination, addresses }, rule, networks, is_inspected, credentials })
+        let value = Vetted { destination, addresses };
+        Ok(Allowed { value, rule, networks, is_inspected, is_about_requests, credentials })
     }
 }
 

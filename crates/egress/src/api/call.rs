@@ -333,7 +333,8 @@ impl<'c> UnderWay<'c> {
             mark = b"&";
         }
         if let Some(Placement::Query(name)) = placement {
-            for part in [mark, name.as_bytes(), b"=", encoded(secret, b"").as_bytes()] {
+            let encoded = Zeroizing::new(encoded(secret, b""));
+            for part in [mark, name.as_bytes(), b"=", encoded.as_bytes()] {
                 head.extend_from_slice(part);
             }
         }
@@ -386,7 +387,7 @@ impl<'c> UnderWay<'c> {
         };
         self.received += body.len() as u64;
         let is_told = injected.is_some_and(|injected| {
-            injected.forms.are_told_by(head.headers.text()) || injected.forms.are_told_by(&body)
+            injected.forms.are_in_lines(head.headers.text()) || injected.forms.are_told_by(&body)
         });
         match is_told {
             true => Err(ApiError::Repeated),

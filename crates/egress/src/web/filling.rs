@@ -257,7 +257,8 @@ impl<'f> Filler<'f> {
                     return Err(unfilled_in(&said));
                 }
                 let filled = self.filled(&said, may_stand, plain).await?;
-                Ok(Zeroizing::new(format!("Basic {}", STANDARD.encode(&*filled)).into_bytes()))
+                let encoded = Zeroizing::new(STANDARD.encode(&*filled));
+                Ok(Zeroizing::new([b"Basic ", encoded.as_bytes()].concat()))
             }
             None => self.filled(value, may_stand, plain).await,
         }
@@ -275,7 +276,7 @@ impl<'f> Filler<'f> {
                 return Err(Refusal::Unfilled { placeholder });
             }
             let encode = |secret: &[u8], out: &mut Vec<u8>| {
-                out.extend_from_slice(sigv4::encoded(secret, b"").as_bytes());
+                out.extend_from_slice(Zeroizing::new(sigv4::encoded(secret, b"")).as_bytes());
             };
             if !stands_alone(value.as_bytes(), false) {
                 return Err(unfilled_in(value.as_bytes()));

@@ -7,8 +7,7 @@ use super::gate::Gate;
 use super::inside;
 use super::live::Generation;
 use super::refusal::Refusal;
-use super::tunnel;
-use super::{answer, tunnel::End};
+use super::{answer, tunnel};
 use crate::client::Client;
 use crate::http1::{BodyLength, RequestHead, Target};
 use crate::upstream::{Connection, Dialed, Patience, dial_allowed, is_of_this_machine, secure};
@@ -108,10 +107,12 @@ impl<'g> Passage<'g> {
         self.status = Some(200);
         let destination = allowed.value();
         let ended = match dialed {
-            Some(dialed) => tunnel::run(client, dialed, destination, &mut self).await,
+            Some(dialed) => {
+                tunnel::run(client, dialed, destination, &mut self).await.map_err(inside::End::from)
+            }
             None => inside::run(client, destination, &mut self).await,
         };
-        self.outcome = ended.map_or_else(|end: End| failed(end.code()), |()| PassageOutcome::Completed);
+        self.outcome = ended.map_or_else(|end| failed(end.code()), |()| PassageOutcome::Completed);
     }
 
     /// Passes on a request for a whole URL. False if no other can follow.
@@ -203,6 +204,9 @@ impl<'g> Passage<'g> {
         let decided = self.generation.config.policy.decide(found, self.wanted());
         let allowed = decided.map_err(Refusal::Denied)?;
         self.rule = Some(allowed.rule() as u64);
+        if head.body != BodyLength::Exact(0) && !allowed.may_have_content(&head.method) {
+            return Err(Refusal::BodyOfReading { method: head.method.clone() });
+        }
         Ok(allowed)
     }
 

@@ -28,6 +28,8 @@ pub(crate) enum Refusal {
     OtherHost,
     #[error("CONNECT has no body")]
     BodyOfTunnel,
+    #[error("the content of {method} means nothing, and where methods or paths count it isn't let through")]
+    BodyOfReading { method: String },
     #[error("{} is not allowed", .0.destination)]
     Denied(Denied),
     #[error(
@@ -107,7 +109,7 @@ impl Refusal {
             Self::Host(_) => "invalid_host",
             Self::Port => "invalid_port",
             Self::OtherHost => "host_mismatch",
-            Self::BodyOfTunnel => "body_not_allowed",
+            Self::BodyOfTunnel | Self::BodyOfReading { .. } => "body_not_allowed",
             Self::Denied(denied) => match denied.reason {
                 DenyReason::AmbiguousPath => "ambiguous_path",
                 DenyReason::Address { .. } | DenyReason::OwnAddress { .. } | DenyReason::TooManyAddresses => {
@@ -148,7 +150,8 @@ impl Refusal {
             | Self::Port
             | Self::OtherHost
             | Self::Unsigned { .. }
-            | Self::BodyOfTunnel => 400,
+            | Self::BodyOfTunnel
+            | Self::BodyOfReading { .. } => 400,
             Self::HeadTooLarge => 431,
             Self::BodyTooLarge { .. } => 413,
             Self::TooSlow => 408,

@@ -77,9 +77,14 @@ impl Rule {
         self.paths.is_empty() || self.paths.iter().any(|place| place.holds(path))
     }
 
+    /// Whether it is about what is asked, and not only about where.
+    pub(super) fn is_about_requests(&self) -> bool {
+        !self.methods.is_empty() || !self.paths.is_empty()
+    }
+
     /// Whether it takes a look inside to hold it.
     pub fn is_inspected(&self) -> bool {
-        self.inspect || !self.methods.is_empty() || !self.paths.is_empty() || !self.credentials.is_empty()
+        self.inspect || self.is_about_requests() || !self.credentials.is_empty()
     }
 }
 
