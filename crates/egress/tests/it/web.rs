@@ -3,6 +3,7 @@
 mod filled;
 mod framing;
 mod greetings;
+mod handshakes;
 mod headers;
 pub(crate) mod house;
 mod inside;
@@ -13,3 +14,4 @@ mod slow;
 mod spellings;
 mod through;
 mod tunnels;
+mod upstream;
