@@ -207,6 +207,9 @@ impl<'g> Passage<'g> {
         if head.body != BodyLength::Exact(0) && !allowed.may_have_content(&head.method) {
             return Err(Refusal::BodyOfReading { method: head.method.clone() });
         }
+        if !self.gate.run.asked_names.may_ask(&allowed, Instant::now()) {
+            return Err(Refusal::Denied(allowed.too_many_names(&self.wanted())));
+        }
         Ok(allowed)
     }
 

@@ -30,7 +30,7 @@ pub(crate) enum Refusal {
     BodyOfTunnel,
     #[error("the content of {method} means nothing, and where methods or paths count it isn't let through")]
     BodyOfReading { method: String },
-    #[error("{} is not allowed", .0.destination)]
+    #[error("{} is not allowed{}", .0.destination, because(.0.reason))]
     Denied(Denied),
     #[error(
         "rules for {destination} look into connections, which began too late for this run: ask over http://, or in another run"
@@ -62,6 +62,17 @@ pub(crate) enum Refusal {
     Spent,
     #[error("what goes out can't be recorded at present, and so nothing does")]
     NotRecorded,
+}
+
+/// What whoever was denied may know of the reason, beside that it is one.
+fn because(reason: DenyReason) -> &'static str {
+    match reason {
+        DenyReason::NameSaysTooMuch => ": its name is longer, or says more, than one may that no rule names",
+        DenyReason::TooManyNames => {
+            ": this run has asked for as many names that no rule names as it may for now"
+        }
+        _ => "",
+    }
 }
 
 // === impl Refusal ===
@@ -115,6 +126,7 @@ impl Refusal {
                 DenyReason::Address { .. } | DenyReason::OwnAddress { .. } | DenyReason::TooManyAddresses => {
                     "address_not_allowed"
                 }
+                reason @ (DenyReason::NameSaysTooMuch | DenyReason::TooManyNames) => reason.code(),
                 _ => "not_allowed",
             },
             Self::Uninspected { .. } => "inspection_needed",
@@ -170,7 +182,7 @@ impl Refusal {
     /// The smallest rule that would allow it, if it takes one and whoever asked may know of it: not where a name leads.
     pub(crate) fn needed(&self) -> Option<&str> {
         match self {
-            Self::Denied(denied) if self.code() == "not_allowed" => denied.needed(),
+            Self::Denied(denied) if self.code() != "address_not_allowed" => denied.needed(),
             _ => None,
         }
     }

@@ -7,6 +7,7 @@ mod handshakes;
 mod headers;
 pub(crate) mod house;
 mod inside;
+mod names_below;
 mod rebinding;
 mod recorded;
 mod rules;
