@@ -201,7 +201,7 @@ const RULE: &[Member] = &[
     Member {
         name: "host",
         takes: One(HOSTS),
-        unsaid: Required("pkgs.example"),
+        unsaid: Required("'*.pkgs.example'"),
         meaning: "the hosts that it is for",
     },
     Member {

@@ -1,7 +1,12 @@
 //! Requests that two parsers could read in two ways: refused, or passed on in one way. The upstream hears of as many requests as
 //! were let through, and of no others.
 
+mod answers;
+mod passed;
+mod refused;
+
 use super::house::House;
+use std::collections::HashSet;
 
 const ALLOWED: &str = "- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n";
 
@@ -129,13 +134,31 @@ const PASSED_ON: &[(&str, &str)] = &[
 #[test]
 fn what_could_be_read_in_two_ways_is_read_in_none() {
     let house = House::with(ALLOWED);
-    for request in REFUSED {
+    let more = refused::requests();
+    for request in REFUSED.iter().copied().chain(more.iter().map(String::as_str)) {
         let told = house.send(request.as_bytes());
         // One whose head never ends is told nothing.
         assert!((400..500).contains(&told.status) || told.text.is_empty(), "{request:?}: {told:?}");
+        assert!(told.text.matches("HTTP/1.1 4").count() <= 1, "{request:?}: {told:?}");
     }
-    assert_eq!(house.upstream.connections(), 0);
-    assert!(REFUSED.len() + BROKEN_BODIES.len() + PASSED_ON.len() >= 100, "{}", REFUSED.len());
+    assert_eq!((house.upstream.connections(), house.names.asked()), (0, 0));
+}
+
+/// Each of them once; what is asked inside of tunnels comes besides.
+#[test]
+fn there_are_as_many_cases_as_are_told() {
+    let requests = REFUSED.iter().map(|request| (*request).to_owned()).chain(refused::requests());
+    let requests = requests.chain(BROKEN_BODIES.iter().map(|body| (*body).to_owned()));
+    let requests = requests.chain(PASSED_ON.iter().map(|(request, _)| (*request).to_owned()));
+    let requests = requests.chain(passed::FORMS.iter().map(|(method, sent, _)| format!("{method} {sent}")));
+    let requests = requests.chain(passed::SEQUENCES.iter().map(|(sent, ..)| (*sent).to_owned()));
+    let requests: Vec<String> = requests.collect();
+    let answers = answers::ANSWERS.iter().map(|(answer, _)| *answer).chain(answers::HEADS.iter().copied());
+    let answers: Vec<&str> = answers.collect();
+    // An answer to `GET` may be one to `HEAD`, too.
+    let different = HashSet::<&String>::from_iter(&requests).len() + answers.len();
+    assert_eq!(different, requests.len() + answers.len(), "some stand twice");
+    assert!(requests.len() >= 180 && answers.len() >= 60, "{} and {}", requests.len(), answers.len());
 }
 
 #[test]

@@ -98,7 +98,8 @@ fn hear(stream: &mut TcpStream, seen: &Seen, said: &mut Vec<u8>) {
         if count == 0 {
             return;
         }
-        let is_http = bytes.first().or(buffer.first()).is_some_and(u8::is_ascii_uppercase);
+        // What has begun as a request is one, and what follows on it is a body or another.
+        let is_http = said.first().or(buffer.first()).is_some_and(u8::is_ascii_uppercase);
         if !is_http {
             if stream.write_all(&buffer[..count]).is_err() {
                 return;
