@@ -132,7 +132,9 @@ impl<'g> Passage<'g> {
         let (connection, filling, destination) = match self.open(client, head, way).await {
             Ok(opened) => opened,
             Err(refusal) => {
-                let keeps_alive = head.keeps_alive && head.body == BodyLength::Exact(0);
+                // Whoever says what can't be read in one way is not listened to any further.
+                let is_clear = head.body == BodyLength::Exact(0) && refusal.status() != 400;
+                let keeps_alive = head.keeps_alive && is_clear;
                 return self.refuse(client, refusal, (keeps_alive, has_body)).await;
             }
         };

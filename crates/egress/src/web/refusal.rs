@@ -2,7 +2,6 @@
 
 use crate::client::Fault;
 use crate::http1::Malformed;
-use crate::http1::limits::REQUEST_HEAD_BYTES;
 use crate::upstream::{ConnectError, DialAllowedError};
 use belljar_policy::egress::{Denied, DenyReason, InvalidHost};
 
@@ -12,8 +11,8 @@ use belljar_policy::egress::{Denied, DenyReason, InvalidHost};
 pub(crate) enum Refusal {
     #[error("malformed request: {0}")]
     Malformed(Malformed),
-    #[error("the request's head is larger than {REQUEST_HEAD_BYTES} bytes")]
-    HeadTooLarge,
+    #[error("the request's head is larger than {most} bytes")]
+    HeadTooLarge { most: usize },
     #[error("the request's body is larger than {most} bytes")]
     BodyTooLarge { most: usize },
     #[error("the request took too long to arrive")]
@@ -81,7 +80,7 @@ impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Malformed(malformed) => Self::Malformed(malformed),
-            Fault::HeadTooLarge => Self::HeadTooLarge,
+            Fault::HeadTooLarge { most } => Self::HeadTooLarge { most },
             Fault::BodyTooLarge { most } => Self::BodyTooLarge { most },
             Fault::TooSlow => Self::TooSlow,
         }
@@ -113,7 +112,7 @@ impl Refusal {
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Malformed(_) => "malformed_request",
-            Self::HeadTooLarge => "request_head_too_large",
+            Self::HeadTooLarge { .. } => "request_head_too_large",
             Self::BodyTooLarge { .. } => "request_body_too_large",
             Self::TooSlow => "request_timeout",
             Self::NotForProxy => "not_a_proxy_request",
@@ -164,7 +163,7 @@ impl Refusal {
             | Self::Unsigned { .. }
             | Self::BodyOfTunnel
             | Self::BodyOfReading { .. } => 400,
-            Self::HeadTooLarge => 431,
+            Self::HeadTooLarge { .. } => 431,
             Self::BodyTooLarge { .. } => 413,
             Self::TooSlow => 408,
             Self::Denied(_) | Self::Uninspected { .. } | Self::Unfilled { .. } | Self::Spent => 403,

@@ -5,7 +5,8 @@ mod answers;
 mod passed;
 mod refused;
 
-use super::house::House;
+use super::house::{House, UP};
+use crate::tls::authority::{Authority, NOW};
 use std::collections::HashSet;
 
 const ALLOWED: &str = "- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n";
@@ -144,6 +145,46 @@ fn what_could_be_read_in_two_ways_is_read_in_none() {
     assert_eq!((house.upstream.connections(), house.names.asked()), (0, 0));
 }
 
+/// The same where connections are looked into, as far as it is said there; and of other protocols.
+#[test]
+fn nor_is_it_where_connections_are_looked_into() {
+    let authority = Authority::new("house");
+    let rules =
+        "rules:\n- {host: up.test, ports: [PORT], networks: [127.0.0.0/8], inspect: true}\nauthorities: CA\n";
+    let house = House::looking_into(rules, authority.server(UP, NOW), &authority);
+    let behind = "Host: up.test:PORT\r\n\r\n";
+    let headers = refused::HEADERS.iter().map(|header| {
+        format!("POST / HTTP/1.1\r\nHost: up.test:PORT\r\n{header}\r\n\r\n5\r\nhello\r\n0\r\n\r\nGET / HTTP/1.1\r\n{behind}")
+    });
+    let hosts = refused::HOSTS
+        .iter()
+        .map(|host| format!("GET / HTTP/1.1\r\n{host}\r\n\r\nGET / HTTP/1.1\r\n{behind}"));
+    let lines = [
+        // HTTP/2 by prior knowledge, and what is for proxies.
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_owned(),
+        format!("GET http://up.test:PORT/ HTTP/1.1\r\n{behind}"),
+        format!("GET https://up.test:PORT/ HTTP/1.1\r\n{behind}"),
+        format!("CONNECT up.test:PORT HTTP/1.1\r\n{behind}"),
+        format!("GET up.test:PORT/ HTTP/1.1\r\n{behind}"),
+        format!("GET / HTTP/1.1 \r\n{behind}"),
+        format!("GET /\0 HTTP/1.1\r\n{behind}"),
+        format!("GET /#x HTTP/1.1\r\n{behind}"),
+        format!("GET  / HTTP/1.1\r\n{behind}"),
+        format!("\r\nGET / HTTP/1.1\r\n{behind}"),
+    ];
+    for asked in headers.chain(hosts).chain(lines) {
+        let told = house.ask_inside("up.test:PORT", UP, asked.as_bytes()).unwrap();
+        assert_eq!((told.status, told.text.matches("HTTP/1.1 4").count()), (400, 1), "{asked:?}: {told:?}");
+        assert!(!told.text.contains("HTTP/1.1 2"), "{asked:?}: {told:?}");
+    }
+    assert_eq!((house.upstream.connections(), house.names.asked()), (0, 0));
+    // The controls: other protocols that are offered beside, and are not taken up.
+    for upgrade in ["websocket", "h2c", "HTTP/2.0"] {
+        let told = house.get_inside("/", &format!("Upgrade: {upgrade}\r\nHTTP2-Settings: AAMAAABkAAQ\r\n"));
+        assert!(told.status == 200 && !house.upstream.heads().pop().unwrap().contains("upgrade"), "{told:?}");
+    }
+}
+
 /// Each of them once; what is asked inside of tunnels comes besides.
 #[test]
 fn there_are_as_many_cases_as_are_told() {
@@ -169,9 +210,11 @@ fn a_body_that_is_broken_never_becomes_a_request() {
             "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nTransfer-Encoding: chunked\r\n\r\n";
         // What follows would be a request of its own, to whoever reads the body otherwise.
         let hidden = "GET http://up.test:PORT/hidden HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n";
-        house.send(format!("{head}{body}{hidden}").as_bytes());
-        let heads = house.upstream.heads();
-        assert!(heads.len() <= 1 && !heads.join("").contains("hidden"), "{body:?}: {heads:?}");
+        let told = house.send(format!("{head}{body}{hidden}").as_bytes());
+        assert_eq!((told.status, told.text.matches("HTTP/1.1 4").count()), (400, 1), "{body:?}: {told:?}");
+        let said = house.upstream.said();
+        assert!(said.len() <= 1 && !said.join("").contains("hidden"), "{body:?}: {said:?}");
+        assert_eq!(house.upstream.connections(), 1, "{body:?}");
     }
 }
 
