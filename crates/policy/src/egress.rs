@@ -145,6 +145,8 @@ impl EgressPolicy {
                 by_path
             }
         };
+        // Also by one that doesn't let the name in: a longer name is no way around being looked into.
+        let is_inspected = allowing.iter().any(|(_, rule)| rule.is_inspected());
         let allowing: Vec<_> =
             allowing.into_iter().filter(|(_, rule)| rule.allows_name(&destination.host)).collect();
         let Some(&(rule, _)) = allowing.first() else {
@@ -152,7 +154,6 @@ impl EgressPolicy {
         };
         let wildcards: Option<Vec<_>> = allowing.iter().map(|(_, rule)| rule.wildcard()).collect();
         let networks = allowing.iter().flat_map(|(_, rule)| rule.networks.iter().copied()).collect();
-        let is_inspected = allowing.iter().any(|(_, rule)| rule.is_inspected());
         let is_about_requests = allowing.iter().all(|(_, rule)| rule.is_about_requests());
         let credentials = allowing.iter().flat_map(|(_, rule)| rule.credentials.iter().cloned()).collect();
         let wildcards = wildcards.unwrap_or_default();

@@ -210,6 +210,11 @@ rules:
     ] {
         assert_eq!(verdict(&policy, &host, port, "tunnel"), expected, "{host}:{port}");
     }
+    let looked_into = self::policy(
+        "rules:\n- {host: '*.a.example', inspect: true}\n- {host: '**.a.example', names: {characters: 253, bits: 1328}}\n",
+    );
+    let allowed = looked_into.decide(to(&format!("{file}.a.example"), 443), Asked::Tunnel).unwrap();
+    assert!(allowed.is_inspected() && allowed.wildcards().len() == 1, "{allowed:?}");
     // Those who count names are told by which patterns one came in, and of one that is named by none.
     let by = |host: &str, port| {
         let allowed = policy.decide(to(host, port), Asked::Tunnel).unwrap();

@@ -151,19 +151,19 @@ pub(super) const HEADS: &[&str] = &[
 /// A house, and how it is asked.
 struct Asked {
     house: House,
-    _authority: Option<Authority>,
+    authority: Option<Authority>,
 }
 
 impl Asked {
     fn plain() -> Self {
-        Self { house: House::with(ALLOWED), _authority: None }
+        Self { house: House::with(ALLOWED), authority: None }
     }
 
     fn inside() -> Self {
         let authority = Authority::new("house");
         let section = "rules:\n- {host: up.test, ports: [PORT], paths: [/], networks: [127.0.0.0/8]}\nauthorities: CA\n";
         let house = House::looking_into(section, authority.server(UP, NOW), &authority);
-        Self { house, _authority: Some(authority) }
+        Self { house, authority: Some(authority) }
     }
 
     /// All that is said to a request, until the connection is closed; and what is recorded of it.
@@ -171,7 +171,7 @@ impl Asked {
         let before = self.records().len();
         self.house.upstream.tell(answer, Then::Close);
         let rest = "HTTP/1.1\r\nHost: up.test:PORT\r\nConnection: close\r\n\r\n";
-        let text = match self._authority {
+        let text = match self.authority {
             Some(_) => {
                 let asked = format!("{method} /x {rest}");
                 self.house.ask_inside("up.test:PORT", UP, asked.as_bytes()).unwrap().text
