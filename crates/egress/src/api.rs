@@ -13,6 +13,8 @@ mod allowance;
 mod call;
 pub mod config;
 mod error;
+mod outgoing;
+mod under_way;
 
 pub use call::{ApiAnswer, ApiCall, ApiCaller, Caller};
 pub use config::{ApiConnection, Connections, Effect};

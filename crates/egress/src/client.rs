@@ -1,6 +1,6 @@
 //! A connection that somebody in a sandbox has made.
 
-use crate::http1::limits::{REQUEST_HEAD_BYTES, Times};
+use crate::http1::limits::{CONNECT_HEAD_BYTES, REQUEST_HEAD_BYTES, Times};
 use crate::http1::{BodyLength, Chunks, Malformed, RequestHead, Target, head};
 use crate::room::Place;
 use crate::within::within;
@@ -31,7 +31,7 @@ pub(crate) enum Stop {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     Malformed(Malformed),
-    HeadTooLarge,
+    HeadTooLarge { most: usize },
     BodyTooLarge { most: usize },
     TooSlow,
 }
@@ -89,9 +89,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     async fn whole_head(&mut self) -> Result<usize, Stop> {
         loop {
             let end = head::end(&self.inbox);
+            let most =
+                if self.inbox.starts_with(b"CONNECT ") { CONNECT_HEAD_BYTES } else { REQUEST_HEAD_BYTES };
             match end {
-                _ if end.unwrap_or(self.inbox.len()) > REQUEST_HEAD_BYTES => {
-                    return Err(Fault::HeadTooLarge.into());
+                _ if end.unwrap_or(self.inbox.len()) > most => {
+                    return Err(Fault::HeadTooLarge { most }.into());
                 }
                 Some(end) => return Ok(end),
                 None => self.fill().await?,

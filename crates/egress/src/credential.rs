@@ -13,6 +13,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use zeroize::Zeroizing;
 
 /// Where a secret comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -209,7 +210,7 @@ impl Credential {
             Source::Variable(name) => {
                 let text =
                     std::env::var_os(name).ok_or_else(|| CredentialError::Unset { name: name.clone() })?;
-                (text.into_encoded_bytes(), format!("the variable {name}"))
+                (Zeroizing::new(text.into_encoded_bytes()), format!("the variable {name}"))
             }
             Source::File(path) => {
                 let failed = |source| CredentialError::Read { path: path.clone(), source };
@@ -221,7 +222,7 @@ impl Credential {
                 (command::ask(argv).map_err(failed)?, format!("the command {}", program.display()))
             }
         };
-        Secret::parse(text).map_err(|source| CredentialError::Invalid { origin, source })
+        Secret::parse(text.as_slice()).map_err(|source| CredentialError::Invalid { origin, source })
     }
 }
 
@@ -232,13 +233,15 @@ fn mark(path: &Path) -> Result<Mark, CredentialError> {
 }
 
 /// Reads a regular file, and waits for nobody who would have to write to one of another kind.
-fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
+fn read_file(path: &Path) -> std::io::Result<Zeroizing<Vec<u8>>> {
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = std::fs::OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
     if !file.metadata()?.is_file() {
         return Err(std::io::Error::other("not a regular file"));
     }
-    let mut text = Vec::new();
+    // With room for all of it, and for the look behind its end: what grows leaves its old self behind.
+    let room = file.metadata()?.len().min(LARGEST_FILE) + 64;
+    let mut text = Zeroizing::new(Vec::with_capacity(usize::try_from(room).unwrap_or_default()));
     file.take(LARGEST_FILE).read_to_end(&mut text)?;
     Ok(text)
 }

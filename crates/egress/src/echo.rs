@@ -4,21 +4,27 @@
 //! pieces, or written in another way.
 
 mod spoken;
+mod written;
 
 use crate::searcher::Searcher;
 use crate::secret::Secret;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use spoken::Spoken;
+use written::{escaped, wiped};
+use zeroize::Zeroizing;
 
 /// How a secret may be written.
 pub(crate) struct Forms {
+    /// It has copies of its own, which nobody can wipe.
     searcher: Option<Searcher>,
-    forms: Vec<Vec<u8>>,
+    forms: Vec<Form>,
     /// The bytes that are in any of them.
     alphabet: [bool; 256],
     longest: usize,
 }
+
+type Form = Zeroizing<Vec<u8>>;
 
 /// Looks at the bytes of one answer as they pass.
 pub(crate) struct Watch<'f> {
@@ -31,11 +37,15 @@ pub(crate) struct Watch<'f> {
 struct Tail<'f> {
     forms: &'f Forms,
     /// The last of them, as many as could belong to a form that isn't complete.
-    last: Vec<u8>,
+    last: Zeroizing<Vec<u8>>,
 }
 
 /// Of a form in base64, what is shorter stands anywhere by chance.
 const SHORTEST: usize = 8;
+
+/// So many characters of a form stand anywhere by chance; of a short one, no more than a part.
+const BY_CHANCE: usize = 5;
+const PART_BY_CHANCE: usize = 4;
 
 // === impl Forms ===
 
@@ -44,30 +54,39 @@ impl Forms {
     pub(crate) fn of(secret: Option<&Secret>) -> Self {
         let Some(secret) = secret else { return Self::new(Vec::new()) };
         let bytes = secret.expose();
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        let mut forms = vec![bytes.to_vec(), hex.to_ascii_uppercase().into_bytes(), hex.into_bytes()];
+        let hex = |digits: &[u8; 16]| -> Form {
+            let pair = |byte: &u8| [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]];
+            wiped(2 * bytes.len(), bytes.iter().flat_map(pair))
+        };
+        let mut forms =
+            vec![Zeroizing::new(bytes.to_vec()), hex(b"0123456789abcdef"), hex(b"0123456789ABCDEF")];
         forms.extend(escaped(bytes));
         for offset in 0..3 {
             // Inside something longer it begins at any of three places in a group; what it shares with others is left out.
-            let mut padded = vec![0; offset];
-            padded.extend_from_slice(bytes);
-            let encoded = STANDARD_NO_PAD.encode(&padded);
+            let padded =
+                wiped(offset + bytes.len(), std::iter::repeat_n(0, offset).chain(bytes.iter().copied()));
+            let encoded = Zeroizing::new(STANDARD_NO_PAD.encode(&*padded));
             let (begin, end) = ((offset * 8).div_ceil(6), padded.len() * 8 / 6);
-            if let Some(core) = encoded.get(begin..end).filter(|core| core.len() >= SHORTEST) {
-                forms.push(core.replace('+', "-").replace('/', "_").into_bytes());
-                forms.push(core.as_bytes().to_vec());
+            if let Some(core) = encoded.as_bytes().get(begin..end).filter(|core| core.len() >= SHORTEST) {
+                let for_addresses = |byte: &u8| match byte {
+                    b'+' => b'-',
+                    b'/' => b'_',
+                    other => *other,
+                };
+                forms.push(wiped(core.len(), core.iter().map(for_addresses)));
+                forms.push(Zeroizing::new(core.to_vec()));
             }
         }
-        forms.sort();
-        forms.dedup();
+        forms.sort_unstable_by(|one, other| one.as_slice().cmp(other));
+        forms.dedup_by(|one, other| one.as_slice() == other.as_slice());
         Self::new(forms)
     }
 
-    fn new(forms: Vec<Vec<u8>>) -> Self {
+    fn new(forms: Vec<Form>) -> Self {
         let searcher = Searcher::new(&forms);
         let mut alphabet = [false; 256];
-        forms.iter().flatten().for_each(|byte| alphabet[usize::from(*byte)] = true);
-        let longest = forms.iter().map(Vec::len).max().unwrap_or_default();
+        forms.iter().flat_map(|form| form.iter()).for_each(|byte| alphabet[usize::from(*byte)] = true);
+        let longest = forms.iter().map(|form| form.len()).max().unwrap_or_default();
         Self { searcher, forms, alphabet, longest }
     }
 
@@ -78,74 +97,25 @@ impl Forms {
             || (self.searcher.is_none() && !self.forms.is_empty())
     }
 
-    /// Whether it stands in a whole answer, or is said by it piece by piece.
+    /// Whether it stands in a whole answer, or is said by it piece by piece, or is what the answer ends in the middle of.
     pub(crate) fn are_told_by(&self, answer: &[u8]) -> bool {
-        self.watch().see(answer).is_none()
+        let mut watch = self.watch();
+        watch.see(answer).is_none() || watch.ends_within()
+    }
+
+    /// Whether it stands in the head of an answer, or is what one of its lines ends in the middle of.
+    pub(crate) fn are_in_lines(&self, lines: &[u8]) -> bool {
+        let ends_within = |line: &[u8]| {
+            let mut tail = Tail::new(self);
+            tail.see(line).is_none() || tail.ends_within()
+        };
+        self.are_told_by(lines) || lines.split(|byte| *byte == b'\n').any(ends_within)
     }
 
     pub(crate) fn watch(&self) -> Watch<'_> {
         let spoken = (!self.forms.is_empty()).then(|| Spoken::new(self));
         Watch { bytes: Tail::new(self), spoken }
     }
-}
-
-/// All that an address has encoded in it (RFC 3986 §2.3).
-const RESERVED: &[u8] = b"!\"#$%&'()*+,/:;<=>?@[\\]^`{|}";
-
-/// As it stands in a text of JSON, in an address, and in a page.
-fn escaped(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> + use<> {
-    type Escape = fn(u8) -> String;
-    let in_json: Escape = |byte| format!("\\{}", char::from(byte));
-    let coded: Escape = |byte| format!("\\u{byte:04x}");
-    let in_address: Escape = |byte| format!("%{byte:02X}");
-    let in_small: Escape = |byte| format!("%{byte:02x}");
-    let in_page: Escape = |byte| format!("&#{byte};");
-    let in_page_coded: Escape = |byte| format!("&#x{byte:x};");
-    let named: Escape = |byte| match byte {
-        b'&' => "&amp;".to_owned(),
-        b'<' => "&lt;".to_owned(),
-        b'>' => "&gt;".to_owned(),
-        b'"' => "&quot;".to_owned(),
-        other => format!("&#{other};"),
-    };
-    // As some write pages: no name but for three of them.
-    let numbered: Escape = |byte| match byte {
-        b'&' => "&amp;".to_owned(),
-        b'<' => "&lt;".to_owned(),
-        b'>' => "&gt;".to_owned(),
-        other => format!("&#{other};"),
-    };
-    let ways: [(&[u8], Escape); 21] = [
-        (RESERVED, in_address),
-        (RESERVED, in_small),
-        (b"/+=:@!$&'()*,;?#[]~", in_small),
-        (b"\"\\", in_json),
-        (b"\"\\/", in_json),
-        (b"&<>", coded),
-        (b"&<>'", coded),
-        (b"&<>'\"\\", coded),
-        (b"&<>\"", named),
-        (b"&<>\"'", named),
-        (b"&<>", named),
-        (b"+", numbered),
-        (b"&<>\"'+", numbered),
-        (b"/", in_json),
-        (b"/", coded),
-        (b"+", coded),
-        (b"/+=", in_address),
-        (b"/+=", in_small),
-        (b"/+=:@!$&'()*,;?#[]~", in_address),
-        (b"/&'", in_page),
-        (b"/&'", in_page_coded),
-    ];
-    let write = |(which, escape): (&[u8], Escape)| -> Vec<u8> {
-        let one = |byte: &u8| match which.contains(byte) {
-            true => escape(*byte).into_bytes(),
-            false => vec![*byte],
-        };
-        bytes.iter().flat_map(one).collect()
-    };
-    ways.map(write).into_iter()
 }
 
 // === impl Watch ===
@@ -162,13 +132,20 @@ impl Watch<'_> {
         };
         Some(if is_begun { usize::MAX } else { held })
     }
+
+    /// Whether what was seen ends in the middle of a form, with more of it than stands there by chance. Where nothing
+    /// follows, whoever has cut it there has told that much.
+    pub(crate) fn ends_within(&self) -> bool {
+        self.bytes.ends_within()
+    }
 }
 
 // === impl Tail ===
 
 impl<'f> Tail<'f> {
     fn new(forms: &'f Forms) -> Self {
-        Self { forms, last: Vec::new() }
+        // With room for all that it ever holds.
+        Self { forms, last: Zeroizing::new(Vec::with_capacity(2 * forms.longest)) }
     }
 
     /// As [`Watch::see`], for these bytes alone.
@@ -188,7 +165,8 @@ impl<'f> Tail<'f> {
             if self.forms.is_in(&self.last) {
                 return None;
             }
-            self.last.truncate(self.last.len() - begin);
+            let before = self.last.len() - begin;
+            self.last.truncate(before);
         }
         let end = bytes.iter().rev().take(keep).take_while(can_be).count();
         if end < bytes.len() {
@@ -202,14 +180,23 @@ impl<'f> Tail<'f> {
 
     /// How long the longest end of what was seen is with which a form begins.
     fn held(&self) -> usize {
-        let longest = |form: &Vec<u8>| {
+        self.begun().map(|(_, length)| length).max().unwrap_or_default()
+    }
+
+    fn ends_within(&self) -> bool {
+        let by_chance = |form: &Form| BY_CHANCE.min(form.len() / PART_BY_CHANCE);
+        self.begun().any(|(form, length)| length > by_chance(form))
+    }
+
+    /// Each form with which what was seen may end, and how much of it is there.
+    fn begun(&self) -> impl Iterator<Item = (&Form, usize)> {
+        self.forms.forms.iter().filter_map(|form| {
             let first = *form.first()?;
-            memchr::memchr_iter(first, &self.last)
+            let begun = memchr::memchr_iter(first, &self.last)
                 .map(|at| &self.last[at..])
-                .find(|end| form.starts_with(end))
-                .map(<[u8]>::len)
-        };
-        self.forms.forms.iter().filter_map(longest).max().unwrap_or_default()
+                .find(|end| form.starts_with(end))?;
+            Some((form, begun.len()))
+        })
     }
 }
 
@@ -282,6 +269,36 @@ mod tests {
         let harmless = format!("{} {} sk-proj- {}", &KEY[..KEY.len() - 1], &KEY[1..], KEY.to_lowercase());
         assert!(!passed(harmless.as_bytes(), 3).1);
         assert_eq!(Forms::of(None).watch().see(KEY.as_bytes()), Some(0));
+    }
+
+    #[test]
+    fn an_answer_that_ends_in_the_middle_of_it_tells_so_much() {
+        let hex: String = KEY.bytes().map(|byte| format!("{byte:02x}")).collect();
+        for written in [KEY.to_owned(), hex, STANDARD_NO_PAD.encode(KEY)] {
+            for (length, is_told) in
+                [(0, false), (1, false), (5, false), (6, true), (7, true), (written.len() - 1, true)]
+            {
+                let answer = format!("you sent {}", &written[..length]);
+                for piece in [1, 4, 1_000] {
+                    let forms = forms();
+                    let mut watch = forms.watch();
+                    assert!(answer.as_bytes().chunks(piece).all(|piece| watch.see(piece).is_some()));
+                    assert_eq!(watch.ends_within(), is_told, "{answer}");
+                }
+                assert_eq!(forms().are_told_by(answer.as_bytes()), is_told, "{answer}");
+                assert_eq!(
+                    forms().are_in_lines(format!("{answer}\nserver: x\n").as_bytes()),
+                    is_told,
+                    "{answer}"
+                );
+                // The control: something follows.
+                let followed = format!("{answer}\"}}");
+                assert!(!forms().are_told_by(followed.as_bytes()), "{followed}");
+            }
+        }
+        // Of a short one less stands there by chance.
+        let short = Forms::of(Some(&Secret::parse("12345678").unwrap()));
+        assert!(short.are_told_by(b"it is 123") && !short.are_told_by(b"it is 12"));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! with TLS for the host that was asked for, or with something that isn't TLS.
 
 mod answer;
+mod asked_names;
 pub mod authority;
 pub mod config;
 mod decision;

@@ -1,5 +1,6 @@
 //! The web for jobs and sessions: one proxy and one policy for all of them, and what each has had.
 
+mod begun;
 mod failure;
 mod noted;
 pub mod policy_file;
@@ -14,6 +15,7 @@ use crate::inspection::Inspection;
 use crate::metrics::Metrics;
 use crate::models::Caller;
 use crate::serving::{ServeError, ServedWeb};
+use begun::{Begun, Verdict};
 use belljar_contract::egress::{PassageBegun, PassageRecord, RUN_ENDED};
 use belljar_contract::id::RunId;
 use belljar_egress::inference::ledger::Written;
@@ -48,6 +50,7 @@ pub(crate) struct RunWeb {
 struct Counting {
     book: Arc<Book>,
     metrics: Metrics,
+    begun: Begun,
     listed: Mutex<Vec<PassageRecord>>,
     most_listed: usize,
 }
@@ -86,6 +89,7 @@ impl NodeWeb {
         let counting = Arc::new(Counting {
             book: Arc::clone(&book),
             metrics: self.metrics.clone(),
+            begun: Begun::default(),
             listed: Mutex::default(),
             most_listed: self.listed_passages,
         });
@@ -118,11 +122,16 @@ impl Counting {
 
 impl WebLedger for Counting {
     fn begin(&self, record: PassageBegun) -> Written {
+        self.begun.begin(&record);
         WebLedger::begin(&*self.book, record)
     }
 
     fn record(&self, record: PassageRecord) {
-        self.metrics.web_asked(noted::is_let_through(&record));
+        match self.begun.end(&record) {
+            Verdict::LetThrough => self.metrics.web_asked(true),
+            Verdict::Denied => self.metrics.web_asked(false),
+            Verdict::Enclosing => {}
+        }
         let mut listed = self.locked();
         if listed.len() < self.most_listed {
             listed.push(record.clone());

@@ -14,6 +14,7 @@ pub mod address;
 mod config;
 mod denied;
 mod host;
+mod names;
 mod network;
 mod path;
 mod rule;
@@ -21,6 +22,7 @@ mod rule;
 pub use config::{CREDENTIAL_NAME, is_credential_name};
 pub use denied::{Denied, DenyReason};
 pub use host::{Host, HostName, InvalidHost};
+pub use names::{NameLimits, Wildcard};
 pub use network::Network;
 pub use path::PathPrefix;
 pub use rule::{HostPattern, InvalidPattern, Rule};
@@ -67,8 +69,12 @@ pub struct Allowed<T> {
     /// Networks that it may lead to besides the open internet.
     networks: Vec<Network>,
     is_inspected: bool,
+    /// Whether all that it may be is by rules about methods or paths.
+    is_about_requests: bool,
     /// Credentials whose placeholders are filled in there.
     credentials: Vec<String>,
+    /// The patterns that let its name in, where no rule names it.
+    wildcards: Vec<Wildcard>,
 }
 
 /// A destination with the addresses that it may be dialed at.
@@ -139,11 +145,20 @@ impl EgressPolicy {
                 by_path
             }
         };
-        let Some(&(rule, _)) = allowing.first() else { return refuse(destination, DenyReason::Host) };
-        let networks = allowing.iter().flat_map(|(_, rule)| rule.networks.iter().copied()).collect();
+        // Also by one that doesn't let the name in: a longer name is no way around being looked into.
         let is_inspected = allowing.iter().any(|(_, rule)| rule.is_inspected());
+        let allowing: Vec<_> =
+            allowing.into_iter().filter(|(_, rule)| rule.allows_name(&destination.host)).collect();
+        let Some(&(rule, _)) = allowing.first() else {
+            return refuse(destination, DenyReason::NameSaysTooMuch);
+        };
+        let wildcards: Option<Vec<_>> = allowing.iter().map(|(_, rule)| rule.wildcard()).collect();
+        let networks = allowing.iter().flat_map(|(_, rule)| rule.networks.iter().copied()).collect();
+        let is_about_requests = allowing.iter().all(|(_, rule)| rule.is_about_requests());
         let credentials = allowing.iter().flat_map(|(_, rule)| rule.credentials.iter().cloned()).collect();
-        Ok(Allowed { value: destination, rule, networks, is_inspected, credentials })
+        let wildcards = wildcards.unwrap_or_default();
+        let value = destination;
+        Ok(Allowed { value, rule, networks, is_inspected, is_about_requests, credentials, wildcards })
     }
 }
 
@@ -173,20 +188,44 @@ impl<T> Allowed<T> {
         self.is_inspected
     }
 
+    /// Whether a request by that method may have content. That of `GET` and `HEAD` means nothing (RFC 9110 §9.3.1), and
+    /// whoever allows these alone allows to read; `TRACE` has none (§9.3.8). Rules that are about neither methods nor paths allow
+    /// to send whatever there is.
+    pub fn may_have_content(&self, method: &str) -> bool {
+        !self.is_about_requests || !matches!(method, "GET" | "HEAD" | "TRACE")
+    }
+
     /// The credentials whose placeholders are filled in there, by their names.
     pub fn credentials(&self) -> &[String] {
         &self.credentials
     }
+
+    /// The patterns that let its name in; none, where a rule names it.
+    pub fn wildcards(&self) -> &[Wildcard] {
+        &self.wildcards
+    }
+
+    fn map<U>(self, make: impl FnOnce(T) -> U) -> Allowed<U> {
+        let Self { value, rule, networks, is_inspected, is_about_requests, credentials, wildcards } = self;
+        let value = make(value);
+        Allowed { value, rule, networks, is_inspected, is_about_requests, credentials, wildcards }
+    }
 }
 
 impl Allowed<Destination> {
+    /// What whoever has asked for it is told when patterns let in no more names for now: who counts them is none of this module.
+    pub fn too_many_names(self, asked: &Asked<'_>) -> Denied {
+        Denied::new(self.value, asked, DenyReason::TooManyNames)
+    }
+
     /// Whether it may be dialed at the addresses that it leads to; `own` are those of this machine.
     ///
     /// # Errors
     /// [`Denied`] when one of them is none for a sandbox, or there are none, or too many.
     pub fn vet(self, found: &[IpAddr], own: &[IpAddr]) -> Result<Allowed<Vetted>, Denied> {
-        let Self { value: destination, rule, networks, is_inspected, credentials } = self;
-        let refuse = |destination, reason| Err(Denied::new(destination, &Asked::Tunnel, reason));
+        let Self { value: destination, networks, .. } = &self;
+        let refuse =
+            |destination: &Destination, reason| Err(Denied::new(destination.clone(), &Asked::Tunnel, reason));
         if found.is_empty() {
             return refuse(destination, DenyReason::NoAddress);
         }
@@ -209,7 +248,7 @@ impl Allowed<Destination> {
         let mut addresses: Vec<_> =
             found.iter().map(|address| SocketAddr::new(address.to_canonical(), port)).collect();
         addresses.dedup();
-        Ok(Allowed { value: Vetted { destination, addresses }, rule, networks, is_inspected, credentials })
+        Ok(self.map(|destination| Vetted { destination, addresses }))
     }
 }
 

@@ -6,24 +6,27 @@ use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
+use zeroize::Zeroizing;
 
 /// How long it may take, and how much it may print. One that takes longer, or prints more, is killed with all that it has
 /// started.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST: usize = 64 << 10;
+const ROOM: usize = 4096;
 
 /// What it prints.
-pub(super) fn ask(argv: &[OsString]) -> io::Result<Vec<u8>> {
+pub(super) fn ask(argv: &[OsString]) -> io::Result<Zeroizing<Vec<u8>>> {
     ask_within(argv, PATIENCE)
 }
 
-fn ask_within(argv: &[OsString], patience: Duration) -> io::Result<Vec<u8>> {
+fn ask_within(argv: &[OsString], patience: Duration) -> io::Result<Zeroizing<Vec<u8>>> {
     let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let deadline = Instant::now() + patience;
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.process_group(0).spawn()?;
-    let printed = child.stdout.take().map_or(Ok(Vec::new()), |stdout| read(stdout, deadline));
+    let printed =
+        child.stdout.take().map_or_else(|| Ok(Zeroizing::default()), |stdout| read(stdout, deadline));
     let printed = printed.and_then(|printed| wait(&mut child, deadline).map(|()| printed));
     if printed.is_err() {
         kill(&mut child);
@@ -31,15 +34,17 @@ fn ask_within(argv: &[OsString], patience: Duration) -> io::Result<Vec<u8>> {
     printed
 }
 
-fn read(mut stdout: ChildStdout, deadline: Instant) -> io::Result<Vec<u8>> {
-    let (mut printed, mut room) = (Vec::new(), [0; 4096]);
+fn read(mut stdout: ChildStdout, deadline: Instant) -> io::Result<Zeroizing<Vec<u8>>> {
+    // With room for all that it may print: what grows leaves its old self behind.
+    let mut printed = Zeroizing::new(Vec::with_capacity(LONGEST + ROOM));
+    let mut room = Zeroizing::new([0; ROOM]);
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let timeout = Timespec::try_from(left).map_err(|_| io::ErrorKind::InvalidInput)?;
         if poll(&mut [PollFd::new(&stdout, PollFlags::IN)], Some(&timeout))? == 0 {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        match stdout.read(&mut room)? {
+        match stdout.read(&mut *room)? {
             0 => return Ok(printed),
             count => printed.extend_from_slice(&room[..count]),
         }
@@ -76,14 +81,14 @@ fn kill(child: &mut Child) {
 mod tests {
     use super::*;
 
-    fn asked(script: &str) -> io::Result<Vec<u8>> {
+    fn asked(script: &str) -> io::Result<Zeroizing<Vec<u8>>> {
         let argv = ["sh", "-c", script].map(OsString::from);
         ask_within(&argv, Duration::from_millis(500))
     }
 
     #[test]
     fn one_that_takes_too_long_or_says_too_much_is_killed_with_what_it_has_started() {
-        assert_eq!(asked("printf key").unwrap(), b"key");
+        assert_eq!(asked("printf key").unwrap().as_slice(), b"key");
         let folder = tempfile::tempdir().unwrap();
         let mark = folder.path().join("late").display().to_string();
         for slow in ["exec sleep 60", "printf key; exec >&-; sleep 60", "(sleep 1; touch MARK) & sleep 60"] {

@@ -1,6 +1,6 @@
 //! What the events of a stream say when their texts are put together: a word that is cut in two stands in neither.
 
-use super::{Forms, Tail};
+use super::{BY_CHANCE, Forms, Tail};
 use crate::searcher::Searcher;
 use std::sync::LazyLock;
 
@@ -43,9 +43,6 @@ const NAMES: [&str; 11] = [
 const LONGEST_NAME: usize = 19;
 
 static SEARCHER: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(&NAMES));
-
-/// So many characters of a secret stand anywhere by chance.
-const BY_CHANCE: usize = 5;
 
 // === impl Spoken ===
 

@@ -181,6 +181,10 @@ impl ResponseHead {
     /// [`Malformed`].
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         plain(bytes)?;
+        // The library would take lines without anything in them before it.
+        if !bytes.starts_with(b"HTTP/") {
+            return Err(Malformed::Syntax);
+        }
         let mut space = [httparse::EMPTY_HEADER; RESPONSE_HEADERS];
         let mut response = httparse::Response::new(&mut space);
         match response.parse(bytes) {

@@ -5,6 +5,9 @@ use std::time::Duration;
 /// A request's line and headers together, in bytes.
 pub const REQUEST_HEAD_BYTES: usize = 16 << 10;
 
+/// The same of a request for a tunnel, which says where to and little else.
+pub const CONNECT_HEAD_BYTES: usize = 8 << 10;
+
 /// Headers of one request.
 pub const REQUEST_HEADERS: usize = 100;
 

@@ -147,7 +147,7 @@ async fn prepare(body: Vec<u8>, call: Call, run: &Arc<Run>) -> Result<Prepared, 
 
 /// What must be so before anything of an answer is passed on.
 fn check(answer: &ResponseHead, asked: Asked<'_>, draft: &mut Draft<'_>) -> Result<(), Refusal> {
-    let is_harmless = !asked.forms.is_in(answer.headers.text());
+    let is_harmless = !asked.forms.are_in_lines(answer.headers.text());
     draft.answered(answer, is_harmless);
     if answer.status == 401
         && let Some(credential) = &asked.model.provider.credential

@@ -67,7 +67,7 @@ impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Malformed(malformed) => Self::Malformed(malformed),
-            Fault::HeadTooLarge => Self::HeadTooLarge,
+            Fault::HeadTooLarge { .. } => Self::HeadTooLarge,
             Fault::BodyTooLarge { most } => Self::BodyTooLarge { most },
             Fault::TooSlow => Self::TooSlow,
         }

@@ -125,8 +125,7 @@ impl<'r, 'd> Relay<'r, 'd> {
             let (used, goes_as_it_is) = self.take(&provider.inbox, &mut out)?;
             let is_done = self.is_done();
             if is_done {
-                // Nothing can follow that would complete it.
-                self.release(&mut out);
+                self.release(&mut out)?;
             }
             let bytes = if goes_as_it_is { &provider.inbox[..used] } else { out.as_slice() };
             if !bytes.is_empty() {
@@ -142,7 +141,7 @@ impl<'r, 'd> Relay<'r, 'd> {
             if !self.read(client, provider, patience).await? {
                 return match self.end {
                     End::WithConnection => {
-                        self.release(&mut out);
+                        self.release(&mut out)?;
                         Ok(client.send(&out).await?)
                     }
                     End::After(_) | End::Chunks(_) => Err(Cut::Broken),
@@ -187,13 +186,18 @@ impl<'r, 'd> Relay<'r, 'd> {
         }
     }
 
-    /// Lets go of what is held, and ends what ends with words of ours.
-    fn release(&mut self, out: &mut Vec<u8>) {
+    /// Lets go of what is held, as nothing can follow that would complete it, and ends what ends with words of ours. What has been
+    /// cut in the middle of it stays.
+    fn release(&mut self, out: &mut Vec<u8>) -> Result<(), Cut> {
+        if self.watch.ends_within() {
+            return Err(Cut::Echo);
+        }
         let held = std::mem::take(&mut self.held);
         self.frame(&held, out);
         if self.framing == Framing::Chunks {
             out.extend_from_slice(b"0\r\n\r\n");
         }
+        Ok(())
     }
 
     /// Looks at bytes, puts those that may pass behind `out`, and says how many belong to the answer; and whether all of

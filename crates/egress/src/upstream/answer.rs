@@ -44,7 +44,11 @@ impl Connection {
     ) -> Result<ResponseHead, AnswerError> {
         let mut taken = 0;
         loop {
-            if let Some(end) = head::end(&self.inbox) {
+            let end = head::end(&self.inbox);
+            if taken + end.unwrap_or(self.inbox.len()) > RESPONSE_HEAD_BYTES {
+                return Err(AnswerError::TooLarge);
+            }
+            if let Some(end) = end {
                 let parsed = ResponseHead::parse(self.inbox.get(..end).unwrap_or_default());
                 self.inbox.advance(end);
                 taken += end;
@@ -55,9 +59,6 @@ impl Connection {
                     ResponseHead { status: 100..=199, .. } => continue,
                     answer => return Ok(answer),
                 }
-            }
-            if taken + self.inbox.len() > RESPONSE_HEAD_BYTES {
-                return Err(AnswerError::TooLarge);
             }
             if !self.fill(patience).await? {
                 return Err(AnswerError::Ended(io::ErrorKind::UnexpectedEof.into()));

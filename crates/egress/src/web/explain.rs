@@ -190,7 +190,8 @@ mod tests {
     fn ask(text: &str, method: Option<&str>) -> Explanation {
         let rule = |host: &str| Rule::for_hosts(HostPattern::parse(host).unwrap());
         let api = Rule { methods: vec!["GET".to_owned()], ..rule("93.184.216.34") };
-        let policy = EgressPolicy::new(vec![rule("127.0.0.1"), api, rule("nowhere.test")]);
+        let below = rule("**.below.test");
+        let policy = EgressPolicy::new(vec![rule("127.0.0.1"), api, rule("nowhere.test"), below]);
         let names = NameSource::at("/nonexistent".into(), Vec::new());
         Question::parse(text, method).unwrap().ask(&policy, names).unwrap()
     }
@@ -205,6 +206,11 @@ mod tests {
             ("http://other.test", None, "no_rule_for_host"),
             ("http://127.0.0.1", None, "loopback_address"),
             ("https://nowhere.test", None, "no_address"),
+            (
+                &format!("https://{}.{}.below.test", "a".repeat(60), "b".repeat(60)),
+                None,
+                "name_says_too_much",
+            ),
         ] {
             let denied = ask(text, method);
             assert_eq!((denied.verdict, denied.reason), (Verdict::Denied, Some(reason)), "{text}");

@@ -1,20 +1,22 @@
 //! What is filled in for a request's placeholders: for the host that has shown to be it, at the port and path that a rule names, and
 //! in no other place than the credential's own. What can't be filled in doesn't go out.
 
+mod filler;
+mod signing;
+
 use super::config::{Credentials, Held};
 use super::decision::Way;
 use super::gate::Gate;
 use super::passed_on::passed_on;
-use super::placeholder::{Piece, first, is_in, pieces};
+use super::placeholder::{first, is_in};
 use super::refusal::Refusal;
-use super::sigv4::{self, Claim};
-use crate::client::{Client, Stop};
-use crate::credential::{Credential, Injected};
-use crate::http1::{BodyLength, RequestHead};
+use super::sigv4::Claim;
+use crate::client::Client;
+use crate::credential::Injected;
+use crate::http1::RequestHead;
 use crate::room::Place;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use belljar_policy::egress::{Allowed, Destination};
+use filler::{Filler, basic};
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use zeroize::Zeroizing;
@@ -38,33 +40,11 @@ pub(super) struct Filling<'g> {
     watched: Vec<Arc<Injected>>,
 }
 
-/// What may be filled in for one request.
-struct Filler<'f> {
-    allowed: &'f Allowed<Destination>,
-    credentials: &'f Credentials,
-    used: Vec<(String, Arc<Injected>)>,
-    /// Placeholders so far.
-    count: usize,
-}
-
 const AUTHORIZATION: &[u8] = b"authorization";
-const PAYLOAD: &str = "x-amz-content-sha256";
 const TOKEN: &str = "x-amz-security-token";
-
-/// A body is held whole where its digest is signed and the client has not said it.
-const MOST_SIGNED: usize = 8 << 20;
-
-/// No request has more placeholders.
-const MOST_PLACEHOLDERS: usize = 8;
-
-/// A scheme of authentication that stands before one.
-const LONGEST_SCHEME: usize = 16;
 
 /// By these an answer would come in parts, and with it what it repeats.
 const OF_PARTS: [&[u8]; 2] = [b"range", b"if-range"];
-
-/// With these, what is signed for one place would be about another.
-const COPIES: &[u8] = b"x-amz-copy-source";
 
 /// Fills in what a request has placeholders for.
 pub(super) async fn fill<'g, S>(
@@ -160,13 +140,6 @@ fn first_of(head: &RequestHead) -> Option<String> {
         .or_else(in_basic)
 }
 
-/// What a header of basic authentication says.
-fn basic(value: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
-    let (scheme, rest) = value.split_at_checked("basic ".len())?;
-    let text = scheme.eq_ignore_ascii_case(b"basic ").then(|| STANDARD.decode(rest.trim_ascii()).ok())?;
-    text.map(Zeroizing::new)
-}
-
 // === impl Filling ===
 
 impl Filling<'_> {
@@ -191,229 +164,5 @@ impl Filling<'_> {
             let is_first = !all().take(at).any(|before| Arc::ptr_eq(before, one));
             is_first.then_some(&**one)
         })
-    }
-}
-
-// === impl Filler ===
-
-impl<'f> Filler<'f> {
-    /// What the host holds by that name, if a rule has it filled in where the request goes.
-    fn held(&self, name: &str) -> Result<&'f Held, Refusal> {
-        let is_bound = self.allowed.credentials().iter().any(|bound| bound == name);
-        let held = self.credentials.get(name).filter(|_| is_bound);
-        held.map(|held| &**held).ok_or_else(|| unfilled(name))
-    }
-
-    async fn secret(&mut self, name: &str, credential: &Arc<Credential>) -> Result<Arc<Injected>, Refusal> {
-        let injected = credential.get_beside().await.map_err(|_| Refusal::NoCredential)?;
-        if !self.used.iter().any(|(_, known)| Arc::ptr_eq(known, &injected)) {
-            self.used.push((name.to_owned(), Arc::clone(&injected)));
-        }
-        Ok(injected)
-    }
-
-    /// A text with what is held in the place of each placeholder, written as `write` does.
-    async fn filled(
-        &mut self,
-        text: &[u8],
-        may_stand: impl Fn(&Held) -> bool,
-        write: impl Fn(&[u8], &mut Vec<u8>),
-    ) -> Result<Zeroizing<Vec<u8>>, Refusal> {
-        let mut out = Zeroizing::new(Vec::with_capacity(text.len() + 256));
-        for piece in pieces(text) {
-            match piece {
-                Piece::Text(text) => out.extend_from_slice(text),
-                Piece::Placeholder(name) => {
-                    self.count += 1;
-                    if self.count > MOST_PLACEHOLDERS {
-                        return Err(unfilled(name));
-                    }
-                    let Held::Text { credential, .. } = self.held(name)? else { return Err(unfilled(name)) };
-                    if !self.held(name).is_ok_and(&may_stand) {
-                        return Err(unfilled(name));
-                    }
-                    let injected = self.secret(name, credential).await?;
-                    write(injected.secret.expose(), &mut out);
-                }
-            }
-        }
-        Ok(out)
-    }
-
-    async fn header(&mut self, name: &[u8], value: &[u8]) -> Result<Zeroizing<Vec<u8>>, Refusal> {
-        let may_stand = |held: &Held| match held {
-            Held::Text { headers, .. } => headers.iter().any(|own| own.as_bytes() == name),
-            Held::Aws { .. } => false,
-        };
-        let plain = |secret: &[u8], out: &mut Vec<u8>| out.extend_from_slice(secret);
-        if !stands_alone(value, name == AUTHORIZATION) {
-            return Err(unfilled_in(value));
-        }
-        let said = if name == AUTHORIZATION { basic(value) } else { None };
-        match said.filter(|said| is_in(said)) {
-            Some(said) => {
-                // A user and a password, each of them a placeholder or something else.
-                if !basic_stands_alone(&said) {
-                    return Err(unfilled_in(&said));
-                }
-                let filled = self.filled(&said, may_stand, plain).await?;
-                Ok(Zeroizing::new(format!("Basic {}", STANDARD.encode(&*filled)).into_bytes()))
-            }
-            None => self.filled(value, may_stand, plain).await,
-        }
-    }
-
-    async fn query(&mut self, query: &str) -> Result<Zeroizing<String>, Refusal> {
-        let mut out = Zeroizing::new(String::with_capacity(query.len() + 256));
-        for (at, pair) in query.split('&').enumerate() {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let may_stand = |held: &Held| match held {
-                Held::Text { query, .. } => query.iter().any(|own| own == name),
-                Held::Aws { .. } => false,
-            };
-            if let Some(placeholder) = first(name.as_bytes()) {
-                return Err(Refusal::Unfilled { placeholder });
-            }
-            let encode = |secret: &[u8], out: &mut Vec<u8>| {
-                out.extend_from_slice(sigv4::encoded(secret, b"").as_bytes());
-            };
-            if !stands_alone(value.as_bytes(), false) {
-                return Err(unfilled_in(value.as_bytes()));
-            }
-            let filled = self.filled(value.as_bytes(), may_stand, encode).await?;
-            // It was a text before, and so is what took the place of others in it.
-            let filled = std::str::from_utf8(&filled).map_err(|_| unfilled(name))?;
-            if at > 0 {
-                out.push('&');
-            }
-            out.push_str(name);
-            if pair.contains('=') {
-                out.push('=');
-            }
-            out.push_str(filled);
-        }
-        Ok(out)
-    }
-
-    /// Signs a request anew that a placeholder has signed.
-    async fn sign<'g, S>(
-        &mut self,
-        (client, gate): (&mut Client<S>, &'g Gate),
-        head: &RequestHead,
-        claim: &Claim<'_>,
-        filling: &mut Filling<'g>,
-    ) -> Result<(), Refusal>
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
-        let [Piece::Placeholder(name)] = pieces(claim.key_id.as_bytes())[..] else {
-            return Err(Refusal::Unsigned { why: "it is signed with more than a placeholder" });
-        };
-        let Held::Aws { access_key_id, secret_access_key, session_token, services, regions } =
-            self.held(name)?
-        else {
-            return Err(unfilled(name));
-        };
-        if !claim.is_for(services, regions) {
-            return Err(Refusal::Unsigned { why: "its key is not for that service and region" });
-        }
-        if head.headers.iter().any(|(name, _)| name.starts_with(COPIES)) {
-            return Err(Refusal::Unsigned { why: "it is about another place than it is for" });
-        }
-        let id = self.secret(name, access_key_id).await?;
-        let key = self.secret(name, secret_access_key).await?;
-        let headers = filling.headers.get_or_insert_default();
-        headers.retain(|(name, _)| name != TOKEN.as_bytes());
-        if let Some(token) = session_token {
-            let token = self.secret(name, token).await?;
-            headers.push((TOKEN.into(), Zeroizing::new(token.secret.expose().to_vec())));
-        }
-        let said = head.header(PAYLOAD).and_then(|said| std::str::from_utf8(said).ok());
-        let is_digest = |said: &&str| said.len() == 64 && said.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let payload = match said {
-            Some(said) if said == "UNSIGNED-PAYLOAD" || is_digest(&said) => said.to_owned(),
-            // Each chunk would be signed by itself.
-            Some(_) => return Err(Refusal::Unsigned { why: "its body is signed in pieces" }),
-            None => {
-                let mut place = gate.room.begin();
-                let body = client.body(head, MOST_SIGNED, &mut place).await;
-                let body = body.map_err(|stop| Refusal::of_stop(&stop))?;
-                let digest = sigv4::digest(&body);
-                (filling.body, filling.place) = (Some(body), Some(place));
-                digest
-            }
-        };
-        let (mut all, query) = (headers.clone(), filling.query.as_ref().map(|query| query.as_str()));
-        let authority = super::forward::authority(self.allowed.value(), true);
-        all.push((b"host".to_vec(), Zeroizing::new(authority.into_bytes())));
-        if claim.signs("content-length") {
-            all.extend(
-                length(head, filling.body.as_ref())
-                    .map(|length| (b"content-length".to_vec(), Zeroizing::new(length))),
-            );
-        }
-        let request = sigv4::Request {
-            method: &head.method,
-            path: &head.path,
-            query: query.or(head.query.as_deref()),
-            headers: &all,
-            payload: &payload,
-        };
-        let signed = claim.sign(&request, id.secret.expose(), (key.secret.expose(), session_token.is_some()));
-        let signed = signed.ok_or(Refusal::Unsigned { why: "a header isn't there that is signed" })?;
-        headers.push((AUTHORIZATION.to_vec(), signed));
-        Ok(())
-    }
-}
-
-fn length(head: &RequestHead, body: Option<&Vec<u8>>) -> Option<Vec<u8>> {
-    match (body, head.body) {
-        (Some(body), _) => Some(body.len().to_string().into_bytes()),
-        (None, BodyLength::Exact(length)) => Some(length.to_string().into_bytes()),
-        (None, BodyLength::Chunked | BodyLength::UntilClose) => None,
-    }
-}
-
-/// Whether a placeholder is all that there is, or all but a scheme. Whoever could put a text of any length around it could move what is
-/// filled in to where somebody cuts what they repeat.
-fn stands_alone(value: &[u8], may_have_scheme: bool) -> bool {
-    match pieces(value)[..] {
-        [Piece::Placeholder(_)] => true,
-        [Piece::Text(before), Piece::Placeholder(_)] => {
-            let scheme = before.strip_suffix(b" ").unwrap_or_default();
-            may_have_scheme
-                && (1..=LONGEST_SCHEME).contains(&scheme.len())
-                && scheme.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
-        }
-        ref pieces => !pieces.iter().any(|piece| matches!(piece, Piece::Placeholder(_))),
-    }
-}
-
-/// The same for a user and a password: a placeholder is all of one of them.
-fn basic_stands_alone(said: &[u8]) -> bool {
-    match pieces(said)[..] {
-        [Piece::Text(before), Piece::Placeholder(_)] => before.ends_with(b":"),
-        [Piece::Placeholder(_), Piece::Text(after)] => after.starts_with(b":"),
-        [Piece::Placeholder(_), Piece::Text(b":"), Piece::Placeholder(_)] => true,
-        _ => false,
-    }
-}
-
-fn unfilled_in(text: &[u8]) -> Refusal {
-    Refusal::Unfilled { placeholder: first(text).unwrap_or_default() }
-}
-
-fn unfilled(name: &str) -> Refusal {
-    Refusal::Unfilled { placeholder: format!("belljar:cred:{name}") }
-}
-
-// === impl Refusal ===
-
-impl Refusal {
-    fn of_stop(stop: &Stop) -> Self {
-        match stop {
-            Stop::Gone => Self::TooSlow,
-            Stop::Faulty(fault) => (*fault).into(),
-        }
     }
 }

@@ -118,7 +118,7 @@ fn guard<'f>(filling: &'f Filling<'_>, answer: &ResponseHead) -> Result<Option<G
     if !filling.is_watched() {
         return Ok(None);
     }
-    let is_told = filling.injected().any(|injected| injected.forms.are_told_by(answer.headers.text()));
+    let is_told = filling.injected().any(|injected| injected.forms.are_in_lines(answer.headers.text()));
     // It was asked to come as it is: what can't be read can't be looked at either.
     let is_plain =
         answer.headers.all("content-encoding").all(|coding| coding.eq_ignore_ascii_case(b"identity"));
@@ -218,7 +218,8 @@ where
             }
         };
         if is_done && let Some(guard) = guard.take() {
-            out.extend_from_slice(&framed(guard.end(), framing));
+            let rest = guard.end().map_err(|Repeated| cut("credential_repeated"))?;
+            out.extend_from_slice(&framed(rest, framing));
             out.extend_from_slice(if framing == Framing::Chunks { b"0\r\n\r\n" } else { b"" });
         }
         if !out.is_empty() {
@@ -232,7 +233,8 @@ where
         match read(upstream, client, run.limits.times.idle).await {
             Read::More => {}
             Read::End if body == BodyLength::UntilClose => {
-                let rest = guard.map(Guard::end).unwrap_or_default();
+                let rest = guard.map_or_else(|| Ok(Vec::new()), Guard::end);
+                let rest = rest.map_err(|Repeated| cut("credential_repeated"))?;
                 client.send(&rest).await.map_err(|_| cut("client_gone"))?;
                 return Ok(Passed { status, keeps_alive: false });
             }

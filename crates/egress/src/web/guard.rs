@@ -2,11 +2,13 @@
 
 use crate::credential::Injected;
 use crate::echo::Watch;
+use zeroize::Zeroizing;
 
 /// Holds back what could be the beginning of it.
 pub(super) struct Guard<'f> {
     watches: Vec<Watch<'f>>,
-    held: Vec<u8>,
+    /// It may be most of a secret.
+    held: Zeroizing<Vec<u8>>,
 }
 
 /// It has come back, or too much would have to be held.
@@ -20,7 +22,8 @@ const MOST_HELD: usize = 64 << 10;
 
 impl<'f> Guard<'f> {
     pub(super) fn of<'i: 'f>(injected: impl Iterator<Item = &'i Injected>) -> Self {
-        Self { watches: injected.map(|injected| injected.forms.watch()).collect(), held: Vec::new() }
+        let watches = injected.map(|injected| injected.forms.watch()).collect();
+        Self { watches, held: Zeroizing::default() }
     }
 
     /// Takes bytes that follow those before, and gives what may go on.
@@ -37,8 +40,12 @@ impl<'f> Guard<'f> {
         Ok(self.held.drain(..free).collect())
     }
 
-    /// What was held, once nothing follows: it was only like the beginning.
-    pub(super) fn end(self) -> Vec<u8> {
-        self.held
+    /// What was held, once nothing follows: it was only like the beginning. Or it was more than that, and whoever has answered
+    /// has cut it.
+    pub(super) fn end(mut self) -> Result<Vec<u8>, Repeated> {
+        if self.watches.iter().any(Watch::ends_within) {
+            return Err(Repeated);
+        }
+        Ok(std::mem::take(&mut *self.held))
     }
 }

@@ -4,13 +4,60 @@
 use super::decision::Way;
 use super::greeting::{self, Greeting};
 use super::passage::Passage;
-use super::tunnel::End;
+use super::tunnel;
 use crate::client::{Client, Stop};
 use crate::within::within;
 use belljar_policy::egress::Destination;
-use std::io::Cursor;
+use rustls::AlertDescription;
+use std::io::{self, Cursor};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
+
+/// Why one ended before anything could be asked in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// As a tunnel ends.
+    Tunnel(tunnel::End),
+    /// The client speaks TLS, and doesn't come to terms with whoever looks into it: by its version, its ciphers, or for whatever else
+    /// is not a question of trust.
+    Handshake,
+}
+
+// === impl End ===
+
+impl End {
+    pub(super) fn code(self) -> &'static str {
+        match self {
+            Self::Tunnel(end) => end.code(),
+            Self::Handshake => "tls_handshake_failed",
+        }
+    }
+
+    /// Of what has kept a client from ending its handshake: what it says of the certificate that it was shown, and what it doesn't.
+    fn of_handshake(error: &io::Error) -> Self {
+        use AlertDescription as Alert;
+        let said = error.get_ref().and_then(|source| source.downcast_ref::<rustls::Error>());
+        match said {
+            Some(rustls::Error::AlertReceived(
+                Alert::UnknownCA
+                | Alert::BadCertificate
+                | Alert::UnsupportedCertificate
+                | Alert::CertificateUnknown
+                | Alert::CertificateExpired
+                | Alert::CertificateRevoked,
+            )) => tunnel::End::NoTrust.into(),
+            Some(_) => Self::Handshake,
+            // It has hung up without a word, or its connection is gone.
+            None => tunnel::End::Broken.into(),
+        }
+    }
+}
+
+impl From<tunnel::End> for End {
+    fn from(end: tunnel::End) -> Self {
+        Self::Tunnel(end)
+    }
+}
 
 /// Answers what comes through a tunnel that the client believes to be open, until it is closed.
 pub(super) async fn run<S>(
@@ -26,7 +73,7 @@ where
     let (stream, mut early) = client.into_parts();
     let (mut from, to) = tokio::io::split(stream);
     let heard = within(times.head, greeting::hear_out(&mut from, &mut early, || {})).await;
-    let greeting = heard.map_err(|_| End::Idle)?.map_err(|_| End::Broken)?;
+    let greeting = heard.map_err(|_| tunnel::End::Idle)?.map_err(|_| tunnel::End::Broken)?;
     let stream = tokio::io::join(Cursor::new(early).chain(from), to);
     match greeting {
         Greeting::Tls { name } => {
@@ -34,12 +81,13 @@ where
             let is_other = name.is_some() && expected.is_some() && name.as_deref() != expected;
             passage.tls_name = name;
             if is_other {
-                return Err(End::OtherName);
+                return Err(tunnel::End::OtherName.into());
             }
-            let authority = gate.run.authority.as_ref().ok_or(End::Broken)?;
-            let shown = authority.shows(&destination.host).map_err(|_| End::Broken)?;
+            let authority = gate.run.authority.as_ref().ok_or(tunnel::End::Broken)?;
+            let shown = authority.shows(&destination.host).map_err(|_| tunnel::End::Broken)?;
             let accepted = within(times.head, TlsAcceptor::from(shown).accept(stream)).await;
-            let stream = accepted.map_err(|_| End::Idle)?.map_err(|_| End::NoTrust)?;
+            let stream =
+                accepted.map_err(|_| tunnel::End::Idle)?.map_err(|error| End::of_handshake(&error))?;
             serve(Client::new(stream, times), (destination, true), passage).await;
             Ok(())
         }
@@ -48,7 +96,7 @@ where
             serve(Client::new(stream, times), (destination, false), passage).await;
             Ok(())
         }
-        Greeting::Unfinished | Greeting::Broken => Err(End::BrokenTls),
+        Greeting::Unfinished | Greeting::Broken => Err(tunnel::End::BrokenTls.into()),
     }
 }
 

@@ -8,8 +8,8 @@ use super::gate::Gate;
 use super::inside;
 use super::live::Generation;
 use super::refusal::Refusal;
+use super::tunnel;
 use super::tunnel::socket::Socket;
-use super::tunnel::{self, End};
 use crate::client::Client;
 use crate::http1::{BodyLength, RequestHead, Target};
 use crate::upstream::{Connection, Dialed, Patience, dial_allowed, is_of_this_machine, secure};
@@ -109,10 +109,12 @@ impl<'g> Passage<'g> {
         self.status = Some(200);
         let destination = allowed.value();
         let ended = match dialed {
-            Some(dialed) => tunnel::run(client, dialed, destination, &mut self).await,
+            Some(dialed) => {
+                tunnel::run(client, dialed, destination, &mut self).await.map_err(inside::End::from)
+            }
             None => inside::run(client, destination, &mut self).await,
         };
-        self.outcome = ended.map_or_else(|end: End| failed(end.code()), |()| PassageOutcome::Completed);
+        self.outcome = ended.map_or_else(|end| failed(end.code()), |()| PassageOutcome::Completed);
     }
 
     /// Passes on a request for a whole URL. False if no other can follow.
@@ -132,7 +134,9 @@ impl<'g> Passage<'g> {
         let (connection, filling, destination) = match self.open(client, head, way).await {
             Ok(opened) => opened,
             Err(refusal) => {
-                let keeps_alive = head.keeps_alive && head.body == BodyLength::Exact(0);
+                // Whoever says what can't be read in one way is not listened to any further.
+                let is_clear = head.body == BodyLength::Exact(0) && refusal.status() != 400;
+                let keeps_alive = head.keeps_alive && is_clear;
                 return self.refuse(client, refusal, (keeps_alive, has_body)).await;
             }
         };
@@ -204,6 +208,12 @@ impl<'g> Passage<'g> {
         let decided = self.generation.config.policy.decide(found, self.wanted());
         let allowed = decided.map_err(Refusal::Denied)?;
         self.rule = Some(allowed.rule() as u64);
+        if head.body != BodyLength::Exact(0) && !allowed.may_have_content(&head.method) {
+            return Err(Refusal::BodyOfReading { method: head.method.clone() });
+        }
+        if !self.gate.run.asked_names.may_ask(&allowed, Instant::now()) {
+            return Err(Refusal::Denied(allowed.too_many_names(&self.wanted())));
+        }
         Ok(allowed)
     }
 

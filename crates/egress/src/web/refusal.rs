@@ -2,7 +2,6 @@
 
 use crate::client::Fault;
 use crate::http1::Malformed;
-use crate::http1::limits::REQUEST_HEAD_BYTES;
 use crate::upstream::{ConnectError, DialAllowedError};
 use belljar_policy::egress::{Denied, DenyReason, InvalidHost};
 
@@ -12,8 +11,8 @@ use belljar_policy::egress::{Denied, DenyReason, InvalidHost};
 pub(crate) enum Refusal {
     #[error("malformed request: {0}")]
     Malformed(Malformed),
-    #[error("the request's head is larger than {REQUEST_HEAD_BYTES} bytes")]
-    HeadTooLarge,
+    #[error("the request's head is larger than {most} bytes")]
+    HeadTooLarge { most: usize },
     #[error("the request's body is larger than {most} bytes")]
     BodyTooLarge { most: usize },
     #[error("the request took too long to arrive")]
@@ -28,7 +27,9 @@ pub(crate) enum Refusal {
     OtherHost,
     #[error("CONNECT has no body")]
     BodyOfTunnel,
-    #[error("{} is not allowed", .0.destination)]
+    #[error("the content of {method} means nothing, and where methods or paths count it isn't let through")]
+    BodyOfReading { method: String },
+    #[error("{} is not allowed{}", .0.destination, because(.0.reason))]
     Denied(Denied),
     #[error(
         "rules for {destination} look into connections, which began too late for this run: ask over http://, or in another run"
@@ -62,13 +63,24 @@ pub(crate) enum Refusal {
     NotRecorded,
 }
 
+/// What whoever was denied may know of the reason, beside that it is one.
+fn because(reason: DenyReason) -> &'static str {
+    match reason {
+        DenyReason::NameSaysTooMuch => ": its name is longer, or says more, than one may that no rule names",
+        DenyReason::TooManyNames => {
+            ": this run has asked for as many names that no rule names as it may for now"
+        }
+        _ => "",
+    }
+}
+
 // === impl Refusal ===
 
 impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Malformed(malformed) => Self::Malformed(malformed),
-            Fault::HeadTooLarge => Self::HeadTooLarge,
+            Fault::HeadTooLarge { most } => Self::HeadTooLarge { most },
             Fault::BodyTooLarge { most } => Self::BodyTooLarge { most },
             Fault::TooSlow => Self::TooSlow,
         }
@@ -100,19 +112,20 @@ impl Refusal {
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Malformed(_) => "malformed_request",
-            Self::HeadTooLarge => "request_head_too_large",
+            Self::HeadTooLarge { .. } => "request_head_too_large",
             Self::BodyTooLarge { .. } => "request_body_too_large",
             Self::TooSlow => "request_timeout",
             Self::NotForProxy => "not_a_proxy_request",
             Self::Host(_) => "invalid_host",
             Self::Port => "invalid_port",
             Self::OtherHost => "host_mismatch",
-            Self::BodyOfTunnel => "body_not_allowed",
+            Self::BodyOfTunnel | Self::BodyOfReading { .. } => "body_not_allowed",
             Self::Denied(denied) => match denied.reason {
                 DenyReason::AmbiguousPath => "ambiguous_path",
                 DenyReason::Address { .. } | DenyReason::OwnAddress { .. } | DenyReason::TooManyAddresses => {
                     "address_not_allowed"
                 }
+                reason @ (DenyReason::NameSaysTooMuch | DenyReason::TooManyNames) => reason.code(),
                 _ => "not_allowed",
             },
             Self::Uninspected { .. } => "inspection_needed",
@@ -148,8 +161,9 @@ impl Refusal {
             | Self::Port
             | Self::OtherHost
             | Self::Unsigned { .. }
-            | Self::BodyOfTunnel => 400,
-            Self::HeadTooLarge => 431,
+            | Self::BodyOfTunnel
+            | Self::BodyOfReading { .. } => 400,
+            Self::HeadTooLarge { .. } => 431,
             Self::BodyTooLarge { .. } => 413,
             Self::TooSlow => 408,
             Self::Denied(_) | Self::Uninspected { .. } | Self::Unfilled { .. } | Self::Spent => 403,
@@ -167,7 +181,7 @@ impl Refusal {
     /// The smallest rule that would allow it, if it takes one and whoever asked may know of it: not where a name leads.
     pub(crate) fn needed(&self) -> Option<&str> {
         match self {
-            Self::Denied(denied) if self.code() == "not_allowed" => denied.needed(),
+            Self::Denied(denied) if self.code() != "address_not_allowed" => denied.needed(),
             _ => None,
         }
     }

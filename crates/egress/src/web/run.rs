@@ -1,5 +1,6 @@
 //! What one run may reach, and what it was denied.
 
+use super::asked_names::AskedNames;
 use super::authority::Authority;
 use super::ledger::WebLedger;
 use super::limits::WebLimits;
@@ -21,6 +22,7 @@ pub struct WebRun {
     pub ledger: Arc<dyn WebLedger>,
     /// Who shows itself to the run for others, where rules have connections looked into.
     pub(super) authority: Option<Arc<Authority>>,
+    pub(super) asked_names: AskedNames,
     spent: Spent,
     denials: Mutex<Denials>,
 }
@@ -65,8 +67,8 @@ impl WebRun {
         limits: WebLimits,
         ledger: Arc<dyn WebLedger>,
     ) -> Self {
-        let (spent, denials) = (Spent::default(), Mutex::default());
-        Self { run_id, policy, limits, ledger, authority: None, spent, denials }
+        let (asked_names, spent, denials) = (AskedNames::default(), Spent::default(), Mutex::default());
+        Self { run_id, policy, limits, ledger, authority: None, asked_names, spent, denials }
     }
 
     /// Has connections looked into, where rules want it, as this authority: the run trusts it.

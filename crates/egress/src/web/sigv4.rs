@@ -163,7 +163,8 @@ fn canonical_query(query: Option<&str>) -> String {
 
 /// Encoded as little as may be (RFC 3986 §2.3).
 pub(crate) fn encoded(text: &[u8], besides: &[u8]) -> String {
-    let mut out = String::with_capacity(text.len());
+    // It may be a secret, and what grows leaves its old self behind.
+    let mut out = String::with_capacity(3 * text.len());
     for byte in text {
         let is_plain = byte.is_ascii_alphanumeric() || b"-._~".contains(byte) || besides.contains(byte);
         match is_plain {

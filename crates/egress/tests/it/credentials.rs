@@ -68,6 +68,29 @@ fn an_answer_with_it_is_cut_off_before_it_however_it_is_cut_into_pieces() {
 }
 
 #[test]
+fn an_answer_that_ends_in_the_middle_of_it_is_cut_before_it() {
+    let json = [("Content-Type", "application/json")];
+    for length in [6, 12, KEY.len() - 1] {
+        for status in [200, 401] {
+            let rig =
+                Rig::new(Script::always(Answer::own(status, &json, format!("you sent {}", &KEY[..length]))));
+            let answer = rig.post(CHAT, "", &json!({"model": "small"}));
+            assert!(!answer.body.contains(&KEY[..6]), "{length} {status}: {answer:?}");
+            let outcome = rig.book.only().outcome.to_string();
+            let expected = ["failed: credential_echoed", "failed: provider_answer_withheld"];
+            assert!(expected.contains(&outcome.as_str()), "{length} {status}: {outcome}");
+        }
+        let rig = Rig::new(Script::always(Answer::own(200, &[("X-Request-Id", &KEY[..length])], "{}")));
+        assert_eq!(rig.post(CHAT, "", &json!({"model": "small"})).status, 502);
+    }
+    // The control: so few characters end anything, and what something follows is not the end.
+    for said in [format!("you sent {}", &KEY[..4]), format!("{{\"you sent\": \"{}\"}}", &KEY[..12])] {
+        let rig = Rig::new(Script::always(Answer::own(200, &json, said.clone())));
+        assert!(rig.post(CHAT, "", &json!({"model": "small"})).body.ends_with(&said), "{said}");
+    }
+}
+
+#[test]
 fn an_answer_that_can_not_be_looked_at_is_not_passed_on() {
     let body = b"\x1f\x8b\x08 not looked at";
     for (coding, status) in [("gzip", 502), ("br", 502), ("identity", 200)] {

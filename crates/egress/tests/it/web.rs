@@ -3,9 +3,11 @@
 mod filled;
 mod framing;
 mod greetings;
+mod handshakes;
 mod headers;
 pub(crate) mod house;
 mod inside;
+mod names_below;
 mod rebinding;
 mod recorded;
 mod rules;
@@ -13,3 +15,4 @@ mod slow;
 mod spellings;
 mod through;
 mod tunnels;
+mod upstream;

@@ -109,6 +109,19 @@ mod tests {
         }
     }
 
+    fn begun(record: &PassageRecord) -> PassageBegun {
+        PassageBegun {
+            passage_id: record.passage_id.clone(),
+            run_id: record.run_id.clone(),
+            started_at: record.started_at,
+            asked: record.asked.clone().unwrap(),
+            rule: 0,
+            generation: record.generation,
+            credentials: Vec::new(),
+            connection: None,
+        }
+    }
+
     /// What was seen of a run that was denied these, each in one second.
     fn seen(denied: &[(&str, u16, i64)]) -> Seen {
         let noted = Noted::of(Arc::new(Nowhere));
@@ -121,7 +134,11 @@ mod tests {
                 listed.push(Denial { destination, reason: "no_rules", needed: None });
             }
         }
-        noted.record(record(("a.example", 443), 1, PassageOutcome::Completed));
+        // A tunnel that is looked into, and what was asked in it.
+        let asked = record(("a.example", 443), 1, PassageOutcome::Completed);
+        drop(noted.begin(begun(&asked)));
+        noted.record(asked.clone());
+        noted.record(PassageRecord { sent_bytes: 0, received_bytes: 0, ..asked });
         noted.seen(Denials { listed, unlisted: 0 })
     }
 

@@ -1,5 +1,6 @@
 //! What passes a run's proxy, noted on its way into the book: how much, and when the last denial of each destination was.
 
+use super::begun::{Begun, Verdict};
 use belljar_contract::egress::{DeniedDestination, PassageBegun, PassageOutcome, PassageRecord, WebUsage};
 use belljar_egress::inference::ledger::Written;
 use belljar_egress::web::ledger::WebLedger;
@@ -11,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A ledger that notes what another one takes.
 pub(crate) struct Noted {
     ledger: Arc<dyn WebLedger>,
+    begun: Begun,
     notes: Mutex<Notes>,
 }
 
@@ -38,7 +40,7 @@ const MOST_NOTED: usize = 1_000;
 
 impl Noted {
     pub(crate) fn of(ledger: Arc<dyn WebLedger>) -> Self {
-        Self { ledger, notes: Mutex::default() }
+        Self { ledger, begun: Begun::default(), notes: Mutex::default() }
     }
 
     /// What there has been so far, with what was denied.
@@ -68,11 +70,13 @@ impl Noted {
 
 impl WebLedger for Noted {
     fn begin(&self, record: PassageBegun) -> Written {
+        self.begun.begin(&record);
         self.ledger.begin(record)
     }
 
     fn record(&self, record: PassageRecord) {
-        self.locked().note(&record);
+        let verdict = self.begun.end(&record);
+        self.locked().note(&record, verdict);
         self.ledger.record(record);
     }
 
@@ -90,10 +94,10 @@ fn told(denial: Denial) -> DeniedDestination {
 // === impl Notes ===
 
 impl Notes {
-    fn note(&mut self, record: &PassageRecord) {
+    fn note(&mut self, record: &PassageRecord, verdict: Verdict) {
         self.sent_bytes = self.sent_bytes.saturating_add(record.sent_bytes);
         self.received_bytes = self.received_bytes.saturating_add(record.received_bytes);
-        if is_let_through(record) {
+        if verdict == Verdict::LetThrough {
             self.passages += 1;
         }
         let (PassageOutcome::Denied { .. }, Some(asked)) = (&record.outcome, &record.asked) else { return };
@@ -103,11 +107,6 @@ impl Notes {
             *last = record.started_at.max(*last);
         }
     }
-}
-
-/// Whether a rule has let somebody through, whatever became of that.
-pub(crate) fn is_let_through(record: &PassageRecord) -> bool {
-    record.rule.is_some() && !matches!(record.outcome, PassageOutcome::Denied { .. })
 }
 
 // === impl Seen ===

@@ -6,6 +6,7 @@
 //!     - host: pkgs.example                 # this name, at 80 and 443
 //!     - host: "*.files.example"     # names with one part more; `**.` for any number of parts
 //!       ports: [443]
+//!       names: {at_once: 512, an_hour: 512, characters: 64, bits: 264}
 //!     - host: api.example.com
 //!       methods: [GET]                 # these look into the connection
 //!       paths: [/v1/]
@@ -13,11 +14,16 @@
 //!       networks: [10.0.0.0/8]         # it may lead there, besides the open internet
 //! ```
 
-use super::{EgressPolicy, HostPattern, Network, PathPrefix, Rule, rule::USUAL_PORTS};
+use super::names::{MOST_BITS, MOST_CHARACTERS};
+use super::rule::USUAL_PORTS;
+use super::{EgressPolicy, HostPattern, NameLimits, Network, PathPrefix, Rule};
 use belljar_contract::yaml::{Log, Members, Node, boolean, list, place, text, whole};
 
 /// What [`is_credential_name`] wants, in words.
 pub const CREDENTIAL_NAME: &str = "1 to 64 letters, digits, `-` and `_`";
+
+/// Whoever has more of them has no limit.
+const MOST_NAMES: u32 = 1_000_000;
 
 /// Whether credentials may be called that: it has to end where something else goes on.
 pub fn is_credential_name(text: &str) -> bool {
@@ -51,8 +57,32 @@ fn rule(node: &Node, log: &mut Log) -> Option<Rule> {
     let networks = members.or("networks", Vec::new(), |node, log| some(node, log, network));
     let inspect = members.or("inspect", false, boolean);
     let credentials = members.or("credentials", Vec::new(), |node, log| some(node, log, credential));
+    let names = members.optional("names", names);
+    if names.is_some() && matches!(host, Some(HostPattern::One(_))) {
+        let expected = "a host with `*.` or `**.`, or no `names`";
+        members.log.note(node.position, place(node), "`names` for one host", expected);
+    }
     members.finish();
-    Some(Rule { host: host?, ports, methods, paths, networks, inspect, credentials })
+    let names = names.unwrap_or_default();
+    Some(Rule { host: host?, ports, methods, paths, networks, inspect, credentials, names })
+}
+
+fn names(node: &Node, log: &mut Log) -> Option<NameLimits> {
+    let mut members = Members::open(node, log)?;
+    let usual = NameLimits::default();
+    let mut figure = |name, usual, most: u32| {
+        members.or(name, usual, |node, log| {
+            whole(node, log, 1..=u64::from(most)).and_then(|figure| u32::try_from(figure).ok())
+        })
+    };
+    let limits = NameLimits {
+        at_once: figure("at_once", usual.at_once, MOST_NAMES),
+        an_hour: figure("an_hour", usual.an_hour, MOST_NAMES),
+        characters: figure("characters", usual.characters, MOST_CHARACTERS),
+        bits: figure("bits", usual.bits, MOST_BITS),
+    };
+    members.finish();
+    Some(limits)
 }
 
 /// A list that says something: an empty one could be read as nothing, and as everything.

@@ -35,6 +35,10 @@ pub enum DenyReason {
     Path,
     /// It can't be known which path is meant, and paths count.
     AmbiguousPath,
+    /// No rule names that host, and what stands before the name of a pattern is longer, or says more, than it may.
+    NameSaysTooMuch,
+    /// No rule names that host, and the patterns that let it in let in no more names for now.
+    TooManyNames,
     /// The name leads nowhere.
     NoAddress,
     /// The name leads to more addresses than a name does.
@@ -99,6 +103,8 @@ impl DenyReason {
             Self::Method => "no_rule_for_method",
             Self::Path => "no_rule_for_path",
             Self::AmbiguousPath => "ambiguous_path",
+            Self::NameSaysTooMuch => "name_says_too_much",
+            Self::TooManyNames => "too_many_names",
             Self::NoAddress => "no_address",
             Self::TooManyAddresses => "too_many_addresses",
             Self::Address { class, .. } => class.code(),
@@ -109,9 +115,8 @@ impl DenyReason {
     /// Whether there could be a rule that allows it.
     const fn could_be_granted(self) -> bool {
         match self {
-            Self::NoRules | Self::Host | Self::Port | Self::Method | Self::Path | Self::OwnAddress { .. } => {
-                true
-            }
+            Self::NoRules | Self::Host | Self::Port | Self::Method | Self::Path => true,
+            Self::NameSaysTooMuch | Self::TooManyNames | Self::OwnAddress { .. } => true,
             Self::AmbiguousPath | Self::NoAddress | Self::TooManyAddresses => false,
             Self::Address { class, .. } => class.may_be_granted(),
         }
@@ -128,6 +133,12 @@ impl fmt::Display for DenyReason {
             Self::Path => f.write_str("no rule for that host, port and method has that path"),
             Self::AmbiguousPath => f.write_str(
                 "its path could be read as another one, and the rules for that host are about paths",
+            ),
+            Self::NameSaysTooMuch => f.write_str(
+                "no rule names that host, and it is longer, or says more, than a pattern lets in (`names` of its rule)",
+            ),
+            Self::TooManyNames => f.write_str(
+                "no rule names that host, and the run has had as many names as a pattern lets in for now (`names` of its rule)",
             ),
             Self::NoAddress => f.write_str("the name leads nowhere"),
             Self::TooManyAddresses => f.write_str("the name leads to more addresses than a name does"),

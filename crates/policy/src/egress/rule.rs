@@ -1,6 +1,7 @@
 //! One rule: which hosts, at which ports, for what.
 
 use super::host::{Host, HostName, InvalidHost};
+use super::names::NameLimits;
 use super::network::Network;
 use super::path::PathPrefix;
 use std::fmt;
@@ -22,6 +23,8 @@ pub struct Rule {
     pub inspect: bool,
     /// The credentials whose placeholders are filled in there, by their names.
     pub credentials: Vec<String>,
+    /// Where it is for a pattern, which names that lets in, and how many.
+    pub names: NameLimits,
 }
 
 /// Hosts of a kind.
@@ -66,6 +69,7 @@ impl Rule {
             networks: Vec::new(),
             inspect: false,
             credentials: Vec::new(),
+            names: NameLimits::default(),
         }
     }
 
@@ -77,9 +81,14 @@ impl Rule {
         self.paths.is_empty() || self.paths.iter().any(|place| place.holds(path))
     }
 
+    /// Whether it is about what is asked, and not only about where.
+    pub(super) fn is_about_requests(&self) -> bool {
+        !self.methods.is_empty() || !self.paths.is_empty()
+    }
+
     /// Whether it takes a look inside to hold it.
     pub fn is_inspected(&self) -> bool {
-        self.inspect || !self.methods.is_empty() || !self.paths.is_empty() || !self.credentials.is_empty()
+        self.inspect || self.is_about_requests() || !self.credentials.is_empty()
     }
 }
 
@@ -110,17 +119,20 @@ impl HostPattern {
 
     /// Whether a host is of this kind.
     pub fn matches(&self, host: &Host) -> bool {
-        let before = |suffix: &HostName| match host {
-            Host::Name(name) => {
-                let rest = name.as_str().strip_suffix(suffix.as_str())?;
-                rest.strip_suffix('.').map(|before| before.split('.').count())
-            }
-            Host::Address(_) => None,
-        };
         match self {
             Self::One(one) => one == host,
-            Self::OnePartBefore(suffix) => before(suffix) == Some(1),
-            Self::AnyPartsBefore(suffix) => before(suffix).is_some(),
+            Self::OnePartBefore(_) => self.before(host).is_some_and(|before| !before.contains('.')),
+            Self::AnyPartsBefore(_) => self.before(host).is_some(),
+        }
+    }
+
+    /// What stands before its own name in that of a host, if it is for more than one host.
+    pub(super) fn before<'h>(&self, host: &'h Host) -> Option<&'h str> {
+        match (self, host) {
+            (Self::OnePartBefore(suffix) | Self::AnyPartsBefore(suffix), Host::Name(name)) => {
+                name.as_str().strip_suffix(suffix.as_str())?.strip_suffix('.')
+            }
+            _ => None,
         }
     }
 }

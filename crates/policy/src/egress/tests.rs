@@ -186,10 +186,50 @@ fn whoever_is_denied_learns_what_they_would_need_and_nothing_of_the_rules() {
 }
 
 #[test]
+fn a_name_that_says_too_much_takes_a_rule_that_names_it_or_allows_it() {
+    let rules = r#"
+rules:
+  - {host: "**.example.com", ports: [443]}
+  - {host: "*.files.example.com", ports: [443, 80], names: {characters: 5}}
+  - {host: "*.long.example.com", ports: [443], names: {characters: 253, bits: 1328}}
+  - {host: "a-host-that-somebody-has-named-in-full.files.example.com", ports: [80]}
+"#;
+    let policy = policy(rules);
+    let file = "q7w2e9r4t5y6u1i8o3p0as2d4f6g8h1j3k5l7z9x0cv2b4n6m8q1w3e5r7t9";
+    for (host, port, expected) in [
+        ("a.example.com".to_owned(), 443, "allowed"),
+        (format!("{file}.example.com"), 443, "name_says_too_much"),
+        (format!("{file}.example.com"), 80, "no_rule_for_port"),
+        // What one of them lets in is in.
+        ("longer.files.example.com".to_owned(), 443, "allowed"),
+        ("longer.files.example.com".to_owned(), 80, "name_says_too_much"),
+        ("short.files.example.com".to_owned(), 80, "allowed"),
+        (format!("{file}.long.example.com"), 443, "allowed"),
+        (format!("{file}.{file}.long.example.com"), 443, "name_says_too_much"),
+        ("a-host-that-somebody-has-named-in-full.files.example.com".to_owned(), 80, "allowed"),
+    ] {
+        assert_eq!(verdict(&policy, &host, port, "tunnel"), expected, "{host}:{port}");
+    }
+    let looked_into = self::policy(
+        "rules:\n- {host: '*.a.example', inspect: true}\n- {host: '**.a.example', names: {characters: 253, bits: 1328}}\n",
+    );
+    let allowed = looked_into.decide(to(&format!("{file}.a.example"), 443), Asked::Tunnel).unwrap();
+    assert!(allowed.is_inspected() && allowed.wildcards().len() == 1, "{allowed:?}");
+    // Those who count names are told by which patterns one came in, and of one that is named by none.
+    let by = |host: &str, port| {
+        let allowed = policy.decide(to(host, port), Asked::Tunnel).unwrap();
+        allowed.wildcards().iter().map(|wildcard| wildcard.pattern.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(by("short.files.example.com", 443), ["**.example.com", "*.files.example.com"]);
+    assert_eq!(by("a-host-that-somebody-has-named-in-full.files.example.com", 80), [""; 0]);
+}
+
+#[test]
 fn every_mistake_in_a_policy_is_told() {
     let told = mistakes(
         "rules:\n- host: '*'\n- host: a.example\n  ports: []\n- ports: [0]\n- host: b.example\n  methods: [get]\n  \
-         paths: [v1]\n  networks: [10.1.2.3/8]\n  inspekt: true\n",
+         paths: [v1]\n  networks: [10.1.2.3/8]\n  inspekt: true\n- {host: c.example, names: {at_once: 5}}\n\
+         - {host: '*.d.example', names: {at_once: 0, an_hour: 1000001, characters: 254, bits: x, more: 1}}\n",
     );
     let all = told.join("\n");
     for part in [
@@ -201,6 +241,12 @@ fn every_mistake_in_a_policy_is_told() {
         "paths[0]",
         "networks[0]",
         "inspekt",
+        "`names` for one host",
+        "names.at_once",
+        "names.an_hour",
+        "names.characters",
+        "names.bits",
+        "names.more",
     ] {
         assert!(all.contains(part), "{part} in\n{all}");
     }

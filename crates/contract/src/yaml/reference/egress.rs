@@ -201,7 +201,7 @@ const RULE: &[Member] = &[
     Member {
         name: "host",
         takes: One(HOSTS),
-        unsaid: Required("pkgs.example"),
+        unsaid: Required("'*.pkgs.example'"),
         meaning: "the hosts that it is for",
     },
     Member {
@@ -239,5 +239,38 @@ const RULE: &[Member] = &[
         takes: List(NAME),
         unsaid: Means("none", "[house]"),
         meaning: "whose placeholders are filled in there; names of `credentials` and `aws_keys`",
+    },
+    Member {
+        name: "names",
+        takes: Section(NAMES),
+        unsaid: Means("what its members are without it", ""),
+        meaning: "of a `*.` or `**.`: which names it lets in that no rule names",
+    },
+];
+
+const NAMES: &[Member] = &[
+    Member {
+        name: "at_once",
+        takes: One("a whole number from 1 to 1000000"),
+        unsaid: Stands("512"),
+        meaning: "different names that one run may ask for at once",
+    },
+    Member {
+        name: "an_hour",
+        takes: One("a whole number from 1 to 1000000"),
+        unsaid: Stands("512"),
+        meaning: "how many more each hour, one by one",
+    },
+    Member {
+        name: "characters",
+        takes: One("a whole number from 1 to 253"),
+        unsaid: Stands("64"),
+        meaning: "how long it may be what stands before the rule's own name, with its dots",
+    },
+    Member {
+        name: "bits",
+        takes: One("a whole number from 1 to 1328"),
+        unsaid: Stands("264"),
+        meaning: "how much that may say, by how often each character stands in it (Shannon's entropy, of all of it)",
     },
 ];

@@ -199,6 +199,31 @@ fn what_was_filled_in_never_comes_back() {
 }
 
 #[test]
+fn an_answer_that_is_cut_in_the_middle_of_what_was_filled_in_is_cut_before_it() {
+    let rig = Rig::new();
+    let bearer = "Authorization: Bearer belljar:cred:house\r\n";
+    for way in ["length", "chunks", "close", "header"] {
+        for length in [6, 12, SECRET.len() - 1] {
+            let told = rig.get(&format!("/back/cut/{length}/{way}"), bearer);
+            assert!(!told.text.contains(&SECRET[..6]), "{way} {length}: {}", told.text);
+            let failed = outcome(
+                rig.house
+                    .ledger
+                    .ended()
+                    .iter()
+                    .rev()
+                    .find(|ended| ended.asked.as_ref().unwrap().path.is_some())
+                    .unwrap(),
+            );
+            assert_eq!(failed, "failed: credential_repeated", "{way} {length}");
+        }
+        // The control: so few characters end anything.
+        let told = rig.get(&format!("/back/cut/4/{way}"), bearer);
+        assert!(told.status == 401 && told.text.contains("ghp_"), "{way}: {}", told.text);
+    }
+}
+
+#[test]
 fn chunks_that_are_looked_at_arrive_whole() {
     let rig = Rig::new();
     let section = "Authorization: Bearer belljar:cred:house\r\n";

@@ -1,7 +1,13 @@
 //! Requests that two parsers could read in two ways: refused, or passed on in one way. The upstream hears of as many requests as
 //! were let through, and of no others.
 
-use super::house::House;
+mod answers;
+mod passed;
+mod refused;
+
+use super::house::{House, UP};
+use crate::tls::authority::{Authority, NOW};
+use std::collections::HashSet;
 
 const ALLOWED: &str = "- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n";
 
@@ -129,13 +135,71 @@ const PASSED_ON: &[(&str, &str)] = &[
 #[test]
 fn what_could_be_read_in_two_ways_is_read_in_none() {
     let house = House::with(ALLOWED);
-    for request in REFUSED {
+    let more = refused::requests();
+    for request in REFUSED.iter().copied().chain(more.iter().map(String::as_str)) {
         let told = house.send(request.as_bytes());
         // One whose head never ends is told nothing.
         assert!((400..500).contains(&told.status) || told.text.is_empty(), "{request:?}: {told:?}");
+        assert!(told.text.matches("HTTP/1.1 4").count() <= 1, "{request:?}: {told:?}");
     }
-    assert_eq!(house.upstream.connections(), 0);
-    assert!(REFUSED.len() + BROKEN_BODIES.len() + PASSED_ON.len() >= 100, "{}", REFUSED.len());
+    assert_eq!((house.upstream.connections(), house.names.asked()), (0, 0));
+}
+
+/// The same where connections are looked into, as far as it is said there; and of other protocols.
+#[test]
+fn nor_is_it_where_connections_are_looked_into() {
+    let authority = Authority::new("house");
+    let rules =
+        "rules:\n- {host: up.test, ports: [PORT], networks: [127.0.0.0/8], inspect: true}\nauthorities: CA\n";
+    let house = House::looking_into(rules, authority.server(UP, NOW), &authority);
+    let behind = "Host: up.test:PORT\r\n\r\n";
+    let headers = refused::HEADERS.iter().map(|header| {
+        format!("POST / HTTP/1.1\r\nHost: up.test:PORT\r\n{header}\r\n\r\n5\r\nhello\r\n0\r\n\r\nGET / HTTP/1.1\r\n{behind}")
+    });
+    let hosts = refused::HOSTS
+        .iter()
+        .map(|host| format!("GET / HTTP/1.1\r\n{host}\r\n\r\nGET / HTTP/1.1\r\n{behind}"));
+    let lines = [
+        // HTTP/2 by prior knowledge, and what is for proxies.
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_owned(),
+        format!("GET http://up.test:PORT/ HTTP/1.1\r\n{behind}"),
+        format!("GET https://up.test:PORT/ HTTP/1.1\r\n{behind}"),
+        format!("CONNECT up.test:PORT HTTP/1.1\r\n{behind}"),
+        format!("GET up.test:PORT/ HTTP/1.1\r\n{behind}"),
+        format!("GET / HTTP/1.1 \r\n{behind}"),
+        format!("GET /\0 HTTP/1.1\r\n{behind}"),
+        format!("GET /#x HTTP/1.1\r\n{behind}"),
+        format!("GET  / HTTP/1.1\r\n{behind}"),
+        format!("\r\nGET / HTTP/1.1\r\n{behind}"),
+    ];
+    for asked in headers.chain(hosts).chain(lines) {
+        let told = house.ask_inside("up.test:PORT", UP, asked.as_bytes()).unwrap();
+        assert_eq!((told.status, told.text.matches("HTTP/1.1 4").count()), (400, 1), "{asked:?}: {told:?}");
+        assert!(!told.text.contains("HTTP/1.1 2"), "{asked:?}: {told:?}");
+    }
+    assert_eq!((house.upstream.connections(), house.names.asked()), (0, 0));
+    // The controls: other protocols that are offered beside, and are not taken up.
+    for upgrade in ["websocket", "h2c", "HTTP/2.0"] {
+        let told = house.get_inside("/", &format!("Upgrade: {upgrade}\r\nHTTP2-Settings: AAMAAABkAAQ\r\n"));
+        assert!(told.status == 200 && !house.upstream.heads().pop().unwrap().contains("upgrade"), "{told:?}");
+    }
+}
+
+/// Each of them once; what is asked inside of tunnels comes besides.
+#[test]
+fn there_are_as_many_cases_as_are_told() {
+    let requests = REFUSED.iter().map(|request| (*request).to_owned()).chain(refused::requests());
+    let requests = requests.chain(BROKEN_BODIES.iter().map(|body| (*body).to_owned()));
+    let requests = requests.chain(PASSED_ON.iter().map(|(request, _)| (*request).to_owned()));
+    let requests = requests.chain(passed::FORMS.iter().map(|(method, sent, _)| format!("{method} {sent}")));
+    let requests = requests.chain(passed::SEQUENCES.iter().map(|(sent, ..)| (*sent).to_owned()));
+    let requests: Vec<String> = requests.collect();
+    let answers = answers::ANSWERS.iter().map(|(answer, _)| *answer).chain(answers::HEADS.iter().copied());
+    let answers: Vec<&str> = answers.collect();
+    // An answer to `GET` may be one to `HEAD`, too.
+    let different = HashSet::<&String>::from_iter(&requests).len() + answers.len();
+    assert_eq!(different, requests.len() + answers.len(), "some stand twice");
+    assert!(requests.len() >= 180 && answers.len() >= 60, "{} and {}", requests.len(), answers.len());
 }
 
 #[test]
@@ -146,9 +210,11 @@ fn a_body_that_is_broken_never_becomes_a_request() {
             "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nTransfer-Encoding: chunked\r\n\r\n";
         // What follows would be a request of its own, to whoever reads the body otherwise.
         let hidden = "GET http://up.test:PORT/hidden HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n";
-        house.send(format!("{head}{body}{hidden}").as_bytes());
-        let heads = house.upstream.heads();
-        assert!(heads.len() <= 1 && !heads.join("").contains("hidden"), "{body:?}: {heads:?}");
+        let told = house.send(format!("{head}{body}{hidden}").as_bytes());
+        assert_eq!((told.status, told.text.matches("HTTP/1.1 4").count()), (400, 1), "{body:?}: {told:?}");
+        let said = house.upstream.said();
+        assert!(said.len() <= 1 && !said.join("").contains("hidden"), "{body:?}: {said:?}");
+        assert_eq!(house.upstream.connections(), 1, "{body:?}");
     }
 }
 

@@ -118,3 +118,32 @@ fn whoever_sends_too_much_before_anything_is_decided_is_told_so_by_both_forms() 
     // The control.
     assert_eq!(house.send(request(&format!("X: {}", "y".repeat(8 << 10))).as_bytes()).status, 200);
 }
+
+/// A request for a tunnel says where to and little else: it may be half as long as others.
+#[test]
+fn heads_are_taken_up_to_a_border_and_not_a_byte_beyond() {
+    let house = House::with(ALLOWED);
+    let port = house.port();
+    let connect = format!("CONNECT up.test:{port} HTTP/1.1\r\nHost: up.test:{port}\r\nX: ");
+    let get =
+        format!("GET http://up.test:{port}/ HTTP/1.1\r\nHost: up.test:{port}\r\nConnection: close\r\nX: ");
+    let post =
+        format!("POST http://up.test:{port}/ HTTP/1.1\r\nHost: up.test:{port}\r\nContent-Length: 5\r\nX: ");
+    for (begin, body, most) in [(connect, "", 8 << 10), (get, "", 16 << 10), (post, "hello", 16 << 10)] {
+        let whole = |length: usize| format!("{begin}{}\r\n\r\n{body}", "y".repeat(length - begin.len() - 4));
+        for length in [most - 1, most] {
+            let told = house.send(whole(length).as_bytes());
+            assert_eq!(told.status, 200, "{length} of {begin}: {told:?}");
+        }
+        let before = (house.upstream.connections(), house.names.asked());
+        for length in [most + 1, most + 2, 2 * most] {
+            let told = house.send(whole(length).as_bytes());
+            assert_eq!((told.status, told.code()), (431, "request_head_too_large"), "{length} of {begin}");
+            assert!(told.text.contains(&format!("larger than {most} bytes")), "{told:?}");
+        }
+        // Nor is its end waited for.
+        let told = house.send(&whole(4 * most).as_bytes()[..most + 1]);
+        assert_eq!(told.status, 431, "{begin}");
+        assert_eq!((house.upstream.connections(), house.names.asked()), before);
+    }
+}

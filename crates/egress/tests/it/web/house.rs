@@ -1,5 +1,6 @@
 //! A web proxy with a policy, a name server, and an upstream that counts who has come.
 
+use super::upstream::Upstream;
 use crate::names::nameserver::{Entry, NameServer};
 use crate::tls::authority::Authority;
 use crate::tls::front::Front;
@@ -21,7 +22,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -44,21 +45,6 @@ pub(crate) struct House {
     own: Option<Arc<RunAuthority>>,
     port: String,
     folder: TempDir,
-}
-
-/// A server that answers every request of HTTP with `hello`, says back whatever else it hears, and counts.
-pub(crate) struct Upstream {
-    pub(crate) address: SocketAddr,
-    seen: Arc<Seen>,
-}
-
-#[derive(Default)]
-struct Seen {
-    /// The port of each who has come, in their order.
-    ports: Mutex<Vec<u16>>,
-    /// How many of them were none but marks.
-    marks: AtomicUsize,
-    heads: Mutex<Vec<String>>,
 }
 
 /// A ledger that can be read, and can be broken.
@@ -109,6 +95,14 @@ impl House {
     /// One that looks into connections, with a section as it is written down. The upstream is reached by TLS, as whoever the authority
     /// vouches for; `CA` is its file.
     pub(crate) fn looking_into(section: &str, vouched: ServerConfig, authority: &Authority) -> Self {
+        Self::looking_into_limited(section, (vouched, authority), WebLimits::default())
+    }
+
+    pub(crate) fn looking_into_limited(
+        section: &str,
+        (vouched, authority): (ServerConfig, &Authority),
+        limits: WebLimits,
+    ) -> Self {
         let mut house = Self::limited("- {host: nobody.test}\n", WebLimits::default());
         let front = Front::start(vouched, house.upstream.address);
         let port = front.port().to_string();
@@ -118,7 +112,7 @@ impl House {
         let run_id = house.run.run_id.clone();
         let own = Arc::new(RunAuthority::new().unwrap());
         let ledger = Arc::clone(&house.ledger) as Arc<dyn WebLedger>;
-        let run = WebRun::new(run_id, Arc::clone(&house.policy), WebLimits::default(), ledger);
+        let run = WebRun::new(run_id, Arc::clone(&house.policy), limits, ledger);
         house.run = Arc::new(run.inspecting_as(Arc::clone(&own)));
         let (listener, address) = listen();
         let serving = house.proxy.serve_web(Arc::clone(&house.run), vec![Listener::Tcp(listener)]).unwrap();
@@ -130,21 +124,31 @@ impl House {
     /// Asks a server by TLS, through a tunnel, trusting whom the run trusts; what it says until it closes.
     pub(crate) fn ask_inside(&self, authority: &str, name: &str, bytes: &[u8]) -> Result<Told, String> {
         let stream = self.tunnel(authority).map_err(|told| told.text)?;
+        let mut stream = rustls::StreamOwned::new(self.session(name, rustls::ALL_VERSIONS, &[]), stream);
+        stream.write_all(&self.filled(bytes)).map_err(|error| error.to_string())?;
+        let mut text = Vec::new();
+        let _ = stream.read_to_end(&mut text);
+        Ok(told(&text))
+    }
+
+    /// A client of TLS that trusts whom the run trusts.
+    pub(crate) fn session(
+        &self,
+        name: &str,
+        versions: &[&'static rustls::SupportedProtocolVersion],
+        protocols: &[&str],
+    ) -> rustls::ClientConnection {
         let mut roots = rustls::RootCertStore::empty();
         let bundle = self.own.as_ref().unwrap().bundle(None).unwrap();
         let trusted = CertificateDer::pem_slice_iter(bundle.as_bytes()).map(Result::unwrap);
         roots.add_parsable_certificates(trusted);
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = rustls::ClientConfig::builder_with_provider(provider);
-        let builder = builder.with_safe_default_protocol_versions().unwrap();
-        let config = builder.with_root_certificates(roots).with_no_client_auth();
+        let builder = builder.with_protocol_versions(versions).unwrap();
+        let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         let name = ServerName::try_from(name.to_owned()).unwrap();
-        let session = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
-        let mut stream = rustls::StreamOwned::new(session, stream);
-        stream.write_all(&self.filled(bytes)).map_err(|error| error.to_string())?;
-        let mut text = Vec::new();
-        let _ = stream.read_to_end(&mut text);
-        Ok(told(&text))
+        rustls::ClientConnection::new(Arc::new(config), name).unwrap()
     }
 
     /// Gets a path of the upstream inside, with these headers besides.
@@ -286,105 +290,6 @@ impl Told {
         let code = self.text.split("urn:belljar:egress:").nth(1).unwrap_or_default();
         code.split('"').next().unwrap_or_default()
     }
-}
-
-// === impl Upstream ===
-
-impl Upstream {
-    fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let seen = Arc::<Seen>::default();
-        let theirs = Arc::clone(&seen);
-        // It goes with the test's process.
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let port = stream.peer_addr().map_or(0, |peer| peer.port());
-                theirs.ports.lock().unwrap().push(port);
-                let seen = Arc::clone(&theirs);
-                std::thread::spawn(move || answer(stream, &seen));
-            }
-        });
-        Self { address, seen }
-    }
-
-    /// How many have come up to now. Who has been let in by the kernel is not seen here at once: whoever asks comes behind all of
-    /// those, and waits until it is its own turn.
-    pub(crate) fn connections(&self) -> usize {
-        let before = self.seen.ports.lock().unwrap().len();
-        let mark = TcpStream::connect(self.address).unwrap();
-        let port = mark.local_addr().unwrap().port();
-        belljar_testkit::wait::until(|| self.seen.ports.lock().unwrap()[before..].contains(&port));
-        let marks = self.seen.marks.fetch_add(1, Ordering::SeqCst) + 1;
-        self.seen.ports.lock().unwrap().len() - marks
-    }
-
-    /// The heads of all requests that have come, in the order in which they did.
-    pub(crate) fn heads(&self) -> Vec<String> {
-        self.seen.heads.lock().unwrap().clone()
-    }
-}
-
-fn answer(mut stream: TcpStream, seen: &Seen) {
-    let (mut bytes, mut buffer) = (Vec::new(), [0; 16 << 10]);
-    while let Ok(count) = stream.read(&mut buffer) {
-        if count == 0 {
-            return;
-        }
-        let is_http = bytes.first().or(buffer.first()).is_some_and(u8::is_ascii_uppercase);
-        if !is_http {
-            if stream.write_all(&buffer[..count]).is_err() {
-                return;
-            }
-            continue;
-        }
-        bytes.extend_from_slice(&buffer[..count]);
-        while let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
-            let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
-            bytes.drain(..end + 4);
-            let reply = reply(&head);
-            seen.heads.lock().unwrap().push(head);
-            if stream.write_all(&reply).is_err() {
-                return;
-            }
-        }
-    }
-}
-
-/// What is said to a request, by its path.
-fn reply(head: &str) -> Vec<u8> {
-    let path = head.split(' ').nth(1).unwrap_or_default();
-    let path = path.split('?').next().unwrap_or_default();
-    let ok = |rest: &str| format!("HTTP/1.1 200 OK\r\n{rest}");
-    let said = match path {
-        _ if head.starts_with("HEAD") => ok("Content-Length: 5\r\n\r\n"),
-        // All that it has heard.
-        "/back" | "/v1/back" => ok(&format!("Content-Length: {}\r\n\r\n{head}", head.len())),
-        "/back/chunked" | "/v1/back/chunked" => {
-            let chunks: Vec<String> = head
-                .as_bytes()
-                .chunks(7)
-                .map(|chunk| format!("{:x}\r\n{}\r\n", chunk.len(), String::from_utf8_lossy(chunk)))
-                .collect();
-            ok(&format!("Transfer-Encoding: chunked\r\n\r\n{}0\r\n\r\n", chunks.concat()))
-        }
-        "/back/header" | "/v1/back/header" => {
-            let said = head.lines().find(|line| line.to_ascii_lowercase().starts_with("authorization"));
-            ok(&format!("X-Back: {}\r\nContent-Length: 0\r\n\r\n", said.unwrap_or_default()))
-        }
-        "/coded" | "/v1/coded" => ok("Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\nxx"),
-        "/early" => format!(
-            "{}{}",
-            "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".repeat(3),
-            ok("Content-Length: 5\r\n\r\nhello")
-        ),
-        "/endless" => "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".repeat(10_000),
-        "/chunked" | "/v1/chunked" => {
-            ok("Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n again\r\n0\r\n\r\n")
-        }
-        _ => ok("Content-Length: 5\r\nX-Seen: yes\r\n\r\nhello"),
-    };
-    said.into_bytes()
 }
 
 // === impl Ledger ===

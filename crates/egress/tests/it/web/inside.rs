@@ -141,3 +141,39 @@ fn without_an_authority_of_the_run_nothing_is_looked_into_and_nothing_passes() {
     assert_eq!((told.status, told.code()), (403, "inspection_needed"));
     assert_eq!(house.upstream.connections(), 0);
 }
+
+#[test]
+fn what_only_reads_has_no_content_where_methods_or_paths_count() {
+    let rules = "rules:
+- {host: up.test, ports: [PORT], methods: [GET, HEAD, TRACE, POST], paths: [/open], networks: [127.0.0.0/8]}
+- {host: up.test, ports: [PORT], paths: [/any], networks: [127.0.0.0/8]}
+authorities: CA
+";
+    let (house, authority) = house(rules);
+    let bodies = ["Content-Length: 5\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"];
+    for (method, path) in [("GET", "/open"), ("HEAD", "/open"), ("TRACE", "/open"), ("GET", "/any")] {
+        for body in bodies {
+            let asked = format!("{method} {path} HTTP/1.1\r\nHost: up.test:PORT\r\n{body}");
+            let told = house.ask_inside("up.test:PORT", UP, asked.as_bytes()).unwrap();
+            assert_eq!(told.status, 400, "{asked}: {}", told.text);
+            // Who has asked for a head alone is told no more.
+            assert!(method == "HEAD" || told.code() == "body_not_allowed", "{asked}: {}", told.text);
+            let ended = house.ledger.ended();
+            assert!(ended.iter().any(|record| outcome(record) == "denied: body_not_allowed"), "{asked}");
+        }
+    }
+    assert_eq!(house.upstream.connections(), 0);
+    // The controls: a length of nothing, what is for sending, and a rule that is about neither methods nor paths.
+    let close = "Host: up.test:PORT\r\nConnection: close\r\n";
+    let reading = format!("GET /open HTTP/1.1\r\n{close}Content-Length: 5\r\n\r\nhello");
+    for asked in [
+        format!("GET /open HTTP/1.1\r\n{close}Content-Length: 0\r\n\r\n"),
+        format!("POST /open HTTP/1.1\r\n{close}Content-Length: 5\r\n\r\nhello"),
+    ] {
+        assert_eq!(house.ask_inside("up.test:PORT", UP, asked.as_bytes()).unwrap().status, 200, "{asked}");
+    }
+    let wide = "rules:\n- {host: up.test, ports: [PORT], networks: [127.0.0.0/8], inspect: true}\n";
+    let wide = rules.replace("rules:\n", wide).replace("PORT", &house.port());
+    house.policy.replace(config(&wide.replace("CA", &authority.file().display().to_string())));
+    assert_eq!(house.ask_inside("up.test:PORT", UP, reading.as_bytes()).unwrap().status, 200);
+}

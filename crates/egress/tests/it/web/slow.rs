@@ -1,10 +1,12 @@
 //! PX8: whoever is slow or wants too much is waited for so long, gets so much, and keeps nobody else waiting.
 
 use super::house::{House, outcome};
+use super::upstream::Then;
 use belljar_egress::http1::limits::Times;
 use belljar_egress::web::limits::WebLimits;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::process::Command;
 use std::time::Duration;
 
 const ALLOWED: &str = "- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n";
@@ -139,4 +141,162 @@ fn a_thousand_idle_tunnels_of_one_run_keep_nobody_of_another_waiting() {
     }
     assert!(other.tunnel("up.test:PORT").is_ok());
     assert_eq!(house.upstream.connections(), before);
+}
+
+/// What is said until the connection is closed, of which no more than a part is kept.
+fn heard_to_the_end(stream: &mut TcpStream) -> (u64, String) {
+    let (mut count, mut begin, mut room) = (0, Vec::new(), [0; 64 << 10]);
+    while let Ok(read) = stream.read(&mut room) {
+        if read == 0 {
+            break;
+        }
+        count += read as u64;
+        begin.extend_from_slice(&room[..read.min(1024_usize.saturating_sub(begin.len()))]);
+    }
+    (count, String::from_utf8_lossy(&begin).into_owned())
+}
+
+fn ask(house: &House, path: &str) -> TcpStream {
+    let mut stream = house.connect();
+    let asked = format!("GET http://up.test:PORT{path} HTTP/1.1\r\nHost: up.test:PORT\r\n\r\n");
+    stream.write_all(&house.filled(asked.as_bytes())).unwrap();
+    stream
+}
+
+/// Chunks that never end, as fast as they can be taken: what a run may receive is an end.
+#[test]
+fn an_answer_without_an_end_ends_with_what_a_run_may_receive() {
+    const MOST: u64 = 8 << 20;
+    let house = House::limited(ALLOWED, WebLimits { times: PLENTY, bytes: MOST, ..WebLimits::default() });
+    let (other, mut stream) = (self::house(PLENTY), ask(&house, "/flood"));
+    // It is under way, and others are served meanwhile, and after it.
+    let mut begin = [0; 12];
+    stream.read_exact(&mut begin).unwrap();
+    assert_eq!(other.get("http://up.test:PORT/").status, 200);
+    assert!(house.ledger.ended().is_empty());
+    let (count, _) = heard_to_the_end(&mut stream);
+    assert!((MOST / 2..=MOST).contains(&count), "{count}");
+    let record = house.ledger.latest(1);
+    assert_eq!(outcome(&record), "failed: bytes_used_up");
+    assert!(record.received_bytes >= MOST, "{record:?}");
+    assert_eq!(house.get("http://up.test:PORT/").code(), "bytes_used_up");
+    assert_eq!(other.get("http://up.test:PORT/").status, 200);
+}
+
+/// The same the other way.
+#[test]
+fn a_body_without_an_end_ends_with_what_a_run_may_send() {
+    const MOST: u64 = 8 << 20;
+    let house = House::limited(ALLOWED, WebLimits { times: PLENTY, bytes: MOST, ..WebLimits::default() });
+    let other = self::house(PLENTY);
+    let mut stream = house.connect();
+    let head =
+        "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nTransfer-Encoding: chunked\r\n\r\n";
+    stream.write_all(&house.filled(head.as_bytes())).unwrap();
+    let chunk = [&b"4000\r\n"[..], &[b'a'; 0x4000], b"\r\n"].concat();
+    let mut sent = 0_u64;
+    while stream.write_all(&chunk).is_ok() {
+        sent += chunk.len() as u64;
+        if sent == 4 * chunk.len() as u64 {
+            assert_eq!(other.get("http://up.test:PORT/").status, 200);
+            assert!(house.ledger.ended().is_empty(), "it is under way");
+        }
+        // What stands in the buffers of the kernel comes besides.
+        assert!(sent < 8 * MOST, "it goes on and on");
+    }
+    let record = house.ledger.latest(1);
+    assert_eq!(outcome(&record), "failed: bytes_used_up");
+    let heard: usize = house.upstream.said().iter().map(String::len).sum();
+    assert!(heard as u64 <= MOST, "{heard}");
+    assert_eq!(other.get("http://up.test:PORT/").status, 200);
+}
+
+/// Extensions of chunks could be without an end, and nobody would have sent a byte of a body.
+#[test]
+fn extensions_of_chunks_are_not_waited_out() {
+    let house = house(PLENTY);
+    let flood = format!("5;{}", "x".repeat(1 << 20));
+    let head =
+        "POST http://up.test:PORT/ HTTP/1.1\r\nHost: up.test:PORT\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let told = house.send(format!("{head}{flood}").as_bytes());
+    assert_eq!((told.status, told.code()), (400, "malformed_request"), "{told:?}");
+    assert!(house.upstream.said().concat().len() < 1024);
+    // And in an answer.
+    let answer = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{flood}");
+    house.upstream.tell(answer, Then::Wait);
+    let (count, begin) = heard_to_the_end(&mut ask(&house, "/"));
+    assert!(count < 1024 && begin.starts_with("HTTP/1.1 200 "), "{count}");
+    assert_eq!(outcome(&house.ledger.latest(2)), "failed: answer_malformed");
+}
+
+/// A byte now and then goes on for so long in all, and nothing at all for less; while others come and go.
+#[test]
+fn an_answer_that_comes_byte_by_byte_or_not_at_all_is_not_waited_for() {
+    let other = house(PLENTY);
+    for (times, path, expected) in [
+        (Times { call: SHORT, ..PLENTY }, "/drip", "failed: too_long"),
+        (Times { call: SHORT, ..PLENTY }, "/silent", "failed: too_long"),
+        (Times { idle: SHORT, ..PLENTY }, "/silent", "failed: answer_timeout"),
+    ] {
+        let house = house(times);
+        let mut stream = ask(&house, path);
+        assert_eq!(other.get("http://up.test:PORT/").status, 200);
+        let _ = heard_to_the_end(&mut stream);
+        assert_eq!(outcome(&house.ledger.latest(1)), expected, "{path}");
+        assert_eq!(house.get("http://up.test:PORT/").status, 200, "{path}");
+    }
+    // The control: nobody who says something now and then is idle.
+    let house = house(Times { idle: 8 * DRIP, ..PLENTY });
+    let mut stream = ask(&house, "/drip");
+    let mut some = [0; 400];
+    stream.read_exact(&mut some).unwrap();
+    assert!(house.ledger.ended().is_empty());
+}
+
+/// The same of tunnels.
+#[test]
+fn a_tunnel_in_which_a_byte_comes_now_and_then_or_none_is_not_open_for_ever() {
+    for (times, drips, expected) in [
+        (Times { call: SHORT, ..PLENTY }, true, "failed: too_long"),
+        (Times { call: SHORT, ..PLENTY }, false, "failed: too_long"),
+        (Times { idle: SHORT, ..PLENTY }, false, "failed: idle"),
+    ] {
+        let house = house(times);
+        let mut tunnel = house.tunnel("up.test:PORT").unwrap();
+        tunnel.set_read_timeout(Some(DRIP)).unwrap();
+        let is_over = || !house.ledger.ended().is_empty();
+        belljar_testkit::wait::until(|| {
+            if drips {
+                let _ = tunnel.write_all(b"a");
+                let _ = tunnel.read(&mut [0; 64]);
+            }
+            is_over()
+        });
+        assert_eq!(outcome(&house.ledger.latest(1)), expected);
+        assert_eq!(house.get("http://up.test:PORT/").status, 200);
+    }
+}
+
+/// Nothing here unpacks anything: what would be a thousand times as much goes on as the bytes that it is.
+#[test]
+fn what_is_packed_stays_packed() {
+    let packed = "head -c 67108864 /dev/zero | gzip -1";
+    let bomb = Command::new("sh").args(["-c", packed]).output().unwrap().stdout;
+    assert!((1 << 10..1 << 20).contains(&bomb.len()), "{}", bomb.len());
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n", bomb.len());
+    let house = house(PLENTY);
+    house.upstream.tell([head.as_bytes(), &bomb].concat(), Then::Wait);
+    let mut stream = ask(&house, "/");
+    let mut heard = Vec::new();
+    while !heard.ends_with(&bomb) {
+        let mut room = [0; 64 << 10];
+        let count = stream.read(&mut room).unwrap();
+        assert!(count > 0, "{}", heard.len());
+        heard.extend_from_slice(&room[..count]);
+    }
+    let record = house.ledger.latest(1);
+    assert_eq!(
+        (outcome(&record).as_str(), record.received_bytes),
+        ("completed", (head.len() + bomb.len()) as u64)
+    );
 }

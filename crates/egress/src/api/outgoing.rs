@@ -1,0 +1,111 @@
+//! What goes out of a call: whether it may be said at all, and the head of its request.
+
+use super::call::ApiCall;
+use super::config::{ApiConnection, Placement};
+use super::error::ApiError;
+use crate::credential::Injected;
+use crate::web::{authority_of, encoded};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use zeroize::Zeroizing;
+
+/// What of a caller's headers goes on.
+const FROM_CALLER: [&str; 9] = [
+    "accept",
+    "accept-language",
+    "content-type",
+    "idempotency-key",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "prefer",
+    "range",
+];
+
+/// A body of a call.
+const MOST_BODY: usize = 4 << 20;
+
+const MOST_TARGET: usize = 8 << 10;
+const MOST_HEADER: usize = 1 << 10;
+
+/// What no request may have.
+pub(super) fn check(call: &ApiCall) -> Result<(), ApiError> {
+    let ApiCall { method, path, query, headers, body, .. } = call;
+    let invalid = |what, why| Err(ApiError::Invalid { what, why });
+    let is_graphic = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
+    if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
+        return invalid("the method", "it is a word in upper case");
+    }
+    if !path.starts_with('/') || !is_graphic(path) || path.contains('?') || path.len() > MOST_TARGET {
+        return invalid("the path", "it begins with a slash, and what can't be seen is encoded in it");
+    }
+    if query.as_ref().is_some_and(|query| !is_graphic(query) || query.len() > MOST_TARGET) {
+        return invalid("the query", "what can't be seen is encoded in it");
+    }
+    if body.len() > MOST_BODY {
+        return invalid("the body", "it is larger than 4 MiB");
+    }
+    for (name, value) in headers {
+        if !FROM_CALLER.contains(&name.as_str()) {
+            return invalid("a header", "it isn't the caller's to say");
+        }
+        let is_plain = value.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+        if !is_plain || value.len() > MOST_HEADER {
+            return invalid("a header", "it is up to 1 KiB of visible ASCII");
+        }
+    }
+    Ok(())
+}
+
+/// The head of the request. It may have a secret in it.
+pub(super) fn head(
+    (connection, call): (&ApiConnection, &ApiCall),
+    path: &str,
+    injected: Option<&Injected>,
+) -> Zeroizing<Vec<u8>> {
+    let placement = injected.map(|_| &connection.placement);
+    let secret = injected.map(|injected| injected.secret.expose()).unwrap_or_default();
+    let mut head =
+        Zeroizing::new(Vec::with_capacity(2 * MOST_TARGET + FROM_CALLER.len() * MOST_HEADER + (64 << 10)));
+    for part in [&call.method, " ", path] {
+        head.extend_from_slice(part.as_bytes());
+    }
+    let mut mark: &[u8] = b"?";
+    if let Some(query) = call.query.as_ref().filter(|query| !query.is_empty()) {
+        head.extend_from_slice(&[mark, query.as_bytes()].concat());
+        mark = b"&";
+    }
+    if let Some(Placement::Query(name)) = placement {
+        let encoded = Zeroizing::new(encoded(secret, b""));
+        for part in [mark, name.as_bytes(), b"=", encoded.as_bytes()] {
+            head.extend_from_slice(part);
+        }
+    }
+    head.extend_from_slice(b" HTTP/1.1\r\n");
+    let mut put = |name: &str, value: &[&[u8]]| {
+        head.extend_from_slice(name.as_bytes());
+        head.extend_from_slice(b": ");
+        value.iter().for_each(|part| head.extend_from_slice(part));
+        head.extend_from_slice(b"\r\n");
+    };
+    put("host", &[authority_of(&connection.destination, connection.is_secure).as_bytes()]);
+    put("user-agent", &[b"belljar"]);
+    // What comes back is looked at, so it has to come as it is.
+    put("accept-encoding", &[b"identity"]);
+    for (name, value) in &call.headers {
+        put(name, &[value.as_bytes()]);
+    }
+    match placement {
+        Some(Placement::Bearer) => put("authorization", &[b"Bearer ", secret]),
+        Some(Placement::Basic) => {
+            let encoded = Zeroizing::new(STANDARD.encode(secret));
+            put("authorization", &[b"Basic ", encoded.as_bytes()]);
+        }
+        Some(Placement::Header(name)) => put(name, &[secret]),
+        Some(Placement::Query(_)) | None => {}
+    }
+    put("content-length", &[call.body.len().to_string().as_bytes()]);
+    put("connection", &[b"close"]);
+    head.extend_from_slice(b"\r\n");
+    head
+}

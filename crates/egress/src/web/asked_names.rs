@@ -1,0 +1,141 @@
+//! The names that a run has asked for, of those that patterns alone let in. Whoever answers for them hears each, so there are only
+//! so many, and it is known before anybody is asked where one leads.
+
+use belljar_policy::egress::{Allowed, Destination, Host, HostName, HostPattern, NameLimits};
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Of one run.
+#[derive(Debug, Default)]
+pub(super) struct AskedNames(Mutex<Vec<Below>>);
+
+/// Those that one pattern has let in.
+#[derive(Debug)]
+struct Below {
+    pattern: HostPattern,
+    known: HashSet<HostName>,
+    /// How long it takes until all of them are made up for, as it was then.
+    owed: Duration,
+    since: Instant,
+}
+
+/// So many are kept in mind. Whoever has had more has all of them counted anew.
+const MOST_KNOWN: usize = 16_384;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+// === impl AskedNames ===
+
+impl AskedNames {
+    /// Whether that may be asked for. It is counted, unless it has been before.
+    pub(super) fn may_ask(&self, allowed: &Allowed<Destination>, now: Instant) -> bool {
+        let (Host::Name(name), wildcards) = (&allowed.value().host, allowed.wildcards()) else { return true };
+        if wildcards.is_empty() {
+            return true;
+        }
+        // Nothing in there is ever half done.
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for wildcard in wildcards {
+            if all.iter().all(|below| below.pattern != wildcard.pattern) {
+                all.push(Below::of(wildcard.pattern.clone(), now));
+            }
+        }
+        let is_of = |below: &&mut Below| wildcards.iter().any(|wildcard| wildcard.pattern == below.pattern);
+        let mut those: Vec<&mut Below> = all.iter_mut().filter(is_of).collect();
+        if those.iter().any(|below| below.known.contains(name)) {
+            return true;
+        }
+        those.iter_mut().any(|below| {
+            let of_it = wildcards.iter().find(|wildcard| wildcard.pattern == below.pattern);
+            of_it.is_some_and(|wildcard| below.take(name, wildcard.limits, now))
+        })
+    }
+}
+
+// === impl Below ===
+
+impl Below {
+    fn of(pattern: HostPattern, now: Instant) -> Self {
+        Self { pattern, known: HashSet::new(), owed: Duration::ZERO, since: now }
+    }
+
+    /// Counts one more, if there may be one.
+    fn take(&mut self, name: &HostName, limits: NameLimits, now: Instant) -> bool {
+        let apart = HOUR / limits.an_hour.max(1);
+        let owed = self.owed.saturating_sub(now.saturating_duration_since(self.since)) + apart;
+        if owed > apart * limits.at_once {
+            return false;
+        }
+        (self.owed, self.since) = (owed, now);
+        if self.known.len() >= MOST_KNOWN {
+            self.known.clear();
+        }
+        self.known.insert(name.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use belljar_policy::egress::{Asked, EgressPolicy, Rule};
+
+    fn rule(pattern: &str, at_once: u32, an_hour: u32) -> Rule {
+        let names = NameLimits { at_once, an_hour, ..NameLimits::default() };
+        Rule { names, ..Rule::for_hosts(HostPattern::parse(pattern).unwrap()) }
+    }
+
+    /// How many of these names may be asked for then.
+    fn count(
+        asked: &AskedNames,
+        policy: &EgressPolicy,
+        names: impl Iterator<Item = String>,
+        now: Instant,
+    ) -> usize {
+        names
+            .filter(|name| {
+                let destination = Destination { host: Host::parse(name).unwrap(), port: 443 };
+                asked.may_ask(&policy.decide(destination, Asked::Tunnel).unwrap(), now)
+            })
+            .count()
+    }
+
+    fn names(from: u32, to: u32, suffix: &str) -> impl Iterator<Item = String> {
+        (from..to).map(move |number| format!("n{number}.{suffix}"))
+    }
+
+    #[test]
+    fn there_are_so_many_at_once_and_then_as_many_as_time_gives_back() {
+        let (asked, now) = (AskedNames::default(), Instant::now());
+        let policy = EgressPolicy::new(vec![rule("**.zone.test", 10, 60), rule("named.zone.test", 1, 1)]);
+        let counted = |from, to, after: u64| {
+            count(&asked, &policy, names(from, to, "zone.test"), now + Duration::from_secs(after))
+        };
+        assert_eq!(counted(0, 100, 0), 10);
+        // Those that are known cost nothing, and nobody has forgotten them.
+        assert_eq!((counted(0, 100, 59), counted(0, 100, 60), counted(0, 11, 60)), (10, 11, 11));
+        assert_eq!(counted(100, 200, 60 * 4), 3);
+        // Never more than at once, however long nobody has asked.
+        assert_eq!(counted(200, 300, 60 * 100_000), 10);
+        let named = std::iter::repeat_n("named.zone.test".to_owned(), 20);
+        assert_eq!(count(&asked, &policy, named, now + Duration::from_secs(60 * 100_000)), 20);
+    }
+
+    #[test]
+    fn each_pattern_counts_by_itself_and_what_one_of_them_lets_in_is_in() {
+        let (asked, now) = (AskedNames::default(), Instant::now());
+        let rules = vec![rule("*.a.test", 3, 1), rule("**.a.test", 5, 1), rule("*.b.test", 2, 1)];
+        let policy = EgressPolicy::new(rules);
+        assert_eq!(count(&asked, &policy, names(0, 50, "b.test"), now), 2);
+        assert_eq!(count(&asked, &policy, names(0, 50, "x.a.test"), now), 5);
+        assert_eq!(count(&asked, &policy, names(0, 50, "a.test"), now), 3);
+    }
+
+    #[test]
+    fn whoever_has_had_more_than_is_kept_in_mind_has_them_counted_anew() {
+        let (asked, now) = (AskedNames::default(), Instant::now());
+        let policy = EgressPolicy::new(vec![rule("*.a.test", 20_000, 1)]);
+        assert_eq!(count(&asked, &policy, names(0, 16_385, "a.test"), now), 16_385);
+        assert_eq!(count(&asked, &policy, names(0, 16_385, "a.test"), now), 3_615 + 1);
+    }
+}

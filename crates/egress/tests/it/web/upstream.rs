@@ -1,0 +1,200 @@
+//! An upstream that counts, and says what it is told to.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A server that answers every request of HTTP with `hello`, says back whatever else it hears, and counts.
+pub(crate) struct Upstream {
+    pub(crate) address: SocketAddr,
+    seen: Arc<Seen>,
+}
+
+/// What it does when it has said what it was told to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// Waits for more.
+    Wait,
+    /// Closes.
+    Close,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// The port of each who has come, in their order.
+    ports: Mutex<Vec<u16>>,
+    /// How many of them were none but marks.
+    marks: AtomicUsize,
+    heads: Mutex<Vec<String>>,
+    /// All that each has said who has said anything and is gone.
+    said: Mutex<Vec<String>>,
+    /// What is said to whatever is asked.
+    told: Mutex<Option<(Vec<u8>, Then)>>,
+}
+
+// === impl Upstream ===
+
+impl Upstream {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let seen = Arc::<Seen>::default();
+        let theirs = Arc::clone(&seen);
+        // It goes with the test's process.
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let port = stream.peer_addr().map_or(0, |peer| peer.port());
+                theirs.ports.lock().unwrap().push(port);
+                let seen = Arc::clone(&theirs);
+                std::thread::spawn(move || answer(stream, &seen));
+            }
+        });
+        Self { address, seen }
+    }
+
+    /// How many have come up to now. Who has been let in by the kernel is not seen here at once: whoever asks comes behind all of
+    /// those, and waits until it is its own turn.
+    pub(crate) fn connections(&self) -> usize {
+        let before = self.seen.ports.lock().unwrap().len();
+        let mark = TcpStream::connect(self.address).unwrap();
+        let port = mark.local_addr().unwrap().port();
+        belljar_testkit::wait::until(|| self.seen.ports.lock().unwrap()[before..].contains(&port));
+        let marks = self.seen.marks.fetch_add(1, Ordering::SeqCst) + 1;
+        self.seen.ports.lock().unwrap().len() - marks
+    }
+
+    /// All that each has said who has said anything: those of now, once all of them are gone.
+    pub(crate) fn said(&self) -> Vec<String> {
+        let heads = self.heads().len();
+        belljar_testkit::wait::until(|| self.seen.said.lock().unwrap().len() >= heads.min(1));
+        let come = self.seen.ports.lock().unwrap().len() - self.seen.marks.load(Ordering::SeqCst);
+        belljar_testkit::wait::until(|| self.seen.said.lock().unwrap().len() >= come);
+        self.seen.said.lock().unwrap().iter().filter(|said| !said.is_empty()).cloned().collect()
+    }
+
+    /// Has it say that to whatever is asked, from now on.
+    pub(crate) fn tell(&self, bytes: impl Into<Vec<u8>>, then: Then) {
+        *self.seen.told.lock().unwrap() = Some((bytes.into(), then));
+    }
+
+    /// The heads of all requests that have come, in the order in which they did.
+    pub(crate) fn heads(&self) -> Vec<String> {
+        self.seen.heads.lock().unwrap().clone()
+    }
+}
+
+fn answer(mut stream: TcpStream, seen: &Seen) {
+    let mut said = Vec::new();
+    hear(&mut stream, seen, &mut said);
+    seen.said.lock().unwrap().push(String::from_utf8_lossy(&said).into_owned());
+}
+
+/// Answers what comes, until nothing more does.
+fn hear(stream: &mut TcpStream, seen: &Seen, said: &mut Vec<u8>) {
+    let (mut bytes, mut buffer) = (Vec::new(), [0; 16 << 10]);
+    while let Ok(count) = stream.read(&mut buffer) {
+        if count == 0 {
+            return;
+        }
+        // What has begun as a request is one, and what follows on it is a body or another.
+        let is_http = said.first().or(buffer.first()).is_some_and(u8::is_ascii_uppercase);
+        if !is_http {
+            if stream.write_all(&buffer[..count]).is_err() {
+                return;
+            }
+            continue;
+        }
+        bytes.extend_from_slice(&buffer[..count]);
+        said.extend_from_slice(&buffer[..count]);
+        while let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+            bytes.drain(..end + 4);
+            seen.heads.lock().unwrap().push(head.clone());
+            let told = seen.told.lock().unwrap().clone();
+            let (reply, then) = told.unwrap_or_else(|| reply(&head));
+            if stream.write_all(&reply).is_err() || !goes_on(stream, &head) {
+                return;
+            }
+            if then == Then::Close {
+                let _ = stream.shutdown(Shutdown::Write);
+                // What is still to come is heard.
+                let _ = stream.read_to_end(said);
+                return;
+            }
+        }
+    }
+}
+
+/// Says what never ends, where a path wants that, for as long as anybody takes it. Whether anything else may follow.
+fn goes_on(stream: &mut TcpStream, head: &str) -> bool {
+    const DRIP: Duration = Duration::from_millis(50);
+    let piece = match head.split(' ').nth(1).unwrap_or_default() {
+        "/flood" => [&b"4000\r\n"[..], &[b'a'; 0x4000], b"\r\n"].concat(),
+        "/drip" => b"1\r\na\r\n".to_vec(),
+        _ => return true,
+    };
+    while stream.write_all(&piece).is_ok() {
+        if piece.len() < 100 {
+            std::thread::sleep(DRIP);
+        }
+    }
+    false
+}
+
+/// What is said to a request, by its path.
+fn reply(head: &str) -> (Vec<u8>, Then) {
+    let path = head.split(' ').nth(1).unwrap_or_default();
+    let path = path.split('?').next().unwrap_or_default();
+    let ok = |rest: &str| format!("HTTP/1.1 200 OK\r\n{rest}");
+    let said = match path {
+        _ if head.starts_with("HEAD") => ok("Content-Length: 5\r\n\r\n"),
+        // All that it has heard.
+        "/back" | "/v1/back" => ok(&format!("Content-Length: {}\r\n\r\n{head}", head.len())),
+        "/back/chunked" | "/v1/back/chunked" => {
+            let chunks: Vec<String> = head
+                .as_bytes()
+                .chunks(7)
+                .map(|chunk| format!("{:x}\r\n{}\r\n", chunk.len(), String::from_utf8_lossy(chunk)))
+                .collect();
+            ok(&format!("Transfer-Encoding: chunked\r\n\r\n{}0\r\n\r\n", chunks.concat()))
+        }
+        "/back/header" | "/v1/back/header" => {
+            let said = head.lines().find(|line| line.to_ascii_lowercase().starts_with("authorization"));
+            ok(&format!("X-Back: {}\r\nContent-Length: 0\r\n\r\n", said.unwrap_or_default()))
+        }
+        // What it was shown, cut after so many characters, and told how long it is by its length, by chunks, or by nothing.
+        _ if path.starts_with("/back/cut/") => return cut(head, path),
+        "/flood" | "/drip" => ok("Transfer-Encoding: chunked\r\n\r\n"),
+        "/silent" => String::new(),
+        "/coded" | "/v1/coded" => ok("Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\nxx"),
+        "/early" => format!(
+            "{}{}",
+            "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".repeat(3),
+            ok("Content-Length: 5\r\n\r\nhello")
+        ),
+        "/endless" => "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".repeat(10_000),
+        "/chunked" | "/v1/chunked" => {
+            ok("Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n again\r\n0\r\n\r\n")
+        }
+        _ => ok("Content-Length: 5\r\nX-Seen: yes\r\n\r\nhello"),
+    };
+    (said.into_bytes(), Then::Wait)
+}
+
+fn cut(head: &str, path: &str) -> (Vec<u8>, Then) {
+    let shown = head.lines().find_map(|line| line.strip_prefix("authorization: Bearer ")).unwrap_or_default();
+    let (length, way) = path.trim_start_matches("/back/cut/").split_once('/').unwrap();
+    let shown = &shown[..length.parse::<usize>().unwrap().min(shown.len())];
+    let body = format!("you sent {shown}");
+    let (rest, then) = match way {
+        "length" => (format!("Content-Length: {}\r\n\r\n{body}", body.len()), Then::Wait),
+        "chunks" => {
+            (format!("Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len()), Then::Wait)
+        }
+        "header" => (format!("X-Error: {body}\r\nContent-Length: 0\r\n\r\n"), Then::Wait),
+        _ => (format!("\r\n{body}"), Then::Close),
+    };
+    (format!("HTTP/1.1 401 No\r\n{rest}").into_bytes(), then)
+}
