@@ -5,6 +5,7 @@ mod handed_off;
 mod hostile;
 mod https;
 mod names;
+mod pull_requests;
 mod refs;
 mod rig;
 mod ssh;
