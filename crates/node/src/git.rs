@@ -19,6 +19,7 @@ mod fetch;
 mod ignored;
 mod journal;
 mod lay_out;
+mod leftovers;
 pub mod pull_request;
 mod push;
 mod reach;

@@ -4,6 +4,7 @@ mod agent;
 mod handed_off;
 mod hostile;
 mod https;
+mod ignored;
 mod names;
 mod pull_requests;
 mod refs;

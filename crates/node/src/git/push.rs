@@ -110,7 +110,8 @@ pub enum Standing {
     AlreadyThere,
 }
 
-const LOCK: &str = "pushing";
+/// Held by whoever pushes.
+pub(super) const LOCK: &str = "pushing";
 
 // === impl PushOrder ===
 
