@@ -69,3 +69,37 @@ fn git_is_let_in_by_what_is_filled_in_for_it_and_never_sees_it() {
     let audit = world.run(&["audit", "show", "--json"]).succeeded().stdout;
     assert!(audit.contains("\"credentials\":[\"house\"]") && !audit.contains(SECRET), "{audit}");
 }
+
+#[test]
+fn a_fork_is_looked_into_by_an_authority_of_its_own() {
+    let registry = match Registry::of_python() {
+        Ok(registry) => registry,
+        Err(why) => return skip("a fork that is looked into", &why),
+    };
+    let world = World::new(BELLJAR);
+    policy(&world, &registry.rules().replace("networks:", "methods: [GET, HEAD], networks:"));
+    let _sessions = crate::session::Sessions(&world);
+    let variables = registry.variables.iter().flat_map(|variable| ["-e", variable.as_str()]);
+    let create: Vec<&str> =
+        ["--name", "first", "--egress", "policy.yaml"].into_iter().chain(variables).collect();
+    crate::session::create(&world, &create);
+    world.run(&["session", "fork", "first", "--name", "second"]).succeeded();
+    world.run(&["session", "fork", "second", "--name", "third"]).succeeded();
+    let ask = "there=\"$PIP_INDEX_URL/six/\"\n\
+        test $(curl -sS -o /dev/null -w '%{http_code}' \"$there\") = 200\n\
+        test $(curl -sS -o said -w '%{http_code}' -d x \"$there\") = 403\n\
+        curl -sSv \"$there\" 2>&1 -o /dev/null | grep -q 'issuer: CN=Belljar run'\n\
+        python3 -m pip download --quiet --no-cache-dir --retries 0 --dest lib six && ls lib | wc -l\n\
+        sha256sum <\"$SSL_CERT_FILE\"\n";
+    let ask = format!("set -e; {ask}");
+    let said = ["first", "second", "third"].map(|name| {
+        let ran = crate::session::exec(&world, name, &ask).succeeded();
+        assert!(ran.stdout.starts_with("1\n"), "{name}: {ran:?}");
+        ran.stdout
+    });
+    // Whom one trusts, no other one does.
+    assert!(said[0] != said[1] && said[1] != said[2] && said[0] != said[2], "{said:?}");
+    // And the origin's end is not its forks'.
+    world.run(&["session", "end", "first"]).succeeded();
+    crate::session::exec(&world, "second", &ask).succeeded();
+}
