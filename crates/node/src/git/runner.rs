@@ -1,9 +1,11 @@
 //! The host's git, with settings that have nothing run, and a bound on its time.
 
+mod heard;
+
 use super::environment::{HostEnv, Settings};
 use super::reach;
 use belljar_egress::git::Pinned;
-use belljar_policy::git::redact;
+use heard::Heard;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -96,12 +98,6 @@ pub enum GitError {
     /// Somebody wanted it to stop.
     #[error("canceled")]
     Canceled,
-}
-
-/// What came of it.
-struct Heard {
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
 }
 
 /// What holds whatever else is set.
@@ -396,26 +392,4 @@ fn step<A: AsRef<OsStr>>(arguments: &[A]) -> String {
         .find(|word| !word.starts_with('-') && !word.contains('='))
         .unwrap_or_default()
         .into_owned()
-}
-
-// === impl Heard ===
-
-impl Heard {
-    /// What ssh says where nobody takes its connection.
-    fn unreached(&self) -> Option<String> {
-        let said = String::from_utf8_lossy(&self.stderr);
-        let line = said.lines().map(str::trim).find(|line| line.starts_with("ssh: connect to host "));
-        line.map(redact)
-    }
-
-    /// What says why. What a server says through git is not repeated: nobody knows what is in it.
-    fn why(&self) -> String {
-        let (said, answered) = (String::from_utf8_lossy(&self.stderr), String::from_utf8_lossy(&self.stdout));
-        let lines =
-            || said.lines().map(str::trim).filter(|line| !(line.is_empty() || line.starts_with("remote:")));
-        // A line for each ref that isn't taken: a mark, the ref, why.
-        let refused = answered.lines().find_map(|line| line.strip_prefix("!\t")?.split('\t').nth(1));
-        let why = lines().find(|line| line.starts_with("fatal:") || line.starts_with("error:"));
-        redact(refused.or(why).or_else(|| lines().next_back()).unwrap_or("nothing was said"))
-    }
 }

@@ -1,6 +1,6 @@
 //! The table: which names gain trust, with whom, and why. Names are in lower case, as they are compared.
 
-mod build;
+mod building;
 mod git;
 mod package;
 mod servers;
@@ -32,7 +32,8 @@ pub(super) enum At {
 use At::{Begins, Below, Ends, In, Named};
 
 /// All of them. Of those of one kind the first that holds gives the reason.
-pub(super) const ROWS: [&[Row]; 5] = [git::ROWS, servers::ROWS, workplace::ROWS, package::ROWS, build::ROWS];
+pub(super) const ROWS: [&[Row]; 5] =
+    [git::ROWS, servers::ROWS, workplace::ROWS, package::ROWS, building::ROWS];
 
 const fn row(at: At, kind: HandoffKind, why: &'static str) -> Row {
     Row { at, kind, why }

@@ -1,3 +1,5 @@
+//! Which clones go, and which stay.
+
 use super::*;
 use std::path::PathBuf;
 use tempfile::TempDir;
