@@ -47,8 +47,8 @@ pub(super) fn without(mut tree: Tree, (git, base): (&Git<'_>, &Base)) -> Result<
     let folder = base.folder().join(RULES);
     lay_out(&folder, cloned.rules(git)?).map_err(|source| PushError::Note { source })?;
     let new: Vec<&str> = tree.entries.iter().map(|entry| entry.path.as_str()).collect();
-    let new = new.into_iter().filter(|path| !cloned.paths.contains(*path));
-    let ignored = ask(&git.beside(&base.repository(), &folder), new.collect())?;
+    let new: Vec<&str> = new.into_iter().filter(|path| !cloned.paths.contains(*path)).collect();
+    let ignored = ask(&git.beside(&base.repository(), &folder), &new)?;
     tree.entries.retain(|entry| !ignored.contains(entry.path.as_str()));
     let kept = tree.entries.iter().map(|entry| entry.path.as_str());
     let paths = gathered(&ignored, kept);
@@ -56,7 +56,7 @@ pub(super) fn without(mut tree: Tree, (git, base): (&Git<'_>, &Base)) -> Result<
 }
 
 /// Which of these git ignores.
-fn ask(git: &Git<'_>, paths: Vec<&str>) -> Result<BTreeSet<String>, GitError> {
+fn ask(git: &Git<'_>, paths: &[&str]) -> Result<BTreeSet<String>, GitError> {
     if paths.is_empty() {
         return Ok(BTreeSet::new());
     }

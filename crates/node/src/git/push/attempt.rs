@@ -77,10 +77,8 @@ impl Prepared<'_> {
                 found.branches.contains_key(&reference) && reference != self.order.branch.reference()
             }),
         };
-        let unknown = || PushError::NoBase {
-            base: self.named_base(wanted).unwrap_or("by default").to_owned(),
-            remote: self.order.remote.clone(),
-        };
+        let unknown =
+            || PushError::NoBase { base: self.named_base(wanted).unwrap_or("by default").to_owned() };
         base.filter(|base| is_branch_name(base)).map(str::to_owned).ok_or_else(unknown)
     }
 

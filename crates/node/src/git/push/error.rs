@@ -44,12 +44,10 @@ pub enum PushError {
         remote: Remote,
     },
     /// What it is to get into isn't a branch there.
-    #[error("{remote} has no branch {base} that a pull request could be for; nothing was pushed")]
+    #[error("there is no branch {base} that a pull request could get into; nothing was pushed")]
     NoBase {
         /// What was named, or what the clone is of.
         base: String,
-        /// Where.
-        remote: Remote,
     },
     /// There is such a branch, and it is something else.
     #[error("there is a branch {branch} already, at {found}; nothing was pushed")]
