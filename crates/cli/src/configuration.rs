@@ -1,7 +1,7 @@
 //! The configuration file: all its sections, and where it is when nobody names it.
 
 use crate::error::CliError;
-use belljar_contract::yaml::{self, LARGEST_BYTES, Log, Members, Mistakes, Node};
+use belljar_contract::yaml::{self, LARGEST_BYTES, Log, Members, Mistakes, Node, below, quoted};
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::web::config::WebConfig;
 use belljar_node::agent::catalogue::Catalogue;
@@ -66,6 +66,15 @@ impl Configuration {
         let agents = members.section("agents", Catalogue::read);
         let node = members.section("node", NodeConfig::read);
         let git = members.section("git", GitRules::read);
+        if let Some(node) = members.node("git") {
+            let known =
+                |name: &str| egress.as_ref().is_some_and(|egress| egress.connections.contains_key(name));
+            for forge in git.forges.iter().filter(|forge| !known(&forge.connection)) {
+                let found = format!("a forge with the connection {}", quoted(&forge.connection));
+                let path = below(&node.path, "forges");
+                members.log.note(node.position, &path, found, "the name of one of `egress.connections`");
+            }
+        }
         members.finish();
         Some(Self { sandboxing, has_sandboxing, inference, egress, node, agents, git })
     }

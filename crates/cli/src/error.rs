@@ -16,6 +16,7 @@ use belljar_node::book::BookError;
 use belljar_node::clone::CloneError;
 use belljar_node::daemon::DaemonError;
 use belljar_node::git::BaseError;
+use belljar_node::git::pull_request::PlanError;
 use belljar_node::inspection::InspectionError;
 use belljar_node::serving::ServeError;
 use belljar_policy::git::InvalidBranch;
@@ -126,6 +127,9 @@ pub(crate) enum CliError {
         #[source]
         source: InvalidBranch,
     },
+    /// There can be no pull request for it.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// An agent's program can't be started in a sandbox.
     #[error(transparent)]
     Program(#[from] ProgramError),
@@ -247,7 +251,7 @@ impl CliError {
 
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Invalid { .. } => BAD_INPUT,
+            Self::Invalid { .. } | Self::Config { .. } | Self::Plan(_) => BAD_INPUT,
             Self::Node(error) if error.is_bad_input() => BAD_INPUT,
             _ if asked(self).is_some() => DENIED,
             Self::Branch { .. } | Self::Clone(CloneError::Pin(PinError::Denied(_))) => DENIED,
@@ -291,6 +295,7 @@ impl CliError {
             Self::Clone(CloneError::Pin(PinError::Denied(_))) => Some(
                 "--allow-host HOST or --allow-network NETWORK, or `git` in the configuration, lets git go to the house's own hosts",
             ),
+            Self::Plan(error) => plan_hint(error),
             Self::NoBasis { .. } => Some(NO_BASIS_HINT),
             Self::Node(error) => error.hint(),
             Self::Daemon(DaemonError::Taken { .. }) => Some(TAKEN_HINT),
@@ -324,6 +329,19 @@ const NO_BASIS_HINT: &str =
 
 const UNAVAILABLE_HINT: &str = "without --backend the sandbox is made by this kernel alone, and needs no engine; \
      `belljar doctor` tells what the kernel offers";
+
+fn plan_hint(error: &PlanError) -> Option<&'static str> {
+    match error {
+        PlanError::NoForge { .. } | PlanError::NoConnection { .. } => Some(
+            "nothing was pushed; `git.forges` in the configuration says which forge a host is, and by which of \
+             `egress.connections` it is called",
+        ),
+        PlanError::NotFor { .. } => Some(
+            "nothing was pushed; the connection takes `methods: [GET, POST]`, and a url as docs/git.md says",
+        ),
+        PlanError::NoProject { .. } | PlanError::Base { .. } => None,
+    }
+}
 
 fn refusal_hint(refusal: &Refusal) -> Option<&'static str> {
     match refusal {

@@ -2,9 +2,11 @@
 
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
+use belljar_egress::api::Connections;
+use belljar_node::git::pull_request::{PullRequestOrder, PullRequestWords};
 use belljar_node::git::{Author, HostEnv, author};
 use belljar_policy::egress::{HostPattern, Network};
-use belljar_policy::git::GitRules;
+use belljar_policy::git::{GitRules, Remote};
 use std::path::Path;
 
 /// Where the host's git may go besides the open internet.
@@ -19,18 +21,67 @@ pub(crate) struct RemoteArguments {
     allow_host: Vec<HostPattern>,
 }
 
+/// The pull request that is wanted for what is pushed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PullRequestArguments {
+    /// Open a pull request for the branch, at the forge that the configuration names for its host (`git.forges`)
+    #[arg(long, help_heading = "Git")]
+    pub(crate) pr: bool,
+    /// Its title [default: the first line of what the commit says]
+    #[arg(long, value_name = "TEXT", requires = "pr", help_heading = "Git")]
+    pr_title: Option<String>,
+    /// What it says below that [default: the rest of what the commit says]
+    #[arg(long, value_name = "TEXT", requires = "pr", help_heading = "Git")]
+    pr_body: Option<String>,
+    /// The branch that it is to get into [default: the one that the clone is of]
+    #[arg(long, value_name = "NAME", requires = "pr", help_heading = "Git")]
+    pr_base: Option<String>,
+    /// Open it as a draft
+    #[arg(long, requires = "pr", help_heading = "Git")]
+    pr_draft: bool,
+}
+
+/// Where the host's git may go, and by what forges are called there.
+#[derive(Debug, Default)]
+pub(crate) struct Reach {
+    pub(crate) rules: GitRules,
+    pub(crate) connections: Connections,
+}
+
 // === impl RemoteArguments ===
 
 impl RemoteArguments {
     /// Where it may go, by the configuration and by what was said.
-    pub(crate) fn rules(&self, config: Option<&Path>) -> Result<GitRules, CliError> {
-        let mut rules = match found(config) {
-            Some(path) => Configuration::read(&path)?.git,
-            None => GitRules::default(),
+    pub(crate) fn reach(&self, config: Option<&Path>) -> Result<Reach, CliError> {
+        let mut reach = match found(config) {
+            Some(path) => {
+                let Configuration { git, egress, .. } = Configuration::read(&path)?;
+                let connections = egress.map(|egress| egress.connections).unwrap_or_default();
+                Reach { rules: git, connections }
+            }
+            None => Reach::default(),
         };
-        rules.networks.extend(&self.allow_network);
-        rules.hosts.extend(self.allow_host.iter().cloned());
-        Ok(rules)
+        reach.rules.networks.extend(&self.allow_network);
+        reach.rules.hosts.extend(self.allow_host.iter().cloned());
+        Ok(reach)
+    }
+}
+
+// === impl PullRequestArguments ===
+
+impl PullRequestArguments {
+    /// What is wanted, if anything is. Whether there can be one is known before anything is pushed.
+    pub(crate) fn plan(&self, remote: &Remote, reach: &Reach) -> Result<Option<PullRequestOrder>, CliError> {
+        if !self.pr {
+            return Ok(None);
+        }
+        let words = PullRequestWords {
+            title: self.pr_title.clone(),
+            body: self.pr_body.clone(),
+            base: self.pr_base.clone(),
+            is_draft: self.pr_draft,
+        };
+        Ok(Some(PullRequestOrder::plan(remote, (&reach.rules, &reach.connections), words)?))
     }
 }
 

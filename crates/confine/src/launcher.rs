@@ -178,7 +178,7 @@ impl Line {
     fn ask(&self, bytes: &[u8], descriptors: &[OwnedFd]) -> Result<(Vec<u8>, Vec<OwnedFd>), Errno> {
         // A thread that panicked here has left at worst an answer behind that nobody took; then nothing fits any more.
         let socket = self.0.lock().map_err(|_| Errno::PROTO)?;
-        message::send(socket.as_fd(), bytes, &message::borrowed(descriptors))?;
+        message::send_whole(socket.as_fd(), bytes, &message::borrowed(descriptors))?;
         message::receive(socket.as_fd())?.ok_or(Errno::PIPE)
     }
 
@@ -220,7 +220,9 @@ fn serve(socket: &OwnedFd) -> ! {
     }
     loop {
         // Without an owner there is nothing left to do.
-        let Ok(Some((bytes, descriptors))) = message::receive(socket.as_fd()) else { kernel::exit_now(0) };
+        let Ok(Some((bytes, descriptors))) = message::receive_whole(socket.as_fd()) else {
+            kernel::exit_now(0)
+        };
         let answered = match wire::decode(&bytes, descriptors) {
             Ok(Order::Launch(plan)) => answer(socket.as_fd(), launch(&plan)),
             Ok(Order::Map(maps)) => answer_one(socket.as_fd(), &user_namespace(maps)),

@@ -1,15 +1,20 @@
 //! Messages with descriptors beside them, over a socket that keeps their bounds.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::io::Errno;
+use rustix::fs::{MemfdFlags, fstat, memfd_create};
+use rustix::io::{Errno, pread};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 use std::io::{IoSlice, IoSliceMut};
 
-/// More than a plan takes; a larger one is refused by the socket.
+/// The longest message.
 const LARGEST: usize = 128 << 10;
+/// What says that it was too long, and is in a file. Nothing else that is sent is this.
+const IN_FILE: &[u8] = &[u8::MAX];
+/// No file is larger.
+const LARGEST_FILE: u64 = 64 << 20;
 const MOST_DESCRIPTORS: usize = 64;
 
 /// Bytes, and the descriptors that came with them; nothing when the other end is gone.
@@ -72,7 +77,67 @@ fn receive_with(socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<Received, Er
     Ok((!bytes.is_empty()).then_some((bytes, descriptors)))
 }
 
+/// Sends bytes however long they are: what is too long for a message goes in a file in memory, as the first of the descriptors.
+///
+/// # Errors
+/// As from [`send`].
+pub fn send_whole(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+    if bytes.len() <= LARGEST {
+        return send(socket, bytes, descriptors);
+    }
+    let file = memfd_create(c"belljar-message", MemfdFlags::CLOEXEC)?;
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let written = rustix::io::retry_on_intr(|| rustix::io::write(&file, rest))?;
+        rest = &rest[written..];
+    }
+    let all: Vec<_> = std::iter::once(file.as_fd()).chain(descriptors.iter().copied()).collect();
+    send(socket, IN_FILE, &all)
+}
+
+/// The next of those.
+///
+/// # Errors
+/// As from [`receive`].
+pub fn receive_whole(socket: BorrowedFd<'_>) -> Result<Received, Errno> {
+    let Some((bytes, mut descriptors)) = receive(socket)? else { return Ok(None) };
+    if bytes != IN_FILE {
+        return Ok(Some((bytes, descriptors)));
+    }
+    let file = if descriptors.is_empty() { return Err(Errno::BADMSG) } else { descriptors.remove(0) };
+    let length = fstat(&file)?.st_size.unsigned_abs();
+    let length = usize::try_from(length).ok().filter(|_| length <= LARGEST_FILE).ok_or(Errno::BADMSG)?;
+    let (mut bytes, mut read) = (vec![0; length], 0);
+    while read < length {
+        match rustix::io::retry_on_intr(|| pread(&file, &mut bytes[read..], read as u64))? {
+            0 => return Err(Errno::BADMSG),
+            more => read += more,
+        }
+    }
+    Ok(Some((bytes, descriptors)))
+}
+
 /// Borrows a whole list.
 pub fn borrowed(descriptors: &[OwnedFd]) -> Vec<BorrowedFd<'_>> {
     descriptors.iter().map(AsFd::as_fd).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_for_a_message_arrives_all_the_same() {
+        for length in [1, LARGEST, LARGEST + 1, 5 << 20] {
+            let (ours, theirs) = pair().unwrap();
+            let sent: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+            let beside = [ours.as_fd(), theirs.as_fd()];
+            send_whole(ours.as_fd(), &sent, &beside).unwrap();
+            let (bytes, descriptors) = receive_whole(theirs.as_fd()).unwrap().unwrap();
+            assert!(bytes == sent && descriptors.len() == 2, "{length}");
+            drop(ours);
+            drop(descriptors);
+            assert!(receive_whole(theirs.as_fd()).unwrap().is_none());
+        }
+    }
 }

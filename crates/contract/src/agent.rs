@@ -154,6 +154,22 @@ pub struct AgentPush {
     pub commit: Option<String>,
     /// Paths that take a yes which nobody has said.
     pub handoff: Vec<AgentHandoff>,
+    /// The pull request; null where none was asked for, or nothing was pushed.
+    pub pull_request: Option<AgentPullRequest>,
+}
+
+/// A pull request for such a branch (`belljar agent --push --pr`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct AgentPullRequest {
+    /// `opened`, `already_open` or `failed`.
+    pub outcome: String,
+    /// Why there is none: a stable code; null where there is.
+    pub reason: Option<String>,
+    /// Where people see it; null where there is none.
+    pub url: Option<String>,
+    /// The branch that it is to get into.
+    pub base: String,
 }
 
 /// A path that takes somebody's yes.

@@ -1,5 +1,5 @@
-//! What is recorded of the host's git: where it went for a run or a person, what it fetched, and what it pushed; never a
-//! secret, and nothing of what was in it.
+//! What is recorded of the host's git: where it went for a run or a person, what it fetched, what it pushed, and which
+//! pull requests came of it; never a secret, and nothing of what was in it.
 
 use crate::id::RunId;
 use crate::inference::{Excerpt, ReasonCode};
@@ -18,6 +18,12 @@ pub const PUSH_BEGUN: &str = "git_push_begun";
 
 /// The kind under which it stands there what has become of it, refusals included.
 pub const PUSH: &str = "git_push";
+
+/// The kind under which it stands there that a pull request is about to be looked for, and opened if there is none.
+pub const PULL_REQUEST_BEGUN: &str = "git_pull_request_begun";
+
+/// The kind under which it stands there what has become of it, refusals included.
+pub const PULL_REQUEST: &str = "git_pull_request";
 
 /// Git is about to fetch: on the disk before anything goes out but the question where the name leads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,6 +91,48 @@ pub struct PushRecord {
     pub branch: Excerpt,
     /// The commit; null where it didn't come to one.
     pub commit: Option<Excerpt>,
+    /// How it ended.
+    pub outcome: GitOutcome,
+    /// How long it took, in milliseconds.
+    pub total_ms: u64,
+}
+
+/// A forge is about to be asked for a pull request: on the disk before it is asked anything.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PullRequestBegun {
+    /// The run whose work it is; null where that isn't known.
+    pub run_id: Option<RunId>,
+    /// Under which the calls of the forge stand in the audit: that run, or one that is made up for them.
+    pub calls_run_id: RunId,
+    /// The repository, in its one form.
+    pub remote: Excerpt,
+    /// The branch that was pushed.
+    pub branch: Excerpt,
+    /// What that is.
+    pub commit: Excerpt,
+    /// The branch that it is to get into.
+    pub base: Excerpt,
+    /// The connection by which the forge is called.
+    pub connection: Excerpt,
+    /// When (UTC).
+    pub started_at: Timestamp,
+}
+
+/// What has become of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PullRequestRecord {
+    /// The run whose work it is; null where that isn't known.
+    pub run_id: Option<RunId>,
+    /// The repository, in its one form.
+    pub remote: Excerpt,
+    /// The branch that was pushed.
+    pub branch: Excerpt,
+    /// The branch that it is to get into.
+    pub base: Excerpt,
+    /// Where people see it; null where there is none.
+    pub url: Option<Excerpt>,
     /// How it ended.
     pub outcome: GitOutcome,
     /// How long it took, in milliseconds.

@@ -58,6 +58,18 @@ pub const PUSHES: &[&str] = &[
     "git_push_record.after",
 ];
 
+/// Steps from a push to its pull request.
+pub const PULL_REQUESTS: &[&str] = &[
+    "git_pull_request_begun.before",
+    "git_pull_request_begun.after",
+    "git_pull_request.before",
+    "git_pull_request.after",
+    "git_pull_request_record.before",
+    "git_pull_request_record.after",
+    "git_pull_request_note.before",
+    "git_pull_request_note.after",
+];
+
 /// Says that a place was come to. Whoever is to die there doesn't come back.
 #[inline]
 pub fn reached(_place: &str) {

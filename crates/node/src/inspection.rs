@@ -53,6 +53,12 @@ impl Inspection {
         Self::of(&policy.current().config)
     }
 
+    /// The same for a sandbox that was asked for as another one was, which trusts that one's authority.
+    pub fn furnish_anew(&self, env: &mut BTreeMap<String, String>, home: &mut BTreeMap<String, String>) {
+        home.remove(BELOW_HOME);
+        self.furnish(env, home);
+    }
+
     /// Has the sandbox trust it: a file for its home, and the variables by which clients are told of that. There is nothing
     /// secret in it. What is in there already counts more.
     pub fn furnish(&self, env: &mut BTreeMap<String, String>, home: &mut BTreeMap<String, String>) {

@@ -8,12 +8,14 @@
 
 mod branch;
 mod config;
+mod forge;
 mod redact;
 mod remote;
 mod rules;
 mod tree_path;
 
-pub use branch::{BranchName, InvalidBranch};
+pub use branch::{BranchName, InvalidBranch, is_branch_name};
+pub use forge::{Forge, ForgeKind, NoProject, Project};
 pub use redact::redact;
 pub use remote::{InvalidRemote, Remote, Scheme};
 pub use rules::GitRules;

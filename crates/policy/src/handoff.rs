@@ -131,7 +131,7 @@ fn review_one(touched: &Touched<'_>) -> Vec<Finding> {
     if let Some(reason) = repository::review(&parts) {
         note(HandoffKind::Git, reason);
     }
-    for row in ROWS.iter().filter(|row| row.at.holds(&parts)) {
+    for row in ROWS.into_iter().flatten().filter(|row| row.at.holds(&parts)) {
         note(row.kind, row.why);
     }
     if parts.iter().any(|part| is_short_name(part)) {

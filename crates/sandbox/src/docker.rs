@@ -28,6 +28,7 @@ mod pump;
 mod relay;
 mod sandbox;
 mod settings;
+mod trust;
 mod watched;
 
 pub use backend::DockerBackend;

@@ -9,7 +9,7 @@ mod remains;
 mod sandbox;
 mod spares;
 mod stillness;
-mod view;
+pub(crate) mod view;
 
 pub use backend::NativeBackend;
 pub use environment::{HOME, SEARCH_PATH};

@@ -16,7 +16,7 @@ mod keeper;
 mod protocol;
 
 pub use client::{Client, Description, Execution, SessionError, find, list};
-pub use fork::{Forking, keep_fork};
+pub use fork::{Adapt, Forking, keep_fork};
 pub use interrupted::{Interrupted, InterruptedError, interrupted};
 pub use keeper::{KEEPER, KeeperError, Keeping, Serve, keep};
 pub use protocol::{Asking, Load, Outcome, Refusal, Streams};

@@ -7,6 +7,7 @@ pub mod clients;
 pub mod collector;
 mod daemon;
 pub mod foreign_root;
+pub mod forge;
 pub mod git;
 pub mod http;
 pub mod job;

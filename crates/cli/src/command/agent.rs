@@ -164,7 +164,7 @@ impl AgentArguments {
                 format!("--billing-account {account}, but the grant is of {}", grant.billing_account_id);
             return Err(CliError::usage(message).into());
         }
-        let origin = self.workspace.origin()?;
+        let origin = self.workspace.origin(self.models.config())?;
         // It works on a copy, and what it writes there is nobody's policy while it runs.
         let policy = self.web.policy(&WorkspaceChoice::Empty)?;
         let web = policy.map(|policy| OnceWeb { policy, tell: web::tell, inspection: None });

@@ -3,9 +3,13 @@
 mod clone;
 pub(super) mod outcome;
 pub(super) mod push;
+mod requested;
 
 use super::Subcommand;
 use crate::error::CliError;
+use crate::git::{Reach, RemoteArguments};
+use belljar_policy::git::{Remote, redact};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
@@ -23,6 +27,22 @@ enum Action {
     Push(push::PushArguments),
 }
 
+/// What both of them take.
+#[derive(Debug, clap::Args)]
+struct CommonArguments {
+    #[command(flatten)]
+    remote: RemoteArguments,
+    /// Also take file:// addresses
+    #[arg(long)]
+    allow_file: bool,
+    /// The configuration with `git` [default: BELLJAR_CONFIG, or config.yaml in the user's or the system's configuration]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print what became of it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
 impl Subcommand for GitArguments {
     const NAME: &'static str = "git";
     const ABOUT: &'static str = "Clone repositories for sandboxes, and push what became of them";
@@ -33,4 +53,17 @@ impl Subcommand for GitArguments {
             Action::Push(arguments) => arguments.run(),
         }
     }
+}
+
+// === impl CommonArguments ===
+
+impl CommonArguments {
+    fn reach(&self) -> Result<Reach, CliError> {
+        self.remote.reach(self.config.as_deref())
+    }
+}
+
+/// A remote that somebody has named.
+pub(super) fn remote_of(text: &str, allows_files: bool) -> Result<Remote, CliError> {
+    Remote::parse(text, allows_files).map_err(|error| CliError::usage(format!("{:?} {error}", redact(text))))
 }

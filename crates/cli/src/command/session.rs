@@ -25,6 +25,7 @@ use belljar_sandbox::spec::Lent;
 use belljar_sandbox::state::State;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::ffi::OsString;
@@ -279,9 +280,17 @@ pub(crate) fn keep() -> ExitCode {
         }
         Ok(Errand::Fork { state, origin, name }) => {
             let state = State::at(state);
-            // It trusts an authority that is gone with the session that it was forked from.
-            let serve = |session: &Session, sockets| serve(session, None, &state, sockets);
-            session::keep_fork(Forking { state: state.clone(), origin, name }, &serve, begun)
+            // Its origin's authority is its origin's alone.
+            let own = OnceCell::new();
+            let adapt = |session: &Session, wanted: &mut Wanted| {
+                if let Some(inspection) = inspection_of(session)? {
+                    inspection.furnish_anew(&mut wanted.env, &mut wanted.home);
+                    let _ = own.set(inspection);
+                }
+                Ok(())
+            };
+            let serve = |session: &Session, sockets| serve(session, own.get(), &state, sockets);
+            session::keep_fork(Forking { state: state.clone(), origin, name }, (&adapt, &serve), begun)
         }
         Err(error) => {
             say(&Err(Failure { why: error.to_string(), lacks_backend: false }));
@@ -331,14 +340,18 @@ impl Drop for Reached {
     }
 }
 
+/// What it takes to look into what a session reaches, if anything is to be looked into.
+fn inspection_of(session: &Session) -> Result<Option<Inspection>, CliError> {
+    let policy = session.egress.as_deref().map(web::opened).transpose()?;
+    Ok(policy.map(|policy| Inspection::of_live(policy.live())).transpose()?.flatten())
+}
+
 /// What is to be kept, and what it takes to look into what it reaches.
 fn keeping(order: Order) -> Result<(Keeping, Option<Inspection>), KeeperError> {
     let cant = |error: CliError| KeeperError::Serve(error.into());
     let Order { site, backend, workspace, lent, mut env, limits, required, session } = order;
     let (hatches, mut home) = (session.egress.iter().map(|_| Hatch::Web).collect(), BTreeMap::new());
-    let policy = session.egress.as_deref().map(web::opened).transpose().map_err(cant)?;
-    let inspection = policy.map(|policy| Inspection::of_live(policy.live())).transpose();
-    let inspection = inspection.map_err(|error| cant(error.into()))?.flatten();
+    let inspection = inspection_of(&session).map_err(cant)?;
     inspection.iter().for_each(|inspection| inspection.furnish(&mut env, &mut home));
     let wanted = Wanted { workspace, lent, env, limits, required, hatches, home };
     Ok((Keeping { site, backend, wanted, session }, inspection))

@@ -128,8 +128,15 @@ fn file(way: &Way, value: Option<&str>) -> String {
         let is_in_list = index > 0 && matches!(way[index - 1].0.takes, Takes::Sections(_));
         value = Some(if is_in_list { format!("[{inner}]") } else { inner });
     }
-    value.unwrap_or_default()
+    let value = value.unwrap_or_default();
+    // Forges name what another section has.
+    match place(way).starts_with("git.forges") {
+        true => value.replacen('{', &format!("{{egress: {HOUSE}, "), 1),
+        false => value,
+    }
 }
+
+const HOUSE: &str = "{rules: [], connections: [{name: house, url: 'https://house.example/api'}]}";
 
 /// What the parser expects at a place of a file that is wrong there.
 #[track_caller]
@@ -285,4 +292,15 @@ fn settings(world: &World) -> Settings {
     let token = Token::read(&world.path().join("token")).unwrap();
     let runner = HostPath::resolve(std::env::current_exe().unwrap()).unwrap();
     Settings::new("127.0.0.1:0".parse().unwrap(), State::at(world.path()), token, runner)
+}
+
+#[test]
+fn a_forge_is_called_by_a_connection_that_there_is() {
+    let forges = "git: {forges: [{host: h.example, kind: gitea, connection: house}]}";
+    assert_eq!(expected(forges, "git.forges"), "the name of one of `egress.connections`");
+    let read = read(&format!("{forges}\negress: {HOUSE}\n"));
+    assert_eq!(read.git.forges.len(), 1);
+    let twice = "{host: h.example, kind: gitea, connection: house}";
+    let twice = format!("{{egress: {HOUSE}, git: {{forges: [{twice}, {twice}]}}}}");
+    assert_eq!(expected(&twice, "git.forges"), "each host once");
 }

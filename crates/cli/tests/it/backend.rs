@@ -9,6 +9,7 @@ use belljar_testkit::skip::skip;
 use belljar_testkit::wait::until;
 use belljar_testkit::world::{Ran, World};
 use std::io::Write;
+use std::path::Path;
 use std::process::Stdio;
 
 const CREATE: &[&str] = &["session", "create"];
@@ -95,6 +96,15 @@ fn exec_tells_and_applies(world: &World, backend: &[&str]) {
     let ran = run(&["--apply"], "echo after > file; (while :; do echo x >> other; done) & exit 0");
     assert!(ran.succeeded().stderr.contains("applied"));
     assert_eq!(world.read("source/file"), "after\n");
+    // What takes a yes that nobody has said is not lost.
+    let ran = run(&["--apply"], "echo 'all:' > Makefile");
+    assert!(ran.code == 3 && ran.stderr.contains("build       Makefile"), "{ran:?}");
+    let kept = ran.stderr.lines().find_map(|line| line.strip_prefix("The changes are kept in ")).unwrap();
+    assert_eq!(std::fs::read_to_string(Path::new(kept).join("Makefile")).unwrap(), "all:\n");
+    assert!(!world.path().join("source/Makefile").exists());
+    std::fs::remove_dir_all(Path::new(kept).parent().unwrap()).unwrap();
+    run(&["--apply", "--trust", "Makefile"], "echo 'all:' > Makefile").succeeded();
+    std::fs::remove_file(world.path().join("source/Makefile")).unwrap();
     assert_eq!(run(&[], "kill -TERM $$").code, 143);
     assert_eq!(run(&["--timeout", "1s"], "sleep 600").code, 124);
     let program = |name| world.run(&[EXEC, backend, &["--", name]].concat()).code;

@@ -126,7 +126,8 @@ fn what_can_not_be_served_is_said_before_anything_is_made() {
         "the subprocess backend is not available: it has no hatches",
     );
     world.write("bad.yaml", "inference: {providers: [{name: a, kind: b}], models: []}");
-    refused(&run(&["--model", "small", "--config", "bad.yaml"]), "1:");
+    let mistaken = run(&["--model", "small", "--config", "bad.yaml"]);
+    assert!(mistaken.code == 2 && mistaken.stderr.contains("1:"), "{mistaken:?}");
     assert_eq!(world.user(), User::Own);
     assert!(!world.path().join("state").exists());
 }

@@ -149,7 +149,7 @@ fn serve(socket: &OwnedFd) -> ! {
         if !has_network && nobody_asks(socket.as_fd(), AWHILE) {
             has_network = enter_new_network().is_ok();
         }
-        let Ok(Some((bytes, descriptors))) = message::receive(socket.as_fd()) else { break };
+        let Ok(Some((bytes, descriptors))) = message::receive_whole(socket.as_fd()) else { break };
         let launched = match wire::decode(&bytes, descriptors) {
             Ok(super::Order::Launch(plan)) => launch(&plan, has_network),
             Ok(_) => Err(LaunchError::Control { source: Errno::BADMSG }),

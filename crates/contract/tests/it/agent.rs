@@ -2,8 +2,8 @@
 
 use crate::records::call;
 use belljar_contract::agent::{
-    AgentFailure, AgentHandoff, AgentPush, AgentResult, AgentTotals, AuditSpan, ChangesFate, FinishReason,
-    GraphCode,
+    AgentFailure, AgentHandoff, AgentPullRequest, AgentPush, AgentResult, AgentTotals, AuditSpan,
+    ChangesFate, FinishReason, GraphCode,
 };
 use belljar_contract::id::RunId;
 use belljar_contract::inference::CallOutcome;
@@ -53,6 +53,12 @@ fn failed() -> AgentResult {
                 kind: "shell".to_owned(),
                 reason: "it runs".to_owned(),
             }],
+            pull_request: Some(AgentPullRequest {
+                outcome: "failed".to_owned(),
+                reason: Some("forge_forbidden".to_owned()),
+                url: None,
+                base: "main".to_owned(),
+            }),
         }),
         audit: Some(AuditSpan { first: 3, last: 7, head: "00".repeat(32) }),
         duration_ms: 5,

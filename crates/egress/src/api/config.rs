@@ -18,7 +18,7 @@ use crate::credential::{Credential, read_source};
 use crate::web::explain::Question;
 use belljar_contract::yaml::{Log, Members, Node, list, one_of, place, quoted, text, whole};
 use belljar_policy::egress::{
-    Destination, EgressPolicy, HostPattern, Network, PathPrefix, Rule, is_credential_name,
+    Asked, Destination, EgressPolicy, HostPattern, Network, PathPrefix, Rule, is_credential_name,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -100,6 +100,13 @@ impl ApiConnection {
     /// Whether a call by that method takes an approval.
     pub fn takes_approval(&self, method: &str) -> bool {
         self.asks_for_writes && Effect::of(method) == Effect::Write
+    }
+
+    /// Whether it is for calls by that method of that path.
+    pub fn is_for(&self, method: &str, path: &str) -> bool {
+        let path = format!("{}{path}", self.prefix);
+        let wanted = Asked::Request { method, path: &path };
+        self.policy.decide(self.destination.clone(), wanted).is_ok()
     }
 
     /// Reads the list; what is wrong with it is noted.

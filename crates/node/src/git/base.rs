@@ -8,6 +8,7 @@ use belljar_contract::id::RunId;
 use belljar_egress::git::Pinned;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -46,7 +47,7 @@ pub struct BaseRecord {
 /// A directory, and by what one tells that it is still the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct LaidOut {
+pub(super) struct LaidOut {
     /// Its path, as bytes.
     path: Vec<u8>,
     device: u64,
@@ -80,8 +81,7 @@ pub enum BaseError {
 const REPOSITORY: &str = "repository.git";
 const RECORD: &str = "base.json";
 
-/// Where those of people are in a state directory, and that of a run in its folder.
-const OF_PEOPLE: &str = "git";
+/// Where that of a run is in its folder.
 const OF_RUN: &str = "git";
 
 /// The commit that was fetched.
@@ -90,6 +90,9 @@ pub(super) const REFERENCE: &str = "refs/belljar/base";
 // === impl Base ===
 
 impl Base {
+    /// Where those of people are in a state directory.
+    pub(super) const OF_PEOPLE: &str = "git";
+
     /// Where the clone of a run is.
     pub fn folder_in_run(folder: &Path) -> PathBuf {
         folder.join(OF_RUN)
@@ -97,7 +100,7 @@ impl Base {
 
     /// A place for one of a person's.
     pub fn folder_in_state(state: &Path) -> PathBuf {
-        state.join(OF_PEOPLE).join(uuid::Uuid::now_v7().to_string())
+        state.join(Self::OF_PEOPLE).join(uuid::Uuid::now_v7().to_string())
     }
 
     /// Fetches one into a folder, which isn't there yet.
@@ -181,7 +184,7 @@ impl Base {
     pub fn of_directory(state: &Path, directory: &Path) -> Result<Self, BaseError> {
         let not_cloned = || BaseError::NotCloned { name: directory.to_owned() };
         let wanted = LaidOut::of(directory).map_err(|_| not_cloned())?;
-        let of_people = folders(&state.join(OF_PEOPLE));
+        let of_people = folders(&state.join(Self::OF_PEOPLE));
         let of_runs = folders(&state.join("runs")).into_iter().map(|run| Self::folder_in_run(&run));
         let mut all = of_people.into_iter().chain(of_runs).filter_map(|folder| Self::open(&folder).ok());
         all.find(|base| base.record.directory.as_ref() == Some(&wanted)).ok_or_else(not_cloned)
@@ -194,8 +197,11 @@ impl Base {
 
     /// Where it was laid out, if it was.
     pub fn directory(&self) -> Option<PathBuf> {
-        let bytes = self.record.directory.as_ref()?.path.clone();
-        Some(PathBuf::from(std::ffi::OsString::from_vec(bytes)))
+        self.laid_out().map(LaidOut::path)
+    }
+
+    pub(super) fn laid_out(&self) -> Option<&LaidOut> {
+        self.record.directory.as_ref()
     }
 
     /// Its folder, in which what is under way is noted.
@@ -216,7 +222,16 @@ impl Base {
 // === impl LaidOut ===
 
 impl LaidOut {
-    fn of(directory: &Path) -> io::Result<Self> {
+    pub(super) fn path(&self) -> PathBuf {
+        PathBuf::from(OsString::from_vec(self.path.clone()))
+    }
+
+    /// That of the file system that it is on.
+    pub(super) fn device(&self) -> u64 {
+        self.device
+    }
+
+    pub(super) fn of(directory: &Path) -> io::Result<Self> {
         let path = directory.canonicalize()?;
         let metadata = path.metadata()?;
         let (device, inode) = (metadata.dev(), metadata.ino());
@@ -244,11 +259,11 @@ pub(super) fn is_object_id(text: &str) -> bool {
     text.len() == 40 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-fn folders(above: &Path) -> Vec<PathBuf> {
+pub(super) fn folders(above: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(above).map(|all| all.flatten().map(|one| one.path()).collect()).unwrap_or_default()
 }
 
-fn keep(path: &Path) -> impl FnOnce(io::Error) -> BaseError {
+pub(super) fn keep(path: &Path) -> impl FnOnce(io::Error) -> BaseError {
     let path = path.to_owned();
     move |source| BaseError::Keep { path, source }
 }

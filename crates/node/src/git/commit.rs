@@ -115,7 +115,7 @@ impl fmt::Display for Author {
 
 impl Words<'_> {
     /// The message, with a line for each thing that is known of who has made it.
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let plain = |char: char| if char.is_control() && char != '\n' { ' ' } else { char };
         let message: String = self.message.replace("\r\n", "\n").chars().map(plain).collect();
         let mut text = format!("{}\n", message.trim());

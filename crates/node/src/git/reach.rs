@@ -3,7 +3,7 @@
 use super::environment::Settings;
 use belljar_egress::git::Pinned;
 use belljar_policy::egress::{Destination, Host};
-use belljar_policy::git::{Remote, Scheme};
+use belljar_policy::git::Scheme;
 use std::net::IpAddr;
 
 /// Settings for the command line, none of which is a secret.
@@ -34,11 +34,19 @@ fn in_brackets(address: &IpAddr) -> String {
     }
 }
 
-/// How ssh is called for a remote: at the address that was looked at, under the name that its key is known by. Nothing is
+/// The addresses to try, one after the other: of those of ssh, which takes one; others are given all of them at once.
+pub(super) fn ways(pinned: &Pinned) -> Vec<Option<IpAddr>> {
+    match pinned.remote().scheme() {
+        Scheme::Ssh => pinned.addresses().iter().copied().map(Some).collect(),
+        Scheme::Https | Scheme::Http | Scheme::File => vec![None],
+    }
+}
+
+/// How ssh is called for a remote: at an address that was looked at, under the name that its key is known by. Nothing is
 /// forwarded, nothing is run, no other connection is used, and a host whose key isn't known is none.
-pub(super) fn ssh_command(pinned: &Pinned, settings: &Settings) -> String {
+pub(super) fn ssh_command((pinned, way): (&Pinned, Option<IpAddr>), settings: &Settings) -> String {
     let said = settings.ssh_command.as_deref().unwrap_or("ssh").trim();
-    let options = ssh_options(pinned.remote(), pinned.addresses());
+    let options = ssh_options(pinned, way);
     let (program, rest) = said.split_once(' ').unwrap_or((said, ""));
     let is_ssh = program.rsplit('/').next() == Some("ssh");
     // To ssh the first word counts. What is something else, such as a script, hands on what comes last.
@@ -48,7 +56,9 @@ pub(super) fn ssh_command(pinned: &Pinned, settings: &Settings) -> String {
     }
 }
 
-fn ssh_options(remote: &Remote, addresses: &[IpAddr]) -> String {
+fn ssh_options(pinned: &Pinned, way: Option<IpAddr>) -> String {
+    // Who has others to try doesn't wait as long for one.
+    let patience = if pinned.addresses().len() > 1 { 10 } else { 30 };
     let mut options = vec![
         "BatchMode=yes".to_owned(),
         "StrictHostKeyChecking=yes".to_owned(),
@@ -66,12 +76,12 @@ fn ssh_options(remote: &Remote, addresses: &[IpAddr]) -> String {
         "PermitLocalCommand=no".to_owned(),
         "Tunnel=no".to_owned(),
         "RequestTTY=no".to_owned(),
-        "ConnectTimeout=30".to_owned(),
+        format!("ConnectTimeout={patience}"),
         "ServerAliveInterval=15".to_owned(),
         "ServerAliveCountMax=4".to_owned(),
     ];
-    if let Some(Destination { host, port }) = remote.destination() {
-        options.extend(addresses.first().map(|address| format!("HostName={address}")));
+    if let Some(Destination { host, port }) = pinned.remote().destination() {
+        options.extend(way.map(|address| format!("HostName={address}")));
         options.push(format!("HostKeyAlias={}", known_as(host, *port)));
         options.push(format!("Port={port}"));
     }
@@ -93,7 +103,7 @@ mod tests {
     use super::*;
     use belljar_egress::upstream::names::NameSource;
     use belljar_policy::egress::Network;
-    use belljar_policy::git::GitRules;
+    use belljar_policy::git::{GitRules, Remote};
 
     fn pinned(url: &str) -> Pinned {
         let folder = tempfile::tempdir().unwrap();
@@ -120,7 +130,8 @@ mod tests {
     fn ssh_is_told_the_address_and_knows_the_key_by_the_name() {
         let command = |url: &str, said: Option<&str>| {
             let settings = Settings { ssh_command: said.map(str::to_owned), ..Settings::default() };
-            ssh_command(&pinned(url), &settings)
+            let pinned = pinned(url);
+            ssh_command((&pinned, ways(&pinned)[0]), &settings)
         };
         let usual = command("git@git.house.test:a", None);
         assert!(usual.starts_with("ssh -o 'BatchMode=yes'"), "{usual}");
@@ -128,6 +139,10 @@ mod tests {
             usual.contains("-o 'HostName=10.0.0.7' -o 'HostKeyAlias=git.house.test' -o 'Port=22'"),
             "{usual}"
         );
+        assert!(usual.contains("-o 'ConnectTimeout=10'"), "{usual}");
+        let all = ways(&pinned("git@git.house.test:a"));
+        let other = ssh_command((&pinned("git@git.house.test:a"), all[1]), &Settings::default());
+        assert!(all.len() == 2 && other.contains("-o 'HostName=fd00::7'"), "{other}");
         let port =
             command("ssh://git@git.house.test:2222/a", Some("/usr/bin/ssh -i key -o ProxyCommand=evil"));
         assert!(port.contains("-o 'HostKeyAlias=[git.house.test]:2222'"), "{port}");

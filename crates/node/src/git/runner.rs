@@ -1,15 +1,18 @@
 //! The host's git, with settings that have nothing run, and a bound on its time.
 
+mod heard;
+
 use super::environment::{HostEnv, Settings};
 use super::reach;
 use belljar_egress::git::Pinned;
-use belljar_policy::git::redact;
+use heard::Heard;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsStr;
 use std::io::{BufWriter, Write};
+use std::net::IpAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -28,6 +31,8 @@ pub(super) struct Git<'g> {
 enum Place {
     /// A bare one of the host's own, and no other that git might find.
     Bare(PathBuf),
+    /// The same, with files of the host's own for its work tree.
+    Beside { repository: PathBuf, files: PathBuf },
     /// A directory that the host is laying out.
     Directory(PathBuf),
 }
@@ -55,6 +60,14 @@ pub enum GitError {
         /// What it was to do.
         step: String,
         /// The last that it said, without secrets.
+        said: String,
+    },
+    /// It has reached nobody.
+    #[error("git {step} failed: {said}")]
+    Unreached {
+        /// What it was to do.
+        step: String,
+        /// What ssh said of that.
         said: String,
     },
     /// What it is to read can't be handed to it.
@@ -87,12 +100,6 @@ pub enum GitError {
     Canceled,
 }
 
-/// What came of it.
-struct Heard {
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
-}
-
 /// What holds whatever else is set.
 const SAFE: [&str; 24] = [
     "core.hooksPath=/dev/null",
@@ -120,6 +127,10 @@ const SAFE: [&str; 24] = [
     "safe.bareRepository=explicit",
     "advice.defaultBranchName=false",
 ];
+
+/// By which codes it ends when it has done its part, and where it says by one that there was nothing.
+const DONE: [i32; 1] = [0];
+const DONE_OR_NONE: [i32; 2] = [0, 1];
 
 /// All its steps together.
 const LONGEST: Duration = Duration::from_secs(900);
@@ -149,14 +160,19 @@ impl<'g> Git<'g> {
         Self::at(Place::Directory(directory.to_owned()), env, is_canceled)
     }
 
+    /// Git for a bare repository and a few files that the host has laid out beside it.
+    pub(super) fn beside(&self, repository: &Path, files: &Path) -> Self {
+        let place = Place::Beside { repository: repository.to_owned(), files: files.to_owned() };
+        Self { place, ..*self }
+    }
+
     fn at(place: Place, env: &'g HostEnv, is_canceled: &'g dyn Fn() -> bool) -> Self {
         Self { place, env, is_canceled, deadline: Instant::now() + LONGEST }
     }
 
     /// Has it do something here, and gives what it answers.
     pub(super) fn run<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<u8>, GitError> {
-        let command = self.command(arguments);
-        self.to_the_end(command, step(arguments), |_| Ok(()))
+        self.feed(arguments, |_| Ok(()))
     }
 
     /// The same with something to read. What can't be written to it ends it.
@@ -165,8 +181,16 @@ impl<'g> Git<'g> {
         arguments: &[A],
         feed: impl FnOnce(&mut dyn Write) -> std::io::Result<()> + Send,
     ) -> Result<Vec<u8>, GitError> {
-        let command = self.command(arguments);
-        self.to_the_end(command, step(arguments), feed)
+        self.to_the_end((self.command(arguments), step(arguments)), &DONE, feed)
+    }
+
+    /// The same where git says by its exit code whether there was any.
+    pub(super) fn filter<A: AsRef<OsStr>>(
+        &self,
+        arguments: &[A],
+        feed: impl FnOnce(&mut dyn Write) -> std::io::Result<()> + Send,
+    ) -> Result<Vec<u8>, GitError> {
+        self.to_the_end((self.command(arguments), step(arguments)), &DONE_OR_NONE, feed)
     }
 
     /// Has it do something at a remote, with the credentials that the user has for it.
@@ -176,6 +200,23 @@ impl<'g> Git<'g> {
         arguments: &[A],
     ) -> Result<Vec<u8>, GitError> {
         let settings = self.settings()?;
+        let mut ways = reach::ways(pinned).into_iter();
+        loop {
+            let way = ways.next().unwrap_or_default();
+            match self.reach_by(pinned, (way, &settings), arguments) {
+                // Nothing of it has got there, so somebody else may be asked the same.
+                Err(GitError::Unreached { .. }) if !ways.as_slice().is_empty() => {}
+                reached => return reached,
+            }
+        }
+    }
+
+    fn reach_by<A: AsRef<OsStr>>(
+        &self,
+        pinned: &Pinned,
+        (way, settings): (Option<IpAddr>, &Settings),
+        arguments: &[A],
+    ) -> Result<Vec<u8>, GitError> {
         let mut command = self.blank();
         command.args(reach::settings(pinned)).args(arguments);
         command.envs(self.env.for_servers());
@@ -184,9 +225,9 @@ impl<'g> Git<'g> {
         for (at, (name, value)) in settings.kept.iter().enumerate() {
             command.env(format!("GIT_CONFIG_KEY_{at}"), name).env(format!("GIT_CONFIG_VALUE_{at}"), value);
         }
-        command.env("GIT_SSH_COMMAND", reach::ssh_command(pinned, &settings));
+        command.env("GIT_SSH_COMMAND", reach::ssh_command((pinned, way), settings));
         command.env("NO_PROXY", "*").env("no_proxy", "*");
-        self.to_the_end(command, step(arguments), |_| Ok(()))
+        self.to_the_end((command, step(arguments)), &DONE, |_| Ok(()))
     }
 
     /// Those settings of the user's that say who the user is for servers.
@@ -194,7 +235,7 @@ impl<'g> Git<'g> {
         let mut command = self.blank();
         let list = ["config", "--list", "--includes", "-z"];
         command.args(list).envs(self.env.for_settings());
-        let listed = self.to_the_end(command, "config".to_owned(), |_| Ok(()))?;
+        let listed = self.to_the_end((command, "config".to_owned()), &DONE, |_| Ok(()))?;
         Ok(Settings::read(&listed, self.env))
     }
 
@@ -213,6 +254,9 @@ impl<'g> Git<'g> {
         }
         match &self.place {
             Place::Bare(repository) => command.arg("--git-dir").arg(repository).current_dir("/"),
+            Place::Beside { repository, files } => {
+                command.arg("--git-dir").arg(repository).arg("--work-tree").arg(files).current_dir(files)
+            }
             Place::Directory(directory) => command.arg("-C").arg(directory),
         };
         for setting in SAFE {
@@ -231,8 +275,8 @@ impl<'g> Git<'g> {
 
     fn to_the_end(
         &self,
-        mut command: Command,
-        step: String,
+        (mut command, step): (Command, String),
+        done: &[i32],
         feed: impl FnOnce(&mut dyn Write) -> std::io::Result<()> + Send,
     ) -> Result<Vec<u8>, GitError> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -261,14 +305,17 @@ impl<'g> Git<'g> {
         });
         let status = child.wait().map_err(|source| GitError::Watch { source })?;
         let heard = heard?;
-        match (status.success(), fed) {
+        match (status.code().is_some_and(|code| done.contains(&code)), fed) {
             // It may know enough before it has heard all.
             (true, Ok(())) => Ok(heard.stdout),
             (true, Err(source)) => Err(GitError::Feed { source }),
             (false, Err(source)) if source.kind() != std::io::ErrorKind::BrokenPipe => {
                 Err(GitError::Feed { source })
             }
-            (false, _) => Err(GitError::Failed { step, said: heard.why() }),
+            (false, _) => Err(match heard.unreached() {
+                Some(said) => GitError::Unreached { step, said },
+                None => GitError::Failed { step, said: heard.why() },
+            }),
         }
     }
 
@@ -330,7 +377,7 @@ impl GitError {
             Self::Watch { .. } | Self::Feed { .. } | Self::Unreadable { .. } | Self::TooMuch { .. } => {
                 "git_failed"
             }
-            Self::Failed { .. } => "git_refused",
+            Self::Failed { .. } | Self::Unreached { .. } => "git_refused",
             Self::OutOfTime { .. } => "git_timeout",
             Self::Canceled => "canceled",
         }
@@ -345,19 +392,4 @@ fn step<A: AsRef<OsStr>>(arguments: &[A]) -> String {
         .find(|word| !word.starts_with('-') && !word.contains('='))
         .unwrap_or_default()
         .into_owned()
-}
-
-// === impl Heard ===
-
-impl Heard {
-    /// What says why. What a server says through git is not repeated: nobody knows what is in it.
-    fn why(&self) -> String {
-        let (said, answered) = (String::from_utf8_lossy(&self.stderr), String::from_utf8_lossy(&self.stdout));
-        let lines =
-            || said.lines().map(str::trim).filter(|line| !(line.is_empty() || line.starts_with("remote:")));
-        // A line for each ref that isn't taken: a mark, the ref, why.
-        let refused = answered.lines().find_map(|line| line.strip_prefix("!\t")?.split('\t').nth(1));
-        let why = lines().find(|line| line.starts_with("fatal:") || line.starts_with("error:"));
-        redact(refused.or(why).or_else(|| lines().next_back()).unwrap_or("nothing was said"))
-    }
 }

@@ -76,6 +76,9 @@ pub enum TreeError {
     Directory(#[from] DirectoryError),
 }
 
+/// As many times more files there may be where some are left out.
+const MORE: usize = 5;
+
 /// The longest text of a link.
 const LONGEST_LINK: usize = 4096;
 
@@ -92,8 +95,37 @@ impl Default for TreeLimits {
 impl Tree {
     /// Looks at everything below a directory. No file is opened yet.
     pub(super) fn read(top: &Directory, limits: TreeLimits) -> Result<Self, TreeError> {
+        let tree = Self::read_names(top, limits)?;
+        tree.check(limits)?;
+        Ok(tree)
+    }
+
+    /// The same where something of it is left out before it is [checked](Self::check): there may be more.
+    pub(super) fn read_more(top: &Directory, limits: TreeLimits) -> Result<Self, TreeError> {
+        Self::read_names(top, TreeLimits { files: limits.files * MORE, ..limits })
+    }
+
+    /// Whether there is no more of it than may be.
+    pub(super) fn check(&self, limits: TreeLimits) -> Result<(), TreeError> {
+        let too_much = |what| Err(TreeError::TooMuch { what });
+        let mut bytes = 0;
+        for entry in &self.entries {
+            let size = entry.kind.size();
+            bytes += size;
+            if size > limits.file_bytes {
+                return too_much("bytes in one file");
+            }
+        }
+        match (self.entries.len() > limits.files, bytes > limits.bytes) {
+            (true, _) => too_much("files"),
+            (_, true) => too_much("bytes"),
+            _ => Ok(()),
+        }
+    }
+
+    fn read_names(top: &Directory, limits: TreeLimits) -> Result<Self, TreeError> {
         let mut tree = Self { entries: Vec::new(), left_out: Vec::new() };
-        let (mut pending, mut bytes) = (vec![PathBuf::new()], 0_u64);
+        let mut pending = vec![PathBuf::new()];
         // Directories count, too: somebody may have made nothing else.
         let mut seen = 0;
         while let Some(below) = pending.pop() {
@@ -107,8 +139,7 @@ impl Tree {
             }
             for name in names {
                 let path = below.join(OsStr::from_bytes(name.name.as_bytes()));
-                if let Some(kind) = tree.note(top, &path, &name, limits)? {
-                    bytes += kind.size();
+                if let Some(kind) = tree.note(top, &path, &name)? {
                     let path = vetted(&path)?;
                     tree.entries.push(Entry { path, kind });
                 } else if name.kind == FileType::Directory && !is_own_repository(&name) {
@@ -117,9 +148,6 @@ impl Tree {
                 if tree.entries.len() > limits.files {
                     return Err(TreeError::TooMuch { what: "files" });
                 }
-                if bytes > limits.bytes {
-                    return Err(TreeError::TooMuch { what: "bytes" });
-                }
             }
         }
         tree.entries.sort_unstable_by(|one, other| one.path.cmp(&other.path));
@@ -127,13 +155,7 @@ impl Tree {
     }
 
     /// What is there, if it comes into the tree.
-    fn note(
-        &mut self,
-        top: &Directory,
-        path: &Path,
-        name: &Name,
-        limits: TreeLimits,
-    ) -> Result<Option<Kind>, TreeError> {
+    fn note(&mut self, top: &Directory, path: &Path, name: &Name) -> Result<Option<Kind>, TreeError> {
         let shown = || path.display().to_string();
         if is_own_repository(name) {
             // A repository, or the file that says where one is: nobody looks into it. That at the top is to be expected.
@@ -163,11 +185,8 @@ impl Tree {
             FileType::RegularFile => {
                 // What has gone meanwhile is gone.
                 let Some(stat) = top.stat(path)? else { return Ok(None) };
-                let size = stat.st_size.unsigned_abs();
-                if size > limits.file_bytes {
-                    return Err(TreeError::TooMuch { what: "bytes in one file" });
-                }
-                Ok(Some(Kind::File { is_executable: stat.st_mode & 0o100 != 0, size }))
+                let (is_executable, size) = (stat.st_mode & 0o100 != 0, stat.st_size.unsigned_abs());
+                Ok(Some(Kind::File { is_executable, size }))
             }
             _ => {
                 self.left_out.push(shown());

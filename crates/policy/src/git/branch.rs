@@ -53,18 +53,8 @@ impl BranchName {
     /// # Errors
     /// [`InvalidBranch`].
     pub fn parse(text: &str) -> Result<Self, InvalidBranch> {
-        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./+".contains(&byte);
-        let is_part = |part: &str| {
-            let has_hidden_end = part.to_ascii_lowercase().ends_with(".lock") || part.ends_with('.');
-            !(part.is_empty() || part.starts_with(['.', '-', '+']) || has_hidden_end || part.contains(".."))
-        };
         let folded = text.to_ascii_lowercase();
-        let is_name = (1..=LONGEST).contains(&text.len())
-            && text.bytes().all(is_allowed)
-            && text.split('/').all(is_part)
-            // Who writes that means another name than it would be.
-            && !matches!(folded.split('/').next(), Some("refs" | "heads" | "tags" | "remotes" | "head"));
-        if !is_name || looks_like_an_object(&folded) {
+        if !is_branch_name(text) {
             return Err(InvalidBranch::Name { name: text.to_owned() });
         }
         let is_protected = PROTECTED.contains(&folded.as_str())
@@ -90,6 +80,22 @@ impl fmt::Display for BranchName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Whether a text names a branch that everybody reads as one. Whether anything may be pushed there is another question.
+pub fn is_branch_name(text: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./+".contains(&byte);
+    let is_part = |part: &str| {
+        let has_hidden_end = part.to_ascii_lowercase().ends_with(".lock") || part.ends_with('.');
+        !(part.is_empty() || part.starts_with(['.', '-', '+']) || has_hidden_end || part.contains(".."))
+    };
+    let folded = text.to_ascii_lowercase();
+    (1..=LONGEST).contains(&text.len())
+        && text.bytes().all(is_allowed)
+        && text.split('/').all(is_part)
+        // Who writes that means another name than it would be.
+        && !matches!(folded.split('/').next(), Some("refs" | "heads" | "tags" | "remotes" | "head"))
+        && !looks_like_an_object(&folded)
 }
 
 /// A branch that is called as an object is taken for it by many a program.

@@ -1,14 +1,18 @@
-//! `git`: where the host's git may go.
+//! `git`: where the host's git may go, and which forges there are.
 //!
 //! ```yaml
 //! git:
 //!   hosts: [git.house.example, "**.corp.example"]   # may lead anywhere that can be granted
 //!   networks: [10.0.0.0/8]                          # any host may lead there
+//!   forges:
+//!     - host: git.house.example                     # of the repositories
+//!       kind: gitea                                 # github, gitea, gitlab
+//!       connection: forge                           # one of `egress.connections`: its interface, and the credential for it
 //! ```
 
-use super::GitRules;
-use crate::egress::{HostPattern, Network};
-use belljar_contract::yaml::{Log, Members, Node, list, text};
+use super::{Forge, ForgeKind, GitRules};
+use crate::egress::{Host, HostPattern, Network};
+use belljar_contract::yaml::{Log, Members, Node, list, one_of, place, quoted, text};
 
 // === impl GitRules ===
 
@@ -18,9 +22,34 @@ impl GitRules {
         let Some(mut members) = Members::open(node, log) else { return Self::default() };
         let hosts = members.or("hosts", Vec::new(), |node, log| list(node, log, host));
         let networks = members.or("networks", Vec::new(), |node, log| list(node, log, network));
+        let forges = members.or("forges", Vec::new(), |node, log| Some(forges(node, log)));
         members.finish();
-        Self { hosts, networks }
+        Self { hosts, networks, forges }
     }
+}
+
+fn forges(node: &Node, log: &mut Log) -> Vec<Forge> {
+    let mut all: Vec<Forge> = Vec::new();
+    for forge in list(node, log, forge).unwrap_or_default() {
+        if all.iter().any(|known| known.host == forge.host) {
+            let found = format!("{} twice", quoted(&forge.host.to_string()));
+            log.note(node.position, place(node), found, "each host once");
+        }
+        all.push(forge);
+    }
+    all
+}
+
+fn forge(node: &Node, log: &mut Log) -> Option<Forge> {
+    let mut members = Members::open(node, log)?;
+    let host = members
+        .required("host", |node, log| text(node, log, "a name or an address", |text| Host::parse(text).ok()));
+    let kind = members.required("kind", |node, log| one_of(node, log, &ForgeKind::ALL));
+    let connection = members.required("connection", |node, log| {
+        text(node, log, "the name of one of `egress.connections`", |text| Some(text.to_owned()))
+    });
+    members.finish();
+    Some(Forge { host: host?, kind: kind?, connection: connection? })
 }
 
 fn host(node: &Node, log: &mut Log) -> Option<HostPattern> {

@@ -1,6 +1,6 @@
-//! Where the host's git may go: anywhere on the open internet, and to what was named besides.
+//! Where the host's git may go: anywhere on the open internet, and to what was named besides; and what stands beside it there.
 
-use super::Remote;
+use super::{Forge, Remote};
 use crate::egress::{Allowed, Asked, Denied, Destination, EgressPolicy, HostPattern, Network, Rule};
 
 /// What was named besides the open internet.
@@ -10,6 +10,8 @@ pub struct GitRules {
     pub hosts: Vec<HostPattern>,
     /// Networks that any host may lead to.
     pub networks: Vec<Network>,
+    /// Forges, at most one for each host.
+    pub forges: Vec<Forge>,
 }
 
 // === impl GitRules ===
@@ -29,6 +31,11 @@ impl GitRules {
             ..Rule::for_hosts(HostPattern::One(destination.host.clone()))
         };
         EgressPolicy::new(vec![rule]).decide(destination.clone(), Asked::Tunnel).map(Some)
+    }
+
+    /// The forge that has a remote's repository, if it is known.
+    pub fn forge(&self, remote: &Remote) -> Option<&Forge> {
+        self.forges.iter().find(|forge| forge.has(remote))
     }
 }
 

@@ -6,6 +6,7 @@ use super::engine::{AskError, Engine, Image};
 use super::home;
 use super::isolation::{Asked, Disk, report};
 use super::sandbox::{Container, DockerSandbox};
+use super::trust::Offered;
 use super::watched::Watched;
 use super::{DockerSettings, ImageName, inside};
 use crate::backend::{Backend, BackendError, Fill, Sandbox, Wanted, with_causes};
@@ -206,6 +207,7 @@ impl DockerBackend {
         let image = self.image()?;
         let job = has_job.then(|| HostPath::resolve(folder.path().join(JOB))).transpose();
         let job = job.map_err(|error| BackendError::Create(error.into()))?;
+        let offered = Offered::to(&mut wanted);
         wanted.lent.extend(home::lent(folder, &wanted.home, identity(user)).map_err(create)?);
         let mut meant = self.meant(&wanted, job.as_ref()).map_err(create)?;
         let (workspace, imprint) = workspace(&wanted.workspace, place, fill).map_err(create)?;
@@ -228,6 +230,7 @@ impl DockerBackend {
             doors: doors.as_ref(),
         };
         let mut container = Container::create(&self.engine, &blueprint)?;
+        let of_trust = offered.map(|offered| offered.variables(&self.engine, container.id())).transpose()?;
         let (channel, measured) = container.start()?;
         let hatches = doors.map(Doors::take).transpose().map_err(create)?.unwrap_or_default();
         let misplaced = meant.iter().find(|(inside, found)| measured.places.get(*inside) != Some(*found));
@@ -252,8 +255,10 @@ impl DockerBackend {
             .kill_on_out_of_memory(container.id(), move || tell.store(true, Ordering::Release))
             .map_err(|error| BackendError::Create(error.into()))?;
         let of_hatches = wanted.hatches.iter().flat_map(|hatch| hatch.environment());
-        let mut env: BTreeMap<String, String> =
-            of_hatches.map(|(name, value)| (name.to_owned(), value)).collect();
+        let mut env: BTreeMap<String, String> = of_hatches
+            .chain(of_trust.into_iter().flatten())
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
         env.extend(wanted.env);
         let of_run = (folder.id().clone(), env, hatches);
         let mut sandbox = DockerSandbox::new(container, channel, of_run, (isolation, out_of_memory));

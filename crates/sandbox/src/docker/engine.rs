@@ -11,8 +11,8 @@ use bollard::models::{
     ContainerCreateBody, ContainerInspectResponse, ContainerStatsResponse, ContainerSummary,
 };
 use bollard::query_parameters::{
-    AttachContainerOptionsBuilder, EventsOptionsBuilder, ListContainersOptionsBuilder,
-    RemoveContainerOptionsBuilder, StatsOptionsBuilder,
+    AttachContainerOptionsBuilder, ContainerArchiveInfoOptionsBuilder, EventsOptionsBuilder,
+    ListContainersOptionsBuilder, RemoveContainerOptionsBuilder, StatsOptionsBuilder,
 };
 use bollard::{API_DEFAULT_VERSION, Docker};
 use futures_util::{Stream, StreamExt};
@@ -194,6 +194,17 @@ impl Engine {
     pub(super) fn inspect(&self, id: &str) -> Result<ContainerInspectResponse, AskError> {
         let (client, id) = (self.client()?, id.to_owned());
         self.wait(async move { client.inspect_container(&id, None).await })
+    }
+
+    /// Whether a container has something at a path, or a link there.
+    pub(super) fn has_file(&self, id: &str, path: &str) -> Result<bool, AskError> {
+        let (client, id) = (self.client()?, id.to_owned());
+        let options = ContainerArchiveInfoOptionsBuilder::new().path(path).build();
+        match self.wait(async move { client.get_container_archive_info(&id, Some(options)).await }) {
+            Ok(_) => Ok(true),
+            Err(AskError::Missing) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     pub(super) fn stats(&self, id: &str) -> Result<ContainerStatsResponse, AskError> {

@@ -22,7 +22,7 @@ const SETTINGS: [&str; 7] = [
 const AUTHORITIES: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
 /// The file with everybody whom this host trusts, where it is shown to every sandbox at the same place.
-pub(super) fn authorities() -> Option<&'static str> {
+pub(crate) fn authorities() -> Option<&'static str> {
     let is_shown = |path: &Path| {
         let shows_it =
             |path: &Path| SETTINGS.iter().any(|shown| path.starts_with(Path::new("/").join(shown)));

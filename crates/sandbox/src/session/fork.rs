@@ -49,22 +49,26 @@ pub(super) struct Origin {
     pub(super) wanted: Wanted,
 }
 
+/// Changes what a fork's sandbox is asked to be, which was what its origin's was asked to be.
+pub type Adapt<'a> = &'a dyn Fn(&Session, &mut Wanted) -> Result<(), Box<dyn Error + Send + Sync>>;
+
 /// Keeps the fork of a session until it is over, as [`super::keep`] does.
 ///
 /// # Errors
 /// [`KeeperError`] when there is no session.
 pub fn keep_fork(
     forking: Forking,
-    serve: Serve<'_>,
+    (adapt, serve): (Adapt<'_>, Serve<'_>),
     ready: impl FnOnce(&Session),
 ) -> Result<(), KeeperError> {
     let Forking { state, origin, name } = forking;
     let backend = NativeBackend::new(Arc::new(Launcher::start()?), state.clone());
     let socket = find(&state, &origin)?.call().map_err(unreachable)?;
-    let Origin { session, wanted } = match ask(&socket, &Ask::Fork)? {
+    let Origin { session, mut wanted } = match ask(&socket, &Ask::Fork)? {
         (Answer::Document, descriptors) => read_document(descriptors).map_err(unreachable)?,
         (other, _) => return Err(unexpected(Some(other)).into()),
     };
+    adapt(&session, &mut wanted).map_err(KeeperError::Serve)?;
     let most_bytes = match wanted.workspace {
         WorkspaceChoice::Empty => wanted.limits.scratch_bytes,
         _ => wanted.limits.disk_bytes.unwrap_or(u64::MAX),

@@ -4,7 +4,7 @@ use super::{Running, free_port, program};
 use crate::wait;
 use crate::world::World;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -31,13 +31,26 @@ impl HttpsServer {
         (address, names): (Ipv4Addr, &[&str]),
         password: &str,
     ) -> Result<Self, String> {
+        Self::start_beside(world, root, (address, names), (password, None))
+    }
+
+    /// The same beside a forge, whose interface is below `/api/`.
+    ///
+    /// # Errors
+    /// Why it can't be had here.
+    pub fn start_beside(
+        world: &World,
+        root: &Path,
+        (address, names): (Ipv4Addr, &[&str]),
+        (password, forge): (&str, Option<SocketAddr>),
+    ) -> Result<Self, String> {
         let (nginx, wrapper) = (program("nginx")?, program("fcgiwrap")?);
         let port = free_port(address);
         let folder = world.path().join(format!("nginx-{port}"));
         std::fs::create_dir_all(folder.join("temporary")).expect("a folder");
         certify(&folder, names);
         std::fs::write(folder.join("passwords"), format!("user:{{PLAIN}}{password}\n")).expect("a file");
-        std::fs::write(folder.join("nginx.conf"), configuration(&folder, root, address, port))
+        std::fs::write(folder.join("nginx.conf"), configuration((&folder, root), (address, port), forge))
             .expect("a file");
         let socket = folder.join("backend.sock");
         let mut backend = Command::new(wrapper);
@@ -77,7 +90,13 @@ impl HttpsServer {
     }
 }
 
-fn configuration(folder: &Path, root: &Path, address: Ipv4Addr, port: u16) -> String {
+fn configuration(
+    (folder, root): (&Path, &Path),
+    (address, port): (Ipv4Addr, u16),
+    forge: Option<SocketAddr>,
+) -> String {
+    let forge = forge.map(|forge| format!("location /api/ {{ auth_basic off; proxy_pass http://{forge}; }}"));
+    let forge = forge.unwrap_or_default();
     let (folder, root) = (folder.display(), root.display());
     let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
     let backend = ["/usr/local/libexec/git-core", "/usr/lib/git-core", "/usr/libexec/git-core"];
@@ -90,6 +109,7 @@ fn configuration(folder: &Path, root: &Path, address: Ipv4Addr, port: u16) -> St
          events {{ worker_connections 64; }}\nhttp {{ access_log {folder}/access.log; {temporary}\n\
          server {{ listen {address}:{port} ssl; ssl_certificate {folder}/server.pem; ssl_certificate_key {folder}/server.key;\n\
          client_max_body_size 0; auth_basic git; auth_basic_user_file {folder}/passwords;\n\
+         {forge}\n\
          location /elsewhere/ {{ auth_basic off; rewrite ^/elsewhere/(.*)$ /$1 redirect; }}\n\
          location / {{ fastcgi_pass unix:{folder}/backend.sock; fastcgi_param SCRIPT_FILENAME {backend};\n\
          fastcgi_param GIT_PROJECT_ROOT {root}; fastcgi_param GIT_HTTP_EXPORT_ALL 1; fastcgi_param PATH_INFO $uri;\n\

@@ -1,9 +1,10 @@
 //! What an agent works on, and what becomes of what it did.
 
 use crate::command::git::outcome::Outcome;
-use crate::command::git::push::{Push, WordArguments, remote_of};
+use crate::command::git::push::{Push, WordArguments};
+use crate::command::git::remote_of;
 use crate::error::CliError;
-use crate::git::RemoteArguments;
+use crate::git::{Reach, RemoteArguments};
 use crate::handoff::TrustArguments;
 use crate::{lending, state};
 use belljar_confine::plan::HostPath;
@@ -11,7 +12,7 @@ use belljar_egress::upstream::names::NameSource;
 use belljar_node::clone::{Cloning, Origin, clone};
 use belljar_node::git::{Base, HostEnv};
 use belljar_node::once::{OnceResult, Place};
-use belljar_policy::git::{GitRules, Remote};
+use belljar_policy::git::Remote;
 use belljar_policy::handoff::Trust;
 use belljar_sandbox::run::Changes;
 use belljar_sandbox::state::RunFolder;
@@ -68,18 +69,31 @@ pub(super) enum Fate {
 pub(super) struct Way {
     base: Base,
     remote: Remote,
-    rules: GitRules,
+    reach: Reach,
 }
 
 // === impl WorkspaceArguments ===
 
 impl WorkspaceArguments {
     /// What is to be cloned, if anything is. Where it is to be pushed is checked before anything runs.
-    pub(super) fn origin(&self) -> Result<Option<Origin>, CliError> {
-        self.words.check()?;
-        self.push_to.as_deref().map(|url| remote_of(url, self.allow_file_clone)).transpose()?;
+    pub(super) fn origin(&self, config: Option<&Path>) -> Result<Option<Origin>, CliError> {
         let origin = self.clone.as_deref().map(|text| Origin::parse(text, self.allow_file_clone));
-        origin.transpose().map_err(|error| CliError::usage(error.to_string()))
+        let origin = origin.transpose().map_err(|error| CliError::usage(error.to_string()))?;
+        let pushed = origin.as_ref().map(|origin| self.pushed(origin)).transpose()?.flatten();
+        match &pushed {
+            Some(remote) => self.words.check(Some((remote, &self.remote.reach(config)?)))?,
+            None => self.words.check(None)?,
+        }
+        Ok(origin)
+    }
+
+    /// Where it is to be pushed, if it is.
+    fn pushed(&self, origin: &Origin) -> Result<Option<Remote>, CliError> {
+        match (&self.push_to, self.push) {
+            (Some(url), _) => remote_of(url, self.allow_file_clone).map(Some),
+            (None, true) => Ok(Some(origin.remote().clone())),
+            (None, false) => Ok(None),
+        }
     }
 
     /// The directory that is copied: one of the host's, a clone, or an empty one.
@@ -94,10 +108,10 @@ impl WorkspaceArguments {
         }
         let (source, mut way) = (place.make_source()?, None);
         if let Some(origin) = origin {
-            let (state, rules) = (state::open(), self.remote.rules(config)?);
+            let (state, reach) = (state::open(), self.remote.reach(config)?);
             let mut base = clone(&Cloning {
                 origin,
-                rules: &rules,
+                rules: &reach.rules,
                 names: NameSource::of_system(),
                 folder: &Base::folder_in_run(&state.run_folder(place.run_id())),
                 directory: &source,
@@ -108,12 +122,7 @@ impl WorkspaceArguments {
                 is_canceled,
             })?;
             base.worked_on_by(worker.0, worker.1)?;
-            let remote = match (&self.push_to, self.push) {
-                (Some(url), _) => Some(remote_of(url, self.allow_file_clone)?),
-                (None, true) => Some(origin.remote().clone()),
-                (None, false) => None,
-            };
-            way = remote.map(|remote| Way { base, remote, rules });
+            way = self.pushed(origin)?.map(|remote| Way { base, remote, reach });
         }
         Ok((HostPath::resolve(source)?, way))
     }
@@ -162,9 +171,9 @@ impl WorkspaceArguments {
     }
 
     fn push(&self, way: Way, folder: RunFolder, asks: bool) -> Result<Fate, CliError> {
-        let Way { base, remote, rules } = way;
-        let outcome =
-            self.words.push(Push { base: &base, remote, rules: &rules, trust: self.trust.trust(), asks })?;
+        let Way { base, remote, reach } = way;
+        let push = Push { base: &base, remote, reach: &reach, trust: self.trust.trust(), asks };
+        let outcome = self.words.push(push)?;
         match outcome.is_done() {
             true => {
                 folder.remove()?;

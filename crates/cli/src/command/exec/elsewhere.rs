@@ -5,15 +5,18 @@ use crate::error::{CliError, OUT_OF_TIME};
 use crate::terminal::{self, Relay};
 use crate::{limits, state, summary};
 use belljar_confine::launcher::Launcher;
+use belljar_contract::id::RunId;
 use belljar_sandbox::backend::{BackendError, Sandbox, Wanted};
 use belljar_sandbox::backends::chosen::{Chosen, Site};
 use belljar_sandbox::directory::Directory;
+use belljar_sandbox::native::HostUser;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::Program;
-use belljar_sandbox::workspace::apply::apply;
+use belljar_sandbox::workspace::apply::{ApplyError, apply};
 use belljar_sandbox::workspace::changes::ChangeSet;
 use belljar_sandbox::workspace::{COPY, diff};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -115,10 +118,26 @@ fn settle(
     }
     anstream::eprint!("{}", summary::changes(&diff::render(&set, source, &copied)?));
     if arguments.apply && succeeded {
-        arguments.trust.with_yes(|trust| Ok(apply(&set, &copied, source, since, trust)?))?;
+        let applied = arguments.trust.with_yes(|trust| Ok(apply(&set, &copied, source, since, trust)?));
+        if matches!(applied, Err(CliError::Apply(ApplyError::Handoff { .. }))) {
+            // It takes a yes, and so is not lost.
+            let kept = keep(sandbox.id())?;
+            anstream::eprintln!("The changes are kept in {}", kept.display());
+        }
+        applied?;
         anstream::eprintln!("The changes are applied.");
     } else {
         anstream::eprintln!("The changes are thrown away; --apply applies them.");
     }
     Ok(())
+}
+
+/// Takes a copy out of the folder that goes with its sandbox, in which nothing runs any more.
+fn keep(id: &RunId) -> Result<PathBuf, CliError> {
+    let state = state::open();
+    let mut folder = state.begin_run(HostUser::choose().identity())?;
+    let kept = folder.path().join(COPY);
+    std::fs::rename(state.run_folder(id).join(COPY), &kept).map_err(|error| CliError::read(&kept, error))?;
+    folder.keep()?;
+    Ok(kept)
 }

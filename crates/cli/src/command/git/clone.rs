@@ -1,7 +1,7 @@
 //! `belljar git clone`
 
+use super::CommonArguments;
 use crate::error::CliError;
-use crate::git::RemoteArguments;
 use crate::state;
 use belljar_egress::upstream::names::NameSource;
 use belljar_node::clone::{Cloning, Origin, clone};
@@ -20,27 +20,19 @@ pub(super) struct CloneArguments {
     /// Where to; it must be empty, or not be there
     directory: PathBuf,
     #[command(flatten)]
-    remote: RemoteArguments,
-    /// Also take file:// addresses
-    #[arg(long)]
-    allow_file: bool,
-    /// The configuration with `git` [default: BELLJAR_CONFIG, or config.yaml in the user's or the system's configuration]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Print what was cloned as JSON
-    #[arg(long)]
-    json: bool,
+    common: CommonArguments,
 }
 
 // === impl CloneArguments ===
 
 impl CloneArguments {
     pub(super) fn run(&self) -> Result<ExitCode, CliError> {
-        let origin =
-            Origin::parse(&self.url, self.allow_file).map_err(|error| CliError::usage(error.to_string()))?;
-        let rules = self.remote.rules(self.config.as_deref())?;
+        let origin = Origin::parse(&self.url, self.common.allow_file)
+            .map_err(|error| CliError::usage(error.to_string()))?;
+        let rules = self.common.reach()?.rules;
         let is_new = begin(&self.directory)?;
         let (state, env) = (state::open(), HostEnv::of_process());
+        Base::clear_away(state.path(), Some(&self.directory))?;
         let folder = Base::folder_in_state(state.path());
         let cloned = clone(&Cloning {
             origin: &origin,
@@ -60,7 +52,7 @@ impl CloneArguments {
             let _ = if is_new { std::fs::remove_dir_all(&self.directory) } else { Ok(()) };
         })?;
         let record = base.record();
-        match self.json {
+        match self.common.json {
             true => anstream::println!(
                 "{}",
                 serde_json::json!({

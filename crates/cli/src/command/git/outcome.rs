@@ -1,11 +1,12 @@
 //! What became of a push, for a person and for a program (docs/git.md).
 
+use super::requested::Requested;
 use crate::error::{CliError, DENIED, OWN_FAILURE};
 use crate::handoff::listed;
 use crate::progress::harmless;
 use belljar_contract::agent::{AgentHandoff, AgentPush};
 use belljar_node::chain;
-use belljar_node::git::{CommitError, Prepared, PushError, Pushed, Standing};
+use belljar_node::git::{CommitError, Ignored, Prepared, PushError, Pushed, Standing};
 use belljar_sandbox::session::Asking;
 use serde::{Serialize, Serializer};
 
@@ -23,7 +24,13 @@ pub(crate) struct Outcome {
     commit: Option<String>,
     files: Vec<File>,
     left_out: Vec<String>,
+    /// What the commit that was cloned says is ignored; a directory stands for all that is in it.
+    ignored: Vec<String>,
+    /// Files with rules for that which are changed. They didn't count.
+    ignore_rules_changed: Vec<String>,
     handoff: Vec<Asking>,
+    /// Null where none was wanted, or nothing was pushed.
+    pull_request: Option<Requested>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +49,13 @@ struct File {
     change: &'static str,
 }
 
+/// So many ignored paths are told one by one.
+const MOST_SHOWN: usize = 20;
+
 /// Exit code where there is such a branch already, and it is something else.
 const TAKEN: u8 = 4;
+/// Exit code where the branch is there, and its pull request isn't.
+const NOT_REQUESTED: u8 = 5;
 
 // === impl Word ===
 
@@ -80,7 +92,10 @@ impl Outcome {
             commit: None,
             files: Vec::new(),
             left_out: Vec::new(),
+            ignored: Vec::new(),
+            ignore_rules_changed: Vec::new(),
             handoff: Vec::new(),
+            pull_request: None,
         }
     }
 
@@ -90,6 +105,12 @@ impl Outcome {
         let files = prepared.files().map(|(path, change)| File { path: path.to_owned(), change });
         self.files = files.collect();
         self.left_out = prepared.left_out().to_vec();
+        self.note_ignored(prepared.ignored());
+        self.ignore_rules_changed = prepared.changed_rules().map(str::to_owned).collect();
+    }
+
+    fn note_ignored(&mut self, ignored: &Ignored) {
+        self.ignored.clone_from(&ignored.paths);
     }
 
     /// Notes how it ended.
@@ -97,22 +118,33 @@ impl Outcome {
         self.outcome = match pushed {
             Ok(Pushed { standing: Standing::New, .. }) => Word::Pushed,
             Ok(Pushed { standing: Standing::AlreadyThere, .. }) => Word::AlreadyThere,
-            Err(PushError::Commit(CommitError::Unchanged)) => Word::NothingToPush,
+            Err(PushError::Commit(CommitError::Unchanged) | PushError::OnlyIgnored { .. }) => {
+                Word::NothingToPush
+            }
             Err(PushError::Taken { .. }) => Word::Taken,
             Err(error) if error.is_denial() => Word::Refused,
             Err(_) => Word::Failed,
         };
-        let Err(error) = pushed else { return };
+        let error = match pushed {
+            Ok(pushed) => {
+                self.pull_request = pushed.pull_request.as_ref().map(Requested::of);
+                return;
+            }
+            Err(error) => error,
+        };
         self.reason = Some(error.code());
         self.message = Some(chain(error));
-        if let PushError::Handoff { findings } = error {
-            self.handoff = findings.iter().map(Asking::of).collect();
+        match error {
+            PushError::Handoff { findings } => self.handoff = findings.iter().map(Asking::of).collect(),
+            PushError::OnlyIgnored { ignored } => self.note_ignored(ignored),
+            _ => {}
         }
     }
 
     /// Whether nothing is left to do.
     pub(crate) fn is_done(&self) -> bool {
-        matches!(self.outcome, Word::Pushed | Word::AlreadyThere | Word::NothingToPush)
+        let is_requested = self.pull_request.as_ref().is_none_or(Requested::is_done);
+        is_requested && matches!(self.outcome, Word::Pushed | Word::AlreadyThere | Word::NothingToPush)
     }
 
     /// The same in the result of an agent's run.
@@ -127,12 +159,14 @@ impl Outcome {
             handoff: handoff
                 .map(|Asking { path, kind, reason }| AgentHandoff { path, kind, reason })
                 .collect(),
+            pull_request: self.pull_request.as_ref().map(Requested::as_contract),
         }
     }
 
     pub(crate) fn exit_code(&self) -> u8 {
         match self.outcome {
-            Word::Pushed | Word::AlreadyThere | Word::NothingToPush => 0,
+            Word::Pushed | Word::AlreadyThere | Word::NothingToPush if self.is_done() => 0,
+            Word::Pushed | Word::AlreadyThere | Word::NothingToPush => NOT_REQUESTED,
             Word::Refused => DENIED,
             Word::Taken => TAKEN,
             Word::Failed => OWN_FAILURE,
@@ -150,6 +184,7 @@ impl Outcome {
         for path in &self.left_out {
             anstream::eprintln!("belljar: {} was left out: it is a repository, or no file", harmless(path));
         }
+        self.tell_ignored();
         let (branch, remote) = (&self.branch, &self.remote);
         let commit = self.commit.as_deref().unwrap_or_default();
         match self.outcome {
@@ -166,6 +201,24 @@ impl Outcome {
                 }
             }
         }
+        self.pull_request.iter().for_each(Requested::tell);
+    }
+
+    fn tell_ignored(&self) {
+        let shown = self.ignored.iter().take(MOST_SHOWN);
+        for path in shown {
+            anstream::eprintln!(
+                "belljar: {} was left out: it is ignored (--include-ignored)",
+                harmless(path)
+            );
+        }
+        if let Some(more) = self.ignored.len().checked_sub(MOST_SHOWN).filter(|more| *more > 0) {
+            anstream::eprintln!("belljar: {more} more were left out, which are ignored; --json lists them");
+        }
+        for path in &self.ignore_rules_changed {
+            let path = harmless(path);
+            anstream::eprintln!("belljar: {path} differs; what is ignored was decided as it was cloned");
+        }
     }
 
     fn hint(&self) -> Option<&'static str> {
@@ -176,6 +229,7 @@ impl Outcome {
             "branch_taken" => {
                 Some("--branch NAME pushes to another one; nothing that is there is ever replaced")
             }
+            "base_unknown" => Some("--pr-base NAME says which branch it is to get into"),
             "private_address" | "loopback_address" | "shared_address" | "reserved_address"
             | "own_address" => Some(
                 "--allow-host HOST or --allow-network NETWORK, or `git` in the configuration, lets git go there",

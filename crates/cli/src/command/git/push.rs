@@ -1,14 +1,15 @@
 //! `belljar git push`, also at the end of an agent's run.
 
 use super::outcome::Outcome;
+use super::{CommonArguments, remote_of};
 use crate::error::CliError;
-use crate::git::{RemoteArguments, author_of};
+use crate::git::{PullRequestArguments, Reach, author_of};
 use crate::handoff::{TrustArguments, is_trusted};
 use crate::state;
 use belljar_contract::id::RunId;
 use belljar_egress::upstream::names::NameSource;
 use belljar_node::git::{Attribution, Base, HostEnv, PushOrder, TreeLimits};
-use belljar_policy::git::{BranchName, GitRules, Remote, redact};
+use belljar_policy::git::{BranchName, Remote};
 use belljar_policy::handoff::Trust;
 use belljar_sandbox::directory::Directory;
 use belljar_sandbox::session::Asking;
@@ -31,16 +32,7 @@ pub(super) struct PushArguments {
     #[command(flatten)]
     trust: TrustArguments,
     #[command(flatten)]
-    remote: RemoteArguments,
-    /// Also take file:// addresses
-    #[arg(long)]
-    allow_file: bool,
-    /// The configuration with `git` [default: BELLJAR_CONFIG, or config.yaml in the user's or the system's configuration]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Print what became of it as JSON
-    #[arg(long)]
-    json: bool,
+    common: CommonArguments,
 }
 
 /// What the branch is called, and what its commit says.
@@ -61,13 +53,18 @@ pub(crate) struct WordArguments {
     /// Whose commit it is [default: who you are by git's settings]
     #[arg(long, value_name = "NAME <EMAIL>", help_heading = "Git")]
     author: Option<String>,
+    /// Push also what the commit that was cloned says is ignored (`.gitignore`)
+    #[arg(long, help_heading = "Git")]
+    include_ignored: bool,
+    #[command(flatten)]
+    pull_request: PullRequestArguments,
 }
 
 /// All that a push takes besides words.
 pub(crate) struct Push<'p> {
     pub(crate) base: &'p Base,
     pub(crate) remote: Remote,
-    pub(crate) rules: &'p GitRules,
+    pub(crate) reach: &'p Reach,
     pub(crate) trust: Trust,
     /// Whether a person may be asked.
     pub(crate) asks: bool,
@@ -79,11 +76,12 @@ impl PushArguments {
     pub(super) fn run(&self) -> Result<ExitCode, CliError> {
         let base = self.base()?;
         let remote = self.to.as_deref().unwrap_or(&base.record().remote);
-        let remote = remote_of(remote, self.allow_file)?;
-        let rules = self.remote.rules(self.config.as_deref())?;
-        let push = Push { base: &base, remote, rules: &rules, trust: self.trust.trust(), asks: !self.json };
+        let remote = remote_of(remote, self.common.allow_file)?;
+        let reach = self.common.reach()?;
+        let (trust, asks) = (self.trust.trust(), !self.common.json);
+        let push = Push { base: &base, remote, reach: &reach, trust, asks };
         let outcome = self.words.push(push)?;
-        match self.json {
+        match self.common.json {
             true => outcome.print_json()?,
             false => outcome.tell(),
         }
@@ -92,6 +90,7 @@ impl PushArguments {
 
     fn base(&self) -> Result<Base, CliError> {
         let state = state::open();
+        Base::clear_away(state.path(), None)?;
         match self.place.to_str().and_then(|text| RunId::parse(text).ok()) {
             Some(run_id) => Ok(Base::open(&Base::folder_in_run(&state.run_folder(&run_id)))?),
             None => Ok(Base::of_directory(state.path(), &self.place)?),
@@ -104,7 +103,8 @@ impl PushArguments {
 impl WordArguments {
     /// Pushes, if what takes a yes has one.
     pub(crate) fn push(&self, push: Push<'_>) -> Result<Outcome, CliError> {
-        let Push { base, remote, rules, mut trust, asks } = push;
+        let Push { base, remote, reach, mut trust, asks } = push;
+        let wanted = self.pull_request.plan(&remote, reach)?;
         let record = base.record();
         let (state, env) = (state::open(), HostEnv::of_process());
         let branch = self.branch(base)?;
@@ -121,12 +121,14 @@ impl WordArguments {
             base,
             directory: &directory,
             remote,
-            rules,
+            rules: &reach.rules,
             names: NameSource::of_system(),
             branch,
             message: &self.message,
             attribution,
             limits: TreeLimits::default(),
+            includes_ignored: self.include_ignored,
+            pull_request: wanted.as_ref(),
             env: &env,
             state: state.path(),
             is_canceled: &|| false,
@@ -143,9 +145,16 @@ impl WordArguments {
         Ok(outcome)
     }
 
-    /// Whether the branch could be one; to be asked before anything runs.
-    pub(crate) fn check(&self) -> Result<(), CliError> {
-        self.branch.as_deref().map_or(Ok(()), |name| branch_of(name).map(|_| ()))
+    /// Whether the branch could be one, and what is wanted for it; to be asked before anything runs.
+    pub(crate) fn check(&self, pushed: Option<(&Remote, &Reach)>) -> Result<(), CliError> {
+        self.branch.as_deref().map_or(Ok(()), |name| branch_of(name).map(|_| ()))?;
+        match pushed {
+            Some((remote, reach)) => self.pull_request.plan(remote, reach).map(|_| ()),
+            None if self.pull_request.pr => {
+                Err(CliError::usage("--pr is for what is pushed: --push, or --push-to URL".to_owned()))
+            }
+            None => Ok(()),
+        }
     }
 
     fn branch(&self, base: &Base) -> Result<BranchName, CliError> {
@@ -156,11 +165,6 @@ impl WordArguments {
         };
         branch_of(&self.branch.clone().unwrap_or_else(usual))
     }
-}
-
-/// A remote that somebody has named.
-pub(crate) fn remote_of(text: &str, allows_files: bool) -> Result<Remote, CliError> {
-    Remote::parse(text, allows_files).map_err(|error| CliError::usage(format!("{:?} {error}", redact(text))))
 }
 
 fn branch_of(name: &str) -> Result<BranchName, CliError> {

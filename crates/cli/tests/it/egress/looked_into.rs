@@ -6,6 +6,7 @@ use super::{policy, policy_text};
 use crate::BELLJAR;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use belljar_testkit::foreign_root::{Docker, IMAGE};
 use belljar_testkit::skip::skip;
 use belljar_testkit::world::World;
 
@@ -68,4 +69,84 @@ fn git_is_let_in_by_what_is_filled_in_for_it_and_never_sees_it() {
     assert!(!other.shown().contains(&filled), "{:?}", other.shown());
     let audit = world.run(&["audit", "show", "--json"]).succeeded().stdout;
     assert!(audit.contains("\"credentials\":[\"house\"]") && !audit.contains(SECRET), "{audit}");
+}
+
+#[test]
+fn a_fork_is_looked_into_by_an_authority_of_its_own() {
+    let registry = match Registry::of_python() {
+        Ok(registry) => registry,
+        Err(why) => return skip("a fork that is looked into", &why),
+    };
+    let world = World::new(BELLJAR);
+    policy(&world, &registry.rules().replace("networks:", "methods: [GET, HEAD], networks:"));
+    let _sessions = crate::session::Sessions(&world);
+    let variables = registry.variables.iter().flat_map(|variable| ["-e", variable.as_str()]);
+    let create: Vec<&str> =
+        ["--name", "first", "--egress", "policy.yaml"].into_iter().chain(variables).collect();
+    crate::session::create(&world, &create);
+    world.run(&["session", "fork", "first", "--name", "second"]).succeeded();
+    world.run(&["session", "fork", "second", "--name", "third"]).succeeded();
+    let ask = "there=\"$PIP_INDEX_URL/six/\"\n\
+        test $(curl -sS -o /dev/null -w '%{http_code}' \"$there\") = 200\n\
+        test $(curl -sS -o said -w '%{http_code}' -d x \"$there\") = 403\n\
+        curl -sSv \"$there\" 2>&1 -o /dev/null | grep -q 'issuer: CN=Belljar run'\n\
+        python3 -m pip download --quiet --no-cache-dir --retries 0 --dest lib six && ls lib | wc -l\n\
+        sha256sum <\"$SSL_CERT_FILE\"\n";
+    let ask = format!("set -e; {ask}");
+    let said = ["first", "second", "third"].map(|name| {
+        let ran = crate::session::exec(&world, name, &ask).succeeded();
+        assert!(ran.stdout.starts_with("1\n"), "{name}: {ran:?}");
+        ran.stdout
+    });
+    // Whom one trusts, no other one does.
+    assert!(said[0] != said[1] && said[1] != said[2] && said[0] != said[2], "{said:?}");
+    // And the origin's end is not its forks'.
+    world.run(&["session", "end", "first"]).succeeded();
+    crate::session::exec(&world, "second", &ask).succeeded();
+}
+
+/// The host's curl, in a root that has none: started by the loader that goes with it.
+const LENT_CURL: &str = "curl() { /opt/usr/lib64/ld-linux-x86-64.so.2 \
+    --library-path /opt/usr/lib/x86_64-linux-gnu /opt/usr/bin/curl -sS -o /dev/null -w '%{http_code}\\n' \"$@\"; }; ";
+
+#[test]
+fn clients_in_a_container_trust_whom_its_image_does_or_whom_the_host_does_or_who_looks_into_it() {
+    let test = "clients_in_a_container_trust_whom_its_image_does_or_whom_the_host_does_or_who_looks_into_it";
+    let (engine, registry) = match (Docker::start(), Registry::of_python()) {
+        (Ok(engine), Ok(registry)) => (engine, registry),
+        (Err(why), _) | (_, Err(why)) => return skip(test, &why),
+    };
+    let world = World::new(BELLJAR);
+    let socket = engine.socket().display().to_string();
+    let variables: Vec<&str> = registry.variables.iter().flat_map(|one| ["-e", one.as_str()]).collect();
+    let run = |image: &str, script: &str| {
+        let docker = ["exec", "--backend", "docker", "--image", image, "--docker-socket", &socket];
+        let rest = ["--egress", "policy.yaml", "--ro", "/usr:/opt/usr"];
+        let script = format!("{LENT_CURL}{script}");
+        world.run(&[&docker[..], &rest, &variables, &["--", "sh", "-c", &script]].concat())
+    };
+    let ask = "curl \"$PIP_INDEX_URL/six/\"; echo \"$SSL_CERT_FILE\"";
+    // An image without a list: whom the host trusts.
+    policy(&world, &registry.rules());
+    let ran = run(IMAGE, ask);
+    assert!(ran.stdout.starts_with("200\n/home/agent/.belljar/authorities.pem\n"), "{ran:?}");
+    // The control: without that nobody is trusted there.
+    let ran = run(IMAGE, "unset SSL_CERT_FILE CURL_CA_BUNDLE; curl \"$PIP_INDEX_URL/six/\"; echo $?");
+    assert!(ran.stdout.starts_with("000\n") && !ran.stdout.ends_with("\n0\n"), "{ran:?}");
+    // One that has a list is told of nobody.
+    let id = engine.command(&["create", IMAGE, "true"]).unwrap().trim().to_owned();
+    let list = world.write("ssl/certs/ca-certificates.crt", "its own\n");
+    let from = list.parent().and_then(std::path::Path::parent).unwrap().display().to_string();
+    engine.command(&["cp", &from, &format!("{id}:/etc/")]).unwrap();
+    engine.command(&["commit", &id, "belljar/listed"]).unwrap();
+    engine.command(&["rm", &id]).unwrap();
+    let ran = run("belljar/listed", "echo \"<$SSL_CERT_FILE>\"; cat /etc/ssl/certs/ca-certificates.crt");
+    assert_eq!(ran.stdout, "<>\nits own\n", "{ran:?}");
+    // Where connections are looked into, whoever does that counts more than any list.
+    policy(&world, &registry.rules().replace("networks:", "methods: [GET, HEAD], networks:"));
+    for image in [IMAGE, "belljar/listed"] {
+        let ran = run(image, "curl \"$PIP_INDEX_URL/six/\"; curl -d x \"$PIP_INDEX_URL/six/\"");
+        assert_eq!(ran.stdout, "200\n403\n", "{image}: {ran:?}");
+    }
+    engine.command(&["rmi", "belljar/listed"]).unwrap();
 }

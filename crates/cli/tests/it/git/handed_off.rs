@@ -3,7 +3,9 @@
 use super::rig::Rig;
 use crate::BELLJAR;
 use belljar_testkit::git::refs;
-use belljar_testkit::world::World;
+use belljar_testkit::world::{Ran, World};
+use std::io::Write;
+use std::process::Stdio;
 
 #[test]
 fn a_push_lists_what_gains_trust_and_goes_out_when_somebody_has_said_yes() {
@@ -79,4 +81,85 @@ fn a_session_commits_what_takes_a_yes_only_with_one() {
     exec("echo most >a.txt");
     world.run(&["session", "commit", "s"]).succeeded();
     world.run(&["session", "end", "s"]).succeeded();
+}
+
+/// Pushes at a terminal of its own, which `script` gives it, where somebody types this and goes.
+fn push_at_a_terminal(rig: &Rig, branch: &str, typed: &str) -> Ran {
+    let push = format!("git push work --allow-network 127.0.0.0/8 --branch {branch}");
+    let inner = format!("{BELLJAR} {push}");
+    let script = ["--quiet", "--return", "--command", &inner, "/dev/null"];
+    let mut command = rig.world.command_of("script".as_ref(), &script);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
+    Ran::from(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn a_person_at_the_terminal_is_asked_and_their_word_counts() {
+    let Some(rig) = Rig::start("a_person_at_the_terminal_is_asked_and_their_word_counts") else { return };
+    rig.clone().succeeded();
+    rig.leaves(".envrc", "x\n");
+    rig.leaves("e\u{301}/Makefile", "x\n");
+    const ASKED: &str = "Let them go there? [y/n] ";
+    // No, nothing, what is neither and then nothing: each is none.
+    for (typed, asks) in [("n\n", 1), ("", 1), ("no\n", 1), ("maybe\n\nN\n", 4), ("Y\n", 2)] {
+        let ran = push_at_a_terminal(&rig, "belljar/one", typed);
+        assert_eq!(ran.code, 3, "{typed:?}: {ran:?}");
+        assert_eq!(ran.stdout.matches(ASKED).count(), asks, "{typed:?}: {ran:?}");
+        assert!(
+            ran.stdout.contains("  shell       .envrc  (") && ran.stdout.contains("/Makefile"),
+            "{ran:?}"
+        );
+        assert_eq!(refs(&rig.bare), ["refs/heads/main"], "{typed:?}");
+    }
+    // Where there is no terminal, or only half of one, nobody is asked, whatever is typed.
+    let mut command = rig.world.command(&["git", "push", "work", "--allow-network", "127.0.0.0/8"]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"y\ny\n").unwrap();
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert!(ran.code == 3 && !ran.stderr.contains(ASKED), "{ran:?}");
+    let ran = push_at_a_terminal(&rig, "belljar/one 2>told", "y\n");
+    assert!(ran.code == 3 && !rig.world.read("told").contains(ASKED), "{ran:?}");
+    let ran = push_at_a_terminal(&rig, "belljar/one --json", "y\n");
+    assert!(ran.code == 3 && !ran.stdout.contains(ASKED), "whoever reads JSON is no person: {ran:?}");
+    assert_eq!(refs(&rig.bare), ["refs/heads/main"]);
+    for (typed, branch) in [("y\n", "belljar/one"), ("what?\nyes\n", "belljar/two")] {
+        let ran = push_at_a_terminal(&rig, branch, typed);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(rig.tree(branch).contains(&"100644 .envrc".to_owned()));
+    }
+}
+
+#[test]
+fn changes_are_written_into_a_persons_directory_when_the_person_says_yes() {
+    let world = World::new(BELLJAR);
+    world.write("project/a.txt", "a\n");
+    let run = |typed: &str| {
+        let inner = format!("{BELLJAR} exec --workspace-copy project --apply -- sh -c 'echo x >Makefile'");
+        let script = ["--quiet", "--return", "--command", &inner, "/dev/null"];
+        let mut command = world.command_of("script".as_ref(), &script);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // What is typed too early is the command's.
+        let mut from = child.stdout.take().unwrap();
+        let mut shown = Vec::new();
+        while !String::from_utf8_lossy(&shown).contains("[y/n] ") {
+            let mut buffer = [0; 1024];
+            let read = std::io::Read::read(&mut from, &mut buffer).unwrap();
+            assert_ne!(read, 0, "{}", String::from_utf8_lossy(&shown));
+            shown.extend_from_slice(&buffer[..read]);
+        }
+        child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
+        std::io::Read::read_to_end(&mut from, &mut shown).unwrap();
+        (child.wait().unwrap().code(), String::from_utf8_lossy(&shown).into_owned())
+    };
+    let before = world.picture("project");
+    for typed in ["n\n", ""] {
+        let (code, shown) = run(typed);
+        assert!(code == Some(3) && shown.contains("The changes are kept in "), "{shown}");
+        assert_eq!(world.picture("project"), before);
+    }
+    let (code, shown) = run("y\n");
+    assert_eq!(code, Some(0), "{shown}");
+    assert_eq!(world.read("project/Makefile"), "x\n");
 }

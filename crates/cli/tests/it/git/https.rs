@@ -152,3 +152,21 @@ fn both_ways_are_recorded_before_anything_goes_out() {
     let ran = rig.push(&["--branch", "belljar/three", "--trust-all"]);
     assert_eq!((ran.code, rig.server.requests().len()), (125, before), "{ran:?}");
 }
+
+#[test]
+fn the_hosts_own_clone_goes_when_the_directory_has_gone() {
+    let Some(rig) = Rig::start("the_hosts_own_clone_goes_when_the_directory_has_gone") else { return };
+    let own = || std::fs::read_dir(rig.world.path().join("state/git")).unwrap().count();
+    rig.clone().succeeded();
+    rig.world.run(&["git", "clone", &rig.url, "other", "--allow-network", "127.0.0.0/8"]).succeeded();
+    assert_eq!(own(), 2);
+    std::fs::remove_dir_all(rig.world.path().join("work")).unwrap();
+    // Into the same place: nobody takes it for the one that was there.
+    rig.clone().succeeded();
+    assert_eq!(own(), 2);
+    rig.leaves("b.txt", "b\n");
+    rig.push(&["--branch", "belljar/one"]).succeeded();
+    std::fs::remove_dir_all(rig.world.path().join("other")).unwrap();
+    rig.push(&["--branch", "belljar/one"]).succeeded();
+    assert_eq!(own(), 1);
+}

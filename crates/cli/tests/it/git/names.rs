@@ -2,7 +2,7 @@
 
 use super::rig::Rig;
 use crate::BELLJAR;
-use belljar_testkit::git::{Repositories, SshServer};
+use belljar_testkit::git::{Repositories, SshServer, updates};
 use belljar_testkit::names::{Answers, Kind, NameServer};
 use belljar_testkit::skip::skip;
 use belljar_testkit::world::{Ran, World};
@@ -123,6 +123,60 @@ fn ssh_connects_to_what_was_looked_at_and_a_second_answer_decides_nothing() {
     let script = format!("git ls-remote {url} >/dev/null; git ls-remote {url} >/dev/null");
     asking(&world, &names, Path::new("sh"), &["-c", &script]);
     assert!(questions(&names).0 >= 2 && trap.come() > 0, "the control: {:?}", names.asked());
+}
+
+#[test]
+fn ssh_tries_one_address_after_the_other_until_somebody_is_there() {
+    let test = "ssh_tries_one_address_after_the_other_until_somebody_is_there";
+    let world = World::new(BELLJAR);
+    let bare = Repositories::in_world(&world).make("origin.git", &[("a.txt", "a\n")]);
+    let (before, there, after) =
+        (Ipv4Addr::new(127, 77, 3, 4), Ipv4Addr::new(127, 77, 3, 5), Ipv4Addr::new(127, 77, 3, 6));
+    let server = match SshServer::start(&world, there) {
+        Ok(server) => server,
+        Err(why) => return skip(test, &why),
+    };
+    let url = format!("ssh://{HOST}:{}{}", server.port(), bare.display());
+    // Every ssh notes how it was called.
+    let ssh = world.write("bin/ssh", "#!/bin/sh\necho \"$@\" >>\"$HOME/called\"\nexec /usr/bin/ssh \"$@\"\n");
+    std::fs::set_permissions(&ssh, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let command = server.command(HOST).replacen("ssh", &ssh.display().to_string(), 1);
+    world.write(".gitconfig", format!("[core]\n\tsshCommand = {command}\n"));
+    let run = |addresses: &[Ipv4Addr], arguments: &[&str]| {
+        let answer = addresses.iter().copied().map(IpAddr::from).collect();
+        let names = serve(test, vec![answer])?;
+        let all = [arguments, &["--allow-network", "127.0.0.0/8"]].concat();
+        Some(asking(&world, &names, Path::new(BELLJAR), &all))
+    };
+    let called = || {
+        let called = world.read("called");
+        std::fs::remove_file(world.path().join("called")).unwrap();
+        let is_host = |word: &&str| word.starts_with("HostName=");
+        called.lines().filter_map(|line| line.split(' ').find(is_host)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    // Whatever the order is, somebody who isn't there comes first.
+    let all = [before, there, after];
+    let Some(ran) = run(&all, &["git", "clone", &url, "work"]) else { return };
+    ran.succeeded();
+    let tried = called();
+    assert!(tried.len() == 2 && tried[0] != format!("HostName={there}"), "{tried:?}");
+    assert_eq!(tried[1], format!("HostName={there}"));
+    world.write("work/b.txt", "b\n");
+    run(&all, &["git", "push", "work", "--branch", "belljar/one"]).unwrap().succeeded();
+    // What is there, and the push: each in two attempts.
+    assert_eq!((called().len(), updates(&bare, "belljar/one")), (4, 1));
+    // Nobody is there: all were tried, and it is told which was the last.
+    let ran = run(&[before, after], &["git", "push", "work", "--branch", "belljar/two"]).unwrap();
+    assert!(ran.code == 125 && ran.stderr.contains("Connection refused"), "{ran:?}");
+    assert_eq!(called().len(), 2);
+    // Who answers and isn't who was meant is the end: a server's refusal is no reason to ask another one.
+    let unknown = command.replace(&format!("known-{HOST}"), "known-other.test");
+    server.command("other.test");
+    world.write(".gitconfig", format!("[core]\n\tsshCommand = {unknown}\n"));
+    let ran = run(&[there, after], &["git", "push", "work", "--branch", "belljar/two"]).unwrap();
+    assert_eq!(ran.code, 125, "{ran:?}");
+    let refused = called().iter().filter(|host| **host == format!("HostName={there}")).count();
+    assert_eq!(refused, 1);
 }
 
 #[test]

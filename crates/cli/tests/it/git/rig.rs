@@ -1,6 +1,7 @@
 //! A repository at a server over TLS, a person who has its password, and a clone.
 
 use crate::BELLJAR;
+use belljar_testkit::forge::Forge;
 use belljar_testkit::git::{HttpsServer, Repositories, git};
 use belljar_testkit::skip::skip;
 use belljar_testkit::world::{Ran, World};
@@ -17,6 +18,7 @@ pub(super) struct Rig {
     pub(super) repositories: Repositories,
     pub(super) bare: PathBuf,
     pub(super) url: String,
+    forge: Option<Forge>,
 }
 
 // === impl Rig ===
@@ -28,12 +30,29 @@ impl Rig {
     }
 
     pub(super) fn with(test: &str, world: World, files: &[(&str, &str)]) -> Option<Self> {
+        Self::of(test, world, ("origin.git", files), None)
+    }
+
+    /// One of a team, which has a forge for whoever has the token.
+    pub(super) fn beside_a_forge(test: &str, world: World, token: &str) -> Option<Self> {
+        Self::of(test, world, ("team/origin.git", &[("README.md", "hello\n")]), Some(token))
+    }
+
+    fn of(
+        test: &str,
+        world: World,
+        (name, files): (&str, &[(&str, &str)]),
+        token: Option<&str>,
+    ) -> Option<Self> {
         let repositories = Repositories::in_world(&world);
-        let bare = repositories.make("origin.git", files);
+        let bare = repositories.make(name, files);
+        let forge = token.map(|token| Forge::start(token, repositories.root()));
         let names = ["localhost", "127.0.0.1", "git.house.test"];
-        let served = HttpsServer::start(&world, repositories.root(), (Ipv4Addr::LOCALHOST, &names), PASSWORD);
+        let beside = (PASSWORD, forge.as_ref().map(Forge::address));
+        let place = (Ipv4Addr::LOCALHOST, &names[..]);
+        let served = HttpsServer::start_beside(&world, repositories.root(), place, beside);
         let server = served.map_err(|why| skip(test, &why)).ok()?;
-        let url = format!("https://127.0.0.1:{}/origin.git", server.port());
+        let url = format!("https://127.0.0.1:{}/{name}", server.port());
         // As a person has it, with much that must not be heeded.
         let ran = world.path().join("ran").display().to_string();
         world.write(
@@ -48,7 +67,12 @@ impl Rig {
                 server.authority().display()
             ),
         );
-        Some(Self { world, server, repositories, bare, url })
+        Some(Self { world, server, repositories, bare, url, forge })
+    }
+
+    /// Its forge.
+    pub(super) fn forge(&self) -> &Forge {
+        self.forge.as_ref().unwrap()
     }
 
     /// Clones into `work`.

@@ -1,8 +1,8 @@
 //! `git`.
 
 use super::Member;
-use super::Takes::List;
-use super::Unsaid::Stands;
+use super::Takes::{List, One, Sections};
+use super::Unsaid::{Means, Required, Stands};
 
 pub(super) const GIT: &[Member] = &[
     Member {
@@ -16,5 +16,32 @@ pub(super) const GIT: &[Member] = &[
         takes: List("a network, such as 10.0.0.0/8, that names its first address"),
         unsaid: Stands("[]"),
         meaning: "networks that hosts may lead to besides the open internet",
+    },
+    Member {
+        name: "forges",
+        takes: Sections(FORGE),
+        unsaid: Means("none", ""),
+        meaning: "what takes pull requests, for each host of repositories",
+    },
+];
+
+const FORGE: &[Member] = &[
+    Member {
+        name: "host",
+        takes: One("a name or an address"),
+        unsaid: Required("git.house.example"),
+        meaning: "the host of its repositories; each host once",
+    },
+    Member {
+        name: "kind",
+        takes: One("one of: gitea, github, gitlab"),
+        unsaid: Required("gitea"),
+        meaning: "how it is spoken to; Forgejo is spoken to as `gitea`",
+    },
+    Member {
+        name: "connection",
+        takes: One("the name of one of `egress.connections`"),
+        unsaid: Required("house"),
+        meaning: "by which its interface is called: with `POST` among its `methods`, and a `url` as docs/git.md says",
     },
 ];

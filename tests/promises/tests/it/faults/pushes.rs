@@ -1,8 +1,9 @@
 //! A push that is killed wherever it may be: the server's branch changes once, by whichever attempt, and to what a push
-//! that nobody kills would have made of it.
+//! that nobody kills would have made of it; and its forge has one pull request for it.
 
 use crate::belljar::belljar;
-use belljar_failpoint::{PUSHES, VARIABLE};
+use belljar_failpoint::{PULL_REQUESTS, PUSHES, VARIABLE};
+use belljar_testkit::forge::Forge;
 use belljar_testkit::git::{HttpsServer, Repositories, git, updates};
 use belljar_testkit::skip::skip;
 use belljar_testkit::world::{Ran, World};
@@ -11,11 +12,13 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 const PASSWORD: &str = "pw-2uFj6Wd0RzM8aX";
+const TOKEN: &str = "tk-7cNq2Yx9GhT4vB";
 
 /// A server that counts, and a clone of what it has.
 struct Ground {
     world: World,
     server: HttpsServer,
+    forge: Forge,
     repository: std::path::PathBuf,
 }
 
@@ -25,29 +28,41 @@ impl Ground {
     fn make() -> Result<Self, String> {
         let world = World::new(belljar());
         let repositories = Repositories::in_world(&world);
-        let repository = repositories.make("origin.git", &[("a.txt", "a\n")]);
+        let repository = repositories.make("team/origin.git", &[("a.txt", "a\n")]);
         let names = ["127.0.0.1"];
-        let server =
-            HttpsServer::start(&world, repositories.root(), (Ipv4Addr::LOCALHOST, &names), PASSWORD)?;
+        let forge = Forge::start(TOKEN, repositories.root());
+        let (place, beside) = ((Ipv4Addr::LOCALHOST, &names[..]), (PASSWORD, Some(forge.address())));
+        let server = HttpsServer::start_beside(&world, repositories.root(), place, beside)?;
         let helper = format!("!f() {{ echo username=user; echo password={PASSWORD}; }}; f");
         let authority = server.authority();
         let config =
             format!("[credential]\n\thelper = \"{helper}\"\n[http]\n\tsslCAInfo = {}\n", authority.display());
         world.write(".gitconfig", config);
-        Ok(Self { world, server, repository })
+        let token = world.write("token", TOKEN);
+        let connection = format!(
+            "{{name: forge, url: 'https://127.0.0.1:{}/api/v1', credential: {{file: {}}}, methods: [GET, POST], \
+             networks: [127.0.0.1/32], authorities: {}, calls_a_minute: 1000}}",
+            server.port(),
+            token.display(),
+            authority.display(),
+        );
+        let forges = "[{host: 127.0.0.1, kind: gitea, connection: forge}]";
+        let egress = format!("egress: {{rules: [], connections: [{connection}]}}");
+        world.write("forge.yaml", format!("{{{egress}, git: {{forges: {forges}}}}}"));
+        Ok(Self { world, server, forge, repository })
     }
 
     fn clone(&self, name: &str) {
-        let url = format!("https://127.0.0.1:{}/origin.git", self.server.port());
+        let url = format!("https://127.0.0.1:{}/team/origin.git", self.server.port());
         self.world.run(&["git", "clone", &url, name, "--allow-network", "127.0.0.1"]).succeeded();
         self.world.write(&format!("{name}/b.txt"), "b\n");
     }
 
     /// Pushes, and dies at a place if one is named.
-    fn push(&self, name: &str, place: Option<&str>) -> (ExitStatus, Ran) {
+    fn push(&self, (name, options): (&str, &[&str]), place: Option<&str>) -> (ExitStatus, Ran) {
         let branch = format!("belljar/{name}");
         let push = ["git", "push", name, "--branch", &branch, "--allow-network", "127.0.0.1", "--json"];
-        let mut command = self.world.command(&push);
+        let mut command = self.world.command(&[&push, options].concat());
         command.envs(place.map(|place| (VARIABLE, format!("{place}@1"))));
         let output = command.output().unwrap();
         (output.status, Ran::from(output))
@@ -65,17 +80,17 @@ fn a_push_that_is_killed_anywhere_and_done_again_changes_the_server_once() {
     for (at, place) in PUSHES.iter().enumerate() {
         let name = format!("work-{at}");
         ground.clone(&name);
-        let (status, ran) = ground.push(&name, Some(place));
+        let (status, ran) = ground.push((&name, &[]), Some(place));
         assert_eq!(status.signal(), Some(9), "{place}: it has not died there: {ran:?}");
         killed += 1;
         let before = updates(&ground.repository, &format!("belljar/{name}"));
         let is_late = ["git_push.after", "git_push_record.before", "git_push_record.after"].contains(place);
         assert_eq!(before, usize::from(is_late), "{place}");
-        let (_, first) = ground.push(&name, None);
+        let (_, first) = ground.push((&name, &[]), None);
         let told = first.succeeded().json();
         let outcome = if is_late { "already_there" } else { "pushed" };
         assert_eq!(told["outcome"], outcome, "{place}: {told:#}");
-        let (_, second) = ground.push(&name, None);
+        let (_, second) = ground.push((&name, &[]), None);
         assert_eq!(second.succeeded().json()["commit"], told["commit"], "{place}");
         let branch = format!("belljar/{name}");
         assert_eq!(updates(&ground.repository, &branch), 1, "{place}: the server was changed more than once");
@@ -84,4 +99,45 @@ fn a_push_that_is_killed_anywhere_and_done_again_changes_the_server_once() {
     }
     assert_eq!(ground.world.run(&["audit", "verify"]).code, 0);
     super::tell(&format!("{killed} pushes died at {} places, each branch was made once", PUSHES.len()));
+}
+
+#[test]
+fn a_push_that_is_killed_on_the_way_to_its_pull_request_and_done_again_has_one() {
+    let test = "a_push_that_is_killed_on_the_way_to_its_pull_request_and_done_again_has_one";
+    let ground = match Ground::make() {
+        Ok(ground) => ground,
+        Err(why) => return skip(test, &why),
+    };
+    // Between the push and the pull request, too.
+    let places: Vec<&str> = ["git_push.after", "git_push_record.after"]
+        .into_iter()
+        .chain(PULL_REQUESTS.iter().copied())
+        .collect();
+    let options: &[&str] = &["--config", "forge.yaml", "--pr"];
+    for (at, place) in places.iter().enumerate() {
+        let name = format!("asked-{at}");
+        ground.clone(&name);
+        let of_branch = || {
+            let opened = ground.forge.opened().into_iter();
+            opened.filter(|one| one.head == format!("belljar/{name}")).collect::<Vec<_>>()
+        };
+        let (status, ran) = ground.push((&name, options), Some(place));
+        assert_eq!(status.signal(), Some(9), "{place}: it has not died there: {ran:?}");
+        let is_late = ["git_pull_request.after", "git_pull_request_record.", "git_pull_request_note."];
+        let is_late = is_late.iter().any(|late| place.starts_with(late));
+        assert_eq!(of_branch().len(), usize::from(is_late), "{place}");
+        for attempt in 0..2 {
+            let told = ground.push((&name, options), None).1.succeeded().json();
+            let requested = &told["pull_request"];
+            let outcome = if is_late || attempt > 0 { "already_open" } else { "opened" };
+            assert_eq!((&told["outcome"], &requested["outcome"]), (&"already_there".into(), &outcome.into()));
+            let number = of_branch()[0].number;
+            let url = format!("https://forge.test/team/origin/pulls/{number}");
+            assert_eq!(requested["url"], url.as_str(), "{place}: {told:#}");
+        }
+        assert_eq!(of_branch().len(), 1, "{place}: there is a second one");
+        assert_eq!(updates(&ground.repository, &format!("belljar/{name}")), 1, "{place}");
+    }
+    assert_eq!(ground.world.run(&["audit", "verify"]).code, 0);
+    super::tell(&format!("pushes died at {} places before their pull request, each has one", places.len()));
 }

@@ -1,0 +1,82 @@
+//! What became of a pull request, for a person and for a program.
+
+use crate::progress::harmless;
+use belljar_contract::agent::AgentPullRequest;
+use belljar_node::chain;
+use belljar_node::git::{Standing, Wanted};
+use serde::Serialize;
+
+/// What became of it.
+#[derive(Debug, Serialize)]
+pub(super) struct Requested {
+    /// `opened`, `already_open` or `failed`.
+    outcome: &'static str,
+    /// A stable code; null where there is one.
+    reason: Option<&'static str>,
+    /// The same in words.
+    message: Option<String>,
+    /// Where people see it; null where there is none.
+    url: Option<String>,
+    /// The branch that it is to get into.
+    base: String,
+}
+
+// === impl Requested ===
+
+impl Requested {
+    pub(super) fn of(wanted: &Wanted) -> Self {
+        let base = wanted.base.clone();
+        match &wanted.opened {
+            Ok(opened) => {
+                let outcome = match opened.standing {
+                    Standing::New => "opened",
+                    Standing::AlreadyThere => "already_open",
+                };
+                Self { outcome, reason: None, message: None, url: Some(opened.url.clone()), base }
+            }
+            Err(error) => {
+                let message = Some(chain(error));
+                Self { outcome: "failed", reason: Some(error.code()), message, url: None, base }
+            }
+        }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.url.is_some()
+    }
+
+    pub(super) fn as_contract(&self) -> AgentPullRequest {
+        AgentPullRequest {
+            outcome: self.outcome.to_owned(),
+            reason: self.reason.map(str::to_owned),
+            url: self.url.clone(),
+            base: self.base.clone(),
+        }
+    }
+
+    pub(super) fn tell(&self) {
+        match (&self.url, &self.message) {
+            (Some(url), _) if self.outcome == "opened" => anstream::println!("Opened {url}"),
+            (Some(url), _) => anstream::println!("{url} was open already"),
+            (None, message) => {
+                let message = message.as_deref().map(harmless).unwrap_or_default();
+                anstream::eprintln!("belljar: the branch is there, and has no pull request: {message}");
+                anstream::eprintln!("\nHint: {}", self.hint());
+            }
+        }
+    }
+
+    fn hint(&self) -> &'static str {
+        match self.reason.unwrap_or_default() {
+            "forge_forbidden" | "credential_unavailable" => {
+                "the credential of the forge's connection must be one that may open pull requests there; the same again opens it"
+            }
+            "forge_not_found" => {
+                "the `url` of the forge's connection must be that of its interface (docs/git.md), and its credential one that may see the project"
+            }
+            "no_address" => "`networks` of the forge's connection lets it lead to the house's own addresses",
+            "upstream_untrusted" => "`authorities` of the forge's connection names who vouches for it",
+            _ => "the same again opens it, if the forge takes it then",
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What a repository says is none of its files stays where it is: by the rules that were cloned, whatever a sandbox has made of them.
+
+use super::rig::Rig;
+use crate::BELLJAR;
+use belljar_testkit::world::World;
+use serde_json::Value;
+
+const RULES: &str = "target/\n*.log\n!keep.log\n/local\n";
+
+fn begin(test: &str) -> Option<Rig> {
+    let files = [
+        (".gitignore", RULES),
+        ("README.md", "hello\n"),
+        ("sub/.gitignore", "generated/\n"),
+        // It is part of it all the same.
+        ("sub/old.log", "old\n"),
+    ];
+    let rig = Rig::with(test, World::new(BELLJAR), &files)?;
+    rig.clone().succeeded();
+    for path in ["target/debug/app", "target/x", "a.log", "keep.log", "local", "sub/local", "sub/generated/b"]
+    {
+        rig.leaves(path, "made\n");
+    }
+    rig.leaves("sub/old.log", "new\n");
+    rig.leaves("generated/b", "kept\n");
+    Some(rig)
+}
+
+fn listed(told: &Value, member: &str) -> Vec<String> {
+    let all = told[member].as_array().unwrap().iter();
+    all.map(|path| path.as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn what_is_ignored_stays_where_it_is_and_is_told() {
+    let Some(rig) = begin("what_is_ignored_stays_where_it_is_and_is_told") else { return };
+    let told = rig.push(&["--branch", "belljar/one", "--json"]).succeeded().json();
+    assert_eq!(listed(&told, "ignored"), ["a.log", "local", "sub/generated/", "target/"], "{told:#}");
+    let tree = rig.tree("belljar/one");
+    assert_eq!(
+        tree,
+        [
+            "100644 .gitignore",
+            "100644 README.md",
+            "100644 generated/b",
+            "100644 keep.log",
+            "100644 sub/.gitignore",
+            "100644 sub/local",
+            "100644 sub/old.log",
+        ]
+    );
+    assert_eq!(belljar_testkit::git::git(&rig.bare, &["show", "belljar/one:sub/old.log"]), "new\n");
+    let told = rig.push(&["--branch", "belljar/two", "--include-ignored", "--json"]).succeeded().json();
+    assert!(listed(&told, "ignored").is_empty(), "{told:#}");
+    assert_eq!(rig.tree("belljar/two").len(), 12);
+    let ran = rig.push(&["--branch", "belljar/one"]).succeeded();
+    assert!(ran.stderr.contains("target/ was left out: it is ignored (--include-ignored)"), "{ran:?}");
+}
+
+#[test]
+fn rules_that_a_sandbox_has_written_count_for_nothing_and_are_told() {
+    let Some(rig) = begin("rules_that_a_sandbox_has_written_count_for_nothing_and_are_told") else { return };
+    // It would hide one file and have others out, by every way that git knows.
+    rig.leaves(".gitignore", "evil.sh\n!target/\n!*.log\n");
+    rig.leaves("evil.sh", "#!/bin/sh\n");
+    rig.leaves("target/.gitignore", "!*\n");
+    rig.leaves(".git/info/exclude", "evil.sh\n");
+    rig.leaves(".git/config", "[core]\n\texcludesFile = /dev/stdin\n\tfsmonitor = touch ../ran\n");
+    let told = rig.push(&["--branch", "belljar/one", "--json"]).succeeded().json();
+    assert_eq!(listed(&told, "ignored"), ["a.log", "local", "sub/generated/", "target/"], "{told:#}");
+    assert_eq!(listed(&told, "ignore_rules_changed"), [".gitignore"], "{told:#}");
+    assert!(rig.tree("belljar/one").contains(&"100644 evil.sh".to_owned()));
+    assert!(!rig.has_run());
+    let ran = rig.push(&["--branch", "belljar/one"]).succeeded();
+    assert!(
+        ran.stderr.contains(".gitignore differs; what is ignored was decided as it was cloned"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn where_nothing_but_what_is_ignored_differs_there_is_nothing_to_push() {
+    let test = "where_nothing_but_what_is_ignored_differs_there_is_nothing_to_push";
+    let Some(rig) = Rig::with(test, World::new(BELLJAR), &[(".gitignore", RULES), ("a", "a\n")]) else {
+        return;
+    };
+    rig.clone().succeeded();
+    for at in 0..30 {
+        rig.leaves(&format!("{at}.log"), "x\n");
+    }
+    let told = rig.push(&["--branch", "belljar/one", "--json"]).succeeded().json();
+    assert_eq!((told["outcome"].as_str(), listed(&told, "ignored").len()), (Some("nothing_to_push"), 30));
+    let ran = rig.push(&["--branch", "belljar/one"]).succeeded();
+    assert!(ran.stderr.contains("10 more were left out") && ran.stdout == "Nothing to push.\n", "{ran:?}");
+    rig.leaves("b", "b\n");
+    rig.push(&["--branch", "belljar/one"]).succeeded();
+}

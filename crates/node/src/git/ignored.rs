@@ -1,0 +1,155 @@
+//! Files that a repository says aren't part of it, such as what a build leaves: by the rules of the commit that was cloned, which
+//! nobody in a sandbox has written. What a sandbox has made of the rules counts for nothing here, and is told.
+//!
+//! Git says what is ignored. It sees those rules in a folder of the host's own, and the names; never a file of the sandbox's.
+
+use super::base::{Base, REFERENCE};
+use super::push::PushError;
+use super::runner::{Git, GitError};
+use super::tree::Tree;
+use belljar_policy::git::TreePath;
+use std::collections::BTreeSet;
+use std::fs::{DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+/// What was left out, and what there is to know of that.
+#[derive(Debug, Default)]
+pub struct Ignored {
+    /// Files, and directories of which nothing goes along, with a slash at their end.
+    pub paths: Vec<String>,
+    /// How many files that are.
+    pub files: usize,
+}
+
+/// What was cloned, as far as it matters here.
+#[derive(Default)]
+struct Cloned {
+    /// All its files.
+    paths: BTreeSet<String>,
+    /// Files with rules, each with its object.
+    rules: Vec<(TreePath, String)>,
+}
+
+/// Where the rules are, in the folder of the host's own clone.
+const RULES: &str = "ignore-rules";
+
+/// What a file with rules is called.
+pub(super) const RULES_FILE: &str = ".gitignore";
+
+/// Takes out of a tree what the commit that was cloned says is ignored, and doesn't have itself.
+pub(super) fn without(mut tree: Tree, (git, base): (&Git<'_>, &Base)) -> Result<(Tree, Ignored), PushError> {
+    let cloned = Cloned::list(git)?;
+    if cloned.rules.is_empty() {
+        return Ok((tree, Ignored::default()));
+    }
+    let folder = base.folder().join(RULES);
+    lay_out(&folder, cloned.rules(git)?).map_err(|source| PushError::Note { source })?;
+    let new: Vec<&str> = tree.entries.iter().map(|entry| entry.path.as_str()).collect();
+    let new: Vec<&str> = new.into_iter().filter(|path| !cloned.paths.contains(*path)).collect();
+    let ignored = ask(&git.beside(&base.repository(), &folder), &new)?;
+    tree.entries.retain(|entry| !ignored.contains(entry.path.as_str()));
+    let kept = tree.entries.iter().map(|entry| entry.path.as_str());
+    let paths = gathered(&ignored, kept);
+    Ok((tree, Ignored { paths, files: ignored.len() }))
+}
+
+/// Which of these git ignores.
+fn ask(git: &Git<'_>, paths: &[&str]) -> Result<BTreeSet<String>, GitError> {
+    if paths.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let said = git.filter(&["check-ignore", "--no-index", "--stdin", "-z"], |to| {
+        paths.iter().try_for_each(|path| write!(to, "{path}\0"))
+    })?;
+    let names = said.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+}
+
+/// The same, with a directory in the place of all that is in it where nothing of it is kept.
+fn gathered<'k>(ignored: &BTreeSet<String>, kept: impl Iterator<Item = &'k str>) -> Vec<String> {
+    let directories = |path: &str| -> Vec<usize> { path.match_indices('/').map(|(at, _)| at).collect() };
+    let mut holding = BTreeSet::new();
+    for path in kept {
+        holding.extend(directories(path).into_iter().map(|end| &path[..end]));
+    }
+    let gather = |path: &String| {
+        let first = directories(path).into_iter().find(|end| !holding.contains(&path[..*end]));
+        first.map_or_else(|| path.clone(), |end| path[..=end].to_owned())
+    };
+    ignored.iter().map(gather).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Writes the rules where git finds them, and nothing else there.
+fn lay_out(folder: &Path, rules: Vec<(&TreePath, Vec<u8>)>) -> io::Result<()> {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(folder)?;
+    for (path, content) in rules {
+        let path = folder.join(path.as_str());
+        builder.create(path.parent().unwrap_or(folder))?;
+        File::create_new(path)?.write_all(&content)?;
+    }
+    Ok(())
+}
+
+// === impl Cloned ===
+
+impl Cloned {
+    fn list(git: &Git<'_>) -> Result<Self, GitError> {
+        let listed = git.run(&["ls-tree", "-r", "-z", "--full-tree", REFERENCE])?;
+        let unreadable = || GitError::Unreadable { step: "ls-tree".to_owned() };
+        let mut cloned = Self::default();
+        for line in listed.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
+            let line = String::from_utf8_lossy(line);
+            let (head, path) = line.split_once('\t').ok_or_else(unreadable)?;
+            // A link is none to git. A name that can't be is none of the tree's, either.
+            let is_rules = head.starts_with("100") && path.rsplit('/').next() == Some(RULES_FILE);
+            if let Ok(path) = TreePath::parse(path.as_bytes())
+                && is_rules
+            {
+                let object = head.rsplit(' ').next().unwrap_or_default();
+                cloned.rules.push((path, object.to_owned()));
+            }
+            cloned.paths.insert(path.to_owned());
+        }
+        Ok(cloned)
+    }
+
+    /// The rules, with what they say.
+    fn rules(&self, git: &Git<'_>) -> Result<Vec<(&TreePath, Vec<u8>)>, GitError> {
+        let said = git.feed(&["cat-file", "--batch"], |to| {
+            self.rules.iter().try_for_each(|(_, object)| writeln!(to, "{object}"))
+        })?;
+        let mut rest = said.as_slice();
+        let mut read = || {
+            let (head, after) = rest.split_at_checked(rest.iter().position(|byte| *byte == b'\n')? + 1)?;
+            let length = str::from_utf8(head).ok()?.trim_end().rsplit(' ').next()?.parse().ok()?;
+            let (content, after) = after.split_at_checked(length)?;
+            rest = after.strip_prefix(b"\n")?;
+            Some(content.to_vec())
+        };
+        let unreadable = || GitError::Unreadable { step: "cat-file".to_owned() };
+        self.rules
+            .iter()
+            .map(|(path, _)| read().map(|content| (path, content)).ok_or_else(unreadable))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_of_which_nothing_is_kept_stands_for_what_is_in_it() {
+        let ignored = ["a.o", "src/b.o", "src/gen/x/c", "target/debug/d", "target/e"].map(str::to_owned);
+        let kept = ["src/b.c", "src/gen/main.c", "targets"];
+        let all = gathered(&BTreeSet::from(ignored), kept.into_iter());
+        assert_eq!(all, ["a.o", "src/b.o", "src/gen/x/", "target/"]);
+    }
+}

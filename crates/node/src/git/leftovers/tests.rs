@@ -1,0 +1,97 @@
+//! Which clones go, and which stay.
+
+use super::*;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// A state with a clone of a directory.
+struct Rig {
+    folder: TempDir,
+    base: PathBuf,
+    directory: PathBuf,
+}
+
+// === impl Rig ===
+
+impl Rig {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (base, directory) = (folder.path().join("state/git/one"), folder.path().join("work"));
+        std::fs::create_dir_all(&base).unwrap();
+        std::fs::create_dir(&directory).unwrap();
+        let rig = Self { folder, base, directory };
+        rig.records(Some(&LaidOut::of(&rig.directory).unwrap()));
+        rig
+    }
+
+    fn records(&self, directory: Option<&LaidOut>) {
+        let record = serde_json::json!({
+            "remote": "https://h.example/a", "reference": "HEAD", "commit": "0".repeat(40),
+            "fetched_at": "2026-01-01T00:00:00Z", "run_id": null, "agent": null, "model": null, "directory": directory,
+        });
+        std::fs::write(self.base.join("base.json"), record.to_string()).unwrap();
+    }
+
+    /// Whether it is still there afterwards.
+    fn survives(&self, new: Option<&Path>) -> bool {
+        Base::clear_away(&self.folder.path().join("state"), new).unwrap();
+        self.base.exists()
+    }
+}
+
+#[test]
+fn a_clone_goes_when_its_directory_has_gone() {
+    let rig = Rig::new();
+    assert!(rig.survives(None), "it is there");
+    std::fs::remove_dir(&rig.directory).unwrap();
+    assert!(!rig.survives(None));
+}
+
+#[test]
+fn a_clone_goes_when_something_else_is_in_the_place_of_its_directory() {
+    let rig = Rig::new();
+    std::fs::rename(&rig.directory, rig.folder.path().join("moved")).unwrap();
+    std::fs::create_dir(&rig.directory).unwrap();
+    assert!(!rig.survives(None));
+    let rig = Rig::new();
+    assert!(rig.survives(Some(rig.folder.path())));
+    assert!(!rig.survives(Some(&rig.directory)), "somebody clones into it anew");
+}
+
+#[test]
+fn a_clone_stays_where_nobody_knows_whether_its_directory_has_gone() {
+    let rig = Rig::new();
+    let record = std::fs::read_to_string(rig.base.join("base.json")).unwrap();
+    let device = rig.directory.metadata().unwrap().dev();
+    let elsewhere = record.replace(&format!("\"device\":{device}"), "\"device\":1");
+    assert_ne!(record, elsewhere);
+    std::fs::write(rig.base.join("base.json"), elsewhere).unwrap();
+    std::fs::remove_dir(&rig.directory).unwrap();
+    assert!(rig.survives(None), "it was of a file system that isn't there");
+}
+
+#[test]
+fn a_clone_stays_while_somebody_pushes_from_it() {
+    let rig = Rig::new();
+    std::fs::remove_dir(&rig.directory).unwrap();
+    let lock = File::create(rig.base.join(LOCK)).unwrap();
+    lock.lock().unwrap();
+    assert!(rig.survives(None));
+    drop(lock);
+    assert!(!rig.survives(None));
+}
+
+#[test]
+fn half_a_clone_goes_when_nobody_can_be_at_it_any_more() {
+    for is_recorded in [false, true] {
+        let rig = Rig::new();
+        match is_recorded {
+            true => rig.records(None),
+            false => std::fs::remove_file(rig.base.join("base.json")).unwrap(),
+        }
+        assert!(rig.survives(None), "somebody may be at it");
+        let long_ago = SystemTime::now() - 2 * LONGEST;
+        File::open(&rig.base).unwrap().set_modified(long_ago).unwrap();
+        assert!(!rig.survives(None));
+    }
+}

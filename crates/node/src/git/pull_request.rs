@@ -1,0 +1,129 @@
+//! A pull request for a branch that was pushed: one, wherever this process dies.
+//!
+//! ```text
+//! noted that there is one? ─► recorded ─► open already? ─┬─ yes ─► its URL
+//!                                                        └─ no ─► opened ─► refused, or no answer? ─► open by now? ─► its URL
+//! ```
+//! The forge takes one open pull request for two branches, so whoever comes second finds what the first has done. Its token is the
+//! host's: the calls are those of `belljar_egress::api`.
+
+mod error;
+mod forge;
+mod plan;
+mod shape;
+
+pub use error::PullRequestError;
+pub use plan::{PlanError, PullRequestOrder, PullRequestWords};
+
+use super::push::{NotedRequest, Prepared, Standing};
+use crate::book::Book;
+use belljar_contract::git::{
+    GitOutcome, PULL_REQUEST, PULL_REQUEST_BEGUN, PullRequestBegun, PullRequestRecord,
+};
+use belljar_contract::id::RunId;
+use belljar_contract::inference::{Excerpt, ReasonCode};
+use belljar_egress::api::ApiError;
+use forge::{Branches, ForgeApi};
+use jiff::Timestamp;
+use std::sync::Arc;
+use std::time::Instant;
+use uuid::Uuid;
+
+/// A pull request that there is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// Where people see it.
+    pub url: String,
+    /// Whether it was there before.
+    pub standing: Standing,
+}
+
+// === impl Prepared ===
+
+impl Prepared<'_> {
+    /// Opens the pull request that is wanted, if there is none.
+    pub(super) fn open(&mut self, order: &PullRequestOrder, base: &str) -> Result<Opened, PullRequestError> {
+        if let Some(noted) = self.note.pull_request.as_ref().filter(|noted| noted.base == base) {
+            return Ok(Opened { url: noted.url.clone(), standing: Standing::AlreadyThere });
+        }
+        let begun = Instant::now();
+        let book = Arc::new(Book::open(self.order.state)?);
+        let calls_run_id = self.run_id().unwrap_or_else(|| RunId::from_uuid(Uuid::now_v7()));
+        belljar_failpoint::before("git_pull_request_begun");
+        book.enter(
+            PULL_REQUEST_BEGUN,
+            self.run_id().as_ref(),
+            &self.request_begun(order, base, &calls_run_id),
+        )?;
+        belljar_failpoint::after("git_pull_request_begun");
+        let opened = self.ask(order, base, (&book, calls_run_id));
+        let record = PullRequestRecord {
+            run_id: self.run_id(),
+            remote: Excerpt::of(&self.order.remote.to_string()),
+            branch: Excerpt::of(self.order.branch.as_str()),
+            base: Excerpt::of(base),
+            url: opened.as_ref().ok().map(|opened| Excerpt::of(&opened.url)),
+            outcome: outcome(&opened),
+            total_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        };
+        belljar_failpoint::before("git_pull_request_record");
+        let recorded = book.close(PULL_REQUEST, self.run_id().as_ref(), &record);
+        belljar_failpoint::after("git_pull_request_record");
+        let opened = opened?;
+        recorded?;
+        self.note.pull_request = Some(NotedRequest { base: base.to_owned(), url: opened.url.clone() });
+        belljar_failpoint::before("git_pull_request_note");
+        self.note.keep(self.order.base).map_err(|source| PullRequestError::Note { source })?;
+        belljar_failpoint::after("git_pull_request_note");
+        Ok(opened)
+    }
+
+    fn ask(
+        &self,
+        order: &PullRequestOrder,
+        base: &str,
+        (book, run_id): (&Arc<Book>, RunId),
+    ) -> Result<Opened, PullRequestError> {
+        let forge = ForgeApi::reach(order, self.order.names.clone(), (book, run_id))?;
+        let branches = Branches { head: self.order.branch.as_str(), base };
+        let already = |url| Opened { url, standing: Standing::AlreadyThere };
+        if let Some(url) = forge.find(&branches)? {
+            return Ok(already(url));
+        }
+        let words = self.order.words(self.note.at);
+        belljar_failpoint::before("git_pull_request");
+        let opened = forge.open(&branches, &order.says(&words.text(), branches.head));
+        belljar_failpoint::after("git_pull_request");
+        match opened {
+            Ok(url) => Ok(Opened { url, standing: Standing::New }),
+            // Nothing was sent, so nothing has come of it.
+            Err(PullRequestError::Api(error)) if error.is_refusal() => Err(error.into()),
+            // Somebody may have come before, or the answer alone was lost.
+            Err(error) => forge.find(&branches).ok().flatten().map(already).ok_or(error),
+        }
+    }
+
+    fn request_begun(&self, order: &PullRequestOrder, base: &str, calls_run_id: &RunId) -> PullRequestBegun {
+        PullRequestBegun {
+            run_id: self.run_id(),
+            calls_run_id: calls_run_id.clone(),
+            remote: Excerpt::of(&self.order.remote.to_string()),
+            branch: Excerpt::of(self.order.branch.as_str()),
+            commit: Excerpt::of(self.commit()),
+            base: Excerpt::of(base),
+            connection: Excerpt::of(order.connection()),
+            started_at: Timestamp::now(),
+        }
+    }
+}
+
+fn outcome(opened: &Result<Opened, PullRequestError>) -> GitOutcome {
+    match opened {
+        Ok(Opened { standing: Standing::New, .. }) => GitOutcome::Completed,
+        Ok(Opened { standing: Standing::AlreadyThere, .. }) => GitOutcome::AlreadyThere,
+        Err(error @ PullRequestError::Api(api)) if ApiError::is_refusal(api) => {
+            GitOutcome::Denied { reason: ReasonCode::of(error.code()) }
+        }
+        Err(error) => GitOutcome::Failed { code: ReasonCode::of(error.code()) },
+    }
+}

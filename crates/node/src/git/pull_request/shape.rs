@@ -1,0 +1,182 @@
+//! How each kind of forge names what it is asked for: GitHub's REST API, Gitea's, which has most of it from there, and GitLab's.
+
+use super::forge::Branches;
+use super::plan::Said;
+use belljar_policy::git::{ForgeKind, Project};
+use serde_json::{Value, json};
+
+/// Where GitLab looks for projects: its own paths would have a slash encoded in them, which connections let nobody send.
+pub(super) const PROJECTS: &str = "/projects";
+
+/// The calls that a pull request takes.
+pub(super) fn calls(kind: ForgeKind, project: &Project) -> Vec<(&'static str, String)> {
+    let mut calls = Vec::new();
+    if kind == ForgeKind::GitLab {
+        calls.push(("GET", PROJECTS.to_owned()));
+    }
+    let path = requests(kind, project, 0);
+    calls.extend(["GET", "POST"].map(|method| (method, path.clone())));
+    calls
+}
+
+/// The path of a project's pull requests; GitLab has a number for the project.
+pub(super) fn requests(kind: ForgeKind, project: &Project, number: u64) -> String {
+    match kind {
+        ForgeKind::GitHub | ForgeKind::Gitea => {
+            format!("/repos/{}/{}/pulls", project.owner(), project.name())
+        }
+        ForgeKind::GitLab => format!("{PROJECTS}/{number}/merge_requests"),
+    }
+}
+
+/// What is asked for a page of those that are open, as narrow as the forge lets it be.
+pub(super) fn listing(
+    kind: ForgeKind,
+    project: &Project,
+    branches: &Branches<'_>,
+    page: usize,
+) -> Vec<(&'static str, String)> {
+    let Branches { head, base } = branches;
+    let page = ("page", page.to_string());
+    match kind {
+        ForgeKind::GitHub => vec![
+            ("state", "open".to_owned()),
+            ("head", format!("{}:{head}", project.owner())),
+            ("base", (*base).to_owned()),
+            ("per_page", "100".to_owned()),
+            page,
+        ],
+        ForgeKind::Gitea => vec![
+            ("state", "open".to_owned()),
+            ("sort", "recentupdate".to_owned()),
+            ("limit", "50".to_owned()),
+            page,
+        ],
+        ForgeKind::GitLab => vec![
+            ("state", "opened".to_owned()),
+            ("source_branch", (*head).to_owned()),
+            ("target_branch", (*base).to_owned()),
+            ("per_page", "100".to_owned()),
+            page,
+        ],
+    }
+}
+
+/// The body of the call that opens one.
+pub(super) fn opening(kind: ForgeKind, branches: &Branches<'_>, said: &Said) -> Value {
+    let (Branches { head, base }, Said { title, body, is_draft }) = (branches, said);
+    let marked = |mark: &str| if *is_draft { format!("{mark} {title}") } else { title.clone() };
+    match kind {
+        ForgeKind::GitHub => {
+            json!({ "title": title, "body": body, "head": head, "base": base, "draft": is_draft })
+        }
+        // What a title begins with makes it a draft there.
+        ForgeKind::Gitea => json!({ "title": marked("WIP:"), "body": body, "head": head, "base": base }),
+        ForgeKind::GitLab => json!({
+            "title": marked("Draft:"), "description": body, "source_branch": head, "target_branch": base,
+        }),
+    }
+}
+
+/// The URL of one, if it is open for these branches of the project itself; whatever the forge was asked for.
+pub(super) fn url_for<'v>(kind: ForgeKind, one: &'v Value, branches: &Branches<'_>) -> Option<&'v str> {
+    let (head, base, is_own, is_open) = match kind {
+        ForgeKind::GitHub | ForgeKind::Gitea => {
+            let repository = |side: &str| one[side]["repo"]["id"].as_u64();
+            let is_own = repository("head").is_some() && repository("head") == repository("base");
+            (&one["head"]["ref"], &one["base"]["ref"], is_own, one["state"] == "open")
+        }
+        ForgeKind::GitLab => {
+            let is_own = one["source_project_id"] == one["target_project_id"];
+            (&one["source_branch"], &one["target_branch"], is_own, one["state"] == "opened")
+        }
+    };
+    let is_wanted = is_own && is_open && *head == branches.head && *base == branches.base;
+    is_wanted.then(|| url(kind, one)).flatten()
+}
+
+/// Where people see one.
+pub(super) fn url(kind: ForgeKind, one: &Value) -> Option<&str> {
+    let member = if kind == ForgeKind::GitLab { "web_url" } else { "html_url" };
+    one[member].as_str().filter(|url| is_link(url))
+}
+
+fn is_link(text: &str) -> bool {
+    const LONGEST: usize = 2048;
+    let is_web = text.starts_with("https://") || text.starts_with("http://");
+    is_web && text.len() <= LONGEST && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// What a forge says of a refusal, on one line and without what can't be printed.
+pub(super) fn complaint(body: &[u8]) -> String {
+    const LONGEST: usize = 300;
+    let answer: Value = serde_json::from_slice(body).unwrap_or_default();
+    let mut said = Vec::new();
+    for member in ["message", "error", "error_description", "errors"] {
+        gather(&answer[member], &mut said);
+    }
+    let said = said.join("; ");
+    let plain = |char: char| if char.is_control() { ' ' } else { char };
+    let said: String = said.chars().map(plain).take(LONGEST).collect();
+    if said.is_empty() { "nothing was said".to_owned() } else { said }
+}
+
+/// The texts in a value, as far as they are told apart.
+fn gather(value: &Value, said: &mut Vec<String>) {
+    match value {
+        Value::String(text) if !said.contains(text) => said.push(text.clone()),
+        Value::Array(all) => all.iter().for_each(|one| gather(one, said)),
+        Value::Object(members) => {
+            for (name, value) in members {
+                match (name.as_str(), value) {
+                    ("resource" | "code" | "field" | "documentation_url", _) => {}
+                    (_, value) => gather(value, said),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_another_repository_or_other_branches_is_none_of_ours() {
+        let one = |head: u64, name: &str, base: &str, state: &str| {
+            json!({
+                "html_url": "https://h.example/a/b/pulls/1", "state": state,
+                "head": {"ref": name, "repo": {"id": head}}, "base": {"ref": base, "repo": {"id": 1}},
+            })
+        };
+        let branches = Branches { head: "x", base: "main" };
+        let found = |one: Value| url_for(ForgeKind::GitHub, &one, &branches).is_some();
+        assert!(found(one(1, "x", "main", "open")));
+        assert!(!found(one(2, "x", "main", "open")), "somebody's own copy has a branch of the same name");
+        assert!(!found(one(1, "y", "main", "open")) && !found(one(1, "x", "other", "open")));
+        assert!(!found(one(1, "x", "main", "closed")) && !found(json!({})));
+    }
+
+    #[test]
+    fn what_a_forge_complains_of_is_one_line() {
+        let of = |body: &str| complaint(body.as_bytes());
+        assert_eq!(
+            of(
+                r#"{"message":"Validation Failed","errors":[{"resource":"PullRequest","code":"custom","message":"No commits between main and x"}]}"#
+            ),
+            "Validation Failed; No commits between main and x"
+        );
+        assert_eq!(of(r#"{"message":["already exists","b\u001b[31m\nc"]}"#), "already exists; b [31m c");
+        assert_eq!(of(r#"{"message":{"base":["is bad"]}}"#), "is bad");
+        assert_eq!((of("<html>").as_str(), of("[1]").as_str()), ("nothing was said", "nothing was said"));
+    }
+
+    #[test]
+    fn a_link_is_one_that_can_be_printed() {
+        assert!(is_link("https://h.example/a/b/pulls/1"));
+        for bad in ["", "javascript:x", "https://h.example/\u{1b}[m", "https://h.example/a b", "/a"] {
+            assert!(!is_link(bad), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! One attempt at a push, from the yes that it takes to the branch that it is.
+
+use super::server::{Found, look, send};
+use super::{Prepared, PushError, PushOrder, Standing};
+use crate::git::journal::Journal;
+use crate::git::pull_request::PullRequestOrder;
+use crate::git::runner::Git;
+use belljar_contract::git::PushBegun;
+use belljar_contract::inference::Excerpt;
+use belljar_egress::git::Pinned;
+use belljar_policy::git::is_branch_name;
+use belljar_policy::handoff::Trust;
+use jiff::Timestamp;
+
+/// So many paths that gained trust are recorded by name.
+const MOST_NAMED: usize = 100;
+
+// === impl Prepared ===
+
+impl Prepared<'_> {
+    /// Whether it was there before, and the branch that a pull request is to get into, if one is wanted.
+    pub(super) fn attempt(&self, trust: &Trust) -> Result<(Standing, Option<String>), PushError> {
+        let findings = self.asks(trust);
+        if !findings.is_empty() {
+            return Err(PushError::Handoff { findings });
+        }
+        let PushOrder { remote, rules, names, branch, env, state, is_canceled, .. } = &self.order;
+        let pinned = Pinned::pin(remote.clone(), rules, names.clone())?;
+        belljar_failpoint::before("git_push_begun");
+        Journal::of(state).push_begun(&self.begun(&pinned))?;
+        belljar_failpoint::after("git_push_begun");
+        let git = Git::bare(&self.order.base.repository(), env, *is_canceled);
+        let look = || look(&git, &pinned, &self.references());
+        let found = look()?;
+        if found.default.as_deref() == Some(branch.reference().as_str()) {
+            return Err(PushError::Default { branch: branch.clone(), remote: remote.clone() });
+        }
+        let base = self.order.pull_request.map(|wanted| self.base(wanted, &found)).transpose()?;
+        if let Some(standing) = self.compared(&found)? {
+            return Ok((standing, base));
+        }
+        belljar_failpoint::before("git_push");
+        let sent = send(&git, &pinned, (branch, &self.made.commit));
+        belljar_failpoint::after("git_push");
+        if let Err(error) = sent {
+            // Somebody may have come before, or the answer alone was lost.
+            return match look().map_err(PushError::from).and_then(|found| self.compared(&found)) {
+                Ok(Some(_)) => Ok((Standing::New, base)),
+                Err(taken @ PushError::Taken { .. }) => Err(taken),
+                _ => Err(error.into()),
+            };
+        }
+        Ok((Standing::New, base))
+    }
+
+    /// The refs that matter: the branch, and what a pull request is to get into.
+    fn references(&self) -> Vec<String> {
+        let base = self.order.pull_request.and_then(|wanted| self.named_base(wanted));
+        let base = base.map(|base| format!("refs/heads/{base}"));
+        [self.order.branch.reference()].into_iter().chain(base).collect()
+    }
+
+    /// The branch that was named for a pull request, or that the clone is of; nothing where that is the server's default.
+    fn named_base<'a>(&'a self, wanted: &'a PullRequestOrder) -> Option<&'a str> {
+        let cloned = self.order.base.record().reference.as_str();
+        let named = wanted.base().unwrap_or(cloned);
+        (named != "HEAD").then(|| named.strip_prefix("refs/heads/").unwrap_or(named))
+    }
+
+    /// The same, and whether it is there.
+    fn base(&self, wanted: &PullRequestOrder, found: &Found) -> Result<String, PushError> {
+        let default = || found.default.as_deref().and_then(|name| name.strip_prefix("refs/heads/"));
+        let base = match self.named_base(wanted) {
+            None => default(),
+            Some(base) => Some(base).filter(|base| {
+                let reference = format!("refs/heads/{base}");
+                found.branches.contains_key(&reference) && reference != self.order.branch.reference()
+            }),
+        };
+        let unknown =
+            || PushError::NoBase { base: self.named_base(wanted).unwrap_or("by default").to_owned() };
+        base.filter(|base| is_branch_name(base)).map(str::to_owned).ok_or_else(unknown)
+    }
+
+    /// Whether what is there is the very same; nothing if nothing is.
+    fn compared(&self, found: &Found) -> Result<Option<Standing>, PushError> {
+        match found.branches.get(&self.order.branch.reference()) {
+            None => Ok(None),
+            Some(commit) if *commit == self.made.commit => Ok(Some(Standing::AlreadyThere)),
+            Some(found) => Err(PushError::Taken { branch: self.order.branch.clone(), found: found.clone() }),
+        }
+    }
+
+    fn begun(&self, pinned: &Pinned) -> PushBegun {
+        let trusted = self.made.findings.iter().take(MOST_NAMED);
+        PushBegun {
+            run_id: self.run_id(),
+            remote: Excerpt::of(&self.order.remote.to_string()),
+            branch: Excerpt::of(self.order.branch.as_str()),
+            commit: Excerpt::of(&self.made.commit),
+            base: Excerpt::of(&self.order.base.record().commit),
+            addresses: pinned.addresses().to_vec(),
+            files: self.made.files.len() as u64,
+            trusted: trusted.map(|finding| Excerpt::of(&finding.path)).collect(),
+            started_at: Timestamp::now(),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Forges: what stands beside a server of git, and takes pull requests.
+
+use super::{Remote, Scheme};
+use crate::egress::Host;
+
+/// The forge of a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forge {
+    /// The host of its repositories, whichever way git goes there.
+    pub host: Host,
+    /// How its interface is spoken to.
+    pub kind: ForgeKind,
+    /// The connection by which that is reached.
+    pub connection: String,
+}
+
+/// How a forge's interface is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ForgeKind {
+    /// GitHub.
+    GitHub,
+    /// Gitea, and Forgejo, which came of it.
+    Gitea,
+    /// GitLab, where it is a merge request.
+    GitLab,
+}
+
+/// A repository as its forge names it: who has it, and what it is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Project {
+    owner: String,
+    name: String,
+}
+
+/// A remote that no forge has a project for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("its path doesn't name a project of the forge, such as OWNER/NAME")]
+pub struct NoProject;
+
+// === impl ForgeKind ===
+
+impl ForgeKind {
+    /// All of them, by their names in a configuration.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("github", Self::GitHub), ("gitea", Self::Gitea), ("gitlab", Self::GitLab)];
+
+    /// What it is called there.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::GitHub => "github",
+            Self::Gitea => "gitea",
+            Self::GitLab => "gitlab",
+        }
+    }
+}
+
+// === impl Forge ===
+
+impl Forge {
+    /// Whether a remote's repository is one of its.
+    pub(super) fn has(&self, remote: &Remote) -> bool {
+        let is_server = remote.scheme() != Scheme::File;
+        is_server && remote.destination().is_some_and(|destination| destination.host == self.host)
+    }
+
+    /// The project of a remote.
+    ///
+    /// # Errors
+    /// [`NoProject`].
+    pub fn project(&self, remote: &Remote) -> Result<Project, NoProject> {
+        let path = remote.path().trim_matches('/');
+        let path = path.strip_suffix(".git").unwrap_or(path);
+        let (owner, name) = path.rsplit_once('/').ok_or(NoProject)?;
+        let is_inside = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        let is_part = |part: &str| !part.is_empty() && part.bytes().all(is_inside);
+        // Groups are in groups at GitLab alone.
+        let has_room = self.kind == ForgeKind::GitLab || !owner.contains('/');
+        match has_room && owner.split('/').all(is_part) && is_part(name) {
+            true => Ok(Project { owner: owner.to_owned(), name: name.to_owned() }),
+            false => Err(NoProject),
+        }
+    }
+}
+
+// === impl Project ===
+
+impl Project {
+    /// Who has it: a user, an organization, or groups with slashes between them.
+    pub fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    /// What it is called there.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Both.
+    pub fn path(&self) -> String {
+        format!("{}/{}", self.owner, self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project(kind: ForgeKind, url: &str) -> Option<String> {
+        let forge = Forge { host: Host::parse("h.example").unwrap(), kind, connection: "c".to_owned() };
+        let remote = Remote::parse(url, true).unwrap();
+        assert_eq!(forge.has(&remote), url.contains("h.example"), "{url}");
+        forge.project(&remote).ok().map(|project| project.path())
+    }
+
+    #[test]
+    fn a_project_is_named_by_the_remotes_path() {
+        for url in [
+            "https://h.example/a/b.git",
+            "https://h.example:8443/a/b/",
+            "git@h.example:a/b",
+            "ssh://x@h.example:22/a/b.git",
+        ] {
+            for (_, kind) in ForgeKind::ALL {
+                assert_eq!(project(kind, url).as_deref(), Some("a/b"), "{url}");
+            }
+        }
+        let below = "https://h.example/group/team/app.git";
+        assert_eq!(project(ForgeKind::GitLab, below).as_deref(), Some("group/team/app"));
+        assert_eq!(project(ForgeKind::GitHub, below), None);
+        assert_eq!(project(ForgeKind::Gitea, "https://h.example/app.git"), None);
+        assert_eq!(project(ForgeKind::GitLab, "https://h.example/a%2fb/c"), None);
+        assert_eq!(project(ForgeKind::GitHub, "https://h.example/a/.git"), None);
+        // Whose host it isn't, or who has none, is none of its.
+        project(ForgeKind::GitHub, "https://other.example/a/b");
+        project(ForgeKind::GitHub, "file:///a/b");
+    }
+}

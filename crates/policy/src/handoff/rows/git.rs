@@ -1,0 +1,36 @@
+//! What git itself goes by, and what it runs.
+
+use super::At::{Begins, In, Named};
+use super::{Row, row};
+use crate::handoff::HandoffKind::Git;
+
+pub(super) const ROWS: &[Row] = &[
+    row(Named(&[".gitmodules"]), Git, "git fetches from the addresses in it"),
+    row(
+        Named(&[".gitattributes"]),
+        Git,
+        "it names filters and drivers, which git runs where they are set up",
+    ),
+    row(Named(&[".gitconfig", ".lfsconfig"]), Git, "it has settings of git, which name programs and servers"),
+    row(
+        In(&[".githooks", ".husky", ".git-hooks", "githooks"]),
+        Git,
+        "git runs what is in it, where it is set up so",
+    ),
+    row(
+        Named(&[
+            ".pre-commit-config.yaml",
+            ".pre-commit-config.yml",
+            ".pre-commit-hooks.yaml",
+            "lefthook.yml",
+            "lefthook.yaml",
+            ".lefthook.yml",
+            ".overcommit.yml",
+            ".lintstagedrc",
+            ".huskyrc",
+        ]),
+        Git,
+        "it says what runs before each commit",
+    ),
+    row(Begins(".lintstagedrc."), Git, "it says what runs before each commit"),
+];

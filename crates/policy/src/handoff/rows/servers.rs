@@ -1,0 +1,77 @@
+//! What servers build and deploy by, and what they hold changes to.
+
+use super::At::{Begins, Below, In, Named};
+use super::{Row, row};
+use crate::handoff::HandoffKind::{Ci, Review};
+
+pub(super) const ROWS: &[Row] = &[
+    row(Below(".github", "workflows"), Ci, "GitHub runs it, with the secrets of the repository"),
+    row(Below(".github", "actions"), Ci, "GitHub runs it, with the secrets of the repository"),
+    row(Named(&["action.yml", "action.yaml"]), Ci, "GitHub runs it for whoever uses the action"),
+    row(
+        In(&[
+            ".circleci",
+            ".buildkite",
+            ".woodpecker",
+            ".gitea",
+            ".forgejo",
+            ".gitlab",
+            ".teamcity",
+            ".semaphore",
+            ".drone",
+            ".tekton",
+            ".azure-pipelines",
+        ]),
+        Ci,
+        "a server builds by it, with the secrets of the repository",
+    ),
+    row(
+        Named(&[
+            ".travis.yml",
+            ".drone.yml",
+            ".woodpecker.yml",
+            ".appveyor.yml",
+            "appveyor.yml",
+            "azure-pipelines.yml",
+            "bitbucket-pipelines.yml",
+            "cloudbuild.yaml",
+            "cloudbuild.yml",
+            "buildspec.yml",
+            "codefresh.yml",
+            "wercker.yml",
+            ".cirrus.yml",
+            ".cirrus.star",
+            ".build.yml",
+            "netlify.toml",
+            "vercel.json",
+            "fly.toml",
+            "render.yaml",
+            "procfile",
+            "app.yaml",
+            "skaffold.yaml",
+            "tiltfile",
+        ]),
+        Ci,
+        "a server builds or deploys by it",
+    ),
+    row(Begins(".gitlab-ci"), Ci, "GitLab runs it, with the secrets of the repository"),
+    row(Begins("jenkinsfile"), Ci, "Jenkins runs it, with the secrets of the repository"),
+    row(Named(&["codeowners"]), Review, "it says who must look at a change"),
+    row(
+        Named(&[
+            "dependabot.yml",
+            "dependabot.yaml",
+            "renovate.json",
+            "renovate.json5",
+            ".renovaterc",
+            ".renovaterc.json",
+        ]),
+        Review,
+        "it says what is changed without anybody",
+    ),
+    row(
+        Named(&[".gitleaks.toml", ".gitleaksignore", ".trivyignore", ".snyk"]),
+        Review,
+        "it says what nobody is warned of",
+    ),
+];

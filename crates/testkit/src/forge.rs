@@ -1,0 +1,325 @@
+//! A forge that counts: GitHub's, Gitea's and GitLab's interface as far as pull requests take it, by the path that is asked for. As
+//! all of them do, it takes one open pull request for two branches, of branches that there are.
+
+use crate::git::git;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// One that listens. Its thread goes with the test's process.
+#[derive(Debug)]
+pub struct Forge {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+}
+
+/// A pull request that it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PullRequest {
+    /// Its number, from 1 on.
+    pub number: usize,
+    /// Of which project: `OWNER/NAME`.
+    pub project: String,
+    /// What it says.
+    pub title: String,
+    /// What stands below that.
+    pub body: String,
+    /// The branch.
+    pub head: String,
+    /// What it is to get into.
+    pub base: String,
+    /// Whether it is a draft.
+    pub is_draft: bool,
+    /// Whether it is open.
+    pub is_open: bool,
+}
+
+/// What it does when one is to be opened.
+#[derive(Debug, Clone)]
+pub enum Reply {
+    /// It opens it, and the answer is lost.
+    OpensAndHangsUp,
+    /// It says no: a status, and words.
+    Refuses(u16, &'static str),
+}
+
+#[derive(Debug)]
+struct State {
+    token: String,
+    /// Where the repositories are.
+    root: PathBuf,
+    opened: Vec<PullRequest>,
+    calls: Vec<String>,
+    replies: VecDeque<Reply>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    GitHub,
+    Gitea,
+    GitLab,
+}
+
+/// A request, read.
+struct Asked {
+    method: String,
+    path: String,
+    query: Vec<(String, String)>,
+    token: String,
+    body: Value,
+}
+
+type Answer = (u16, Value, bool);
+
+/// So many are on a page, so that there are several.
+const A_PAGE: usize = 2;
+
+const PROJECT_NUMBER: u64 = 42;
+
+// === impl Forge ===
+
+impl Forge {
+    /// Begins to listen, for whoever has the token, beside the repositories below a folder.
+    pub fn start(token: &str, root: &Path) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let state = State {
+            token: token.to_owned(),
+            root: root.to_owned(),
+            opened: Vec::new(),
+            calls: Vec::new(),
+            replies: VecDeque::new(),
+        };
+        let state = Arc::new(Mutex::new(state));
+        let theirs = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let state = Arc::clone(&theirs);
+                std::thread::spawn(move || serve(&stream, &state));
+            }
+        });
+        Self { address, state }
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// All that were ever opened.
+    pub fn opened(&self) -> Vec<PullRequest> {
+        locked(&self.state).opened.clone()
+    }
+
+    /// What it was asked: methods and paths.
+    pub fn calls(&self) -> Vec<String> {
+        locked(&self.state).calls.clone()
+    }
+
+    /// Opens one, as somebody else does.
+    pub fn has(&self, project: &str, head: &str, base: &str) {
+        let mut state = locked(&self.state);
+        let said = ("by somebody else".to_owned(), String::new(), false);
+        state.open(project, (head, base), said);
+    }
+
+    /// Closes all.
+    pub fn close(&self) {
+        locked(&self.state).opened.iter_mut().for_each(|one| one.is_open = false);
+    }
+
+    /// Does that when the next ones are to be opened, and opens those after them.
+    pub fn reply(&self, replies: impl IntoIterator<Item = Reply>) {
+        locked(&self.state).replies.extend(replies);
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn open(&mut self, project: &str, (head, base): (&str, &str), said: (String, String, bool)) -> usize {
+        let number = self.opened.len() + 1;
+        let (title, body, is_draft) = said;
+        let (project, head, base) = (project.to_owned(), head.to_owned(), base.to_owned());
+        self.opened.push(PullRequest { number, project, title, body, head, base, is_draft, is_open: true });
+        number
+    }
+
+    /// The answer to a request; nothing where it hangs up.
+    fn answer(&mut self, asked: &Asked) -> Option<Answer> {
+        self.calls.push(format!("{} {}", asked.method, asked.path));
+        if asked.token != self.token {
+            return Some((401, json!({"message": "Bad credentials"}), false));
+        }
+        let (kind, rest) = [("/api/v4", Kind::GitLab), ("/api/v1", Kind::Gitea), ("/api", Kind::GitHub)]
+            .into_iter()
+            .find_map(|(prefix, kind)| Some((kind, asked.path.strip_prefix(prefix)?)))?;
+        let of_project = rest.strip_prefix("/repos/").and_then(|rest| rest.strip_suffix("/pulls"));
+        let by_number = format!("/projects/{PROJECT_NUMBER}/merge_requests");
+        let project = match (kind, of_project) {
+            (Kind::GitLab, _) if rest == "/projects" => return Some((200, self.projects(asked), false)),
+            (Kind::GitLab, _) if rest == by_number => "team/origin".to_owned(),
+            (Kind::GitHub | Kind::Gitea, Some(project)) if self.bare(project).exists() => project.to_owned(),
+            _ => return Some((404, json!({"message": "Not Found"}), false)),
+        };
+        match asked.method.as_str() {
+            "GET" => Some(self.list(kind, &project, asked)),
+            "POST" => self.request(kind, &project, asked),
+            _ => Some((405, json!({"message": "Method Not Allowed"}), false)),
+        }
+    }
+
+    fn bare(&self, project: &str) -> PathBuf {
+        self.root.join(format!("{project}.git"))
+    }
+
+    fn projects(&self, asked: &Asked) -> Value {
+        let project = |number: u64, path: &str| json!({"id": number, "path_with_namespace": path});
+        // What it looks for is in a path; it need not be all of it.
+        match asked.value("search") {
+            "team/origin" => json!([project(7, "team/origin-two"), project(PROJECT_NUMBER, "team/origin")]),
+            _ => json!([]),
+        }
+    }
+
+    fn list(&self, kind: Kind, project: &str, asked: &Asked) -> Answer {
+        let is_asked_for = |one: &&PullRequest| match kind {
+            Kind::GitHub => {
+                asked.value("head") == format!("team:{}", one.head) && asked.value("base") == one.base
+            }
+            Kind::GitLab => {
+                asked.value("source_branch") == one.head && asked.value("target_branch") == one.base
+            }
+            // It can't be asked for these.
+            Kind::Gitea => true,
+        };
+        let is_open = |one: &&PullRequest| one.is_open && one.project == project;
+        let all: Vec<&PullRequest> = self.opened.iter().filter(is_open).filter(is_asked_for).collect();
+        let page: usize = asked.value("page").parse().unwrap_or(1);
+        let shown = all.iter().skip((page - 1) * A_PAGE).take(A_PAGE);
+        (200, shown.map(|one| told(kind, one)).collect(), all.len() > page * A_PAGE)
+    }
+
+    fn request(&mut self, kind: Kind, project: &str, asked: &Asked) -> Option<Answer> {
+        let text = |name: &str| asked.body[name].as_str().unwrap_or_default().to_owned();
+        let names = match kind {
+            Kind::GitHub | Kind::Gitea => ("head", "base", "body"),
+            Kind::GitLab => ("source_branch", "target_branch", "description"),
+        };
+        let (head, base, title) = (text(names.0), text(names.1), text("title"));
+        let is_draft = match kind {
+            Kind::GitHub => asked.body["draft"] == true,
+            Kind::Gitea => title.starts_with("WIP: "),
+            Kind::GitLab => title.starts_with("Draft: "),
+        };
+        let reply = self.replies.pop_front();
+        if let Some(Reply::Refuses(status, why)) = reply {
+            return Some((status, json!({"message": why}), false));
+        }
+        let bare = self.bare(project);
+        let branches = git(&bare, &["for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads"]);
+        if ![&head, &base].iter().all(|name| branches.lines().any(|line| line == **name)) {
+            let why =
+                json!({"message": "Validation Failed", "errors": [{"field": "head", "code": "invalid"}]});
+            return Some((422, why, false));
+        }
+        let is_there = |one: &PullRequest| {
+            one.is_open && one.project == project && (&one.head, &one.base) == (&head, &base)
+        };
+        if self.opened.iter().any(is_there) {
+            let status = if kind == Kind::GitHub { 422 } else { 409 };
+            return Some((status, json!({"message": "A pull request already exists."}), false));
+        }
+        let number = self.open(project, (&head, &base), (title, text(names.2), is_draft));
+        match reply {
+            Some(Reply::OpensAndHangsUp) => None,
+            _ => Some((201, told(kind, &self.opened[number - 1]), false)),
+        }
+    }
+}
+
+/// As its kind tells one.
+fn told(kind: Kind, one: &PullRequest) -> Value {
+    let PullRequest { number, project, title, body, head, base, .. } = one;
+    let url = format!("https://forge.test/{project}/pulls/{number}");
+    match kind {
+        Kind::GitHub | Kind::Gitea => json!({
+            "number": number, "html_url": url, "state": "open", "title": title, "body": body,
+            "head": {"ref": head, "repo": {"id": 1}}, "base": {"ref": base, "repo": {"id": 1}},
+        }),
+        Kind::GitLab => json!({
+            "iid": number, "web_url": url, "state": "opened", "title": title, "description": body,
+            "source_branch": head, "target_branch": base,
+            "source_project_id": PROJECT_NUMBER, "target_project_id": PROJECT_NUMBER,
+        }),
+    }
+}
+
+// === impl Asked ===
+
+impl Asked {
+    fn read(stream: &TcpStream) -> Option<Self> {
+        let mut reader = BufReader::new(stream);
+        let mut line = String::new();
+        reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+        let mut words = line.split(' ');
+        let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
+        let (mut token, mut length) = (String::new(), 0);
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+            let Some((name, value)) = line.trim_end().split_once(": ") else { break };
+            match name.to_ascii_lowercase().as_str() {
+                "authorization" => token = value.trim_start_matches("Bearer ").to_owned(),
+                "private-token" => token = value.to_owned(),
+                "content-length" => length = value.parse().ok()?,
+                _ => {}
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).ok()?;
+        let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+        let query = query.split('&').filter_map(|pair| pair.split_once('='));
+        let query = query.map(|(name, value)| (name.to_owned(), decoded(value))).collect();
+        let body = serde_json::from_slice(&body).unwrap_or_default();
+        Some(Self { method, path: path.to_owned(), query, token, body })
+    }
+
+    fn value(&self, name: &str) -> &str {
+        self.query
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+            .unwrap_or_default()
+    }
+}
+
+fn decoded(text: &str) -> String {
+    let mut parts = text.split('%');
+    let mut decoded = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2).unwrap_or((part, ""));
+        decoded.push(u8::from_str_radix(digits, 16).map_or('?', char::from));
+        decoded.push_str(rest);
+    }
+    decoded
+}
+
+fn serve(mut stream: &TcpStream, state: &Mutex<State>) {
+    let Some(asked) = Asked::read(stream) else { return };
+    let Some((status, body, has_more)) = locked(state).answer(&asked) else { return };
+    let body = body.to_string();
+    let link = if has_more { "Link: <https://forge.test/?page=2>; rel=\"next\"\r\n" } else { "" };
+    let _ = write!(
+        stream,
+        "HTTP/1.1 {status} Said\r\nContent-Type: application/json\r\n{link}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+}
+
+fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
