@@ -63,6 +63,28 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure_code: Option<FailureCode>,
     },
+    /// A model has answered the agent.
+    ModelAnswered {
+        /// Which of the agent's turns it was, from 1.
+        turn: u32,
+        /// The model.
+        model: String,
+        /// What it was sent, in tokens, as it says itself.
+        prompt_tokens: u64,
+        /// What it has said, in tokens, as it says itself.
+        completion_tokens: u64,
+    },
+    /// A tool that the agent has called is done.
+    ToolFinished {
+        /// Which of the agent's turns it was, from 1.
+        turn: u32,
+        /// The tool.
+        tool: String,
+        /// How it ended.
+        status: StepStatus,
+        /// How long it took, in milliseconds.
+        duration_ms: u64,
+    },
     /// The result is written.
     JobFinished {
         /// How the job ended.

@@ -1,4 +1,4 @@
-//! Why a job failed: one stable code each (`spec/1 §Canonical Failure Codes`; the last four are ours).
+//! Why a job failed: one stable code each (`spec/1 §Canonical Failure Codes`; those after it are ours).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,16 @@ pub enum FailureCode {
     Canceled,
     /// The runner or the node died under the job.
     NodeFailure,
+    /// None of the job's models could be asked.
+    InferenceUnavailable,
+    /// What the job may spend on models is spent.
+    BudgetExhausted,
+    /// The agent has had as many answers of models as it may, and wasn't done.
+    TurnsExhausted,
+    /// An acceptance criterion doesn't hold, or nobody could say whether it does.
+    NotVerified,
+    /// The agent says that it can't do what it was asked to.
+    AgentGaveUp,
     /// A fault of ours.
     InternalError,
 }
@@ -32,7 +42,7 @@ pub enum FailureCode {
 
 impl FailureCode {
     /// Every code: those of the specification in its order, then ours.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 14] = [
         Self::SchemaValidation,
         Self::ExtNetRequired,
         Self::StepFailed,
@@ -41,6 +51,11 @@ impl FailureCode {
         Self::PolicyViolation,
         Self::Canceled,
         Self::NodeFailure,
+        Self::InferenceUnavailable,
+        Self::BudgetExhausted,
+        Self::TurnsExhausted,
+        Self::NotVerified,
+        Self::AgentGaveUp,
         Self::InternalError,
     ];
 
@@ -55,6 +70,11 @@ impl FailureCode {
             Self::PolicyViolation => "policy_violation",
             Self::Canceled => "canceled",
             Self::NodeFailure => "node_failure",
+            Self::InferenceUnavailable => "inference_unavailable",
+            Self::BudgetExhausted => "budget_exhausted",
+            Self::TurnsExhausted => "turns_exhausted",
+            Self::NotVerified => "not_verified",
+            Self::AgentGaveUp => "agent_gave_up",
             Self::InternalError => "internal_error",
         }
     }

@@ -5,12 +5,14 @@
 
 pub mod constraints;
 pub mod context;
+pub mod persona;
 pub mod step;
 
 use crate::decode::{At, Decode, Fields, decode_document};
 use crate::id::{JobId, TaskId};
 use crate::job::constraints::Constraints;
 use crate::job::context::{Context, Inference};
+use crate::job::persona::Persona;
 use crate::job::step::Step;
 use crate::json::{self, Node, quoted};
 use crate::path::StepPath;
@@ -35,6 +37,12 @@ pub struct Job {
     /// The skill this job was made from, for the record (`spec/5 §4.1`).
     #[schemars(default, with = "String", skip_serializing_if = "Option::is_none")]
     pub skill_id: Option<String>,
+    /// Whom the agent is to be.
+    #[schemars(default, with = "Persona", skip_serializing_if = "Option::is_none")]
+    pub persona: Option<Persona>,
+    /// Where the persona comes from, for the record.
+    #[schemars(default, with = "String", skip_serializing_if = "Option::is_none")]
+    pub persona_id: Option<String>,
     /// Limits and permissions.
     pub constraints: Constraints,
     /// Which models may be used; without it none may.
@@ -96,6 +104,8 @@ impl Decode for Job {
         let job_id = fields.required("job_id");
         let task_id = fields.required("task_id");
         let skill_id = fields.optional("skill_id");
+        let persona = fields.optional("persona");
+        let persona_id = fields.optional("persona_id");
         let constraints = fields.required("constraints");
         let inference = fields.optional("inference");
         let context = fields.optional("context");
@@ -108,6 +118,8 @@ impl Decode for Job {
             job_id: job_id?,
             task_id: task_id?,
             skill_id: skill_id?,
+            persona: persona?,
+            persona_id: persona_id?,
             constraints: constraints?,
             inference: inference?,
             context: context?,

@@ -3,6 +3,7 @@
 //! A result is complete JSON whatever happened, also when the job could not be read. Members beyond the minimum of
 //! `spec/1` are those of `spec/5` and our own; all are listed in the published schema.
 
+pub mod agent;
 pub mod output;
 
 use crate::egress::WebUsage;
@@ -13,6 +14,7 @@ use crate::job::{InvalidJob, Job};
 use crate::limit::Limit;
 use crate::problem::Problem;
 use crate::version::ProtocolVersion;
+use agent::AgentReport;
 use jiff::Timestamp;
 use output::StepOutput;
 use schemars::JsonSchema;
@@ -50,6 +52,9 @@ pub struct JobResult {
     pub finished_at: Timestamp,
     /// What all steps used together.
     pub resource_usage: ResourceUsage,
+    /// What the agent inside has done, if the job had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentReport>,
     /// What it has had of the web, if it might reach any; as its host saw it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<WebUsage>,
@@ -227,6 +232,7 @@ impl JobResult {
             started_at: at,
             finished_at: at,
             resource_usage: ResourceUsage::default(),
+            agent: None,
             web: None,
             isolation: None,
             changes: None,

@@ -71,6 +71,10 @@ pub fn admit(job: Job, workspace: &str) -> Result<Admitted, Refused> {
     for (index, step) in admitted.job.steps.iter().enumerate() {
         refused.steps.extend(admitted.denials(step).into_iter().map(|denied| (index, denied)));
     }
+    let criteria = admitted.job.context.iter().flat_map(|context| &context.acceptance_criteria);
+    let checks = criteria.filter_map(|criterion| criterion.check.clone());
+    let checks = checks.map(|check| Step { id: None, action: Action::RunCommand(check) });
+    refused.others.extend(checks.flat_map(|check| admitted.denials(&check)));
     match refused.steps.is_empty() && refused.others.is_empty() {
         true => Ok(admitted),
         false => Err(refused),
@@ -110,7 +114,8 @@ impl Admitted {
         permitted.then_some(()).ok_or_else(|| Denied::PathNotAllowed { path: path.clone() })
     }
 
-    fn denials(&self, step: &Step) -> Vec<Denied> {
+    /// What stands in the way of a step, also of one that the job doesn't name and an agent wants.
+    pub fn denials(&self, step: &Step) -> Vec<Denied> {
         let mut denials = match &step.action {
             Action::RunCommand(command) => self.command_denials(command),
             _ => Vec::new(),

@@ -1,15 +1,16 @@
-//! Runs one job inside a sandbox: its steps, in order, and the result they end in.
+//! Runs one job inside a sandbox: its steps, in order, then its agent, and the result they end in.
 //!
 //! The way of a job: [`invocation`] says where it comes from; [`run`] reads it, has `policy` admit it, carries out its
-//! [`step`]s and collects its artifacts; [`result_file`] puts the result where it can't be half written. A result is
+//! [`step`]s, has the [`agent`] work if there is one, and collects its artifacts; [`result_file`] puts the result where it can't be half written. A result is
 //! complete whatever happened on the way.
 //!
-//! No network but the host's hatch ([`status`]), no async runtime, no shell. The runner trusts neither the job nor what its steps leave behind.
+//! No network but the host's hatches ([`status`], [`local_http`]), no async runtime, no shell. The runner trusts neither the job nor what its steps leave behind.
 
 #![forbid(unsafe_code)]
 
 pub mod patch;
 
+mod agent;
 mod artifacts;
 mod cancellation;
 mod content;
@@ -19,6 +20,7 @@ mod fault;
 mod glob;
 mod invocation;
 mod job_document;
+mod local_http;
 mod log;
 mod network_need;
 mod own_process;

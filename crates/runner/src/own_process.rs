@@ -2,6 +2,7 @@
 
 use crate::cancellation::Cancellation;
 use crate::log::Log;
+use crate::process;
 use rustix::process::DumpableBehavior;
 use std::io;
 use std::panic::PanicHookInfo;
@@ -29,6 +30,16 @@ pub(crate) fn prepare(log: &Log<'_>) -> io::Result<Cancellation> {
         log.warn(format!("the runner's memory can't be closed to steps: {error}"));
     }
     Ok(cancellation)
+}
+
+/// Does what PID 1 has to look into the runner's memory for: it connects sockets in here, and reads there where to. Nobody else
+/// is left who could look in meanwhile: what steps have started is ended first.
+pub(crate) fn seen_by_init<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    process::end_all().map_err(|survivors| io::Error::other(survivors.to_string()))?;
+    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+    let done = work();
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    done
 }
 
 /// Has the allocator reuse large pieces instead of giving them back and asking for fresh ones.

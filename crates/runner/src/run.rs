@@ -15,12 +15,13 @@ use crate::job_document::{self, ReadJobError};
 use crate::log::Log;
 use crate::status::StatusLine;
 use crate::step::Surroundings;
-use crate::{cancellation::Cancellation, own_process, process};
+use crate::{agent, cancellation::Cancellation, own_process, process};
 use belljar_contract::event::Event;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::Job;
 use belljar_contract::job::step::StepType;
 use belljar_contract::path::WORKSPACE;
+use belljar_contract::result::agent::AgentReport;
 use belljar_contract::result::{Failure, JobResult};
 use belljar_policy::admission::{Admitted, admit};
 use jiff::Timestamp;
@@ -29,6 +30,7 @@ use std::cell::Cell;
 use std::io;
 use std::os::fd::AsFd;
 use std::panic::AssertUnwindSafe;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -151,7 +153,8 @@ fn carry_out(
     let time = JobTime::start(constraints.max_runtime(), by_host, &remaining);
     let deadline = Deadline::of_job(&time, cancellation);
     log.write(Event::JobStarted { steps: admitted.job().steps.len() });
-    let outcome = carry_out_steps(&surroundings, &deadline, result);
+    let outcome = carry_out_steps(&surroundings, &deadline, result)
+        .and_then(|()| have_the_agent_work(&surroundings, job_file, &deadline, result));
     let collected = collect(&surroundings, deadline.of_collecting(artifacts::TIME_LIMIT), result);
     if let (Err(_), Err(failure)) = (&outcome, &collected) {
         log.warn(format!("not every artifact is kept: {}", failure.message));
@@ -174,6 +177,23 @@ fn carry_out_steps(
         }
     }
     Ok(())
+}
+
+/// Has a model work at what the job asks for, where it names models and asks for something.
+fn have_the_agent_work(
+    surroundings: &Surroundings<'_>,
+    job_file: Option<&Path>,
+    deadline: &Deadline<'_>,
+    result: &mut JobResult,
+) -> Result<(), Failure> {
+    let job = surroundings.admitted.job();
+    let has_an_aim = agent::has_an_aim(job.context.as_ref(), !job.steps.is_empty());
+    let Some(inference) = job.inference.as_ref().filter(|_| has_an_aim) else { return Ok(()) };
+    let steps: Vec<String> =
+        result.steps.iter().map(|step| format!("{}: {}", step.id, step.step_type)).collect();
+    let places = agent::Places { job: job_file.and_then(Path::parent), steps: &steps };
+    let report = result.agent.insert(AgentReport::default());
+    agent::work(surroundings, inference, &places, deadline, (report, &mut result.resource_usage))
 }
 
 /// Finds and hashes what is kept, of a job that failed too.

@@ -82,6 +82,12 @@ impl Surroundings<'_> {
         }
     }
 
+    /// The most of one outcome that an agent is shown.
+    pub(crate) fn max_shown(&self) -> usize {
+        const MOST: usize = 24 << 10;
+        self.max_output().min(MOST)
+    }
+
     /// The cap of one output of a step.
     fn max_output(&self) -> usize {
         self.admitted.job().constraints.max_output()

@@ -1,6 +1,11 @@
 //! What the agent is told and which models it may ask (`spec/1 §Context Supplied to SBA`, `§Inference Models`).
 
+mod criterion;
+
+pub use criterion::Criterion;
+
 use crate::decode::{At, Decode, Fields};
+use crate::job::constraints::Positive;
 use crate::json::Node;
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
@@ -12,6 +17,22 @@ pub struct Inference {
     /// The only models that may be asked; at least one.
     #[schemars(length(min = 1))]
     pub allowed_models: Vec<String>,
+    /// Answers of models that the agent may have: 100 if unset.
+    #[schemars(
+        default,
+        with = "u32",
+        skip_serializing_if = "Option::is_none",
+        range(min = 1, max = 4_294_967_295_u64)
+    )]
+    pub max_turns: Option<u32>,
+    /// Tokens that a request may take, the tools and the answer included: 32,768 if unset.
+    #[schemars(
+        default,
+        with = "u32",
+        skip_serializing_if = "Option::is_none",
+        range(min = 1, max = 4_294_967_295_u64)
+    )]
+    pub context_tokens: Option<u32>,
     /// Where they are; unset lets the host choose.
     #[schemars(default, with = "InferenceSource", skip_serializing_if = "Option::is_none")]
     pub source: Option<InferenceSource>,
@@ -45,7 +66,7 @@ pub struct Context {
     pub requirements: Vec<String>,
     /// What the outcome is checked against.
     #[schemars(default)]
-    pub acceptance_criteria: Vec<String>,
+    pub acceptance_criteria: Vec<Criterion>,
     /// How the work should be done, by name.
     #[schemars(default)]
     pub preferences: Map<String, Value>,
@@ -66,9 +87,16 @@ impl Decode for Inference {
     fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
         let allowed_models = fields.required("allowed_models").map(|Models(models)| models);
+        let mut positive = |name| fields.optional(name).map(|number| number.map(|Positive(number)| number));
+        let (max_turns, context_tokens) = (positive("max_turns"), positive("context_tokens"));
         let source = fields.optional("source");
         fields.finish()?;
-        Some(Self { allowed_models: allowed_models?, source: source? })
+        Some(Self {
+            allowed_models: allowed_models?,
+            max_turns: max_turns?,
+            context_tokens: context_tokens?,
+            source: source?,
+        })
     }
 }
 

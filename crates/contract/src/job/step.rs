@@ -10,9 +10,10 @@ pub mod run_command;
 pub mod search_files;
 pub mod write_file;
 
-use crate::decode::{At, Decode, Fields};
-use crate::json::Node;
+use crate::decode::{At, Decode, Fields, decode_document};
+use crate::json::{self, Node};
 use crate::path::StepPath;
+use crate::problem::Problems;
 use apply_unified_diff::ApplyUnifiedDiff;
 use list_tree::ListTree;
 use read_file::ReadFile;
@@ -97,6 +98,24 @@ impl Decode for Step {
         };
         fields.finish()?;
         Some(Self { id: id?, action: action? })
+    }
+}
+
+impl Action {
+    /// Reads the arguments of a step of that type by themselves, as an agent gives them to a tool.
+    ///
+    /// # Errors
+    /// Every problem, with its path in the arguments.
+    pub fn parse(step_type: StepType, arguments: &[u8]) -> Result<Self, Problems> {
+        let node = json::parse(arguments)?;
+        match step_type {
+            StepType::RunCommand => decode_document(&node).map(Self::RunCommand),
+            StepType::WriteFile => decode_document(&node).map(Self::WriteFile),
+            StepType::ReadFile => decode_document(&node).map(Self::ReadFile),
+            StepType::ApplyUnifiedDiff => decode_document(&node).map(Self::ApplyUnifiedDiff),
+            StepType::ListTree => decode_document(&node).map(Self::ListTree),
+            StepType::SearchFiles => decode_document(&node).map(Self::SearchFiles),
+        }
     }
 }
 

@@ -13,6 +13,8 @@ pub(crate) fn full_job() -> Value {
         "job_id": "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e",
         "task_id": "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f",
         "skill_id": "review",
+        "persona": { "title": "Reviewer", "description": "You are a reviewer." },
+        "persona_id": "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d10",
         "constraints": {
             "max_runtime_seconds": 300,
             "max_output_bytes": 1_048_576,
@@ -20,13 +22,15 @@ pub(crate) fn full_job() -> Value {
             "allowed_commands": ["git"],
             "allowed_paths": ["src", "/workspace/docs"],
         },
-        "inference": { "allowed_models": ["llama3.2"], "source": "worker" },
+        "inference": {
+            "allowed_models": ["llama3.2"], "source": "worker", "max_turns": 20, "context_tokens": 16_384,
+        },
         "context": {
             "baseline_context": "You review.",
             "project_context": "Belljar",
             "task_context": "Review the parser.",
             "requirements": ["No panics."],
-            "acceptance_criteria": ["Tests pass."],
+            "acceptance_criteria": ["It reads well.", { "text": "Tests pass.", "check": { "argv": ["git", "diff"] } }],
             "preferences": { "style": { "width": 110 } },
             "additional_context": "Be brief.",
             "skill_ids": ["rust"],

@@ -29,7 +29,15 @@ const MEMBERS: &[Member] = &[
     ("Job", "job_id", Text, true),
     ("Job", "task_id", Text, true),
     ("Job", "skill_id", Text, false),
+    ("Job", "persona", Object, false),
+    ("Job", "persona_id", Text, false),
     ("Job", "constraints", Object, true),
+    ("Persona", "title", Text, true),
+    ("Persona", "description", Text, true),
+    ("Criterion", "text", Text, true),
+    ("Criterion", "check", Object, false),
+    ("Inference", "max_turns", Number, false),
+    ("Inference", "context_tokens", Number, false),
     ("Job", "inference", Object, false),
     ("Job", "context", Object, false),
     ("Job", "steps", Array, true),
@@ -93,6 +101,9 @@ fn objects(job: &Value) -> Vec<(&'static str, String)> {
         ("Constraints", "/constraints".to_owned()),
         ("Inference", "/inference".to_owned()),
         ("Context", "/context".to_owned()),
+        ("Persona", "/persona".to_owned()),
+        ("Criterion", "/context/acceptance_criteria/1".to_owned()),
+        ("RunCommand", "/context/acceptance_criteria/1/check".to_owned()),
     ];
     let types = ["RunCommand", "WriteFile", "ReadFile", "ApplyUnifiedDiff", "ListTree", "SearchFiles"];
     for (place, name) in types.into_iter().enumerate() {
@@ -182,7 +193,6 @@ fn an_element_or_a_variable_of_another_json_type_is_refused() {
         "/constraints/allowed_paths/1",
         "/inference/allowed_models/0",
         "/context/requirements/0",
-        "/context/acceptance_criteria/0",
         "/context/skill_ids/0",
         "/steps/0/args/argv/0",
         "/steps/0/args/argv/1",
@@ -193,6 +203,10 @@ fn an_element_or_a_variable_of_another_json_type_is_refused() {
         for sample in [json!(null), json!(true), json!(7), json!([]), json!({})] {
             assert_refused_at(with(&full_job(), pointer, sample), &path_of(pointer));
         }
+    }
+    for sample in [json!(null), json!(true), json!(7), json!([])] {
+        let pointer = "/context/acceptance_criteria/0";
+        assert_refused_at(with(&full_job(), pointer, sample), &path_of(pointer));
     }
     for sample in [json!(null), json!(true), json!(7), json!("run_command"), json!([])] {
         assert_refused_at(with(&full_job(), "/steps/3", sample), "$.steps[3]");

@@ -63,8 +63,8 @@ fn a_job_with_a_mistake_in_nearly_every_place() {
     $.steps[7]: found the string "list_tree"; expected an object
     $.steps[4].id: found the step name "step-1" again; expected another name than that of $.steps[0]
     $.steps[5].id: found the step name "step-1" again; expected another name than that of $.steps[0]
-    $.taskid: found an unknown member; expected `task_id`, perhaps; known here: artifacts, constraints, context, inference, job_id, protocol_version, skill_id, steps, task_id
-    $.comment: found an unknown member; expected one of: artifacts, constraints, context, inference, job_id, protocol_version, skill_id, steps, task_id
+    $.taskid: found an unknown member; expected `task_id`, perhaps; known here: artifacts, constraints, context, inference, job_id, persona, persona_id, protocol_version, skill_id, steps, task_id
+    $.comment: found an unknown member; expected one of: artifacts, constraints, context, inference, job_id, persona, persona_id, protocol_version, skill_id, steps, task_id
     "#);
 }
 

@@ -1,6 +1,8 @@
 //! What `cynode-sba` promises, tried on the real binary; and what the patch engine promises, against the real git.
 
 #[cfg(test)]
+mod agent;
+#[cfg(test)]
 mod artifacts;
 #[cfg(test)]
 mod commands;

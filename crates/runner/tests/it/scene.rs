@@ -105,7 +105,7 @@ impl Scene {
         self.ran(&child.wait_with_output().unwrap())
     }
 
-    fn ran(&self, output: &Output) -> Ran {
+    pub(crate) fn ran(&self, output: &Output) -> Ran {
         let result = std::fs::read(self.beside("result.json")).unwrap_or_default();
         Ran {
             exit_code: output.status.code(),

@@ -3,7 +3,7 @@
 use super::sessions::open;
 use crate::models::{KEY, configure, recorded};
 use belljar_testkit::http::Asked;
-use belljar_testkit::models::{Answer, ModelServer, Script};
+use belljar_testkit::models::{Answer, ModelServer, Script, ToolCall};
 use belljar_testkit::node::{Node, command, new_id, steps};
 use belljar_testkit::wait;
 use belljar_testkit::world::{Ran, World};
@@ -164,4 +164,39 @@ fn a_session_that_asks_a_node_without_models_for_them_is_refused() {
     let answered = node.post(super::sessions::SESSIONS, &request);
     assert_eq!(answered.status, 403, "{}", answered.json());
     assert!(answered.json()["detail"].as_str().unwrap().contains("$.use_inference"), "{}", answered.json());
+}
+
+/// A job whose agent has something to do, and what a model does about it.
+fn job_of_an_agent() -> (Value, Script) {
+    let call = |tool: &str, arguments: Value| Answer::tool(ToolCall::new(tool, arguments));
+    let way = [
+        call("write_file", json!({ "path": "greeting.txt", "content": "hello" })),
+        call("todo_update", json!({ "id": 1, "status": "done" })),
+        call("finish", json!({ "summary": "it is written" })),
+    ];
+    let mut job = steps(&json!([]));
+    let spec = &mut job["sandbox"]["job_spec"];
+    spec["inference"] = json!({ "allowed_models": ["elsewhere", "small"] });
+    let check = json!({ "text": "it greets", "check": { "argv": ["grep", "-q", "hello", "greeting.txt"] } });
+    spec["context"] = json!({ "requirements": ["there is a greeting"], "acceptance_criteria": [check] });
+    (job, Script::queue(way))
+}
+
+#[test]
+fn an_agent_works_in_a_nodes_sandbox_with_the_models_of_its_job() {
+    let world = World::new(crate::BELLJAR);
+    let (job, script) = job_of_an_agent();
+    let server = ModelServer::start(script);
+    let config = configure(&world, &server);
+    let node = Node::start(&world, &["--config", &config]);
+    let told = node.run(&job).json();
+    let result = &told["sba_result"];
+    assert_eq!(result["status"], "success", "{told}");
+    assert_eq!(
+        (&result["agent"]["models"], &result["agent"]["turns"]),
+        (&json!(["small"]), &json!(3)),
+        "{told}"
+    );
+    assert_eq!(result["agent"]["verification"][0]["by"], "command");
+    assert_eq!(told["inference"]["calls"], 3);
 }

@@ -1,0 +1,59 @@
+//! What the outcome is checked against: a text, and a command where one can tell.
+
+use crate::decode::{At, Decode, Fields};
+use crate::job::step::run_command::RunCommand;
+use crate::json::Node;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
+
+/// One acceptance criterion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Criterion {
+    /// What has to be so.
+    pub text: String,
+    /// What says whether it is: exit code 0 is yes. Without it a model says so.
+    pub check: Option<RunCommand>,
+}
+
+// === Decode ===
+
+impl Decode for Criterion {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        match node {
+            Node::String(text) => Some(Self { text: text.clone(), check: None }),
+            Node::Object(_) => {
+                let mut fields = Fields::open(node, at)?;
+                let text = fields.required("text");
+                let check = fields.optional("check");
+                fields.finish()?;
+                Some(Self { text: text?, check: check? })
+            }
+            other => at.mistyped(other, "a text, or an object of `text` and `check`"),
+        }
+    }
+}
+
+impl JsonSchema for Criterion {
+    fn schema_name() -> Cow<'static, str> {
+        "Criterion".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let check = generator.subschema_for::<RunCommand>();
+        json_schema!({
+            "description": "One acceptance criterion.",
+            "oneOf": [
+                { "type": "string" },
+                {
+                    "type": "object",
+                    "properties": {
+                        "text": { "description": "What has to be so.", "type": "string" },
+                        "check": check,
+                    },
+                    "required": ["text"],
+                    "additionalProperties": false,
+                },
+            ],
+        })
+    }
+}

@@ -1,0 +1,27 @@
+//! Whom the agent is to be (`spec/1 §Context Supplied to SBA`): given in the job, whole.
+
+use crate::decode::{At, Decode, Fields};
+use crate::json::Node;
+use schemars::JsonSchema;
+
+/// Whom the agent is to be.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Persona {
+    /// A short name of the role.
+    pub title: String,
+    /// The role in prose: "You are a …". It comes first in every request to a model.
+    pub description: String,
+}
+
+// === Decode ===
+
+impl Decode for Persona {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let mut fields = Fields::open(node, at)?;
+        let title = fields.required("title");
+        let description = fields.required("description");
+        fields.finish()?;
+        Some(Self { title: title?, description: description? })
+    }
+}

@@ -1,0 +1,221 @@
+//! What the agent is told: from the job, and for what the job leaves out from files beside it (`spec/1 §Context Supplied to SBA`).
+
+use crate::log::Log;
+use belljar_contract::job::Job;
+use belljar_contract::job::context::{Context, Criterion};
+use serde_json::{Map, Value};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Material {
+    pub(super) persona: Option<String>,
+    pub(super) baseline: String,
+    pub(super) project: Option<String>,
+    pub(super) task: Option<String>,
+    pub(super) requirements: Vec<String>,
+    pub(super) criteria: Vec<Criterion>,
+    pub(super) preferences: Map<String, Value>,
+    pub(super) additional: Option<String>,
+    pub(super) skills: Vec<Skill>,
+    /// Skills that are to be fetched.
+    pub(super) skill_ids: Vec<String>,
+}
+
+/// How something is done.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Skill {
+    pub(super) name: String,
+    pub(super) content: String,
+}
+
+/// A file that should be there and can't be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {what}", path.display())]
+pub(super) struct NoMaterial {
+    path: PathBuf,
+    what: String,
+}
+
+/// The files beside the job.
+struct Files<'f> {
+    directory: Option<&'f Path>,
+}
+
+const BASELINE: &str = include_str!("baseline.md");
+/// Who writes more than that into one file means something else.
+const LONGEST: u64 = 1 << 20;
+const MOST_SKILLS: usize = 100;
+/// Where a text that names a file has it.
+const SHOWN_AT: &str = "/job/context/";
+
+// === impl Material ===
+
+impl Material {
+    /// What stands in the job counts; what doesn't is looked for in `directory`.
+    pub(super) fn gather(job: &Job, directory: Option<&Path>, log: &Log<'_>) -> Result<Self, NoMaterial> {
+        let files = Files { directory };
+        let of_job = job.context.clone().unwrap_or_default();
+        let text = |given: Option<String>, name: &str| match given {
+            Some(text) => files.follow(text).map(Some),
+            None => files.read(name),
+        };
+        let mut requirements = of_job.requirements;
+        if requirements.is_empty() {
+            requirements = items(files.read("requirements.md")?);
+        }
+        let mut criteria = of_job.acceptance_criteria;
+        if criteria.is_empty() {
+            let texts = items(files.read("acceptance_criteria.md")?);
+            criteria = texts.into_iter().map(|text| Criterion { text, check: None }).collect();
+        }
+        let mut preferences = of_job.preferences;
+        if preferences.is_empty()
+            && let Some(text) = files.read("preferences.json")?
+        {
+            preferences =
+                serde_json::from_str(&text).map_err(|error| files.trouble("preferences.json", error))?;
+        }
+        let mut skills = given_skills(of_job.skills);
+        skills.extend(files.skills(log)?);
+        Ok(Self {
+            persona: job.persona.as_ref().map(|persona| persona.description.clone()),
+            baseline: text(of_job.baseline_context, "baseline.md")?.unwrap_or_else(|| BASELINE.to_owned()),
+            project: text(of_job.project_context, "project.md")?,
+            task: text(of_job.task_context, "task.md")?,
+            requirements,
+            criteria,
+            preferences,
+            additional: text(of_job.additional_context, "additional.md")?,
+            skills,
+            skill_ids: of_job.skill_ids,
+        })
+    }
+}
+
+/// Whether there is something for an agent to do: only then is a model asked (and only if the job names one).
+pub(crate) fn has_an_aim(context: Option<&Context>, has_steps: bool) -> bool {
+    context.is_some_and(|context| {
+        let is_given = !context.requirements.is_empty() || !context.acceptance_criteria.is_empty();
+        is_given || (!has_steps && context.task_context.is_some())
+    })
+}
+
+/// Skills in whichever form: a text, a list of them, an object of them by name, or of objects with a name and a content.
+fn given_skills(given: Option<Value>) -> Vec<Skill> {
+    let one = |name: Option<String>, value: Value| {
+        let member =
+            |names: &[&str]| names.iter().find_map(|name| value.get(name)?.as_str().map(str::to_owned));
+        let name = name.or_else(|| member(&["name", "id", "title"])).unwrap_or_else(|| "skill".to_owned());
+        let content = match &value {
+            Value::String(text) => text.clone(),
+            other => member(&["content", "text", "body"]).unwrap_or_else(|| other.to_string()),
+        };
+        Skill { name, content }
+    };
+    match given {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(all)) => all.into_iter().map(|value| one(None, value)).collect(),
+        Some(Value::Object(all)) if !all.contains_key("content") => {
+            all.into_iter().map(|(name, value)| one(Some(name), value)).collect()
+        }
+        Some(other) => vec![one(None, other)],
+    }
+}
+
+/// The items of a list in Markdown; a text that is none is one item.
+fn items(text: Option<String>) -> Vec<String> {
+    let text = text.unwrap_or_default();
+    let marked =
+        |line: &str| line.trim_start().strip_prefix(['-', '*'])?.strip_prefix(' ').map(str::to_owned);
+    let listed: Vec<String> = text.lines().filter_map(marked).collect();
+    match text.trim() {
+        "" => Vec::new(),
+        whole if listed.is_empty() => vec![whole.to_owned()],
+        _ => listed,
+    }
+}
+
+// === impl Files ===
+
+impl Files<'_> {
+    /// A text, or the file that it names.
+    fn follow(&self, text: String) -> Result<String, NoMaterial> {
+        match text.strip_prefix(SHOWN_AT).filter(|name| !name.contains(['\n', '/'])) {
+            Some(name) => self.read(name)?.ok_or_else(|| self.trouble(name, "there is no such file")),
+            None => Ok(text),
+        }
+    }
+
+    fn read(&self, name: &str) -> Result<Option<String>, NoMaterial> {
+        let Some(directory) = self.directory else { return Ok(None) };
+        let file = match std::fs::File::open(directory.join(name)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.trouble(name, error)),
+        };
+        let mut text = String::new();
+        let count =
+            file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| self.trouble(name, error))?;
+        match count as u64 > LONGEST {
+            true => Err(self.trouble(name, format!("longer than {LONGEST} bytes"))),
+            false => Ok(Some(text)),
+        }
+    }
+
+    fn skills(&self, log: &Log<'_>) -> Result<Vec<Skill>, NoMaterial> {
+        let Some(folder) = self.directory.map(|directory| directory.join("skills")) else {
+            return Ok(Vec::new());
+        };
+        let Ok(entries) = std::fs::read_dir(&folder) else { return Ok(Vec::new()) };
+        let mut names: Vec<String> =
+            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        if names.len() > MOST_SKILLS {
+            log.warn(format!(
+                "{} has {} files; the first {MOST_SKILLS} are skills",
+                folder.display(),
+                names.len()
+            ));
+            names.truncate(MOST_SKILLS);
+        }
+        let mut skills = Vec::new();
+        for file in names.iter().filter(|name| name.ends_with(".md")) {
+            if let Some(content) = self.read(&format!("skills/{file}"))? {
+                skills.push(Skill { name: file.trim_end_matches(".md").to_owned(), content });
+            }
+        }
+        Ok(skills)
+    }
+
+    fn trouble(&self, name: &str, what: impl std::fmt::Display) -> NoMaterial {
+        NoMaterial { path: Path::new(SHOWN_AT).join(name), what: what.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn skills_come_in_any_form() {
+        let skill = |name: &str| Skill { name: name.to_owned(), content: "c".to_owned() };
+        assert_eq!(given_skills(Some(json!("c"))), [skill("skill")]);
+        assert_eq!(
+            given_skills(Some(json!([{ "name": "a", "content": "c" }, "c"]))),
+            [skill("a"), skill("skill")]
+        );
+        assert_eq!(given_skills(Some(json!({ "a": "c", "b": { "text": "c" } }))), [skill("a"), skill("b")]);
+        assert_eq!(given_skills(Some(json!({ "id": "a", "content": "c" }))), [skill("a")]);
+        assert!(given_skills(Some(Value::Null)).is_empty() && given_skills(None).is_empty());
+    }
+
+    #[test]
+    fn a_list_is_its_items_and_another_text_is_one() {
+        assert_eq!(items(Some("# Title\n- a\n* b\n".to_owned())), ["a", "b"]);
+        assert_eq!(items(Some("as it is\n".to_owned())), ["as it is"]);
+        assert!(items(Some("\n".to_owned())).is_empty() && items(None).is_empty());
+    }
+}

@@ -1,0 +1,271 @@
+//! Models that may be asked: those of the job and no others, the first that answers, another when it doesn't.
+
+mod ollama;
+mod openai;
+mod refusal;
+
+pub(super) use refusal::Unusable;
+
+use super::conversation::{Reply, Request};
+use crate::deadline::{Deadline, Interrupted};
+use crate::fault::{Fault, explain};
+use crate::local_http::{Answer, NoAnswer, Peer, Place, Question};
+use belljar_contract::failure::FailureCode;
+use refusal::Next;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// The models of a job.
+pub(super) struct Models {
+    routes: Vec<Route>,
+    candidates: Vec<Candidate>,
+    /// Who answered last, and is asked first.
+    current: usize,
+}
+
+/// Who has answered, and what.
+pub(super) struct Answered {
+    pub(super) model: String,
+    pub(super) reply: Reply,
+}
+
+/// Why none has.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoModel {
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+    #[error("what may be spent on models is spent: {said}")]
+    Spent { said: String },
+    /// It is to be tried with less.
+    #[error("the request is too long: {said}")]
+    TooLong { said: String },
+    #[error("no model can be asked: {why}")]
+    Unreachable { why: String },
+}
+
+/// What names of models somebody lists; nothing if it is not said.
+type Reachable = Option<Vec<String>>;
+
+/// A way to models.
+struct Route {
+    dialect: Dialect,
+    peer: Peer,
+    reachable: Option<Reachable>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dialect {
+    OpenAi,
+    Ollama,
+}
+
+/// A model by a way.
+struct Candidate {
+    model: String,
+    route: usize,
+    /// Why it is not asked any more.
+    is_out: Option<String>,
+}
+
+/// A model may think for that long.
+const PATIENCE: Duration = Duration::from_secs(600);
+const LISTING: Duration = Duration::from_secs(10);
+/// So often everybody is asked, and so long it is waited after each time.
+const ROUNDS: [Duration; 4] =
+    [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(8), Duration::ZERO];
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+// === impl Models ===
+
+impl Models {
+    /// Those that are allowed, by the ways that the environment names.
+    pub(super) fn of_environment(allowed: &[String]) -> Result<Self, NoModel> {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        Self::by(variable, allowed)
+    }
+
+    fn by(variable: impl Fn(&str) -> Option<String>, allowed: &[String]) -> Result<Self, NoModel> {
+        let mut refused = Vec::new();
+        let mut routes = Vec::new();
+        let with_v1 = |url: String| {
+            Place::of_url(&url).map(|place| match place.base() {
+                "" => place.with_base("/v1"),
+                _ => place,
+            })
+        };
+        for (name, dialect) in [
+            ("OPENAI_BASE_URL", Dialect::OpenAi),
+            ("INFERENCE_PROXY_URL", Dialect::OpenAi),
+            ("OLLAMA_BASE_URL", Dialect::Ollama),
+        ] {
+            let is_needed = !routes.iter().any(|route: &Route| route.dialect == dialect);
+            let Some(url) = variable(name).filter(|_| is_needed) else { continue };
+            let place = match dialect {
+                Dialect::OpenAi => with_v1(url),
+                Dialect::Ollama => Place::of_url(&url),
+            };
+            match place {
+                Ok(place) => routes.push(Route { dialect, peer: Peer::at(place), reachable: None }),
+                Err(error) => refused.push(format!("{name}: {error}")),
+            }
+        }
+        if routes.is_empty() {
+            refused.push("the environment names no way to models (OPENAI_BASE_URL, INFERENCE_PROXY_URL, OLLAMA_BASE_URL)".to_owned());
+            return Err(NoModel::Unreachable { why: refused.join("; ") });
+        }
+        let by_each = |model: &String| {
+            let model = model.clone();
+            (0..routes.len()).map(move |route| Candidate { model: model.clone(), route, is_out: None })
+        };
+        let candidates = allowed.iter().flat_map(by_each).collect();
+        Ok(Self { routes, candidates, current: 0 })
+    }
+
+    /// The answer of the first that gives one.
+    pub(super) fn ask(
+        &mut self,
+        request: &Request<'_>,
+        turn: u32,
+        deadline: &Deadline<'_>,
+    ) -> Result<Answered, NoModel> {
+        let mut why = Vec::new();
+        for pause in ROUNDS {
+            why.clear();
+            let mut soonest: Option<Duration> = None;
+            for at in self.order() {
+                if let Some(reason) = self.reason_to_pass_over(at, deadline)? {
+                    why.push(format!("{}: {reason}", self.candidates[at].model));
+                    continue;
+                }
+                let (error, retry_after) = match self.ask_one(at, request, turn, deadline)? {
+                    Ok(reply) => {
+                        self.current = at;
+                        return Ok(Answered { model: self.candidates[at].model.clone(), reply });
+                    }
+                    Err(failed) => failed,
+                };
+                match error.next() {
+                    Next::Spent => return Err(NoModel::Spent { said: error.to_string() }),
+                    Next::Shorter => return Err(NoModel::TooLong { said: error.to_string() }),
+                    Next::Never => self.candidates[at].is_out = Some(explain(&error)),
+                    Next::Later => {
+                        let wait = retry_after.unwrap_or(pause);
+                        soonest = Some(soonest.map_or(wait, |other| other.min(wait)));
+                    }
+                }
+                why.push(format!("{}: {}", self.candidates[at].model, explain(&error)));
+            }
+            match soonest {
+                Some(wait) => rest(wait.min(LONGEST_WAIT), deadline)?,
+                None => break,
+            }
+        }
+        Err(NoModel::Unreachable { why: why.join("; ") })
+    }
+
+    /// Who answered last first, then the others as the job names them.
+    fn order(&self) -> Vec<usize> {
+        let others = (0..self.candidates.len()).filter(|at| *at != self.current);
+        std::iter::once(self.current).chain(others).collect()
+    }
+
+    /// Why that one isn't asked at all, if it isn't.
+    fn reason_to_pass_over(&mut self, at: usize, deadline: &Deadline<'_>) -> Result<Option<String>, NoModel> {
+        let Candidate { model, route, is_out } = &self.candidates[at];
+        if is_out.is_some() {
+            return Ok(is_out.clone());
+        }
+        let reachable = self.routes[*route].reachable(deadline)?;
+        let is_there = |listed: &Vec<String>| {
+            listed.iter().any(|name| name == model || name.strip_suffix(":latest") == Some(model))
+        };
+        let is_missing = reachable.as_ref().is_some_and(|listed| !is_there(listed));
+        Ok(is_missing.then(|| "not among the models that are there".to_owned()))
+    }
+
+    fn ask_one(
+        &mut self,
+        at: usize,
+        request: &Request<'_>,
+        turn: u32,
+        deadline: &Deadline<'_>,
+    ) -> Result<Result<Reply, (Unusable, Option<Duration>)>, NoModel> {
+        let Candidate { model, route, .. } = &self.candidates[at];
+        let route = &mut self.routes[*route];
+        let (path, body) = match route.dialect {
+            Dialect::OpenAi => (openai::CHAT, openai::body(model, request)),
+            Dialect::Ollama => (ollama::CHAT, ollama::body(model, request)),
+        };
+        let body = body.to_string().into_bytes();
+        let question = Question { method: "POST", path, headers: &[], body: Some(&body), patience: PATIENCE };
+        let answer = match route.peer.ask(question, deadline) {
+            Ok(answer) => answer,
+            Err(NoAnswer::Interrupted(interrupted)) => return Err(interrupted.into()),
+            Err(error) => return Ok(Err((error.into(), None))),
+        };
+        let Answer { status: 200..=299, body, .. } = &answer else {
+            return Ok(Err((Unusable::of(&answer), answer.retry_after)));
+        };
+        let reply = match route.dialect {
+            Dialect::OpenAi => openai::reply(body, turn),
+            Dialect::Ollama => ollama::reply(body, turn),
+        };
+        Ok(reply.map_err(|error| (error, None)))
+    }
+}
+
+impl Route {
+    /// Whom it lists; asked once, as soon as somebody answers.
+    fn reachable(&mut self, deadline: &Deadline<'_>) -> Result<&Reachable, NoModel> {
+        if self.reachable.is_none() {
+            let path = match self.dialect {
+                Dialect::OpenAi => openai::MODELS,
+                Dialect::Ollama => ollama::MODELS,
+            };
+            let question = Question { method: "GET", path, headers: &[], body: None, patience: LISTING };
+            self.reachable = match self.peer.ask(question, deadline) {
+                Ok(Answer { status: 200, body, .. }) => Some(match self.dialect {
+                    Dialect::OpenAi => openai::listed(&body),
+                    Dialect::Ollama => ollama::listed(&body),
+                }),
+                Ok(_) => Some(None),
+                Err(NoAnswer::Interrupted(interrupted)) => return Err(interrupted.into()),
+                Err(_) => None,
+            };
+        }
+        Ok(self.reachable.as_ref().unwrap_or(&None))
+    }
+}
+
+/// Waits, but not beyond the deadline.
+fn rest(wait: Duration, deadline: &Deadline<'_>) -> Result<(), Interrupted> {
+    const GLANCE: Duration = Duration::from_millis(50);
+    let until = Instant::now() + wait;
+    loop {
+        deadline.check()?;
+        match until.saturating_duration_since(Instant::now()) {
+            Duration::ZERO => return Ok(()),
+            left => std::thread::sleep(left.min(GLANCE)),
+        }
+    }
+}
+
+/// Arguments as text; some providers give them as what they are.
+fn text_of(arguments: Value) -> String {
+    match arguments {
+        Value::String(text) => text,
+        Value::Null => "{}".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+impl Fault for NoModel {
+    fn code(&self) -> FailureCode {
+        match self {
+            Self::Interrupted(interrupted) => interrupted.code(),
+            Self::Spent { .. } => FailureCode::BudgetExhausted,
+            Self::TooLong { .. } => FailureCode::ConstraintViolation,
+            Self::Unreachable { .. } => FailureCode::InferenceUnavailable,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Ollama's own words, for models that are served by them alone.
+
+use super::{Reachable, Unusable};
+use crate::agent::conversation::{Call, Entry, Reply, Request};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+pub(super) const CHAT: &str = "/api/chat";
+pub(super) const MODELS: &str = "/api/tags";
+
+#[derive(Deserialize)]
+struct Chat {
+    message: Message,
+    #[serde(default)]
+    done_reason: Option<String>,
+    #[serde(default)]
+    prompt_eval_count: u64,
+    #[serde(default)]
+    eval_count: u64,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    #[serde(default)]
+    content: String,
+    #[serde(default)]
+    tool_calls: Vec<ToolCall>,
+}
+
+#[derive(Deserialize)]
+struct ToolCall {
+    function: Function,
+}
+
+#[derive(Deserialize)]
+struct Function {
+    name: String,
+    #[serde(default)]
+    arguments: Value,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    models: Vec<Model>,
+}
+
+#[derive(Deserialize)]
+struct Model {
+    #[serde(alias = "model")]
+    name: String,
+}
+
+pub(super) fn body(model: &str, request: &Request<'_>) -> Value {
+    let mut messages = vec![json!({ "role": "system", "content": request.system })];
+    messages.extend(request.conversation.iter().map(message));
+    messages.push(json!({ "role": "user", "content": request.runtime }));
+    let tools: Vec<Value> = request.tools.iter().map(super::openai::tool).collect();
+    // It cuts what is longer than its own idea of a window from the beginning, without a word.
+    let options = json!({ "num_ctx": request.context_tokens });
+    json!({ "model": model, "messages": messages, "tools": tools, "options": options, "stream": false })
+}
+
+fn message(entry: &Entry) -> Value {
+    match entry {
+        Entry::Note(text) => json!({ "role": "user", "content": text }),
+        Entry::Said { text, calls, .. } => {
+            let calls: Vec<Value> = calls.iter().map(written).collect();
+            json!({ "role": "assistant", "content": text.as_deref().unwrap_or_default(), "tool_calls": calls })
+        }
+        Entry::Outcome { call, text } => json!({ "role": "tool", "tool_name": call.tool, "content": text }),
+    }
+}
+
+fn written(call: &Call) -> Value {
+    let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
+    json!({ "function": { "name": call.tool, "arguments": arguments } })
+}
+
+pub(super) fn reply(body: &[u8], turn: u32) -> Result<Reply, Unusable> {
+    let chat: Chat = serde_json::from_slice(body).map_err(|source| Unusable::Malformed { source })?;
+    let calls = chat.message.tool_calls.into_iter().enumerate().map(|(at, ToolCall { function })| Call {
+        id: format!("call-{turn}-{at}"),
+        is_named: false,
+        tool: function.name,
+        arguments: super::text_of(function.arguments),
+    });
+    Ok(Reply {
+        entry: Entry::Said {
+            text: Some(chat.message.content).filter(|text| !text.is_empty()),
+            calls: calls.collect(),
+            raw_calls: None,
+        },
+        prompt_tokens: chat.prompt_eval_count,
+        completion_tokens: chat.eval_count,
+        is_cut: chat.done_reason.as_deref() == Some("length"),
+    })
+}
+
+/// Who is there, if that is said.
+pub(super) fn listed(body: &[u8]) -> Reachable {
+    let listed = serde_json::from_slice::<Listed>(body).ok();
+    listed.map(|listed| listed.models.into_iter().map(|model| model.name).collect())
+}

@@ -1,0 +1,133 @@
+//! OpenAI's chat completions, which most providers speak.
+
+use super::{Reachable, Unusable};
+use crate::agent::conversation::{Call, Definition, Entry, Reply, Request};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+pub(super) const CHAT: &str = "/chat/completions";
+pub(super) const MODELS: &str = "/models";
+
+#[derive(Deserialize)]
+struct Completion {
+    choices: Vec<Choice>,
+    #[serde(default)]
+    usage: Option<Usage>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    message: Message,
+    #[serde(default)]
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    #[serde(default)]
+    content: Option<String>,
+    #[serde(default)]
+    tool_calls: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct ToolCall {
+    #[serde(default)]
+    id: Option<String>,
+    function: Function,
+}
+
+#[derive(Deserialize)]
+struct Function {
+    name: String,
+    #[serde(default)]
+    arguments: Value,
+}
+
+#[derive(Default, Deserialize)]
+struct Usage {
+    #[serde(default)]
+    prompt_tokens: u64,
+    #[serde(default)]
+    completion_tokens: u64,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    data: Vec<Model>,
+}
+
+#[derive(Deserialize)]
+struct Model {
+    id: String,
+}
+
+pub(super) fn body(model: &str, request: &Request<'_>) -> Value {
+    let mut messages = vec![json!({ "role": "system", "content": request.system })];
+    messages.extend(request.conversation.iter().map(message));
+    messages.push(json!({ "role": "user", "content": request.runtime }));
+    let mut body = json!({ "model": model, "messages": messages, "stream": false });
+    if !request.tools.is_empty() {
+        body["tools"] = request.tools.iter().map(tool).collect();
+    }
+    body
+}
+
+fn message(entry: &Entry) -> Value {
+    match entry {
+        Entry::Note(text) => json!({ "role": "user", "content": text }),
+        Entry::Said { text, calls, raw_calls } => {
+            let mut said = json!({ "role": "assistant", "content": text });
+            if !calls.is_empty() {
+                said["tool_calls"] = raw_calls.clone().unwrap_or_else(|| calls.iter().map(written).collect());
+            }
+            said
+        }
+        Entry::Outcome { call, text } => json!({ "role": "tool", "tool_call_id": call.id, "content": text }),
+    }
+}
+
+fn written(call: &Call) -> Value {
+    let function = json!({ "name": call.tool, "arguments": call.arguments });
+    json!({ "id": call.id, "type": "function", "function": function })
+}
+
+pub(super) fn tool(definition: &Definition) -> Value {
+    let Definition { name, description, schema } = definition;
+    json!({ "type": "function", "function": { "name": name, "description": description, "parameters": schema } })
+}
+
+pub(super) fn reply(body: &[u8], turn: u32) -> Result<Reply, Unusable> {
+    let unusable = |source| Unusable::Malformed { source };
+    let completion: Completion = serde_json::from_slice(body).map_err(unusable)?;
+    let choice = completion.choices.into_iter().next();
+    let Choice { message, finish_reason } = choice.ok_or(Unusable::Empty)?;
+    let raw_calls =
+        message.tool_calls.filter(|calls| calls.as_array().is_some_and(|calls| !calls.is_empty()));
+    let mut calls = Vec::new();
+    for (at, raw) in raw_calls.iter().filter_map(Value::as_array).flatten().enumerate() {
+        let ToolCall { id, function } = ToolCall::deserialize(raw).map_err(unusable)?;
+        let id = id.filter(|id| !id.is_empty());
+        calls.push(Call {
+            is_named: id.is_some(),
+            id: id.unwrap_or_else(|| format!("call-{turn}-{at}")),
+            tool: function.name,
+            arguments: super::text_of(function.arguments),
+        });
+    }
+    // What has no id of its own goes back with the one that it got here.
+    let raw_calls = raw_calls.filter(|_| calls.iter().all(|call| call.is_named));
+    let usage = completion.usage.unwrap_or_default();
+    Ok(Reply {
+        entry: Entry::Said { text: message.content.filter(|text| !text.is_empty()), calls, raw_calls },
+        prompt_tokens: usage.prompt_tokens,
+        completion_tokens: usage.completion_tokens,
+        is_cut: finish_reason.as_deref() == Some("length"),
+    })
+}
+
+/// Who is there, if that is said.
+pub(super) fn listed(body: &[u8]) -> Reachable {
+    let listed = serde_json::from_slice::<Listed>(body).ok();
+    listed.map(|listed| listed.data.into_iter().map(|model| model.id).collect())
+}

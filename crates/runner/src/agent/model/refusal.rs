@@ -1,0 +1,90 @@
+//! What an answer that is none means for who is asked next.
+
+use crate::local_http::{Answer, NoAnswer};
+use serde_json::Value;
+
+/// Why a model's answer is of no use.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::agent) enum Unusable {
+    #[error("{status}{}", with_colon(.said))]
+    Refused { status: u16, code: String, said: String },
+    #[error("an answer that can't be read")]
+    Malformed {
+        #[source]
+        source: serde_json::Error,
+    },
+    #[error("an answer without a choice")]
+    Empty,
+    #[error(transparent)]
+    NoAnswer(#[from] NoAnswer),
+}
+
+/// What to do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Nobody is asked any more: all that may be spent is spent.
+    Spent,
+    /// The same can be asked with less.
+    Shorter,
+    /// This one will never answer.
+    Never,
+    /// This one may answer later.
+    Later,
+}
+
+/// So much of what a refusal says is passed on.
+const EXCERPT: usize = 300;
+
+// === impl Unusable ===
+
+impl Unusable {
+    /// Of a status that is no success.
+    pub(super) fn of(answer: &Answer) -> Self {
+        let body: Option<Value> = serde_json::from_slice(&answer.body).ok();
+        let texts = |pointers: &[&str]| {
+            let found =
+                body.as_ref().and_then(|body| pointers.iter().find_map(|at| body.pointer(at)?.as_str()));
+            found.unwrap_or_default().chars().take(EXCERPT).collect::<String>()
+        };
+        Self::Refused {
+            status: answer.status,
+            code: texts(&["/error/code", "/code", "/error/type"]),
+            said: texts(&["/error/message", "/message", "/error"]),
+        }
+    }
+
+    pub(super) fn next(&self) -> Next {
+        let Self::Refused { status, code, said } = self else { return Next::Later };
+        let is_too_long = code == "context_length_exceeded" || said.contains("maximum context length");
+        match (code.as_str(), *status) {
+            ("budget_exceeded" | "insufficient_quota", _) | (_, 402) => Next::Spent,
+            _ if is_too_long => Next::Shorter,
+            (_, 408 | 409 | 425 | 429 | 500..) => Next::Later,
+            _ => Next::Never,
+        }
+    }
+}
+
+fn with_colon(said: &str) -> String {
+    if said.is_empty() { String::new() } else { format!(": {said}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn next(status: u16, body: &str) -> Next {
+        let body = body.as_bytes().to_vec();
+        Unusable::of(&Answer { status, retry_after: None, is_stream: false, body }).next()
+    }
+
+    #[test]
+    fn who_may_answer_later_is_told_from_who_never_will() {
+        assert_eq!(next(429, r#"{"error": {"code": "too_many_calls"}}"#), Next::Later);
+        assert_eq!(next(503, "busy"), Next::Later);
+        assert_eq!(next(404, r#"{"error": {"code": "model_not_found"}}"#), Next::Never);
+        assert_eq!(next(403, r#"{"error": "not allowed", "code": "model_not_allowed"}"#), Next::Never);
+        assert_eq!(next(429, r#"{"error": {"code": "budget_exceeded"}}"#), Next::Spent);
+        assert_eq!(next(400, r#"{"error": {"code": "context_length_exceeded"}}"#), Next::Shorter);
+    }
+}

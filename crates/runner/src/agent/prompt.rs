@@ -1,0 +1,139 @@
+//! What stands in every request, under which headers and in which order (`spec/1 §Context Supplied to SBA`):
+//!
+//! | | header |
+//! | --- | --- |
+//! | 1 | `# Persona` |
+//! | 2 | `# Baseline` |
+//! | 3 | `# Project` |
+//! | 4 | `# Task` |
+//! | 5 | `# Requirements`, `# Acceptance criteria` |
+//! | 6 | `# Preferences` |
+//! | 7 | `# Additional context` |
+//! | 8 | `# Skills` |
+//! | 9 | `# Runtime`: after what was said so far, so that what comes before stays the same from request to request |
+//!
+//! A part that there is nothing for is left out.
+
+use super::material::Material;
+use super::todo::TodoList;
+use belljar_contract::result::agent::Verified;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// What is so just now.
+pub(super) struct Runtime<'r> {
+    pub(super) left: Duration,
+    pub(super) turn: u32,
+    pub(super) max_turns: u32,
+    pub(super) todo: &'r TodoList,
+    /// What was found of the criteria last, if they were looked at.
+    pub(super) verified: &'r [Verified],
+}
+
+/// The parts 1 to 8.
+pub(super) fn system(material: &Material) -> String {
+    let mut text = String::new();
+    let mut part = |header: &str, body: &str| {
+        if !body.trim().is_empty() {
+            let _ = writeln!(text, "# {header}\n\n{}\n", body.trim());
+        }
+    };
+    part("Persona", material.persona.as_deref().unwrap_or_default());
+    part("Baseline", &material.baseline);
+    part("Project", material.project.as_deref().unwrap_or_default());
+    part("Task", material.task.as_deref().unwrap_or_default());
+    part("Requirements", &numbered(material.requirements.iter().map(String::as_str)));
+    let criteria = material.criteria.iter().map(|criterion| match &criterion.check {
+        Some(check) => format!("{} (checked by running: {})", criterion.text, check.argv.join(" ")),
+        None => criterion.text.clone(),
+    });
+    let criteria: Vec<String> = criteria.collect();
+    part("Acceptance criteria", &numbered(criteria.iter().map(String::as_str)));
+    let preferences = material.preferences.iter().map(|(name, value)| format!("- {name}: {value}"));
+    part("Preferences", &preferences.collect::<Vec<_>>().join("\n"));
+    part("Additional context", material.additional.as_deref().unwrap_or_default());
+    let mut skills: Vec<String> = material
+        .skills
+        .iter()
+        .map(|skill| format!("## {}\n\n{}", skill.name, skill.content.trim()))
+        .collect();
+    if !material.skill_ids.is_empty() {
+        skills.push(format!("To be fetched by `skills_get`: {}", material.skill_ids.join(", ")));
+    }
+    part("Skills", &skills.join("\n\n"));
+    text
+}
+
+fn numbered<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+    (1..).zip(texts).map(|(number, text)| format!("{number}. {text}")).collect::<Vec<_>>().join("\n")
+}
+
+// === impl Runtime ===
+
+impl Runtime<'_> {
+    /// The part 9.
+    pub(super) fn text(&self) -> String {
+        let Self { left, turn, max_turns, todo, verified } = self;
+        let mut text = format!(
+            "# Runtime\n\nTime left: {} s. Turn {turn} of {max_turns}.\n\n## Todo list\n\n{}",
+            left.as_secs(),
+            todo.shown()
+        );
+        if !verified.is_empty() {
+            text.push_str("\n## Criteria, as last checked\n\n");
+            for Verified { criterion, met, evidence, .. } in *verified {
+                let _ =
+                    writeln!(text, "- [{}] {criterion}: {evidence}", if *met { "met" } else { "not met" });
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::material::Skill;
+    use super::*;
+    use belljar_contract::job::context::Criterion;
+    use serde_json::json;
+
+    #[test]
+    fn parts_stand_in_their_order_and_empty_ones_nowhere() {
+        let preferences = json!({ "style": "plain" });
+        let whole = Material {
+            persona: Some("You are a mason.".to_owned()),
+            baseline: "base".to_owned(),
+            project: Some("proj".to_owned()),
+            task: Some("tas".to_owned()),
+            requirements: vec!["one".to_owned(), "two".to_owned()],
+            criteria: vec![Criterion { text: "holds".to_owned(), check: None }],
+            preferences: preferences.as_object().unwrap().clone(),
+            additional: Some("more".to_owned()),
+            skills: vec![Skill { name: "lay".to_owned(), content: "bricks".to_owned() }],
+            skill_ids: vec!["s1".to_owned()],
+        };
+        let text = system(&whole);
+        let headers: Vec<&str> = text.lines().filter(|line| line.starts_with("# ")).collect();
+        assert_eq!(
+            headers,
+            [
+                "# Persona",
+                "# Baseline",
+                "# Project",
+                "# Task",
+                "# Requirements",
+                "# Acceptance criteria",
+                "# Preferences",
+                "# Additional context",
+                "# Skills"
+            ]
+        );
+        for said in
+            ["1. one\n2. two", "1. holds", "- style: \"plain\"", "## lay\n\nbricks", "skills_get`: s1"]
+        {
+            assert!(text.contains(said), "{said} in {text}");
+        }
+        let bare = Material { baseline: "base".to_owned(), ..Material::default() };
+        assert_eq!(system(&bare), "# Baseline\n\nbase\n\n");
+    }
+}

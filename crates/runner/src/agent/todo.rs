@@ -1,0 +1,236 @@
+//! The todo list (`spec/1 §Todo List`): made of the job, changed by the agent, kept in a file beside the job, so that whoever
+//! takes the job up again goes on from there.
+//!
+//! The file lies where programs of the sandbox can reach it. What it says decides what the agent looks at next, never
+//! whether the job has succeeded.
+
+mod file;
+
+pub(super) use file::TodoFile;
+
+use super::material::Material;
+use belljar_contract::result::agent::{TodoItem, TodoOrigin, TodoStatus};
+use std::fmt::Write;
+
+/// What is to be done, in the order in which it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct TodoList {
+    items: Vec<TodoItem>,
+    next: u32,
+}
+
+/// A change that can't be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum TodoError {
+    #[error("there is no item {0}")]
+    NoItem(u32),
+    #[error("item {0} still has open parts")]
+    OpenParts(u32),
+    #[error("to drop an item of the job takes a reason")]
+    NoReason,
+    #[error("a title is 1 to {LONGEST} bytes long")]
+    NoTitle,
+    #[error("a list has at most {MOST} items")]
+    Full,
+    #[error("an order names every item once")]
+    NoOrder,
+}
+
+const LONGEST: usize = 1000;
+const MOST: usize = 200;
+
+// === impl TodoList ===
+
+impl TodoList {
+    /// What the job says is to be done; its steps have been.
+    pub(super) fn of(material: &Material, steps: &[String]) -> Self {
+        let mut list = Self { items: Vec::new(), next: 1 };
+        let mut add = |origin, title: &str, status| list.push(title, origin, None, status);
+        steps.iter().for_each(|step| add(TodoOrigin::Step, step, TodoStatus::Done));
+        material.requirements.iter().for_each(|text| add(TodoOrigin::Requirement, text, TodoStatus::Open));
+        for criterion in &material.criteria {
+            add(TodoOrigin::AcceptanceCriterion, &criterion.text, TodoStatus::Open);
+        }
+        if let Some(task) = material.task.as_deref().filter(|_| list.items.iter().all(TodoItem::is_settled)) {
+            list.push(task.lines().next().unwrap_or(task), TodoOrigin::Task, None, TodoStatus::Open);
+        }
+        list
+    }
+
+    fn push(&mut self, title: &str, origin: TodoOrigin, part_of: Option<u32>, status: TodoStatus) {
+        let id = self.next;
+        self.next += 1;
+        let item = TodoItem { id, title: cut(title), status, origin, part_of, reason: None };
+        // Parts stand behind what they are parts of.
+        let at = part_of.and_then(|whole| {
+            self.items.iter().rposition(|item| item.id == whole || item.part_of == Some(whole))
+        });
+        match at {
+            Some(at) => self.items.insert(at + 1, item),
+            None => self.items.push(item),
+        }
+    }
+
+    pub(super) fn items(&self) -> &[TodoItem] {
+        &self.items
+    }
+
+    pub(super) fn open(&self) -> impl Iterator<Item = &TodoItem> {
+        self.items.iter().filter(|item| !item.is_settled())
+    }
+
+    /// Adds an item, or parts of one; their numbers.
+    pub(super) fn add(&mut self, titles: &[String], part_of: Option<u32>) -> Result<Vec<u32>, TodoError> {
+        if titles.is_empty() || titles.iter().any(|title| title.trim().is_empty() || title.len() > LONGEST) {
+            return Err(TodoError::NoTitle);
+        }
+        if self.items.len() + titles.len() > MOST {
+            return Err(TodoError::Full);
+        }
+        if let Some(whole) = part_of {
+            let whole = self.item(whole)?;
+            if whole.is_settled() {
+                whole.status = TodoStatus::InProgress;
+            }
+        }
+        let first = self.next;
+        titles.iter().for_each(|title| self.push(title, TodoOrigin::Agent, part_of, TodoStatus::Open));
+        Ok((first..self.next).collect())
+    }
+
+    /// Says how far an item is.
+    pub(super) fn set(
+        &mut self,
+        id: u32,
+        status: TodoStatus,
+        reason: Option<String>,
+    ) -> Result<(), TodoError> {
+        let has_open_parts = self.open().any(|item| item.part_of == Some(id));
+        let item = self.item(id)?;
+        let reason = reason.filter(|reason| !reason.trim().is_empty()).map(|reason| cut(&reason));
+        match status {
+            TodoStatus::Done if has_open_parts => return Err(TodoError::OpenParts(id)),
+            TodoStatus::Dropped if item.origin != TodoOrigin::Agent && reason.is_none() => {
+                return Err(TodoError::NoReason);
+            }
+            _ => {}
+        }
+        item.status = status;
+        item.reason = reason.or(item.reason.take());
+        if status == TodoStatus::Dropped {
+            let parts = self.items.iter_mut().filter(|part| part.part_of == Some(id) && !part.is_settled());
+            parts.for_each(|part| part.status = TodoStatus::Dropped);
+        }
+        Ok(())
+    }
+
+    /// Puts all items into another order.
+    pub(super) fn reorder(&mut self, order: &[u32]) -> Result<(), TodoError> {
+        let mut sorted: Vec<u32> = order.to_vec();
+        sorted.sort_unstable();
+        let mut known: Vec<u32> = self.items.iter().map(|item| item.id).collect();
+        known.sort_unstable();
+        if sorted != known {
+            return Err(TodoError::NoOrder);
+        }
+        self.items.sort_by_key(|item| order.iter().position(|id| *id == item.id));
+        Ok(())
+    }
+
+    fn item(&mut self, id: u32) -> Result<&mut TodoItem, TodoError> {
+        self.items.iter_mut().find(|item| item.id == id).ok_or(TodoError::NoItem(id))
+    }
+
+    /// As it is shown to a model.
+    pub(super) fn shown(&self) -> String {
+        let mut text = String::new();
+        for item in &self.items {
+            let mark = match item.status {
+                TodoStatus::Open => ' ',
+                TodoStatus::InProgress => '>',
+                TodoStatus::Done => 'x',
+                TodoStatus::Dropped => '-',
+            };
+            let indent = if item.part_of.is_some() { "  " } else { "" };
+            let reason = item.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+            let _ = writeln!(text, "{indent}- [{mark}] {}. {}{reason}", item.id, item.title);
+        }
+        let _ = writeln!(text, "\n{} of {} done.", self.items.len() - self.open().count(), self.items.len());
+        text
+    }
+}
+
+/// Whether nothing is to be done about it any more.
+trait Settled {
+    fn is_settled(&self) -> bool;
+}
+
+impl Settled for TodoItem {
+    fn is_settled(&self) -> bool {
+        matches!(self.status, TodoStatus::Done | TodoStatus::Dropped)
+    }
+}
+
+fn cut(text: &str) -> String {
+    let mut end = text.len().min(LONGEST);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use belljar_contract::job::context::Criterion;
+
+    fn list() -> TodoList {
+        let material = Material {
+            requirements: vec!["build".to_owned()],
+            criteria: vec![Criterion { text: "tests pass".to_owned(), check: None }],
+            ..Material::default()
+        };
+        TodoList::of(&material, &["step-1: run_command".to_owned()])
+    }
+
+    #[test]
+    fn it_is_made_of_steps_requirements_and_criteria() {
+        let list = list();
+        let shown = "- [x] 1. step-1: run_command\n- [ ] 2. build\n- [ ] 3. tests pass\n\n1 of 3 done.\n";
+        assert_eq!(list.shown(), shown);
+        let task = Material { task: Some("do it\nsoon".to_owned()), ..Material::default() };
+        assert_eq!(TodoList::of(&task, &[]).items()[0].title, "do it");
+    }
+
+    #[test]
+    fn parts_stand_behind_their_whole_which_is_done_after_them() {
+        let mut list = list();
+        assert_eq!(list.add(&["a".to_owned(), "b".to_owned()], Some(2)).unwrap(), [4, 5]);
+        assert_eq!(list.items().iter().map(|item| item.id).collect::<Vec<_>>(), [1, 2, 4, 5, 3]);
+        assert_eq!(list.set(2, TodoStatus::Done, None), Err(TodoError::OpenParts(2)));
+        list.set(4, TodoStatus::Done, None).unwrap();
+        list.set(5, TodoStatus::Dropped, None).unwrap();
+        list.set(2, TodoStatus::Done, Some("built".to_owned())).unwrap();
+        assert_eq!(list.open().map(|item| item.id).collect::<Vec<_>>(), [3]);
+    }
+
+    #[test]
+    fn what_the_job_asks_for_is_dropped_with_a_reason_or_not_at_all() {
+        let mut list = list();
+        assert_eq!(list.set(2, TodoStatus::Dropped, Some(" ".to_owned())), Err(TodoError::NoReason));
+        list.set(2, TodoStatus::Dropped, Some("there is nothing to build".to_owned())).unwrap();
+        assert_eq!(list.set(9, TodoStatus::Done, None), Err(TodoError::NoItem(9)));
+        assert_eq!(list.add(&[String::new()], None), Err(TodoError::NoTitle));
+        assert_eq!(list.add(&vec!["x".to_owned(); MOST], None), Err(TodoError::Full));
+    }
+
+    #[test]
+    fn an_order_names_every_item_once() {
+        let mut list = list();
+        list.reorder(&[3, 2, 1]).unwrap();
+        assert_eq!(list.items().iter().map(|item| item.id).collect::<Vec<_>>(), [3, 2, 1]);
+        for wrong in [&[3, 2][..], &[3, 2, 2], &[3, 2, 1, 1]] {
+            assert_eq!(list.reorder(wrong), Err(TodoError::NoOrder));
+        }
+    }
+}

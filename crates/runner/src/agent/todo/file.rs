@@ -1,0 +1,141 @@
+//! Where the todo list is kept: `todo.json` beside the job, whole or not at all, and on the disk before the agent goes on.
+
+use super::{MOST, TodoList};
+use belljar_contract::result::agent::TodoItem;
+use rustix::fs::{AtFlags, Mode, OFlags};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+/// Such a file, if there is a place for one.
+#[derive(Debug)]
+pub(in crate::agent) struct TodoFile {
+    directory: Option<OwnedFd>,
+    job_id: String,
+}
+
+/// What stands in it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    version: u32,
+    job_id: String,
+    items: Vec<TodoItem>,
+}
+
+const NAME: &str = "todo.json";
+const VERSION: u32 = 1;
+const LONGEST: u64 = 1 << 20;
+
+// === impl TodoFile ===
+
+impl TodoFile {
+    /// In the job's directory; without one the list is in memory alone.
+    pub(in crate::agent) fn in_directory(path: Option<&Path>, job_id: &str) -> io::Result<Self> {
+        let open = |path| {
+            rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        };
+        Ok(Self { directory: path.map(open).transpose()?, job_id: job_id.to_owned() })
+    }
+
+    /// The list of an earlier run of the same job, if there is one that can be read.
+    pub(in crate::agent) fn earlier(&self) -> io::Result<Option<TodoList>> {
+        let Some(directory) = &self.directory else { return Ok(None) };
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match rustix::fs::openat(directory, NAME, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no file"));
+        }
+        let mut bytes = Vec::new();
+        file.take(LONGEST + 1).read_to_end(&mut bytes)?;
+        let document: Document = serde_json::from_slice(&bytes)?;
+        Ok(document.list(&self.job_id))
+    }
+
+    /// Puts the list there.
+    pub(in crate::agent) fn keep(&self, list: &TodoList) -> io::Result<()> {
+        let Some(directory) = &self.directory else { return Ok(()) };
+        let document = Document { version: VERSION, job_id: self.job_id.clone(), items: list.items.clone() };
+        let bytes = serde_json::to_vec_pretty(&document)?;
+        let draft = format!(".belljar-{}", uuid::Uuid::new_v4().simple());
+        let kept = written(directory, &draft, &bytes).and_then(|()| {
+            rustix::fs::renameat(directory, &draft, directory, NAME)?;
+            Ok(rustix::fs::fsync(directory)?)
+        });
+        if kept.is_err() {
+            let _ = rustix::fs::unlinkat(directory, &draft, AtFlags::empty());
+        }
+        kept
+    }
+}
+
+fn written(directory: impl AsFd, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(rustix::fs::openat(directory, name, flags, Mode::from_raw_mode(0o644))?);
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+impl Document {
+    /// Nothing if it is another job's, or none that can have been kept.
+    fn list(self, job_id: &str) -> Option<TodoList> {
+        let Self { version: VERSION, job_id: whose, items } = self else { return None };
+        let mut ids: Vec<u32> = items.iter().map(|item| item.id).collect();
+        ids.sort_unstable();
+        let is_sound =
+            whose == job_id && items.len() <= MOST && ids.windows(2).all(|pair| pair[0] != pair[1]);
+        let next = ids.last().copied().unwrap_or_default().checked_add(1).filter(|_| is_sound)?;
+        Some(TodoList { items, next })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::material::Material;
+    use super::*;
+
+    fn list() -> TodoList {
+        let material = Material { requirements: vec!["build".to_owned()], ..Material::default() };
+        TodoList::of(&material, &[])
+    }
+
+    #[test]
+    fn it_is_found_again_by_the_same_job_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = TodoFile::in_directory(Some(folder.path()), "a").unwrap();
+        assert_eq!(file.earlier().unwrap(), None);
+        file.keep(&list()).unwrap();
+        assert_eq!(file.earlier().unwrap(), Some(list()));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        let of_another = TodoFile::in_directory(Some(folder.path()), "b").unwrap();
+        assert_eq!(of_another.earlier().unwrap(), None);
+        let nowhere = TodoFile::in_directory(None, "a").unwrap();
+        nowhere.keep(&list()).unwrap();
+        assert_eq!(nowhere.earlier().unwrap(), None);
+    }
+
+    #[test]
+    fn what_somebody_else_has_put_there_is_not_taken_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, file) =
+            (folder.path().join(NAME), TodoFile::in_directory(Some(folder.path()), "a").unwrap());
+        for wrong in ["", "[]", r#"{"version":1,"job_id":"a","items":[],"more":1}"#] {
+            std::fs::write(&path, wrong).unwrap();
+            assert!(file.earlier().is_err(), "{wrong}");
+        }
+        let item = r#"{"id":4294967295,"title":"t","status":"open","origin":"agent"}"#;
+        std::fs::write(&path, format!(r#"{{"version":1,"job_id":"a","items":[{item}]}}"#)).unwrap();
+        assert_eq!(file.earlier().unwrap(), None);
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", &path).unwrap();
+        assert!(file.earlier().is_err());
+        file.keep(&list()).unwrap();
+        assert!(std::fs::symlink_metadata(&path).unwrap().is_file());
+    }
+}

@@ -1,0 +1,138 @@
+//! What the agent can do: the steps of jobs, its todo list, and to say that it is done.
+
+mod definitions;
+mod outcome;
+mod todo_calls;
+
+pub(super) use definitions::{checking, working};
+pub(super) use outcome::within;
+
+use super::conversation::Call;
+use super::todo::{TodoFile, TodoList};
+use crate::deadline::{Deadline, Interrupted};
+use crate::step::{self, Surroundings};
+use belljar_contract::job::step::{Action, Step, StepType};
+use belljar_contract::result::ResourceUsage;
+use serde::Deserialize;
+
+/// What tools find around them.
+pub(super) struct Bench<'b> {
+    pub(super) surroundings: &'b Surroundings<'b>,
+    pub(super) todo: &'b mut TodoList,
+    pub(super) file: &'b TodoFile,
+    /// What the calls have used so far.
+    pub(super) usage: &'b mut ResourceUsage,
+    /// The place that the log gives to the next call that is a step.
+    pub(super) index: usize,
+    /// Bytes of an outcome that a model is shown.
+    pub(super) room: usize,
+}
+
+/// What came of a call.
+pub(super) enum Outcome {
+    /// What is said of it.
+    Told { text: String, failed: bool },
+    /// The agent says that it is done, or can't be.
+    Finish(Finish),
+    /// What it has found of the criteria.
+    Report(Vec<Finding>),
+}
+
+/// How the agent ends.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Finish {
+    pub(super) summary: String,
+    #[serde(default)]
+    pub(super) gave_up: bool,
+}
+
+/// What it has found of one criterion.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Finding {
+    /// Counted from 1.
+    pub(super) criterion: usize,
+    pub(super) met: bool,
+    pub(super) evidence: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Report {
+    results: Vec<Finding>,
+}
+
+pub(super) const FINISH: &str = "finish";
+pub(super) const REPORT: &str = "report_criteria";
+
+// === impl Bench ===
+
+impl Bench<'_> {
+    /// Does what a model wants, if it is one of the tools that it was told of. What fails is told, and ends nothing but itself.
+    pub(super) fn call(
+        &mut self,
+        call: &Call,
+        offered: &[super::conversation::Definition],
+        deadline: &Deadline<'_>,
+    ) -> Result<Outcome, Interrupted> {
+        if !offered.iter().any(|tool| tool.name == call.tool) {
+            let names: Vec<&str> = offered.iter().map(|tool| tool.name.as_str()).collect();
+            return Ok(Outcome::failed(format!(
+                "there is no tool of that name here; there are: {}",
+                names.join(", ")
+            )));
+        }
+        let arguments = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
+        let outcome = match call.tool.as_str() {
+            FINISH => read(arguments, Outcome::Finish),
+            REPORT => read(arguments, |Report { results }| Outcome::Report(results)),
+            name => match StepType::ALL.into_iter().find(|step| step.as_str() == name) {
+                Some(step_type) => self.carry_out(step_type, arguments, deadline),
+                None => self.change_todo(name, arguments),
+            },
+        };
+        // What was cut off by the job's end is no outcome.
+        deadline.check()?;
+        Ok(outcome)
+    }
+
+    fn carry_out(&mut self, step_type: StepType, arguments: &str, deadline: &Deadline<'_>) -> Outcome {
+        let action = match Action::parse(step_type, arguments.as_bytes()) {
+            Ok(action) => action,
+            Err(problems) => return Outcome::failed(format!("the arguments are wrong: {problems}")),
+        };
+        let (text, failed) = self.run(action, deadline);
+        Outcome::Told { text, failed }
+    }
+
+    /// Carries out a step that isn't the job's, within what the job allows; what is told of it.
+    pub(super) fn run(&mut self, action: Action, deadline: &Deadline<'_>) -> (String, bool) {
+        let step = Step { id: None, action };
+        let denials = self.surroundings.admitted.denials(&step);
+        if !denials.is_empty() {
+            let denials: Vec<String> = denials.iter().map(ToString::to_string).collect();
+            return (format!("refused: {}", denials.join("; ")), true);
+        }
+        self.index += 1;
+        let ended = step::carry_out(&step, self.index, self.surroundings, deadline);
+        self.usage.cpu_time_ms = self.usage.cpu_time_ms.saturating_add(ended.usage.cpu_time_ms);
+        self.usage.max_rss_bytes = self.usage.max_rss_bytes.max(ended.usage.max_rss_bytes);
+        let failed = ended.failure.is_some();
+        (outcome::told(&ended, self.room), failed)
+    }
+}
+
+impl Outcome {
+    fn failed(text: impl Into<String>) -> Self {
+        Self::Told { text: text.into(), failed: true }
+    }
+}
+
+/// Arguments, or what is wrong with them.
+fn read<'a, T: Deserialize<'a>>(arguments: &'a str, then: impl FnOnce(T) -> Outcome) -> Outcome {
+    match serde_json::from_str(arguments) {
+        Ok(arguments) => then(arguments),
+        Err(error) => Outcome::failed(format!("the arguments are wrong: {error}")),
+    }
+}

@@ -1,0 +1,162 @@
+//! What a model is told of each tool: in a fixed order, the agent's own after the steps.
+
+use super::todo_calls::{ADD, REORDER, UPDATE};
+use super::{FINISH, REPORT};
+use crate::agent::conversation::Definition;
+use belljar_contract::job::step::StepType;
+use serde_json::{Value, json};
+
+/// Those that work is done with.
+pub(in crate::agent) fn working() -> Vec<Definition> {
+    let mut tools: Vec<Definition> = StepType::ALL.into_iter().map(step).collect();
+    tools.extend([
+        tool(
+            ADD,
+            "Adds items to the todo list, or splits one into parts.",
+            &json!({
+                "titles": { "type": "array", "items": { "type": "string" }, "minItems": 1 },
+                "part_of": { "type": "integer", "description": "The item that they are parts of." },
+            }),
+            &["titles"],
+        ),
+        tool(
+            UPDATE,
+            "Says how far an item of the todo list is.",
+            &json!({
+                "id": { "type": "integer" },
+                "status": { "enum": ["open", "in_progress", "done", "dropped"] },
+                "reason": { "type": "string", "description": "Why; needed to drop an item of the job." },
+            }),
+            &["id", "status"],
+        ),
+        tool(
+            REORDER,
+            "Puts the items of the todo list into another order.",
+            &json!({ "order": { "type": "array", "items": { "type": "integer" }, "description": "Every id, once." } }),
+            &["order"],
+        ),
+        tool(
+            FINISH,
+            "Ends the work: all is done, or (gave_up) can't be done. The acceptance criteria are checked then.",
+            &json!({
+                "summary": { "type": "string", "description": "What was done, or why it can't be." },
+                "gave_up": { "type": "boolean" },
+            }),
+            &["summary"],
+        ),
+    ]);
+    tools
+}
+
+/// Those that it is checked with.
+pub(in crate::agent) fn checking() -> Vec<Definition> {
+    let looks = [StepType::RunCommand, StepType::ReadFile, StepType::ListTree, StepType::SearchFiles];
+    let mut tools: Vec<Definition> = looks.into_iter().map(step).collect();
+    let result = json!({
+        "type": "object",
+        "properties": {
+            "criterion": { "type": "integer", "description": "Its number." },
+            "met": { "type": "boolean" },
+            "evidence": { "type": "string", "description": "What you have looked at, and what it showed." },
+        },
+        "required": ["criterion", "met", "evidence"],
+        "additionalProperties": false,
+    });
+    let results = json!({ "results": { "type": "array", "items": result } });
+    tools.push(tool(
+        REPORT,
+        "Says of each criterion whether it is met, and what shows it.",
+        &results,
+        &["results"],
+    ));
+    tools
+}
+
+fn step(step_type: StepType) -> Definition {
+    let path = || json!({ "type": "string", "description": "Relative to the workspace." });
+    let (description, properties, required): (_, _, &[&str]) = match step_type {
+        StepType::RunCommand => (
+            "Runs a program in the workspace, without a shell, and returns its exit code and output.",
+            json!({
+                "argv": { "type": "array", "items": { "type": "string" }, "minItems": 1, "description": "The program and its arguments." },
+                "cwd": path(),
+                "timeout_seconds": { "type": "integer", "minimum": 1 },
+            }),
+            &["argv"],
+        ),
+        StepType::WriteFile => (
+            "Writes a file, whole; directories that are missing are made.",
+            json!({ "path": path(), "content": { "type": "string" } }),
+            &["path", "content"],
+        ),
+        StepType::ReadFile => (
+            "Reads a file, or some of its lines.",
+            json!({
+                "path": path(),
+                "start_line": { "type": "integer", "minimum": 1 },
+                "end_line": { "type": "integer", "minimum": 1, "description": "Included." },
+            }),
+            &["path"],
+        ),
+        StepType::ApplyUnifiedDiff => (
+            "Applies a unified diff, as `git diff` writes it, whole or not at all.",
+            json!({ "diff": { "type": "string" } }),
+            &["diff"],
+        ),
+        StepType::ListTree => (
+            "Lists files and directories.",
+            json!({ "path": path(), "max_depth": { "type": "integer", "minimum": 1 }, "glob": { "type": "string" } }),
+            &[],
+        ),
+        StepType::SearchFiles => (
+            "Finds lines by a regular expression.",
+            json!({ "pattern": { "type": "string" }, "path": path(), "include": { "type": "string", "description": "A glob of file names." } }),
+            &["pattern"],
+        ),
+    };
+    tool(step_type.as_str(), description, &properties, required)
+}
+
+fn tool(name: &str, description: &str, properties: &Value, required: &[&str]) -> Definition {
+    let schema = json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
+    Definition { name: name.to_owned(), description: description.to_owned(), schema }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use belljar_contract::job::step::Action;
+
+    #[test]
+    fn what_a_model_is_told_of_a_step_is_what_the_step_takes() {
+        for step_type in StepType::ALL {
+            let Definition { schema, .. } = step(step_type);
+            let value = |name: &str, of: &Value| match of["type"].as_str() {
+                Some("array") => json!(["true"]),
+                Some("integer") => json!(2),
+                _ => json!(if name == "diff" { "--- a/x\n+++ b/x\n" } else { "x" }),
+            };
+            let properties = schema["properties"].as_object().unwrap();
+            let all: serde_json::Map<_, _> =
+                properties.iter().map(|(name, of)| (name.clone(), value(name, of))).collect();
+            let only: serde_json::Map<_, _> = all
+                .iter()
+                .filter(|(name, _)| schema["required"].as_array().unwrap().contains(&json!(name)))
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect();
+            for arguments in [all.clone(), only.clone()] {
+                let text = Value::from(arguments).to_string();
+                Action::parse(step_type, text.as_bytes())
+                    .unwrap_or_else(|problems| panic!("{text}: {problems}"));
+            }
+            for name in only.keys() {
+                let mut less = only.clone();
+                less.remove(name);
+                assert!(
+                    Action::parse(step_type, Value::from(less).to_string().as_bytes()).is_err(),
+                    "{name}"
+                );
+            }
+        }
+    }
+}

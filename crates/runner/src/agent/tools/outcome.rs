@@ -1,0 +1,104 @@
+//! What a model is told of a step: as text, with its beginning and its end where it is long.
+
+use crate::step::Ended;
+use belljar_contract::result::output::{CommandOutput, ContentEncoding, EntryKind, StepOutput};
+use std::fmt::Write;
+
+/// Of at most so many bytes, and some for the mark of what is left out.
+pub(super) fn told(ended: &Ended, room: usize) -> String {
+    let mut text = String::new();
+    if let Some(failure) = &ended.failure {
+        let _ = writeln!(text, "failed ({}): {}", failure.code, failure.message);
+    }
+    if let Some(output) = &ended.output {
+        text.push_str(&of_output(output));
+    }
+    within(text, room)
+}
+
+fn of_output(output: &StepOutput) -> String {
+    match output {
+        StepOutput::RunCommand(output) => of_command(output),
+        StepOutput::WriteFile(written) => format!("wrote {} ({} bytes)", written.path, written.size_bytes),
+        StepOutput::ReadFile(read) => {
+            let cut = if read.truncated { "\n[cut; the file has more]" } else { "" };
+            format!("{}{}{cut}", encoded(read.encoding), read.content)
+        }
+        StepOutput::ApplyUnifiedDiff(applied) => {
+            let files: Vec<&str> = applied.files.iter().map(|file| file.path.as_str()).collect();
+            format!("applied to {}", files.join(", "))
+        }
+        StepOutput::ListTree(listing) => {
+            let mut text = String::new();
+            for entry in &listing.entries {
+                let slash = if matches!(entry.kind, EntryKind::Directory) { "/" } else { "" };
+                let _ = writeln!(text, "{}{slash}", entry.path);
+            }
+            if listing.truncated { text + "[cut; there is more]\n" } else { text }
+        }
+        StepOutput::SearchFiles(found) => {
+            let mut text = String::new();
+            for found in &found.matches {
+                let _ = writeln!(text, "{}:{}:{}", found.path, found.line, found.text);
+            }
+            match (found.matches.is_empty(), found.truncated) {
+                (true, _) => format!("nothing found in {} files", found.files_searched),
+                (_, true) => text + "[cut; there is more]\n",
+                _ => text,
+            }
+        }
+    }
+}
+
+fn of_command(output: &CommandOutput) -> String {
+    let mut text = match (output.exit_code, output.signal) {
+        (Some(code), _) => format!("exit code {code}\n"),
+        (None, Some(signal)) => format!("ended by signal {signal}\n"),
+        (None, None) => String::new(),
+    };
+    for (name, said, encoding) in [
+        ("stdout", &output.stdout, output.stdout_encoding),
+        ("stderr", &output.stderr, output.stderr_encoding),
+    ] {
+        if !said.is_empty() {
+            let _ = writeln!(text, "{name}:\n{}{}", encoded(encoding), said.trim_end());
+        }
+    }
+    text
+}
+
+fn encoded(encoding: ContentEncoding) -> &'static str {
+    match encoding {
+        ContentEncoding::Utf8 => "",
+        ContentEncoding::Base64 => "[no text; in base64] ",
+    }
+}
+
+/// The beginning and the end of what is longer: errors stand at either.
+pub(in crate::agent) fn within(text: String, room: usize) -> String {
+    if text.len() <= room {
+        return text;
+    }
+    let (mut start, mut end) = (room / 2, text.len() - room / 2);
+    while !text.is_char_boundary(start) {
+        start -= 1;
+    }
+    while !text.is_char_boundary(end) {
+        end += 1;
+    }
+    format!("{}\n[{} bytes left out]\n{}", &text[..start], end - start, &text[end..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_long_keeps_its_beginning_and_its_end() {
+        assert_eq!(within("short".to_owned(), 10), "short");
+        let text = format!("begin{}end", "ä".repeat(100));
+        let cut = within(text, 21);
+        assert!(cut.starts_with("begin") && cut.ends_with("end"), "{cut}");
+        assert!(cut.contains("bytes left out") && cut.len() < 60, "{cut}");
+    }
+}

@@ -1,0 +1,63 @@
+//! Calls that change the todo list: on the disk before the model hears of it.
+
+use super::{Bench, Outcome, read};
+use crate::agent::todo::{TodoError, TodoList};
+use belljar_contract::result::agent::TodoStatus;
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Add {
+    titles: Vec<String>,
+    #[serde(default)]
+    part_of: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Update {
+    id: u32,
+    status: TodoStatus,
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reorder {
+    order: Vec<u32>,
+}
+
+pub(super) const ADD: &str = "todo_add";
+pub(super) const UPDATE: &str = "todo_update";
+pub(super) const REORDER: &str = "todo_reorder";
+
+// === impl Bench ===
+
+impl Bench<'_> {
+    pub(super) fn change_todo(&mut self, tool: &str, arguments: &str) -> Outcome {
+        match tool {
+            ADD => read(arguments, |Add { titles, part_of }| {
+                self.change(|list| list.add(&titles, part_of).map(drop))
+            }),
+            UPDATE => read(arguments, |Update { id, status, reason }| {
+                self.change(|list| list.set(id, status, reason))
+            }),
+            REORDER => read(arguments, |Reorder { order }| self.change(|list| list.reorder(&order))),
+            other => Outcome::failed(format!("nobody knows what {other} does")),
+        }
+    }
+
+    /// Changes the list, in memory and in its file or in neither.
+    fn change(&mut self, change: impl FnOnce(&mut TodoList) -> Result<(), TodoError>) -> Outcome {
+        let mut changed = self.todo.clone();
+        if let Err(error) = change(&mut changed) {
+            return Outcome::failed(error.to_string());
+        }
+        if let Err(error) = self.file.keep(&changed) {
+            return Outcome::failed(format!("the list can't be kept: {error}"));
+        }
+        *self.todo = changed;
+        Outcome::Told { text: self.todo.shown(), failed: false }
+    }
+}

@@ -1,0 +1,192 @@
+//! Keeps a request within what a model can take in: what tools have returned goes first, the oldest before the newer, and
+//! of what the job says nothing ever does.
+
+use super::conversation::{Definition, Entry};
+
+/// What has to fit.
+pub(super) struct Window {
+    /// Tokens of the request with its answer.
+    pub(super) tokens: u32,
+}
+
+/// It can't be made to fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "what every request carries takes about {needed} tokens, and inference.context_tokens leaves {room} for it"
+)]
+pub(super) struct TooSmall {
+    pub(super) needed: usize,
+    pub(super) room: usize,
+}
+
+/// So many bytes are taken for a token: fewer than in prose, as code and numbers have fewer.
+const BYTES_OF_A_TOKEN: usize = 3;
+/// What providers add to each message.
+const OVERHEAD: usize = 24;
+/// A part of the window, at least, is the answer's.
+const OF_ANSWER: usize = 4;
+/// What stays of an outcome that is shortened.
+const KEPT: usize = 160;
+/// The last of them are what the model is at work with.
+const LATEST: usize = 2;
+
+// === impl Window ===
+
+impl Window {
+    /// Shortens what was said until it fits beside what every request carries.
+    pub(super) fn fit(
+        &self,
+        fixed: (&str, &str, &[Definition]),
+        conversation: &mut Vec<Entry>,
+    ) -> Result<(), TooSmall> {
+        let (system, runtime, tools) = fixed;
+        let tools: usize = tools
+            .iter()
+            .map(|tool| tool.name.len() + tool.description.len() + tool.schema.to_string().len())
+            .sum();
+        let fixed = (system.len() + runtime.len() + tools) / BYTES_OF_A_TOKEN + 1;
+        let room = self.tokens as usize - self.tokens as usize / OF_ANSWER;
+        let left = room.checked_sub(fixed).ok_or(TooSmall { needed: fixed, room })?;
+        let left = left * BYTES_OF_A_TOKEN;
+        let mut taken: usize = conversation.iter().map(weight).sum();
+        let outcomes = conversation.iter().filter(|entry| matches!(entry, Entry::Outcome { .. })).count();
+        for keep in [LATEST, 0] {
+            let mut older = outcomes.saturating_sub(keep);
+            for entry in conversation.iter_mut() {
+                if taken <= left || older == 0 {
+                    break;
+                }
+                if let Entry::Outcome { call, text } = entry {
+                    older -= 1;
+                    if let Some(short) = shortened(&call.tool, text) {
+                        taken -= text.len() - short.len();
+                        *text = short;
+                    }
+                }
+            }
+        }
+        while taken > left {
+            let Some(gone) = forget_oldest(conversation) else {
+                return Err(TooSmall { needed: fixed + taken / BYTES_OF_A_TOKEN, room });
+            };
+            taken -= gone.min(taken);
+        }
+        Ok(())
+    }
+}
+
+fn weight(entry: &Entry) -> usize {
+    entry.size() + OVERHEAD * BYTES_OF_A_TOKEN
+}
+
+/// The beginning, and how much it was; nothing if that is no shorter.
+fn shortened(tool: &str, text: &str) -> Option<String> {
+    const MARK: &str = " bytes, left out to make room; call it again if you need it]";
+    if text.ends_with(MARK) {
+        return None;
+    }
+    let mut kept = KEPT.min(text.len());
+    while !text.is_char_boundary(kept) {
+        kept -= 1;
+    }
+    let short = format!("{}\n[the rest of what {tool} returned, {}{MARK}", &text[..kept], text.len() - kept);
+    (short.len() < text.len()).then_some(short)
+}
+
+/// Drops the oldest exchange: what a model has said with everything that came of it. How much that was; nothing if only
+/// the latest is left.
+fn forget_oldest(conversation: &mut Vec<Entry>) -> Option<usize> {
+    let is_said = |entry: &Entry| matches!(entry, Entry::Said { .. });
+    let first = conversation.iter().position(is_said)?;
+    let next = first + 1 + conversation[first + 1..].iter().position(is_said)?;
+    let gone: Vec<Entry> = conversation.drain(first..next).collect();
+    let before: usize = gone.iter().map(weight).sum();
+    let called = gone.iter().filter_map(|entry| match entry {
+        Entry::Outcome { call, .. } => Some(call.tool.as_str()),
+        _ => None,
+    });
+    let called: Vec<&str> = called.collect();
+    const LEFT_OUT: &str = "[left out to make room: an earlier turn";
+    let noted = Entry::Note(format!("{LEFT_OUT}, which called {}]", called.join(", ")));
+    // One note of the kind is enough, or they would fill the room themselves.
+    match first.checked_sub(1).map(|at| &mut conversation[at]) {
+        Some(Entry::Note(note)) if note.starts_with(LEFT_OUT) => {
+            *note = format!("{LEFT_OUT} and those before it]");
+            Some(before)
+        }
+        _ => {
+            let added = weight(&noted);
+            conversation.insert(first, noted);
+            Some(before.saturating_sub(added))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::conversation::Call;
+    use super::*;
+
+    fn exchange(number: usize, length: usize) -> [Entry; 2] {
+        let call = Call {
+            id: format!("{number}"),
+            is_named: false,
+            tool: "read_file".to_owned(),
+            arguments: "{}".to_owned(),
+        };
+        let text = format!("{number:04}{}", "x".repeat(length));
+        [
+            Entry::Said { text: None, calls: vec![call.clone()], raw_calls: None },
+            Entry::Outcome { call, text },
+        ]
+    }
+
+    fn whole(count: usize, length: usize) -> Vec<Entry> {
+        (0..count).flat_map(|number| exchange(number, length)).collect()
+    }
+
+    fn text(entry: &Entry) -> &str {
+        match entry {
+            Entry::Outcome { text, .. } | Entry::Note(text) => text,
+            Entry::Said { .. } => "",
+        }
+    }
+
+    #[test]
+    fn what_fits_stays_as_it_is() {
+        let mut conversation = whole(5, 1_000);
+        Window { tokens: 10_000 }.fit(("system", "now", &[]), &mut conversation).unwrap();
+        assert_eq!(conversation, whole(5, 1_000));
+    }
+
+    #[test]
+    fn the_oldest_outcomes_are_shortened_first_and_every_call_keeps_its_outcome() {
+        let mut conversation = whole(10, 3_000);
+        Window { tokens: 8_000 }.fit(("system", "now", &[]), &mut conversation).unwrap();
+        assert_eq!(conversation.len(), 20);
+        assert!(text(&conversation[1]).contains("left out"), "{:?}", conversation[1]);
+        assert!(
+            !text(&conversation[19]).contains("left out") && !text(&conversation[17]).contains("left out")
+        );
+        let before = conversation.clone();
+        Window { tokens: 8_000 }.fit(("system", "now", &[]), &mut conversation).unwrap();
+        assert_eq!(conversation, before, "nothing is shortened twice");
+    }
+
+    #[test]
+    fn whole_exchanges_go_when_that_is_not_enough_and_one_note_stands_for_them() {
+        let mut conversation = whole(200, 300);
+        Window { tokens: 2_000 }.fit(("system", "now", &[]), &mut conversation).unwrap();
+        assert!(conversation.len() < 100);
+        let notes = conversation.iter().filter(|entry| matches!(entry, Entry::Note(_))).count();
+        assert_eq!(notes, 1);
+        assert!(matches!(conversation[1], Entry::Said { .. }), "an outcome never stands without its call");
+    }
+
+    #[test]
+    fn what_every_request_carries_is_never_cut() {
+        let system = "x".repeat(30_000);
+        let refused = Window { tokens: 8_000 }.fit((&system, "now", &[]), &mut Vec::new()).unwrap_err();
+        assert_eq!((refused.needed, refused.room), (10_002, 6_000));
+    }
+}

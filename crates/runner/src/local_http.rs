@@ -1,0 +1,170 @@
+//! HTTP/1.1 with the host, by a socket in the sandbox: what models are asked by, and tools that are not here.
+//!
+//! There is no other way out, so this is all of a client that there is: no names are looked up, nothing is encrypted,
+//! nothing redirected. What comes is the host's, and read as strictly as if it weren't.
+
+mod answer;
+mod place;
+
+pub(crate) use answer::Answer;
+pub(crate) use place::Place;
+
+use crate::deadline::{Deadline, Interrupted};
+use crate::own_process::seen_by_init;
+use answer::Reading;
+use place::Stream;
+use std::io::{self, Read, Write};
+use std::time::{Duration, Instant};
+
+/// Somebody who is asked, one question after the other.
+pub(crate) struct Peer {
+    place: Place,
+    /// As long as nothing has gone wrong with it.
+    open: Option<Stream>,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Question<'q> {
+    pub(crate) method: &'static str,
+    /// Below the place's own.
+    pub(crate) path: &'q str,
+    pub(crate) headers: &'q [(&'q str, &'q str)],
+    pub(crate) body: Option<&'q [u8]>,
+    /// So long an answer may take, whatever else is allowed.
+    pub(crate) patience: Duration,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoAnswer {
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+    #[error("no answer within {} s", .0.as_secs())]
+    TooSlow(Duration),
+    #[error("no connection")]
+    Connect(#[source] io::Error),
+    #[error("the connection broke")]
+    Broken(#[source] io::Error),
+    #[error("what was answered can't be read: {0}")]
+    Malformed(&'static str),
+}
+
+/// How often it is looked at whether the work may still go on.
+const GLANCE: Duration = Duration::from_millis(100);
+
+// === impl Peer ===
+
+impl Peer {
+    pub(crate) fn at(place: Place) -> Self {
+        Self { place, open: None }
+    }
+
+    /// Asks, and waits for the whole answer.
+    pub(crate) fn ask(
+        &mut self,
+        question: Question<'_>,
+        deadline: &Deadline<'_>,
+    ) -> Result<Answer, NoAnswer> {
+        let until = Instant::now() + question.patience;
+        let asked = self.bytes_of(question);
+        if let Some(stream) = self.open.take() {
+            match self.exchange(stream, &asked, (question, until), deadline) {
+                // It was closed meanwhile, before anything of this was read.
+                Err(Exchange::Unheard(_)) => {}
+                Err(Exchange::Failed(why)) => return Err(why),
+                Ok(answer) => return Ok(answer),
+            }
+        }
+        let connect = || self.place.connect(GLANCE);
+        let connected = match connect() {
+            // Where PID 1 connects for those in here.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => seen_by_init(connect),
+            connected => connected,
+        };
+        let stream = connected.map_err(NoAnswer::Connect)?;
+        self.exchange(stream, &asked, (question, until), deadline).map_err(|failed| match failed {
+            Exchange::Unheard(error) => NoAnswer::Broken(error),
+            Exchange::Failed(why) => why,
+        })
+    }
+
+    fn bytes_of(&self, question: Question<'_>) -> Vec<u8> {
+        let Question { method, path, headers, body, .. } = question;
+        let mut head =
+            format!("{method} {}{path} HTTP/1.1\r\nHost: {}\r\n", self.place.base(), self.place.host());
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if let Some(body) = body {
+            head.push_str(&format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len()));
+        }
+        head.push_str("Accept: application/json\r\n\r\n");
+        [head.as_bytes(), body.unwrap_or_default()].concat()
+    }
+
+    fn exchange(
+        &mut self,
+        mut stream: Stream,
+        asked: &[u8],
+        (question, until): (Question<'_>, Instant),
+        deadline: &Deadline<'_>,
+    ) -> Result<Answer, Exchange> {
+        let may_go_on = || -> Result<(), NoAnswer> {
+            deadline.check()?;
+            if Instant::now() >= until { Err(NoAnswer::TooSlow(question.patience)) } else { Ok(()) }
+        };
+        send(&mut stream, asked, &may_go_on)?;
+        let mut reading = Reading::of(question.method);
+        let mut buffer = [0; 16 << 10];
+        loop {
+            may_go_on()?;
+            let count = match stream.read(&mut buffer) {
+                Ok(count) => count,
+                Err(error) if is_a_pause(&error) => continue,
+                Err(error) if reading.is_empty() => return Err(Exchange::Unheard(error)),
+                Err(error) => return Err(NoAnswer::Broken(error).into()),
+            };
+            if count == 0 && reading.is_empty() {
+                return Err(Exchange::Unheard(io::ErrorKind::UnexpectedEof.into()));
+            }
+            if let Some((answer, keeps)) = reading.hear(&buffer[..count]).map_err(NoAnswer::Malformed)? {
+                self.open = keeps.then_some(stream);
+                return Ok(answer);
+            }
+        }
+    }
+}
+
+/// How an exchange ends without an answer.
+enum Exchange {
+    /// Nobody can have heard of it.
+    Unheard(io::Error),
+    Failed(NoAnswer),
+}
+
+impl From<NoAnswer> for Exchange {
+    fn from(why: NoAnswer) -> Self {
+        Self::Failed(why)
+    }
+}
+
+fn send(
+    stream: &mut Stream,
+    mut bytes: &[u8],
+    may_go_on: &impl Fn() -> Result<(), NoAnswer>,
+) -> Result<(), Exchange> {
+    while !bytes.is_empty() {
+        may_go_on()?;
+        match stream.write(bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if is_a_pause(&error) => {}
+            Err(error) => return Err(Exchange::Unheard(error)),
+        }
+    }
+    Ok(())
+}
+
+fn is_a_pause(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}

@@ -1,0 +1,242 @@
+//! An answer, read strictly: one that could be read in two ways is none.
+
+use std::time::Duration;
+
+/// An answer, whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// When it may be tried again, if it says so in seconds.
+    pub(crate) retry_after: Option<Duration>,
+    /// Of a body of events, not of one value.
+    pub(crate) is_stream: bool,
+    pub(crate) body: Vec<u8>,
+}
+
+/// One that is being read.
+pub(super) struct Reading {
+    bytes: Vec<u8>,
+    head: Option<Head>,
+    has_no_body: bool,
+}
+
+struct Head {
+    status: u16,
+    retry_after: Option<Duration>,
+    is_stream: bool,
+    length: Length,
+    keeps: bool,
+    end: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Length {
+    Exact(usize),
+    Chunked,
+    UntilClosed,
+}
+
+const MOST_HEADERS: usize = 64;
+const LONGEST_HEAD: usize = 64 << 10;
+const LONGEST_BODY: usize = 32 << 20;
+
+// === impl Reading ===
+
+impl Reading {
+    pub(super) fn of(method: &str) -> Self {
+        Self { bytes: Vec::new(), head: None, has_no_body: method == "HEAD" }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// More of it; nothing more comes after none. The answer once it is whole, and whether another may follow.
+    pub(super) fn hear(&mut self, more: &[u8]) -> Result<Option<(Answer, bool)>, &'static str> {
+        let is_closed = more.is_empty();
+        self.bytes.extend_from_slice(more);
+        if self.bytes.len() > LONGEST_HEAD + LONGEST_BODY {
+            return Err("it is too long");
+        }
+        while self.head.is_none() {
+            match Head::read(&self.bytes)? {
+                // What is only said beforehand.
+                Some(head) if (100..200).contains(&head.status) => drop(self.bytes.drain(..head.end)),
+                Some(head) => self.head = Some(head),
+                None if is_closed => return Err("its head ends early"),
+                None => return Ok(None),
+            }
+        }
+        let Some(head) = &self.head else { return Ok(None) };
+        let rest = &self.bytes[head.end..];
+        let is_bare = self.has_no_body || matches!(head.status, 204 | 304);
+        let (body, surplus) = match head.length {
+            _ if is_bare => (Some(Vec::new()), rest.len()),
+            Length::Exact(length) => {
+                (rest.get(..length).map(<[u8]>::to_vec), rest.len().saturating_sub(length))
+            }
+            Length::Chunked => match unchunked(rest)? {
+                Some((body, used)) => (Some(body), rest.len() - used),
+                None => (None, 0),
+            },
+            Length::UntilClosed => (is_closed.then(|| rest.to_vec()), 0),
+        };
+        match body {
+            Some(body) => {
+                let Head { status, retry_after, is_stream, keeps, .. } = *head;
+                Ok(Some((
+                    Answer { status, retry_after, is_stream, body },
+                    keeps && surplus == 0 && !is_closed,
+                )))
+            }
+            None if is_closed => Err("its body ends early"),
+            None => Ok(None),
+        }
+    }
+}
+
+impl Head {
+    fn read(bytes: &[u8]) -> Result<Option<Self>, &'static str> {
+        let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+        let mut response = httparse::Response::new(&mut headers);
+        let end = match response.parse(bytes).map_err(|_| "its head is no head")? {
+            httparse::Status::Complete(end) => end,
+            httparse::Status::Partial if bytes.len() > LONGEST_HEAD => return Err("its head is too long"),
+            httparse::Status::Partial => return Ok(None),
+        };
+        let mut head = Self {
+            status: response.code.unwrap_or_default(),
+            retry_after: None,
+            is_stream: false,
+            length: Length::UntilClosed,
+            keeps: response.version == Some(1),
+            end,
+        };
+        let (mut length, mut is_chunked) = (None, false);
+        for header in response.headers {
+            let value = std::str::from_utf8(header.value).map_err(|_| "a header is no text")?.trim();
+            match header.name.to_ascii_lowercase().as_str() {
+                "content-length" => {
+                    let said = value
+                        .parse::<usize>()
+                        .ok()
+                        .filter(|_| value.bytes().all(|byte| byte.is_ascii_digit()));
+                    let said = said.filter(|said| *said <= LONGEST_BODY).ok_or("its length is none")?;
+                    if length.replace(said).is_some_and(|other| other != said) {
+                        return Err("it has two lengths");
+                    }
+                }
+                "transfer-encoding" if value.eq_ignore_ascii_case("chunked") && !is_chunked => {
+                    is_chunked = true;
+                }
+                "transfer-encoding" => return Err("its coding is none that is known"),
+                "connection" => head.keeps &= !value.to_ascii_lowercase().contains("close"),
+                "retry-after" => head.retry_after = value.parse().ok().map(Duration::from_secs),
+                "content-type" => {
+                    head.is_stream = value.to_ascii_lowercase().starts_with("text/event-stream");
+                }
+                _ => {}
+            }
+        }
+        head.length = match (length, is_chunked) {
+            (Some(_), true) => return Err("it has a length and chunks"),
+            (_, true) => Length::Chunked,
+            (Some(length), false) => Length::Exact(length),
+            (None, false) => {
+                head.keeps = false;
+                Length::UntilClosed
+            }
+        };
+        Ok(Some(head))
+    }
+}
+
+/// The body of chunks, and how many bytes those take; nothing as long as the last isn't there.
+fn unchunked(mut rest: &[u8]) -> Result<Option<(Vec<u8>, usize)>, &'static str> {
+    let (whole, mut body) = (rest.len(), Vec::new());
+    loop {
+        let (start, size) = match httparse::parse_chunk_size(rest).map_err(|_| "a chunk's size is none")? {
+            httparse::Status::Complete(read) => read,
+            httparse::Status::Partial if rest.len() > 1024 => return Err("a chunk's size is too long"),
+            httparse::Status::Partial => return Ok(None),
+        };
+        let size =
+            usize::try_from(size).ok().filter(|size| *size <= LONGEST_BODY).ok_or("a chunk is too long")?;
+        if size == 0 {
+            // Trailers are of no use here.
+            let after = &rest[start..];
+            let end = match after {
+                [b'\r', b'\n', ..] => Some(2),
+                after => memchr::memmem::find(after, b"\r\n\r\n").map(|at| at + 4),
+            };
+            return Ok(end.map(|end| (body, whole - rest.len() + start + end)));
+        }
+        match rest.get(start..start + size + 2) {
+            Some([chunk @ .., b'\r', b'\n']) => body.extend_from_slice(chunk),
+            Some(_) => return Err("a chunk has no end"),
+            None => return Ok(None),
+        }
+        rest = &rest[start + size + 2..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However it is cut; the end of the connection follows.
+    fn read(bytes: &[u8]) -> Result<Option<(Answer, bool)>, &'static str> {
+        let mut outcomes = [1, 7, bytes.len()].map(|piece| {
+            let mut reading = Reading::of("GET");
+            for piece in bytes.chunks(piece) {
+                if let Some(answer) = reading.hear(piece)? {
+                    return Ok(Some(answer));
+                }
+            }
+            reading.hear(&[])
+        });
+        outcomes.sort_by_key(Result::is_ok);
+        assert!(outcomes.iter().all(|outcome| outcome.is_ok() == outcomes[0].is_ok()));
+        outcomes.into_iter().next().unwrap()
+    }
+
+    #[test]
+    fn every_form_of_a_body_is_read_as_it_is_meant() {
+        for (said, keeps) in [
+            ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", true),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n", true),
+            (
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nT: x\r\n\r\n",
+                true,
+            ),
+            ("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello", false),
+            ("HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", true),
+            ("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello", false),
+            ("HTTP/1.1 200 OK\r\n\r\nhello", false),
+        ] {
+            let (answer, kept) = read(said.as_bytes()).unwrap().unwrap();
+            assert_eq!((answer.status, answer.body.as_slice(), kept), (200, &b"hello"[..], keeps), "{said}");
+        }
+        let busy =
+            read(b"HTTP/1.1 429 Too Many\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n").unwrap().unwrap().0;
+        assert_eq!(busy.retry_after, Some(Duration::from_secs(7)));
+    }
+
+    #[test]
+    fn what_could_be_read_in_two_ways_or_ends_early_is_no_answer() {
+        for said in [
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhelloXX0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+            "HTTP/1.1 200 OK\r\nContent-",
+            "SSH-2.0-x\r\n\r\n",
+        ] {
+            assert!(read(said.as_bytes()).is_err(), "{said}");
+        }
+    }
+}

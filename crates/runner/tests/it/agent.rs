@@ -1,0 +1,7 @@
+//! Jobs with an agent, led by a model that says what a test tells it to.
+
+mod ends;
+mod house;
+mod models;
+mod repair;
+mod told;

@@ -1,0 +1,112 @@
+//! Which model is asked: those of the job alone, the first that is there, the next when it fails.
+
+use super::house::{House, call, done, finish, job, small_job};
+use belljar_testkit::models::{Answer, Script};
+use serde_json::{Value, json};
+
+fn allowing(models: &[&str]) -> Value {
+    let mut job = small_job();
+    job["inference"]["allowed_models"] = json!(models);
+    job
+}
+
+/// As the models that are asked answer: each has a queue of its own, and nobody else is known.
+fn each(of: impl Fn(&str, usize) -> Answer + Send + 'static) -> Script {
+    let mut counts = std::collections::HashMap::new();
+    Script::from_fn(move |request| {
+        let model = request.model();
+        let count = counts.entry(model.clone()).or_insert(0_usize);
+        *count += 1;
+        request.operation().generates().then(|| of(&model, *count))
+    })
+}
+
+fn works(count: usize) -> Answer {
+    if count == 1 { done(1) } else { finish() }
+}
+
+#[test]
+fn a_model_that_the_job_does_not_name_is_never_asked() {
+    let house = House::listing(&["other"], each(|_, count| works(count)));
+    let ran = house.run(&allowing(&["first", "second"]));
+    assert_eq!((ran.outcome(), ran.exit_code), ("inference_unavailable", Some(1)));
+    let message = ran.result["failure_message"].as_str().unwrap();
+    assert!(message.contains("first: not among") && message.contains("second: not among"), "{message}");
+    assert!(house.asked().is_empty());
+}
+
+#[test]
+fn the_first_that_is_there_is_asked() {
+    let house = House::listing(&["other", "second"], each(|_, count| works(count)));
+    let ran = house.run(&allowing(&["first", "second"]));
+    assert_eq!(ran.outcome(), "success", "{}", ran.result);
+    assert_eq!(ran.result["agent"]["models"], json!(["second"]));
+    assert!(house.asked().iter().all(|request| request.model() == "second"));
+}
+
+#[test]
+fn the_next_is_asked_when_one_fails_or_talks_nonsense() {
+    for broken in [Answer::error(500), Answer::hang_up(), Answer::own(200, &[], "{}"), Answer::error(404)] {
+        let house = House::listing(
+            &["first", "second"],
+            each(move |model, count| if model == "first" { broken.clone() } else { works(count) }),
+        );
+        let ran = house.run(&allowing(&["first", "second"]));
+        assert_eq!(ran.outcome(), "success", "{}", ran.result);
+        assert_eq!(ran.result["agent"]["models"], json!(["second"]));
+    }
+}
+
+#[test]
+fn one_that_is_busy_is_asked_again() {
+    let busy = |_: &str, count| match count {
+        1 => Answer::rate_limited(1),
+        count => works(count - 1),
+    };
+    let house = House::listing(&["first"], each(busy));
+    let ran = house.run(&allowing(&["first"]));
+    assert_eq!((ran.outcome(), house.asked().len()), ("success", 3), "{}", ran.result);
+}
+
+#[test]
+fn when_nothing_may_be_spent_any_more_nobody_is_asked_again() {
+    let body = r#"{"error": {"message": "all is spent", "code": "budget_exceeded"}}"#;
+    let house = House::listing(&["first", "second"], each(move |_, _| Answer::own(429, &[], body)));
+    let ran = house.run(&allowing(&["first", "second"]));
+    assert_eq!((ran.outcome(), house.asked().len()), ("budget_exhausted", 1), "{}", ran.result);
+}
+
+#[test]
+fn without_a_way_to_models_the_job_says_so() {
+    let house = House::with(Vec::new());
+    let mut command = house.command(&small_job());
+    command.env_remove("OPENAI_BASE_URL");
+    let ran = house.scene.ran(&command.output().unwrap());
+    assert_eq!(ran.outcome(), "inference_unavailable");
+    assert!(ran.result["failure_message"].as_str().unwrap().contains("OPENAI_BASE_URL"), "{}", ran.result);
+}
+
+#[test]
+fn ollamas_own_words_are_spoken_too() {
+    let house = House::with(vec![call("list_tree", json!({})), done(1), finish()]);
+    let mut command = house.command(&small_job());
+    command.env_remove("OPENAI_BASE_URL").env("OLLAMA_BASE_URL", house.server.url());
+    let ran = house.scene.ran(&command.output().unwrap());
+    assert_eq!(ran.outcome(), "success", "{}", ran.result);
+    let asked = house.asked();
+    assert!(asked.iter().all(|request| request.path() == "/api/chat"));
+    assert_eq!(asked[1].json()["options"]["num_ctx"], 32_768);
+    assert!(asked[1].json()["messages"].to_string().contains("\"tool_name\":\"list_tree\""));
+}
+
+#[test]
+fn without_models_or_without_an_aim_no_model_is_asked() {
+    let house = House::with(Vec::new());
+    let mut without_models = small_job();
+    without_models.as_object_mut().unwrap().remove("inference");
+    for job in [without_models, job(json!({ "additional_context": "nothing to do" }))] {
+        let ran = house.run(&job);
+        assert_eq!((ran.outcome(), ran.result.get("agent")), ("success", None));
+    }
+    assert_eq!(house.server.request_count(), 0);
+}
