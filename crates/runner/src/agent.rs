@@ -22,15 +22,15 @@ mod tools;
 mod verification;
 mod window;
 
-pub(crate) use material::has_an_aim;
-
 use crate::deadline::Deadline;
 use crate::fault::Fault;
+use crate::log::Log;
 use crate::step::Surroundings;
 use belljar_contract::event::Event;
 use belljar_contract::failure::FailureCode;
-use belljar_contract::job::context::Inference;
-use belljar_contract::result::agent::{AgentReport, TodoItem, TodoOrigin, Verified};
+use belljar_contract::job::Job;
+use belljar_contract::job::context::Criterion;
+use belljar_contract::result::agent::{AgentReport, TodoItem, TodoOrigin, TodoStatus, Verified};
 use belljar_contract::result::{Failure, ResourceUsage, StepStatus};
 use conversation::{Call, Definition, Entry, Request};
 use material::Material;
@@ -46,12 +46,15 @@ use window::Window;
 struct Agent<'a> {
     bench: Bench<'a>,
     models: Models,
-    material: Material,
     system: String,
+    /// What is verified in the end.
+    criteria: Vec<Criterion>,
     conversation: Vec<Entry>,
     window: Window,
     max_turns: u32,
     phase: Phase,
+    /// Whether the last answer was cut off for its length.
+    was_cut: bool,
     /// Turns in a row without a call.
     idle_turns: u32,
     report: &'a mut AgentReport,
@@ -79,61 +82,108 @@ const IDLE_TURNS: u32 = 3;
 /// So many calls of one answer are carried out.
 const MOST_CALLS: usize = 32;
 
-/// Where an agent finds what isn't in the job.
-pub(crate) struct Places<'p> {
-    /// The job's directory, if it came in a file.
-    pub(crate) job: Option<&'p Path>,
-    /// Names of the steps that have been carried out.
-    pub(crate) steps: &'p [String],
+/// What is to be achieved, as it is known before anything of the job has run that could say otherwise.
+pub(crate) struct Brief {
+    material: Material,
+    file: TodoFile,
+    earlier: Option<TodoList>,
+}
+
+// === impl Brief ===
+
+impl Brief {
+    /// Of a job whose file is in that directory, if it came in one; nothing where steps are all that there is to do.
+    pub(crate) fn of(job: &Job, directory: Option<&Path>, log: &Log<'_>) -> Result<Option<Self>, Failure> {
+        let context = directory.map(|directory| directory.join("context"));
+        let material = Material::gather(job, context.as_deref(), log)
+            .map_err(|error| Failure::new(FailureCode::SchemaValidation, error.to_string()))?;
+        let has_aim = match job.inference {
+            Some(_) => material.has_an_aim(!job.steps.is_empty()),
+            None => material.criteria.iter().any(|criterion| criterion.check.is_some()),
+        };
+        if !has_aim {
+            return Ok(None);
+        }
+        let file = TodoFile::in_directory(directory, job.job_id.as_str()).unwrap_or_else(|error| {
+            log.warn(format!("todo.json can't be kept: {error}"));
+            TodoFile::nowhere()
+        });
+        let earlier = file.earlier().unwrap_or_else(|error| {
+            log.warn(format!("todo.json can't be read, and is made anew: {error}"));
+            None
+        });
+        Ok(Some(Self { material, file, earlier }))
+    }
 }
 
 /// Works until everything is done and verified; what was done stands in the report, however it ends.
 pub(crate) fn work(
     surroundings: &Surroundings<'_>,
-    inference: &Inference,
-    places: &Places<'_>,
+    brief: Brief,
+    steps: &[String],
     deadline: &Deadline<'_>,
     (report, usage): (&mut AgentReport, &mut ResourceUsage),
 ) -> Result<(), Failure> {
     let job = surroundings.admitted.job();
-    let context = places.job.map(|directory| directory.join("context"));
-    let material = Material::gather(job, context.as_deref(), surroundings.log)
-        .map_err(|error| Failure::new(FailureCode::SchemaValidation, error.to_string()))?;
-    let broken =
-        |error: std::io::Error| Failure::new(FailureCode::InternalError, format!("todo.json: {error}"));
-    let file = TodoFile::in_directory(places.job, job.job_id.as_str()).map_err(broken)?;
-    let earlier = file.earlier().unwrap_or_else(|error| {
-        surroundings.log.warn(format!("todo.json can't be read, and is made anew: {error}"));
-        None
-    });
-    report.resumed = earlier.is_some();
-    let mut todo = earlier.unwrap_or_else(|| TodoList::of(&material, places.steps));
-    file.keep(&todo).map_err(broken)?;
-    let context_tokens = inference.context_tokens.unwrap_or(CONTEXT_TOKENS);
-    let bench = Bench {
-        surroundings,
-        todo: &mut todo,
-        file: &file,
-        usage,
-        index: job.steps.len(),
-        // A single outcome never takes most of the window.
-        room: (context_tokens as usize).min(surroundings.max_shown()),
+    let Brief { material, file, earlier } = brief;
+    let mut todo = TodoList::of(&material, steps);
+    if let Some(earlier) = earlier {
+        report.resumed = true;
+        todo.adopt(&earlier);
+    }
+    if let Err(error) = file.keep(&todo) {
+        surroundings.log.warn(format!("todo.json can't be kept: {error}"));
+    }
+    let tokens =
+        job.inference.as_ref().and_then(|inference| inference.context_tokens).unwrap_or(CONTEXT_TOKENS);
+    // A single outcome never takes most of the window.
+    let room = (tokens as usize).min(surroundings.max_shown());
+    let bench = Bench { surroundings, todo: &mut todo, file: &file, usage, index: job.steps.len(), room };
+    let outcome = match &job.inference {
+        None => check(&material, bench, deadline, report),
+        Some(inference) => Models::of_environment(&inference.allowed_models)
+            .map_err(|error| error.failure())
+            .and_then(|models| {
+                let mut agent = Agent {
+                    bench,
+                    models,
+                    system: prompt::system(&material),
+                    criteria: material.to_verify(),
+                    conversation: Vec::new(),
+                    window: Window { tokens },
+                    max_turns: inference.max_turns.unwrap_or(MAX_TURNS),
+                    phase: Phase::Working,
+                    was_cut: false,
+                    idle_turns: 0,
+                    report,
+                };
+                agent.run(deadline)
+            }),
     };
-    let mut agent = Agent {
-        bench,
-        models: Models::of_environment(&inference.allowed_models).map_err(|error| error.failure())?,
-        system: prompt::system(&material),
-        material,
-        conversation: Vec::new(),
-        window: Window { tokens: context_tokens },
-        max_turns: inference.max_turns.unwrap_or(MAX_TURNS),
-        phase: Phase::Working,
-        idle_turns: 0,
-        report,
-    };
-    let outcome = agent.run(deadline);
-    agent.report.todo = agent.bench.todo.items().to_vec();
+    report.todo = todo.items().to_vec();
     outcome
+}
+
+/// Without models the checks alone are run; criteria without one are for whoever reads them.
+fn check(
+    material: &Material,
+    mut bench: Bench<'_>,
+    deadline: &Deadline<'_>,
+    report: &mut AgentReport,
+) -> Result<(), Failure> {
+    let checks: Vec<Criterion> =
+        material.criteria.iter().filter(|criterion| criterion.check.is_some()).cloned().collect();
+    let verified = verification::conclude(&checks, &[], &mut bench, deadline);
+    report.verification = verified.map_err(|interrupted| interrupted.failure())?;
+    match report.verification.iter().find(|verified| !verified.met) {
+        Some(unmet) => Err(not_met(unmet)),
+        None => Ok(()),
+    }
+}
+
+fn not_met(unmet: &Verified) -> Failure {
+    let message = format!("not met: {}: {}", unmet.criterion, unmet.evidence);
+    Failure::new(FailureCode::NotVerified, message)
 }
 
 // === impl Agent ===
@@ -191,6 +241,10 @@ impl Agent<'_> {
                 }
             }
         }
+        if self.was_cut {
+            let note = "Your last answer was cut off for its length. Do it in smaller pieces.";
+            self.conversation.push(Entry::Note(note.to_owned()));
+        }
         Ok(Turn::Goes)
     }
 
@@ -199,8 +253,13 @@ impl Agent<'_> {
         let turn = self.report.turns + 1;
         let left = deadline.at().saturating_duration_since(Instant::now());
         let verified = &self.report.verification;
-        let runtime =
-            Runtime { left, turn, max_turns: self.max_turns, todo: self.bench.todo, verified }.text();
+        let question = match self.phase {
+            Phase::Checking { .. } => verification::question(&self.criteria),
+            Phase::Working => None,
+        };
+        let question = question.as_deref();
+        let max_turns = self.max_turns;
+        let runtime = Runtime { left, turn, max_turns, todo: self.bench.todo, verified, question }.text();
         let answered = loop {
             self.window
                 .fit((&self.system, &runtime, offered), &mut self.conversation)
@@ -211,6 +270,7 @@ impl Agent<'_> {
                 runtime: &runtime,
                 tools: offered,
                 context_tokens: self.window.tokens,
+                is_said_first: false,
             };
             match self.models.ask(&request, turn, deadline) {
                 // Somebody counts otherwise than we do.
@@ -224,8 +284,8 @@ impl Agent<'_> {
     fn heard(&mut self, turn: u32, Answered { model, reply }: Answered) -> Vec<Call> {
         let report = &mut *self.report;
         report.turns = turn;
-        report.prompt_tokens += reply.prompt_tokens;
-        report.completion_tokens += reply.completion_tokens;
+        report.prompt_tokens = report.prompt_tokens.saturating_add(reply.prompt_tokens);
+        report.completion_tokens = report.completion_tokens.saturating_add(reply.completion_tokens);
         if !report.models.contains(&model) {
             report.models.push(model.clone());
         }
@@ -237,13 +297,7 @@ impl Agent<'_> {
             _ => Vec::new(),
         };
         self.conversation.push(reply.entry);
-        if reply.is_cut {
-            let note = "Your last answer was cut off for its length. Do it in smaller pieces.";
-            // Behind the outcomes of its calls, where it has some.
-            if calls.is_empty() {
-                self.conversation.push(Entry::Note(note.to_owned()));
-            }
-        }
+        self.was_cut = reply.is_cut;
         calls
     }
 
@@ -317,10 +371,20 @@ impl Agent<'_> {
             self.tell(call, text, true);
             return Ok(Turn::Goes);
         }
-        match verification::question(&self.material.criteria) {
-            Some(question) => {
+        let is_missed = |item: &&TodoItem| {
+            item.status == TodoStatus::Dropped
+                && matches!(item.origin, TodoOrigin::Requirement | TodoOrigin::Task)
+        };
+        if let Some(missed) = self.bench.todo.items().iter().find(is_missed) {
+            let reason = missed.reason.as_deref().unwrap_or_default();
+            let message = format!("left undone: {}: {reason}", missed.title);
+            self.report.answer = Some(summary);
+            return Err(Failure::new(FailureCode::NotVerified, message));
+        }
+        match verification::question(&self.criteria) {
+            Some(_) => {
                 self.phase = Phase::Checking { answer: summary };
-                self.tell(call, question, false);
+                self.tell(call, "The criteria are looked at next.".to_owned(), false);
                 Ok(Turn::Goes)
             }
             None => self.conclude((call, summary), &[], deadline),
@@ -334,7 +398,7 @@ impl Agent<'_> {
         findings: &[Finding],
         deadline: &Deadline<'_>,
     ) -> Result<Turn, Failure> {
-        if let Some(fault) = verification::fault(&self.material.criteria, findings) {
+        if let Some(fault) = verification::fault(&self.criteria, findings) {
             self.tell(call, fault, true);
             return Ok(Turn::Goes);
         }
@@ -353,7 +417,7 @@ impl Agent<'_> {
         findings: &[Finding],
         deadline: &Deadline<'_>,
     ) -> Result<Turn, Failure> {
-        let verified = verification::conclude(&self.material.criteria, findings, &mut self.bench, deadline);
+        let verified = verification::conclude(&self.criteria, findings, &mut self.bench, deadline);
         self.report.verification = verified.map_err(|interrupted| interrupted.failure())?;
         let unmet: Vec<&Verified> =
             self.report.verification.iter().filter(|verified| !verified.met).collect();
@@ -372,10 +436,7 @@ impl Agent<'_> {
         let turns = self.max_turns;
         let was_checking = matches!(self.phase, Phase::Checking { .. });
         match (was_checking, self.report.verification.iter().find(|verified| !verified.met)) {
-            (_, Some(unmet)) => {
-                let message = format!("not met after {turns} turns: {}: {}", unmet.criterion, unmet.evidence);
-                Failure::new(FailureCode::NotVerified, message)
-            }
+            (_, Some(unmet)) => not_met(unmet),
             (true, None) => Failure::new(
                 FailureCode::NotVerified,
                 format!("the criteria were not all looked at within {turns} turns"),

@@ -6,10 +6,14 @@ use crate::process;
 use rustix::process::DumpableBehavior;
 use std::io;
 use std::panic::PanicHookInfo;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// What the last panic said; the hook has no other place to leave it.
 static LAST_PANIC: Mutex<Option<String>> = Mutex::new(None);
+
+/// Whether what steps leave running may be somewhere else than among the runner's children.
+static LOSES_ORPHANS: AtomicBool = AtomicBool::new(false);
 
 /// Prepares the process. What the kernel or the sandbox doesn't grant is logged; only a runner that can't be stopped
 /// doesn't start.
@@ -24,6 +28,7 @@ pub(crate) fn prepare(log: &Log<'_>) -> io::Result<Cancellation> {
     // Whoever loses its parent becomes a child of the runner, where it can be found.
     if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
         log.warn(format!("orphans of steps can't be collected: {error}"));
+        LOSES_ORPHANS.store(true, Ordering::SeqCst);
     }
     // Nobody of the same user may trace the runner or look into its memory and descriptors.
     if let Err(error) = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable) {
@@ -35,10 +40,16 @@ pub(crate) fn prepare(log: &Log<'_>) -> io::Result<Cancellation> {
 /// Does what PID 1 has to look into the runner's memory for: it connects sockets in here, and reads there where to. Nobody else
 /// is left who could look in meanwhile: what steps have started is ended first.
 pub(crate) fn seen_by_init<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    if LOSES_ORPHANS.load(Ordering::SeqCst) {
+        return Err(io::Error::other("nobody knows what steps have left running"));
+    }
     process::end_all().map_err(|survivors| io::Error::other(survivors.to_string()))?;
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     let done = work();
-    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    // An open memory is worse than no job.
+    if let Err(error) = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        panic!("the runner's memory can't be closed again: {error}");
+    }
     done
 }
 

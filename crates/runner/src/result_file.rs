@@ -157,6 +157,9 @@ fn is_full(error: &io::Error) -> bool {
 fn without_outputs(result: &JobResult) -> JobResult {
     let mut short = result.clone();
     short.steps.iter_mut().for_each(|step| step.result = None);
+    if let Some(agent) = &mut short.agent {
+        (agent.answer, agent.todo, agent.verification) = (None, Vec::new(), Vec::new());
+    }
     let left_out = "the disk is full: the outputs of the steps are left out";
     match &mut short.failure_message {
         Some(message) => *message = format!("{message} ({left_out})"),

@@ -153,8 +153,11 @@ fn carry_out(
     let time = JobTime::start(constraints.max_runtime(), by_host, &remaining);
     let deadline = Deadline::of_job(&time, cancellation);
     log.write(Event::JobStarted { steps: admitted.job().steps.len() });
-    let outcome = carry_out_steps(&surroundings, &deadline, result)
-        .and_then(|()| have_the_agent_work(&surroundings, job_file, &deadline, result));
+    // Before anything runs that could write there.
+    let brief = agent::Brief::of(admitted.job(), job_file.and_then(Path::parent), log)?;
+    let outcome = carry_out_steps(&surroundings, &deadline, result).and_then(|()| {
+        brief.map_or(Ok(()), |brief| have_the_agent_work(&surroundings, brief, &deadline, result))
+    });
     let collected = collect(&surroundings, deadline.of_collecting(artifacts::TIME_LIMIT), result);
     if let (Err(_), Err(failure)) = (&outcome, &collected) {
         log.warn(format!("not every artifact is kept: {}", failure.message));
@@ -179,21 +182,17 @@ fn carry_out_steps(
     Ok(())
 }
 
-/// Has a model work at what the job asks for, where it names models and asks for something.
+/// Has a model work at what the job asks for, and looks at what it says in the end.
 fn have_the_agent_work(
     surroundings: &Surroundings<'_>,
-    job_file: Option<&Path>,
+    brief: agent::Brief,
     deadline: &Deadline<'_>,
     result: &mut JobResult,
 ) -> Result<(), Failure> {
-    let job = surroundings.admitted.job();
-    let has_an_aim = agent::has_an_aim(job.context.as_ref(), !job.steps.is_empty());
-    let Some(inference) = job.inference.as_ref().filter(|_| has_an_aim) else { return Ok(()) };
     let steps: Vec<String> =
         result.steps.iter().map(|step| format!("{}: {}", step.id, step.step_type)).collect();
-    let places = agent::Places { job: job_file.and_then(Path::parent), steps: &steps };
     let report = result.agent.insert(AgentReport::default());
-    agent::work(surroundings, inference, &places, deadline, (report, &mut result.resource_usage))
+    agent::work(surroundings, brief, &steps, deadline, (report, &mut result.resource_usage))
 }
 
 /// Finds and hashes what is kept, of a job that failed too.

@@ -49,6 +49,8 @@ pub(super) struct Request<'r> {
     pub(super) tools: &'r [Definition],
     /// Tokens that the request may take with its answer.
     pub(super) context_tokens: u32,
+    /// Whether what is so just now is said with what comes first: some providers take nobody's word between a tool's and a model's.
+    pub(super) is_said_first: bool,
 }
 
 /// What a model answers.
@@ -61,6 +63,20 @@ pub(super) struct Reply {
     pub(super) is_cut: bool,
 }
 
+// === impl Call ===
+
+impl Call {
+    /// Its arguments, if they are what arguments have to be; what isn't would have every later request refused.
+    pub(super) fn object(&self) -> Value {
+        let read = serde_json::from_str::<Value>(&self.arguments).ok();
+        read.filter(Value::is_object).unwrap_or_else(|| Value::Object(serde_json::Map::new()))
+    }
+
+    pub(super) fn is_object(&self) -> bool {
+        serde_json::from_str::<Value>(&self.arguments).is_ok_and(|arguments| arguments.is_object())
+    }
+}
+
 // === impl Entry ===
 
 impl Entry {
@@ -68,9 +84,11 @@ impl Entry {
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Note(text) => text.len(),
-            Self::Said { text, calls, .. } => {
-                let calls: usize = calls.iter().map(|call| call.tool.len() + call.arguments.len()).sum();
-                text.as_ref().map_or(0, String::len) + calls
+            Self::Said { text, calls, raw_calls } => {
+                let calls: usize =
+                    calls.iter().map(|call| call.id.len() + call.tool.len() + call.arguments.len()).sum();
+                let raw = raw_calls.as_ref().map_or(0, |raw| raw.to_string().len());
+                text.as_ref().map_or(0, String::len) + calls.max(raw)
             }
             Self::Outcome { text, .. } => text.len(),
         }

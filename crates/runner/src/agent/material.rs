@@ -2,9 +2,13 @@
 
 use crate::log::Log;
 use belljar_contract::job::Job;
-use belljar_contract::job::context::{Context, Criterion};
+use belljar_contract::job::context::Criterion;
+use rustix::fs::{Dir, Mode, OFlags};
+use rustix::io::Errno;
 use serde_json::{Map, Value};
+use std::fs::File;
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// All of it.
@@ -38,9 +42,9 @@ pub(super) struct NoMaterial {
     what: String,
 }
 
-/// The files beside the job.
-struct Files<'f> {
-    directory: Option<&'f Path>,
+/// The files beside the job, in a directory of theirs.
+struct Files {
+    directory: Option<OwnedFd>,
 }
 
 const BASELINE: &str = include_str!("baseline.md");
@@ -55,9 +59,10 @@ const SHOWN_AT: &str = "/job/context/";
 impl Material {
     /// What stands in the job counts; what doesn't is looked for in `directory`.
     pub(super) fn gather(job: &Job, directory: Option<&Path>, log: &Log<'_>) -> Result<Self, NoMaterial> {
-        let files = Files { directory };
+        let files = Files::in_directory(directory)?;
         let of_job = job.context.clone().unwrap_or_default();
-        let text = |given: Option<String>, name: &str| match given {
+        let is_said = |text: &String| !text.trim().is_empty();
+        let text = |given: Option<String>, name: &str| match given.filter(is_said) {
             Some(text) => files.follow(text).map(Some),
             None => files.read(name),
         };
@@ -81,7 +86,9 @@ impl Material {
         skills.extend(files.skills(log)?);
         Ok(Self {
             persona: job.persona.as_ref().map(|persona| persona.description.clone()),
-            baseline: text(of_job.baseline_context, "baseline.md")?.unwrap_or_else(|| BASELINE.to_owned()),
+            baseline: text(of_job.baseline_context, "baseline.md")?
+                .filter(is_said)
+                .unwrap_or_else(|| BASELINE.to_owned()),
             project: text(of_job.project_context, "project.md")?,
             task: text(of_job.task_context, "task.md")?,
             requirements,
@@ -92,14 +99,20 @@ impl Material {
             skill_ids: of_job.skill_ids,
         })
     }
-}
 
-/// Whether there is something for an agent to do: only then is a model asked (and only if the job names one).
-pub(crate) fn has_an_aim(context: Option<&Context>, has_steps: bool) -> bool {
-    context.is_some_and(|context| {
-        let is_given = !context.requirements.is_empty() || !context.acceptance_criteria.is_empty();
-        is_given || (!has_steps && context.task_context.is_some())
-    })
+    /// What is verified in the end: the criteria, or where there are none what the job asks for.
+    pub(super) fn to_verify(&self) -> Vec<Criterion> {
+        let asked_for = if self.requirements.is_empty() { self.task.as_slice() } else { &self.requirements };
+        match self.criteria.is_empty() {
+            false => self.criteria.clone(),
+            true => asked_for.iter().map(|text| Criterion { text: text.clone(), check: None }).collect(),
+        }
+    }
+
+    /// Whether there is something for an agent to do; where steps say what is done, a task alone is only told.
+    pub(super) fn has_an_aim(&self, has_steps: bool) -> bool {
+        !self.requirements.is_empty() || !self.criteria.is_empty() || (!has_steps && self.task.is_some())
+    }
 }
 
 /// Skills in whichever form: a text, a list of them, an object of them by name, or of objects with a name and a content.
@@ -139,7 +152,18 @@ fn items(text: Option<String>) -> Vec<String> {
 
 // === impl Files ===
 
-impl Files<'_> {
+impl Files {
+    fn in_directory(path: Option<&Path>) -> Result<Self, NoMaterial> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let none = Self { directory: None };
+        let Some(path) = path else { return Ok(none) };
+        match rustix::fs::open(path, flags, Mode::empty()) {
+            Ok(directory) => Ok(Self { directory: Some(directory) }),
+            Err(Errno::NOENT) => Ok(none),
+            Err(error) => Err(none.trouble("", error)),
+        }
+    }
+
     /// A text, or the file that it names.
     fn follow(&self, text: String) -> Result<String, NoMaterial> {
         match text.strip_prefix(SHOWN_AT).filter(|name| !name.contains(['\n', '/'])) {
@@ -149,40 +173,48 @@ impl Files<'_> {
     }
 
     fn read(&self, name: &str) -> Result<Option<String>, NoMaterial> {
-        let Some(directory) = self.directory else { return Ok(None) };
-        let file = match std::fs::File::open(directory.join(name)) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(self.trouble(name, error)),
+        let Some(directory) = &self.directory else { return Ok(None) };
+        self.read_in(directory, name, name)
+    }
+
+    /// A regular file and nothing that it would lead to; nobody who would have to write to one of another kind is waited for.
+    fn read_in(&self, directory: &OwnedFd, name: &str, shown: &str) -> Result<Option<String>, NoMaterial> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = match rustix::fs::openat(directory, name, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(self.trouble(shown, error)),
         };
+        if !file.metadata().is_ok_and(|found| found.is_file()) {
+            return Err(self.trouble(shown, "it is no regular file"));
+        }
         let mut text = String::new();
-        let count =
-            file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| self.trouble(name, error))?;
-        match count as u64 > LONGEST {
-            true => Err(self.trouble(name, format!("longer than {LONGEST} bytes"))),
+        let count = file.take(LONGEST + 1).read_to_string(&mut text);
+        match count.map_err(|error| self.trouble(shown, error))? as u64 > LONGEST {
+            true => Err(self.trouble(shown, format!("longer than {LONGEST} bytes"))),
             false => Ok(Some(text)),
         }
     }
 
     fn skills(&self, log: &Log<'_>) -> Result<Vec<Skill>, NoMaterial> {
-        let Some(folder) = self.directory.map(|directory| directory.join("skills")) else {
-            return Ok(Vec::new());
+        let Some(directory) = &self.directory else { return Ok(Vec::new()) };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = match rustix::fs::openat(directory, "skills", flags, Mode::empty()) {
+            Ok(folder) => folder,
+            Err(Errno::NOENT) => return Ok(Vec::new()),
+            Err(error) => return Err(self.trouble("skills", error)),
         };
-        let Ok(entries) = std::fs::read_dir(&folder) else { return Ok(Vec::new()) };
-        let mut names: Vec<String> =
-            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        let entries = Dir::read_from(&folder).map_err(|error| self.trouble("skills", error))?;
+        let names = entries.flatten().filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned));
+        let mut names: Vec<String> = names.filter(|name| name.ends_with(".md")).collect();
         names.sort();
         if names.len() > MOST_SKILLS {
-            log.warn(format!(
-                "{} has {} files; the first {MOST_SKILLS} are skills",
-                folder.display(),
-                names.len()
-            ));
+            log.warn(format!("{} skills are there; the first {MOST_SKILLS} count", names.len()));
             names.truncate(MOST_SKILLS);
         }
         let mut skills = Vec::new();
-        for file in names.iter().filter(|name| name.ends_with(".md")) {
-            if let Some(content) = self.read(&format!("skills/{file}"))? {
+        for file in &names {
+            if let Some(content) = self.read_in(&folder, file, &format!("skills/{file}"))? {
                 skills.push(Skill { name: file.trim_end_matches(".md").to_owned(), content });
             }
         }

@@ -6,13 +6,13 @@ mod refusal;
 
 pub(super) use refusal::Unusable;
 
-use super::conversation::{Reply, Request};
+use super::conversation::{Entry, Reply, Request};
 use crate::deadline::{Deadline, Interrupted};
 use crate::fault::{Fault, explain};
 use crate::local_http::{Answer, NoAnswer, Peer, Place, Question};
 use belljar_contract::failure::FailureCode;
 use refusal::Next;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// The models of a job.
@@ -65,6 +65,8 @@ struct Candidate {
     route: usize,
     /// Why it is not asked any more.
     is_out: Option<String>,
+    /// See [`Request::is_said_first`].
+    is_said_first: bool,
 }
 
 /// A model may think for that long.
@@ -73,6 +75,11 @@ const LISTING: Duration = Duration::from_secs(10);
 /// So often everybody is asked, and so long it is waited after each time.
 const ROUNDS: [Duration; 4] =
     [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(8), Duration::ZERO];
+/// Of one answer, so many calls are heard.
+const MOST_CALLS: usize = 128;
+const LONGEST_ID: usize = 256;
+/// What a provider keeps in its calls is no longer, or goes.
+const LONGEST_RAW: usize = 64 << 10;
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 // === impl Models ===
@@ -115,7 +122,12 @@ impl Models {
         }
         let by_each = |model: &String| {
             let model = model.clone();
-            (0..routes.len()).map(move |route| Candidate { model: model.clone(), route, is_out: None })
+            (0..routes.len()).map(move |route| Candidate {
+                model: model.clone(),
+                route,
+                is_out: None,
+                is_said_first: false,
+            })
         };
         let candidates = allowed.iter().flat_map(by_each).collect();
         Ok(Self { routes, candidates, current: 0 })
@@ -131,7 +143,7 @@ impl Models {
         let mut why = Vec::new();
         for pause in ROUNDS {
             why.clear();
-            let mut soonest: Option<Duration> = None;
+            let (mut soonest, mut too_long): (Option<Duration>, _) = (None, None);
             for at in self.order() {
                 if let Some(reason) = self.reason_to_pass_over(at, deadline)? {
                     why.push(format!("{}: {reason}", self.candidates[at].model));
@@ -144,20 +156,25 @@ impl Models {
                     }
                     Err(failed) => failed,
                 };
+                let said = explain(&error);
                 match error.next() {
-                    Next::Spent => return Err(NoModel::Spent { said: error.to_string() }),
-                    Next::Shorter => return Err(NoModel::TooLong { said: error.to_string() }),
-                    Next::Never => self.candidates[at].is_out = Some(explain(&error)),
+                    Next::Spent => return Err(NoModel::Spent { said }),
+                    // Another may take it as it is.
+                    Next::Shorter => too_long = Some(said.clone()),
+                    Next::Never => self.candidates[at].is_out = Some(said.clone()),
                     Next::Later => {
-                        let wait = retry_after.unwrap_or(pause);
+                        let wait = retry_after.unwrap_or(pause).max(pause);
                         soonest = Some(soonest.map_or(wait, |other| other.min(wait)));
                     }
                 }
-                why.push(format!("{}: {}", self.candidates[at].model, explain(&error)));
+                why.push(format!("{}: {said}", self.candidates[at].model));
+            }
+            if let Some(said) = too_long {
+                return Err(NoModel::TooLong { said });
             }
             match soonest {
-                Some(wait) => rest(wait.min(LONGEST_WAIT), deadline)?,
-                None => break,
+                Some(wait) if !pause.is_zero() => rest(wait.min(LONGEST_WAIT), deadline)?,
+                _ => break,
             }
         }
         Err(NoModel::Unreachable { why: why.join("; ") })
@@ -171,7 +188,7 @@ impl Models {
 
     /// Why that one isn't asked at all, if it isn't.
     fn reason_to_pass_over(&mut self, at: usize, deadline: &Deadline<'_>) -> Result<Option<String>, NoModel> {
-        let Candidate { model, route, is_out } = &self.candidates[at];
+        let Candidate { model, route, is_out, .. } = &self.candidates[at];
         if is_out.is_some() {
             return Ok(is_out.clone());
         }
@@ -190,11 +207,12 @@ impl Models {
         turn: u32,
         deadline: &Deadline<'_>,
     ) -> Result<Result<Reply, (Unusable, Option<Duration>)>, NoModel> {
-        let Candidate { model, route, .. } = &self.candidates[at];
+        let Candidate { model, route, is_said_first, .. } = &self.candidates[at];
         let route = &mut self.routes[*route];
+        let request = Request { is_said_first: *is_said_first, ..*request };
         let (path, body) = match route.dialect {
-            Dialect::OpenAi => (openai::CHAT, openai::body(model, request)),
-            Dialect::Ollama => (ollama::CHAT, ollama::body(model, request)),
+            Dialect::OpenAi => (openai::CHAT, openai::body(model, &request)),
+            Dialect::Ollama => (ollama::CHAT, ollama::body(model, &request)),
         };
         let body = body.to_string().into_bytes();
         let question = Question { method: "POST", path, headers: &[], body: Some(&body), patience: PATIENCE };
@@ -204,7 +222,12 @@ impl Models {
             Err(error) => return Ok(Err((error.into(), None))),
         };
         let Answer { status: 200..=299, body, .. } = &answer else {
-            return Ok(Err((Unusable::of(&answer), answer.retry_after)));
+            let refused = Unusable::of(&answer);
+            if answer.status == 400 && refused.next() == Next::Never && !request.is_said_first {
+                self.candidates[at].is_said_first = true;
+                return self.ask_one(at, &request, turn, deadline);
+            }
+            return Ok(Err((refused, answer.retry_after)));
         };
         let reply = match route.dialect {
             Dialect::OpenAi => openai::reply(body, turn),
@@ -248,6 +271,29 @@ fn rest(wait: Duration, deadline: &Deadline<'_>) -> Result<(), Interrupted> {
             left => std::thread::sleep(left.min(GLANCE)),
         }
     }
+}
+
+/// The messages of a request, in the words of whoever is asked.
+fn messages(request: &Request<'_>, word: impl Fn(&Entry) -> Value) -> Vec<Value> {
+    let first = match request.is_said_first {
+        true => format!("{}{}", request.system, request.runtime),
+        false => request.system.to_owned(),
+    };
+    let last = Entry::Note(request.runtime.to_owned());
+    let conversation = request.conversation.iter().chain((!request.is_said_first).then_some(&last));
+    let mut messages = vec![json!({ "role": "system", "content": first })];
+    for message in conversation.map(word) {
+        // Some want those who speak to take turns.
+        match messages.last_mut() {
+            Some(before) if before["role"] == "user" && message["role"] == "user" => {
+                let texts =
+                    [&before["content"], &message["content"]].map(|text| text.as_str().unwrap_or_default());
+                before["content"] = texts.join("\n\n").into();
+            }
+            _ => messages.push(message),
+        }
+    }
+    messages
 }
 
 /// Arguments as text; some providers give them as what they are.

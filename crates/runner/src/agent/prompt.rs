@@ -26,8 +26,10 @@ pub(super) struct Runtime<'r> {
     pub(super) turn: u32,
     pub(super) max_turns: u32,
     pub(super) todo: &'r TodoList,
-    /// What was found of the criteria last, if they were looked at.
+    /// What was found of the criteria last, if they were looked at. What shows it is in the conversation: programs have said it.
     pub(super) verified: &'r [Verified],
+    /// What the agent is to look at now, if it has said that it is done.
+    pub(super) question: Option<&'r str>,
 }
 
 /// The parts 1 to 8.
@@ -58,7 +60,7 @@ pub(super) fn system(material: &Material) -> String {
         .map(|skill| format!("## {}\n\n{}", skill.name, skill.content.trim()))
         .collect();
     if !material.skill_ids.is_empty() {
-        skills.push(format!("To be fetched by `skills_get`: {}", material.skill_ids.join(", ")));
+        skills.push(format!("Named, and not within reach here: {}", material.skill_ids.join(", ")));
     }
     part("Skills", &skills.join("\n\n"));
     text
@@ -73,7 +75,7 @@ fn numbered<'t>(texts: impl Iterator<Item = &'t str>) -> String {
 impl Runtime<'_> {
     /// The part 9.
     pub(super) fn text(&self) -> String {
-        let Self { left, turn, max_turns, todo, verified } = self;
+        let Self { left, turn, max_turns, todo, verified, question } = self;
         let mut text = format!(
             "# Runtime\n\nTime left: {} s. Turn {turn} of {max_turns}.\n\n## Todo list\n\n{}",
             left.as_secs(),
@@ -81,10 +83,12 @@ impl Runtime<'_> {
         );
         if !verified.is_empty() {
             text.push_str("\n## Criteria, as last checked\n\n");
-            for Verified { criterion, met, evidence, .. } in *verified {
-                let _ =
-                    writeln!(text, "- [{}] {criterion}: {evidence}", if *met { "met" } else { "not met" });
+            for Verified { criterion, met, .. } in *verified {
+                let _ = writeln!(text, "- [{}] {criterion}", if *met { "met" } else { "not met" });
             }
+        }
+        if let Some(question) = question {
+            let _ = writeln!(text, "\n## Now\n\n{question}");
         }
         text
     }
@@ -128,9 +132,13 @@ mod tests {
                 "# Skills"
             ]
         );
-        for said in
-            ["1. one\n2. two", "1. holds", "- style: \"plain\"", "## lay\n\nbricks", "skills_get`: s1"]
-        {
+        for said in [
+            "1. one\n2. two",
+            "1. holds",
+            "- style: \"plain\"",
+            "## lay\n\nbricks",
+            "not within reach here: s1",
+        ] {
             assert!(text.contains(said), "{said} in {text}");
         }
         let bare = Material { baseline: "base".to_owned(), ..Material::default() };

@@ -30,14 +30,16 @@ pub(super) enum TodoError {
     NoReason,
     #[error("a title is 1 to {LONGEST} bytes long")]
     NoTitle,
-    #[error("a list has at most {MOST} items")]
+    #[error("an agent adds at most {MOST} items")]
     Full,
     #[error("an order names every item once")]
     NoOrder,
 }
 
-const LONGEST: usize = 1000;
-const MOST: usize = 200;
+const LONGEST: usize = 500;
+const MOST: usize = 100;
+/// Bytes of the list that a model is shown; what is settled goes first.
+const SHOWN: usize = 6 << 10;
 
 // === impl TodoList ===
 
@@ -71,6 +73,40 @@ impl TodoList {
         }
     }
 
+    /// Takes over what an earlier run of the job has noted: how far things are that are still to be done, and what the agent
+    /// has added. What the job asks for is looked at again before it counts as done.
+    pub(super) fn adopt(&mut self, earlier: &Self) {
+        let mut same: Vec<(u32, u32)> = Vec::new();
+        for old in earlier.items.iter().filter(|old| old.origin != TodoOrigin::Agent) {
+            let is_it = |item: &&mut TodoItem| item.origin == old.origin && item.title == old.title;
+            let is_new = |item: &&mut TodoItem| !same.iter().any(|(_, id)| *id == item.id);
+            let Some(item) = self.items.iter_mut().filter(is_new).find(is_it) else { continue };
+            same.push((old.id, item.id));
+            let is_asked_for = matches!(old.origin, TodoOrigin::Requirement | TodoOrigin::Task);
+            if is_asked_for && old.status != TodoStatus::Open {
+                item.status = TodoStatus::InProgress;
+            }
+        }
+        for old in earlier.items.iter().filter(|old| old.origin == TodoOrigin::Agent) {
+            let is_sound = |text: &str| !text.trim().is_empty() && text.len() <= LONGEST;
+            if !is_sound(&old.title) || !old.reason.as_deref().is_none_or(is_sound) || self.is_full(1) {
+                continue;
+            }
+            let part_of = same.iter().find(|(before, _)| Some(*before) == old.part_of).map(|(_, now)| *now);
+            let id = self.next;
+            self.push(&old.title, TodoOrigin::Agent, part_of, old.status);
+            same.push((old.id, id));
+            if let Some(item) = self.items.iter_mut().find(|item| item.id == id) {
+                item.reason.clone_from(&old.reason);
+            }
+        }
+    }
+
+    /// Whether so many more of the agent's own would be too many.
+    fn is_full(&self, more: usize) -> bool {
+        self.items.iter().filter(|item| item.origin == TodoOrigin::Agent).count() + more > MOST
+    }
+
     pub(super) fn items(&self) -> &[TodoItem] {
         &self.items
     }
@@ -84,7 +120,7 @@ impl TodoList {
         if titles.is_empty() || titles.iter().any(|title| title.trim().is_empty() || title.len() > LONGEST) {
             return Err(TodoError::NoTitle);
         }
-        if self.items.len() + titles.len() > MOST {
+        if self.is_full(titles.len()) {
             return Err(TodoError::Full);
         }
         if let Some(whole) = part_of {
@@ -144,7 +180,17 @@ impl TodoList {
     /// As it is shown to a model.
     pub(super) fn shown(&self) -> String {
         let mut text = String::new();
+        let mut hidden = 0;
+        let whole: usize = self
+            .items
+            .iter()
+            .map(|item| item.title.len() + item.reason.as_ref().map_or(0, String::len))
+            .sum();
         for item in &self.items {
+            if whole > SHOWN && item.is_settled() {
+                hidden += 1;
+                continue;
+            }
             let mark = match item.status {
                 TodoStatus::Open => ' ',
                 TodoStatus::InProgress => '>',
@@ -153,7 +199,15 @@ impl TodoList {
             };
             let indent = if item.part_of.is_some() { "  " } else { "" };
             let reason = item.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-            let _ = writeln!(text, "{indent}- [{mark}] {}. {}{reason}", item.id, item.title);
+            let line = format!("{indent}- [{mark}] {}. {}{reason}", item.id, item.title);
+            if text.len() + line.len() > SHOWN * 2 {
+                hidden += 1;
+                continue;
+            }
+            let _ = writeln!(text, "{line}");
+        }
+        if hidden > 0 {
+            let _ = writeln!(text, "({hidden} more, not shown)");
         }
         let _ = writeln!(text, "\n{} of {} done.", self.items.len() - self.open().count(), self.items.len());
         text
@@ -221,7 +275,24 @@ mod tests {
         list.set(2, TodoStatus::Dropped, Some("there is nothing to build".to_owned())).unwrap();
         assert_eq!(list.set(9, TodoStatus::Done, None), Err(TodoError::NoItem(9)));
         assert_eq!(list.add(&[String::new()], None), Err(TodoError::NoTitle));
-        assert_eq!(list.add(&vec!["x".to_owned(); MOST], None), Err(TodoError::Full));
+        assert_eq!(list.add(&vec!["x".to_owned(); MOST + 1], None), Err(TodoError::Full));
+    }
+
+    #[test]
+    fn of_an_earlier_list_counts_how_far_things_are_and_not_what_there_is_to_do() {
+        let mut earlier = list();
+        earlier.add(&["a".to_owned()], Some(2)).unwrap();
+        earlier.set(4, TodoStatus::Done, Some("seen".to_owned())).unwrap();
+        earlier.set(2, TodoStatus::Done, None).unwrap();
+        earlier.set(3, TodoStatus::Done, None).unwrap();
+        let mut now = list();
+        now.adopt(&earlier);
+        let shown = "- [x] 1. step-1: run_command\n- [>] 2. build\n  - [x] 4. a (seen)\n- [ ] 3. tests pass\n\n2 of 4 done.\n";
+        assert_eq!(now.shown(), shown);
+        let mut of_another =
+            TodoList::of(&Material { requirements: vec!["other".to_owned()], ..Material::default() }, &[]);
+        of_another.adopt(&TodoList::default());
+        assert_eq!(of_another.open().count(), 1);
     }
 
     #[test]

@@ -76,7 +76,9 @@ pub(super) fn conclude(
 
 fn mark(verified: &[Verified], bench: &mut Bench<'_>) {
     let items = bench.todo.items().iter().filter(|item| item.origin == TodoOrigin::AcceptanceCriterion);
-    let ids: Vec<u32> = items.map(|item| item.id).collect();
+    let mut ids: Vec<u32> = items.map(|item| item.id).collect();
+    // Numbered as the job has them; the agent may have put them into another order.
+    ids.sort_unstable();
     for (id, verified) in ids.into_iter().zip(verified) {
         let status = if verified.met { TodoStatus::Done } else { TodoStatus::Open };
         // One with open parts stays as it is.

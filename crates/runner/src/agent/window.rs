@@ -66,13 +66,37 @@ impl Window {
             }
         }
         while taken > left {
-            let Some(gone) = forget_oldest(conversation) else {
+            let Some(gone) = forget_oldest(conversation).or_else(|| abridge(conversation)) else {
                 return Err(TooSmall { needed: fixed + taken / BYTES_OF_A_TOKEN, room });
             };
             taken -= gone.min(taken);
         }
         Ok(())
     }
+}
+
+/// Leaves out of the latest exchange what was said and wanted, if that is what is too long: it has been carried out.
+fn abridge(conversation: &mut [Entry]) -> Option<usize> {
+    let before: usize = conversation.iter().map(weight).sum();
+    for entry in conversation.iter_mut() {
+        match entry {
+            Entry::Said { text, calls, raw_calls } => {
+                *raw_calls = None;
+                if let Some(long) = text.as_mut().filter(|text| text.len() > KEPT) {
+                    *long = super::tools::within(std::mem::take(long), KEPT);
+                }
+                for call in calls.iter_mut().filter(|call| call.arguments.len() > KEPT) {
+                    "{}".clone_into(&mut call.arguments);
+                }
+            }
+            Entry::Outcome { text, .. } if text.len() > KEPT * 2 => {
+                *text = super::tools::within(std::mem::take(text), KEPT);
+            }
+            Entry::Note(_) | Entry::Outcome { .. } => {}
+        }
+    }
+    let after: usize = conversation.iter().map(weight).sum();
+    (after < before).then(|| before - after)
 }
 
 fn weight(entry: &Entry) -> usize {

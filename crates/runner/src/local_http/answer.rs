@@ -38,7 +38,7 @@ enum Length {
 
 const MOST_HEADERS: usize = 64;
 const LONGEST_HEAD: usize = 64 << 10;
-const LONGEST_BODY: usize = 32 << 20;
+const LONGEST_BODY: usize = 8 << 20;
 
 // === impl Reading ===
 

@@ -14,17 +14,17 @@ struct Chat {
     #[serde(default)]
     done_reason: Option<String>,
     #[serde(default)]
-    prompt_eval_count: u64,
+    prompt_eval_count: Option<u64>,
     #[serde(default)]
-    eval_count: u64,
+    eval_count: Option<u64>,
 }
 
 #[derive(Deserialize)]
 struct Message {
     #[serde(default)]
-    content: String,
+    content: Option<String>,
     #[serde(default)]
-    tool_calls: Vec<ToolCall>,
+    tool_calls: Option<Vec<ToolCall>>,
 }
 
 #[derive(Deserialize)]
@@ -51,12 +51,10 @@ struct Model {
 }
 
 pub(super) fn body(model: &str, request: &Request<'_>) -> Value {
-    let mut messages = vec![json!({ "role": "system", "content": request.system })];
-    messages.extend(request.conversation.iter().map(message));
-    messages.push(json!({ "role": "user", "content": request.runtime }));
+    let messages = super::messages(request, message);
     let tools: Vec<Value> = request.tools.iter().map(super::openai::tool).collect();
     // It cuts what is longer than its own idea of a window from the beginning, without a word.
-    let options = json!({ "num_ctx": request.context_tokens });
+    let options = json!({ "num_ctx": request.context_tokens, "num_predict": request.context_tokens / 4 });
     json!({ "model": model, "messages": messages, "tools": tools, "options": options, "stream": false })
 }
 
@@ -72,26 +70,28 @@ fn message(entry: &Entry) -> Value {
 }
 
 fn written(call: &Call) -> Value {
-    let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
-    json!({ "function": { "name": call.tool, "arguments": arguments } })
+    json!({ "function": { "name": call.tool, "arguments": call.object() } })
 }
 
 pub(super) fn reply(body: &[u8], turn: u32) -> Result<Reply, Unusable> {
     let chat: Chat = serde_json::from_slice(body).map_err(|source| Unusable::Malformed { source })?;
-    let calls = chat.message.tool_calls.into_iter().enumerate().map(|(at, ToolCall { function })| Call {
-        id: format!("call-{turn}-{at}"),
-        is_named: false,
-        tool: function.name,
-        arguments: super::text_of(function.arguments),
-    });
+    let calls =
+        chat.message.tool_calls.unwrap_or_default().into_iter().take(super::MOST_CALLS).enumerate().map(
+            |(at, ToolCall { function })| Call {
+                id: format!("call-{turn}-{at}"),
+                is_named: false,
+                tool: function.name,
+                arguments: super::text_of(function.arguments),
+            },
+        );
     Ok(Reply {
         entry: Entry::Said {
-            text: Some(chat.message.content).filter(|text| !text.is_empty()),
+            text: chat.message.content.filter(|text| !text.is_empty()),
             calls: calls.collect(),
             raw_calls: None,
         },
-        prompt_tokens: chat.prompt_eval_count,
-        completion_tokens: chat.eval_count,
+        prompt_tokens: chat.prompt_eval_count.unwrap_or_default(),
+        completion_tokens: chat.eval_count.unwrap_or_default(),
         is_cut: chat.done_reason.as_deref() == Some("length"),
     })
 }

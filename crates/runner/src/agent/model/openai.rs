@@ -47,9 +47,9 @@ struct Function {
 #[derive(Default, Deserialize)]
 struct Usage {
     #[serde(default)]
-    prompt_tokens: u64,
+    prompt_tokens: Option<u64>,
     #[serde(default)]
-    completion_tokens: u64,
+    completion_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -63,9 +63,7 @@ struct Model {
 }
 
 pub(super) fn body(model: &str, request: &Request<'_>) -> Value {
-    let mut messages = vec![json!({ "role": "system", "content": request.system })];
-    messages.extend(request.conversation.iter().map(message));
-    messages.push(json!({ "role": "user", "content": request.runtime }));
+    let messages = super::messages(request, message);
     let mut body = json!({ "model": model, "messages": messages, "stream": false });
     if !request.tools.is_empty() {
         body["tools"] = request.tools.iter().map(tool).collect();
@@ -77,8 +75,11 @@ fn message(entry: &Entry) -> Value {
     match entry {
         Entry::Note(text) => json!({ "role": "user", "content": text }),
         Entry::Said { text, calls, raw_calls } => {
+            // Without calls there has to be a text, be it none.
             let mut said = json!({ "role": "assistant", "content": text });
-            if !calls.is_empty() {
+            if calls.is_empty() {
+                said["content"] = json!(text.as_deref().unwrap_or_default());
+            } else {
                 said["tool_calls"] = raw_calls.clone().unwrap_or_else(|| calls.iter().map(written).collect());
             }
             said
@@ -88,7 +89,7 @@ fn message(entry: &Entry) -> Value {
 }
 
 fn written(call: &Call) -> Value {
-    let function = json!({ "name": call.tool, "arguments": call.arguments });
+    let function = json!({ "name": call.tool, "arguments": call.object().to_string() });
     json!({ "id": call.id, "type": "function", "function": function })
 }
 
@@ -105,9 +106,13 @@ pub(super) fn reply(body: &[u8], turn: u32) -> Result<Reply, Unusable> {
     let raw_calls =
         message.tool_calls.filter(|calls| calls.as_array().is_some_and(|calls| !calls.is_empty()));
     let mut calls = Vec::new();
-    for (at, raw) in raw_calls.iter().filter_map(Value::as_array).flatten().enumerate() {
+    for (at, raw) in
+        raw_calls.iter().filter_map(Value::as_array).flatten().take(super::MOST_CALLS).enumerate()
+    {
         let ToolCall { id, function } = ToolCall::deserialize(raw).map_err(unusable)?;
-        let id = id.filter(|id| !id.is_empty());
+        let id = id.filter(|id| !id.is_empty() && id.len() <= super::LONGEST_ID);
+        let is_new = |id: &String| !calls.iter().any(|call: &Call| call.id == *id);
+        let id = id.filter(is_new);
         calls.push(Call {
             is_named: id.is_some(),
             id: id.unwrap_or_else(|| format!("call-{turn}-{at}")),
@@ -115,13 +120,19 @@ pub(super) fn reply(body: &[u8], turn: u32) -> Result<Reply, Unusable> {
             arguments: super::text_of(function.arguments),
         });
     }
-    // What has no id of its own goes back with the one that it got here.
-    let raw_calls = raw_calls.filter(|_| calls.iter().all(|call| call.is_named));
+    // They go back as they came where they can: some providers keep things of their own in there.
+    let are_kept = |raw: &Value| {
+        let are_all = raw.as_array().is_some_and(|all| all.len() == calls.len());
+        are_all
+            && calls.iter().all(|call| call.is_named && call.is_object())
+            && raw.to_string().len() <= super::LONGEST_RAW
+    };
+    let raw_calls = raw_calls.filter(are_kept);
     let usage = completion.usage.unwrap_or_default();
     Ok(Reply {
         entry: Entry::Said { text: message.content.filter(|text| !text.is_empty()), calls, raw_calls },
-        prompt_tokens: usage.prompt_tokens,
-        completion_tokens: usage.completion_tokens,
+        prompt_tokens: usage.prompt_tokens.unwrap_or_default(),
+        completion_tokens: usage.completion_tokens.unwrap_or_default(),
         is_cut: finish_reason.as_deref() == Some("length"),
     })
 }

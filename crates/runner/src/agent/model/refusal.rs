@@ -55,9 +55,19 @@ impl Unusable {
 
     pub(super) fn next(&self) -> Next {
         let Self::Refused { status, code, said } = self else { return Next::Later };
-        let is_too_long = code == "context_length_exceeded" || said.contains("maximum context length");
+        const TOO_LONG: [&str; 4] = [
+            "maximum context length",
+            "prompt is too long",
+            "exceeds the available context",
+            "context window",
+        ];
+        let is_too_long = matches!(code.as_str(), "context_length_exceeded" | "exceed_context_size_error")
+            || *status == 413
+            || TOO_LONG.iter().any(|text| said.contains(text));
         match (code.as_str(), *status) {
-            ("budget_exceeded" | "insufficient_quota", _) | (_, 402) => Next::Spent,
+            ("budget_exceeded", _) => Next::Spent,
+            // That is one provider's account, and another may have some left.
+            ("insufficient_quota", _) => Next::Never,
             _ if is_too_long => Next::Shorter,
             (_, 408 | 409 | 425 | 429 | 500..) => Next::Later,
             _ => Next::Never,

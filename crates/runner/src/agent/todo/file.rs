@@ -1,6 +1,6 @@
 //! Where the todo list is kept: `todo.json` beside the job, whole or not at all, and on the disk before the agent goes on.
 
-use super::{MOST, TodoList};
+use super::TodoList;
 use belljar_contract::result::agent::TodoItem;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,11 @@ impl TodoFile {
             rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         };
         Ok(Self { directory: path.map(open).transpose()?, job_id: job_id.to_owned() })
+    }
+
+    /// In memory alone.
+    pub(in crate::agent) fn nowhere() -> Self {
+        Self { directory: None, job_id: String::new() }
     }
 
     /// The list of an earlier run of the same job, if there is one that can be read.
@@ -88,8 +93,7 @@ impl Document {
         let Self { version: VERSION, job_id: whose, items } = self else { return None };
         let mut ids: Vec<u32> = items.iter().map(|item| item.id).collect();
         ids.sort_unstable();
-        let is_sound =
-            whose == job_id && items.len() <= MOST && ids.windows(2).all(|pair| pair[0] != pair[1]);
+        let is_sound = whose == job_id && ids.windows(2).all(|pair| pair[0] != pair[1]);
         let next = ids.last().copied().unwrap_or_default().checked_add(1).filter(|_| is_sound)?;
         Some(TodoList { items, next })
     }

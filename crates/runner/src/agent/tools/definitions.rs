@@ -16,6 +16,7 @@ pub(in crate::agent) fn working() -> Vec<Definition> {
             &json!({
                 "titles": { "type": "array", "items": { "type": "string" }, "minItems": 1 },
                 "part_of": { "type": "integer", "description": "The item that they are parts of." },
+                "reason": { "type": "string", "description": "Why they are needed." },
             }),
             &["titles"],
         ),

@@ -11,6 +11,8 @@ struct Add {
     titles: Vec<String>,
     #[serde(default)]
     part_of: Option<u32>,
+    #[serde(default)]
+    reason: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -37,8 +39,11 @@ pub(super) const REORDER: &str = "todo_reorder";
 impl Bench<'_> {
     pub(super) fn change_todo(&mut self, tool: &str, arguments: &str) -> Outcome {
         match tool {
-            ADD => read(arguments, |Add { titles, part_of }| {
-                self.change(|list| list.add(&titles, part_of).map(drop))
+            ADD => read(arguments, |Add { titles, part_of, reason }| {
+                self.change(|list| {
+                    let added = list.add(&titles, part_of)?;
+                    added.into_iter().try_for_each(|id| list.set(id, TodoStatus::Open, reason.clone()))
+                })
             }),
             UPDATE => read(arguments, |Update { id, status, reason }| {
                 self.change(|list| list.set(id, status, reason))
@@ -48,14 +53,15 @@ impl Bench<'_> {
         }
     }
 
-    /// Changes the list, in memory and in its file or in neither.
+    /// Changes the list, and what is kept of it.
     fn change(&mut self, change: impl FnOnce(&mut TodoList) -> Result<(), TodoError>) -> Outcome {
         let mut changed = self.todo.clone();
         if let Err(error) = change(&mut changed) {
             return Outcome::failed(error.to_string());
         }
+        // Without its file it is in memory alone: a job isn't held up for that, it just can't be taken up again.
         if let Err(error) = self.file.keep(&changed) {
-            return Outcome::failed(format!("the list can't be kept: {error}"));
+            self.surroundings.log.warn(format!("todo.json can't be kept: {error}"));
         }
         *self.todo = changed;
         Outcome::Told { text: self.todo.shown(), failed: false }

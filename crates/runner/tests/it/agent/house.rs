@@ -78,6 +78,12 @@ pub(super) fn finish() -> Answer {
     call("finish", json!({ "summary": "all is done" }))
 }
 
+/// That the first criterion is met, or what stands for it where the job has none.
+pub(super) fn report() -> Answer {
+    let found = json!({ "criterion": 1, "met": true, "evidence": "I have looked at it" });
+    call("report_criteria", json!({ "results": [found] }))
+}
+
 /// Everything that a request says, in its order.
 pub(super) fn text_of(request: &Request) -> String {
     let messages = request.json()["messages"].as_array().unwrap().clone();

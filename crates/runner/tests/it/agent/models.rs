@@ -1,6 +1,6 @@
 //! Which model is asked: those of the job alone, the first that is there, the next when it fails.
 
-use super::house::{House, call, done, finish, job, small_job};
+use super::house::{House, call, done, finish, job, report, small_job};
 use belljar_testkit::models::{Answer, Script};
 use serde_json::{Value, json};
 
@@ -22,7 +22,11 @@ fn each(of: impl Fn(&str, usize) -> Answer + Send + 'static) -> Script {
 }
 
 fn works(count: usize) -> Answer {
-    if count == 1 { done(1) } else { finish() }
+    match count {
+        1 => done(1),
+        2 => finish(),
+        _ => report(),
+    }
 }
 
 #[test]
@@ -65,7 +69,7 @@ fn one_that_is_busy_is_asked_again() {
     };
     let house = House::listing(&["first"], each(busy));
     let ran = house.run(&allowing(&["first"]));
-    assert_eq!((ran.outcome(), house.asked().len()), ("success", 3), "{}", ran.result);
+    assert_eq!((ran.outcome(), house.asked().len()), ("success", 4), "{}", ran.result);
 }
 
 #[test]
@@ -88,7 +92,7 @@ fn without_a_way_to_models_the_job_says_so() {
 
 #[test]
 fn ollamas_own_words_are_spoken_too() {
-    let house = House::with(vec![call("list_tree", json!({})), done(1), finish()]);
+    let house = House::with(vec![call("list_tree", json!({})), done(1), finish(), report()]);
     let mut command = house.command(&small_job());
     command.env_remove("OPENAI_BASE_URL").env("OLLAMA_BASE_URL", house.server.url());
     let ran = house.scene.ran(&command.output().unwrap());
@@ -109,4 +113,62 @@ fn without_models_or_without_an_aim_no_model_is_asked() {
         assert_eq!((ran.outcome(), ran.result.get("agent")), ("success", None));
     }
     assert_eq!(house.server.request_count(), 0);
+}
+
+/// What would be refused by providers that are strict about it.
+fn refused(request: &Value) -> bool {
+    let messages = request["messages"].as_array().unwrap();
+    let roles: Vec<&str> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
+    let is_odd = |pair: &[&str]| matches!(pair, ["tool" | "user", "user"] | ["tool", "system"]);
+    let calls = messages.iter().flat_map(|message| message["tool_calls"].as_array().into_iter().flatten());
+    let mut arguments = calls.map(|call| call["function"]["arguments"].as_str().unwrap().to_owned());
+    let is_broken =
+        arguments.any(|text| !serde_json::from_str::<Value>(&text).is_ok_and(|read| read.is_object()));
+    let is_bare = messages.iter().any(|message| {
+        message["role"] == "assistant" && message["content"].is_null() && message["tool_calls"].is_null()
+    });
+    roles.windows(2).any(is_odd) || is_broken || is_bare
+}
+
+#[test]
+fn whoever_is_strict_about_turns_arguments_and_empty_answers_is_spoken_to_as_they_like() {
+    let mut count = 0;
+    let house = House::of(Script::from_fn(move |request| {
+        if !request.operation().generates() {
+            return None;
+        }
+        if refused(&request.json()) {
+            return Some(Answer::own(400, &[], r#"{"error": {"message": "unexpected role"}}"#));
+        }
+        count += 1;
+        Some(match count {
+            1 => call("read_file", json!("not JSON")),
+            2 => Answer::text(""),
+            3 => call("list_tree", json!({})),
+            count => works(count - 3),
+        })
+    }));
+    let ran = house.run(&small_job());
+    assert_eq!(ran.outcome(), "success", "{}", ran.result);
+}
+
+#[test]
+fn an_account_that_is_empty_is_one_providers_and_a_window_that_is_small_one_models() {
+    for code in ["insufficient_quota", "context_length_exceeded"] {
+        let body = json!({ "error": { "message": "no", "code": code } }).to_string();
+        let house = House::listing(
+            &["first", "second"],
+            each(move |model, count| match model {
+                "first" => Answer::own(400, &[], body.clone()),
+                _ => works(count),
+            }),
+        );
+        let ran = house.run(&allowing(&["first", "second"]));
+        assert_eq!(
+            (ran.outcome(), &ran.result["agent"]["models"]),
+            ("success", &json!(["second"])),
+            "{code}: {}",
+            ran.result
+        );
+    }
 }

@@ -1,6 +1,6 @@
 //! What models are told: all of the context, in every request, in one order, and within their window.
 
-use super::house::{House, MODEL, call, done, finish, job, small_job, text_of};
+use super::house::{House, MODEL, call, done, finish, job, report, small_job, text_of};
 use crate::scene::Scene;
 use serde_json::{Value, json};
 
@@ -26,8 +26,7 @@ fn places(text: &str) -> Vec<usize> {
 
 #[test]
 fn every_request_carries_every_part_in_one_order() {
-    let report = json!({ "results": [{ "criterion": 1, "met": true, "evidence": "seen" }] });
-    let house = House::with(vec![done(1), finish(), call("report_criteria", report)]);
+    let house = House::with(vec![done(1), finish(), report()]);
     let mut job = job(json!({
         "baseline_context": "the base", "project_context": "the project", "task_context": "the task",
         "requirements": ["the requirement"], "acceptance_criteria": ["the criterion"],
@@ -113,7 +112,7 @@ fn what_the_job_leaves_out_comes_from_files_beside_it() {
 
 #[test]
 fn without_a_baseline_there_is_one_all_the_same() {
-    let house = House::with(vec![done(1), finish()]);
+    let house = House::with(vec![done(1), finish(), report()]);
     assert_eq!(house.run(&small_job()).outcome(), "success");
     let text = text_of(&house.asked()[0]);
     assert!(text.starts_with("# Baseline\n\nYou are the agent of one job"), "{text}");
@@ -122,7 +121,7 @@ fn without_a_baseline_there_is_one_all_the_same() {
 #[test]
 fn a_conversation_is_kept_within_the_window_and_the_context_never_cut() {
     let reads: Vec<_> = (0..20).map(|_| call("read_file", json!({ "path": "long.txt" }))).collect();
-    let house = House::with([reads, vec![done(1), finish()]].concat());
+    let house = House::with([reads, vec![done(1), finish(), report()]].concat());
     house.scene.write("long.txt", "0123456789abcde\n".repeat(400));
     let mut job = job(json!({ "requirements": ["read the file ".repeat(100)] }));
     job["inference"]["context_tokens"] = json!(8_000);
