@@ -38,7 +38,7 @@ fn every_mistake_is_shown_with_what_would_be_right() {
         expected  this required member
       $.stepz
         found     an unknown member
-        expected  `steps`, perhaps; known here: artifacts, constraints, context, inference, job_id, protocol_version, skill_id, steps, task_id
+        expected  `steps`, perhaps; known here: artifacts, constraints, context, inference, job_id, persona, persona_id, protocol_version, skill_id, steps, task_id
     "#);
 }
 
