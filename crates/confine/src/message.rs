@@ -16,6 +16,8 @@ const IN_FILE: &[u8] = &[u8::MAX];
 /// No file is larger.
 const LARGEST_FILE: u64 = 64 << 20;
 const MOST_DESCRIPTORS: usize = 64;
+/// With the file of a message that was too long.
+const MOST_SENT: usize = MOST_DESCRIPTORS + 1;
 
 /// Bytes, and the descriptors that came with them; nothing when the other end is gone.
 pub type Received = Option<(Vec<u8>, Vec<OwnedFd>)>;
@@ -33,7 +35,7 @@ pub fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
 /// # Errors
 /// The kernel's; `EPIPE` when the other end is gone.
 pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<(), Errno> {
-    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_SENT))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(Errno::TOOBIG);
@@ -63,7 +65,7 @@ fn receive_with(socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<Received, Er
     let peek = flags.difference(RecvFlags::CMSG_CLOEXEC) | RecvFlags::PEEK | RecvFlags::TRUNC;
     let (_, length) = rustix::io::retry_on_intr(|| rustix::net::recv(socket, &mut [0_u8; 1][..], peek))?;
     let mut bytes = vec![0; length.clamp(1, LARGEST)];
-    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_SENT))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let received = rustix::io::retry_on_intr(|| {
         recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags)
@@ -85,7 +87,13 @@ pub fn send_whole(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedF
     if bytes.len() <= LARGEST {
         return send(socket, bytes, descriptors);
     }
-    let file = memfd_create(c"belljar-message", MemfdFlags::CLOEXEC)?;
+    if bytes.len() as u64 > LARGEST_FILE {
+        return Err(Errno::MSGSIZE);
+    }
+    // Where files that could be executed are refused, and where nobody knows of the flag that says that this can't.
+    let flags = MemfdFlags::CLOEXEC;
+    let file = memfd_create(c"belljar-message", flags | MemfdFlags::NOEXEC_SEAL)
+        .or_else(|_| memfd_create(c"belljar-message", flags))?;
     let mut rest = bytes;
     while !rest.is_empty() {
         let written = rustix::io::retry_on_intr(|| rustix::io::write(&file, rest))?;

@@ -9,8 +9,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
-/// What of a caller's headers goes on.
-const FROM_CALLER: [&str; 9] = [
+/// What of a caller's headers goes on. Not ranges: an answer in parts could say a credential so that no part has it whole.
+const FROM_CALLER: [&str; 8] = [
     "accept",
     "accept-language",
     "content-type",
@@ -19,7 +19,6 @@ const FROM_CALLER: [&str; 9] = [
     "if-modified-since",
     "if-none-match",
     "prefer",
-    "range",
 ];
 
 /// A body of a call.

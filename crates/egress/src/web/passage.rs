@@ -40,6 +40,8 @@ pub(super) struct Passage<'g> {
     asked: Option<Asked>,
     /// Of a request: its method, and its path with the query.
     request: Option<(String, String)>,
+    /// Whether it says more than its head.
+    has_content: bool,
     rule: Option<u64>,
     credentials: Vec<String>,
     address: Option<IpAddr>,
@@ -72,6 +74,7 @@ impl<'g> Passage<'g> {
             generation,
             asked: None,
             request: None,
+            has_content: false,
             rule: None,
             credentials: Vec::new(),
             address: None,
@@ -208,7 +211,8 @@ impl<'g> Passage<'g> {
         let decided = self.generation.config.policy.decide(found, self.wanted());
         let allowed = decided.map_err(Refusal::Denied)?;
         self.rule = Some(allowed.rule() as u64);
-        if head.body != BodyLength::Exact(0) && !allowed.may_have_content(&head.method) {
+        self.has_content = head.body != BodyLength::Exact(0);
+        if self.has_content && !allowed.may_have_content(&head.method) {
             return Err(Refusal::BodyOfReading { method: head.method.clone() });
         }
         if !self.gate.run.asked_names.may_ask(&allowed, Instant::now()) {
@@ -326,6 +330,10 @@ impl<'g> Passage<'g> {
         };
         let is_blind = self.request.is_none() && allowed.is_inspected();
         let is_filled = self.credentials.iter().all(|name| allowed.credentials().contains(name));
+        let may_say_that = match &self.request {
+            Some((method, _)) => !self.has_content || allowed.may_have_content(method),
+            None => true,
+        };
         let leads_there = match self.address {
             Some(address) => {
                 let own = is_of_this_machine(address).then_some(address);
@@ -334,7 +342,7 @@ impl<'g> Passage<'g> {
             // By another proxy than that, or by none, it would be somewhere else.
             None => self.is_named_elsewhere && self.generation.config.through == generation.config.through,
         };
-        !is_blind && is_filled && leads_there
+        !is_blind && is_filled && leads_there && may_say_that
     }
 
     /// The name that TLS has to show.

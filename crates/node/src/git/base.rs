@@ -79,7 +79,7 @@ pub enum BaseError {
 
 /// What the repository is called in its folder, and what is known of it.
 const REPOSITORY: &str = "repository.git";
-const RECORD: &str = "base.json";
+pub(super) const RECORD: &str = "base.json";
 
 /// Where that of a run is in its folder.
 const OF_RUN: &str = "git";

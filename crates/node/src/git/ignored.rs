@@ -55,16 +55,18 @@ pub(super) fn without(mut tree: Tree, (git, base): (&Git<'_>, &Base)) -> Result<
     Ok((tree, Ignored { paths, files: ignored.len() }))
 }
 
-/// Which of these git ignores.
+/// Which of these git ignores. A name that begins otherwise than with a dot may be more than a name to it: `:!x` is a pattern.
 fn ask(git: &Git<'_>, paths: &[&str]) -> Result<BTreeSet<String>, GitError> {
     if paths.is_empty() {
         return Ok(BTreeSet::new());
     }
     let said = git.filter(&["check-ignore", "--no-index", "--stdin", "-z"], |to| {
-        paths.iter().try_for_each(|path| write!(to, "{path}\0"))
+        paths.iter().try_for_each(|path| write!(to, "./{path}\0"))
     })?;
     let names = said.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-    Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+    let names =
+        names.map(|name| String::from_utf8_lossy(name.strip_prefix(b"./").unwrap_or(name)).into_owned());
+    Ok(names.collect())
 }
 
 /// The same, with a directory in the place of all that is in it where nothing of it is kept.

@@ -43,7 +43,12 @@ pub struct Opened {
 impl Prepared<'_> {
     /// Opens the pull request that is wanted, if there is none.
     pub(super) fn open(&mut self, order: &PullRequestOrder, base: &str) -> Result<Opened, PullRequestError> {
-        if let Some(noted) = self.note.pull_request.as_ref().filter(|noted| noted.base == base) {
+        if let Some(noted) = self
+            .note
+            .pull_request
+            .as_ref()
+            .filter(|noted| noted.base == base && noted.commit == self.made.commit)
+        {
             return Ok(Opened { url: noted.url.clone(), standing: Standing::AlreadyThere });
         }
         let begun = Instant::now();
@@ -71,7 +76,11 @@ impl Prepared<'_> {
         belljar_failpoint::after("git_pull_request_record");
         let opened = opened?;
         recorded?;
-        self.note.pull_request = Some(NotedRequest { base: base.to_owned(), url: opened.url.clone() });
+        self.note.pull_request = Some(NotedRequest {
+            base: base.to_owned(),
+            commit: self.made.commit.clone(),
+            url: opened.url.clone(),
+        });
         belljar_failpoint::before("git_pull_request_note");
         self.note.keep(self.order.base).map_err(|source| PullRequestError::Note { source })?;
         belljar_failpoint::after("git_pull_request_note");

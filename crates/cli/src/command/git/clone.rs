@@ -32,7 +32,7 @@ impl CloneArguments {
         let rules = self.common.reach()?.rules;
         let is_new = begin(&self.directory)?;
         let (state, env) = (state::open(), HostEnv::of_process());
-        Base::clear_away(state.path(), Some(&self.directory))?;
+        Base::clear_away(state.path(), Some(&self.directory));
         let folder = Base::folder_in_state(state.path());
         let cloned = clone(&Cloning {
             origin: &origin,

@@ -90,7 +90,7 @@ impl PushArguments {
 
     fn base(&self) -> Result<Base, CliError> {
         let state = state::open();
-        Base::clear_away(state.path(), None)?;
+        Base::clear_away(state.path(), None);
         match self.place.to_str().and_then(|text| RunId::parse(text).ok()) {
             Some(run_id) => Ok(Base::open(&Base::folder_in_run(&state.run_folder(&run_id)))?),
             None => Ok(Base::of_directory(state.path(), &self.place)?),

@@ -168,5 +168,11 @@ fn the_hosts_own_clone_goes_when_the_directory_has_gone() {
     rig.push(&["--branch", "belljar/one"]).succeeded();
     std::fs::remove_dir_all(rig.world.path().join("other")).unwrap();
     rig.push(&["--branch", "belljar/one"]).succeeded();
+    assert_eq!(own(), 2, "who has moved a directory away may move it back");
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(30 * 24 * 3600);
+    for folder in std::fs::read_dir(rig.world.path().join("state/git")).unwrap() {
+        std::fs::File::open(folder.unwrap().path()).unwrap().set_modified(long_ago).unwrap();
+    }
+    rig.push(&["--branch", "belljar/one"]).succeeded();
     assert_eq!(own(), 1);
 }

@@ -95,3 +95,21 @@ fn where_nothing_but_what_is_ignored_differs_there_is_nothing_to_push() {
     rig.leaves("b", "b\n");
     rig.push(&["--branch", "belljar/one"]).succeeded();
 }
+
+#[test]
+fn a_name_that_git_could_take_for_a_pattern_is_a_name() {
+    let Some(rig) = begin("a_name_that_git_could_take_for_a_pattern_is_a_name") else { return };
+    for path in [":!x", ":(top)local", ":/local", "^x", ":!x.log"] {
+        rig.leaves(path, "made\n");
+    }
+    let told = rig.push(&["--branch", "belljar/one", "--json"]).succeeded().json();
+    assert_eq!(
+        listed(&told, "ignored"),
+        [":!x.log", "a.log", "local", "sub/generated/", "target/"],
+        "{told:#}"
+    );
+    let tree = rig.tree("belljar/one");
+    for kept in ["100644 :!x", "100644 :(top)local", "100644 :/local", "100644 ^x"] {
+        assert!(tree.iter().any(|entry| entry == kept), "{kept}: {tree:?}");
+    }
+}

@@ -7,6 +7,7 @@ use crate::within::within;
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::Interest;
 
@@ -25,7 +26,16 @@ pub(super) enum Moved {
 struct Pipe {
     into: OwnedFd,
     from: OwnedFd,
+    _place: Place,
 }
+
+/// One of the places for pipes that there are. What is in them is the host's memory, and a reader that stands still keeps it:
+/// who finds no place copies.
+struct Place;
+
+/// How many are taken, by all runs.
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+const PLACES: usize = 128;
 
 /// Whoever falls silent for so long holds no pipe.
 const LULL: Duration = Duration::from_millis(500);
@@ -38,7 +48,11 @@ pub(super) async fn run<R: Socket, W: Socket>(
     to: &W,
     mut note: impl FnMut(usize) -> Result<(), End>,
 ) -> Result<Moved, End> {
-    let Ok(pipe) = Pipe::new() else { return Ok(Moved::NotHere) };
+    let pipe = match Pipe::new() {
+        Ok(Some(pipe)) => pipe,
+        Ok(None) => return Ok(Moved::Ebb),
+        Err(_) => return Ok(Moved::NotHere),
+    };
     loop {
         let count = match within(LULL, pipe.fill(from)).await {
             Ok(Ok(0)) => return Ok(Moved::All),
@@ -56,12 +70,29 @@ pub(super) async fn run<R: Socket, W: Socket>(
     }
 }
 
+// === impl Place ===
+
+impl Place {
+    fn take() -> Option<Self> {
+        let one_more = |taken: usize| (taken < PLACES).then_some(taken + 1);
+        TAKEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok().map(|_| Self)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        TAKEN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 // === impl Pipe ===
 
 impl Pipe {
-    fn new() -> io::Result<Self> {
+    /// Nothing if there is no place for one just now.
+    fn new() -> io::Result<Option<Self>> {
+        let Some(place) = Place::take() else { return Ok(None) };
         let (from, into) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        Ok(Self { into, from })
+        Ok(Some(Self { into, from, _place: place }))
     }
 
     /// Takes what has come; nothing when nothing will. It holds nothing yet.
@@ -141,6 +172,15 @@ mod tests {
         assert_eq!(run(&from, &to, |_| Err(End::Spent)).await, Err(End::Spent));
         drop(to);
         assert_eq!(hearer.read(&mut [0]).await.unwrap(), 0);
+    }
+
+    #[test]
+    fn there_are_so_many_pipes_and_no_more() {
+        let taken: Vec<_> = (0..=PLACES).map_while(|_| Pipe::new().unwrap()).collect();
+        assert!(taken.len() <= PLACES);
+        assert!(Place::take().is_none() || taken.len() < PLACES);
+        drop(taken);
+        assert!(Pipe::new().unwrap().is_some());
     }
 
     #[tokio::test]

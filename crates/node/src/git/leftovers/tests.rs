@@ -32,9 +32,15 @@ impl Rig {
         std::fs::write(self.base.join("base.json"), record.to_string()).unwrap();
     }
 
+    /// Has nobody push from it for a long time.
+    fn ages(&self) {
+        let long_ago = SystemTime::now() - 2 * MOVED_AWAY;
+        File::open(&self.base).unwrap().set_modified(long_ago).unwrap();
+    }
+
     /// Whether it is still there afterwards.
     fn survives(&self, new: Option<&Path>) -> bool {
-        Base::clear_away(&self.folder.path().join("state"), new).unwrap();
+        Base::clear_away(&self.folder.path().join("state"), new);
         self.base.exists()
     }
 }
@@ -42,9 +48,22 @@ impl Rig {
 #[test]
 fn a_clone_goes_when_its_directory_has_gone() {
     let rig = Rig::new();
+    rig.ages();
     assert!(rig.survives(None), "it is there");
     std::fs::remove_dir(&rig.directory).unwrap();
     assert!(!rig.survives(None));
+}
+
+#[test]
+fn a_clone_stays_for_a_while_when_its_directory_was_moved_away_and_where_its_record_can_not_be_read() {
+    let rig = Rig::new();
+    std::fs::remove_dir(&rig.directory).unwrap();
+    assert!(rig.survives(None));
+    std::fs::create_dir(&rig.directory).unwrap();
+    assert!(rig.survives(None), "another is in its place, and may give way again");
+    std::fs::write(rig.base.join("base.json"), "{\"of\": \"another version\"}").unwrap();
+    rig.ages();
+    assert!(rig.survives(None));
 }
 
 #[test]
@@ -52,6 +71,7 @@ fn a_clone_goes_when_something_else_is_in_the_place_of_its_directory() {
     let rig = Rig::new();
     std::fs::rename(&rig.directory, rig.folder.path().join("moved")).unwrap();
     std::fs::create_dir(&rig.directory).unwrap();
+    rig.ages();
     assert!(!rig.survives(None));
     let rig = Rig::new();
     assert!(rig.survives(Some(rig.folder.path())));
@@ -67,6 +87,7 @@ fn a_clone_stays_where_nobody_knows_whether_its_directory_has_gone() {
     assert_ne!(record, elsewhere);
     std::fs::write(rig.base.join("base.json"), elsewhere).unwrap();
     std::fs::remove_dir(&rig.directory).unwrap();
+    rig.ages();
     assert!(rig.survives(None), "it was of a file system that isn't there");
 }
 
@@ -76,6 +97,7 @@ fn a_clone_stays_while_somebody_pushes_from_it() {
     std::fs::remove_dir(&rig.directory).unwrap();
     let lock = File::create(rig.base.join(LOCK)).unwrap();
     lock.lock().unwrap();
+    rig.ages();
     assert!(rig.survives(None));
     drop(lock);
     assert!(!rig.survives(None));

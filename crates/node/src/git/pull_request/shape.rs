@@ -107,9 +107,11 @@ fn is_link(text: &str) -> bool {
     is_web && text.len() <= LONGEST && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
+/// Characters of what a forge says of a refusal.
+const LONGEST: usize = 300;
+
 /// What a forge says of a refusal, on one line and without what can't be printed.
 pub(super) fn complaint(body: &[u8]) -> String {
-    const LONGEST: usize = 300;
     let answer: Value = serde_json::from_slice(body).unwrap_or_default();
     let mut said = Vec::new();
     for member in ["message", "error", "error_description", "errors"] {
@@ -121,8 +123,11 @@ pub(super) fn complaint(body: &[u8]) -> String {
     if said.is_empty() { "nothing was said".to_owned() } else { said }
 }
 
-/// The texts in a value, as far as they are told apart.
+/// The texts in a value, as far as they are told apart and anybody will read them.
 fn gather(value: &Value, said: &mut Vec<String>) {
+    if said.iter().map(String::len).sum::<usize>() > LONGEST || said.len() > LONGEST {
+        return;
+    }
     match value {
         Value::String(text) if !said.contains(text) => said.push(text.clone()),
         Value::Array(all) => all.iter().for_each(|one| gather(one, said)),

@@ -30,6 +30,9 @@ pub(in crate::git) struct Note {
 #[serde(deny_unknown_fields)]
 pub(in crate::git) struct NotedRequest {
     pub(in crate::git) base: String,
+    /// What was asked for with it; another commit is another request.
+    #[serde(default)]
+    pub(in crate::git) commit: String,
     pub(in crate::git) url: String,
 }
 

@@ -11,11 +11,11 @@ pub(super) struct Heard {
 // === impl Heard ===
 
 impl Heard {
-    /// What ssh says where nobody takes its connection.
+    /// What ssh says where nobody takes its connection: before anything else, as whoever has taken it may say the same later.
     pub(super) fn unreached(&self) -> Option<String> {
         let said = String::from_utf8_lossy(&self.stderr);
-        let line = said.lines().map(str::trim).find(|line| line.starts_with("ssh: connect to host "));
-        line.map(redact)
+        let first = said.lines().map(str::trim).find(|line| !line.is_empty())?;
+        first.starts_with("ssh: connect to host ").then(|| redact(first))
     }
 
     /// What says why. What a server says through git is not repeated: nobody knows what is in it.
