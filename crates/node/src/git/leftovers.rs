@@ -16,22 +16,23 @@ const MOVED_AWAY: Duration = Duration::from_secs(14 * 24 * 3600);
 
 impl Base {
     /// Removes those of people that are of no use any more. A directory that somebody is about to clone into has nothing of an
-    /// earlier clone in it, so what was laid out there is none, either.
+    /// earlier clone in it, so what was laid out there is none, either,
+    /// also where it was another directory.
     pub fn clear_away(state: &Path, new: Option<&Path>) {
-        let new = new.and_then(|directory| LaidOut::of(directory).ok());
+        let new = new.and_then(|directory| directory.canonicalize().ok());
         for folder in folders(&state.join(Self::OF_PEOPLE)) {
             // One that can't be removed is in nobody's way.
-            if is_leftover(&folder, new.as_ref()) && !is_in_use(&folder) {
+            if is_leftover(&folder, new.as_deref()) && !is_in_use(&folder) {
                 let _ = std::fs::remove_dir_all(&folder);
             }
         }
     }
 }
 
-fn is_leftover(folder: &Path, new: Option<&LaidOut>) -> bool {
+fn is_leftover(folder: &Path, new: Option<&Path>) -> bool {
     match Base::open(folder) {
         Ok(base) => match base.laid_out() {
-            Some(laid_out) => new == Some(laid_out) || is_gone(folder, laid_out),
+            Some(laid_out) => new == Some(&laid_out.path()) || is_gone(folder, laid_out),
             None => is_old(folder, LONGEST),
         },
         // What can't be read now may be read another time, or by another version; what was never recorded is half a clone.

@@ -61,6 +61,8 @@ fn a_clone_stays_for_a_while_when_its_directory_was_moved_away_and_where_its_rec
     assert!(rig.survives(None));
     std::fs::create_dir(&rig.directory).unwrap();
     assert!(rig.survives(None), "another is in its place, and may give way again");
+    assert!(!rig.survives(Some(&rig.directory)), "not if somebody clones into that");
+    let rig = Rig::new();
     std::fs::write(rig.base.join("base.json"), "{\"of\": \"another version\"}").unwrap();
     rig.ages();
     assert!(rig.survives(None));
