@@ -1,0 +1,120 @@
+//! How an agent ends: it says that it is done, and what it was to achieve is looked at.
+
+use super::conversation::Call;
+use super::tools::{Finding, Finish};
+use super::turns::{Agent, Phase, Turn};
+use super::{not_met, verification};
+use crate::deadline::Deadline;
+use crate::fault::Fault;
+use belljar_contract::failure::FailureCode;
+use belljar_contract::result::Failure;
+use belljar_contract::result::agent::{TodoItem, TodoOrigin, TodoStatus, Verified};
+
+// === impl Agent ===
+
+impl Agent<'_> {
+    /// It says that it is done: then the criteria are looked at.
+    pub(super) fn finish(
+        &mut self,
+        call: Call,
+        finish: Finish,
+        deadline: &Deadline<'_>,
+    ) -> Result<Turn, Failure> {
+        let Finish { summary, gave_up } = finish;
+        let longest = self.bench.surroundings.admitted.job().constraints.max_output();
+        if summary.len() > longest {
+            self.tell(call, format!("the summary is longer than {longest} bytes"), true);
+            return Ok(Turn::Goes);
+        }
+        if gave_up {
+            let message = format!("the agent says that it can't: {summary}");
+            self.report.answer = Some(summary);
+            return Err(Failure::new(FailureCode::AgentGaveUp, message));
+        }
+        let is_left = |item: &&TodoItem| item.origin != TodoOrigin::AcceptanceCriterion;
+        let open: Vec<String> =
+            self.bench.todo.open().filter(is_left).map(|item| item.id.to_string()).collect();
+        if !open.is_empty() {
+            let text = format!(
+                "items {} of the todo list are open: do them, or say with `todo_update` how they stand",
+                open.join(", ")
+            );
+            self.tell(call, text, true);
+            return Ok(Turn::Goes);
+        }
+        let is_missed = |item: &&TodoItem| {
+            item.status == TodoStatus::Dropped
+                && matches!(item.origin, TodoOrigin::Requirement | TodoOrigin::Task)
+        };
+        if let Some(missed) = self.bench.todo.items().iter().find(is_missed) {
+            let reason = missed.reason.as_deref().unwrap_or_default();
+            let message = format!("left undone: {}: {reason}", missed.title);
+            self.report.answer = Some(summary);
+            return Err(Failure::new(FailureCode::NotVerified, message));
+        }
+        match verification::question(&self.criteria) {
+            Some(_) => {
+                self.phase = Phase::Checking { answer: summary };
+                self.tell(call, "The criteria are looked at next.".to_owned(), false);
+                Ok(Turn::Goes)
+            }
+            None => self.conclude((call, summary), &[], deadline),
+        }
+    }
+
+    /// It says what it has found of the criteria.
+    pub(super) fn reported(
+        &mut self,
+        call: Call,
+        findings: &[Finding],
+        deadline: &Deadline<'_>,
+    ) -> Result<Turn, Failure> {
+        if let Some(fault) = verification::fault(&self.criteria, findings) {
+            self.tell(call, fault, true);
+            return Ok(Turn::Goes);
+        }
+        match std::mem::replace(&mut self.phase, Phase::Working) {
+            Phase::Checking { answer } => self.conclude((call, answer), findings, deadline),
+            Phase::Working => {
+                self.tell(call, "there is nothing to report on yet".to_owned(), true);
+                Ok(Turn::Goes)
+            }
+        }
+    }
+
+    fn conclude(
+        &mut self,
+        (call, answer): (Call, String),
+        findings: &[Finding],
+        deadline: &Deadline<'_>,
+    ) -> Result<Turn, Failure> {
+        let verified = verification::conclude(&self.criteria, findings, &mut self.bench, deadline);
+        self.report.verification = verified.map_err(|interrupted| interrupted.failure())?;
+        let unmet: Vec<&Verified> =
+            self.report.verification.iter().filter(|verified| !verified.met).collect();
+        if unmet.is_empty() {
+            self.report.answer = Some(answer);
+            return Ok(Turn::Done);
+        }
+        let listed = unmet.iter().map(|verified| format!("- {}: {}", verified.criterion, verified.evidence));
+        let text = format!("these criteria are not met:\n{}\nGo on.", listed.collect::<Vec<_>>().join("\n"));
+        self.phase = Phase::Working;
+        self.tell(call, text, true);
+        Ok(Turn::Goes)
+    }
+
+    pub(super) fn out_of_turns(&self) -> Failure {
+        let turns = self.max_turns;
+        let was_checking = matches!(self.phase, Phase::Checking { .. });
+        match (was_checking, self.report.verification.iter().find(|verified| !verified.met)) {
+            (_, Some(unmet)) => not_met(unmet),
+            (true, None) => Failure::new(
+                FailureCode::NotVerified,
+                format!("the criteria were not all looked at within {turns} turns"),
+            ),
+            (false, None) => {
+                Failure::new(FailureCode::TurnsExhausted, format!("not done after {turns} turns"))
+            }
+        }
+    }
+}

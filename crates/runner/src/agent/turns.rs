@@ -1,0 +1,216 @@
+//! An agent at work: it asks, does what is wanted, and tells what came of it, turn by turn.
+
+use super::conversation::{Call, Definition, Entry, Request};
+use super::model::{Answered, Models, NoModel};
+use super::prompt::Runtime;
+use super::tools::{self, Bench, Outcome};
+use super::verification;
+use super::window::Window;
+use crate::deadline::Deadline;
+use crate::fault::Fault;
+use belljar_contract::event::Event;
+use belljar_contract::failure::FailureCode;
+use belljar_contract::job::context::Criterion;
+use belljar_contract::result::agent::AgentReport;
+use belljar_contract::result::{Failure, StepStatus};
+use std::time::Instant;
+
+/// An agent at work.
+pub(super) struct Agent<'a> {
+    pub(super) bench: Bench<'a>,
+    pub(super) models: Models,
+    pub(super) system: String,
+    /// What is verified in the end.
+    pub(super) criteria: Vec<Criterion>,
+    pub(super) conversation: Vec<Entry>,
+    pub(super) window: Window,
+    pub(super) max_turns: u32,
+    pub(super) phase: Phase,
+    /// Whether the last answer was cut off for its length.
+    pub(super) was_cut: bool,
+    /// Turns in a row without a call.
+    pub(super) idle_turns: u32,
+    pub(super) report: &'a mut AgentReport,
+}
+
+/// What the agent is at.
+pub(super) enum Phase {
+    Working,
+    /// It says that it is done, and looks at the criteria.
+    Checking {
+        answer: String,
+    },
+}
+
+/// What a turn comes to.
+pub(super) enum Turn {
+    Goes,
+    Done,
+}
+
+/// A model that says nothing but words so often in a row doesn't work.
+const IDLE_TURNS: u32 = 3;
+/// So many calls of one answer are carried out.
+const MOST_CALLS: usize = 32;
+
+// === impl Agent ===
+
+impl Agent<'_> {
+    pub(super) fn run(&mut self, deadline: &Deadline<'_>) -> Result<(), Failure> {
+        let begin = match self.report.resumed {
+            true => {
+                "An earlier run of this job was cut off. The workspace may hold some of its work: look before you go on."
+            }
+            false => "Begin.",
+        };
+        self.conversation.push(Entry::Note(begin.to_owned()));
+        loop {
+            if let Turn::Done = self.turn(deadline)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Asks once, and does what is wanted.
+    fn turn(&mut self, deadline: &Deadline<'_>) -> Result<Turn, Failure> {
+        deadline.check().map_err(|interrupted| interrupted.failure())?;
+        if self.report.turns >= self.max_turns {
+            return Err(self.out_of_turns());
+        }
+        let offered = match self.phase {
+            Phase::Working => tools::working(),
+            Phase::Checking { .. } => tools::checking(),
+        };
+        let calls = self.ask(&offered, deadline)?;
+        if calls.is_empty() {
+            return self.nudge();
+        }
+        self.idle_turns = 0;
+        for (at, call) in calls.into_iter().enumerate() {
+            let outcome = match at < MOST_CALLS {
+                true => self.call(&call, &offered, deadline)?,
+                false => Outcome::Told {
+                    text: format!("not carried out: more than {MOST_CALLS} calls"),
+                    failed: true,
+                },
+            };
+            match outcome {
+                Outcome::Told { text, failed } => self.tell(call, text, failed),
+                Outcome::Finish(finish) => {
+                    if let Turn::Done = self.finish(call, finish, deadline)? {
+                        return Ok(Turn::Done);
+                    }
+                }
+                Outcome::Report(findings) => {
+                    if let Turn::Done = self.reported(call, &findings, deadline)? {
+                        return Ok(Turn::Done);
+                    }
+                }
+            }
+        }
+        if self.was_cut {
+            let note = "Your last answer was cut off for its length. Do it in smaller pieces.";
+            self.conversation.push(Entry::Note(note.to_owned()));
+        }
+        Ok(Turn::Goes)
+    }
+
+    /// What a model wants done.
+    fn ask(&mut self, offered: &[Definition], deadline: &Deadline<'_>) -> Result<Vec<Call>, Failure> {
+        let turn = self.report.turns + 1;
+        let left = deadline.at().saturating_duration_since(Instant::now());
+        let verified = &self.report.verification;
+        let question = match self.phase {
+            Phase::Checking { .. } => verification::question(&self.criteria),
+            Phase::Working => None,
+        };
+        let question = question.as_deref();
+        let max_turns = self.max_turns;
+        let runtime = Runtime { left, turn, max_turns, todo: self.bench.todo, verified, question }.text();
+        let answered = loop {
+            self.window
+                .fit((&self.system, &runtime, offered), &mut self.conversation)
+                .map_err(|error| Failure::new(FailureCode::ConstraintViolation, error.to_string()))?;
+            let request = Request {
+                system: &self.system,
+                conversation: &self.conversation,
+                runtime: &runtime,
+                tools: offered,
+                context_tokens: self.window.tokens,
+                is_said_first: false,
+            };
+            match self.models.ask(&request, turn, deadline) {
+                // Somebody counts otherwise than we do.
+                Err(NoModel::TooLong { .. }) => self.window.tokens -= self.window.tokens / 4,
+                answered => break answered.map_err(|error| error.failure())?,
+            }
+        };
+        Ok(self.heard(turn, answered))
+    }
+
+    fn heard(&mut self, turn: u32, Answered { model, reply }: Answered) -> Vec<Call> {
+        let report = &mut *self.report;
+        report.turns = turn;
+        report.prompt_tokens = report.prompt_tokens.saturating_add(reply.prompt_tokens);
+        report.completion_tokens = report.completion_tokens.saturating_add(reply.completion_tokens);
+        if !report.models.contains(&model) {
+            report.models.push(model.clone());
+        }
+        let (prompt_tokens, completion_tokens) = (reply.prompt_tokens, reply.completion_tokens);
+        let event = Event::ModelAnswered { turn, model, prompt_tokens, completion_tokens };
+        self.bench.surroundings.log.write(event);
+        let calls = match &reply.entry {
+            Entry::Said { calls, .. } => calls.clone(),
+            _ => Vec::new(),
+        };
+        self.conversation.push(reply.entry);
+        self.was_cut = reply.is_cut;
+        calls
+    }
+
+    /// An answer in words alone.
+    fn nudge(&mut self) -> Result<Turn, Failure> {
+        self.idle_turns += 1;
+        if self.idle_turns >= IDLE_TURNS {
+            let message = format!("the model has called no tool in {IDLE_TURNS} answers");
+            return Err(Failure::new(FailureCode::AgentGaveUp, message));
+        }
+        let note = match self.phase {
+            Phase::Working => "Nothing was done: call a tool. If all is done, call `finish`.",
+            Phase::Checking { .. } => "Nothing was done: look with the tools, then call `report_criteria`.",
+        };
+        self.conversation.push(Entry::Note(note.to_owned()));
+        Ok(Turn::Goes)
+    }
+
+    fn call(
+        &mut self,
+        call: &Call,
+        offered: &[Definition],
+        deadline: &Deadline<'_>,
+    ) -> Result<Outcome, Failure> {
+        let begun = Instant::now();
+        let outcome =
+            self.bench.call(call, offered, deadline).map_err(|interrupted| interrupted.failure())?;
+        self.report.tool_calls += 1;
+        let status = match outcome {
+            Outcome::Told { failed: true, .. } => StepStatus::Failure,
+            _ => StepStatus::Success,
+        };
+        let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let tool = tools::within(call.tool.clone(), 64);
+        self.bench.surroundings.log.write(Event::ToolFinished {
+            turn: self.report.turns,
+            tool,
+            status,
+            duration_ms,
+        });
+        Ok(outcome)
+    }
+
+    pub(super) fn tell(&mut self, call: Call, text: String, failed: bool) {
+        self.report.failed_tool_calls += u32::from(failed);
+        let text = if failed && !text.starts_with("failed") { format!("failed: {text}") } else { text };
+        self.conversation.push(Entry::Outcome { call, text });
+    }
+}
