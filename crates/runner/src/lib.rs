@@ -25,6 +25,7 @@ mod log;
 mod network_need;
 mod own_process;
 mod process;
+mod replaced;
 mod result_file;
 mod run;
 mod status;

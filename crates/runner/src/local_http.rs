@@ -6,12 +6,11 @@
 mod answer;
 mod place;
 
-pub(crate) use answer::Answer;
-pub(crate) use place::Place;
+pub(crate) use answer::{Answer, Reading};
+pub(crate) use place::{Place, connect_local};
 
 use crate::deadline::{Deadline, Interrupted};
 use crate::own_process::seen_by_init;
-use answer::Reading;
 use place::Stream;
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};

@@ -4,11 +4,11 @@
 //! runner closes its memory to others, PID 1 among them, which connects sockets in here. Where there is none, or nobody
 //! answers, the host finds the file and the result, and the job's own limit holds.
 
+use crate::local_http::{Answer, Reading, connect_local};
 use crate::log::Log;
+use crate::replaced::{self, Survives};
 use belljar_contract::result::{JobResult, JobStatus};
 use belljar_contract::worker::status::{ReportedStatus, StatusAnswer, StatusReport};
-use rustix::fs::{AtFlags, Mode, OFlags};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -50,7 +50,7 @@ impl StatusLine {
     }
 
     fn to(hatch: &Path) -> Self {
-        match connected(hatch) {
+        match connect_local(hatch) {
             Ok(stream) => Self { hatch: Mutex::new(Some(stream)), ..Self::default() },
             Err(error) => Self { trouble: Some(error), ..Self::default() },
         }
@@ -118,20 +118,10 @@ impl StatusLine {
     }
 }
 
-/// Whole or not at all.
+/// The same in a file.
 fn write_beside(directory: &Path, report: &StatusReport) -> io::Result<()> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = rustix::fs::open(directory, flags, Mode::empty())?;
-    let name = format!(".belljar-{}", uuid::Uuid::new_v4().simple());
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(&directory, &name, flags, Mode::from_raw_mode(0o644))?;
-    let written = serde_json::to_writer(std::fs::File::from(file), report);
-    let named = written.map_err(io::Error::from);
-    let named = named.and_then(|()| Ok(rustix::fs::renameat(&directory, &name, &directory, FILE)?));
-    if named.is_err() {
-        let _ = rustix::fs::unlinkat(&directory, &name, AtFlags::empty());
-    }
-    named
+    let directory = replaced::open_directory(directory)?;
+    replaced::put(directory, FILE, &serde_json::to_vec(report)?, Survives::Runner)
 }
 
 fn exchange(
@@ -149,31 +139,24 @@ fn exchange(
     for bytes in [head.as_bytes(), &body] {
         write_until(stream, bytes, until)?;
     }
-    let mut answer = Vec::new();
+    let mut reading = Reading::of("POST");
     let mut buffer = [0; 4096];
-    while answer.len() < LONGEST_ANSWER {
+    let mut heard = 0;
+    while heard < LONGEST_ANSWER {
         stream.set_read_timeout(Some(left(until)?))?;
-        match stream.read(&mut buffer) {
+        let count = match stream.read(&mut buffer) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(size) => answer.extend_from_slice(&buffer[..size]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
-        }
-        if let Some(answer) = read_answer(&answer)? {
-            return Ok(answer);
+        };
+        heard += count;
+        // An answer that ends with its connection ends before it is one.
+        if let Some((answer, _)) = reading.hear(&buffer[..count]).map_err(odd)? {
+            return read_answer(&answer);
         }
     }
     Err(odd("the answer is too long"))
-}
-
-/// Without waiting: where so many wait already, this one need not.
-fn connected(hatch: &Path) -> io::Result<UnixStream> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    connect(&socket, &SocketAddrUnix::new(hatch)?)?;
-    let stream = UnixStream::from(socket);
-    stream.set_nonblocking(false)?;
-    Ok(stream)
 }
 
 fn write_until(stream: &mut UnixStream, mut bytes: &[u8], until: Instant) -> io::Result<()> {
@@ -193,24 +176,10 @@ fn left(until: Instant) -> io::Result<Duration> {
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-/// Nothing as long as it is not whole.
-fn read_answer(answer: &[u8]) -> io::Result<Option<StatusAnswer>> {
-    const END_OF_HEAD: &[u8] = b"\r\n\r\n";
-    let Some(end) = memchr::memmem::find(answer, END_OF_HEAD) else { return Ok(None) };
-    let (head, body) = (String::from_utf8_lossy(&answer[..end]), &answer[end + END_OF_HEAD.len()..]);
-    let mut lines = head.split("\r\n");
-    let status = lines.next().unwrap_or_default();
-    if !status.starts_with("HTTP/1.1 200 ") {
-        return Err(odd(status));
-    }
-    let length = lines.find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
-    });
-    match length {
-        None => Err(odd("the answer doesn't say how long it is")),
-        Some(length) if body.len() < length => Ok(None),
-        Some(length) => Ok(Some(serde_json::from_slice(&body[..length])?)),
+fn read_answer(answer: &Answer) -> io::Result<StatusAnswer> {
+    match answer.status {
+        200 => Ok(serde_json::from_slice(&answer.body)?),
+        other => Err(odd(&format!("the answer is {other}"))),
     }
 }
 
@@ -276,19 +245,29 @@ mod tests {
         assert_eq!(StatusLine::default().remaining(), None);
     }
 
+    /// What is made of an answer, from a host that closes nothing.
+    fn answered(said: &str) -> io::Result<StatusAnswer> {
+        let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+        theirs.write_all(said.as_bytes()).unwrap();
+        let report = StatusReport::new(ReportedStatus::InProgress);
+        exchange(&mut ours, "j", &report, Instant::now() + Duration::from_millis(300))
+    }
+
     #[test]
     fn only_an_answer_is_taken_for_one() {
         let whole = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{ANSWER}", ANSWER.len());
-        assert_eq!(read_answer(whole.as_bytes()).unwrap().unwrap().remaining_ms, 1_500);
+        assert_eq!(answered(&whole).unwrap().remaining_ms, 1_500);
         for short in [0, 10, whole.len() - 1] {
-            assert!(read_answer(&whole.as_bytes()[..short]).unwrap().is_none(), "{short}");
+            assert!(answered(&whole[..short]).is_err(), "{short}");
         }
         for odd in [
             "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}",
             "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
             "HTTP/1.1 200 OK\r\n\r\n{}",
         ] {
-            assert!(read_answer(odd.as_bytes()).is_err(), "{odd}");
+            assert!(answered(odd).is_err(), "{odd}");
         }
+        let long = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}", 20_000, "x".repeat(20_000));
+        assert!(answered(&long).unwrap_err().to_string().contains("too long"));
     }
 }

@@ -43,12 +43,7 @@ pub struct Opened {
 impl Prepared<'_> {
     /// Opens the pull request that is wanted, if there is none.
     pub(super) fn open(&mut self, order: &PullRequestOrder, base: &str) -> Result<Opened, PullRequestError> {
-        if let Some(noted) = self
-            .note
-            .pull_request
-            .as_ref()
-            .filter(|noted| noted.base == base && noted.commit == self.made.commit)
-        {
+        if let Some(noted) = self.note.request_for(base, &self.made.commit) {
             return Ok(Opened { url: noted.url.clone(), standing: Standing::AlreadyThere });
         }
         let begun = Instant::now();

@@ -20,6 +20,9 @@ use belljar_contract::result::agent::Verified;
 use std::fmt::Write;
 use std::time::Duration;
 
+/// How every agent works, whatever else its baseline says.
+const RULES: &str = include_str!("rules.md");
+
 /// What is so just now.
 pub(super) struct Runtime<'r> {
     pub(super) left: Duration,
@@ -41,7 +44,8 @@ pub(super) fn system(material: &Material) -> String {
         }
     };
     part("Persona", material.persona.as_deref().unwrap_or_default());
-    part("Baseline", &material.baseline);
+    // Whoever gives an agent another identity doesn't make programs' output into orders.
+    part("Baseline", &format!("{}\n\n{}", material.baseline.trim(), RULES));
     part("Project", material.project.as_deref().unwrap_or_default());
     part("Task", material.task.as_deref().unwrap_or_default());
     part("Requirements", &numbered(material.requirements.iter().map(String::as_str)));
@@ -142,6 +146,6 @@ mod tests {
             assert!(text.contains(said), "{said} in {text}");
         }
         let bare = Material { baseline: "base".to_owned(), ..Material::default() };
-        assert_eq!(system(&bare), "# Baseline\n\nbase\n\n");
+        assert_eq!(system(&bare), format!("# Baseline\n\nbase\n\n{}\n\n", RULES.trim()));
     }
 }

@@ -14,10 +14,12 @@ pub(crate) struct Answer {
 }
 
 /// One that is being read.
-pub(super) struct Reading {
+pub(crate) struct Reading {
     bytes: Vec<u8>,
     head: Option<Head>,
     has_no_body: bool,
+    /// Whether anything has come, be it only what is said beforehand.
+    has_begun: bool,
 }
 
 struct Head {
@@ -43,17 +45,18 @@ const LONGEST_BODY: usize = 8 << 20;
 // === impl Reading ===
 
 impl Reading {
-    pub(super) fn of(method: &str) -> Self {
-        Self { bytes: Vec::new(), head: None, has_no_body: method == "HEAD" }
+    pub(crate) fn of(method: &str) -> Self {
+        Self { bytes: Vec::new(), head: None, has_no_body: method == "HEAD", has_begun: false }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        !self.has_begun
     }
 
     /// More of it; nothing more comes after none. The answer once it is whole, and whether another may follow.
-    pub(super) fn hear(&mut self, more: &[u8]) -> Result<Option<(Answer, bool)>, &'static str> {
+    pub(crate) fn hear(&mut self, more: &[u8]) -> Result<Option<(Answer, bool)>, &'static str> {
         let is_closed = more.is_empty();
+        self.has_begun |= !is_closed;
         self.bytes.extend_from_slice(more);
         if self.bytes.len() > LONGEST_HEAD + LONGEST_BODY {
             return Err("it is too long");

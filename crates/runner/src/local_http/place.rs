@@ -1,9 +1,10 @@
 //! Where somebody listens: a socket among the files, or a port of this sandbox's own.
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A place from a URL.
@@ -83,7 +84,7 @@ impl Place {
     pub(super) fn connect(&self, glance: Duration) -> io::Result<Stream> {
         match &self.way {
             Way::Local(path) => {
-                let stream = UnixStream::connect(path)?;
+                let stream = connect_local(path)?;
                 stream.set_read_timeout(Some(glance))?;
                 stream.set_write_timeout(Some(glance))?;
                 Ok(Stream::Local(stream))
@@ -105,6 +106,16 @@ impl Place {
             }
         }
     }
+}
+
+/// Without waiting: where so many wait already, this one need not.
+pub(crate) fn connect_local(path: &Path) -> io::Result<UnixStream> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    let stream = UnixStream::from(socket);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
 }
 
 fn ports(authority: &str) -> Option<Vec<SocketAddr>> {

@@ -39,6 +39,11 @@ pub(in crate::git) struct NotedRequest {
 // === impl Note ===
 
 impl Note {
+    /// The pull request of that commit into that branch, if there is or was one.
+    pub(in crate::git) fn request_for(&self, base: &str, commit: &str) -> Option<&NotedRequest> {
+        self.pull_request.as_ref().filter(|noted| noted.base == base && noted.commit == commit)
+    }
+
     /// That of an earlier attempt, or a new one.
     pub(in crate::git) fn of(base: &Base, remote: String, branch: String) -> Result<Self, PushError> {
         if let Ok(bytes) = std::fs::read(base.folder().join(name(&remote, &branch)))

@@ -1,12 +1,13 @@
 //! Where the todo list is kept: `todo.json` beside the job, whole or not at all, and on the disk before the agent goes on.
 
 use super::TodoList;
+use crate::replaced::{self, Survives};
 use belljar_contract::result::agent::TodoItem;
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 /// Such a file, if there is a place for one.
@@ -34,10 +35,7 @@ const LONGEST: u64 = 1 << 20;
 impl TodoFile {
     /// In the job's directory; without one the list is in memory alone.
     pub(in crate::agent) fn in_directory(path: Option<&Path>, job_id: &str) -> io::Result<Self> {
-        let open = |path| {
-            rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-        };
-        Ok(Self { directory: path.map(open).transpose()?, job_id: job_id.to_owned() })
+        Ok(Self { directory: path.map(replaced::open_directory).transpose()?, job_id: job_id.to_owned() })
     }
 
     /// In memory alone.
@@ -67,24 +65,8 @@ impl TodoFile {
     pub(in crate::agent) fn keep(&self, list: &TodoList) -> io::Result<()> {
         let Some(directory) = &self.directory else { return Ok(()) };
         let document = Document { version: VERSION, job_id: self.job_id.clone(), items: list.items.clone() };
-        let bytes = serde_json::to_vec_pretty(&document)?;
-        let draft = format!(".belljar-{}", uuid::Uuid::new_v4().simple());
-        let kept = written(directory, &draft, &bytes).and_then(|()| {
-            rustix::fs::renameat(directory, &draft, directory, NAME)?;
-            Ok(rustix::fs::fsync(directory)?)
-        });
-        if kept.is_err() {
-            let _ = rustix::fs::unlinkat(directory, &draft, AtFlags::empty());
-        }
-        kept
+        replaced::put(directory, NAME, &serde_json::to_vec_pretty(&document)?, Survives::Machine)
     }
-}
-
-fn written(directory: impl AsFd, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut file = File::from(rustix::fs::openat(directory, name, flags, Mode::from_raw_mode(0o644))?);
-    file.write_all(bytes)?;
-    file.sync_all()
 }
 
 impl Document {
