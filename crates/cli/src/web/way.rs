@@ -51,7 +51,7 @@ mod tests {
             "into/policy.yaml",
             "work/out.yaml",
             "by-the-way.yaml",
-            "else/../into/policy.yaml",
+            "else/../work/inner/policy.yaml",
         ] {
             assert!(leads(through), "{through}");
         }

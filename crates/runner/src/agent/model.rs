@@ -3,15 +3,17 @@
 mod ollama;
 mod openai;
 mod refusal;
+mod route;
 
 pub(super) use refusal::Unusable;
 
 use super::conversation::{Entry, Reply, Request};
 use crate::deadline::{Deadline, Interrupted};
 use crate::fault::{Fault, explain};
-use crate::local_http::{Answer, NoAnswer, Peer, Place, Question};
+use crate::local_http::{Answer, NoAnswer, Question};
 use belljar_contract::failure::FailureCode;
 use refusal::Next;
+use route::{Dialect, Route};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -43,22 +45,6 @@ pub(super) enum NoModel {
     Unreachable { why: String },
 }
 
-/// What names of models somebody lists; nothing if it is not said.
-type Reachable = Option<Vec<String>>;
-
-/// A way to models.
-struct Route {
-    dialect: Dialect,
-    peer: Peer,
-    reachable: Option<Reachable>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Dialect {
-    OpenAi,
-    Ollama,
-}
-
 /// A model by a way.
 struct Candidate {
     model: String,
@@ -71,8 +57,7 @@ struct Candidate {
 
 /// A model may think for that long.
 const PATIENCE: Duration = Duration::from_secs(600);
-const LISTING: Duration = Duration::from_secs(10);
-/// So often everybody is asked, and so long it is waited after each time.
+/// So often everybody is asked, and so long it is waited after each time; after the last there is nothing to wait for.
 const ROUNDS: [Duration; 4] =
     [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(8), Duration::ZERO];
 /// Of one answer, so many calls are heard.
@@ -87,39 +72,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 impl Models {
     /// Those that are allowed, by the ways that the environment names.
     pub(super) fn of_environment(allowed: &[String]) -> Result<Self, NoModel> {
-        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        Self::by(variable, allowed)
-    }
-
-    fn by(variable: impl Fn(&str) -> Option<String>, allowed: &[String]) -> Result<Self, NoModel> {
-        let mut refused = Vec::new();
-        let mut routes = Vec::new();
-        let with_v1 = |url: String| {
-            Place::of_url(&url).map(|place| match place.base() {
-                "" => place.with_base("/v1"),
-                _ => place,
-            })
-        };
-        for (name, dialect) in [
-            ("OPENAI_BASE_URL", Dialect::OpenAi),
-            ("INFERENCE_PROXY_URL", Dialect::OpenAi),
-            ("OLLAMA_BASE_URL", Dialect::Ollama),
-        ] {
-            let is_needed = !routes.iter().any(|route: &Route| route.dialect == dialect);
-            let Some(url) = variable(name).filter(|_| is_needed) else { continue };
-            let place = match dialect {
-                Dialect::OpenAi => with_v1(url),
-                Dialect::Ollama => Place::of_url(&url),
-            };
-            match place {
-                Ok(place) => routes.push(Route { dialect, peer: Peer::at(place), reachable: None }),
-                Err(error) => refused.push(format!("{name}: {error}")),
-            }
-        }
-        if routes.is_empty() {
-            refused.push("the environment names no way to models (OPENAI_BASE_URL, INFERENCE_PROXY_URL, OLLAMA_BASE_URL)".to_owned());
-            return Err(NoModel::Unreachable { why: refused.join("; ") });
-        }
+        let routes = route::of_environment()?;
         let by_each = |model: &String| {
             let model = model.clone();
             (0..routes.len()).map(move |route| Candidate {
@@ -234,29 +187,6 @@ impl Models {
             Dialect::Ollama => ollama::reply(body, turn),
         };
         Ok(reply.map_err(|error| (error, None)))
-    }
-}
-
-impl Route {
-    /// Whom it lists; asked once, as soon as somebody answers.
-    fn reachable(&mut self, deadline: &Deadline<'_>) -> Result<&Reachable, NoModel> {
-        if self.reachable.is_none() {
-            let path = match self.dialect {
-                Dialect::OpenAi => openai::MODELS,
-                Dialect::Ollama => ollama::MODELS,
-            };
-            let question = Question { method: "GET", path, headers: &[], body: None, patience: LISTING };
-            self.reachable = match self.peer.ask(question, deadline) {
-                Ok(Answer { status: 200, body, .. }) => Some(match self.dialect {
-                    Dialect::OpenAi => openai::listed(&body),
-                    Dialect::Ollama => ollama::listed(&body),
-                }),
-                Ok(_) => Some(None),
-                Err(NoAnswer::Interrupted(interrupted)) => return Err(interrupted.into()),
-                Err(_) => None,
-            };
-        }
-        Ok(self.reachable.as_ref().unwrap_or(&None))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Ollama's own words, for models that are served by them alone.
 
-use super::{Reachable, Unusable};
+use super::Unusable;
+use super::route::Reachable;
 use crate::agent::conversation::{Call, Entry, Reply, Request};
 use serde::Deserialize;
 use serde_json::{Value, json};

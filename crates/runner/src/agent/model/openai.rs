@@ -1,6 +1,7 @@
 //! OpenAI's chat completions, which most providers speak.
 
-use super::{Reachable, Unusable};
+use super::Unusable;
+use super::route::Reachable;
 use crate::agent::conversation::{Call, Definition, Entry, Reply, Request};
 use serde::Deserialize;
 use serde_json::{Value, json};

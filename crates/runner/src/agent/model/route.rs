@@ -1,0 +1,86 @@
+//! Ways to models, as the environment names them: each with a dialect, and with those who are there.
+
+use super::{NoModel, ollama, openai};
+use crate::deadline::Deadline;
+use crate::local_http::{Answer, NoAnswer, Peer, Place, Question};
+use std::time::Duration;
+
+/// What names of models somebody lists; nothing if it is not said.
+pub(super) type Reachable = Option<Vec<String>>;
+
+/// A way to models.
+pub(super) struct Route {
+    pub(super) dialect: Dialect,
+    pub(super) peer: Peer,
+    /// Nothing as long as nobody has answered.
+    reachable: Option<Reachable>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    OpenAi,
+    Ollama,
+}
+
+/// The variables that name ways; of one dialect the first counts.
+const VARIABLES: [(&str, Dialect); 3] = [
+    ("OPENAI_BASE_URL", Dialect::OpenAi),
+    ("INFERENCE_PROXY_URL", Dialect::OpenAi),
+    ("OLLAMA_BASE_URL", Dialect::Ollama),
+];
+
+const LISTING: Duration = Duration::from_secs(10);
+
+/// All that the environment names.
+pub(super) fn of_environment() -> Result<Vec<Route>, NoModel> {
+    let (mut routes, mut refused): (Vec<Route>, Vec<String>) = (Vec::new(), Vec::new());
+    for (name, dialect) in VARIABLES {
+        let is_known = routes.iter().any(|route| route.dialect == dialect);
+        let Some(url) = std::env::var(name).ok().filter(|url| !(url.is_empty() || is_known)) else {
+            continue;
+        };
+        match Place::of_url(&url) {
+            Ok(place) => routes.push(Route::to(place, dialect)),
+            Err(error) => refused.push(format!("{name}: {error}")),
+        }
+    }
+    if routes.is_empty() {
+        let names = VARIABLES.map(|(name, _)| name).join(", ");
+        refused.push(format!("the environment names no way to models ({names})"));
+        return Err(NoModel::Unreachable { why: refused.join("; ") });
+    }
+    Ok(routes)
+}
+
+// === impl Route ===
+
+impl Route {
+    fn to(place: Place, dialect: Dialect) -> Self {
+        let place = match (dialect, place.base()) {
+            (Dialect::OpenAi, "") => place.with_base("/v1"),
+            _ => place,
+        };
+        Self { dialect, peer: Peer::at(place), reachable: None }
+    }
+
+    /// Whom it lists; asked once, as soon as somebody answers.
+    pub(super) fn reachable(&mut self, deadline: &Deadline<'_>) -> Result<&Reachable, NoModel> {
+        if self.reachable.is_none() {
+            let path = match self.dialect {
+                Dialect::OpenAi => openai::MODELS,
+                Dialect::Ollama => ollama::MODELS,
+            };
+            let question = Question { method: "GET", path, headers: &[], body: None, patience: LISTING };
+            self.reachable = match self.peer.ask(question, deadline) {
+                Ok(Answer { status: 200, body, .. }) => Some(match self.dialect {
+                    Dialect::OpenAi => openai::listed(&body),
+                    Dialect::Ollama => ollama::listed(&body),
+                }),
+                Ok(_) => Some(None),
+                Err(NoAnswer::Interrupted(interrupted)) => return Err(interrupted.into()),
+                Err(_) => None,
+            };
+        }
+        Ok(self.reachable.as_ref().unwrap_or(&None))
+    }
+}
