@@ -17,14 +17,29 @@ pub(crate) const ROOMS: &[Room] = &[
     Room { name: "sandbox", may_import: &["contract", "policy", "confine", "failpoint"] },
     Room { name: "egress", may_import: &["contract", "policy"] },
     Room { name: "store", may_import: &["contract", "policy", "failpoint"] },
+    Room { name: "tools", may_import: &["contract", "policy", "sandbox", "egress", "store"] },
+    Room { name: "gateway", may_import: &["contract", "policy", "sandbox", "store", "tools"] },
     Room {
         name: "node",
-        may_import: &["contract", "policy", "confine", "failpoint", "sandbox", "egress", "store"],
+        may_import: &[
+            "contract",
+            "policy",
+            "confine",
+            "failpoint",
+            "sandbox",
+            "egress",
+            "store",
+            "tools",
+            "gateway",
+        ],
     },
     Room { name: "runner", may_import: &["contract", "policy"] },
     Room {
         name: "cli",
-        may_import: &["contract", "policy", "confine", "sandbox", "egress", "store", "node", "runner"],
+        may_import: &[
+            "contract", "policy", "confine", "sandbox", "egress", "store", "tools", "gateway", "node",
+            "runner",
+        ],
     },
     Room { name: "testkit", may_import: &["contract", "policy", "confine", "sandbox", "runner"] },
     Room { name: "promises", may_import: &["confine", "failpoint", "sandbox"] },
@@ -121,13 +136,18 @@ pub(crate) const OUTSIDERS: &[Outsider] = &[
     },
     Outsider {
         names: &["async-std", "mio", "smol", "tokio"],
-        only_in: &["sandbox", "egress", "store", "node", "cli", "testkit", "bench"],
+        only_in: &["sandbox", "egress", "store", "tools", "gateway", "node", "cli", "testkit", "bench"],
         why: "the contract and policy do no I/O, the runner and the walls are small and have no runtime",
     },
     Outsider {
         names: &["axum", "hyper", "hyper-util"],
-        only_in: &["node"],
-        why: "the node answers its orchestrator by HTTP, and asks nobody; nobody else serves anything but hatches",
+        only_in: &["gateway", "node"],
+        why: "the node answers its orchestrator by HTTP, and the gateway agents; neither asks anybody, and nobody else serves anything but hatches",
+    },
+    Outsider {
+        names: &["rmcp"],
+        only_in: &["gateway", "tools"],
+        why: "it changes often: one module serves by it, and one asks other servers",
     },
     Outsider {
         names: &["opentelemetry", "opentelemetry-proto", "opentelemetry_sdk", "prost"],

@@ -25,6 +25,7 @@ pub mod problem;
 pub mod result;
 pub mod schema;
 pub mod spend;
+pub mod tool;
 pub mod usage;
 pub mod version;
 pub mod worker;

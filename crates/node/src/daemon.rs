@@ -31,6 +31,7 @@ use crate::job::hub::Hub;
 use crate::managed::ManagedServices;
 use crate::metrics::Metrics;
 use crate::session::Sessions;
+use crate::tools::NodeTools;
 use crate::traces::{self, Traces};
 use crate::web::policy_file::Following;
 use belljar_confine::launcher::Launcher;
@@ -94,6 +95,7 @@ impl Daemon {
         let listed_calls = if traces.are_wanted() { traces::MOST_CALLS } else { 0 };
         let WaysOut { models, web, following } =
             ways_out::begin(&mut settings, &audit, (&metrics, listed_calls))?;
+        let tools = NodeTools::new(&audit).map_err(|source| DaemonError::Tools { source })?;
         let denials = Denials::new(Arc::clone(&audit));
         let managed = ManagedServices::start(std::mem::take(&mut settings.managed), audit)
             .map_err(|source| DaemonError::Threads { source })?;
@@ -109,6 +111,7 @@ impl Daemon {
             hub: Hub::default(),
             models,
             web,
+            tools,
             images,
             managed,
             denials,

@@ -16,6 +16,7 @@ use crate::images::Images;
 use crate::managed::ManagedServices;
 use crate::metrics::Metrics;
 use crate::models::NodeModels;
+use crate::tools::NodeTools;
 use crate::traces::Traces;
 use crate::web::NodeWeb;
 use belljar_confine::launcher::Launcher;
@@ -40,6 +41,7 @@ pub(crate) struct Workplace {
     /// Nothing for a node without models.
     pub(crate) models: Option<NodeModels>,
     pub(crate) web: NodeWeb,
+    pub(crate) tools: NodeTools,
     pub(crate) images: Images,
     pub(crate) managed: ManagedServices,
     pub(crate) denials: Denials,

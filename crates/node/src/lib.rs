@@ -22,6 +22,7 @@ mod models;
 pub mod once;
 pub mod serving;
 mod session;
+pub mod tools;
 mod traces;
 pub mod usage;
 pub mod web;

@@ -12,3 +12,4 @@ pub mod grant;
 pub mod handoff;
 pub mod image;
 pub mod lifecycle;
+pub mod tool;

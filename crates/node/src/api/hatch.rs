@@ -1,10 +1,11 @@
-//! The status hatch of a sandbox: `POST /v1/jobs/{job_id}/status`, by sockets that only this sandbox has.
+//! The status hatch of a sandbox: `POST /v1/jobs/{job_id}/status`, and `/mcp` for tools, by sockets that only this sandbox has.
 //!
 //! There is no token: whose job it is, is known by the socket.
 
 use super::answer::{self, Refusal, json};
 use super::{body, serving};
 use crate::job::reports::Reports;
+use crate::tools::Seated;
 use axum::Router;
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
@@ -30,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 /// A hatch that is served. Dropping it ends its connections.
 pub(crate) struct Served {
     _sockets: JoinSet<()>,
+    _seated: Option<Seated>,
 }
 
 /// A socket of a hatch.
@@ -73,14 +75,23 @@ const AFTER_FAILURE: Duration = Duration::from_millis(100);
 /// The largest report, in bytes: a whole result may be in it.
 const LARGEST_REPORT_BYTES: usize = 32 << 20;
 
-/// Serves a sandbox's sockets.
-pub(crate) fn serve(runtime: &Handle, reports: Arc<Reports>, sockets: Vec<OwnedFd>) -> io::Result<Served> {
+/// Serves a sandbox's sockets: what its job reports, and the tools that it may call, if it may.
+pub(crate) fn serve(
+    runtime: &Handle,
+    reports: Arc<Reports>,
+    seated: Option<Seated>,
+    sockets: Vec<OwnedFd>,
+) -> io::Result<Served> {
     let _inside = runtime.enter();
     let routes = Router::new()
         .route("/v1/jobs/{job_id}/status", post(report).fallback(super::no_such_method))
         .fallback(nothing_here)
         .layer(middleware::from_fn(answer::told))
         .with_state(Arc::new(Hatch { reports, turn: Mutex::default() }));
+    let routes = match &seated {
+        Some(seated) => routes.merge(seated.routes.clone()),
+        None => routes,
+    };
     let mut serving = JoinSet::new();
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let has_first = Arc::new(AtomicBool::new(false));
@@ -98,7 +109,7 @@ pub(crate) fn serve(runtime: &Handle, reports: Arc<Reports>, sockets: Vec<OwnedF
             }
         }
     }
-    Ok(Served { _sockets: serving })
+    Ok(Served { _sockets: serving, _seated: seated })
 }
 
 // === impl Door ===

@@ -1,5 +1,6 @@
 //! Why there is no daemon.
 
+use crate::tools::ToolsError;
 use crate::web::policy_file::PolicyFileError;
 use belljar_sandbox::backend::BackendError;
 use belljar_store::artifacts::ArtifactsError;
@@ -41,6 +42,13 @@ pub enum DaemonError {
         /// Why.
         #[source]
         source: std::io::Error,
+    },
+    /// There are no tools for jobs.
+    #[error("can't offer tools")]
+    Tools {
+        /// Why.
+        #[source]
+        source: ToolsError,
     },
     /// What jobs may reach of the web is not known.
     #[error(transparent)]

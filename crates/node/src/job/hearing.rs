@@ -10,6 +10,7 @@ use crate::images::Image;
 use crate::inspection::Inspection;
 use crate::models::{Caller, RunModels};
 use crate::serving::ServeError;
+use crate::tools::Seated;
 use crate::traces::{Ran, Step};
 use crate::web::{RunWeb, Seen};
 use belljar_confine::stage::Timings;
@@ -70,6 +71,8 @@ pub(super) struct Whose {
     pub(super) image: Image,
     /// A command has nobody who would say that it has begun: it has when its sandbox stands.
     pub(super) is_command: bool,
+    /// Whether what it does may leave the host.
+    pub(super) may_reach_out: bool,
 }
 
 // === impl Whose ===
@@ -173,7 +176,8 @@ impl Hearing {
         for (hatch, sockets) in hatches {
             match hatch {
                 Hatch::Status => {
-                    let served = hatch::serve(&Handle::current(), Arc::clone(&reports), sockets);
+                    let seated = self.seat(&run);
+                    let served = hatch::serve(&Handle::current(), Arc::clone(&reports), seated, sockets);
                     // The runner says the same by a file.
                     statuses = served
                         .inspect_err(|error| tracing::warn!(%error, "a job's status can't be heard"))
@@ -198,6 +202,13 @@ impl Hearing {
 impl Hearing {
     fn caller(&self) -> Caller {
         Caller::Job { job_id: self.whose.job_id.clone(), attempt: self.whose.attempt }
+    }
+
+    /// Where its agent calls tools from. A command has none.
+    fn seat(&self, run: &RunId) -> Option<Seated> {
+        let Whose { task_id, job_id, is_command, may_reach_out, .. } = &self.whose;
+        let tools = &self.workplace.tools;
+        (!is_command).then(|| tools.seat((task_id, job_id, run), *may_reach_out))
     }
 
     fn serve_web(&mut self, run: &RunId, sockets: Vec<OwnedFd>) {

@@ -71,6 +71,7 @@ pub(super) fn run(
         attempt: claimed.job.life.attempt,
         image: with.image.clone(),
         is_command,
+        may_reach_out: with.web.is_some(),
     };
     let ways_out = (with.models.clone(), with.web.clone().flatten());
     let mut hearing = Hearing::new(workplace, whose, ways_out, heard, stop);

@@ -1,0 +1,143 @@
+//! The answer of a tool (`spec/3 §MCP Integration`, Envelope Contract).
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt;
+
+/// What a tool answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Envelope {
+    /// It has done what it was asked for.
+    Ok {
+        /// What came of it; always there.
+        data: Value,
+        /// Which part of a list that is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pagination: Option<Pagination>,
+    },
+    /// It has not.
+    Error {
+        /// What kind of error it was, for people who look for it.
+        error_type: Cow<'static, str>,
+        /// What was wrong, without anything that looks like a secret.
+        message: String,
+        /// The same for programs.
+        domain_code: DomainCode,
+    },
+}
+
+/// A part of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pagination {
+    /// How many there are in all.
+    pub total: usize,
+    /// How many come before this part.
+    pub offset: usize,
+    /// How many are in it at most.
+    pub limit: usize,
+}
+
+/// The class of an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DomainCode {
+    /// An argument is not what the tool takes.
+    InvalidArgument,
+    /// What must come with an act that can't be undone is missing.
+    GuardrailViolated,
+    /// Nothing is there that would do it.
+    NotSupported,
+    /// What is named isn't there, for whoever asks.
+    NotFound,
+    /// It is not as whoever asks has taken it to be.
+    Conflict,
+    /// Whoever asks may not.
+    PermissionDenied,
+    /// There is no more room, or no more time.
+    LimitExceeded,
+    /// What it takes can't be reached now.
+    Unavailable,
+    /// A tool that others have made has failed.
+    ToolFailed,
+    /// The host has failed.
+    Internal,
+}
+
+// === impl DomainCode ===
+
+impl DomainCode {
+    /// Every code.
+    pub const ALL: [Self; 10] = [
+        Self::InvalidArgument,
+        Self::GuardrailViolated,
+        Self::NotSupported,
+        Self::NotFound,
+        Self::Conflict,
+        Self::PermissionDenied,
+        Self::LimitExceeded,
+        Self::Unavailable,
+        Self::ToolFailed,
+        Self::Internal,
+    ];
+
+    /// The code on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidArgument => "invalid_argument",
+            Self::GuardrailViolated => "guardrail_violated",
+            Self::NotSupported => "not_supported",
+            Self::NotFound => "not_found",
+            Self::Conflict => "conflict",
+            Self::PermissionDenied => "permission_denied",
+            Self::LimitExceeded => "limit_exceeded",
+            Self::Unavailable => "unavailable",
+            Self::ToolFailed => "tool_failed",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+impl fmt::Display for DomainCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{json, to_value};
+
+    #[test]
+    fn data_is_always_there_and_pagination_only_with_lists() {
+        let none = Envelope::Ok { data: Value::Null, pagination: None };
+        assert_eq!(to_value(none).unwrap(), json!({ "status": "ok", "data": null }));
+        let page =
+            Envelope::Ok { data: json!([1]), pagination: Some(Pagination { total: 9, offset: 3, limit: 1 }) };
+        assert_eq!(
+            to_value(page).unwrap(),
+            json!({ "status": "ok", "data": [1], "pagination": { "total": 9, "offset": 3, "limit": 1 } })
+        );
+    }
+
+    #[test]
+    fn an_error_says_its_kind_its_class_and_what_was_wrong() {
+        let error = Envelope::Error {
+            error_type: "ArgumentValidationError".into(),
+            message: "no".to_owned(),
+            domain_code: DomainCode::InvalidArgument,
+        };
+        let written = to_value(&error).unwrap();
+        let expected = json!({
+            "status": "error", "error_type": "ArgumentValidationError", "message": "no", "domain_code": "invalid_argument"
+        });
+        assert_eq!(written, expected);
+        assert_eq!(serde_json::from_value::<Envelope>(written).unwrap(), error);
+        for code in DomainCode::ALL {
+            assert_eq!(to_value(code).unwrap(), code.as_str());
+        }
+    }
+}

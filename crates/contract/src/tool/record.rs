@@ -1,0 +1,94 @@
+//! What is recorded of calls of tools: who, which tool, what was decided, and what came of it. Never
+//! what a call has answered.
+
+use super::{AgentKind, DomainCode};
+use crate::id::{JobId, RunId, TaskId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
+
+/// The kind of event of a call that changes something and is about to be made.
+pub const TOOL_BEGUN: &str = "tool_begun";
+
+/// The kind of event of a call that is over, or was refused.
+pub const TOOL_CALLED: &str = "tool_called";
+
+/// One call of a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCallRecord {
+    /// This call; made by the host.
+    pub call_id: Uuid,
+    /// The name that was asked for; what is no name is cut and escaped.
+    pub tool_name: String,
+    /// Who asked.
+    #[serde(flatten)]
+    pub subject: ToolSubject,
+    /// Whether it might.
+    pub decision: ToolDecision,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub denied_by: Option<String>,
+    /// What came of it; nothing while it isn't over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<ToolStatus>,
+    /// The class of its error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_type: Option<DomainCode>,
+    /// How long it took, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<f64>,
+    /// The SHA-256 of its arguments as JSON, members in order of their names.
+    pub arguments_sha256: String,
+    /// Its arguments, without what their schema marks as secret, what looks like a secret, and what is long.
+    pub arguments: Value,
+}
+
+/// Who calls a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolSubject {
+    /// As what.
+    pub subject_type: AgentKind,
+    /// Under which name, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject_id: Option<String>,
+    /// For whom.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
+    /// That user's groups.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub group_ids: Vec<String>,
+    /// The project.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<String>,
+    /// The task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
+    /// The job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job_id: Option<JobId>,
+    /// The attempt at it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+}
+
+/// Whether a call might be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolDecision {
+    /// It might.
+    Allow,
+    /// It might not.
+    Deny,
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolStatus {
+    /// It did what it was for.
+    Success,
+    /// It didn't.
+    Error,
+    /// Whoever asked has gone, or the run is over.
+    Cancelled,
+}

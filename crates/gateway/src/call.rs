@@ -1,0 +1,173 @@
+//! The way of one call.
+
+use crate::Gateway;
+use crate::arguments;
+use crate::recording::{RecordError, Recording};
+use crate::seat::Seat;
+use belljar_contract::tool::{DomainCode, Envelope, ToolName, ToolStatus};
+use belljar_policy::tool::Denied;
+use belljar_tools::Arguments;
+use belljar_tools::answer::{Answer, Attachment, Failure, envelope};
+use belljar_tools::registry::Entry;
+
+/// What comes of a call.
+#[derive(Debug)]
+pub enum Called {
+    /// The tool has answered, or was not called because of its arguments.
+    Answered(Answered),
+    /// It was not called.
+    Refused(Refusal),
+}
+
+/// What a tool has answered.
+#[derive(Debug)]
+pub struct Answered {
+    /// Its answer.
+    pub envelope: Envelope,
+    /// What can't be said in there.
+    pub attachments: Vec<Attachment>,
+}
+
+/// Why no tool was called.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// There is none of that name.
+    #[error("there is no tool {name:?}")]
+    Unknown {
+        /// What was given for a name.
+        name: String,
+    },
+    /// This caller may not call it.
+    #[error("{denied}")]
+    Denied {
+        /// Why.
+        denied: Denied,
+    },
+    /// It is about what isn't the caller's.
+    #[error("{argument} is not the one that this agent works on")]
+    OutOfBounds {
+        /// The argument that says so.
+        argument: &'static str,
+    },
+    /// Nobody sits there any more: the run is over.
+    #[error("the run is over")]
+    Over,
+    /// It can't be recorded, and what can't be isn't done; or it was done, and its record is lost.
+    #[error("calls can't be recorded")]
+    Unrecorded,
+}
+
+/// The longest answer, as JSON, in bytes.
+const LARGEST_ANSWER_BYTES: usize = 1 << 20;
+
+/// As much of what was given for a name is repeated.
+const LONGEST_REPEATED: usize = 128;
+
+// === impl Gateway ===
+
+impl Gateway {
+    /// Calls the tool of that name, if whoever sits there may. It is given up when the seat is taken away.
+    pub async fn call(&self, seat: &Seat, name: &str, arguments: Arguments) -> Called {
+        match self.called(seat, name, arguments).await {
+            Ok(answered) => Called::Answered(answered),
+            Err(refusal) => Called::Refused(refusal),
+        }
+    }
+
+    async fn called(&self, seat: &Seat, name: &str, arguments: Arguments) -> Result<Answered, Refusal> {
+        seat.turn().await;
+        let caller = seat.caller();
+        let entry = ToolName::parse(name).ok().and_then(|name| self.registry.find(&name));
+        let schema = entry.as_ref().map(|entry| &entry.tool.definition().input);
+        let mut recording = self.recording(caller, (name, schema), &arguments);
+        let Some(entry) = entry else {
+            recording.deny("unknown").await.map_err(unrecorded)?;
+            let name = name[..name.floor_char_boundary(LONGEST_REPEATED)].to_owned();
+            return Err(Refusal::Unknown { name });
+        };
+        let refusal = match self.decide(caller, &entry) {
+            _ if seat.is_over() => Some(("over", Refusal::Over)),
+            Err(denied) => Some((denied.reason.as_str(), Refusal::Denied { denied })),
+            Ok(_) => arguments::within_bounds(caller, &arguments)
+                .err()
+                .map(|argument| ("out_of_bounds", Refusal::OutOfBounds { argument })),
+        };
+        if let Some((by, refusal)) = refusal {
+            recording.deny(by).await.map_err(unrecorded)?;
+            return Err(refusal);
+        }
+        recording.allow();
+        let answer = match checked(seat, &entry, &arguments) {
+            Ok(()) => self.run(seat, &entry, arguments, &recording).await?,
+            Err(failure) => Some(Err(failure)),
+        };
+        self.finish(answer, recording).await
+    }
+
+    /// Has the tool do it. Nothing when the seat was taken away meanwhile.
+    async fn run(
+        &self,
+        seat: &Seat,
+        entry: &Entry,
+        arguments: Arguments,
+        recording: &Recording,
+    ) -> Result<Option<Answer>, Refusal> {
+        let definition = entry.tool.definition();
+        if definition.effect.is_change() {
+            recording.begin().await.map_err(unrecorded)?;
+        }
+        let call = tokio::time::timeout(definition.within, entry.tool.call(seat.caller(), arguments));
+        tokio::select! {
+            biased;
+            () = seat.over() => Ok(None),
+            answer = call => Ok(Some(answer.unwrap_or_else(|_| {
+                let within = definition.within.as_secs();
+                Err(Failure::new(DomainCode::LimitExceeded, format!("it took longer than {within} s")))
+            }))),
+        }
+    }
+
+    async fn finish(&self, answer: Option<Answer>, recording: Recording) -> Result<Answered, Refusal> {
+        let Some(answer) = answer else {
+            recording.end(ToolStatus::Cancelled, None).await.map_err(unrecorded)?;
+            return Err(Refusal::Over);
+        };
+        let answer = bounded(answer).map_err(|mut failure| {
+            failure.message = self.redactor.text(&failure.message);
+            failure
+        });
+        let (status, code) = match &answer {
+            Ok(_) => (ToolStatus::Success, None),
+            Err(failure) => (ToolStatus::Error, Some(failure.code)),
+        };
+        recording.end(status, code).await.map_err(unrecorded)?;
+        let attachments = answer.as_ref().map(|success| success.attachments.clone()).unwrap_or_default();
+        Ok(Answered { envelope: envelope(answer), attachments })
+    }
+}
+
+/// Whether the arguments are what the tool takes.
+fn checked(seat: &Seat, entry: &Entry, arguments: &Arguments) -> Result<(), Failure> {
+    arguments::guarded(seat.caller(), entry.tool.definition(), arguments)?;
+    entry.schema.check(arguments).map_err(|mistakes| Failure::argument(mistakes.join("; ")))
+}
+
+/// The answer, unless it is too long for whoever asked.
+fn bounded(answer: Answer) -> Answer {
+    let success = answer?;
+    let of_data = serde_json::to_vec(&success.data).map_or(usize::MAX, |data| data.len());
+    let of_attachments: usize = success.attachments.iter().map(|attachment| attachment.base64.len()).sum();
+    match of_data.saturating_add(of_attachments) {
+        0..=LARGEST_ANSWER_BYTES => Ok(success),
+        bytes => Err(Failure::new(
+            DomainCode::LimitExceeded,
+            format!("the answer has {bytes} bytes; {LARGEST_ANSWER_BYTES} are allowed: ask for less"),
+        )),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what errors are mapped by")]
+fn unrecorded(error: RecordError) -> Refusal {
+    tracing::error!(%error, "a call of a tool can't be recorded");
+    Refusal::Unrecorded
+}

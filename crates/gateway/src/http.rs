@@ -1,0 +1,70 @@
+//! MCP over HTTP: one path, by which messages come one at a time.
+
+use crate::Gateway;
+use crate::mcp::Server;
+use crate::seat::Seat;
+use axum::Router;
+use axum::extract::Request;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// By which way callers come.
+#[derive(Debug, Clone)]
+pub enum Door {
+    /// By sockets that one caller alone has.
+    Hatch(Seat),
+    /// By one that others can reach, too: whose a request is was looked up before ([`Seat`] among its extensions). The names under
+    /// which it is reached.
+    Remote(Vec<String>),
+}
+
+/// What MCP says in headers.
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// The largest message, in bytes.
+const LARGEST_MESSAGE_BYTES: usize = 4 << 20;
+
+/// `POST /mcp`, for callers who come by that way.
+pub fn routes(gateway: Arc<Gateway>, door: Door, stopped: CancellationToken) -> Router {
+    let config = StreamableHttpServerConfig::default()
+        // Nothing is kept between requests: whose one is, it says by itself.
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_max_request_body_bytes(LARGEST_MESSAGE_BYTES)
+        .with_cancellation_token(stopped)
+        // A page that somebody has been lured to has an origin; no client that is meant has.
+        .enforce_origin_validation();
+    let (seat, config) = match door {
+        Door::Hatch(seat) => (Some(seat), config),
+        Door::Remote(hosts) => (None, config.with_allowed_hosts(hosts)),
+    };
+    let server = Server { gateway, seat };
+    let service = StreamableHttpService::new(
+        move || Ok(server.clone()),
+        Arc::new(NeverSessionManager::default()),
+        config,
+    );
+    Router::new().route_service("/mcp", service).layer(middleware::from_fn(said_once))
+}
+
+/// Refuses a request that says twice what it is judged by: whoever reads the other one would judge otherwise.
+async fn said_once(request: Request, next: Next) -> Response {
+    match said_twice(request.headers()) {
+        Some(name) => (StatusCode::BAD_REQUEST, format!("the header {name} is there twice")).into_response(),
+        None => next.run(request).await,
+    }
+}
+
+fn said_twice(headers: &HeaderMap) -> Option<HeaderName> {
+    let judged_by = [HOST, ORIGIN, AUTHORIZATION, CONTENT_TYPE, VERSION, METHOD, NAME, SESSION];
+    judged_by.into_iter().find(|name| headers.get_all(name).iter().nth(1).is_some())
+}

@@ -1,0 +1,80 @@
+//! The gateway by which agents call tools, whatever they speak to it.
+//!
+//! ```text
+//! caller, name, arguments ─► found? ─► policy::tool::decide ─► bounds ─► guards ─► schema ─► recorded, if it changes
+//!                                            ▲                                                  │ anything
+//!                  list ─────────────────────┘                  Envelope ◄─ recorded ◄─ call ◄──┘
+//! ```
+//! Who calls is known by the socket or the token by which the call came ([`seat::Seat`]), never by anything it says. What lists tools
+//! and what calls one asks the same function.
+
+#![forbid(unsafe_code)]
+
+mod arguments;
+pub mod call;
+mod http;
+mod mcp;
+mod recording;
+pub mod seat;
+
+pub use http::{Door, routes};
+
+use belljar_contract::tool::ToolName;
+use belljar_policy::tool::{self, Denied, Facts, Permitted};
+use belljar_sandbox::shipping::Redactor;
+use belljar_store::audit::AuditLog;
+use belljar_tools::caller::Caller;
+use belljar_tools::registry::{Entry, Registry};
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// A gateway.
+#[derive(Debug)]
+pub struct Gateway {
+    registry: Arc<Registry>,
+    audit: Arc<AuditLog>,
+    redactor: Redactor,
+    disabled: RwLock<BTreeSet<ToolName>>,
+}
+
+// === impl Gateway ===
+
+impl Gateway {
+    /// One for these tools, which records into that audit.
+    pub fn new(registry: Arc<Registry>, audit: Arc<AuditLog>) -> Self {
+        Self { registry, audit, redactor: Redactor::new(), disabled: RwLock::default() }
+    }
+
+    /// The tools that it has.
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// Has these tools be switched off, and all others on. Whoever lists or calls from now on is told so.
+    pub fn disable(&self, names: impl IntoIterator<Item = ToolName>) {
+        *self.disabled.write().unwrap_or_else(PoisonError::into_inner) = names.into_iter().collect();
+    }
+
+    /// The tools that this caller may call, by name: those, and no others.
+    pub fn listed(&self, caller: &Caller) -> Vec<Arc<Entry>> {
+        self.registry.all().into_iter().filter(|entry| self.decide(caller, entry).is_ok()).collect()
+    }
+
+    /// Decides whether this caller may call that tool.
+    ///
+    /// # Errors
+    /// [`Denied`] with the first reason there is.
+    pub fn decide(&self, caller: &Caller, entry: &Entry) -> Result<Permitted, Denied> {
+        let definition = entry.tool.definition();
+        let is_disabled =
+            self.disabled.read().unwrap_or_else(PoisonError::into_inner).contains(&definition.name);
+        let facts = Facts {
+            name: &definition.name,
+            scope: definition.scope,
+            is_enabled: !is_disabled,
+            is_installed: definition.is_installed,
+            reaches_out: definition.reaches_out,
+        };
+        tool::decide(caller.kind, &facts, &caller.grants)
+    }
+}

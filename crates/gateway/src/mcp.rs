@@ -1,0 +1,210 @@
+//! MCP, by the library of its authors: the one module that knows it. Both families of revisions come by one way: what is stateless
+//! (2026-07-28), and what begins with a handshake, which leaves nothing behind here either.
+
+use crate::Gateway;
+use crate::arguments;
+use crate::call::{Answered, Called, Refusal};
+use crate::seat::Seat;
+use axum::http::request::Parts;
+use belljar_contract::tool::Envelope;
+use belljar_tools::definition::{Definition, Effect, Resource};
+use rmcp::handler::server::ServerHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, ErrorData,
+    Implementation, JsonObject, ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource as McpResource,
+    ResourceContents, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Serves one caller, or whoever a request is of.
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    pub(crate) gateway: Arc<Gateway>,
+    /// Nothing where each request says by its token whose it is.
+    pub(crate) seat: Option<Seat>,
+}
+
+/// So many tools are told at once.
+const TOOLS_AT_ONCE: usize = 100;
+
+/// The error of a call that may not be made.
+const DENIED: ErrorCode = ErrorCode(-32_001);
+
+/// The error of one that can't be recorded.
+const UNAVAILABLE: ErrorCode = ErrorCode(-32_002);
+
+const INSTRUCTIONS: &str = "Tools of the host. Each answers with an envelope: {\"status\":\"ok\",\"data\":…} or \
+    {\"status\":\"error\",\"domain_code\":…,\"message\":…}.";
+
+// === impl Server ===
+
+impl Server {
+    /// Who asks.
+    fn seat<'a>(&'a self, context: &'a RequestContext<RoleServer>) -> Result<&'a Seat, ErrorData> {
+        let of_request = || context.extensions.get::<Parts>()?.extensions.get::<Seat>();
+        let seat = self.seat.as_ref().or_else(of_request);
+        // A request without anybody can't come so far; if it does, nobody may do anything.
+        seat.filter(|seat| !seat.is_over()).ok_or_else(|| refused(&Refusal::Over))
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("belljar", env!("CARGO_PKG_VERSION")))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let seat = self.seat(&context)?;
+        let listed = self.gateway.listed(seat.caller());
+        let from = cursor(request)?;
+        let tools = listed.iter().skip(from).take(TOOLS_AT_ONCE);
+        let tools = tools.map(|entry| told(seat, entry.tool.definition())).collect();
+        let next = from + TOOLS_AT_ONCE;
+        let mut result = ListToolsResult::with_all_items(tools);
+        result.next_cursor = (next < listed.len()).then(|| next.to_string());
+        Ok(result)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let seat = self.seat(&context)?;
+        let arguments = request.arguments.unwrap_or_default();
+        let call = self.gateway.call(seat, &request.name, arguments);
+        let called = tokio::select! {
+            biased;
+            called = call => called,
+            () = context.ct.cancelled() => return Err(ErrorData::invalid_request("cancelled", None)),
+        };
+        match called {
+            Called::Answered(answered) => Ok(result(answered).into()),
+            Called::Refused(refusal) => Err(refused(&refusal)),
+        }
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let seat = self.seat(&context)?;
+        let from = cursor(request)?;
+        let listed = self.gateway.listed(seat.caller());
+        let all: Vec<_> = listed
+            .iter()
+            .flat_map(|entry| {
+                let definition = entry.tool.definition();
+                definition.resources.iter().map(|resource| told_resource(definition, resource))
+            })
+            .collect();
+        let next = from + TOOLS_AT_ONCE;
+        let is_last = next >= all.len();
+        let mut result =
+            ListResourcesResult::with_all_items(all.into_iter().skip(from).take(TOOLS_AT_ONCE).collect());
+        result.next_cursor = (!is_last).then(|| next.to_string());
+        Ok(result)
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let seat = self.seat(&context)?;
+        let listed = self.gateway.listed(seat.caller());
+        let found = listed.iter().find_map(|entry| {
+            let definition = entry.tool.definition();
+            definition.resources.iter().find(|resource| uri(definition, resource) == request.uri)
+        });
+        let Some(resource) = found else {
+            return Err(ErrorData::resource_not_found("there is no such resource", None));
+        };
+        let contents = ResourceContents::text(resource.content.clone(), request.uri)
+            .with_mime_type(resource.content_type.clone());
+        Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+}
+
+/// Where somebody was with a list.
+fn cursor(request: Option<PaginatedRequestParams>) -> Result<usize, ErrorData> {
+    let Some(cursor) = request.and_then(|request| request.cursor) else { return Ok(0) };
+    cursor.parse().map_err(|_| ErrorData::invalid_params("not a cursor that this server gave", None))
+}
+
+/// A tool as this caller is told of it.
+fn told(seat: &Seat, definition: &Definition) -> Tool {
+    let schema: JsonObject = arguments::told_schema(seat.caller(), &definition.input);
+    let effect = definition.effect;
+    let annotations = ToolAnnotations::new()
+        .read_only(effect == Effect::ReadOnly)
+        .destructive(effect == Effect::Destructive)
+        .idempotent(matches!(effect, Effect::ReadOnly | Effect::Idempotent))
+        .open_world(definition.reaches_out || definition.is_installed);
+    let resources: Vec<_> = definition.resources.iter().map(|resource| uri(definition, resource)).collect();
+    let meta = json!({
+        "belljar/category": definition.category,
+        "belljar/cost_tier": definition.cost,
+        "belljar/summary": definition.summary,
+        "belljar/resources": resources,
+    });
+    let mut tool = Tool::new(definition.name.to_string(), definition.description.clone(), Arc::new(schema))
+        .with_annotations(annotations);
+    tool.meta = serde_json::from_value::<MetaObject>(meta).ok();
+    tool
+}
+
+fn uri(definition: &Definition, resource: &Resource) -> String {
+    format!("belljar://tools/{}/{}", definition.name, resource.id)
+}
+
+fn told_resource(definition: &Definition, resource: &Resource) -> McpResource {
+    let mut told =
+        McpResource::new(uri(definition, resource), format!("{}: {}", definition.name, resource.id));
+    told.mime_type = Some(resource.content_type.clone());
+    told.size = Some(resource.content.len() as _);
+    told
+}
+
+/// An answer as MCP says it: the envelope as a value, and as text for those who read no values.
+fn result(Answered { envelope, attachments }: Answered) -> CallToolResult {
+    let is_error = matches!(envelope, Envelope::Error { .. });
+    let value = serde_json::to_value(&envelope).unwrap_or(Value::Null);
+    let mut content = vec![ContentBlock::text(value.to_string())];
+    content.extend(attachments.into_iter().map(
+        |attachment| match attachment.mime_type.starts_with("audio/") {
+            true => ContentBlock::audio(attachment.base64, attachment.mime_type),
+            false => ContentBlock::image(attachment.base64, attachment.mime_type),
+        },
+    ));
+    let mut result = if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
+    result.structured_content = Some(value);
+    result
+}
+
+fn refused(refusal: &Refusal) -> ErrorData {
+    let code = match refusal {
+        Refusal::Unknown { .. } => ErrorCode::INVALID_PARAMS,
+        Refusal::Denied { .. } | Refusal::OutOfBounds { .. } | Refusal::Over => DENIED,
+        Refusal::Unrecorded => UNAVAILABLE,
+    };
+    let reason = match refusal {
+        Refusal::Unknown { .. } => "unknown",
+        Refusal::Denied { denied } => denied.reason.as_str(),
+        Refusal::OutOfBounds { .. } => "out_of_bounds",
+        Refusal::Over => "over",
+        Refusal::Unrecorded => "unrecorded",
+    };
+    ErrorData::new(code, refusal.to_string(), Some(json!({ "reason": reason })))
+}

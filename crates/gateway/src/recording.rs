@@ -1,0 +1,139 @@
+//! The record of each call, on the disk before its answer is given.
+
+use crate::Gateway;
+use crate::arguments;
+use belljar_contract::tool::{
+    DomainCode, TOOL_BEGUN, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolStatus, ToolSubject,
+};
+use belljar_store::audit::{AuditError, AuditLog, Event, EventError};
+use belljar_tools::Arguments;
+use belljar_tools::caller::Caller;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+/// A call that is under way. However it ends, that is recorded; if it is merely dropped, as cancelled.
+pub(crate) struct Recording {
+    audit: Arc<AuditLog>,
+    /// Nothing once it has been recorded.
+    record: Option<ToolCallRecord>,
+    since: Instant,
+}
+
+/// A call can't be recorded.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RecordError {
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    #[error(transparent)]
+    Event(#[from] EventError),
+}
+
+/// As much of what was given for a name is recorded.
+const LONGEST_NAME: usize = 128;
+
+// === impl Gateway ===
+
+impl Gateway {
+    /// Begins the record of a call of whatever was named.
+    pub(crate) fn recording(
+        &self,
+        caller: &Caller,
+        (name, schema): (&str, Option<&Value>),
+        arguments: &Arguments,
+    ) -> Recording {
+        let record = ToolCallRecord {
+            call_id: Uuid::now_v7(),
+            tool_name: name[..name.floor_char_boundary(LONGEST_NAME)].to_owned(),
+            subject: subject(caller),
+            decision: ToolDecision::Deny,
+            denied_by: None,
+            status: None,
+            error_type: None,
+            duration_ms: None,
+            arguments_sha256: arguments::digest(arguments),
+            arguments: arguments::recorded(&self.redactor, schema, arguments),
+        };
+        Recording { audit: Arc::clone(&self.audit), record: Some(record), since: Instant::now() }
+    }
+}
+
+fn subject(caller: &Caller) -> ToolSubject {
+    ToolSubject {
+        subject_type: caller.kind,
+        subject_id: caller.actor.clone(),
+        user_id: caller.user_id.clone(),
+        group_ids: caller.group_ids.clone(),
+        project_id: caller.project_id.clone(),
+        task_id: caller.task_id.clone(),
+        job_id: caller.job_id.clone(),
+        run_id: caller.run_id.clone(),
+    }
+}
+
+// === impl Recording ===
+
+impl Recording {
+    /// It is allowed.
+    pub(crate) fn allow(&mut self) {
+        if let Some(record) = &mut self.record {
+            record.decision = ToolDecision::Allow;
+        }
+    }
+
+    /// Records that it is about to be made, and waits until that is on the disk.
+    pub(crate) async fn begin(&self) -> Result<(), RecordError> {
+        match &self.record {
+            Some(record) => put(&self.audit, TOOL_BEGUN, record).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Records that it was refused, and why.
+    pub(crate) async fn deny(mut self, by: &str) -> Result<(), RecordError> {
+        if let Some(record) = &mut self.record {
+            record.denied_by = Some(by.to_owned());
+        }
+        self.end(ToolStatus::Error, Some(DomainCode::PermissionDenied)).await
+    }
+
+    /// Records what came of it.
+    pub(crate) async fn end(
+        mut self,
+        status: ToolStatus,
+        error_type: Option<DomainCode>,
+    ) -> Result<(), RecordError> {
+        let Some(record) = self.finished(status, error_type) else { return Ok(()) };
+        put(&self.audit, TOOL_CALLED, &record).await
+    }
+
+    fn finished(&mut self, status: ToolStatus, error_type: Option<DomainCode>) -> Option<ToolCallRecord> {
+        let mut record = self.record.take()?;
+        record.status = Some(status);
+        record.error_type = error_type;
+        // To a microsecond: what is finer is noise.
+        record.duration_ms = Some((self.since.elapsed().as_secs_f64() * 1e6).round() / 1e3);
+        Some(record)
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        let Some(record) = self.finished(ToolStatus::Cancelled, None) else { return };
+        match Event::new(TOOL_CALLED, record.subject.run_id.as_ref(), &record) {
+            // Nobody waits for it any more.
+            Ok(event) => self.audit.submit(event, drop),
+            Err(error) => tracing::error!(%error, "a call of a tool can't be recorded"),
+        }
+    }
+}
+
+async fn put(audit: &AuditLog, kind: &str, record: &ToolCallRecord) -> Result<(), RecordError> {
+    let event = Event::new(kind, record.subject.run_id.as_ref(), record)?;
+    let (done, outcome) = oneshot::channel();
+    audit.submit_urgent(event, move |result| drop(done.send(result)));
+    outcome.await.unwrap_or(Err(AuditError::Closed))?;
+    Ok(())
+}

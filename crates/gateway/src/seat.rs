@@ -1,0 +1,65 @@
+//! The place from which somebody calls: it is theirs until it is taken away, and what they call ends with it.
+
+use belljar_tools::caller::Caller;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+/// A caller, for as long as they may call.
+#[derive(Debug, Clone)]
+pub struct Seat {
+    caller: Arc<Caller>,
+    ended: CancellationToken,
+    /// Nothing where nobody counts.
+    turn: Option<Arc<Turn>>,
+}
+
+/// How often somebody has called.
+#[derive(Debug)]
+struct Turn {
+    unpaced: u32,
+    calls: Mutex<u32>,
+}
+
+/// So long each further call takes at least, one after the other.
+const PACE: Duration = Duration::from_millis(20);
+
+// === impl Seat ===
+
+impl Seat {
+    /// A seat of that caller's. Whoever holds the token takes it away.
+    pub fn new(caller: Caller, ended: CancellationToken) -> Self {
+        Self { caller: Arc::new(caller), ended, turn: None }
+    }
+
+    /// The same, from which calls take their time after so many: each fills a line of the audit.
+    pub fn paced_after(self, unpaced: u32) -> Self {
+        Self { turn: Some(Arc::new(Turn { unpaced, calls: Mutex::default() })), ..self }
+    }
+
+    /// Who sits there.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Whether it has been taken away.
+    pub fn is_over(&self) -> bool {
+        self.ended.is_cancelled()
+    }
+
+    /// Waits until it is.
+    pub(crate) async fn over(&self) {
+        self.ended.cancelled().await;
+    }
+
+    /// Waits until the next call may be made.
+    pub(crate) async fn turn(&self) {
+        let Some(turn) = &self.turn else { return };
+        let mut calls = turn.calls.lock().await;
+        *calls = calls.saturating_add(1);
+        if *calls > turn.unpaced {
+            tokio::time::sleep(PACE).await;
+        }
+    }
+}

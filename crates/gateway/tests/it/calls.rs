@@ -1,0 +1,193 @@
+//! The way of a call: what is refused is never called, and all of it is recorded.
+
+use crate::rig::{Rig, TASK, in_sandbox, planner, seat};
+use belljar_contract::tool::{DomainCode, Envelope};
+use belljar_gateway::call::{Called, Refusal};
+use belljar_gateway::seat::Seat;
+use belljar_policy::tool::{DenyReason, ToolGrants};
+use belljar_tools::caller::Caller;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+async fn call(rig: &Rig, caller: Caller, name: &str, arguments: Value) -> Called {
+    rig.gateway.call(&seat(caller), name, arguments.as_object().unwrap().clone()).await
+}
+
+fn code(called: Called) -> DomainCode {
+    match called {
+        Called::Answered(answered) => match answered.envelope {
+            Envelope::Error { domain_code, .. } => domain_code,
+            Envelope::Ok { data, .. } => panic!("it answered {data}"),
+        },
+        Called::Refused(refusal) => panic!("it was refused: {refusal}"),
+    }
+}
+
+fn refusal(called: Called) -> Refusal {
+    match called {
+        Called::Refused(refusal) => refusal,
+        Called::Answered(answered) => panic!("it answered {:?}", answered.envelope),
+    }
+}
+
+#[tokio::test]
+async fn what_changes_something_is_recorded_before_it_is_done_and_after() {
+    let rig = Rig::new();
+    let arguments = json!({ "task_id": TASK, "text": "a", "key": "hunter2" });
+    let called = call(&rig, in_sandbox(), "artifact.put", arguments.clone()).await;
+    let Called::Answered(answered) = called else { panic!("{called:?}") };
+    assert_eq!(answered.envelope, Envelope::Ok { data: arguments, pagination: None });
+    let records = rig.records();
+    let kinds: Vec<_> = records.iter().map(|(kind, _)| kind.as_str()).collect();
+    assert_eq!(kinds, ["tool_begun", "tool_called"]);
+    let (_, after) = &records[1];
+    assert_eq!(after["tool_name"], "artifact.put");
+    assert_eq!((&after["decision"], &after["status"]), (&json!("allow"), &json!("success")));
+    assert_eq!((&after["subject_type"], &after["task_id"]), (&json!("sandbox"), &json!(TASK)));
+    assert!(after["duration_ms"].as_f64().is_some_and(|duration| duration >= 0.0));
+    assert_eq!(records[0].1["call_id"], after["call_id"]);
+    assert!(!json!([records[0].1, after]).to_string().contains("hunter2"));
+}
+
+#[tokio::test]
+async fn what_may_not_be_called_is_not_and_is_recorded() {
+    let rig = Rig::new();
+    let denied = |reason| move |refusal: Refusal| matches!(refusal, Refusal::Denied { denied } if denied.reason == reason);
+    for name in ["db.task.get", "sandbox.exec", "skills.create"] {
+        let refusal = refusal(call(&rig, in_sandbox(), name, json!({ "task_id": TASK })).await);
+        assert!(denied(DenyReason::Never)(refusal), "{name}");
+    }
+    let fetched = refusal(call(&rig, in_sandbox(), "web.fetch", json!({ "task_id": TASK })).await);
+    assert!(denied(DenyReason::NoReach)(fetched));
+    for name in ["Artifact.get", "artifact.get ", "artifact․get", "artifact.get\0", ""] {
+        let refusal = refusal(call(&rig, in_sandbox(), name, json!({ "task_id": TASK })).await);
+        assert_eq!(refusal, Refusal::Unknown { name: name.to_owned() });
+    }
+    let other = json!({ "task_id": "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f" });
+    let outside = refusal(call(&rig, in_sandbox(), "artifact.get", other).await);
+    assert_eq!(outside, Refusal::OutOfBounds { argument: "task_id" });
+    assert_eq!(rig.called(), 0);
+    let records = rig.records();
+    assert_eq!(records.len(), 10);
+    assert!(records.iter().all(|(kind, event)| kind == "tool_called" && event["decision"] == "deny"));
+    // The control: the same by somebody who may.
+    let may = Caller { grants: ToolGrants { may_reach_out: true, ..ToolGrants::default() }, ..in_sandbox() };
+    assert!(matches!(call(&rig, may, "web.fetch", json!({ "task_id": TASK })).await, Called::Answered(_)));
+    assert!(matches!(call(&rig, planner(), "sandbox.exec", json!({})).await, Called::Answered(_)));
+    assert_eq!(rig.called(), 2);
+}
+
+#[tokio::test]
+async fn the_list_is_what_may_be_called() {
+    let rig = Rig::new();
+    let names = |caller: &Caller| -> Vec<_> {
+        rig.gateway.listed(caller).iter().map(|entry| entry.name().to_string()).collect()
+    };
+    for caller in [in_sandbox(), planner(), Caller::of(belljar_contract::tool::AgentKind::ProjectAnalyst)] {
+        let listed = names(&caller);
+        for entry in rig.gateway.registry().all() {
+            let name = entry.name().as_str();
+            let called = call(&rig, caller.clone(), name, json!({ "wrong": true })).await;
+            let is_denied = matches!(called, Called::Refused(Refusal::Denied { .. }));
+            assert_eq!(listed.iter().any(|listed| listed == name), !is_denied, "{name} by {}", caller.kind);
+        }
+    }
+    rig.gateway.disable(["artifact.get".parse_name()]);
+    assert!(!names(&in_sandbox()).contains(&"artifact.get".to_owned()));
+    rig.gateway.disable([]);
+    assert!(names(&in_sandbox()).contains(&"artifact.get".to_owned()));
+}
+
+trait ParseName {
+    fn parse_name(&self) -> belljar_contract::tool::ToolName;
+}
+
+impl ParseName for str {
+    fn parse_name(&self) -> belljar_contract::tool::ToolName {
+        belljar_contract::tool::ToolName::parse(self).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn arguments_that_the_tool_does_not_take_never_reach_it() {
+    let rig = Rig::new();
+    for arguments in [
+        json!({}),
+        json!({ "task_id": TASK, "other": 1 }),
+        json!({ "task_id": TASK, "text": 7 }),
+        json!({ "task_id": TASK, "text": "x".repeat(4001) }),
+    ] {
+        let called = call(&rig, in_sandbox(), "artifact.get", arguments.clone()).await;
+        assert_eq!(code(called), DomainCode::InvalidArgument, "{arguments}");
+    }
+    let guard = |arguments| call(&rig, planner(), "artifact.list", arguments);
+    let violated = code(guard(json!({ "confirm": true, "reason": "why" })).await);
+    assert_eq!(violated, DomainCode::GuardrailViolated, "nobody knows who asks");
+    let known = Caller { actor: Some("pm".to_owned()), ..planner() };
+    for arguments in [
+        json!({ "reason": "why" }),
+        json!({ "confirm": "true", "reason": "a" }),
+        json!({ "confirm": true, "reason": " " }),
+    ] {
+        let called = call(&rig, known.clone(), "artifact.list", arguments).await;
+        assert_eq!(code(called), DomainCode::GuardrailViolated);
+    }
+    assert_eq!(rig.called(), 0);
+    let called = call(&rig, known, "artifact.list", json!({ "confirm": true, "reason": "why" })).await;
+    assert!(matches!(called, Called::Answered(_)));
+    assert_eq!(rig.called(), 1);
+}
+
+#[tokio::test]
+async fn a_tool_that_fails_takes_too_long_or_says_too_much_is_an_error_without_secrets() {
+    let rig = Rig::new();
+    let failed = call(&rig, in_sandbox(), "help.fail", json!({ "task_id": TASK })).await;
+    let Called::Answered(answered) = failed else { panic!("{failed:?}") };
+    let Envelope::Error { domain_code, message, .. } = answered.envelope else { panic!() };
+    assert_eq!(domain_code, DomainCode::ToolFailed);
+    assert!(!message.contains("hunter2"), "{message}");
+    for name in ["help.slow", "help.much"] {
+        let called = call(&rig, in_sandbox(), name, json!({ "task_id": TASK })).await;
+        assert_eq!(code(called), DomainCode::LimitExceeded, "{name}");
+    }
+    assert!(rig.records().iter().all(|(_, event)| event["status"] == "error"));
+}
+
+#[tokio::test]
+async fn what_is_called_ends_with_its_seat_and_nothing_is_called_from_there_again() {
+    let rig = Rig::new();
+    let ended = CancellationToken::new();
+    let seat = Seat::new(in_sandbox(), ended.clone());
+    let arguments = json!({ "task_id": TASK }).as_object().unwrap().clone();
+    let call = rig.gateway.call(&seat, "help.wait", arguments.clone());
+    let end = async {
+        while rig.called() == 0 {
+            tokio::task::yield_now().await;
+        }
+        ended.cancel();
+    };
+    let (called, ()) = tokio::join!(call, end);
+    assert_eq!(refusal(called), Refusal::Over);
+    assert_eq!(refusal(rig.gateway.call(&seat, "artifact.get", arguments).await), Refusal::Over);
+    assert_eq!(rig.called(), 1);
+    let statuses: Vec<_> = rig.records().into_iter().map(|(_, event)| event["status"].clone()).collect();
+    assert_eq!(statuses, [json!("cancelled"), json!("error")]);
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_is_recorded_all_the_same() {
+    let rig = Rig::new();
+    let arguments = json!({ "task_id": TASK }).as_object().unwrap().clone();
+    let seat = seat(in_sandbox());
+    let mut call = Box::pin(rig.gateway.call(&seat, "help.wait", arguments));
+    while rig.called() == 0 {
+        assert!(futures_util::poll!(call.as_mut()).is_pending());
+        tokio::task::yield_now().await;
+    }
+    drop(call);
+    // Whatever is recorded next comes after it.
+    let after = rig.gateway.call(&seat, "help.fail", json!({ "task_id": TASK }).as_object().unwrap().clone());
+    assert!(matches!(after.await, Called::Answered(_)));
+    let statuses: Vec<_> = rig.records().into_iter().map(|(_, event)| event["status"].clone()).collect();
+    assert_eq!(statuses, [json!("cancelled"), json!("error")]);
+}

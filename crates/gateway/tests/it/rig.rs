@@ -1,0 +1,135 @@
+//! A gateway with a few tools, and what its audit says afterwards.
+
+use belljar_contract::category::Category;
+use belljar_contract::id::{JobId, RunId, TaskId};
+use belljar_contract::tool::{AgentKind, DomainCode, ToolName, ToolScope};
+use belljar_gateway::Gateway;
+use belljar_gateway::seat::Seat;
+use belljar_policy::tool::ToolGrants;
+use belljar_store::audit::{AuditLog, folder_in};
+use belljar_tools::answer::{Answer, Failure, Success};
+use belljar_tools::caller::Caller;
+use belljar_tools::definition::{Definition, Effect, SECRET_MARK};
+use belljar_tools::registry::Registry;
+use belljar_tools::{Arguments, Tool};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// The task that callers of these tests work on.
+pub(crate) const TASK: &str = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
+
+pub(crate) struct Rig {
+    pub(crate) gateway: Arc<Gateway>,
+    /// How often each tool has really been called.
+    pub(crate) calls: Arc<AtomicUsize>,
+    state: TempDir,
+}
+
+/// Answers what it was told, waits, fails or answers far too much, by its name.
+struct Noting {
+    definition: Definition,
+    calls: Arc<AtomicUsize>,
+}
+
+impl Rig {
+    pub(crate) fn new() -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let audit = Arc::new(AuditLog::open(&folder_in(state.path())).unwrap());
+        let calls = Arc::new(AtomicUsize::new(0));
+        let registry =
+            Registry::new(definitions().into_iter().map(|definition| {
+                Arc::new(Noting { definition, calls: Arc::clone(&calls) }) as Arc<dyn Tool>
+            }));
+        Self { gateway: Arc::new(Gateway::new(Arc::new(registry.unwrap()), audit)), calls, state }
+    }
+
+    pub(crate) fn called(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    /// What is in the audit, in its order.
+    pub(crate) fn records(&self) -> Vec<(String, Value)> {
+        records(&folder_in(self.state.path()))
+    }
+}
+
+/// Every record of calls of tools in that audit.
+fn records(folder: &Path) -> Vec<(String, Value)> {
+    let mut segments: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    segments.sort();
+    let lines = segments.iter().filter_map(|path| std::fs::read_to_string(path).ok());
+    let lines: Vec<_> = lines.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+    let values = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let tools = values.filter(|value| value["kind"].as_str().is_some_and(|kind| kind.starts_with("tool_")));
+    tools.map(|value| (value["kind"].as_str().unwrap().to_owned(), value["event"].clone())).collect()
+}
+
+fn definitions() -> Vec<Definition> {
+    let define = |name: &str, input| {
+        Definition::new(ToolName::parse(name).unwrap(), Category::Other, "Says what it was told.", input)
+    };
+    let said = json!({
+        "type": "object", "required": ["task_id"], "additionalProperties": false,
+        "properties": {
+            "task_id": { "type": "string" }, "text": { "type": "string", "maxLength": 4000 },
+            "key": { "type": "string", SECRET_MARK: true }
+        }
+    });
+    let artifact_get = define("artifact.get", said.clone());
+    let artifact_put = Definition { effect: Effect::Idempotent, ..define("artifact.put", said.clone()) };
+    let guarded = Definition { is_guarded: true, ..define("artifact.list", json!({ "type": "object" })) };
+    let fetch = Definition { reaches_out: true, ..define("web.fetch", said.clone()) };
+    let slow = Definition { within: Duration::from_millis(50), ..define("help.slow", said.clone()) };
+    let exec = Definition { scope: ToolScope::Pm, ..define("sandbox.exec", json!({ "type": "object" })) };
+    let others = ["help.fail", "help.much", "help.wait", "db.task.get", "skills.create"];
+    let others = others.map(|name| define(name, said.clone()));
+    [artifact_get, artifact_put, guarded, fetch, slow, exec].into_iter().chain(others).collect()
+}
+
+impl Tool for Noting {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, _: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        async move {
+            match self.definition.name.as_str() {
+                "help.fail" => Err(Failure::new(DomainCode::ToolFailed, "password=hunter2 was wrong")),
+                "help.much" => Ok(Success::of(json!("x".repeat(2 << 20)))),
+                "help.slow" | "help.wait" => std::future::pending().await,
+                _ => Ok(Success::of(Value::Object(arguments))),
+            }
+        }
+        .boxed()
+    }
+}
+
+/// One that works on a job in a sandbox.
+pub(crate) fn in_sandbox() -> Caller {
+    let id = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d01";
+    Caller::in_sandbox(
+        TaskId::parse(TASK).unwrap(),
+        JobId::parse(id).unwrap(),
+        RunId::parse(id).unwrap(),
+        ToolGrants::default(),
+    )
+}
+
+/// One that plans.
+pub(crate) fn planner() -> Caller {
+    Caller::of(AgentKind::ProjectManager)
+}
+
+/// Where that caller sits, for as long as the test lasts.
+pub(crate) fn seat(caller: Caller) -> Seat {
+    Seat::new(caller, CancellationToken::new())
+}

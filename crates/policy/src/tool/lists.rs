@@ -1,0 +1,82 @@
+//! The tools of each kind of agent (`spec/1 §MCP Tool Access`), by exact name or by everything below a namespace.
+
+use belljar_contract::tool::AgentKind;
+
+/// What an agent in a sandbox may call.
+const SANDBOX: &[&str] =
+    &["artifact.*", "memory.*", "skills.list", "skills.get", "web.fetch", "web.search", "api.call", "help.*"];
+
+/// What it never may, whatever anybody installs or configures: these reach the host's own affairs.
+const NEVER_IN_A_SANDBOX: &[&str] = &[
+    "db.*",
+    "node.*",
+    "sandbox.*",
+    "job.*",
+    "task.*",
+    "settings.*",
+    "skills.create",
+    "skills.update",
+    "skills.delete",
+];
+
+/// What one that plans may call.
+const PROJECT_MANAGER: &[&str] = &[
+    "artifact.*",
+    "skills.*",
+    "preference.*",
+    "sandbox.*",
+    "node.*",
+    "job.*",
+    "task.*",
+    "db.*",
+    "model.*",
+    "connector.*",
+    "persona.*",
+    "git.*",
+    "web.fetch",
+    "web.search",
+    "api.call",
+    "help.*",
+];
+
+/// What one that looks into things may.
+const PROJECT_ANALYST: &[&str] = &[
+    "artifact.get",
+    "artifact.list",
+    "skills.list",
+    "skills.get",
+    "job.get",
+    "job.list",
+    "task.get",
+    "task.list",
+    "preference.get",
+    "preference.list",
+    "preference.effective",
+    "persona.*",
+    "web.fetch",
+    "web.search",
+    "api.call",
+    "help.*",
+];
+
+/// Whether a name is among those that such an agent may call.
+pub(super) fn is_listed(kind: AgentKind, name: &str) -> bool {
+    match kind {
+        AgentKind::Sandbox => is_in(SANDBOX, name),
+        AgentKind::ProjectManager => is_in(PROJECT_MANAGER, name),
+        AgentKind::ProjectAnalyst => is_in(PROJECT_ANALYST, name),
+        AgentKind::Operator => true,
+    }
+}
+
+/// Whether such an agent never may call it. In any spelling: a tool that somebody installs under such a name is none of theirs.
+pub(super) fn is_never(kind: AgentKind, name: &str) -> bool {
+    kind == AgentKind::Sandbox && is_in(NEVER_IN_A_SANDBOX, &name.to_ascii_lowercase())
+}
+
+fn is_in(list: &[&str], name: &str) -> bool {
+    list.iter().any(|listed| match listed.strip_suffix('*') {
+        Some(namespace) => name.strip_prefix(namespace).is_some_and(|operation| !operation.is_empty()),
+        None => *listed == name,
+    })
+}

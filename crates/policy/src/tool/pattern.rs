@@ -1,0 +1,43 @@
+//! Names of tools in rules: exact, or all that begin so.
+
+use belljar_contract::tool::ToolName;
+use std::fmt;
+
+/// A name, or the beginning of names with `*` after it: `artifact.put`, `artifact.*`, `*`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolPattern {
+    text: String,
+}
+
+/// The text is no pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a tool's name, nor the beginning of names with one `*` after it")]
+pub struct InvalidPatternError;
+
+// === impl ToolPattern ===
+
+impl ToolPattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// [`InvalidPatternError`] for every other text.
+    pub fn parse(text: &str) -> Result<Self, InvalidPatternError> {
+        let beginning = text.strip_suffix('*').unwrap_or(text);
+        let is_pattern = text == "*" || ToolName::parse(beginning).is_ok();
+        is_pattern.then(|| Self { text: text.to_owned() }).ok_or(InvalidPatternError)
+    }
+
+    /// Whether it names that tool.
+    pub fn matches(&self, name: &ToolName) -> bool {
+        match self.text.strip_suffix('*') {
+            Some(beginning) => name.as_str().starts_with(beginning),
+            None => self.text == name.as_str(),
+        }
+    }
+}
+
+impl fmt::Display for ToolPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}

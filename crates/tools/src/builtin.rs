@@ -1,0 +1,3 @@
+//! The tools of the host, by their namespaces.
+
+pub mod help;

@@ -1,0 +1,66 @@
+//! Who calls, as the host knows it: never by what a call says.
+
+use belljar_contract::id::{JobId, RunId, TaskId};
+use belljar_contract::tool::AgentKind;
+use belljar_policy::tool::ToolGrants;
+
+/// Who calls a tool, and for what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// What kind of agent it is.
+    pub kind: AgentKind,
+    /// The task that it works on, if it is bound to one.
+    pub task_id: Option<TaskId>,
+    /// The job.
+    pub job_id: Option<JobId>,
+    /// The attempt at it.
+    pub run_id: Option<RunId>,
+    /// The project of the task.
+    pub project_id: Option<String>,
+    /// For whom it works.
+    pub user_id: Option<String>,
+    /// The groups of that user.
+    pub group_ids: Vec<String>,
+    /// The name under which it acts, if it has one of its own.
+    pub actor: Option<String>,
+    /// What it has been given.
+    pub grants: ToolGrants,
+}
+
+// === impl Caller ===
+
+impl Caller {
+    /// An agent of that kind which is bound to nothing and has been given nothing.
+    pub fn of(kind: AgentKind) -> Self {
+        Self {
+            kind,
+            task_id: None,
+            job_id: None,
+            run_id: None,
+            project_id: None,
+            user_id: None,
+            group_ids: Vec::new(),
+            actor: None,
+            grants: ToolGrants::default(),
+        }
+    }
+
+    /// One that works on a job in a sandbox.
+    pub fn in_sandbox(task_id: TaskId, job_id: JobId, run_id: RunId, grants: ToolGrants) -> Self {
+        Self {
+            task_id: Some(task_id),
+            job_id: Some(job_id),
+            run_id: Some(run_id),
+            grants,
+            ..Self::of(AgentKind::Sandbox)
+        }
+    }
+
+    /// What it is bound to: a name of an argument, and the one value that it may have.
+    pub fn bounds(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let task = self.task_id.as_ref().map(|id| ("task_id", id.as_str()));
+        let job = self.job_id.as_ref().map(|id| ("job_id", id.as_str()));
+        let project = self.project_id.as_deref().map(|id| ("project_id", id));
+        [task, job, project].into_iter().flatten()
+    }
+}

@@ -1,0 +1,100 @@
+//! What is known of a tool without calling it, in three levels: enough to choose it by, to call it by, and to look things up
+//! (`spec/3 §Progressive Tool Disclosure`).
+
+use belljar_contract::category::Category;
+use belljar_contract::tool::{CostTier, ToolName, ToolScope};
+use serde_json::Value;
+use std::time::Duration;
+
+/// What is known of a tool.
+#[derive(Debug, Clone)]
+pub struct Definition {
+    /// Its name.
+    pub name: ToolName,
+    /// What it does, in one line (level 1).
+    pub summary: String,
+    /// What it does, takes and answers, and how it fails (level 2).
+    pub description: String,
+    /// What it takes: a JSON Schema of an object.
+    pub input: Value,
+    /// What kind of thing it does.
+    pub category: Category,
+    /// What a call costs, roughly.
+    pub cost: CostTier,
+    /// For whom it is.
+    pub scope: ToolScope,
+    /// What it does to what is there.
+    pub effect: Effect,
+    /// Whether calls leave the host.
+    pub reaches_out: bool,
+    /// Whether it takes an actor who is known, `confirm: true` and a reason.
+    pub is_guarded: bool,
+    /// Whether it is of another server.
+    pub is_installed: bool,
+    /// So long a call may take.
+    pub within: Duration,
+    /// What can be looked up about it (level 3).
+    pub resources: Vec<Resource>,
+}
+
+/// The member of a schema that marks what must not be recorded.
+pub const SECRET_MARK: &str = "x-belljar-secret";
+
+/// What a call does to what is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing.
+    ReadOnly,
+    /// It adds, and the same again changes nothing more.
+    Idempotent,
+    /// It adds, each time.
+    Additive,
+    /// It takes away, or replaces.
+    Destructive,
+}
+
+/// Something that can be looked up about a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    /// Its name, among those of the tool.
+    pub id: String,
+    /// Its type.
+    pub content_type: String,
+    /// All of it.
+    pub content: String,
+}
+
+/// So long a call may take, unless its tool says something else.
+const WITHIN: Duration = Duration::from_secs(60);
+
+// === impl Definition ===
+
+impl Definition {
+    /// One that is read only, cheap, of this host and for either side, until something else is said.
+    pub fn new(name: ToolName, category: Category, summary: &str, input: Value) -> Self {
+        Self {
+            name,
+            summary: summary.to_owned(),
+            description: summary.to_owned(),
+            input,
+            category,
+            cost: CostTier::Cheap,
+            scope: ToolScope::Both,
+            effect: Effect::ReadOnly,
+            reaches_out: false,
+            is_guarded: false,
+            is_installed: false,
+            within: WITHIN,
+            resources: Vec::new(),
+        }
+    }
+}
+
+// === impl Effect ===
+
+impl Effect {
+    /// Whether a call changes anything.
+    pub const fn is_change(self) -> bool {
+        !matches!(self, Self::ReadOnly)
+    }
+}

@@ -1,0 +1,34 @@
+//! Tools that agents call: what each takes and answers, and what it does.
+//!
+//! ```text
+//! name, arguments ─► Registry ─► Entry { Definition, schema } ─► checked ─► Tool::call ─► Success │ Failure ─► Envelope
+//! ```
+//! Who may call one is decided elsewhere (`belljar_policy::tool`), and by whom one is called comes from whoever serves the call.
+
+#![forbid(unsafe_code)]
+
+pub mod answer;
+pub mod builtin;
+pub mod caller;
+pub mod definition;
+pub mod registry;
+pub mod schema;
+pub mod typed;
+
+use answer::Answer;
+use caller::Caller;
+use definition::Definition;
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
+
+/// The arguments of a call, which its schema has let through.
+pub type Arguments = Map<String, Value>;
+
+/// A tool.
+pub trait Tool: Send + Sync {
+    /// What is known of it without calling it.
+    fn definition(&self) -> &Definition;
+
+    /// Does what it is there for. Dropping the future gives it up.
+    fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer>;
+}

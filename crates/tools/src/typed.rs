@@ -1,0 +1,86 @@
+//! Tools whose arguments have a type: the schema comes from it, so that neither says what the other doesn't.
+
+use crate::answer::{Answer, Failure};
+use crate::caller::Caller;
+use crate::definition::Definition;
+use crate::{Arguments, Tool};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::future::Future;
+use std::sync::Arc;
+
+/// What a tool does with arguments of a type.
+pub trait TypedTool: Send + Sync + 'static {
+    /// What it takes.
+    type Arguments: DeserializeOwned + JsonSchema + Send;
+
+    /// Does it.
+    fn call(&self, caller: &Caller, arguments: Self::Arguments) -> impl Future<Output = Answer> + Send;
+}
+
+/// A tool that does so.
+struct Typed<H> {
+    definition: Definition,
+    does: H,
+}
+
+/// What a tool takes that can't be undone, besides its own.
+const GUARDS: [&str; 2] = ["confirm", "reason"];
+
+/// The schema of arguments of a type: an object, all of it in one document.
+pub fn schema_of<A: JsonSchema>() -> Value {
+    let generator = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let mut schema = generator.into_generator().into_root_schema_for::<A>().to_value();
+    if let Some(members) = schema.as_object_mut() {
+        members.remove("$schema");
+        members.remove("title");
+        members.remove("description");
+        members.entry("properties").or_insert_with(|| json!({}));
+    }
+    schema
+}
+
+/// The tool that is called so. What guards it is added to what it takes.
+pub fn tool<H: TypedTool>(mut definition: Definition, does: H) -> Arc<dyn Tool> {
+    if definition.is_guarded {
+        guard(&mut definition.input);
+    }
+    Arc::new(Typed { definition, does })
+}
+
+/// Has a schema ask for a yes and a reason (`spec/3 §MCP Integration`, Schema-Level Validation).
+fn guard(schema: &mut Value) {
+    schema["properties"]["confirm"] = json!({
+        "type": "boolean", "enum": [true], "description": "Must be true: this can't be undone."
+    });
+    schema["properties"]["reason"] = json!({
+        "type": "string", "minLength": 1, "maxLength": 1000, "pattern": r"\S", "description": "Why; it is recorded."
+    });
+    let required = schema.as_object_mut().map(|schema| schema.entry("required").or_insert_with(|| json!([])));
+    if let Some(required) = required.and_then(Value::as_array_mut) {
+        required.extend(GUARDS.map(Value::from));
+    }
+}
+
+impl<H: TypedTool> Tool for Typed<H> {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, caller: &'a Caller, mut arguments: Arguments) -> BoxFuture<'a, Answer> {
+        if self.definition.is_guarded {
+            GUARDS.iter().for_each(|guard| drop(arguments.remove(*guard)));
+        }
+        async move {
+            let arguments = serde_json::from_value(Value::Object(arguments));
+            // The schema has let it through: what is left is what a schema can't say.
+            let arguments = arguments.map_err(|error| Failure::argument(error.to_string()))?;
+            self.does.call(caller, arguments).await
+        }
+        .boxed()
+    }
+}
