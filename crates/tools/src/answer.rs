@@ -18,11 +18,13 @@ pub struct Success {
     pub attachments: Vec<Attachment>,
 }
 
-/// An image or a sound.
+/// An image, a sound, or a file that has an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachment {
     /// Its type, as `image/png`.
     pub mime_type: String,
+    /// Its address, if it is a file that has one.
+    pub uri: Option<String>,
     /// Its bytes, in Base64.
     pub base64: String,
 }

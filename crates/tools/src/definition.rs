@@ -56,12 +56,21 @@ pub enum Effect {
 /// Something that can be looked up about a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
-    /// Its name, among those of the tool.
+    /// Its name, among those of the tool, or an address of its own (`scheme://…`).
     pub id: String,
     /// Its type.
     pub content_type: String,
     /// All of it.
-    pub content: String,
+    pub content: Content,
+}
+
+/// What is looked up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// A text.
+    Text(String),
+    /// Bytes, in Base64.
+    Base64(String),
 }
 
 /// So long a call may take, unless its tool says something else.
@@ -86,6 +95,18 @@ impl Definition {
             is_installed: false,
             within: WITHIN,
             resources: Vec::new(),
+        }
+    }
+}
+
+// === impl Resource ===
+
+impl Resource {
+    /// The address by which it is looked up, as one of that tool's.
+    pub fn uri(&self, tool: &ToolName) -> String {
+        match self.id.contains("://") {
+            true => self.id.clone(),
+            false => format!("belljar://tools/{tool}/{}", self.id),
         }
     }
 }
