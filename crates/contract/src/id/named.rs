@@ -1,0 +1,97 @@
+//! Ids that somebody else gives: of people, groups, projects, skills. They are printable text and stay as they were written; two
+//! that differ in a letter's case are two.
+
+use crate::text::is_printable;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The text is no such id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an id of 1 to {LONGEST} bytes of printable text")]
+pub struct ParseNamedIdError;
+
+/// An id has no more bytes.
+pub const LONGEST: usize = 128;
+
+macro_rules! named {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(try_from = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// Reads an id: 1 to 128 bytes, nothing hidden, no line ends, no space at its ends.
+            ///
+            /// # Errors
+            /// [`ParseNamedIdError`] for every other text.
+            pub fn parse(text: &str) -> Result<Self, ParseNamedIdError> {
+                check(text).map(|()| Self(text.to_owned()))
+            }
+
+            /// The id as it was written.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = ParseNamedIdError;
+
+            fn try_from(text: String) -> Result<Self, ParseNamedIdError> {
+                check(&text).map(|()| Self(text))
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+    };
+}
+
+named! {
+    /// A person who uses the system.
+    UserId
+}
+named! {
+    /// Some people.
+    GroupId
+}
+named! {
+    /// A project that tasks belong to.
+    ProjectId
+}
+named! {
+    /// A skill ([`crate::skill`]).
+    SkillId
+}
+
+fn check(text: &str) -> Result<(), ParseNamedIdError> {
+    match text.len() <= LONGEST && is_printable(text) {
+        true => Ok(()),
+        false => Err(ParseNamedIdError),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_printable_and_short_and_stays_as_it_was_written() {
+        for text in ["a", "Ada Lovelace", "grüße", &"x".repeat(LONGEST)] {
+            assert_eq!(UserId::parse(text).unwrap().as_str(), text);
+        }
+        for text in ["", " a", "a\n", "a\0b", "a\u{202e}b", &"x".repeat(LONGEST + 1), &"é".repeat(65)] {
+            assert_eq!(UserId::parse(text), Err(ParseNamedIdError), "{text:?}");
+        }
+    }
+}
