@@ -1,5 +1,5 @@
-//! What is kept for good: jobs and what becomes of them, in a database; and the audit: what was done on whose behalf, in a
-//! form that shows every change.
+//! What is kept for good: jobs and what becomes of them, and what agents are lent and leave, in a database; and the audit: what
+//! was done on whose behalf, in a form that shows every change.
 
 #![forbid(unsafe_code)]
 
@@ -7,4 +7,11 @@ pub mod artifacts;
 pub mod audit;
 pub mod database;
 pub mod jobs;
+pub mod memory;
+pub mod page;
+pub mod task_artifacts;
 pub mod telemetry;
+pub mod tokens;
+
+mod digest;
+mod random;

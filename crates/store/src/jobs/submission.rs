@@ -2,8 +2,9 @@
 
 use super::Jobs;
 use super::error::SubmitError;
-use super::record::{JobRecord, columns, sha256};
+use super::record::{JobRecord, columns};
 use crate::database::{self, DatabaseError, Kind, Sql, Transaction, Value, unreadable, values};
+use crate::digest::sha256;
 use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::event::Happening;
 use belljar_contract::worker::state::JobState;
