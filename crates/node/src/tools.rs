@@ -1,12 +1,19 @@
 //! The tools of a node, for agents that work on its jobs.
 
+use crate::daemon::WallClock;
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::tool::InvalidToolNameError;
 use belljar_gateway::seat::Seat;
 use belljar_gateway::{Door, Gateway};
 use belljar_policy::tool::ToolGrants;
+use belljar_store::artifacts::Artifacts;
 use belljar_store::audit::AuditLog;
+use belljar_store::database::Database;
+use belljar_store::memory::{self, Memory};
+use belljar_store::task_artifacts::{self, TaskArtifacts};
 use belljar_tools::builtin;
+use belljar_tools::builtin::artifact::Shelf;
+use belljar_tools::builtin::memory::Notes;
 use belljar_tools::caller::Caller;
 use belljar_tools::registry::{RegisterError, Registry};
 use std::sync::Arc;
@@ -24,6 +31,14 @@ pub(crate) struct Seated {
     /// What is served at its hatch.
     pub(crate) routes: axum::Router,
     _taken: DropGuard,
+}
+
+/// What the tools of a node work with.
+pub(crate) struct Parts<'a> {
+    pub(crate) database: &'a Database,
+    pub(crate) artifacts: &'a Artifacts,
+    pub(crate) clock: &'a WallClock,
+    pub(crate) audit: &'a Arc<AuditLog>,
 }
 
 /// There are no tools to be had.
@@ -44,8 +59,20 @@ const UNPACED_CALLS: u32 = 500;
 
 impl NodeTools {
     /// All that a node has.
-    pub(crate) fn new(audit: &Arc<AuditLog>) -> Result<Self, ToolsError> {
-        let registry = Arc::new(Registry::new(builtin::help::tools()?)?);
+    pub(crate) fn new(parts: &Parts<'_>) -> Result<Self, ToolsError> {
+        let Parts { database, artifacts, clock, audit } = *parts;
+        let shelf = Shelf {
+            files: TaskArtifacts::new(database.clone(), task_artifacts::Limits::default()),
+            contents: artifacts.clone(),
+            clock: Arc::clone(clock),
+        };
+        let notes = Notes {
+            memory: Memory::new(database.clone(), memory::Limits::default()),
+            clock: Arc::clone(clock),
+        };
+        let tools =
+            [builtin::help::tools()?, builtin::artifact::tools(shelf)?, builtin::memory::tools(notes)?];
+        let registry = Arc::new(Registry::new(tools.into_iter().flatten())?);
         Ok(Self { gateway: Arc::new(Gateway::new(registry, Arc::clone(audit))) })
     }
 

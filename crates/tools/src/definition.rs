@@ -2,7 +2,7 @@
 //! (`spec/3 §Progressive Tool Disclosure`).
 
 use belljar_contract::category::Category;
-use belljar_contract::tool::{CostTier, ToolName, ToolScope};
+use belljar_contract::tool::{CostTier, InvalidToolNameError, ToolName, ToolScope};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -79,6 +79,19 @@ const WITHIN: Duration = Duration::from_secs(60);
 // === impl Definition ===
 
 impl Definition {
+    /// One of that name, as [`Definition::new`] makes it.
+    ///
+    /// # Errors
+    /// [`InvalidToolNameError`] when it is no name.
+    pub fn named(
+        name: &str,
+        category: Category,
+        summary: &str,
+        input: Value,
+    ) -> Result<Self, InvalidToolNameError> {
+        Ok(Self::new(ToolName::parse(name)?, category, summary, input))
+    }
+
     /// One that is read only, cheap, of this host and for either side, until something else is said.
     pub fn new(name: ToolName, category: Category, summary: &str, input: Value) -> Self {
         Self {

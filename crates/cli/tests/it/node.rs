@@ -21,6 +21,7 @@ mod stopped;
 mod telling;
 mod terminals;
 mod told;
+mod tools;
 mod traces;
 mod web;
 
