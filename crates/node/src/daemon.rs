@@ -105,6 +105,7 @@ impl Daemon {
             deliverer,
             stop: stop.clone(),
         });
+        workplace.tools.add_planners(&api).map_err(|source| DaemonError::Tools { source })?;
         tasks.spawn(api::serve(api, listener, stop.clone()));
         record::serves(&workplace, address);
         Ok(Self {

@@ -1,5 +1,8 @@
-//! The tools of a node, for agents that work on its jobs.
+//! The tools of a node, for agents that work on its jobs and for those that plan them.
 
+mod planner;
+
+use crate::api::Api;
 use crate::daemon::WallClock;
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::tool::InvalidToolNameError;
@@ -55,6 +58,9 @@ pub enum ToolsError {
 /// From so many calls on, each of a run takes its time, and one waits for the other: whoever calls without end fills no disk.
 const UNPACED_CALLS: u32 = 500;
 
+/// Under which the node's own tools are among those that come later.
+const OF_NODE: &str = "node";
+
 // === impl NodeTools ===
 
 impl NodeTools {
@@ -74,6 +80,12 @@ impl NodeTools {
             [builtin::help::tools()?, builtin::artifact::tools(shelf)?, builtin::memory::tools(notes)?];
         let registry = Arc::new(Registry::new(tools.into_iter().flatten())?);
         Ok(Self { gateway: Arc::new(Gateway::new(registry, Arc::clone(audit))) })
+    }
+
+    /// Adds what agents that plan call, once there is what carries it out.
+    pub(crate) fn add_planners(&self, api: &Arc<Api>) -> Result<(), ToolsError> {
+        let refused = self.gateway.registry().install(OF_NODE, planner::tools(&Arc::downgrade(api))?);
+        refused.into_iter().next().map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// A place for the agent of a run.
