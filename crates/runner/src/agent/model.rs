@@ -55,6 +55,8 @@ struct Candidate {
     is_said_first: bool,
 }
 
+const JSON: &str = "application/json";
+
 /// A model may think for that long.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// So often everybody is asked, and so long it is waited after each time; after the last there is nothing to wait for.
@@ -168,7 +170,15 @@ impl Models {
             Dialect::Ollama => (ollama::CHAT, ollama::body(model, &request)),
         };
         let body = body.to_string().into_bytes();
-        let question = Question { method: "POST", path, headers: &[], body: Some(&body), patience: PATIENCE };
+        let question = Question {
+            method: "POST",
+            path,
+            headers: &[],
+            body: Some(&body),
+            accept: JSON,
+            is_idempotent: true,
+            patience: PATIENCE,
+        };
         let answer = match route.peer.ask(question, deadline) {
             Ok(answer) => answer,
             Err(NoAnswer::Interrupted(interrupted)) => return Err(interrupted.into()),
