@@ -77,11 +77,12 @@ impl Agent<'_> {
         if self.report.turns >= self.max_turns {
             return Err(self.out_of_turns());
         }
-        let offered = match self.phase {
-            Phase::Working => tools::working(),
-            Phase::Checking { .. } => tools::checking(),
-        };
-        let calls = self.ask(&offered, deadline)?;
+        let mut offered = self.offered();
+        let fill = self.window.fill_percent((&self.system, "", &offered), &self.conversation);
+        if self.bench.remote.relieve(fill) {
+            offered = self.offered();
+        }
+        let calls = self.ask(&mut offered, deadline)?;
         if calls.is_empty() {
             return self.nudge();
         }
@@ -115,8 +116,18 @@ impl Agent<'_> {
         Ok(Turn::Goes)
     }
 
+    /// What a model may call now: the runner's own, then the gateway's.
+    fn offered(&self) -> Vec<Definition> {
+        let (mut offered, only_looks) = match self.phase {
+            Phase::Working => (tools::working(), false),
+            Phase::Checking { .. } => (tools::checking(), true),
+        };
+        offered.extend(self.bench.remote.offered(only_looks));
+        offered
+    }
+
     /// What a model wants done.
-    fn ask(&mut self, offered: &[Definition], deadline: &Deadline<'_>) -> Result<Vec<Call>, Failure> {
+    fn ask(&mut self, offered: &mut Vec<Definition>, deadline: &Deadline<'_>) -> Result<Vec<Call>, Failure> {
         let turn = self.report.turns + 1;
         let left = deadline.at().saturating_duration_since(Instant::now());
         let verified = &self.report.verification;
@@ -126,11 +137,19 @@ impl Agent<'_> {
         };
         let question = question.as_deref();
         let max_turns = self.max_turns;
-        let runtime = Runtime { left, turn, max_turns, todo: self.bench.todo, verified, question }.text();
+        let loaded = self.bench.remote.loaded();
+        let runtime =
+            Runtime { left, turn, max_turns, todo: self.bench.todo, verified, question, loaded }.text();
         let answered = loop {
-            self.window
-                .fit((&self.system, &runtime, offered), &mut self.conversation)
-                .map_err(|error| Failure::new(FailureCode::ConstraintViolation, error.to_string()))?;
+            let fits = self.window.fit((&self.system, &runtime, offered), &mut self.conversation);
+            if let Err(error) = fits {
+                // Before the job fails for it, what can be loaded again gives way.
+                if !self.bench.remote.give_way() {
+                    return Err(Failure::new(FailureCode::ConstraintViolation, error.to_string()));
+                }
+                *offered = self.offered();
+                continue;
+            }
             let request = Request {
                 system: &self.system,
                 conversation: &self.conversation,
@@ -198,7 +217,7 @@ impl Agent<'_> {
             _ => StepStatus::Success,
         };
         let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let tool = tools::within(call.tool.clone(), 64);
+        let tool = crate::excerpt::within(self.bench.remote.name_of(&call.tool).to_owned(), 128);
         self.bench.surroundings.log.write(Event::ToolFinished {
             turn: self.report.turns,
             tool,

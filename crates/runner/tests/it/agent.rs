@@ -1,6 +1,7 @@
 //! Jobs with an agent, led by a model that says what a test tells it to.
 
 mod ends;
+mod gateway;
 mod house;
 mod models;
 mod repair;
