@@ -22,8 +22,8 @@ fn tools(request: &Request) -> Vec<String> {
 /// What the last call has come to.
 fn last_outcome(request: &Request) -> String {
     let messages = request.json()["messages"].as_array().unwrap().clone();
-    let outcomes = messages.iter().filter(|message| message["role"] == "tool");
-    outcomes.last().unwrap()["content"].as_str().unwrap().to_owned()
+    let mut outcomes = messages.iter().filter(|message| message["role"] == "tool");
+    outcomes.next_back().unwrap()["content"].as_str().unwrap().to_owned()
 }
 
 fn warnings(ran: &Ran) -> Vec<String> {
