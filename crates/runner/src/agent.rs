@@ -93,6 +93,7 @@ pub(crate) fn work(
                     phase: Phase::Working,
                     was_cut: false,
                     idle_turns: 0,
+                    has_asked_for_time: false,
                     report,
                 };
                 agent.run(deadline)

@@ -153,6 +153,7 @@ fn carry_out(
         workspace_path: &workspace_path,
         artifacts_path: &artifacts_path,
         log,
+        status,
         progress: options.progress,
         weak_fence_is_told: Cell::new(false),
     };

@@ -8,12 +8,14 @@ use super::verification;
 use super::window::Window;
 use crate::deadline::Deadline;
 use crate::fault::Fault;
+use crate::step::Surroundings;
 use belljar_contract::event::Event;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::context::Criterion;
 use belljar_contract::result::agent::AgentReport;
 use belljar_contract::result::{Failure, StepStatus};
-use std::time::Instant;
+use belljar_contract::worker::status::{LONGEST_EXTENSION_SECONDS, StatusAnswer};
+use std::time::{Duration, Instant};
 
 /// An agent at work.
 pub(super) struct Agent<'a> {
@@ -30,6 +32,8 @@ pub(super) struct Agent<'a> {
     pub(super) was_cut: bool,
     /// Turns in a row without a call.
     pub(super) idle_turns: u32,
+    /// Whether the host was asked for more time: it is once.
+    pub(super) has_asked_for_time: bool,
     pub(super) report: &'a mut AgentReport,
 }
 
@@ -50,6 +54,8 @@ pub(super) enum Turn {
 
 /// A model that says nothing but words so often in a row doesn't work.
 const IDLE_TURNS: u32 = 3;
+/// When so much of the time is over, in percent, it gets late.
+const LATE_PERCENT: u128 = 80;
 /// So many calls of one answer are carried out.
 const MOST_CALLS: usize = 32;
 
@@ -77,6 +83,7 @@ impl Agent<'_> {
         if self.report.turns >= self.max_turns {
             return Err(self.out_of_turns());
         }
+        self.ask_for_time(deadline);
         let mut offered = self.offered();
         let fill = self.window.fill_percent((&self.system, "", &offered), &self.conversation);
         if self.bench.remote.relieve(fill) {
@@ -114,6 +121,25 @@ impl Agent<'_> {
             self.conversation.push(Entry::Note(note.to_owned()));
         }
         Ok(Turn::Goes)
+    }
+
+    /// Asks the host for half as much time again, when most is over and something is left to do. The model sees what is left.
+    fn ask_for_time(&mut self, deadline: &Deadline<'_>) {
+        let is_due = deadline.used_percent() >= LATE_PERCENT && self.bench.todo.open().next().is_some();
+        if !is_due || std::mem::replace(&mut self.has_asked_for_time, true) {
+            return;
+        }
+        let Surroundings { admitted, status, log, .. } = self.bench.surroundings;
+        let half = admitted.job().constraints.max_runtime().as_secs().div_ceil(2);
+        let seconds = half.clamp(1, LONGEST_EXTENSION_SECONDS);
+        let answer = u32::try_from(seconds).ok().and_then(|seconds| status.ask_for_time(seconds));
+        let Some(StatusAnswer { granted: Some(granted), remaining_ms, reason, .. }) = answer else { return };
+        if granted {
+            deadline.put_off(Duration::from_millis(remaining_ms));
+        }
+        let outcome = if granted { "granted" } else { "refused" };
+        let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        log.warn(format!("{seconds} s more were asked for, and {outcome}{reason}"));
     }
 
     /// What a model may call now: the runner's own, then the gateway's.

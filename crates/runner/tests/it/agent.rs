@@ -5,4 +5,5 @@ mod gateway;
 mod house;
 mod models;
 mod repair;
+mod time;
 mod told;

@@ -146,6 +146,40 @@ fn of_many_tools_those_that_are_loaded_can_be_called_and_no_others() {
 }
 
 #[test]
+fn a_window_that_fills_up_unloads_what_was_loaded_first() {
+    let server = match McpServer::start(60) {
+        Ok(server) => server,
+        Err(why) => return skip("a_window_that_fills_up_unloads_what_was_loaded_first", &why),
+    };
+    let loads = |name: &str| call("load_tool", json!({ "tool_name": name }));
+    let house = House::with(vec![
+        loads("text_huge"),
+        loads("bulk0_t000"),
+        call("text_huge", json!({ "size": 20_000 })),
+        call("bulk0_t000", json!({ "word": "in between" })),
+        call("text_huge", json!({ "size": 20_000 })),
+        call("bulk0_t000", json!({ "word": "still there" })),
+        done(1),
+        finish(),
+        report(),
+    ]);
+    let mut job = small_job();
+    job["inference"]["context_tokens"] = json!(12_000);
+    let ran = run_at(&server.url(), &house, &job);
+    assert_eq!(ran.outcome(), "success", "{}", ran.result);
+    let asked = house.asked();
+    let loaded = |at: usize| -> Vec<String> {
+        let named = tools(&asked[at]);
+        named.into_iter().filter(|name| name == "text_huge" || name.starts_with("bulk")).collect()
+    };
+    assert_eq!(loaded(2), ["bulk0_t000", "text_huge"], "in the order of their names");
+    assert!(last_outcome(&asked[3]).starts_with("beginx"));
+    let unloaded = (3..asked.len()).find(|at| loaded(*at) == ["bulk0_t000"]).unwrap();
+    assert!(unloaded <= 6, "{unloaded}");
+    assert!(last_outcome(&asked[6]).contains("still there"), "{}", last_outcome(&asked[6]));
+}
+
+#[test]
 fn skills_that_are_only_named_are_fetched_before_the_first_turn() {
     let server = match McpServer::start(0) {
         Ok(server) => server,
