@@ -16,6 +16,7 @@ mod kept;
 pub mod litellm;
 pub mod machine_code;
 pub mod mcp;
+pub mod mcp_server;
 pub mod models;
 pub mod names;
 pub mod node;
