@@ -14,6 +14,7 @@ mod managed;
 mod many;
 mod modeled;
 mod refused;
+mod repaired;
 mod reported;
 mod sessions;
 mod slow;
