@@ -13,3 +13,4 @@ pub mod handoff;
 pub mod image;
 pub mod lifecycle;
 pub mod tool;
+pub mod skill;
