@@ -6,9 +6,14 @@
 pub mod artifacts;
 pub mod audit;
 pub mod database;
+pub mod edit;
+pub mod images;
 pub mod jobs;
 pub mod memory;
 pub mod page;
+pub mod preferences;
+pub mod settings;
+pub mod skills;
 pub mod task_artifacts;
 pub mod telemetry;
 pub mod tokens;

@@ -70,7 +70,7 @@ named! {
     ProjectId
 }
 named! {
-    /// A skill ([`crate::skill`]).
+    /// A skill: what agents may read on how something is done.
     SkillId
 }
 

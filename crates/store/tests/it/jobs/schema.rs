@@ -40,7 +40,8 @@ const OF_POSTGRES: &str = "SELECT line FROM (
 ) AS lines ORDER BY line COLLATE \"C\"";
 
 /// The tables that came after those of jobs.
-const SINCE_JOBS: [&str; 3] = ["memory", "task_artifacts", "agent_tokens"];
+const SINCE_JOBS: [&str; 7] =
+    ["memory", "task_artifacts", "agent_tokens", "skills", "preferences", "settings", "allowed_images"];
 
 on_both_engines! {
     async fn the_schema_is_this_one(world: World) {
