@@ -4,7 +4,7 @@ mod planner;
 
 use crate::api::Api;
 use crate::daemon::WallClock;
-use belljar_contract::id::{JobId, RunId, TaskId};
+use belljar_contract::id::{GroupId, JobId, ProjectId, RunId, TaskId, UserId};
 use belljar_contract::tool::InvalidToolNameError;
 use belljar_gateway::seat::Seat;
 use belljar_gateway::{Door, Gateway};
@@ -13,14 +13,19 @@ use belljar_store::artifacts::Artifacts;
 use belljar_store::audit::AuditLog;
 use belljar_store::database::Database;
 use belljar_store::memory::{self, Memory};
+use belljar_store::preferences::{self, Preferences};
+use belljar_store::skills::Skills;
 use belljar_store::task_artifacts::{self, TaskArtifacts};
 use belljar_tools::builtin;
 use belljar_tools::builtin::artifact::Shelf;
 use belljar_tools::builtin::memory::Notes;
+use belljar_tools::builtin::preference::Wishes;
+use belljar_tools::builtin::skills::Library;
 use belljar_tools::caller::Caller;
 use belljar_tools::registry::{RegisterError, Registry};
 use std::sync::Arc;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use uuid::Uuid;
 
 /// The tools of a node.
 #[derive(Debug, Clone)]
@@ -34,6 +39,15 @@ pub(crate) struct Seated {
     /// What is served at its hatch.
     pub(crate) routes: axum::Router,
     _taken: DropGuard,
+}
+
+/// For whom a run is, and whether what it does may leave the host.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Given {
+    pub(crate) project_id: Option<ProjectId>,
+    pub(crate) user_id: Option<UserId>,
+    pub(crate) group_ids: Vec<GroupId>,
+    pub(crate) may_reach_out: bool,
 }
 
 /// What the tools of a node work with.
@@ -76,8 +90,22 @@ impl NodeTools {
             memory: Memory::new(database.clone(), memory::Limits::default()),
             clock: Arc::clone(clock),
         };
-        let tools =
-            [builtin::help::tools()?, builtin::artifact::tools(shelf)?, builtin::memory::tools(notes)?];
+        let library = Library {
+            skills: Skills::new(database.clone()),
+            clock: Arc::clone(clock),
+            new_id: || Uuid::now_v7().to_string(),
+        };
+        let wishes = Wishes {
+            preferences: Preferences::new(database.clone(), preferences::Limits::default()),
+            clock: Arc::clone(clock),
+        };
+        let tools = [
+            builtin::skills::tools(library)?,
+            builtin::preference::tools(wishes)?,
+            builtin::help::tools()?,
+            builtin::artifact::tools(shelf)?,
+            builtin::memory::tools(notes)?,
+        ];
         let registry = Arc::new(Registry::new(tools.into_iter().flatten())?);
         Ok(Self { gateway: Arc::new(Gateway::new(registry, Arc::clone(audit))) })
     }
@@ -89,9 +117,14 @@ impl NodeTools {
     }
 
     /// A place for the agent of a run.
-    pub(crate) fn seat(&self, (task, job, run): (&TaskId, &JobId, &RunId), may_reach_out: bool) -> Seated {
-        let grants = ToolGrants { may_reach_out, ..ToolGrants::default() };
-        let caller = Caller::in_sandbox(task.clone(), job.clone(), run.clone(), grants);
+    pub(crate) fn seat(&self, (task, job, run): (&TaskId, &JobId, &RunId), given: &Given) -> Seated {
+        let grants = ToolGrants { may_reach_out: given.may_reach_out, ..ToolGrants::default() };
+        let caller = Caller {
+            project_id: given.project_id.as_ref().map(ToString::to_string),
+            user_id: given.user_id.as_ref().map(ToString::to_string),
+            group_ids: given.group_ids.iter().map(ToString::to_string).collect(),
+            ..Caller::in_sandbox(task.clone(), job.clone(), run.clone(), grants)
+        };
         let ended = CancellationToken::new();
         let seat = Seat::new(caller, ended.clone()).paced_after(UNPACED_CALLS);
         let routes = belljar_gateway::routes(Arc::clone(&self.gateway), Door::Hatch(seat), ended.clone());

@@ -3,6 +3,8 @@
 pub mod artifact;
 pub mod help;
 pub mod memory;
+pub mod preference;
+pub mod skills;
 
 use belljar_contract::tool::InvalidToolNameError;
 use std::sync::Arc;

@@ -1,8 +1,12 @@
 //! Ids that somebody else gives: of people, groups, projects, skills. They are printable text and stay as they were written; two
 //! that differ in a letter's case are two.
 
+use crate::decode::{At, Decode};
+use crate::json::Node;
 use crate::text::is_printable;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 
 /// The text is no such id.
@@ -52,6 +56,22 @@ macro_rules! named {
         impl From<$name> for String {
             fn from(id: $name) -> Self {
                 id.0
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "minLength": 1, "maxLength": 128 })
+            }
+        }
+
+        impl Decode for $name {
+            fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+                at.parsed(node, "an id: 1 to 128 bytes of printable text on one line", Self::parse)
             }
         }
     };

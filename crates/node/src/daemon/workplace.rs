@@ -5,6 +5,7 @@ use super::{Bucket, DaemonError, Settings, WallClock, record};
 use crate::denials::Denials;
 use crate::images::Images;
 use crate::job::Workplace;
+use crate::job::context::Library;
 use crate::job::hub::Hub;
 use crate::managed::ManagedServices;
 use crate::metrics::Metrics;
@@ -37,7 +38,8 @@ pub(super) async fn furnish(
     let parts = Parts { database, artifacts: &artifacts, clock: &clock, audit: &audit };
     let tools = NodeTools::new(&parts).map_err(|source| DaemonError::Tools { source })?;
     let denials = Denials::new(Arc::clone(&audit));
-    let managed = ManagedServices::start(std::mem::take(&mut settings.managed), audit).map_err(threads)?;
+    let managed =
+        ManagedServices::start(std::mem::take(&mut settings.managed), Arc::clone(&audit)).map_err(threads)?;
     let workplace = Workplace {
         jobs: Jobs::new(database.clone()),
         telemetry: Arc::new(record::open(settings.state.path()).await?),
@@ -50,6 +52,8 @@ pub(super) async fn furnish(
         models,
         web,
         tools,
+        library: Library::new(database),
+        audit,
         managed,
         denials,
         launcher: Arc::new(launcher),

@@ -119,6 +119,7 @@ impl World {
 pub(crate) fn submission(assignment: &Assignment) -> Submission {
     Submission {
         assignment: assignment.clone(),
+        resolved: None,
         idempotency_key: None,
         most_waiting: MOST_WAITING,
         callback: None,
