@@ -187,7 +187,8 @@ impl Artifacts {
         let _moving = self.moving.lock().await;
         let modified =
             tokio::fs::metadata(path_in(&self.folder, sha256)).await.and_then(|file| file.modified());
-        if modified.is_ok_and(|at| at >= than) {
+        // One that isn't in the folder any more is somebody else's to remove.
+        if !modified.is_ok_and(|at| at < than) {
             return Ok(false);
         }
         self.remove(sha256).await?;

@@ -1,3 +1,5 @@
+//! Which of several preferences holds, by examples and by properties.
+
 use super::*;
 use belljar_contract::id::UserId;
 use jiff::Timestamp;

@@ -14,8 +14,8 @@ pub(super) struct Rule {
     then: &'static [Then],
 }
 
-/// One of these, each of which may be several words.
-type Words = &'static [&'static str];
+/// One of these, each of which may be several words, with commas between them.
+type Words = &'static str;
 
 /// What comes behind, with at most so many words between.
 #[derive(Debug)]
@@ -31,132 +31,34 @@ const UNMASK: &str = "asks for secrets not to be masked";
 const PLACE: &str = "names a place where secrets lie";
 
 const DISREGARD: Words =
-    &["ignore", "disregard", "forget", "override", "overrule", "supersede", "discard", "pay no attention to"];
+    "ignore, disregard, forget, override, overrule, supersede, discard, pay no attention to";
 
-const EARLIER: Words = &[
-    "previous",
-    "prior",
-    "above",
-    "earlier",
-    "preceding",
-    "foregoing",
-    "original",
-    "initial",
-    "system",
-    "your",
-    "developer",
-];
+const EARLIER: Words =
+    "previous, prior, above, earlier, preceding, foregoing, original, initial, system, your, developer";
 
-const TOLD: Words = &[
-    "instruction",
-    "instructions",
-    "prompt",
-    "prompts",
-    "direction",
-    "directions",
-    "directive",
-    "directives",
-    "guideline",
-    "guidelines",
-    "rule",
-    "rules",
-    "policy",
-    "policies",
-    "constraint",
-    "constraints",
-    "restriction",
-    "restrictions",
-    "guardrail",
-    "guardrails",
-    "training",
-    "programming",
-    "orders",
-    "system message",
-];
+const TOLD: Words = "instruction, instructions, prompt, prompts, direction, directions, directive, \
+    directives, guideline, guidelines, rule, rules, policy, policies, constraint, constraints, \
+    restriction, restrictions, guardrail, guardrails, training, programming, orders, system message";
 
-const EVADING: Words = &[
-    "bypass",
-    "circumvent",
-    "evade",
-    "disable",
-    "turn off",
-    "switch off",
-    "get around",
-    "break out of",
-    "escape",
-];
+const EVADING: Words =
+    "bypass, circumvent, evade, disable, turn off, switch off, get around, break out of, escape";
 
-const HOLDS: Words = &[
-    "approval",
-    "approvals",
-    "guardrail",
-    "guardrails",
-    "sandbox",
-    "safeguard",
-    "safeguards",
-    "audit",
-    "audit log",
-    "safety checks",
-    "safety rules",
-    "safety filters",
-    "content filter",
-    "content filters",
-    "security policy",
-    "security policies",
-    "security controls",
-    "egress policy",
-    "allowlist",
-];
+const HOLDS: Words = "approval, approvals, guardrail, guardrails, sandbox, safeguard, safeguards, audit, \
+    audit log, safety checks, safety rules, safety filters, content filter, content filters, security \
+    policy, security policies, security controls, egress policy, allowlist";
 
-const SECRETS: Words = &[
-    "secret",
-    "secrets",
-    "credential",
-    "credentials",
-    "password",
-    "passwords",
-    "api key",
-    "api keys",
-    "apikey",
-    "private key",
-    "private keys",
-    "ssh key",
-    "ssh keys",
-    "access token",
-    "access tokens",
-    "bearer token",
-    "bearer tokens",
-    "auth token",
-    "auth tokens",
-    "secret key",
-    "secret keys",
-    "environment variables",
-    "env vars",
-    "system prompt",
-    "session token",
-    "session tokens",
-];
+const SECRETS: Words = "secret, secrets, credential, credentials, password, passwords, api key, api keys, \
+    apikey, private key, private keys, ssh key, ssh keys, access token, access tokens, bearer token, \
+    bearer tokens, auth token, auth tokens, secret key, secret keys, environment variables, env vars, \
+    system prompt, session token, session tokens";
 
-const OWN: Words = &["your", "all", "any", "every", "the system's", "the host's", "the user's"];
+const OWN: Words = "your, all, any, every, the system's, the host's, the user's";
 
-const SENDING: Words = &[
-    "send", "upload", "post", "transmit", "forward", "email", "mail", "submit", "copy", "push", "deliver",
-    "report",
-];
+const SENDING: Words =
+    "send, upload, post, transmit, forward, email, mail, submit, copy, push, deliver, report";
 
-const AWAY: Words = &[
-    "to http",
-    "to https",
-    "to this url",
-    "to this address",
-    "to the following",
-    "to my",
-    "to our",
-    "to me",
-    "webhook",
-    "to an external",
-    "to a remote",
-];
+const AWAY: Words = "to http, to https, to this url, to this address, to the following, to my, to our, to \
+    me, webhook, to an external, to a remote";
 
 /// All of them.
 const RULES: &[Rule] = &[
@@ -167,18 +69,7 @@ const RULES: &[Rule] = &[
         DISREGARD,
         &[
             Then(3, TOLD),
-            Then(
-                2,
-                &[
-                    "above",
-                    "before",
-                    "you were given",
-                    "you have been given",
-                    "so far",
-                    "given to you",
-                    "you received",
-                ],
-            ),
+            Then(2, "above, before, you were given, you have been given, so far, given to you, you received"),
         ],
     ),
     rule(
@@ -186,216 +77,110 @@ const RULES: &[Rule] = &[
         OVERRIDE,
         DISREGARD,
         &[
-            Then(0, &["everything", "anything", "all", "all of", "what"]),
-            Then(3, &["above", "before this", "told", "you were told", "said so far"]),
+            Then(0, "everything, anything, all, all of, what"),
+            Then(3, "above, before this, told, you were told, said so far"),
         ],
     ),
     rule(
         InstructionOverride,
         OVERRIDE,
-        &[
-            "new system prompt",
-            "your new instructions are",
-            "these instructions override",
-            "this skill overrides",
-            "takes precedence over your instructions",
-            "takes precedence over the system",
-            "takes precedence over all other instructions",
-        ],
+        "new system prompt, your new instructions are, these instructions override, this skill overrides, \
+        takes precedence over your instructions, takes precedence over the system, takes precedence over \
+        all other instructions",
         &[],
     ),
     rule(
         InstructionOverride,
         OVERRIDE,
-        &["im_start", "im start", "im_end", "im end", "endoftext", "begin_of_text", "start_header_id"],
-        &[Then(0, &["system", "user", "assistant"])],
+        "im start, im end, endoftext, begin of text, start header id",
+        &[Then(0, "system, user, assistant")],
     ),
     rule(
         InstructionOverride,
         UNBOUND,
-        &["you are now", "you're now", "act as", "pretend to be", "pretend you are", "behave as"],
+        "you are now, you're now, act as, pretend to be, pretend you are, behave as",
         &[Then(
             3,
-            &[
-                "dan",
-                "jailbroken",
-                "unrestricted",
-                "unfiltered",
-                "uncensored",
-                "developer mode",
-                "god mode",
-                "without restrictions",
-                "free of restrictions",
-                "no restrictions",
-            ],
+            "dan, jailbroken, unrestricted, unfiltered, uncensored, developer mode, god mode, without \
+            restrictions, free of restrictions, no restrictions",
         )],
     ),
     rule(
         InstructionOverride,
         UNBOUND,
-        &[
-            "you are not bound by",
-            "you have no restrictions",
-            "no rules apply",
-            "rules do not apply to you",
-            "jailbreak yourself",
-        ],
+        "you are not bound by, you have no restrictions, no rules apply, rules do not apply to you, \
+        jailbreak yourself",
         &[],
     ),
     rule(
         InstructionOverride,
         CONCEAL,
-        &["without telling", "without informing", "without notifying", "without alerting"],
-        &[Then(1, &["user", "users", "operator", "human", "anyone", "anybody", "owner"])],
+        "without telling, without informing, without notifying, without alerting",
+        &[Then(1, "user, users, operator, human, anyone, anybody, owner")],
     ),
     rule(
         InstructionOverride,
         CONCEAL,
-        &["secretly", "covertly"],
+        "secretly, covertly",
         &[Then(
             2,
-            &[
-                "send", "upload", "copy", "post", "forward", "transmit", "add", "insert", "run", "execute",
-                "install", "change", "modify",
-            ],
+            "send, upload, copy, post, forward, transmit, add, insert, run, execute, install, change, modify",
         )],
     ),
     rule(InstructionOverride, EVADE, EVADING, &[Then(3, HOLDS)]),
     rule(
         SecretBypass,
         UNMASK,
-        &["bypass", "circumvent", "evade", "disable", "turn off", "get around", "avoid"],
+        "bypass, circumvent, evade, disable, turn off, get around, avoid",
         &[Then(
             3,
-            &[
-                "redaction",
-                "masking",
-                "secret scanning",
-                "secret scanner",
-                "secret detection",
-                "secret filter",
-                "secrets filter",
-                "credential filter",
-            ],
+            "redaction, masking, secret scanning, secret scanner, secret detection, secret filter, \
+            secrets filter, credential filter",
         )],
     ),
     rule(
         SecretBypass,
         REVEAL,
-        &["reveal", "leak", "exfiltrate", "disclose", "divulge", "dump", "steal", "harvest"],
+        "reveal, leak, exfiltrate, disclose, divulge, dump, steal, harvest",
         &[Then(5, SECRETS)],
     ),
     rule(
         SecretBypass,
         REVEAL,
-        &[
-            "print",
-            "show",
-            "output",
-            "display",
-            "echo",
-            "repeat",
-            "write out",
-            "list",
-            "return",
-            "recite",
-            "tell me",
-        ],
+        "print, show, output, display, echo, repeat, write out, list, return, recite, tell me",
         &[Then(2, OWN), Then(3, SECRETS)],
     ),
     rule(SecretBypass, SEND, SENDING, &[Then(4, SECRETS), Then(6, AWAY)]),
     rule(
         SecretBypass,
         SEND,
-        &["encode", "base64", "hide", "embed"],
+        "encode, base64, hide, embed",
         &[
             Then(4, SECRETS),
             Then(
                 6,
-                &[
-                    "in the url",
-                    "in a url",
-                    "in the query",
-                    "in dns",
-                    "in the hostname",
-                    "in an image",
-                    "in a comment",
-                    "in your answer",
-                    "in your output",
-                ],
+                "in the url, in a url, in the query, in dns, in the hostname, in an image, in a comment, \
+                in your answer, in your output",
             ),
         ],
     ),
+    rule(SecretBypass, PLACE, "ssh", &[Then(0, "id rsa, id ed25519, id ecdsa")]),
     rule(
         SecretBypass,
         PLACE,
-        &["ssh"],
-        &[Then(0, &["id_rsa", "id_ed25519", "id_ecdsa", "id rsa", "id ed25519", "id ecdsa"])],
-    ),
-    rule(
-        SecretBypass,
-        PLACE,
-        &["aws credentials", "etc shadow", "proc self environ", "gnupg private keys", "docker config json"],
+        "aws credentials, etc shadow, proc self environ, gnupg private keys, docker config json",
         &[],
     ),
 ];
 
 /// What speaks to whoever acts on it. In what is shown that is what a skill is for.
-const ADDRESSES: Words = &[
-    "you must",
-    "you should",
-    "you will",
-    "you are",
-    "you need",
-    "you can",
-    "your task",
-    "do not",
-    "don't",
-    "never",
-    "always",
-    "instead",
-    "secretly",
-    "assistant",
-    "agent",
-    "llm",
-    "language model",
-    "system",
-    "prompt",
-    "instruction",
-    "instructions",
-    "execute",
-    "run",
-    "send",
-    "upload",
-    "fetch",
-    "download",
-    "curl",
-    "wget",
-    "ignore",
-    "disregard",
-    "password",
-    "secret",
-    "secrets",
-    "credential",
-    "credentials",
-    "api key",
-];
+const ADDRESSES: Words = "you must, you should, you will, you are, you need, you can, your task, do not, \
+    don't, never, always, instead, secretly, assistant, agent, llm, language model, system, prompt, \
+    instruction, instructions, execute, run, send, upload, fetch, download, curl, wget, ignore, \
+    disregard, password, secret, secrets, credential, credentials, api key";
 
 /// Behind one of these the phrase says the opposite.
-const NOT: Words = &[
-    "not",
-    "never",
-    "don't",
-    "dont",
-    "cannot",
-    "can't",
-    "won't",
-    "shouldn't",
-    "mustn't",
-    "nor",
-    "to not",
-    "not ever",
-];
+const NOT: Words = "not, never, don't, dont, cannot, can't, won't, shouldn't, mustn't, nor, to not, not ever";
 
 const fn rule(category: Category, reason: &'static str, begin: Words, then: &'static [Then]) -> Rule {
     Rule { category, reason, begin, then }
@@ -407,7 +192,7 @@ pub(super) fn first(words: &[Word]) -> Option<(&'static Rule, usize, usize)> {
     let mut by_first_word: HashMap<&str, Vec<&'static Rule>> = HashMap::new();
     for rule in RULES {
         let first_words: HashSet<_> =
-            rule.begin.iter().filter_map(|phrase| phrase.split(' ').next()).collect();
+            rule.begin.split(", ").filter_map(|phrase| phrase.split(' ').next()).collect();
         for word in first_words {
             by_first_word.entry(word).or_default().push(rule);
         }
@@ -448,7 +233,7 @@ fn followed(words: &[Word], last: usize, then: &[Then]) -> Option<usize> {
 
 /// The last word of the longest of these that stands there.
 fn one_of(words: &[Word], at: usize, any: Words) -> Option<usize> {
-    any.iter().filter_map(|phrase| stands(words, at, phrase)).max()
+    any.split(", ").filter_map(|phrase| stands(words, at, phrase)).max()
 }
 
 fn stands(words: &[Word], at: usize, phrase: &str) -> Option<usize> {
@@ -466,5 +251,5 @@ fn stands(words: &[Word], at: usize, phrase: &str) -> Option<usize> {
 
 fn is_negated(words: &[Word], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|before| words.get(before));
-    before.is_some_and(|before| !before.is_last && NOT.contains(&before.sound.as_str()))
+    before.is_some_and(|before| !before.is_last && NOT.split(", ").any(|not| before.sound == not))
 }

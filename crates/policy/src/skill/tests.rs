@@ -1,3 +1,5 @@
+//! What is kept of skills, and what isn't: tables of both.
+
 use super::Category::{HiddenInstructions, InstructionOverride, SecretBypass};
 use super::*;
 
@@ -75,7 +77,7 @@ const KEPT: &[&str] = &[
     "You are now ready to deploy. Act as a careful reviewer.",
     "Forget about whitespace. Instructions follow in the next paragraph",
     "Ignore this.\n\nPrevious instructions for releases are in `docs/`.",
-    "<!-- markdownlint-disable MD013 -->\n<!-- toc -->\n<!-- TODO: an example -->\nText",
+    "<!-- markdownlint-disable MD013 -->\n<!-- toc -->\n<!-- an example is missing -->\nText",
     "[docs]: https://example.org/docs\nSee [docs].",
     "Show a password field. Print the number of tokens. Display the list of users.",
     "Copy the file to the output folder, then submit the form.",
