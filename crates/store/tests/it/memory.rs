@@ -3,7 +3,6 @@
 use crate::jobs::on_both_engines;
 use crate::jobs::world::{OWNER, World, assignment, assignment_of, now, outcome, report, task_id};
 use belljar_policy::lifecycle::Ending;
-use belljar_store::database::Database;
 use belljar_store::jobs::Retention;
 use belljar_store::memory::{Added, Limit, Limits, Memory, MemoryError, MemoryKey, Note, Of, Summary};
 use jiff::{SignedDuration, Timestamp};
@@ -89,16 +88,17 @@ on_both_engines! {
 
     async fn those_who_come_at_once_do_not_go_past_a_limit_together(world: World) {
         let (memory, of) = with_job(&world).await;
-        let mut adding = Vec::new();
-        for number in 0..16 {
-            let elsewhere = Memory::new(Database::open(&world.location).await.unwrap(), LIMITS);
-            let (of, note) = (of.clone(), note(&format!("k{number}"), "x"));
-            adding.push(tokio::spawn(async move { elsewhere.add(&of, note, now()).await }));
-        }
+        let all = world.at_once(12, |number, database| {
+            let (memory, of) = (Memory::new(database, LIMITS), of.clone());
+            async move { memory.add(&of, note(&format!("k{number}"), "x"), now()).await }
+        });
         let mut added = 0;
-        for adding in adding {
-            match adding.await.unwrap() {
-                Ok(became) => { assert_eq!(became, Added::New); added += 1; }
+        for one in all.await {
+            match one {
+                Ok(became) => {
+                    assert_eq!(became, Added::New);
+                    added += 1;
+                }
                 Err(error) => assert!(matches!(error, MemoryError::TooMuch { limit: Limit::Entries, .. }), "{error}"),
             }
         }

@@ -6,7 +6,6 @@ use belljar_contract::id::{GroupId, UserId};
 use belljar_contract::key::Key;
 use belljar_contract::preference::ValueType;
 use belljar_contract::scope::{Scope, Scopes};
-use belljar_store::database::Database;
 use belljar_store::edit::{Edit, VersionConflict};
 use belljar_store::preferences::{Limit, Limits, PreferenceError, Preferences, Wish};
 use serde_json::{Value, json};
@@ -131,15 +130,13 @@ on_both_engines! {
     }
 
     async fn those_who_come_at_once_do_not_go_past_a_limit_together(world: World) {
-        let mut making = Vec::new();
-        for number in 0..12 {
-            let elsewhere = Preferences::new(Database::open(&world.location).await.unwrap(), LIMITS);
+        let all = world.at_once(12, |number, database| {
             let wish = wish("user:ada", &format!("a.k{number}"), json!(1));
-            making.push(tokio::spawn(async move { elsewhere.create(wish, edit()).await }));
-        }
+            async move { Preferences::new(database, LIMITS).create(wish, edit()).await }
+        });
         let mut made = 0;
-        for making in making {
-            match making.await.unwrap() {
+        for one in all.await {
+            match one {
                 Ok(_) => made += 1,
                 Err(error) => assert!(matches!(error, PreferenceError::TooMuch { .. }), "{error}"),
             }

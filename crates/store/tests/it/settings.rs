@@ -6,7 +6,6 @@ use belljar_contract::id::UserId;
 use belljar_contract::image::ImageReference;
 use belljar_contract::key::Key;
 use belljar_contract::label::Label;
-use belljar_store::database::Database;
 use belljar_store::edit::Edit;
 use belljar_store::images::{Added, Images};
 use belljar_store::settings::{LONGEST_VALUE, SettingError, Settings};
@@ -61,17 +60,10 @@ on_both_engines! {
     async fn of_many_who_write_one_version_at_once_one_does(world: World) {
         let settings = Settings::new(world.database.clone());
         settings.set(&key("a.b"), json!(0), None, edit()).await.unwrap();
-        let mut writing = Vec::new();
-        for number in 0..8 {
-            let elsewhere = Settings::new(Database::open(&world.location).await.unwrap());
-            writing.push(tokio::spawn(async move {
-                elsewhere.set(&key("a.b"), json!(number), Some(1), edit()).await.is_ok()
-            }));
-        }
-        let mut written = 0;
-        for writing in writing {
-            written += usize::from(writing.await.unwrap());
-        }
+        let all = world.at_once(12, |number, database| async move {
+            Settings::new(database).set(&key("a.b"), json!(number), Some(1), edit()).await.is_ok()
+        });
+        let written = all.await.into_iter().filter(|&is_written| is_written).count();
         assert_eq!((written, settings.find(&key("a.b")).await.unwrap().unwrap().version), (1, 2));
     }
 

@@ -6,7 +6,6 @@ use belljar_contract::id::{GroupId, ProjectId, SkillId, UserId};
 use belljar_contract::label::Label;
 use belljar_contract::scope::{Scope, Scopes};
 use belljar_policy::skill::Category;
-use belljar_store::database::Database;
 use belljar_store::edit::Edit;
 use belljar_store::skills::{LONGEST_CONTENT, NewSkill, Skill, SkillChange, SkillError, Skills};
 
@@ -145,17 +144,14 @@ on_both_engines! {
 
     async fn of_many_who_change_one_version_at_once_one_does(world: World) {
         let skills = with(&world, &[("1", "a", "user:ada")]).await;
-        let mut changing = Vec::new();
-        for number in 0..8 {
-            let elsewhere = Skills::new(Database::open(&world.location).await.unwrap());
-            let change = SkillChange { content: Some(format!("{number}")), expected_version: Some(1), ..SkillChange::default() };
-            changing.push(tokio::spawn(async move {
-                elsewhere.update(&id("1"), change, &of("ada", "p"), edit()).await
-            }));
-        }
+        let all = world.at_once(12, |number, database| {
+            let content = Some(format!("{number}"));
+            let change = SkillChange { content, expected_version: Some(1), ..SkillChange::default() };
+            async move { Skills::new(database).update(&id("1"), change, &of("ada", "p"), edit()).await }
+        });
         let mut changed = 0;
-        for changing in changing {
-            match changing.await.unwrap() {
+        for one in all.await {
+            match one {
                 Ok(_) => changed += 1,
                 Err(error) => assert!(matches!(error, SkillError::Version(_)), "{error}"),
             }

@@ -9,7 +9,6 @@ use belljar_contract::result::Artifact;
 use belljar_contract::worker::job::JobOutcome;
 use belljar_policy::lifecycle::Ending;
 use belljar_store::artifacts::Content;
-use belljar_store::database::Database;
 use belljar_store::jobs::Retention;
 use belljar_store::task_artifacts::{Limit, Limits, Put, PutError, TaskArtifacts};
 use jiff::{SignedDuration, Timestamp};
@@ -101,15 +100,13 @@ on_both_engines! {
 
     async fn those_who_come_at_once_do_not_go_past_a_limit_together(world: World) {
         let task = task_id();
-        let mut putting = Vec::new();
-        for number in 0..16 {
-            let elsewhere = TaskArtifacts::new(Database::open(&world.location).await.unwrap(), LIMITS);
-            let (task, put) = (task.clone(), put(&format!("f{number}"), ""));
-            putting.push(tokio::spawn(async move { elsewhere.put(&task, put, now()).await }));
-        }
+        let all = world.at_once(12, |number, database| {
+            let (artifacts, task) = (TaskArtifacts::new(database, LIMITS), task.clone());
+            async move { artifacts.put(&task, put(&format!("f{number}"), ""), now()).await }
+        });
         let mut kept = 0;
-        for putting in putting {
-            match putting.await.unwrap() {
+        for one in all.await {
+            match one {
                 Ok(_) => kept += 1,
                 Err(error) => assert!(matches!(error, PutError::TooMuch { limit: Limit::Files, .. }), "{error}"),
             }
@@ -121,6 +118,10 @@ on_both_engines! {
         let (artifacts, task, other) = (of(&world), task_id(), task_id());
         let content = Content::of(b"content");
         let is_wanted = async || world.jobs.is_referenced(content.sha256()).await.unwrap();
+        assert!(!is_wanted().await);
+        artifacts.put(&task, put("a", "content"), now()).await.unwrap();
+        assert!(is_wanted().await);
+        artifacts.delete(&task, &path("a")).await.unwrap();
         assert!(!is_wanted().await);
         artifacts.put(&task, put("a", "content"), now()).await.unwrap();
         artifacts.put(&other, put("b", "content"), now()).await.unwrap();

@@ -14,7 +14,9 @@ use belljar_testkit::postgres::Postgres;
 use belljar_testkit::skip::skip;
 use jiff::Timestamp;
 use std::future::Future;
+use std::sync::Arc;
 use tempfile::TempDir;
+use tokio::sync::Barrier;
 
 /// A database of its own.
 pub(crate) struct World {
@@ -73,6 +75,29 @@ impl World {
     /// The same database, opened by somebody else.
     pub(crate) async fn elsewhere(&self) -> Jobs {
         Jobs::new(Database::open(&self.location).await.unwrap())
+    }
+
+    /// Has so many do something at once, each with the database opened by themselves; what came of it.
+    pub(crate) async fn at_once<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+        &self,
+        many: usize,
+        each: impl Fn(usize, Database) -> F,
+    ) -> Vec<T> {
+        let all_ready = Arc::new(Barrier::new(many));
+        let mut doing = Vec::new();
+        for number in 0..many {
+            let work = each(number, Database::open(&self.location).await.unwrap());
+            let ready = Arc::clone(&all_ready);
+            doing.push(tokio::spawn(async move {
+                ready.wait().await;
+                work.await
+            }));
+        }
+        let mut done = Vec::new();
+        for doing in doing {
+            done.push(doing.await.unwrap());
+        }
+        done
     }
 
     pub(crate) async fn submit(&self, assignment: &Assignment) -> Result<Submitted, SubmitError> {
