@@ -1,3 +1,5 @@
+//! Table tests.
+
 //! Which of several preferences holds, by examples and by properties.
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Table tests.
+
 //! What is kept of skills, and what isn't: tables of both.
 
 use super::Category::{HiddenInstructions, InstructionOverride, SecretBypass};
