@@ -95,7 +95,7 @@ impl Daemon {
         let listed_calls = if traces.are_wanted() { traces::MOST_CALLS } else { 0 };
         let WaysOut { models, web, following } =
             ways_out::begin(&mut settings, &audit, (&metrics, listed_calls))?;
-        let tools = NodeTools::new(&audit).map_err(|source| DaemonError::Tools { source })?;
+        let tools = NodeTools::new(&audit, web.reaches()).map_err(|source| DaemonError::Tools { source })?;
         let denials = Denials::new(Arc::clone(&audit));
         let managed = ManagedServices::start(std::mem::take(&mut settings.managed), audit)
             .map_err(|source| DaemonError::Threads { source })?;

@@ -7,6 +7,7 @@ use belljar_gateway::{Door, Gateway};
 use belljar_policy::tool::ToolGrants;
 use belljar_store::audit::AuditLog;
 use belljar_tools::builtin;
+use belljar_tools::builtin::web::reach::Reaches;
 use belljar_tools::caller::Caller;
 use belljar_tools::registry::{RegisterError, Registry};
 use std::sync::Arc;
@@ -44,8 +45,9 @@ const UNPACED_CALLS: u32 = 500;
 
 impl NodeTools {
     /// All that a node has.
-    pub(crate) fn new(audit: &Arc<AuditLog>) -> Result<Self, ToolsError> {
-        let registry = Arc::new(Registry::new(builtin::help::tools()?)?);
+    pub(crate) fn new(audit: &Arc<AuditLog>, reaches: &Reaches) -> Result<Self, ToolsError> {
+        let tools = [builtin::help::tools()?, builtin::web::tools(reaches)?];
+        let registry = Arc::new(Registry::new(tools.into_iter().flatten())?);
         Ok(Self { gateway: Arc::new(Gateway::new(registry, Arc::clone(audit))) })
     }
 

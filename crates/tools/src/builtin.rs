@@ -1,3 +1,4 @@
 //! The tools of the host, by their namespaces.
 
 pub mod help;
+pub mod web;
