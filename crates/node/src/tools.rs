@@ -2,6 +2,8 @@
 
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::tool::InvalidToolNameError;
+use belljar_egress::api::ApiCaller;
+use belljar_egress::upstream::names::NameSource;
 use belljar_gateway::seat::Seat;
 use belljar_gateway::{Door, Gateway};
 use belljar_policy::tool::ToolGrants;
@@ -36,6 +38,9 @@ pub enum ToolsError {
     /// One can't be among the others.
     #[error(transparent)]
     Register(#[from] RegisterError),
+    /// There can be no thread for calls of services.
+    #[error("can't start what calls services")]
+    Start(#[from] std::io::Error),
 }
 
 /// From so many calls on, each of a run takes its time, and one waits for the other: whoever calls without end fills no disk.
@@ -46,7 +51,9 @@ const UNPACED_CALLS: u32 = 500;
 impl NodeTools {
     /// All that a node has.
     pub(crate) fn new(audit: &Arc<AuditLog>, reaches: &Reaches) -> Result<Self, ToolsError> {
-        let tools = [builtin::help::tools()?, builtin::web::tools(reaches)?];
+        let calls = Arc::new(ApiCaller::start_with(NameSource::of_system())?);
+        let web = builtin::web::tools(reaches, &calls)?;
+        let tools = [builtin::help::tools()?, web, builtin::api::tools(reaches, &calls)?];
         let registry = Arc::new(Registry::new(tools.into_iter().flatten())?);
         Ok(Self { gateway: Arc::new(Gateway::new(registry, Arc::clone(audit))) })
     }

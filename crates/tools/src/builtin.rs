@@ -1,4 +1,5 @@
 //! The tools of the host, by their namespaces.
 
+pub mod api;
 pub mod help;
 pub mod web;

@@ -5,6 +5,7 @@ mod canceled;
 mod carried_out;
 mod counted;
 mod described;
+mod fetched;
 mod followed;
 mod followed_policy;
 mod images;

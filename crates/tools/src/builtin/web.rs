@@ -2,12 +2,14 @@
 
 mod fetch;
 pub mod reach;
+mod search;
 
 use crate::Tool;
 use crate::definition::Definition;
 use crate::typed::{schema_of, tool};
 use belljar_contract::category::Category;
 use belljar_contract::tool::{CostTier, InvalidToolNameError, ToolName};
+use belljar_egress::api::ApiCaller;
 use reach::Reaches;
 use std::sync::Arc;
 
@@ -15,7 +17,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// None in truth: their names are names.
-pub fn tools(reaches: &Reaches) -> Result<Vec<Arc<dyn Tool>>, InvalidToolNameError> {
+pub fn tools(reaches: &Reaches, calls: &Arc<ApiCaller>) -> Result<Vec<Arc<dyn Tool>>, InvalidToolNameError> {
     let define = |name, summary, input| {
         let definition = Definition::new(ToolName::parse(name)?, Category::Web, summary, input);
         Ok(Definition { cost: CostTier::Moderate, reaches_out: true, ..definition })
@@ -24,5 +26,12 @@ pub fn tools(reaches: &Reaches) -> Result<Vec<Arc<dyn Tool>>, InvalidToolNameErr
         description: fetch::DESCRIPTION.to_owned(),
         ..define("web.fetch", "Gives a page of the web as text.", schema_of::<fetch::Arguments>())?
     };
-    Ok(vec![tool(fetch, fetch::Fetch::new(reaches.clone()))])
+    let search = Definition {
+        description: search::DESCRIPTION.to_owned(),
+        ..define("web.search", "Searches the web.", schema_of::<search::Arguments>())?
+    };
+    Ok(vec![
+        tool(fetch, fetch::Fetch::new(reaches.clone())),
+        tool(search, search::Search::new(reaches.clone(), Arc::clone(calls))),
+    ])
 }

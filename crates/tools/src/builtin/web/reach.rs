@@ -45,7 +45,7 @@ impl Reaches {
     }
 
     /// That of a caller's run: known by where the call came from, and not by what it says.
-    pub(super) fn of(&self, caller: &Caller) -> Result<Reach, Failure> {
+    pub(crate) fn of(&self, caller: &Caller) -> Result<Reach, Failure> {
         let found = caller.run_id.as_ref().and_then(|run_id| self.locked().get(run_id).cloned());
         let none = || {
             Failure::new(
