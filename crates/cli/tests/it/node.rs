@@ -16,6 +16,7 @@ mod many;
 mod modeled;
 mod refused;
 mod reported;
+mod searched;
 mod sessions;
 mod slow;
 mod stopped;

@@ -11,6 +11,7 @@ use belljar_testkit::clients;
 use belljar_testkit::foreign_root::{self, Docker, SHARED_ENGINE};
 use belljar_testkit::litellm::{self, LiteLlm, SHARED_LITELLM};
 use belljar_testkit::postgres::{Postgres, SHARED_POSTGRES};
+use belljar_testkit::searxng;
 use std::ffi::OsString;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -64,9 +65,10 @@ fn run(program: OsString, arguments: impl Iterator<Item = OsString>) -> Result<u
 
 /// What can't be made isn't: the tests that need it say why.
 fn make() {
-    let parts: [(&str, Make); 3] = [
+    let parts: [(&str, Make); 4] = [
         ("a Debian", foreign_root::debian),
         ("litellm", litellm::install),
+        ("searxng", searxng::install),
         ("agents", clients::agents_folder),
     ];
     thread::scope(|scope| {
