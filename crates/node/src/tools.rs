@@ -6,6 +6,8 @@ use crate::api::Api;
 use crate::daemon::WallClock;
 use belljar_contract::id::{GroupId, JobId, ProjectId, RunId, TaskId, UserId};
 use belljar_contract::tool::InvalidToolNameError;
+use belljar_egress::api::ApiCaller;
+use belljar_egress::upstream::names::NameSource;
 use belljar_gateway::seat::Seat;
 use belljar_gateway::{Door, Gateway};
 use belljar_policy::tool::ToolGrants;
@@ -21,6 +23,7 @@ use belljar_tools::builtin::artifact::Shelf;
 use belljar_tools::builtin::memory::Notes;
 use belljar_tools::builtin::preference::Wishes;
 use belljar_tools::builtin::skills::Library;
+use belljar_tools::builtin::web::reach::Reaches;
 use belljar_tools::caller::Caller;
 use belljar_tools::registry::{RegisterError, Registry};
 use std::sync::Arc;
@@ -56,6 +59,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) artifacts: &'a Artifacts,
     pub(crate) clock: &'a WallClock,
     pub(crate) audit: &'a Arc<AuditLog>,
+    pub(crate) reaches: &'a Reaches,
 }
 
 /// There are no tools to be had.
@@ -67,6 +71,9 @@ pub enum ToolsError {
     /// One can't be among the others.
     #[error(transparent)]
     Register(#[from] RegisterError),
+    /// There can be no thread for calls of services.
+    #[error("can't start what calls services")]
+    Start(#[from] std::io::Error),
 }
 
 /// From so many calls on, each of a run takes its time, and one waits for the other: whoever calls without end fills no disk.
@@ -80,7 +87,8 @@ const OF_NODE: &str = "node";
 impl NodeTools {
     /// All that a node has.
     pub(crate) fn new(parts: &Parts<'_>) -> Result<Self, ToolsError> {
-        let Parts { database, artifacts, clock, audit } = *parts;
+        let Parts { database, artifacts, clock, audit, reaches } = *parts;
+        let calls = Arc::new(ApiCaller::start_with(NameSource::of_system())?);
         let shelf = Shelf {
             files: TaskArtifacts::new(database.clone(), task_artifacts::Limits::default()),
             contents: artifacts.clone(),
@@ -105,6 +113,8 @@ impl NodeTools {
             builtin::help::tools()?,
             builtin::artifact::tools(shelf)?,
             builtin::memory::tools(notes)?,
+            builtin::web::tools(reaches, &calls)?,
+            builtin::api::tools(reaches, &calls)?,
         ];
         let registry = Arc::new(Registry::new(tools.into_iter().flatten())?);
         Ok(Self { gateway: Arc::new(Gateway::new(registry, Arc::clone(audit))) })

@@ -26,6 +26,7 @@ pub mod processes;
 pub mod random;
 pub mod s3;
 pub mod schemathesis;
+pub mod searxng;
 pub mod skip;
 pub mod spellings;
 pub mod wait;

@@ -1,10 +1,12 @@
 //! The tools of the host, by their namespaces.
 
+pub mod api;
 pub mod artifact;
 pub mod help;
 pub mod memory;
 pub mod preference;
 pub mod skills;
+pub mod web;
 
 use belljar_contract::tool::InvalidToolNameError;
 use std::sync::Arc;

@@ -11,6 +11,7 @@ pub mod answer;
 pub mod builtin;
 pub mod caller;
 pub mod definition;
+pub mod page;
 pub mod registry;
 pub mod schema;
 pub mod typed;
