@@ -11,4 +11,4 @@ CREATE TABLE IF NOT EXISTS preferences (
     updated_by    TEXT    NOT NULL
 );
 
-CREATE UNIQUE INDEX IF NOT EXISTS preferences_by_key ON preferences (scope, key);
+CREATE UNIQUE INDEX IF NOT EXISTS preferences_by_scope ON preferences (scope, key);
