@@ -23,6 +23,7 @@ use belljar_confine::launcher::Launcher;
 use belljar_store::artifacts::Artifacts;
 use belljar_store::jobs::{Jobs, Owner};
 use belljar_store::telemetry::Telemetry;
+use belljar_store::tokens::Tokens;
 use hub::Hub;
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -42,6 +43,8 @@ pub(crate) struct Workplace {
     pub(crate) models: Option<NodeModels>,
     pub(crate) web: NodeWeb,
     pub(crate) tools: NodeTools,
+    /// Of those who call them from elsewhere.
+    pub(crate) tokens: Tokens,
     pub(crate) images: Images,
     pub(crate) managed: ManagedServices,
     pub(crate) denials: Denials,

@@ -1,16 +1,19 @@
 //! The tools of a node, for agents that work on its jobs and for those that plan them.
 
 mod planner;
+mod remote;
+
+pub(crate) use remote::RemoteSeats;
 
 use crate::api::Api;
 use crate::daemon::WallClock;
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::tool::InvalidToolNameError;
 use belljar_gateway::seat::Seat;
-use belljar_gateway::{Door, Gateway};
+use belljar_gateway::{Door, Gateway, bearer};
 use belljar_policy::tool::ToolGrants;
 use belljar_store::artifacts::Artifacts;
-use belljar_store::audit::AuditLog;
+use belljar_store::audit::{AuditError, AuditLog, Event};
 use belljar_store::database::Database;
 use belljar_store::memory::{self, Memory};
 use belljar_store::task_artifacts::{self, TaskArtifacts};
@@ -19,13 +22,16 @@ use belljar_tools::builtin::artifact::Shelf;
 use belljar_tools::builtin::memory::Notes;
 use belljar_tools::caller::Caller;
 use belljar_tools::registry::{RegisterError, Registry};
+use serde::Serialize;
 use std::sync::Arc;
+use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The tools of a node.
 #[derive(Debug, Clone)]
 pub(crate) struct NodeTools {
     gateway: Arc<Gateway>,
+    audit: Arc<AuditLog>,
 }
 
 /// The place from which one run's agent calls. Dropping it takes it away, and gives up what was called from there.
@@ -58,6 +64,9 @@ pub enum ToolsError {
 /// From so many calls on, each of a run takes its time, and one waits for the other: whoever calls without end fills no disk.
 const UNPACED_CALLS: u32 = 500;
 
+/// Where those who come from elsewhere call tools.
+const REMOTE_PATH: &str = "/mcp";
+
 /// Under which the node's own tools are among those that come later.
 const OF_NODE: &str = "node";
 
@@ -79,7 +88,7 @@ impl NodeTools {
         let tools =
             [builtin::help::tools()?, builtin::artifact::tools(shelf)?, builtin::memory::tools(notes)?];
         let registry = Arc::new(Registry::new(tools.into_iter().flatten())?);
-        Ok(Self { gateway: Arc::new(Gateway::new(registry, Arc::clone(audit))) })
+        Ok(Self { gateway: Arc::new(Gateway::new(registry, Arc::clone(audit))), audit: Arc::clone(audit) })
     }
 
     /// Adds what agents that plan call, once there is what carries it out.
@@ -97,4 +106,32 @@ impl NodeTools {
         let routes = belljar_gateway::routes(Arc::clone(&self.gateway), Door::Hatch(seat), ended.clone());
         Seated { routes, _taken: ended.drop_guard() }
     }
+
+    /// What is served to those who come from elsewhere, by these names, once it is known who they are.
+    pub(crate) fn remote(&self, hosts: Vec<String>, stopped: CancellationToken) -> axum::Router {
+        belljar_gateway::routes(Arc::clone(&self.gateway), Door::Remote(hosts), stopped)
+    }
+
+    /// Records something about those who call, and waits until that is on the disk; whether it is.
+    pub(crate) async fn record(&self, kind: &str, record: &impl Serialize) -> bool {
+        let event = match Event::new(kind, None, record) {
+            Ok(event) => event,
+            Err(error) => {
+                tracing::error!(error = crate::chain(&error), kind, "something can't be recorded");
+                return false;
+            }
+        };
+        let (done, outcome) = oneshot::channel();
+        self.audit.submit_urgent(event, move |result| drop(done.send(result)));
+        let recorded = outcome.await.unwrap_or(Err(AuditError::Closed));
+        if let Err(error) = &recorded {
+            tracing::error!(error = crate::chain(error), kind, "something can't be recorded");
+        }
+        recorded.is_ok()
+    }
+}
+
+/// These routes, for those who show a token.
+pub(crate) fn guarded(routes: axum::Router, seats: Arc<RemoteSeats>) -> axum::Router {
+    bearer::guarded(routes, Arc::new(remote::RemoteTokens(seats)))
 }

@@ -22,6 +22,7 @@ use belljar_egress::inference::ledger::Written;
 use belljar_egress::proxy::Proxy;
 use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::live::LivePolicy;
+use belljar_policy::egress::EgressPolicy;
 use belljar_store::audit::AuditLog;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -67,6 +68,11 @@ impl NodeWeb {
     ) -> Self {
         let (proxy, audit, metrics) = (Arc::clone(proxy), Arc::clone(audit), metrics.clone());
         Self { policy, proxy, audit, metrics, listed_passages }
+    }
+
+    /// Whether the policy lets anything out at all.
+    pub(crate) fn lets_anybody_out(&self) -> bool {
+        self.policy.current().config.policy != EgressPolicy::default()
     }
 
     /// What it takes to look into the connections of one run more.

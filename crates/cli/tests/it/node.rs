@@ -14,6 +14,7 @@ mod managed;
 mod many;
 mod modeled;
 mod refused;
+mod remote_tools;
 mod repaired;
 mod reported;
 mod sessions;

@@ -16,6 +16,7 @@ use belljar_store::artifacts::{Artifacts, ArtifactsError};
 use belljar_store::audit::{AuditLog, folder_in};
 use belljar_store::database::Database;
 use belljar_store::jobs::{Jobs, Owner};
+use belljar_store::tokens::Tokens;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -50,6 +51,7 @@ pub(super) async fn furnish(
         models,
         web,
         tools,
+        tokens: Tokens::new(database.clone()),
         managed,
         denials,
         launcher: Arc::new(launcher),
