@@ -5,7 +5,7 @@ use belljar_contract::yaml::{self, LARGEST_BYTES, Log, Members, Mistakes, Node, 
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::web::config::WebConfig;
 use belljar_node::agent::catalogue::Catalogue;
-use belljar_node::daemon::NodeConfig;
+use belljar_node::daemon::{McpConfig, NodeConfig};
 use belljar_policy::git::GitRules;
 use belljar_sandbox::config::Config;
 use std::fs::File;
@@ -24,6 +24,8 @@ pub(crate) struct Configuration {
     pub(crate) egress: Option<WebConfig>,
     /// What is said of the node.
     pub(crate) node: NodeConfig,
+    /// How agents elsewhere reach the node's tools.
+    pub(crate) mcp: McpConfig,
     /// Agents besides those that are built in, or instead of them.
     pub(crate) agents: Catalogue,
     /// Where the host's git may go.
@@ -55,8 +57,9 @@ impl Configuration {
     fn sections(root: &Node, log: &mut Log) -> Option<Self> {
         let mut members = Members::open(root, log)?;
         let has_sandboxing = ["sandboxing", "log"].iter().any(|name| members.node(name).is_some());
-        let has_others =
-            ["inference", "egress", "agents", "node", "git"].iter().any(|name| members.node(name).is_some());
+        let has_others = ["inference", "egress", "agents", "node", "git", "mcp"]
+            .iter()
+            .any(|name| members.node(name).is_some());
         let sandboxing = match has_sandboxing || !has_others {
             true => Config::read_from(&mut members),
             false => Config::read_if_there(&mut members),
@@ -65,6 +68,7 @@ impl Configuration {
         let egress = members.optional("egress", |node, log| Some(WebConfig::read(node, log)));
         let agents = members.section("agents", Catalogue::read);
         let node = members.section("node", NodeConfig::read);
+        let mcp = members.section("mcp", McpConfig::read);
         let git = members.section("git", GitRules::read);
         if let Some(node) = members.node("git") {
             let known =
@@ -76,13 +80,13 @@ impl Configuration {
             }
         }
         members.finish();
-        Some(Self { sandboxing, has_sandboxing, inference, egress, node, agents, git })
+        Some(Self { sandboxing, has_sandboxing, inference, egress, node, mcp, agents, git })
     }
 
     fn nothing() -> Self {
         let (sandboxing, agents) = (Config::default(), Catalogue::default());
-        let (node, git) = (NodeConfig::default(), GitRules::default());
-        Self { sandboxing, has_sandboxing: false, inference: None, egress: None, node, agents, git }
+        let (node, git, mcp) = (NodeConfig::default(), GitRules::default(), McpConfig::default());
+        Self { sandboxing, has_sandboxing: false, inference: None, egress: None, node, mcp, agents, git }
     }
 }
 

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+pub mod bearer;
 pub mod call;
 mod http;
 mod mcp;

@@ -11,6 +11,7 @@ mod error;
 mod heart;
 mod identity;
 mod keeping;
+mod mcp;
 mod record;
 mod recovery;
 mod settings;
@@ -20,6 +21,7 @@ mod workplace;
 pub use crate::session::MOST_COMMANDS_OF_ALL as MOST_SESSION_COMMANDS;
 pub use config::{CallbackConfig, NodeConfig, TracesConfig};
 pub use error::DaemonError;
+pub use mcp::McpConfig;
 pub use settings::{Bucket, NoExtension, Retention, SessionLimits, Settings, Timeouts};
 
 use crate::api::{self, Api};

@@ -15,6 +15,7 @@ mod managed;
 mod many;
 mod modeled;
 mod refused;
+mod remote_tools;
 mod repaired;
 mod reported;
 mod searched;

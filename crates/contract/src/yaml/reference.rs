@@ -7,6 +7,7 @@ mod agents;
 mod egress;
 mod git;
 mod inference;
+mod mcp;
 mod node;
 mod sandboxing;
 
@@ -102,6 +103,12 @@ pub const ROOT: &[Member] = &[
         takes: Takes::Section(node::NODE),
         unsaid: Unsaid::Members,
         meaning: "how much a node takes, for how long, and who is told",
+    },
+    Member {
+        name: "mcp",
+        takes: Takes::Section(mcp::MCP),
+        unsaid: Unsaid::Members,
+        meaning: "how agents elsewhere reach the node's tools",
     },
 ];
 

@@ -1,5 +1,6 @@
 //! What a daemon is told: where, how much, for how long.
 
+use super::McpConfig;
 use crate::api::token::Token;
 use crate::delivery::Callbacks;
 use crate::images::ImageSettings;
@@ -60,6 +61,8 @@ pub struct Settings {
     pub traces: Option<TraceSettings>,
     /// Services that requests are passed on to.
     pub managed: ManagedSettings,
+    /// How agents elsewhere reach its tools.
+    pub mcp: McpConfig,
     /// What each sandbox of the node's own programs may use.
     pub limits: Limits,
     /// The layers without which no job runs there.
@@ -160,6 +163,7 @@ impl Settings {
             images: ImageSettings::default(),
             traces: None,
             managed: ManagedSettings::default(),
+            mcp: McpConfig::default(),
             limits: Limits::default(),
             required: Required::default(),
         }

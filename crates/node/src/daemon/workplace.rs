@@ -17,6 +17,7 @@ use belljar_store::artifacts::{Artifacts, ArtifactsError};
 use belljar_store::audit::{AuditLog, folder_in};
 use belljar_store::database::Database;
 use belljar_store::jobs::{Jobs, Owner};
+use belljar_store::tokens::Tokens;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -55,6 +56,7 @@ pub(super) async fn furnish(
         tools,
         library: Library::new(database),
         audit,
+        tokens: Tokens::new(database.clone()),
         managed,
         denials,
         launcher: Arc::new(launcher),
