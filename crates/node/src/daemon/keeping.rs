@@ -73,9 +73,8 @@ async fn once(workplace: &Arc<Workplace>) -> Result<(), DatabaseError> {
         ended_before: before(unacknowledged),
     };
     while workplace.jobs.expire(retention).await? > 0 {}
-    // What a task keeps goes with the last of its jobs; what nobody could use any more goes after a while.
+    // What a task keeps goes after the last of its jobs.
     while workplace.tools.files().expire(before(YOUNG)).await? > 0 {}
-    while workplace.tokens.purge(before(YOUNG)).await? > 0 {}
     // Whoever shows one that is gone is as little let in as before.
     while workplace.tokens.purge(before(TOKENS_KEPT)).await? > 0 {}
     if let Err(error) = workplace.telemetry.expire(now).await {
