@@ -52,15 +52,20 @@ pub fn node() -> Result<PathBuf, String> {
 /// # Errors
 /// Why there is none here.
 pub fn agents_folder() -> Result<PathBuf, String> {
-    let recipe = [AGENTS, AGENTS_LOCK].concat();
-    kept("agents", &recipe, |folder| {
+    packages("agents", AGENTS, AGENTS_LOCK)
+}
+
+/// A folder of this name with packages from npm.
+pub(crate) fn packages(name: &str, manifest: &str, lock: &str) -> Result<PathBuf, String> {
+    let recipe = [manifest, lock].concat();
+    kept(name, &recipe, |folder| {
         let node = node()?;
         let npm = node.with_file_name("..").join("lib/node_modules/npm/bin/npm-cli.js");
         let write = |name: &str, text: &str| {
             std::fs::write(folder.join(name), text).map_err(|error| error.to_string())
         };
-        write("package.json", AGENTS)?;
-        write("package-lock.json", AGENTS_LOCK)?;
+        write("package.json", manifest)?;
+        write("package-lock.json", lock)?;
         let mut command = Command::new(node);
         command.arg(npm).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1"]);
         run(command.current_dir(folder)).map(drop)

@@ -15,6 +15,7 @@ mod joined;
 mod kept;
 pub mod litellm;
 pub mod machine_code;
+pub mod mcp;
 pub mod models;
 pub mod names;
 pub mod node;

@@ -10,6 +10,7 @@
 use belljar_testkit::clients;
 use belljar_testkit::foreign_root::{self, Docker, SHARED_ENGINE};
 use belljar_testkit::litellm::{self, LiteLlm, SHARED_LITELLM};
+use belljar_testkit::mcp;
 use belljar_testkit::postgres::{Postgres, SHARED_POSTGRES};
 use std::ffi::OsString;
 use std::fs::Permissions;
@@ -64,7 +65,8 @@ fn run(program: OsString, arguments: impl Iterator<Item = OsString>) -> Result<u
 
 /// What can't be made isn't: the tests that need it say why.
 fn make() {
-    let parts: [(&str, Make); 3] = [
+    let parts: [(&str, Make); 4] = [
+        ("clients of MCP", mcp::install),
         ("a Debian", foreign_root::debian),
         ("litellm", litellm::install),
         ("agents", clients::agents_folder),

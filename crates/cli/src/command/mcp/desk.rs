@@ -153,12 +153,15 @@ impl Desk {
         living.into_iter().filter(is_held).collect()
     }
 
-    /// Ends one.
+    /// Ends one that was opened here.
     pub(super) fn close(&self, id: &str) -> Result<(), Failure> {
-        self.find(id)?.end().map_err(failures::of_session)?;
-        let mut held = self.held();
-        held.opened.remove(id);
-        held.named.remove(id);
+        let client = self.find(id)?;
+        if self.held().named.contains(id) {
+            let message = "it was there before this server, and a person ends it: `belljar session end`";
+            return Err(Failure::new(DomainCode::PermissionDenied, message));
+        }
+        client.end().map_err(failures::of_session)?;
+        self.held().opened.remove(id);
         Ok(())
     }
 
