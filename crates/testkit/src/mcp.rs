@@ -2,11 +2,14 @@
 //! [`crate::clients`] are.
 
 use crate::clients::{environment, node, packages};
+use serde_json::Value;
+use std::io::Write;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 const REQUIREMENTS: &str = include_str!("mcp/requirements.txt");
 const MANIFEST: &str = include_str!("mcp/package.json");
+const CLIENT: &str = include_str!("mcp/client.py");
 const LOCK: &str = include_str!("mcp/package-lock.json");
 
 /// The folder of the inspector.
@@ -18,6 +21,29 @@ const NAME: &str = "mcp-clients";
 /// Why there is none here.
 pub fn python() -> Result<PathBuf, String> {
     environment("mcp-sdk", REQUIREMENTS, true).map(|folder| folder.join("bin/python"))
+}
+
+/// A client of that SDK, to be given the arguments and the environment that [`told`] is for.
+///
+/// # Errors
+/// Why there is none here.
+pub fn client(mode: &str) -> Result<Command, String> {
+    let mut command = Command::new(python()?);
+    command.args(["-c", CLIENT, mode]);
+    Ok(command)
+}
+
+/// What such a client was told by these calls, each a name and arguments. `$session` stands for the session that was opened last.
+pub fn told(client: &mut Command, calls: &Value) -> Value {
+    let streams = client.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = streams.spawn().expect("a client that starts");
+    let mut input = child.stdin.take().expect("its standard input");
+    write!(input, "{calls}").expect("a client that reads");
+    drop(input);
+    let output = child.wait_with_output().expect("a client that ends");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "the client has failed: {complaint}");
+    serde_json::from_slice(&output.stdout).expect("a client that tells in JSON")
 }
 
 /// Makes what they take, if that isn't there yet.

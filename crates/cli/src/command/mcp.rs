@@ -31,6 +31,7 @@ use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session;
 use desk::{Desk, Offer};
 use registration::ClientKind;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -116,6 +117,11 @@ impl Subcommand for McpArguments {
     }
 }
 
+/// Tells whoever started the server something, if they listen.
+fn tell(text: &str) {
+    let _ = writeln!(anstream::stderr(), "belljar: {text}");
+}
+
 // === impl McpArguments ===
 
 impl McpArguments {
@@ -151,8 +157,9 @@ impl McpArguments {
     }
 
     fn begin_log(&self) {
-        // Standard output is the client's.
-        tracing_subscriber::fmt().with_max_level(self.log_level).with_writer(std::io::stderr).init();
+        // Standard output is the client's. Should nobody read standard error, the server goes on all the same.
+        let log = tracing_subscriber::fmt().with_max_level(self.log_level).log_internal_errors(false);
+        log.with_writer(std::io::stderr).with_ansi(false).init();
     }
 }
 

@@ -3,6 +3,9 @@
 mod approval;
 mod endings;
 mod files;
+mod http;
+mod inspector;
+mod sdk;
 mod sessions;
 
 use belljar_testkit::world::World;

@@ -2,7 +2,7 @@
 
 use super::HttpArguments;
 use super::desk::Desk;
-use super::{token_file, tools};
+use super::{tell, token_file, tools};
 use crate::error::CliError;
 use crate::state;
 use belljar_contract::tool::AgentKind;
@@ -56,7 +56,7 @@ async fn serve(http: &HttpArguments, desk: &Arc<Desk>, gateway: Arc<Gateway>) ->
     let kept = tokio::task::spawn_blocking(move || ending.end()).await.unwrap_or_default();
     desk.settled(SETTLED_WITHIN).await;
     if kept > 0 {
-        anstream::eprintln!("belljar: {kept} sessions go on; `belljar session list` tells which");
+        tell(&format!("{kept} sessions go on; `belljar session list` tells which"));
     }
     served
 }
@@ -104,7 +104,7 @@ async fn serve_http(
     let bound = listener.local_addr().map_err(|source| CliError::Listen { address, source })?;
     let door = Door::Remote(names(bound, &http.hosts));
     let routes = bearer::guarded(belljar_gateway::routes(gateway, door, stopped.clone()), token);
-    anstream::eprintln!("belljar: serving at http://{bound}/mcp");
+    tell(&format!("serving at http://{bound}/mcp"));
     belljar_gateway::serve(routes, listener, stopped.clone()).await;
     Ok(())
 }

@@ -45,7 +45,7 @@ const RANDOM_BYTES: usize = 32;
 pub(super) fn token(path: &Path, seat: Seat) -> Result<OneToken, CliError> {
     let text = match made(path)? {
         Some(text) => {
-            anstream::eprintln!("belljar: a new token is in {}", path.display());
+            super::tell(&format!("a new token is in {}", path.display()));
             text
         }
         None => read(path)?,
