@@ -1,6 +1,7 @@
 //! `belljar mcp`, by a client that says each message itself, and by real ones.
 
 mod approval;
+mod coding_agents;
 mod endings;
 mod files;
 mod http;

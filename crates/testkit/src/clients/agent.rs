@@ -19,6 +19,20 @@ pub struct Agent {
     program: &'static str,
     start: fn(&Task<'_>) -> Start,
     edit: fn(&Edit<'_>) -> Vec<ToolCall>,
+    register: fn(&mut Start, &McpServer<'_>),
+    /// What stands between the name of a server of MCP and that of a tool of it, and before both.
+    tool_name: [&'static str; 2],
+}
+
+/// A server of MCP, as an agent starts it.
+#[derive(Debug, Clone, Copy)]
+pub struct McpServer<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The program and its arguments.
+    pub command: &'a [&'a str],
+    /// What must be in its environment.
+    pub environment: &'a [(&'a str, &'a str)],
 }
 
 /// What it is to do, and with which model.
@@ -77,6 +91,19 @@ impl Agent {
     /// How it is started for a task, with nobody to ask and nothing forbidden to it.
     pub fn start(&self, task: &Task<'_>) -> Start {
         (self.start)(task)
+    }
+
+    /// The same, with the tools of a server of MCP besides its own.
+    pub fn start_with(&self, task: &Task<'_>, server: &McpServer<'_>) -> Start {
+        let mut start = self.start(task);
+        (self.register)(&mut start, server);
+        start
+    }
+
+    /// What it calls a tool of such a server to its model.
+    pub fn name_of_tool(&self, server: &str, tool: &str) -> String {
+        let [before, between] = self.tool_name;
+        format!("{before}{server}{between}{tool}")
     }
 
     /// The calls of its tools that make this change, for [`crate::models::Script::working`].

@@ -1,7 +1,7 @@
 //! Codex: OpenAI's responses. `OPENAI_BASE_URL` is nothing to it; and with the built-in provider it first tries a
 //! WebSocket, so that it gets one of its own.
 
-use super::{Agent, Edit, Start, Task, texts};
+use super::{Agent, Edit, McpServer, Start, Task, texts};
 use crate::models::{Dialect, ToolCall};
 use serde_json::json;
 
@@ -11,6 +11,8 @@ pub(super) const AGENT: Agent = Agent {
     program: "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
     start,
     edit,
+    register,
+    tool_name: ["mcp__", "__"],
 };
 
 fn start(task: &Task<'_>) -> Start {
@@ -27,6 +29,17 @@ fn start(task: &Task<'_>) -> Start {
         environment: vec![("OPENAI_API_KEY", task.key.to_owned())],
         home: vec![(".codex/config.toml", config)],
     }
+}
+
+fn register(start: &mut Start, server: &McpServer<'_>) {
+    let [program, arguments @ ..] = server.command else { return };
+    let environment = server.environment.iter().map(|(name, value)| format!("{name} = {value:?}"));
+    let environment = environment.collect::<Vec<_>>().join(", ");
+    let described = format!(
+        "\n[mcp_servers.{}]\ncommand = {program:?}\nargs = {arguments:?}\nenv = {{ {environment} }}\n",
+        server.name
+    );
+    start.home.iter_mut().for_each(|(_, config)| config.push_str(&described));
 }
 
 fn edit(edit: &Edit<'_>) -> Vec<ToolCall> {

@@ -1,8 +1,8 @@
 //! opencode: OpenAI's chat. It asks besides for a title.
 
-use super::{Agent, Edit, Start, Task, texts};
+use super::{Agent, Edit, McpServer, Start, Task, texts};
 use crate::models::{Dialect, ToolCall};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 pub(super) const AGENT: Agent = Agent {
     name: "opencode",
@@ -10,6 +10,8 @@ pub(super) const AGENT: Agent = Agent {
     program: "opencode-linux-x64/bin/opencode",
     start,
     edit,
+    register,
+    tool_name: ["", "_"],
 };
 
 fn start(task: &Task<'_>) -> Start {
@@ -40,6 +42,18 @@ fn start(task: &Task<'_>) -> Start {
             ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1".to_owned()),
         ],
         home: vec![(".config/opencode/opencode.json", config.to_string())],
+    }
+}
+
+fn register(start: &mut Start, server: &McpServer<'_>) {
+    let environment: Map<_, _> =
+        server.environment.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+    let described =
+        json!({ "type": "local", "command": server.command, "environment": environment, "enabled": true });
+    for (_, config) in &mut start.home {
+        let mut read: Value = serde_json::from_str(config).unwrap_or_default();
+        read["mcp"] = json!({ server.name: described });
+        *config = read.to_string();
     }
 }
 
