@@ -113,7 +113,7 @@ impl Subcommand for McpArguments {
         }
         self.begin_log();
         let desk = Desk::new(self.offer()?, self.named()?);
-        serving::run(&self.http, desk)
+        serving::run(&self.http, &desk)
     }
 }
 

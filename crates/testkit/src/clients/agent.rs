@@ -6,6 +6,7 @@ mod codex;
 mod opencode;
 
 use crate::models::{Dialect, ToolCall};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// A coding agent.
@@ -20,8 +21,8 @@ pub struct Agent {
     start: fn(&Task<'_>) -> Start,
     edit: fn(&Edit<'_>) -> Vec<ToolCall>,
     register: fn(&mut Start, &McpServer<'_>),
-    /// What stands between the name of a server of MCP and that of a tool of it, and before both.
-    tool_name: [&'static str; 2],
+    /// The call of a tool of a server of MCP, by the names of both.
+    call: fn(&str, &str, Value) -> ToolCall,
 }
 
 /// A server of MCP, as an agent starts it.
@@ -100,10 +101,9 @@ impl Agent {
         start
     }
 
-    /// What it calls a tool of such a server to its model.
-    pub fn name_of_tool(&self, server: &str, tool: &str) -> String {
-        let [before, between] = self.tool_name;
-        format!("{before}{server}{between}{tool}")
+    /// The call of a tool of such a server, as its model makes it.
+    pub fn call(&self, (server, tool): (&str, &str), arguments: Value) -> ToolCall {
+        (self.call)(server, tool, arguments)
     }
 
     /// The calls of its tools that make this change, for [`crate::models::Script::working`].

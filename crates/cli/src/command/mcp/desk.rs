@@ -82,7 +82,8 @@ impl Desk {
             return Err(Failure::new(DomainCode::LimitExceeded, message));
         };
         let session = open(self.offer.opening(workspace)).map_err(|error| failures::of_opening(&error))?;
-        let client = session::find(&state::open(), &session.id).map_err(failures::of_session)?;
+        let client =
+            session::find(&state::open(), &session.id).map_err(|error| failures::of_session(&error))?;
         let mut held = self.held();
         if held.is_over {
             drop(held);
@@ -160,7 +161,7 @@ impl Desk {
             let message = "it was there before this server, and a person ends it: `belljar session end`";
             return Err(Failure::new(DomainCode::PermissionDenied, message));
         }
-        client.end().map_err(failures::of_session)?;
+        client.end().map_err(|error| failures::of_session(&error))?;
         self.held().opened.remove(id);
         Ok(())
     }

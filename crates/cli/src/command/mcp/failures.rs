@@ -22,14 +22,14 @@ pub(super) fn of_opening(error: &CliError) -> Failure {
 }
 
 /// One can't be used.
-pub(super) fn of_session(error: SessionError) -> Failure {
-    let code = match &error {
+pub(super) fn of_session(error: &SessionError) -> Failure {
+    let code = match error {
         SessionError::NoSuch { .. } | SessionError::Ambiguous { .. } => DomainCode::NotFound,
         SessionError::Unreachable { .. } => DomainCode::Unavailable,
         SessionError::NotStarted { .. } | SessionError::Failed { .. } => DomainCode::ToolFailed,
         SessionError::Refused(refusal) => return of_refusal(refusal),
     };
-    Failure::new(code, with_causes(&error))
+    Failure::new(code, with_causes(error))
 }
 
 fn of_refusal(refusal: &Refusal) -> Failure {
@@ -45,8 +45,8 @@ fn of_refusal(refusal: &Refusal) -> Failure {
 }
 
 /// What was approved takes a yes that only a person can say: which, and where.
-pub(super) fn of_approval(id: &str, error: SessionError) -> Failure {
-    let SessionError::Refused(Refusal::Handoff { asking, further }) = &error else {
+pub(super) fn of_approval(id: &str, error: &SessionError) -> Failure {
+    let SessionError::Refused(Refusal::Handoff { asking, further }) = error else {
         return of_session(error);
     };
     let listed: Vec<_> =

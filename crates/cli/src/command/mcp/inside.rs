@@ -102,7 +102,8 @@ impl Script {
             within: WITHIN,
             most_bytes: self.most_bytes,
         };
-        let ended = execution::run(client, command, given_up).map_err(failures::of_session)?;
+        let ended =
+            execution::run(client, command, given_up).map_err(|error| failures::of_session(&error))?;
         match ended.by {
             Ending::Outcome(Outcome::Exited(0)) => ended.stdout.whole().ok_or_else(|| {
                 Failure::new(DomainCode::LimitExceeded, format!("{path} is too large to be told at once"))

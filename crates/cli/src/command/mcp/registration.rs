@@ -4,7 +4,7 @@ use crate::error::CliError;
 use clap::ValueEnum;
 use serde_json::json;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::Path;
 
 /// A client, by how it is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -24,7 +24,7 @@ const OWN: &str = "--print-config";
 pub(super) fn print(client: ClientKind) -> Result<(), CliError> {
     let program =
         std::env::current_exe().map_err(|source| CliError::read("/proc/self/exe".as_ref(), source))?;
-    let words = words(std::env::args_os().skip(1), std::env::current_dir().ok())?;
+    let words = words(std::env::args_os().skip(1), std::env::current_dir().ok().as_deref())?;
     let program = text(program.into())?;
     let text = match client {
         ClientKind::Claude => format!("claude mcp add belljar -- {}", line(&program, &words)),
@@ -41,12 +41,12 @@ pub(super) fn print(client: ClientKind) -> Result<(), CliError> {
 /// What followed the program, with the directories whole: clients start it wherever they like.
 fn words(
     arguments: impl Iterator<Item = OsString>,
-    directory: Option<PathBuf>,
+    directory: Option<&Path>,
 ) -> Result<Vec<String>, CliError> {
     const OF_PATHS: [&str; 2] = ["--workspace", "--egress"];
     let mut arguments = arguments.map(text);
     let mut words = Vec::new();
-    let whole = |path: &str| match &directory {
+    let whole = |path: &str| match directory {
         Some(directory) => {
             let path = directory.join(path);
             path.canonicalize().unwrap_or(path).display().to_string()
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn what_is_printed_starts_the_server_from_anywhere() {
         let given = ["mcp", "--print-config", "codex", "--workspace", "a b", "--egress=rules.yaml", "--keep"];
-        let words = words(given.iter().map(OsString::from), Some("/nowhere".into())).unwrap();
+        let words = words(given.iter().map(OsString::from), Some("/nowhere".as_ref())).unwrap();
         assert_eq!(
             line("/bin/belljar", &words),
             "/bin/belljar mcp --workspace '/nowhere/a b' --egress /nowhere/rules.yaml --keep"

@@ -30,13 +30,13 @@ const SETTLED_WITHIN: Duration = Duration::from_secs(5);
 const ACTOR: &str = "belljar mcp";
 
 /// Serves until the client or somebody else ends it.
-pub(super) fn run(http: &HttpArguments, desk: Arc<Desk>) -> Result<ExitCode, CliError> {
+pub(super) fn run(http: &HttpArguments, desk: &Arc<Desk>) -> Result<ExitCode, CliError> {
     let audit = Arc::new(AuditLog::open(&folder_in(state::open().path()))?);
-    let registry = Arc::new(tools::registry(&desk)?);
+    let registry = Arc::new(tools::registry(desk)?);
     let gateway = Arc::new(Gateway::new(registry, audit).instructing(INSTRUCTIONS));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|source| CliError::Runtime { source })?;
-    let served = runtime.block_on(serve(http, &desk, gateway));
+    let served = runtime.block_on(serve(http, desk, gateway));
     // Whoever still holds standard input open must not hold this up.
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS)

@@ -4,42 +4,39 @@
 use crate::BELLJAR;
 use crate::session::list;
 use belljar_testkit::clients::agent::{AGENTS, Agent, McpServer, Task};
-use belljar_testkit::models::{Answer, ModelServer, Script, ToolCall};
+use belljar_testkit::models::{Answer, ModelServer, Script};
 use belljar_testkit::skip::skip;
 use belljar_testkit::world::{Ran, World};
 use serde_json::{Value, json};
 use std::path::Path;
 
 /// What the model has the agent call, one after the other.
-fn calls() -> Vec<(&'static str, Value)> {
+fn calls(secret: &Path) -> Vec<(&'static str, Value)> {
+    let shell = format!("sed -i s/world/belljar/ greeting.txt; cat {}", secret.display());
     vec![
         ("open", json!({})),
-        (
-            "exec",
-            json!({ "session": "$session", "shell": "sed -i s/world/belljar/ greeting.txt; cat /host-secret" }),
-        ),
+        ("exec", json!({ "session": "$session", "shell": shell })),
         ("diff", json!({ "session": "$session" })),
         ("approve", json!({ "session": "$session", "confirm": true, "reason": "it was asked for" })),
     ]
 }
 
 /// A model that works by those tools, and names the session that the first one has told.
-fn scripted(agent: &'static Agent) -> ModelServer {
-    let calls = calls();
+fn scripted(agent: &'static Agent, secret: &Path) -> ModelServer {
+    let calls = calls(secret);
     ModelServer::start(Script::from_fn(move |request| {
         let offered = request.json()["tools"].to_string();
         let results = request.tool_results();
         let session = results.iter().find_map(|result| session_in(&result.to_string()));
-        let next = calls.get(results.len()).filter(|(name, _)| {
-            offered.contains(&agent.name_of_tool("belljar", name)) || offered.contains("belljar")
-        });
+        // Who offers none of them asks for a title, or the like.
+        let next = calls.get(results.len()).filter(|_| offered.contains("belljar"));
         let answer = || match next {
             None => Answer::text("It is done."),
             Some((name, arguments)) => {
                 let arguments =
                     arguments.to_string().replace("$session", session.as_deref().unwrap_or_default());
                 let arguments = serde_json::from_str(&arguments).unwrap();
-                Answer::tool(ToolCall::new(&agent.name_of_tool("belljar", name), arguments))
+                Answer::tool(agent.call(("belljar", name), arguments))
             }
         };
         request.operation().generates().then(answer)
@@ -78,25 +75,29 @@ fn works(name: &str, test: &str) {
     let world = World::new(BELLJAR);
     world.write("project/greeting.txt", "hello world\n");
     let before = world.picture("project");
-    let server = scripted(agent);
+    let secret = world.write("secret", "of the host's\n");
+    let server = scripted(agent, &secret);
     let ran = run(&world, agent, &program, &server);
     let requests = server.requests();
-    let results: Vec<_> = requests.last().map(|request| request.tool_results()).unwrap_or_default();
+    let results: Vec<_> =
+        requests.last().map(belljar_testkit::models::Request::tool_results).unwrap_or_default();
     let told: Vec<_> = results.iter().map(Value::to_string).collect();
     assert_eq!(
         told.len(),
-        calls().len(),
+        calls(&secret).len(),
         "{ran:?}\n{told:#?}\n{:?}",
         requests.first().map(|request| request.json()["tools"].to_string())
     );
-    assert!(told[1].contains("host-secret: No such file"), "{told:#?}");
+    assert!(told[1].contains("secret: No such file") && !told[1].contains("of the host's"), "{told:#?}");
+    // The agent itself could have read it.
+    assert_eq!(std::fs::read_to_string(&secret).unwrap(), "of the host's\n");
     assert!(told[2].contains("-hello world") && told[2].contains("+hello belljar"), "{told:#?}");
     assert!(told[3].contains("permission_denied") && told[3].contains("belljar session commit"), "{told:#?}");
     assert_eq!(world.picture("project"), before, "a person decides what becomes of it");
     assert!(list(&world).is_empty(), "it has gone, and so have its sessions");
     let shown = world.run(&["audit", "show", "--kind", "tool_called"]).succeeded().stdout;
     let rows = shown.lines().filter(|row| row.contains(" by operator")).count();
-    assert_eq!(rows, calls().len(), "{shown}");
+    assert_eq!(rows, calls(&secret).len(), "{shown}");
 }
 
 #[test]

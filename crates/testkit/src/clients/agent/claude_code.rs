@@ -2,7 +2,7 @@
 
 use super::{Agent, Edit, McpServer, Start, Task, texts};
 use crate::models::{Dialect, ToolCall};
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(super) const AGENT: Agent = Agent {
     name: "claude-code",
@@ -11,7 +11,7 @@ pub(super) const AGENT: Agent = Agent {
     start,
     edit,
     register,
-    tool_name: ["mcp__", "__"],
+    call,
 };
 
 fn start(task: &Task<'_>) -> Start {
@@ -56,4 +56,8 @@ fn edit(edit: &Edit<'_>) -> Vec<ToolCall> {
             json!({ "file_path": edit.file, "old_string": edit.old, "new_string": edit.new }),
         ),
     ]
+}
+
+fn call(server: &str, tool: &str, arguments: Value) -> ToolCall {
+    ToolCall::new(&format!("mcp__{server}__{tool}"), arguments)
 }

@@ -3,7 +3,7 @@
 
 use super::{Agent, Edit, McpServer, Start, Task, texts};
 use crate::models::{Dialect, ToolCall};
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(super) const AGENT: Agent = Agent {
     name: "codex",
@@ -12,7 +12,7 @@ pub(super) const AGENT: Agent = Agent {
     start,
     edit,
     register,
-    tool_name: ["mcp__", "__"],
+    call,
 };
 
 fn start(task: &Task<'_>) -> Start {
@@ -47,4 +47,8 @@ fn edit(edit: &Edit<'_>) -> Vec<ToolCall> {
     let script = format!("s\u{1}{}\u{1}{}\u{1}", edit.old, edit.new);
     let command = format!("sed -i {} {}", quoted(&script), quoted(&edit.file.display().to_string()));
     vec![ToolCall::new("exec_command", json!({ "cmd": command }))]
+}
+
+fn call(server: &str, tool: &str, arguments: Value) -> ToolCall {
+    ToolCall::new(tool, arguments).within(&format!("mcp__{server}"))
 }

@@ -11,7 +11,7 @@ pub(super) const AGENT: Agent = Agent {
     start,
     edit,
     register,
-    tool_name: ["", "_"],
+    call,
 };
 
 fn start(task: &Task<'_>) -> Start {
@@ -63,4 +63,8 @@ fn edit(edit: &Edit<'_>) -> Vec<ToolCall> {
         ToolCall::new("read", json!({ "filePath": edit.file })),
         ToolCall::new("edit", json!({ "filePath": edit.file, "oldString": edit.old, "newString": edit.new })),
     ]
+}
+
+fn call(server: &str, tool: &str, arguments: Value) -> ToolCall {
+    ToolCall::new(&format!("{server}_{tool}"), arguments)
 }

@@ -46,7 +46,7 @@ impl Does for Approve {
         if given_up.is_so() {
             return Err(Failure::new(DomainCode::Unavailable, "nobody waits for it any more"));
         }
-        let changes = client.commit(trust).map_err(|error| failures::of_approval(id, error))?;
+        let changes = client.commit(trust).map_err(|error| failures::of_approval(id, &error))?;
         Ok(Success::of(diff::files(&changes)))
     }
 }

@@ -50,7 +50,8 @@ impl Does for Diff {
     type Arguments = Arguments;
 
     fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {
-        let changes = desk.find(&arguments.session)?.changes().map_err(failures::of_session)?;
+        let changes =
+            desk.find(&arguments.session)?.changes().map_err(|error| failures::of_session(&error))?;
         Ok(Success::of(told(&changes, Part::new(arguments.offset, arguments.limit))))
     }
 }

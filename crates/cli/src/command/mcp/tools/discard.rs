@@ -42,6 +42,6 @@ impl Does for Discard {
         let client = desk.find(&arguments.session)?;
         let paths: Vec<_> = arguments.paths.unwrap_or_default().into_iter().map(PathBuf::from).collect();
         let changes = client.discard(&paths, arguments.force.unwrap_or_default());
-        Ok(Success::of(diff::files(&changes.map_err(failures::of_session)?)))
+        Ok(Success::of(diff::files(&changes.map_err(|error| failures::of_session(&error))?)))
     }
 }

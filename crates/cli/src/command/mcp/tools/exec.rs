@@ -142,7 +142,7 @@ pub(super) fn ran(client: &Client, command: Command, given_up: &GivenUp) -> Resu
                 "exit_code": code, "stdout": "", "stderr": format!("can't run {program}: {source}"), "timed_out": false
             }))
         }
-        Err(error) => Err(failures::of_session(error)),
+        Err(error) => Err(failures::of_session(&error)),
     }
 }
 
