@@ -1,0 +1,199 @@
+//! The sessions that clients have: opened here or named when the server was started, and no others.
+
+use super::failures;
+use crate::command::session::open;
+use crate::state;
+use belljar_confine::plan::HostPath;
+use belljar_contract::isolation::Required;
+use belljar_contract::tool::DomainCode;
+use belljar_policy::handoff::Trust;
+use belljar_sandbox::backends::chosen::Chosen;
+use belljar_sandbox::limits::Limits;
+use belljar_sandbox::run::WorkspaceChoice;
+use belljar_sandbox::session::{self, Client};
+use belljar_sandbox::spec::Lent;
+use belljar_tools::answer::Failure;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// What clients may have.
+pub(super) struct Offer {
+    /// What makes sandboxes.
+    pub(super) backend: Chosen,
+    /// The directories of which sessions may begin with a copy; the first is the usual one.
+    pub(super) roots: Vec<HostPath>,
+    pub(super) lent: Vec<Lent>,
+    pub(super) env: BTreeMap<String, String>,
+    pub(super) limits: Limits,
+    pub(super) required: Required,
+    /// The file with the policy by which sessions reach the web.
+    pub(super) egress: Option<PathBuf>,
+    pub(super) idle_limit: Duration,
+    pub(super) lifetime_limit: Option<Duration>,
+    /// What may gain trust by what a client approves; nothing if it may approve nothing.
+    pub(super) approves: Option<Trust>,
+    /// Whether sessions stay when the server ends.
+    pub(super) keeps: bool,
+}
+
+/// Where clients come with what they want.
+pub(super) struct Desk {
+    pub(super) offer: Offer,
+    held: Mutex<Held>,
+    /// How many sandboxes there may still be.
+    room: Arc<Semaphore>,
+}
+
+#[derive(Default)]
+struct Held {
+    /// Those that were opened here, each with its place.
+    opened: BTreeMap<String, OwnedSemaphorePermit>,
+    /// Those that were named.
+    named: BTreeSet<String>,
+    /// Whether the server is ending.
+    is_over: bool,
+}
+
+/// As many sandboxes a server has at once, those of single commands included.
+const MOST_SANDBOXES: usize = 16;
+
+// === impl Desk ===
+
+impl Desk {
+    /// One that also knows the sessions of these ids.
+    pub(super) fn new(offer: Offer, named: Vec<String>) -> Arc<Self> {
+        let held = Held { named: named.into_iter().collect(), ..Held::default() };
+        Arc::new(Self { offer, held: Mutex::new(held), room: Arc::new(Semaphore::new(MOST_SANDBOXES)) })
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a session on a copy of the directory that was named, or of the usual one.
+    pub(super) fn open(&self, directory: Option<&str>) -> Result<Client, Failure> {
+        let workspace = self.workspace(directory)?;
+        self.forget_ended();
+        let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else {
+            let message = format!("{MOST_SANDBOXES} sandboxes are there already: `close` one first");
+            return Err(Failure::new(DomainCode::LimitExceeded, message));
+        };
+        let session = open(self.offer.opening(workspace)).map_err(|error| failures::of_opening(&error))?;
+        let client =
+            session::find(&state::open(), &session.id).map_err(|error| failures::of_session(&error))?;
+        let mut held = self.held();
+        if held.is_over {
+            drop(held);
+            let _ = client.end();
+            return Err(Failure::new(DomainCode::Unavailable, "the server is ending"));
+        }
+        held.opened.insert(session.id, place);
+        Ok(client)
+    }
+
+    /// Whatever a session may begin with, by the name that a client has for it.
+    fn workspace(&self, directory: Option<&str>) -> Result<WorkspaceChoice, Failure> {
+        let usual = self.offer.roots.first();
+        let Some(directory) = directory else {
+            return Ok(usual.map_or(WorkspaceChoice::Empty, |root| WorkspaceChoice::Copy(root.clone())));
+        };
+        let outside = || {
+            let message = format!(
+                "{directory} is no directory at or below those that this server was started with \
+                 (`belljar mcp --workspace DIR`)"
+            );
+            Failure::new(DomainCode::PermissionDenied, message)
+        };
+        // What is elsewhere is refused in the same words whether it is there or not.
+        let base = usual.ok_or_else(outside)?.as_path();
+        let real = base.join(directory).canonicalize().map_err(|_| outside())?;
+        let is_beneath = |root: &HostPath| real.starts_with(root.as_path());
+        if !self.offer.roots.iter().any(is_beneath) {
+            return Err(outside());
+        }
+        // It is opened by what it is now; should its name lead elsewhere by then, there is no sandbox.
+        let path = HostPath::resolve(real).map_err(|_| outside())?;
+        if !path.is_directory() || !self.is_same(&path) {
+            return Err(outside());
+        }
+        Ok(WorkspaceChoice::Copy(path))
+    }
+
+    /// Whether a resolved path still has no link in it.
+    fn is_same(&self, path: &HostPath) -> bool {
+        let path: &Path = path.as_path();
+        path.canonicalize().is_ok_and(|real| real == path)
+    }
+
+    /// The session of that id, if it is one of those that clients have.
+    pub(super) fn find(&self, id: &str) -> Result<Client, Failure> {
+        let is_held = {
+            let held = self.held();
+            held.opened.contains_key(id) || held.named.contains(id)
+        };
+        if !is_held {
+            return Err(failures::no_session(id));
+        }
+        session::find(&state::open(), id).map_err(|_| {
+            self.held().opened.remove(id);
+            failures::no_session(id)
+        })
+    }
+
+    /// All of them that live.
+    pub(super) fn all(&self) -> Vec<Client> {
+        let living = session::list(&state::open());
+        let held = self.held();
+        let is_held = |client: &Client| {
+            let id = &client.session().id;
+            held.opened.contains_key(id) || held.named.contains(id)
+        };
+        living.into_iter().filter(is_held).collect()
+    }
+
+    /// Ends one that was opened here.
+    pub(super) fn close(&self, id: &str) -> Result<(), Failure> {
+        let client = self.find(id)?;
+        if self.held().named.contains(id) {
+            let message = "it was there before this server, and a person ends it: `belljar session end`";
+            return Err(Failure::new(DomainCode::PermissionDenied, message));
+        }
+        client.end().map_err(|error| failures::of_session(&error))?;
+        self.held().opened.remove(id);
+        Ok(())
+    }
+
+    /// Gives up the places of those that have ended by themselves.
+    fn forget_ended(&self) {
+        let living: BTreeSet<_> =
+            session::list(&state::open()).iter().map(|client| client.session().id.clone()).collect();
+        self.held().opened.retain(|id, _| living.contains(id));
+    }
+
+    /// Ends all that were opened here, unless they are kept, and lets nothing more be opened. How many are kept.
+    pub(super) fn end(&self) -> usize {
+        let opened = {
+            let mut held = self.held();
+            held.is_over = true;
+            std::mem::take(&mut held.opened)
+        };
+        if self.offer.keeps {
+            return opened.len();
+        }
+        let state = state::open();
+        let ending = opened.keys().filter_map(|id| session::find(&state, id).ok());
+        // Whoever waits for the server to end has little patience.
+        let ending: Vec<_> = ending.map(|client| std::thread::spawn(move || drop(client.end()))).collect();
+        ending.into_iter().for_each(|thread| drop(thread.join()));
+        0
+    }
+
+    /// Waits until nothing is being opened or run any more, for as long as that.
+    pub(super) async fn settled(&self, within: Duration) {
+        let all = u32::try_from(MOST_SANDBOXES).unwrap_or(u32::MAX);
+        let _ = tokio::time::timeout(within, self.room.acquire_many(all)).await;
+    }
+}

@@ -1,0 +1,195 @@
+//! Commands in sessions and in sandboxes of their own.
+
+use super::Talk;
+use crate::BELLJAR;
+use crate::session::{create, list};
+use belljar_testkit::world::World;
+use serde_json::json;
+
+#[test]
+fn the_tools_are_those_that_are_told_and_their_names_have_no_dots() {
+    let world = World::new(BELLJAR);
+    let mut talk = Talk::begin(&world, &[]);
+    let listed = talk.ask("tools/list", &json!({}));
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        ["approve", "close", "diff", "discard", "exec", "list", "open", "read", "run", "sessions", "write"]
+    );
+    assert!(names.iter().all(|name| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')));
+    let approve = &tools[0];
+    assert_eq!(approve["annotations"]["destructiveHint"], true);
+    assert_eq!(approve["inputSchema"]["required"], json!(["session", "confirm", "reason"]));
+    let diff = &tools[2];
+    assert_eq!(diff["annotations"]["readOnlyHint"], true);
+}
+
+#[test]
+fn a_session_lives_on_from_call_to_call_and_the_directory_stays_as_it_was() {
+    World::as_everyone(BELLJAR, |world| {
+        world.write("source/file", "before\n");
+        let mut talk = Talk::begin(world, &["--workspace", "source", "-e", "GIVEN=value"]);
+        let session = talk.open();
+        let ran = talk.done(
+            "exec",
+            &json!({
+                "session": session, "shell": "cat; cat file; echo \"$GIVEN $OWN\"; pwd; echo after > file; echo err >&2; exit 3",
+                "stdin": "in\n", "env": { "OWN": "a 'b' $c" }, "cwd": "."
+            }),
+        );
+        assert_eq!(
+            (&ran["exit_code"], &ran["stdout"], &ran["stderr"], &ran["timed_out"]),
+            (&json!(3), &json!("in\nbefore\nvalue a 'b' $c\n/workspace\n"), &json!("err\n"), &json!(false))
+        );
+        assert_eq!(talk.shell(&session, "cat file; echo ${OWN-none}"), "after\nnone\n");
+        let changed = talk.done("diff", &json!({ "session": session }));
+        assert_eq!(changed["files"], json!([{ "path": "file", "change": "modified" }]));
+        assert!(changed["diff"].as_str().unwrap().contains("-before\n+after\n"), "{changed}");
+        talk.done("discard", &json!({ "session": session }));
+        assert_eq!(talk.shell(&session, "cat file"), "before\n");
+        let listed = talk.done("sessions", &json!({}));
+        assert_eq!((listed.as_array().unwrap().len(), &listed[0]["session"]), (1, &json!(session)));
+        talk.done("close", &json!({ "session": session }));
+        let (code, message) = talk.refused("exec", &json!({ "session": session, "argv": ["true"] }));
+        assert!(code == "not_found" && message.contains("`open`"), "{code} {message}");
+        assert_eq!(world.read("source/file"), "before\n");
+        assert!(list(world).is_empty());
+    });
+}
+
+#[test]
+fn commands_are_sealed_and_the_host_has_what_they_have_not() {
+    let world = World::new(BELLJAR);
+    world.write("source/file", "here\n");
+    let secret = world.write("secret", "of the host's\n");
+    let server = crate::egress::Server::start();
+    let mut talk = Talk::begin(&world, &["--workspace", "source"]);
+    let session = talk.open();
+    let probe = format!(
+        "cat file; cat {}; (echo GET / > /dev/tcp/127.0.0.1/{}) && echo reached",
+        secret.display(),
+        server.address.port()
+    );
+    let ran = talk.done("exec", &json!({ "session": session, "argv": ["bash", "-c", probe] }));
+    assert_eq!((&ran["stdout"], &ran["exit_code"]), (&json!("here\n"), &json!(1)), "{ran}");
+    assert!(ran["stderr"].as_str().unwrap().contains("No such file"), "{ran}");
+    // The same where nothing forbids it.
+    let control = world.command_of("/bin/bash".as_ref(), &["-c", &probe]).output().unwrap();
+    let control = String::from_utf8_lossy(&control.stdout).into_owned();
+    assert!(control.contains("of the host's\n") && control.contains("reached\n"), "{control}");
+}
+
+#[test]
+fn what_is_long_is_cut_in_the_middle_and_what_takes_long_is_killed() {
+    let world = World::new(BELLJAR);
+    let mut talk = Talk::begin(&world, &[]);
+    let session = talk.open();
+    let long = json!({ "session": session, "argv": ["seq", "1", "1000000"], "output_bytes": 256 });
+    let ran = talk.done("exec", &long);
+    let stdout = ran["stdout"].as_str().unwrap();
+    assert!(stdout.starts_with("1\n2\n") && stdout.ends_with("\n1000000\n"), "{stdout}");
+    assert_eq!(ran["stdout_bytes_left_out"], json!(6_888_896 - 256), "{ran}");
+    let ran = talk
+        .done("exec", &json!({ "session": session, "shell": "echo begun; sleep 600", "timeout_seconds": 1 }));
+    assert_eq!(
+        (&ran["exit_code"], &ran["timed_out"], &ran["stdout"]),
+        (&json!(null), &json!(true), &json!("begun\n"))
+    );
+    let ran = talk.done("exec", &json!({ "session": session, "argv": ["no-such-program"] }));
+    assert_eq!(ran["exit_code"], 127, "{ran}");
+    let ran = talk.done("exec", &json!({ "session": session, "shell": "kill -9 $$" }));
+    assert_eq!((&ran["exit_code"], &ran["signal"]), (&json!(137), &json!(9)), "{ran}");
+    assert_eq!(talk.shell(&session, "sleep 600 & echo in the background"), "in the background\n");
+}
+
+#[test]
+fn a_call_that_is_cancelled_kills_its_command() {
+    let world = World::new(BELLJAR);
+    let mut talk = Talk::begin(&world, &[]);
+    let session = talk.open();
+    let arguments = json!({ "session": session, "argv": ["sleep", "600"] });
+    let id = talk.begin_asking("tools/call", &json!({ "name": "exec", "arguments": arguments }));
+    let mut other = Talk::begin(&world, &["--session", &session]);
+    let running = |talk: &mut Talk| talk.done("sessions", &json!({}))[0]["running"].clone();
+    belljar_testkit::wait::until(|| running(&mut other) == 1);
+    talk.say(
+        &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }),
+    );
+    belljar_testkit::wait::until(|| running(&mut other) == 0);
+}
+
+#[test]
+fn one_command_has_a_sandbox_of_its_own_that_tells_what_it_changed() {
+    World::as_everyone(BELLJAR, |world| {
+        world.write("source/part/file", "before\n");
+        let mut talk = Talk::begin(world, &["--workspace", "source"]);
+        let ran = talk.done("run", &json!({ "shell": "echo after > file; pwd", "directory": "part" }));
+        assert_eq!((&ran["exit_code"], &ran["stdout"]), (&json!(0), &json!("/workspace\n")), "{ran}");
+        assert_eq!(ran["changes"]["files"], json!([{ "path": "file", "change": "modified" }]));
+        assert!(ran["changes"]["diff"].as_str().unwrap().contains("-before\n+after\n"), "{ran}");
+        assert!(list(world).is_empty());
+        assert_eq!(world.read("source/part/file"), "before\n");
+    });
+}
+
+#[test]
+fn directories_elsewhere_are_not_copied_by_any_name() {
+    let world = World::new(BELLJAR);
+    world.write("source/part/file", "inside\n");
+    world.write("source-of-others/file", "outside\n");
+    world.write("other/file", "outside\n");
+    std::os::unix::fs::symlink("../other", world.path().join("source/link")).unwrap();
+    let mut talk = Talk::begin(&world, &["--workspace", "source"]);
+    let other = world.path().join("other").display().to_string();
+    let others = world.path().join("source-of-others").display().to_string();
+    for directory in
+        ["..", "../other", "link", "part/../../other", "/", "/etc", &other, &others, "part/file", "none"]
+    {
+        for tool in ["open", "run"] {
+            let mut arguments = json!({ "directory": directory });
+            if tool == "run" {
+                arguments["argv"] = json!(["cat", "file"]);
+            }
+            let (code, message) = talk.refused(tool, &arguments);
+            assert!(code == "permission_denied" && message.contains("--workspace"), "{message}");
+        }
+    }
+    let whole = world.path().join("source/part").display().to_string();
+    for directory in ["part", "./part/../part", &whole] {
+        let ran = talk.done("run", &json!({ "argv": ["cat", "file"], "directory": directory }));
+        assert_eq!(ran["stdout"], "inside\n");
+    }
+    drop(talk);
+    let mut without = Talk::begin(&world, &[]);
+    let (code, _) = without.refused("open", &json!({ "directory": "source" }));
+    assert_eq!(code, "permission_denied");
+    assert_eq!(without.done("run", &json!({ "argv": ["ls", "-A"] }))["stdout"], "");
+}
+
+#[test]
+fn sessions_of_others_are_none_unless_they_are_named() {
+    let world = World::new(BELLJAR);
+    let _sessions = crate::session::Sessions(&world);
+    world.write("source/file", "theirs\n");
+    let id = create(&world, &["--workspace-copy", "source", "--name", "theirs"]);
+    let mut talk = Talk::begin(&world, &[]);
+    for name in [&id, "theirs", &id[..8], "", "*"] {
+        for tool in ["exec", "close", "diff", "read"] {
+            let mut arguments = json!({ "session": name });
+            match tool {
+                "exec" => arguments["argv"] = json!(["true"]),
+                "read" => arguments["path"] = json!("file"),
+                _ => {}
+            }
+            assert_eq!(talk.refused(tool, &arguments).0, "not_found", "{name} {tool}");
+        }
+    }
+    assert_eq!(talk.done("sessions", &json!({})), json!([]));
+    drop(talk);
+    let mut talk = Talk::begin(&world, &["--session", "theirs"]);
+    assert_eq!(talk.shell(&id, "cat file"), "theirs\n");
+    assert_eq!(talk.refused("close", &json!({ "session": id })).0, "permission_denied");
+    assert_eq!(talk.end(), Some(0));
+    assert_eq!(list(&world).len(), 1, "it was there before, and stays");
+}
