@@ -486,7 +486,7 @@ fn every_file(below: &Path, look: &mut impl FnMut(&Path, &[u8])) {
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => every_file(&entry.path(), look),
             Ok(kind) if kind.is_file() => {
-                look(&entry.path(), &std::fs::read(entry.path()).unwrap_or_default())
+                look(&entry.path(), &std::fs::read(entry.path()).unwrap_or_default());
             }
             _ => {}
         }
