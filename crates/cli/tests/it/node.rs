@@ -14,6 +14,7 @@ mod left;
 mod managed;
 mod many;
 mod modeled;
+mod planned;
 mod refused;
 mod remote_tools;
 mod repaired;
