@@ -29,7 +29,7 @@ use crate::state;
 use crate::web::WebArguments;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session;
-use desk::{Desk, Offer};
+use desk::{Desk, Offer, Root};
 use registration::ClientKind;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -41,8 +41,8 @@ use tracing::level_filters::LevelFilter;
 #[derive(Debug, clap::Args)]
 #[command(about = Self::ABOUT, after_help = AFTER_HELP)]
 pub(crate) struct McpArguments {
-    /// A directory that sessions may begin with a copy of, or with a copy of one below it; the first is the one that is meant when
-    /// a client names none. Without any, sessions begin empty
+    /// A directory that sessions may begin with a copy of; of several the first is meant when a client names none. Without any,
+    /// sessions begin empty
     #[arg(long, value_name = "DIR")]
     workspace: Vec<PathBuf>,
     #[command(flatten)]
@@ -97,8 +97,7 @@ Registering it takes one line:
   claude mcp add belljar -- belljar mcp --workspace \"$PWD\"
   codex mcp add belljar -- belljar mcp --workspace \"$PWD\"
 
-A client never names a path of this machine but directories to copy, at or below --workspace. Everything else is in a
-sandbox. What a session changed reaches its directory by `belljar session commit`, typed by a person, or by the tool
+A client names no path of this machine but those of --workspace. Everything else is in a sandbox. What a session changed reaches its directory by `belljar session commit`, typed by a person, or by the tool
 `approve` if --allow-approve is given; what runs something or is trusted where it goes takes --trust besides, which no
 client can say.";
 
@@ -128,8 +127,14 @@ impl McpArguments {
     /// What clients may have.
     fn offer(&self) -> Result<Offer, CliError> {
         let backend = self.backend.chosen()?;
-        let roots = self.workspace.iter().map(|path| directory(path)).collect::<Result<Vec<_>, _>>()?;
-        let offer = Offer {
+        let root = |said: &PathBuf| {
+            let path = directory(said)?;
+            // A policy that a client could change by what it commits is told of now, and not when it opens something.
+            policy_file(&self.web, &WorkspaceChoice::Copy(path.clone()))?;
+            Ok::<_, CliError>(Root { said: said.clone(), real: path.as_path().to_owned() })
+        };
+        let roots = self.workspace.iter().map(root).collect::<Result<Vec<_>, _>>()?;
+        Ok(Offer {
             lent: self.allowance.lent()?,
             env: self.allowance.env(),
             limits: self.allowance.limits(),
@@ -141,12 +146,7 @@ impl McpArguments {
             keeps: self.keep,
             backend,
             roots,
-        };
-        // A policy that a client could change by what it commits is told of now, and not when it opens something.
-        for root in &offer.roots {
-            policy_file(&self.web, &WorkspaceChoice::Copy(root.clone()))?;
-        }
-        Ok(offer)
+        })
     }
 
     /// The ids of the sessions that were named.

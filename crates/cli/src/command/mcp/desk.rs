@@ -24,7 +24,7 @@ pub(super) struct Offer {
     /// What makes sandboxes.
     pub(super) backend: Chosen,
     /// The directories of which sessions may begin with a copy; the first is the usual one.
-    pub(super) roots: Vec<HostPath>,
+    pub(super) roots: Vec<Root>,
     pub(super) lent: Vec<Lent>,
     pub(super) env: BTreeMap<String, String>,
     pub(super) limits: Limits,
@@ -39,12 +39,22 @@ pub(super) struct Offer {
     pub(super) keeps: bool,
 }
 
+/// A directory that was named when the server was started.
+pub(super) struct Root {
+    /// As it was named.
+    pub(super) said: PathBuf,
+    /// Where that has led, without links.
+    pub(super) real: PathBuf,
+}
+
 /// Where clients come with what they want.
 pub(super) struct Desk {
     pub(super) offer: Offer,
     held: Mutex<Held>,
     /// How many sandboxes there may still be.
     room: Arc<Semaphore>,
+    /// How many calls there may still be at once.
+    pub(super) calls: Semaphore,
 }
 
 #[derive(Default)]
@@ -57,6 +67,9 @@ struct Held {
     is_over: bool,
 }
 
+/// As many calls are under way at once.
+const MOST_CALLS: usize = 128;
+
 /// As many sandboxes a server has at once, those of single commands included.
 const MOST_SANDBOXES: usize = 16;
 
@@ -66,7 +79,8 @@ impl Desk {
     /// One that also knows the sessions of these ids.
     pub(super) fn new(offer: Offer, named: Vec<String>) -> Arc<Self> {
         let held = Held { named: named.into_iter().collect(), ..Held::default() };
-        Arc::new(Self { offer, held: Mutex::new(held), room: Arc::new(Semaphore::new(MOST_SANDBOXES)) })
+        let room = Arc::new(Semaphore::new(MOST_SANDBOXES));
+        Arc::new(Self { offer, held: Mutex::new(held), room, calls: Semaphore::new(MOST_CALLS) })
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -94,38 +108,36 @@ impl Desk {
         Ok(client)
     }
 
-    /// Whatever a session may begin with, by the name that a client has for it.
+    /// What a session begins with: one of the directories that whoever started the server has named, and nothing below one. What may
+    /// gain trust in a directory is known by where it lies in it.
     fn workspace(&self, directory: Option<&str>) -> Result<WorkspaceChoice, Failure> {
-        let usual = self.offer.roots.first();
-        let Some(directory) = directory else {
-            return Ok(usual.map_or(WorkspaceChoice::Empty, |root| WorkspaceChoice::Copy(root.clone())));
+        let roots = &self.offer.roots;
+        let root = match directory {
+            None => roots.first(),
+            Some(directory) => {
+                let is_meant = |root: &&Root| {
+                    [&root.said, &root.real].into_iter().any(|path| path == Path::new(directory))
+                };
+                Some(roots.iter().find(is_meant).ok_or_else(|| self.elsewhere(directory))?)
+            }
         };
-        let outside = || {
-            let message = format!(
-                "{directory} is no directory at or below those that this server was started with \
-                 (`belljar mcp --workspace DIR`)"
-            );
-            Failure::new(DomainCode::PermissionDenied, message)
-        };
-        // What is elsewhere is refused in the same words whether it is there or not.
-        let base = usual.ok_or_else(outside)?.as_path();
-        let real = base.join(directory).canonicalize().map_err(|_| outside())?;
-        let is_beneath = |root: &HostPath| real.starts_with(root.as_path());
-        if !self.offer.roots.iter().any(is_beneath) {
-            return Err(outside());
-        }
-        // It is opened by what it is now; should its name lead elsewhere by then, there is no sandbox.
-        let path = HostPath::resolve(real).map_err(|_| outside())?;
-        if !path.is_directory() || !self.is_same(&path) {
-            return Err(outside());
-        }
-        Ok(WorkspaceChoice::Copy(path))
+        let Some(root) = root else { return Ok(WorkspaceChoice::Empty) };
+        // It may have been made anew since the server was started.
+        let path = HostPath::resolve(root.real.clone()).ok().filter(HostPath::is_directory);
+        path.map(WorkspaceChoice::Copy).ok_or_else(|| {
+            let message = format!("{} is no directory any more", root.real.display());
+            Failure::new(DomainCode::Unavailable, message)
+        })
     }
 
-    /// Whether a resolved path still has no link in it.
-    fn is_same(&self, path: &HostPath) -> bool {
-        let path: &Path = path.as_path();
-        path.canonicalize().is_ok_and(|real| real == path)
+    fn elsewhere(&self, directory: &str) -> Failure {
+        let named: Vec<_> = self.offer.roots.iter().map(|root| root.real.display().to_string()).collect();
+        let there_are = match named.as_slice() {
+            [] => "it was given none (`belljar mcp --workspace DIR`)".to_owned(),
+            named => format!("those are {}", named.join(", ")),
+        };
+        let message = format!("{directory} is none of this server's directories: {there_are}");
+        Failure::new(DomainCode::PermissionDenied, message)
     }
 
     /// The session of that id, if it is one of those that clients have.

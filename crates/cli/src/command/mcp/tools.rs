@@ -15,7 +15,7 @@ mod write;
 use super::desk::Desk;
 use super::execution::{GivenUp, waiting};
 use belljar_contract::category::Category;
-use belljar_contract::tool::{CostTier, InvalidToolNameError, ToolName};
+use belljar_contract::tool::{CostTier, DomainCode, InvalidToolNameError, ToolName};
 use belljar_tools::Tool;
 use belljar_tools::answer::{Answer, Failure};
 use belljar_tools::definition::{Definition, Effect};
@@ -91,6 +91,12 @@ impl<D: Does> TypedTool for AtDesk<D> {
     type Arguments = D::Arguments;
 
     async fn call(&self, _: &belljar_tools::caller::Caller, arguments: D::Arguments) -> Answer {
+        let Ok(_turn) = self.desk.calls.try_acquire() else {
+            return Err(Failure::new(
+                DomainCode::LimitExceeded,
+                "too many calls are under way: wait for some",
+            ));
+        };
         // Dropped with this call, whether it has ended or is given up.
         let (_waiting, given_up) =
             waiting().map_err(|errno| Failure::internal("watch over the call", &errno))?;

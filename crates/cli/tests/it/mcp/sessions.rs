@@ -35,7 +35,7 @@ fn a_session_lives_on_from_call_to_call_and_the_directory_stays_as_it_was() {
             "exec",
             &json!({
                 "session": session, "shell": "cat; cat file; echo \"$GIVEN $OWN\"; pwd; echo after > file; echo err >&2; exit 3",
-                "stdin": "in\n", "env": { "OWN": "a 'b' $c" }, "cwd": "."
+                "stdin": "in\n", "env": { "OWN": "a 'b' $c", "count": "9", "x": "--" }, "cwd": "."
             }),
         );
         assert_eq!(
@@ -100,6 +100,9 @@ fn what_is_long_is_cut_in_the_middle_and_what_takes_long_is_killed() {
     assert_eq!(ran["exit_code"], 127, "{ran}");
     let ran = talk.done("exec", &json!({ "session": session, "shell": "kill -9 $$" }));
     assert_eq!((&ran["exit_code"], &ran["signal"]), (&json!(137), &json!(9)), "{ran}");
+    let long = "x".repeat(1 << 20);
+    let ran = talk.done("exec", &json!({ "session": session, "argv": ["wc", "-c"], "stdin": long }));
+    assert_eq!(ran["stdout"], "1048576\n");
     assert_eq!(talk.shell(&session, "sleep 600 & echo in the background"), "in the background\n");
 }
 
@@ -124,9 +127,9 @@ fn one_command_has_a_sandbox_of_its_own_that_tells_what_it_changed() {
     World::as_everyone(BELLJAR, |world| {
         world.write("source/part/file", "before\n");
         let mut talk = Talk::begin(world, &["--workspace", "source"]);
-        let ran = talk.done("run", &json!({ "shell": "echo after > file; pwd", "directory": "part" }));
-        assert_eq!((&ran["exit_code"], &ran["stdout"]), (&json!(0), &json!("/workspace\n")), "{ran}");
-        assert_eq!(ran["changes"]["files"], json!([{ "path": "file", "change": "modified" }]));
+        let ran = talk.done("run", &json!({ "shell": "echo after > file; pwd", "cwd": "part" }));
+        assert_eq!((&ran["exit_code"], &ran["stdout"]), (&json!(0), &json!("/workspace/part\n")), "{ran}");
+        assert_eq!(ran["changes"]["files"], json!([{ "path": "part/file", "change": "modified" }]));
         assert!(ran["changes"]["diff"].as_str().unwrap().contains("-before\n+after\n"), "{ran}");
         assert!(list(world).is_empty());
         assert_eq!(world.read("source/part/file"), "before\n");
@@ -134,17 +137,17 @@ fn one_command_has_a_sandbox_of_its_own_that_tells_what_it_changed() {
 }
 
 #[test]
-fn directories_elsewhere_are_not_copied_by_any_name() {
+fn no_other_directories_are_copied_than_those_that_were_named() {
     let world = World::new(BELLJAR);
-    world.write("source/part/file", "inside\n");
-    world.write("source-of-others/file", "outside\n");
+    world.write("source/.git/hooks/file", "below\n");
+    world.write("source/file", "inside\n");
+    world.write("second/file", "second\n");
     world.write("other/file", "outside\n");
     std::os::unix::fs::symlink("../other", world.path().join("source/link")).unwrap();
-    let mut talk = Talk::begin(&world, &["--workspace", "source"]);
-    let other = world.path().join("other").display().to_string();
-    let others = world.path().join("source-of-others").display().to_string();
+    let mut talk = Talk::begin(&world, &["--workspace", "source", "--workspace", "second"]);
+    let [other, second] = ["other", "second"].map(|name| world.path().join(name).display().to_string());
     for directory in
-        ["..", "../other", "link", "part/../../other", "/", "/etc", &other, &others, "part/file", "none"]
+        ["..", "../other", "source/link", "/", "/etc", &other, "source/.git", "source/.git/hooks", "none"]
     {
         for tool in ["open", "run"] {
             let mut arguments = json!({ "directory": directory });
@@ -152,19 +155,35 @@ fn directories_elsewhere_are_not_copied_by_any_name() {
                 arguments["argv"] = json!(["cat", "file"]);
             }
             let (code, message) = talk.refused(tool, &arguments);
-            assert!(code == "permission_denied" && message.contains("--workspace"), "{message}");
+            assert!(code == "permission_denied" && message.contains(&second), "{message}");
         }
     }
-    let whole = world.path().join("source/part").display().to_string();
-    for directory in ["part", "./part/../part", &whole] {
+    for (directory, content) in
+        [("source", "inside\n"), ("source/", "inside\n"), ("second", "second\n"), (&second, "second\n")]
+    {
         let ran = talk.done("run", &json!({ "argv": ["cat", "file"], "directory": directory }));
-        assert_eq!(ran["stdout"], "inside\n");
+        assert_eq!(ran["stdout"], content, "{directory}");
     }
     drop(talk);
     let mut without = Talk::begin(&world, &[]);
     let (code, _) = without.refused("open", &json!({ "directory": "source" }));
     assert_eq!(code, "permission_denied");
     assert_eq!(without.done("run", &json!({ "argv": ["ls", "-A"] }))["stdout"], "");
+}
+
+#[test]
+fn there_is_room_for_some_sandboxes_and_closing_one_makes_room_for_another() {
+    let world = World::new(BELLJAR);
+    let mut talk = Talk::begin(&world, &[]);
+    let sessions: Vec<_> = (0..16).map(|_| talk.open()).collect();
+    assert_eq!(talk.refused("open", &json!({})).0, "limit_exceeded");
+    assert_eq!(talk.refused("run", &json!({ "argv": ["true"] })).0, "limit_exceeded");
+    talk.done("close", &json!({ "session": sessions[3] }));
+    assert_eq!(talk.done("run", &json!({ "argv": ["true"] }))["exit_code"], 0);
+    // One that has ended by itself, or by a person, holds no place either.
+    let _ = world.run(&["session", "end", &sessions[4]]).succeeded();
+    talk.open();
+    talk.open();
 }
 
 #[test]

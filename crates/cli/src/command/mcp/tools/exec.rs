@@ -123,12 +123,12 @@ fn with_variables(env: BTreeMap<String, String>, argv: Vec<String>) -> Result<Ve
     if let Some(name) = env.keys().find(|name| !is_name(name)) {
         return Err(Failure::argument(format!("{name:?} is no name of a variable")));
     }
-    let count = env.len();
-    let script = r#"count=$1; shift; while [ "$count" -gt 0 ]; do export "$1"; shift; count=$((count - 1)); done; unset count; exec "$@""#;
+    // What sets a variable has an equals sign in it, and what ends them has none.
+    let script = r#"while [ "$1" != -- ]; do export "$1"; shift; done; shift; exec "$@""#;
     let assignments = env.into_iter().map(|(name, value)| format!("{name}={value}"));
-    let begins =
-        ["/bin/sh".to_owned(), "-c".to_owned(), script.to_owned(), "sh".to_owned(), count.to_string()];
-    Ok(begins.into_iter().chain(assignments).chain(argv).collect())
+    let begins = ["/bin/sh", "-c", script, "sh"].map(str::to_owned);
+    let ends = std::iter::once("--".to_owned());
+    Ok(begins.into_iter().chain(assignments).chain(ends).chain(argv).collect())
 }
 
 /// Runs it, and tells what came of it.

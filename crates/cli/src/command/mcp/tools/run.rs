@@ -29,7 +29,7 @@ pub(super) const ABOUT: About = About {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The directory to begin with a copy of, at or below those of the server; the server's first one if none is named.
+    /// The directory to begin with a copy of, one of those that the server was started with; the first of them if none is named.
     #[schemars(length(min = 1, max = 4096))]
     directory: Option<String>,
     /// The program and its arguments.
