@@ -10,7 +10,9 @@ use belljar_egress::inference::budget::BudgetLimits;
 use belljar_egress::web::config::WebConfig;
 use belljar_node::agent::catalogue::Catalogue;
 use belljar_node::api::token::Token;
-use belljar_node::daemon::{CallbackConfig, Retention, SessionLimits, Settings, Timeouts, TracesConfig};
+use belljar_node::daemon::{
+    CallbackConfig, McpConfig, Retention, SessionLimits, Settings, Timeouts, TracesConfig,
+};
 use belljar_node::{ImageSettings, ManagedSettings};
 use belljar_sandbox::config::Config;
 use belljar_sandbox::state::State;
@@ -23,6 +25,7 @@ type Way = Vec<(&'static Member, &'static [Member])>;
 #[derive(Debug, PartialEq)]
 struct Outcome {
     git: belljar_policy::git::GitRules,
+    mcp: McpConfig,
     sandboxing: Config,
     agents: Catalogue,
     inference: Option<(BudgetLimits, bool)>,
@@ -275,6 +278,7 @@ fn outcome(read: &Configuration, world: &World) -> Outcome {
     Outcome {
         sandboxing: read.sandboxing.clone(),
         git: read.git.clone(),
+        mcp: read.mcp.clone(),
         agents: read.agents.clone(),
         inference: read.inference.as_ref().map(|inference| (inference.budget, inference.keeps_bodies)),
         egress: read.egress.clone(),
