@@ -5,10 +5,9 @@ use belljar_contract::category::Category;
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::tool::ToolName;
 use belljar_gateway::seat::Seat;
-use belljar_gateway::{Door, Gateway, routes, serving};
+use belljar_gateway::{Door, Gateway, routes, serve};
 use belljar_policy::tool::ToolGrants;
 use belljar_store::audit::{AuditLog, folder_in};
-use belljar_tools::Arguments;
 use belljar_tools::answer::{Answer, Success};
 use belljar_tools::caller::Caller;
 use belljar_tools::definition::Definition;
@@ -71,7 +70,7 @@ impl Counter {
         let runtime = runtime.expect("a runtime");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
         let address: SocketAddr = listener.local_addr().expect("an address");
-        runtime.spawn(serving::serve(routes, listener, stopped));
+        runtime.spawn(serve(routes, listener, stopped));
         say(&address);
         wait_for_end();
     }

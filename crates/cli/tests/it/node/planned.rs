@@ -7,7 +7,7 @@ use belljar_testkit::node::{Node, command, new_id, steps};
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
-/// One that plans, for a user of a project.
+/// One that plans in a project.
 struct Planner<'n> {
     node: &'n Node<'n>,
     token: String,
@@ -15,7 +15,7 @@ struct Planner<'n> {
 
 impl<'n> Planner<'n> {
     fn new(node: &'n Node<'n>) -> Self {
-        let whose = json!({ "kind": "project_manager", "user_id": "ada", "project_id": "mean" });
+        let whose = json!({ "kind": "project_manager", "project_id": "mean" });
         Self { node, token: token(node, whose) }
     }
 
@@ -67,7 +67,9 @@ fn one_that_plans_makes_a_sandbox_works_in_it_and_ends_it_with_a_reason() {
     planner.done("sandbox.destroy", &with(json!({ "confirm": true, "reason": "it has served" })));
     assert_eq!(planner.done("sandbox.list", &json!({})), json!([]));
     let calls = recorded(&world.path().join("state/node/audit"), "tool_called");
-    assert!(calls.iter().all(|call| call["subject_type"] == "project_manager" && call["user_id"] == "ada"));
+    assert!(
+        calls.iter().all(|call| call["subject_type"] == "project_manager" && call["project_id"] == "mean")
+    );
 }
 
 #[test]

@@ -9,6 +9,7 @@ use belljar_contract::tool::DomainCode;
 use belljar_tools::answer::{Answer, Failure, Success};
 use belljar_tools::caller::Caller;
 use belljar_tools::definition::Definition;
+use belljar_tools::typed::guard;
 use belljar_tools::{Arguments, Tool};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -116,7 +117,11 @@ fn problem(status: StatusCode, said: &Value) -> Failure {
 // === impl Endpoint ===
 
 impl Endpoint {
-    pub(super) fn tool(definition: Definition, ask: Ask, desk: &Arc<Desk>) -> Arc<dyn Tool> {
+    /// The tool; what it asks leaves out what guards it.
+    pub(super) fn tool(mut definition: Definition, ask: Ask, desk: &Arc<Desk>) -> Arc<dyn Tool> {
+        if definition.is_guarded {
+            guard(&mut definition.input);
+        }
         Arc::new(Self { definition, ask, desk: Arc::clone(desk) })
     }
 
