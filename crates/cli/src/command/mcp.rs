@@ -45,6 +45,12 @@ pub(crate) struct McpArguments {
     /// sessions begin empty
     #[arg(long, value_name = "DIR")]
     workspace: Vec<PathBuf>,
+    /// Print how a client is told of this server, with the options that are given here, and serve nothing
+    #[arg(long, value_name = "CLIENT", value_enum)]
+    print_config: Option<ClientKind>,
+    /// How much it tells on standard error: off, error, warn, info, debug, trace
+    #[arg(long, value_name = "LEVEL", default_value = "warn")]
+    log_level: LevelFilter,
     #[command(flatten)]
     allowance: AllowanceArguments,
     #[command(flatten)]
@@ -52,27 +58,21 @@ pub(crate) struct McpArguments {
     #[command(flatten)]
     web: WebArguments,
     /// End a session when nothing has run in it for this long
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "1h")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "1h", help_heading = HEADING)]
     idle: Duration,
     /// A session that was made before, and that clients may use, too: its name, or the beginning of its id
-    #[arg(long, value_name = "SESSION")]
+    #[arg(long, value_name = "SESSION", help_heading = HEADING)]
     session: Vec<String>,
     /// Leave the sessions that clients have opened when the server ends, instead of ending them
-    #[arg(long)]
+    #[arg(long, help_heading = HEADING)]
     keep: bool,
     /// Let clients write what a session changed into the directory that it is a copy of
-    #[arg(long)]
+    #[arg(long, help_heading = HEADING)]
     allow_approve: bool,
     #[command(flatten)]
     trust: TrustArguments,
     #[command(flatten)]
     http: HttpArguments,
-    /// Print how a client is told of this server, with the options that are given here, and serve nothing
-    #[arg(long, value_name = "CLIENT", value_enum)]
-    print_config: Option<ClientKind>,
-    /// How much it tells on standard error: off, error, warn, info, debug, trace
-    #[arg(long, value_name = "LEVEL", default_value = "warn")]
-    log_level: LevelFilter,
 }
 
 #[derive(Debug, clap::Args)]
@@ -92,14 +92,16 @@ struct HttpArguments {
     allow_remote: bool,
 }
 
+const HEADING: &str = "Sessions";
+
 const AFTER_HELP: &str = "\
 Registering it takes one line:
   claude mcp add belljar -- belljar mcp --workspace \"$PWD\"
   codex mcp add belljar -- belljar mcp --workspace \"$PWD\"
 
-A client names no path of this machine but those of --workspace. Everything else is in a sandbox. What a session changed reaches its directory by `belljar session commit`, typed by a person, or by the tool
-`approve` if --allow-approve is given; what runs something or is trusted where it goes takes --trust besides, which no
-client can say.";
+A client names no path of this machine but those of --workspace. Everything else is in a sandbox. \
+What a session changed reaches its directory by `belljar session commit`, typed by a person, or by the tool `approve` \
+if --allow-approve is given; what runs something or is trusted where it goes takes --trust besides, which no client can say.";
 
 impl Subcommand for McpArguments {
     const NAME: &'static str = "mcp";

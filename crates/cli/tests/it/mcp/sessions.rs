@@ -212,3 +212,40 @@ fn sessions_of_others_are_none_unless_they_are_named() {
     assert_eq!(talk.end(), Some(0));
     assert_eq!(list(&world).len(), 1, "it was there before, and stays");
 }
+
+#[test]
+fn the_web_is_what_whoever_started_the_server_has_allowed() {
+    let (world, server) = (World::new(BELLJAR), crate::egress::Server::start());
+    let port = server.address.port();
+    world.write("source/file", "");
+    let rules = format!("rules: [{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, \"::1\"]}}]\n");
+    world.write("policy.yaml", &rules);
+    world.write("source/policy.yaml", &rules);
+    let fetch = format!("unset NO_PROXY no_proxy; curl -sSf http://localhost:{port}/");
+    let mut sealed = Talk::begin(&world, &[]);
+    assert_ne!(sealed.done("run", &json!({ "shell": fetch }))["exit_code"], 0);
+    assert_eq!(server.asked(), 0);
+    let mut talk = Talk::begin(&world, &["--egress", "policy.yaml", "--workspace", "source"]);
+    let session = talk.done("open", &json!({}));
+    assert_eq!(session["reaches_the_web"], true);
+    assert_eq!(talk.shell(session["session"].as_str().unwrap(), &fetch), "hello\n");
+    assert_eq!(talk.done("run", &json!({ "shell": fetch }))["stdout"], "hello\n");
+    assert_eq!(server.asked(), 2);
+    // A policy that could be approved into its place would be the client's own.
+    let ran = world.run(&["mcp", "--egress", "source/policy.yaml", "--workspace", "source"]);
+    assert!(ran.code == 125 && ran.stderr.contains("lies in the workspace"), "{ran:?}");
+}
+
+#[test]
+fn a_backend_that_keeps_its_changes_to_itself_says_so() {
+    let world = World::new(BELLJAR);
+    world.write("source/file", "before\n");
+    let mut talk = Talk::begin(&world, &["--backend", "subprocess", "--workspace", "source"]);
+    let ran = talk.done("run", &json!({ "shell": "cat file; echo after > file" }));
+    assert_eq!(ran["stdout"], "before\n");
+    assert!(ran["changes_are_not_told"].as_str().unwrap().contains("subprocess"), "{ran}");
+    let session = talk.open();
+    assert_eq!(talk.done("read", &json!({ "session": session, "path": "file" }))["content"], "before\n");
+    assert_eq!(talk.refused("diff", &json!({ "session": session })).0, "not_supported");
+    assert_eq!(world.read("source/file"), "before\n");
+}

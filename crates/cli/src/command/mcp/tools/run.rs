@@ -2,10 +2,12 @@
 
 use super::super::desk::Desk;
 use super::super::execution::GivenUp;
+use super::super::failures;
 use super::diff::{self, Part};
 use super::exec::{Said, ran};
 use super::{AROUND_A_COMMAND, About, Does, LONGEST_COMMAND};
 use belljar_contract::category::Category;
+use belljar_sandbox::session::{Refusal, SessionError};
 use belljar_tools::answer::{Answer, Success};
 use belljar_tools::definition::Effect;
 use schemars::JsonSchema;
@@ -63,10 +65,12 @@ impl Does for Run {
         let command = said.command()?;
         let client = desk.open(directory.as_deref())?;
         let answer = ran(&client, command, given_up).map(|mut told| {
-            // A workspace that began empty, and one that its backend keeps to itself, have no changes that could be told.
-            let changes = client.changes().ok().filter(|changes| !changes.files.is_empty());
-            if let Some(changes) = changes {
-                told["changes"] = diff::told(&changes, Part::new(None, None));
+            match client.changes() {
+                Ok(changes) if changes.files.is_empty() => {}
+                Ok(changes) => told["changes"] = diff::told(&changes, Part::new(None, None)),
+                // It is the copy of nothing.
+                Err(SessionError::Refused(Refusal::Empty)) => {}
+                Err(error) => told["changes_are_not_told"] = failures::of_session(&error).message.into(),
             }
             Success::of(told)
         });
