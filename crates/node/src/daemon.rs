@@ -29,6 +29,7 @@ use crate::delivery::Deliverer;
 use crate::job::Workplace;
 use crate::job::dispatcher::Dispatcher;
 use crate::session::Sessions;
+use crate::tools;
 use crate::web::policy_file::Following;
 use belljar_confine::launcher::Launcher;
 use belljar_egress::proxy::allow_descriptors;
@@ -108,6 +109,7 @@ impl Daemon {
             stop: stop.clone(),
         });
         workplace.tools.add_planners(&api).map_err(|source| DaemonError::Tools { source })?;
+        tasks.spawn(tools::follow_images(Arc::clone(&api), stop.clone()));
         tasks.spawn(api::serve(api, listener, stop.clone()));
         record::serves(&workplace, address);
         Ok(Self {

@@ -23,6 +23,7 @@ use crate::web::NodeWeb;
 use belljar_confine::launcher::Launcher;
 use belljar_store::artifacts::Artifacts;
 use belljar_store::audit::AuditLog;
+use belljar_store::images::Images as AddedImages;
 use belljar_store::jobs::{Jobs, Owner};
 use belljar_store::telemetry::Telemetry;
 use belljar_store::tokens::Tokens;
@@ -52,6 +53,7 @@ pub(crate) struct Workplace {
     /// Of those who call them from elsewhere.
     pub(crate) tokens: Tokens,
     pub(crate) images: Images,
+    pub(crate) added_images: AddedImages,
     pub(crate) managed: ManagedServices,
     pub(crate) denials: Denials,
     pub(crate) launcher: Arc<Launcher>,

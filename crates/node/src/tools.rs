@@ -5,10 +5,12 @@ mod remote;
 
 pub(crate) use remote::RemoteSeats;
 
+pub(crate) use planner::follow_images;
+
 use crate::api::Api;
 use crate::daemon::WallClock;
 use belljar_contract::id::{GroupId, JobId, ProjectId, RunId, TaskId, UserId};
-use belljar_contract::tool::InvalidToolNameError;
+use belljar_contract::tool::{InvalidToolNameError, ToolName};
 use belljar_egress::api::ApiCaller;
 use belljar_egress::upstream::names::NameSource;
 use belljar_gateway::seat::Seat;
@@ -103,6 +105,11 @@ impl NodeTools {
         let registry = Arc::new(Registry::new(own(parts, &files)?)?);
         let gateway = Arc::new(Gateway::new(registry, Arc::clone(parts.audit)));
         Ok(Self { gateway, files, audit: Arc::clone(parts.audit) })
+    }
+
+    /// Has these tools be nobody's.
+    pub(crate) fn disable(&self, names: &[ToolName]) {
+        self.gateway.disable(names.iter().cloned());
     }
 
     /// What tasks keep.

@@ -1,7 +1,8 @@
-//! `mcp` in the configuration file: how agents elsewhere reach the node's tools.
+//! `mcp` in the configuration file: how agents elsewhere reach the node's tools, and what of those is off.
 
 use axum::http::uri::Authority;
-use belljar_contract::yaml::{Log, Members, Node, list, text};
+use belljar_contract::tool::ToolName;
+use belljar_contract::yaml::{Log, Members, Node, boolean, list, text};
 use std::net::IpAddr;
 
 /// What a file says of it.
@@ -9,6 +10,10 @@ use std::net::IpAddr;
 pub struct McpConfig {
     /// Names by which they reach it, besides its address and those of its own machine.
     pub hosts: Vec<String>,
+    /// Tools that nobody may call, whatever else allows them.
+    pub disabled_tools: Vec<ToolName>,
+    /// Whether agents that plan may add to the images that are run (`spec/4` REQ-SANDBX-0125).
+    pub planners_may_add_images: bool,
 }
 
 /// Names of the machine itself.
@@ -25,8 +30,14 @@ impl McpConfig {
                 text(node, log, "a host such as node.example, or node.example:12090", host)
             })
         });
+        let disabled_tools = members.or("disabled_tools", Vec::new(), |node, log| {
+            list(node, log, |node, log| {
+                text(node, log, "a tool's name such as web.fetch", |text| ToolName::parse(text).ok())
+            })
+        });
+        let planners_may_add_images = members.or("planners_may_add_images", false, boolean);
         members.finish();
-        Self { hosts }
+        Self { hosts, disabled_tools, planners_may_add_images }
     }
 
     /// All names that a request may give for the host, where it listens on that address.

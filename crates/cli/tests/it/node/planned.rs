@@ -167,3 +167,41 @@ fn what_somebody_prefers_and_knows_reaches_the_agent_of_their_job_and_nobody_els
     let applied = recorded(&world.path().join("state/node/audit"), "job_context_resolved");
     assert_eq!(applied[0]["skills"].as_array().unwrap().len(), 1, "{applied:?}");
 }
+
+#[test]
+fn one_that_plans_adds_images_where_it_may_and_nowhere_else() {
+    let world = World::new(crate::BELLJAR);
+    let images = |more: &str| {
+        let allowed = "node: { sandbox: { allowed_images: [\"registry.example/base:1\"] } }\n";
+        world.write("config.yaml", format!("{allowed}{more}"))
+    };
+    let add = json!({ "image_ref": "registry.example/tools:2", "name": "tools" });
+    let with_image = || {
+        let mut job = command(&["true"]);
+        job["sandbox"]["image"] = json!("registry.example/tools:2");
+        job
+    };
+    let config = images("");
+    let node = Node::start(&world, &["--config", config.to_str().unwrap()]);
+    let planner = Planner::new(&node);
+    assert_eq!(planner.refused("sandbox.allowed_images.add", &add), "permission_denied");
+    let listed = planner.done("sandbox.allowed_images.list", &json!({}));
+    assert_eq!(listed.as_array().unwrap().len(), 1, "it may look all the same: {listed}");
+    drop(node);
+    let config = images("mcp: { planners_may_add_images: true, disabled_tools: [task.list] }\n");
+    let node = Node::start(&world, &["--config", config.to_str().unwrap()]);
+    let planner = Planner::new(&node);
+    assert_eq!(node.post("/v1/worker/jobs:run", &with_image()).status, 403);
+    assert_eq!(planner.done("sandbox.allowed_images.add", &add)["added"], true);
+    assert_eq!(planner.done("sandbox.allowed_images.add", &add)["added"], false);
+    assert_eq!(
+        planner.refused("sandbox.allowed_images.add", &json!({ "image_ref": "a b" })),
+        "invalid_argument"
+    );
+    let mut job = with_image();
+    job["wait"] = json!(false);
+    assert_eq!(node.post("/v1/worker/jobs:run", &job).status, 202, "it is one of those that are run now");
+    // What is switched off is nobody's.
+    let off = planner.call("task.list", &json!({}));
+    assert_eq!(off["error"]["data"]["reason"], "disabled", "{off}");
+}
