@@ -44,11 +44,11 @@ pub fn routes(gateway: Arc<Gateway>, door: Door, stopped: CancellationToken) -> 
         .with_json_response(true)
         .with_max_request_body_bytes(LARGEST_MESSAGE_BYTES)
         .with_cancellation_token(stopped)
-        // A page that somebody has been lured to has another origin; clients have none, or that of a tool on the same machine.
-        .with_allowed_origins(SAME_MACHINE)
+        // A page that somebody has been lured to has an origin; clients have none.
         .enforce_origin_validation();
     let (seat, config) = match door {
-        Door::Hatch(seat) => (Some(seat), config),
+        // A tool in the same sandbox may be a page.
+        Door::Hatch(seat) => (Some(seat), config.with_allowed_origins(SAME_MACHINE)),
         // No names would be taken for any name; so those of loopback stay.
         Door::Remote(hosts) if hosts.is_empty() => (None, config),
         Door::Remote(hosts) => (None, config.with_allowed_hosts(hosts)),

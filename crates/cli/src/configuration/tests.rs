@@ -44,6 +44,7 @@ const UNKNOWN: &str = "a_member_that_no_section_knows";
 const OTHERS: &[(&str, &str)] = &[
     ("hosts", "[git.house.example]"),
     ("networks", "[10.0.0.0/8]"),
+    ("disabled_tools", "[x]"),
     ("default_backend", "native"),
     ("required", "[landlock]"),
     ("extra_safe_path_prefixes", "[/opt/bin]"),
@@ -132,12 +133,17 @@ fn file(way: &Way, value: Option<&str>) -> String {
         value = Some(if is_in_list { format!("[{inner}]") } else { inner });
     }
     let value = value.unwrap_or_default();
-    // Forges name what another section has.
-    match place(way).starts_with("git.forges") {
-        true => value.replacen('{', &format!("{{egress: {HOUSE}, "), 1),
-        false => value,
+    // Forges name what another section has, and searches what theirs has.
+    match place(way) {
+        place if place.starts_with("git.forges") => value.replacen('{', &format!("{{egress: {HOUSE}, "), 1),
+        place if place.starts_with("egress.search") => {
+            value.replacen("egress: {", &format!("egress: {{{SEARCHES}, "), 1)
+        }
+        _ => value,
     }
 }
+
+const SEARCHES: &str = "connections: [{name: searches, url: 'https://searches.example/'}, {name: other, url: 'https://other.example/'}]";
 
 const HOUSE: &str = "{rules: [], connections: [{name: house, url: 'https://house.example/api'}]}";
 

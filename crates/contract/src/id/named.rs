@@ -17,6 +17,15 @@ pub struct ParseNamedIdError;
 /// An id has no more bytes.
 pub const LONGEST: usize = 128;
 
+/// What a schema can say of them, and so what a request may.
+const ON_THE_WIRE: &str = "^[!-~]{1,128}$";
+
+/// Those of a request.
+fn on_the_wire(text: &str) -> Result<&str, ParseNamedIdError> {
+    let is_one = (1..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    is_one.then_some(text).ok_or(ParseNamedIdError)
+}
+
 macro_rules! named {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -65,13 +74,13 @@ macro_rules! named {
             }
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({ "type": "string", "minLength": 1, "maxLength": 128 })
+                json_schema!({ "type": "string", "pattern": ON_THE_WIRE })
             }
         }
 
         impl Decode for $name {
             fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
-                at.parsed(node, "an id: 1 to 128 bytes of printable text on one line", Self::parse)
+                at.parsed(node, "1 to 128 visible characters of ASCII", |text| on_the_wire(text).and_then(Self::parse))
             }
         }
     };

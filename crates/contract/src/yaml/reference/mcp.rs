@@ -19,7 +19,7 @@ pub(super) const MCP: &[Member] = &[
     },
     Member {
         name: "planners_may_add_images",
-        takes: One("true or false"),
+        takes: One("`true` or `false`"),
         unsaid: Stands("false"),
         meaning: "whether agents that plan may add to the images that this node runs, by `sandbox.allowed_images.add`",
     },
