@@ -29,6 +29,25 @@ impl Size {
     }
 }
 
+/// All of a list, page by page.
+///
+/// # Errors
+/// Whatever the first page that can't be had says.
+pub async fn all<T, P, E, F>(page: impl Fn(Option<P>) -> F) -> Result<Vec<T>, E>
+where
+    F: Future<Output = Result<Page<T, P>, E>>,
+{
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let Page { entries, next } = page(after).await?;
+        all.extend(entries);
+        if next.is_none() {
+            return Ok(all);
+        }
+        after = next;
+    }
+}
+
 // === impl Page ===
 
 impl<T, P> Page<T, P> {

@@ -7,6 +7,7 @@ pub mod memory;
 pub mod preference;
 pub mod skills;
 pub mod web;
+pub mod writer;
 
 use belljar_contract::tool::InvalidToolNameError;
 use std::sync::Arc;

@@ -22,7 +22,7 @@ const ON_THE_WIRE: &str = "^[!-~]{1,128}$";
 
 /// Those of a request.
 fn on_the_wire(text: &str) -> Result<&str, ParseNamedIdError> {
-    let is_one = (1..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_one = (1..=LONGEST).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
     is_one.then_some(text).ok_or(ParseNamedIdError)
 }
 

@@ -27,10 +27,10 @@ pub struct IssueTokenRequest {
     #[schemars(default, with = "JobId")]
     pub job_id: Option<JobId>,
     /// The project that it is bound to.
-    #[schemars(default, with = "String", regex(pattern = NAME_PATTERN))]
+    #[schemars(default, with = "ProjectId")]
     pub project_id: Option<ProjectId>,
     /// The person for whom it works. An analyst has one, and a manager none.
-    #[schemars(default, with = "String", regex(pattern = NAME_PATTERN))]
+    #[schemars(default, with = "UserId")]
     pub user_id: Option<UserId>,
     /// How long it is good, in seconds, if its job is not over before.
     #[schemars(default = "usual_life", range(min = 1, max = LONGEST_LIFE_SECONDS))]
@@ -87,11 +87,6 @@ pub const LIFE_SECONDS: u64 = 3_600;
 /// So long at most.
 pub const LONGEST_LIFE_SECONDS: u64 = 86_400;
 
-/// A name of somebody's choice, as it can stand in a record.
-const NAME_PATTERN: &str = "^[!-~]{1,128}$";
-
-const LONGEST_NAME: usize = 128;
-
 fn usual_life() -> u64 {
     LIFE_SECONDS
 }
@@ -143,8 +138,8 @@ impl Decode for IssueTokenRequest {
             kind: kind?,
             task_id: task_id?,
             job_id: job_id?,
-            project_id: project_id?.map(|Named(name)| name),
-            user_id: user_id?.map(|Named(name)| name),
+            project_id: project_id?,
+            user_id: user_id?,
             expires_in_seconds,
         })
     }
@@ -167,21 +162,6 @@ struct Life(u64);
 impl Decode for Life {
     fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
         whole_number(node, at, 1..=LONGEST_LIFE_SECONDS).map(Self)
-    }
-}
-
-struct Named<T>(T);
-
-impl<T: TryFrom<String>> Decode for Named<T> {
-    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
-        let is_name = |text: &&str| {
-            (1..=LONGEST_NAME).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
-        };
-        let read = node.as_str().filter(is_name).and_then(|text| T::try_from(text.to_owned()).ok());
-        match read {
-            Some(name) => Some(Self(name)),
-            None => at.mistyped(node, "1 to 128 visible characters of ASCII"),
-        }
     }
 }
 

@@ -13,7 +13,7 @@ use belljar_contract::media::MediaType;
 use belljar_contract::path::ArtifactPath;
 use belljar_contract::tool::DomainCode;
 use belljar_store::artifacts::{Artifacts, ArtifactsError};
-use belljar_store::database::DatabaseError;
+use belljar_store::page;
 use belljar_store::task_artifacts::{Put, PutError, TaskArtifact, TaskArtifacts};
 use futures_util::StreamExt;
 use schemars::JsonSchema;
@@ -37,9 +37,6 @@ pub const LARGEST_FILE_BYTES: u64 = 3 << 20;
 
 /// So much of a file is given at once, in bytes.
 const LARGEST_PIECE_BYTES: u64 = 512 << 10;
-
-/// So many are listed from the database at once.
-const AT_ONCE: u32 = 500;
 
 /// What `artifact.put` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -182,7 +179,9 @@ impl TypedTool for ListTool {
 
     async fn call(&self, _: &Caller, arguments: ListArguments) -> Answer {
         let prefix = arguments.prefix.unwrap_or_default();
-        let all = self.0.all(&arguments.task_id, &prefix).await;
+        let (kept, of, prefix) = (&self.0.files, &arguments.task_id, &prefix);
+        let all =
+            page::all(|after| async move { kept.list(of, prefix, after.as_ref(), page::MOST).await }).await;
         let all = all.map_err(|error| Failure::unreachable(&error))?;
         Ok(Success::page(all.iter().map(told).collect(), Page::new(arguments.offset, arguments.limit)))
     }
@@ -191,18 +190,6 @@ impl TypedTool for ListTool {
 // === impl Shelf ===
 
 impl Shelf {
-    async fn all(&self, task_id: &TaskId, prefix: &str) -> Result<Vec<TaskArtifact>, DatabaseError> {
-        let (mut all, mut after) = (Vec::new(), None);
-        loop {
-            let page = self.files.list(task_id, prefix, after.as_ref(), AT_ONCE).await?;
-            all.extend(page.entries);
-            after = page.next;
-            if after.is_none() {
-                return Ok(all);
-            }
-        }
-    }
-
     /// So many bytes from there on.
     async fn piece(&self, file: &TaskArtifact, (from, most): (u64, u64)) -> Result<Vec<u8>, Failure> {
         let mut stream = self.contents.read(file.content.sha256()).await.map_err(unkept)?;

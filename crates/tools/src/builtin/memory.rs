@@ -9,6 +9,7 @@ use belljar_contract::category::Category;
 use belljar_contract::id::{JobId, TaskId};
 use belljar_contract::tool::DomainCode;
 use belljar_store::memory::{Added, Memory, MemoryEntry, MemoryError, MemoryKey, Note, Of, Summary};
+use belljar_store::page;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -22,9 +23,6 @@ pub struct Notes {
     /// The time of day.
     pub clock: Clock,
 }
-
-/// So many are listed from the database at once.
-const AT_ONCE: u32 = 500;
 
 /// What `memory.add` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -134,16 +132,10 @@ impl TypedTool for List {
     async fn call(&self, _: &Caller, arguments: ListArguments) -> Answer {
         let ListArguments { task_id, job_id, offset, limit } = arguments;
         let of = Of { task_id, job_id };
-        let (mut all, mut after) = (Vec::new(), None);
-        loop {
-            let page = self.0.memory.list(&of, after.as_ref(), AT_ONCE).await;
-            let page = page.map_err(|error| failed(&error))?;
-            all.extend(page.entries.iter().map(told));
-            after = page.next;
-            if after.is_none() {
-                return Ok(Success::page(all, Page::new(offset, limit)));
-            }
-        }
+        let (kept, of) = (&self.0.memory, &of);
+        let all = page::all(|after| async move { kept.list(of, after.as_ref(), page::MOST).await }).await;
+        let all = all.map_err(|error| failed(&error))?;
+        Ok(Success::page(all.iter().map(told).collect(), Page::new(offset, limit)))
     }
 }
 

@@ -1,18 +1,19 @@
 //! `db.preference.*`: what those for whom work is done prefer, each for a scope; what agents in sandboxes are told of it comes with
 //! their job.
 
+use super::writer::{edit, may_write};
 use super::{Clock, Tools};
 use crate::answer::{Answer, Failure, Page, Success};
 use crate::caller::Caller;
 use crate::definition::{Definition, Effect};
 use crate::typed::{TypedTool, schema_of, tool};
 use belljar_contract::category::Category;
-use belljar_contract::id::{TaskId, UserId};
+use belljar_contract::id::TaskId;
 use belljar_contract::key::Key;
 use belljar_contract::preference::{Preference, ValueType};
-use belljar_contract::scope::{Scope, ScopeKind, Scopes};
+use belljar_contract::scope::{Scope, Scopes};
 use belljar_contract::tool::{AgentKind, DomainCode, ToolScope};
-use belljar_store::edit::Edit;
+use belljar_store::page;
 use belljar_store::preferences::{PreferenceError, Preferences, Wish};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -27,12 +28,6 @@ pub struct Wishes {
     /// The time of day.
     pub clock: Clock,
 }
-
-/// So many are listed from the database at once.
-const AT_ONCE: u32 = 500;
-
-/// Who writes where nobody has a name.
-const NOBODY: &str = "planner";
 
 /// What kind of scope.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
@@ -192,16 +187,11 @@ impl TypedTool for List {
     async fn call(&self, caller: &Caller, arguments: ListArguments) -> Answer {
         let scope = scope(caller, arguments.scope_type, arguments.scope_id.as_deref())?;
         let scopes = scopes_of(&scope);
-        let (mut all, mut after) = (Vec::new(), None);
-        loop {
-            let page = self.0.preferences.list(&scopes, after.as_ref(), AT_ONCE).await;
-            let page = page.map_err(|error| Failure::unreachable(&error))?;
-            all.extend(page.entries.iter().filter(|entry| entry.scope == scope).map(told));
-            after = page.next;
-            if after.is_none() {
-                return Ok(Success::page(all, Page::new(arguments.offset, arguments.limit)));
-            }
-        }
+        let (kept, of) = (&self.0.preferences, &scopes);
+        let all = page::all(|after| async move { kept.list(of, after.as_ref(), page::MOST).await }).await;
+        let all = all.map_err(|error| Failure::unreachable(&error))?;
+        let of_scope = all.iter().filter(|entry| entry.scope == scope).map(told).collect();
+        Ok(Success::page(of_scope, Page::new(arguments.offset, arguments.limit)))
     }
 }
 
@@ -234,7 +224,7 @@ impl TypedTool for Create {
         if arguments.expected_version.is_some() {
             return Err(Failure::argument("expected_version: there is none yet"));
         }
-        let created = self.0.preferences.create(wish(caller, arguments)?, self.0.edit(caller)?).await;
+        let created = self.0.preferences.create(wish(caller, arguments)?, edit(caller, &self.0.clock)?).await;
         Ok(Success::of(told(&created.map_err(|error| failed(&error))?)))
     }
 }
@@ -245,7 +235,7 @@ impl TypedTool for Update {
     async fn call(&self, caller: &Caller, arguments: WriteArguments) -> Answer {
         let expected = arguments.expected_version;
         let updated =
-            self.0.preferences.update(wish(caller, arguments)?, expected, self.0.edit(caller)?).await;
+            self.0.preferences.update(wish(caller, arguments)?, expected, edit(caller, &self.0.clock)?).await;
         Ok(Success::of(told(&updated.map_err(|error| failed(&error))?.after)))
     }
 }
@@ -259,16 +249,6 @@ impl TypedTool for Delete {
         let deleted =
             self.0.preferences.delete(&scope, &key(&arguments.key)?, arguments.expected_version).await;
         Ok(Success::of(told(&deleted.map_err(|error| failed(&error))?)))
-    }
-}
-
-// === impl Wishes ===
-
-impl Wishes {
-    fn edit(&self, caller: &Caller) -> Result<Edit, Failure> {
-        let by = caller.user_id.as_deref().or(caller.actor.as_deref()).unwrap_or(NOBODY);
-        let by = UserId::parse(by).map_err(|error| Failure::internal("say who writes", &error))?;
-        Ok(Edit { by, at: (self.clock)() })
     }
 }
 
@@ -312,16 +292,6 @@ fn scope(caller: &Caller, kind: ScopeType, id: Option<&str>) -> Result<Scope, Fa
     };
     let others = || Failure::new(DomainCode::PermissionDenied, format!("{scope} is somebody else's"));
     if is_theirs { Ok(scope.clone()) } else { Err(others()) }
-}
-
-fn may_write(caller: &Caller, scope: &Scope) -> Result<(), Failure> {
-    match scope.kind() {
-        ScopeKind::System | ScopeKind::Group if caller.kind != AgentKind::Operator => Err(Failure::new(
-            DomainCode::PermissionDenied,
-            format!("{} agents write no preferences of a group or the system", caller.kind),
-        )),
-        _ => Ok(()),
-    }
 }
 
 /// That scope alone, and the system's, which everybody is in.

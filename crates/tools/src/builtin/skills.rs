@@ -1,16 +1,17 @@
 //! `skills.*`: what agents may read on how something is done; read by all, written by those that plan.
 
+use super::writer::{edit, may_write};
 use super::{Clock, Tools};
 use crate::answer::{Answer, Failure, Page, Success};
 use crate::caller::Caller;
 use crate::definition::{Definition, Effect};
 use crate::typed::{TypedTool, schema_of, tool};
 use belljar_contract::category::Category;
-use belljar_contract::id::{SkillId, TaskId, UserId};
+use belljar_contract::id::{SkillId, TaskId};
 use belljar_contract::label::Label;
-use belljar_contract::scope::{Scope, ScopeKind, Scopes};
-use belljar_contract::tool::{AgentKind, DomainCode, ToolScope};
-use belljar_store::edit::Edit;
+use belljar_contract::scope::{Scope, Scopes};
+use belljar_contract::tool::{DomainCode, ToolScope};
+use belljar_store::page;
 use belljar_store::skills::{NewSkill, Skill, SkillChange, SkillError, Skills};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -27,12 +28,6 @@ pub struct Library {
     /// Makes an id for a new one.
     pub new_id: fn() -> String,
 }
-
-/// So many are listed from the database at once.
-const AT_ONCE: u32 = 500;
-
-/// Who writes where nobody has a name.
-const NOBODY: &str = "planner";
 
 /// What `skills.list` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -152,18 +147,11 @@ impl TypedTool for List {
     async fn call(&self, caller: &Caller, arguments: ListArguments) -> Answer {
         let scopes = caller.scopes(&arguments.task_id);
         let only = arguments.scope.as_deref().map(scope).transpose()?;
-        let (mut all, mut after) = (Vec::new(), None);
-        loop {
-            let page = self.0.skills.list(&scopes, after.as_ref(), AT_ONCE).await;
-            let page = page.map_err(|error| Failure::unreachable(&error))?;
-            let wanted =
-                page.entries.iter().filter(|skill| only.as_ref().is_none_or(|only| skill.scope == *only));
-            all.extend(wanted.map(told));
-            after = page.next;
-            if after.is_none() {
-                return Ok(Success::page(all, Page::new(arguments.offset, arguments.limit)));
-            }
-        }
+        let (kept, of) = (&self.0.skills, &scopes);
+        let all = page::all(|after| async move { kept.list(of, after.as_ref(), page::MOST).await }).await;
+        let all = all.map_err(|error| Failure::unreachable(&error))?;
+        let wanted = all.iter().filter(|skill| only.as_ref().is_none_or(|only| skill.scope == *only));
+        Ok(Success::page(wanted.map(told).collect(), Page::new(arguments.offset, arguments.limit)))
     }
 }
 
@@ -201,7 +189,7 @@ impl TypedTool for Create {
             scope,
             content: arguments.content,
         };
-        let created = self.0.skills.create(new, self.0.edit(caller)?).await;
+        let created = self.0.skills.create(new, edit(caller, &self.0.clock)?).await;
         Ok(Success::of(told(&created.map_err(|error| failed(&error))?)))
     }
 }
@@ -220,7 +208,7 @@ impl TypedTool for Update {
         change.scope.iter().try_for_each(|scope| may_write(caller, scope))?;
         let id = id(&arguments.skill_id)?;
         self.0.may_change(caller, &id, &scopes).await?;
-        let updated = self.0.skills.update(&id, change, &scopes, self.0.edit(caller)?).await;
+        let updated = self.0.skills.update(&id, change, &scopes, edit(caller, &self.0.clock)?).await;
         Ok(Success::of(told(&updated.map_err(|error| failed(&error))?)))
     }
 }
@@ -244,26 +232,6 @@ impl Library {
     async fn may_change(&self, caller: &Caller, id: &SkillId, scopes: &Scopes) -> Result<(), Failure> {
         let found = self.skills.find(id, scopes).await.map_err(|error| Failure::unreachable(&error))?;
         found.map_or(Ok(()), |(skill, _)| may_write(caller, &skill.scope))
-    }
-
-    fn edit(&self, caller: &Caller) -> Result<Edit, Failure> {
-        let by = caller.user_id.as_deref().or(caller.actor.as_deref()).unwrap_or(NOBODY);
-        let by = UserId::parse(by).map_err(|error| Failure::internal("say who writes", &error))?;
-        Ok(Edit { by, at: (self.clock)() })
-    }
-}
-
-/// What many read is written by whoever owns the machine, and by no agent.
-fn may_write(caller: &Caller, scope: &Scope) -> Result<(), Failure> {
-    match scope.kind() {
-        ScopeKind::System | ScopeKind::Group if caller.kind != AgentKind::Operator => Err(Failure::new(
-            DomainCode::PermissionDenied,
-            format!(
-                "{} agents keep skills for a task, a user or a project, and not for more people",
-                caller.kind
-            ),
-        )),
-        _ => Ok(()),
     }
 }
 

@@ -3,15 +3,15 @@
 use super::desk::{Desk, text};
 use super::{define, object};
 use crate::api::Api;
-use belljar_contract::id::UserId;
 use belljar_contract::image::ImageReference;
 use belljar_contract::label::Label;
 use belljar_contract::tool::{DomainCode, InvalidToolNameError};
 use belljar_policy::image::ImagePattern;
 use belljar_store::database::DatabaseError;
-use belljar_store::edit::Edit;
-use belljar_store::images::{AddImageError, Added, AddedImage};
+use belljar_store::images::{AddImageError, Added};
+use belljar_store::page;
 use belljar_tools::answer::{Answer, Failure, Page, Success};
+use belljar_tools::builtin::writer::edit;
 use belljar_tools::caller::Caller;
 use belljar_tools::definition::{Definition, Effect};
 use belljar_tools::{Arguments, Tool};
@@ -29,12 +29,6 @@ struct Add {
     definition: Definition,
     desk: Arc<Desk>,
 }
-
-/// So many are read from the database at once.
-const AT_ONCE: u32 = 500;
-
-/// Who adds where nobody has a name.
-const NOBODY: &str = "planner";
 
 pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolNameError> {
     let page = object(
@@ -62,25 +56,13 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolN
     ])
 }
 
-/// All that were added, on whichever node.
-async fn added(api: &Api) -> Result<Vec<AddedImage>, DatabaseError> {
-    let (mut all, mut after) = (Vec::new(), None);
-    loop {
-        let page = api.workplace.added_images.list(after.as_ref(), AT_ONCE).await?;
-        all.extend(page.entries);
-        after = page.next;
-        if after.is_none() {
-            return Ok(all);
-        }
-    }
-}
-
 /// Looks which were added, and has this node run those and no others besides its own; where none may be, none is.
 pub(crate) async fn follow(api: &Api) -> Result<(), DatabaseError> {
     if !api.workplace.settings.mcp.planners_may_add_images {
         return Ok(());
     }
-    let added = added(api).await?;
+    let kept = &api.workplace.added_images;
+    let added = page::all(|after| async move { kept.list(after.as_ref(), page::MOST).await }).await?;
     let patterns = added.iter().filter_map(|added| ImagePattern::parse(&added.image.to_string()).ok());
     api.workplace.images.allow(patterns.collect());
     Ok(())
@@ -129,9 +111,7 @@ impl Tool for Add {
             let image = image.map_err(|error| wrong("image_ref", &error))?;
             let name = arguments.get("name").and_then(Value::as_str).map(Label::parse).transpose();
             let name = name.map_err(|error| wrong("name", &error))?;
-            let by = caller.user_id.as_deref().or(caller.actor.as_deref()).unwrap_or(NOBODY);
-            let by = UserId::parse(by).map_err(|error| Failure::internal("say who adds it", &error))?;
-            let edit = Edit { by, at: api.workplace.now() };
+            let edit = edit(caller, &api.workplace.clock)?;
             let added =
                 api.workplace.added_images.add(image, name, edit).await.map_err(|error| failed(&error))?;
             follow(&api).await.map_err(|error| Failure::unreachable(&error))?;
