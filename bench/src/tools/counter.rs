@@ -5,7 +5,7 @@ use belljar_contract::category::Category;
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::tool::ToolName;
 use belljar_gateway::seat::Seat;
-use belljar_gateway::{Door, Gateway, routes, serve};
+use belljar_gateway::{Door, Gateway, Room, routes, serve};
 use belljar_policy::tool::ToolGrants;
 use belljar_store::audit::{AuditLog, folder_in};
 use belljar_tools::answer::{Answer, Success};
@@ -19,6 +19,7 @@ use serde_json::json;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -70,7 +71,8 @@ impl Counter {
         let runtime = runtime.expect("a runtime");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
         let address: SocketAddr = listener.local_addr().expect("an address");
-        runtime.spawn(serve(routes, listener, stopped));
+        let room = Room { connections: 16, grace: Duration::ZERO };
+        runtime.spawn(serve(routes, listener, room, stopped));
         say(&address);
         wait_for_end();
     }

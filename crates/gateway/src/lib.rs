@@ -21,7 +21,7 @@ mod serving;
 mod stdio;
 
 pub use http::{Door, routes};
-pub use serving::serve;
+pub use serving::{Room, connection, serve};
 pub use stdio::{StdioError, stdio};
 
 use belljar_contract::tool::ToolName;

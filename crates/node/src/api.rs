@@ -17,14 +17,12 @@ mod mcp;
 mod pty;
 mod query;
 mod run;
-mod serving;
 mod sessions;
 mod stop;
 mod telemetry;
 pub mod token;
 
 pub(crate) use job::response;
-pub(crate) use serving::serve;
 
 use crate::delivery::Deliverer;
 use crate::denials::Denied;
@@ -44,8 +42,11 @@ use axum::routing::{MethodRouter, get, post};
 use belljar_contract::worker::openapi;
 use belljar_contract::worker::operation::Operation;
 use belljar_contract::worker::problem::ProblemKind;
+use belljar_gateway::Room;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 /// What the endpoints work with.
@@ -58,6 +59,14 @@ pub(crate) struct Api {
 }
 
 type Shared = Arc<Api>;
+
+/// How much of them is served at once.
+const ROOM: Room = Room { connections: 1_024, grace: Duration::from_secs(5) };
+
+/// Serves them until it is stopped, and what is under way to its end.
+pub(crate) async fn serve(api: Shared, listener: TcpListener, stop: CancellationToken) {
+    belljar_gateway::serve(router(api), listener, ROOM, stop).await;
+}
 
 /// Every endpoint, made from the list of operations that is also what the OpenAPI document is made from.
 pub(crate) fn router(api: Shared) -> Router {

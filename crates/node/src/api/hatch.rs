@@ -3,7 +3,7 @@
 //! There is no token: whose job it is, is known by the socket.
 
 use super::answer::{self, Refusal, json};
-use super::{body, serving};
+use super::body;
 use crate::job::reports::Reports;
 use crate::tools::Seated;
 use axum::Router;
@@ -130,7 +130,7 @@ impl Door {
             let head_within = self.has_first.swap(true, Ordering::SeqCst).then_some(HEAD_WITHIN);
             let routes = self.routes.clone();
             let connection =
-                serving::connection((stream, None), routes, head_within, CancellationToken::new());
+                belljar_gateway::connection((stream, None), routes, head_within, CancellationToken::new());
             connections.spawn(async move {
                 connection.await;
                 drop(permit);

@@ -7,7 +7,7 @@ use crate::error::CliError;
 use crate::state;
 use belljar_contract::tool::AgentKind;
 use belljar_gateway::seat::Seat;
-use belljar_gateway::{Door, Gateway, bearer};
+use belljar_gateway::{Door, Gateway, Room, bearer};
 use belljar_policy::tool::ToolGrants;
 use belljar_store::audit::{AuditLog, folder_in};
 use belljar_tools::caller::Caller;
@@ -25,6 +25,9 @@ const INSTRUCTIONS: &str = "These are sealed sandboxes on this machine. `run` do
 
 /// What is being done when the server ends has so long to be given up.
 const SETTLED_WITHIN: Duration = Duration::from_secs(5);
+
+/// How much is served at once.
+const ROOM: Room = Room { connections: 256, grace: Duration::from_secs(2) };
 
 /// Under this name clients act in the audit.
 const ACTOR: &str = "belljar mcp";
@@ -105,7 +108,7 @@ async fn serve_http(
     let door = Door::Remote(names(bound, &http.hosts));
     let routes = bearer::guarded(belljar_gateway::routes(gateway, door, stopped.clone()), token);
     tell(&format!("serving at http://{bound}/mcp"));
-    belljar_gateway::serve(routes, listener, stopped.clone()).await;
+    belljar_gateway::serve(routes, listener, ROOM, stopped.clone()).await;
     Ok(())
 }
 
