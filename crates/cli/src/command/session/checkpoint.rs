@@ -1,6 +1,7 @@
 //! `belljar session diff`, `commit`, `discard` and `fork`: what a session changed in its copy, and what becomes of it.
 
-use super::{Errand, begin, must_be_free};
+use super::keeper::Errand;
+use super::opening::{begin, must_be_free};
 use crate::error::CliError;
 use crate::handoff::TrustArguments;
 use crate::progress::harmless;

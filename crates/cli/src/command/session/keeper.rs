@@ -1,0 +1,155 @@
+//! The process that keeps a session: what it is told, what it serves, and its one word.
+
+use crate::error::CliError;
+use crate::web;
+use belljar_contract::id::RunId;
+use belljar_contract::isolation::Required;
+use belljar_node::inspection::Inspection;
+use belljar_sandbox::backend::{BackendError, Wanted, with_causes};
+use belljar_sandbox::backends::chosen::{Chosen, Site};
+use belljar_sandbox::hatch::Hatch;
+use belljar_sandbox::limits::Limits;
+use belljar_sandbox::run::WorkspaceChoice;
+use belljar_sandbox::session::{self, Forking, KeeperError, Keeping, Session};
+use belljar_sandbox::spec::Lent;
+use belljar_sandbox::state::State;
+use serde::{Deserialize, Serialize};
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What a keeper is told when it begins.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Order {
+    pub(super) site: Site,
+    pub(super) backend: Chosen,
+    pub(super) workspace: WorkspaceChoice,
+    pub(super) lent: Vec<Lent>,
+    pub(super) env: BTreeMap<String, String>,
+    pub(super) limits: Limits,
+    pub(super) required: Required,
+    pub(super) session: Session,
+}
+
+/// What a keeper may be told.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Errand {
+    Create(Box<Order>),
+    Fork { state: PathBuf, origin: String, name: Option<String> },
+}
+
+/// What a keeper says when it has begun, or why it has not.
+pub(super) type Word = Result<Session, Failure>;
+
+/// Why there is no session.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Failure {
+    pub(super) why: String,
+    /// Whether that is because there is no such backend here.
+    pub(super) lacks_backend: bool,
+}
+
+/// Is a keeper: takes its order from standard input, and says on standard output when it has begun.
+pub(crate) fn keep() -> ExitCode {
+    // Whoever began the session may log out.
+    let _ = rustix::process::setsid();
+    let begun = |session: &Session| say(&Ok(session.clone()));
+    let word = match take_errand() {
+        Ok(Errand::Create(order)) => {
+            let state = State::at(&order.site.state);
+            keeping(*order).and_then(|(keeping, inspection)| {
+                let serve = |session: &Session, sockets| serve(session, inspection.as_ref(), &state, sockets);
+                session::keep(keeping, &serve, begun)
+            })
+        }
+        Ok(Errand::Fork { state, origin, name }) => {
+            let state = State::at(state);
+            // Its origin's authority is its origin's alone.
+            let own = OnceCell::new();
+            let adapt = |session: &Session, wanted: &mut Wanted| {
+                if let Some(inspection) = inspection_of(session)? {
+                    inspection.furnish_anew(&mut wanted.env, &mut wanted.home);
+                    let _ = own.set(inspection);
+                }
+                Ok(())
+            };
+            let serve = |session: &Session, sockets| serve(session, own.get(), &state, sockets);
+            session::keep_fork(Forking { state: state.clone(), origin, name }, (&adapt, &serve), begun)
+        }
+        Err(error) => {
+            say(&Err(Failure { why: error.to_string(), lacks_backend: false }));
+            return ExitCode::FAILURE;
+        }
+    };
+    match word {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let lacks_backend = matches!(error, KeeperError::Backend(BackendError::Unavailable { .. }));
+            say(&Err(Failure { why: with_causes(&error), lacks_backend }));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn take_errand() -> std::io::Result<Errand> {
+    let mut errand = Vec::new();
+    std::io::stdin().read_to_end(&mut errand)?;
+    Ok(serde_json::from_slice(&errand)?)
+}
+
+/// Serves the web to a session, by the policy that it was given.
+fn serve(
+    session: &Session,
+    inspection: Option<&Inspection>,
+    state: &State,
+    sockets: Vec<OwnedFd>,
+) -> Result<Box<dyn Send>, Box<dyn Error + Send + Sync>> {
+    let path = session.egress.as_deref().ok_or("it has hatches, and nothing that is served by them")?;
+    let run_id = RunId::parse(&session.id)?;
+    Ok(Box::new(Reached(Some(web::Served::begin(
+        (web::opened(path)?, inspection),
+        &run_id,
+        state,
+        sockets,
+    )?))))
+}
+
+/// What is served to a session. What it has done is recorded when this is dropped.
+struct Reached(Option<web::Served>);
+
+impl Drop for Reached {
+    fn drop(&mut self) {
+        // Nobody is left to be told.
+        let _ = self.0.take().map(web::Served::finish);
+    }
+}
+
+/// What it takes to look into what a session reaches, if anything is to be looked into.
+fn inspection_of(session: &Session) -> Result<Option<Inspection>, CliError> {
+    let policy = session.egress.as_deref().map(web::opened).transpose()?;
+    Ok(policy.map(|policy| Inspection::of_live(policy.live())).transpose()?.flatten())
+}
+
+/// What is to be kept, and what it takes to look into what it reaches.
+fn keeping(order: Order) -> Result<(Keeping, Option<Inspection>), KeeperError> {
+    let cant = |error: CliError| KeeperError::Serve(error.into());
+    let Order { site, backend, workspace, lent, mut env, limits, required, session } = order;
+    let (hatches, mut home) = (session.egress.iter().map(|_| Hatch::Web).collect(), BTreeMap::new());
+    let inspection = inspection_of(&session).map_err(cant)?;
+    inspection.iter().for_each(|inspection| inspection.furnish(&mut env, &mut home));
+    let wanted = Wanted { workspace, lent, env, limits, required, hatches, home };
+    Ok((Keeping { site, backend, wanted, session }, inspection))
+}
+
+/// The one word; then standard output is closed, for whoever waits to go on.
+fn say(word: &Word) {
+    let word = serde_json::to_string(word).unwrap_or_default();
+    let _ = writeln!(std::io::stdout(), "{word}");
+    if let Ok(nowhere) = std::fs::File::options().write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdout(&nowhere);
+    }
+}

@@ -1,0 +1,120 @@
+//! Opening a session: a keeper is begun, and says whether there is one.
+
+use super::keeper::{Errand, Failure, Order, Word};
+use crate::error::CliError;
+use crate::state;
+use crate::web::WebArguments;
+use belljar_contract::isolation::Required;
+use belljar_sandbox::backend::with_causes;
+use belljar_sandbox::backends::chosen::{Chosen, Site};
+use belljar_sandbox::limits::Limits;
+use belljar_sandbox::run::WorkspaceChoice;
+use belljar_sandbox::session::{self, Session};
+use belljar_sandbox::spec::Lent;
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The path that leads to this very program, whatever has become of its file.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// A session that is wanted.
+pub(crate) struct Opening {
+    /// What makes its sandbox.
+    pub(crate) backend: Chosen,
+    /// What it works on.
+    pub(crate) workspace: WorkspaceChoice,
+    /// What it is lent besides.
+    pub(crate) lent: Vec<Lent>,
+    /// Variables to set inside.
+    pub(crate) env: BTreeMap<String, String>,
+    /// What it may use.
+    pub(crate) limits: Limits,
+    /// The layers without which there shall be none.
+    pub(crate) required: Required,
+    /// What its owner calls it.
+    pub(crate) name: Option<String>,
+    /// The file with the policy by which it reaches the web, if it may reach any ([`policy_file`]).
+    pub(crate) egress: Option<PathBuf>,
+    /// How long nothing may run before it ends.
+    pub(crate) idle_limit: Duration,
+    /// How long it may live.
+    pub(crate) lifetime_limit: Option<Duration>,
+}
+
+/// The file with the policy for a session that works on that; checked.
+pub(crate) fn policy_file(
+    web: &WebArguments,
+    workspace: &WorkspaceChoice,
+) -> Result<Option<PathBuf>, CliError> {
+    // What is committed while it lives would count at once.
+    let written = match workspace {
+        WorkspaceChoice::Copy(source) => WorkspaceChoice::Direct(source.clone()),
+        other => other.clone(),
+    };
+    web.file(&written)
+}
+
+/// Makes a session, with a keeper of its own.
+pub(crate) fn open(opening: Opening) -> Result<Session, CliError> {
+    // A session without an end of its own would outlive whoever forgot it.
+    const LONGEST: Duration = Duration::from_secs(24 * 3600);
+    let Opening { backend, workspace, lent, env, limits, required, .. } = opening;
+    let session = Session {
+        id: String::new(),
+        name: opening.name,
+        backend: backend.name(),
+        created_at: Timestamp::now(),
+        workspace: shown(&workspace),
+        forked_from: None,
+        egress: opening.egress,
+        idle_limit: opening.idle_limit,
+        lifetime_limit: opening.lifetime_limit.unwrap_or(LONGEST),
+    };
+    let site = Site { state: state::open().path().to_owned(), executable: state::own_program()? };
+    begin(&Errand::Create(Box::new(Order { site, backend, workspace, lent, env, limits, required, session })))
+}
+
+pub(super) fn must_be_free(name: Option<&str>) -> Result<(), CliError> {
+    match name {
+        Some(name) if session::find(&state::open(), name).is_ok() => {
+            Err(no_session(format!("there is a session {name} already")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Has a keeper begin, and waits for its word.
+pub(super) fn begin(errand: &Errand) -> Result<Session, CliError> {
+    let mut keeper = std::process::Command::new(OWN_PROGRAM);
+    keeper.arg0(session::KEEPER).current_dir("/").env_clear();
+    keeper.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    keeper.stderr(std::process::Stdio::null());
+    let failed = |error: &dyn Error| no_session(with_causes(error));
+    let mut keeper = keeper.spawn().map_err(|error| failed(&error))?;
+    let mut word = String::new();
+    if let (Some(mut to), Some(from)) = (keeper.stdin.take(), keeper.stdout.take()) {
+        let errand = serde_json::to_vec(errand).map_err(|error| failed(&error))?;
+        to.write_all(&errand).map_err(|error| failed(&error))?;
+        drop(to);
+        BufReader::new(from).read_line(&mut word).map_err(|error| failed(&error))?;
+    }
+    let word: Word = serde_json::from_str(&word).map_err(|_| no_session("its keeper ended".to_owned()))?;
+    word.map_err(|Failure { why, lacks_backend }| CliError::NoSession { why, lacks_backend })
+}
+
+fn no_session(why: String) -> CliError {
+    CliError::NoSession { why, lacks_backend: false }
+}
+
+fn shown(workspace: &WorkspaceChoice) -> String {
+    match workspace {
+        WorkspaceChoice::Empty => "empty".to_owned(),
+        WorkspaceChoice::Direct(path) => path.as_path().display().to_string(),
+        WorkspaceChoice::Copy(path) => format!("copy of {}", path.as_path().display()),
+    }
+}
