@@ -8,7 +8,9 @@
 #![forbid(unsafe_code)]
 
 pub mod answer;
+pub mod bridge;
 pub mod builtin;
+pub mod canonical;
 pub mod caller;
 pub mod definition;
 pub mod registry;

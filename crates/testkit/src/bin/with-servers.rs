@@ -64,10 +64,11 @@ fn run(program: OsString, arguments: impl Iterator<Item = OsString>) -> Result<u
 
 /// What can't be made isn't: the tests that need it say why.
 fn make() {
-    let parts: [(&str, Make); 3] = [
+    let parts: [(&str, Make); 4] = [
         ("a Debian", foreign_root::debian),
         ("litellm", litellm::install),
         ("agents", clients::agents_folder),
+        ("servers of MCP", clients::servers_folder),
     ];
     thread::scope(|scope| {
         for (name, make) in parts {
