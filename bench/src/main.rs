@@ -19,6 +19,7 @@ mod neighbour;
 mod rounds;
 mod sandboxes;
 mod tree;
+mod turns;
 mod web;
 
 use std::path::{Path, PathBuf};
@@ -32,7 +33,7 @@ pub(crate) struct Programs {
 
 type Case = (&'static str, fn(&Programs) -> bool);
 
-const CASES: [Case; 22] = [
+const CASES: [Case; 23] = [
     ("exec", exec::run),
     ("diff", diff::run),
     ("tree", tree::run),
@@ -50,6 +51,7 @@ const CASES: [Case; 22] = [
     ("stream", models::stream),
     ("streams", models::streams),
     ("audit", models::audit),
+    ("turns", turns::run),
     ("submit", jobs::submit),
     ("growth", jobs::growth),
     ("memory", jobs::memory),

@@ -73,8 +73,14 @@ async fn fill(world: &World, count: usize) -> (String, String) {
         }
         let assignment = Assignment::parse(document.to_string().as_bytes()).expect("an assignment");
         let now = Timestamp::now();
-        let submission =
-            Submission { assignment, idempotency_key: None, most_waiting: 1_000_000, callback: None, now };
+        let submission = Submission {
+            assignment,
+            resolved: None,
+            idempotency_key: None,
+            most_waiting: 1_000_000,
+            callback: None,
+            now,
+        };
         let Submitted::New(_) = jobs.submit(submission).await.expect("a job") else { continue };
         let claimed = jobs.claim(&owner.instance, now).await.expect("a claim").expect("a job");
         let outcome = JobOutcome::of_failure(FailureCode::StepFailed, "it has come to nothing");

@@ -3,6 +3,10 @@
 //! Ids from outside are UUIDs in the hyphenated form and are kept as written, so that whoever correlates by text
 //! finds the text it sent. They are therefore also safe as file names.
 
+mod named;
+
+pub use named::{GroupId, LONGEST, ParseNamedIdError, ProjectId, SkillId, UserId};
+
 use crate::decode::{At, Decode};
 use crate::json::Node;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

@@ -4,6 +4,10 @@
 //! [`WorkspacePath`] is what is left once the path is known to stay in the workspace; one that doesn't is refused by
 //! policy, not by grammar. Neither looks at a file system: symbolic links are the opener's business.
 
+mod artifact;
+
+pub use artifact::{ArtifactPath, ParseArtifactPathError};
+
 use crate::decode::{At, Decode};
 use crate::json::{Node, is_invisible};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

@@ -52,6 +52,9 @@ pub struct JobResult {
     pub finished_at: Timestamp,
     /// What all steps used together.
     pub resource_usage: ResourceUsage,
+    /// What was taken over from an earlier run of the same job, if one was cut off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed: Option<Resumed>,
     /// What the agent inside has done, if the job had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentReport>,
@@ -64,6 +67,18 @@ pub struct JobResult {
     /// What the job changed in a workspace it had as a copy; absent for other workspaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<WorkspaceChanges>,
+}
+
+/// What a run has taken over from an earlier one that was cut off.
+///
+/// It is known by a file that lies where the job's own programs could reach it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Resumed {
+    /// So many of the steps, from the first on, were carried out by the earlier run and not again.
+    pub steps_taken_over: usize,
+    /// The id of the step that it was at, which was begun again.
+    pub step_run_again: Option<String>,
 }
 
 /// How a job ended.
@@ -232,6 +247,7 @@ impl JobResult {
             started_at: at,
             finished_at: at,
             resource_usage: ResourceUsage::default(),
+            resumed: None,
             agent: None,
             web: None,
             isolation: None,

@@ -13,9 +13,11 @@ mod allowance;
 mod call;
 pub mod config;
 mod error;
+mod operation;
 mod outgoing;
 mod under_way;
 
 pub use call::{ApiAnswer, ApiCall, ApiCaller, Caller};
 pub use config::{ApiConnection, Connections, Effect};
 pub use error::ApiError;
+pub use operation::{InvalidParametersError, Operation};

@@ -4,6 +4,7 @@ use crate::http1::limits::CONNECTIONS;
 use crate::inference::run::{Run, Served};
 use crate::upstream::names::{NameSource, Names};
 use crate::upstream::{Pool, Trust};
+use crate::web::fetch::{Fetches, Order as FetchOrder};
 use crate::web::gate::Gate;
 use crate::web::run::WebRun;
 use rustix::fd::OwnedFd;
@@ -34,13 +35,15 @@ pub struct Serving {
     ended: Option<oneshot::Receiver<()>>,
 }
 
-/// A listening socket of a sandbox's.
+/// A listening socket of a sandbox's, or who else asks for it.
 #[derive(Debug)]
 pub enum Listener {
     /// On the loopback of its network.
     Tcp(std::net::TcpListener),
     /// At a path of its files.
     Local(std::os::unix::net::UnixListener),
+    /// Tools of the host, for pages of the web.
+    Fetches(Fetches),
 }
 
 /// What answers the connections of one run.
@@ -50,6 +53,11 @@ pub(crate) trait Service {
 
     /// Answers everything that comes by one of its files'.
     fn local(self: Rc<Self>, stream: UnixStream) -> Answering;
+
+    /// Fetches a page, where there are any.
+    fn fetch(self: Rc<Self>, order: FetchOrder) -> Answering {
+        Box::pin(async move { drop(order) })
+    }
 }
 
 pub(crate) type Answering = Pin<Box<dyn Future<Output = ()>>>;
@@ -75,6 +83,7 @@ struct Order {
 enum Accepting {
     Tcp(TcpListener),
     Local(UnixListener),
+    Fetches(Fetches),
 }
 
 /// Without descriptors nobody can be let in, and trying at once again would help nobody.
@@ -189,6 +198,7 @@ impl Listener {
         match self {
             Self::Tcp(listener) => TcpListener::from_std(listener).map(Accepting::Tcp),
             Self::Local(listener) => UnixListener::from_std(listener).map(Accepting::Local),
+            Self::Fetches(fetches) => Ok(Accepting::Fetches(fetches)),
         }
     }
 }
@@ -218,7 +228,7 @@ async fn serve(service: &Rc<dyn Service>, listeners: Vec<Accepting>, end: &watch
 /// Takes connections until the run ends, and ends them then. Each call that was under way has written its record when this
 /// returns.
 async fn accept(
-    listener: Accepting,
+    mut listener: Accepting,
     service: Rc<dyn Service>,
     places: Arc<Semaphore>,
     mut end: watch::Receiver<bool>,
@@ -230,7 +240,7 @@ async fn accept(
             // Also when nobody is left who could say so.
             _ = end.wait_for(|end| *end) => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            accepted = accept_one(&listener, &service, &places) => match accepted {
+            accepted = accept_one(&mut listener, &service, &places) => match accepted {
                 Some(connection) => drop(connections.spawn_local(connection)),
                 None => tokio::time::sleep(AFTER_FAILURE).await,
             },
@@ -242,7 +252,7 @@ async fn accept(
 
 /// The next connection, to be served; nothing if there can't be one.
 async fn accept_one(
-    listener: &Accepting,
+    listener: &mut Accepting,
     service: &Rc<dyn Service>,
     places: &Arc<Semaphore>,
 ) -> Option<Answering> {
@@ -255,6 +265,7 @@ async fn accept_one(
             service.tcp(stream)
         }
         Accepting::Local(listener) => service.local(listener.accept().await.ok()?.0),
+        Accepting::Fetches(fetches) => service.fetch(fetches.next().await),
     };
     Some(Box::pin(async move {
         answering.await;

@@ -16,6 +16,7 @@ pub mod authority;
 pub mod config;
 mod decision;
 pub mod explain;
+pub mod fetch;
 mod filling;
 mod forward;
 pub(crate) mod gate;

@@ -30,6 +30,9 @@ const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
+/// Origins of pages that this machine itself serves.
+const SAME_MACHINE: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
+
 /// The largest message, in bytes.
 const LARGEST_MESSAGE_BYTES: usize = 4 << 20;
 
@@ -41,7 +44,8 @@ pub fn routes(gateway: Arc<Gateway>, door: Door, stopped: CancellationToken) -> 
         .with_json_response(true)
         .with_max_request_body_bytes(LARGEST_MESSAGE_BYTES)
         .with_cancellation_token(stopped)
-        // A page that somebody has been lured to has an origin; no client that is meant has.
+        // A page that somebody has been lured to has another origin; clients have none, or that of a tool on the same machine.
+        .with_allowed_origins(SAME_MACHINE)
         .enforce_origin_validation();
     let (seat, config) = match door {
         Door::Hatch(seat) => (Some(seat), config),

@@ -7,7 +7,8 @@ use crate::call::{Answered, Called, Refusal};
 use crate::seat::Seat;
 use axum::http::request::Parts;
 use belljar_contract::tool::Envelope;
-use belljar_tools::definition::{Definition, Effect, Resource};
+use belljar_tools::answer::Attachment;
+use belljar_tools::definition::{Content, Definition, Effect, Resource};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, ErrorData,
@@ -126,13 +127,16 @@ impl ServerHandler for Server {
         let listed = self.gateway.listed(seat.caller());
         let found = listed.iter().find_map(|entry| {
             let definition = entry.tool.definition();
-            definition.resources.iter().find(|resource| uri(definition, resource) == request.uri)
+            definition.resources.iter().find(|resource| resource.uri(&definition.name) == request.uri)
         });
         let Some(resource) = found else {
             return Err(ErrorData::resource_not_found("there is no such resource", None));
         };
-        let contents = ResourceContents::text(resource.content.clone(), request.uri)
-            .with_mime_type(resource.content_type.clone());
+        let contents = match &resource.content {
+            Content::Text(text) => ResourceContents::text(text.clone(), request.uri),
+            Content::Base64(bytes) => ResourceContents::blob(bytes.clone(), request.uri),
+        };
+        let contents = contents.with_mime_type(resource.content_type.clone());
         Ok(ReadResourceResult::new(vec![contents]).into())
     }
 }
@@ -152,7 +156,8 @@ fn told(seat: &Seat, definition: &Definition) -> Tool {
         .destructive(effect == Effect::Destructive)
         .idempotent(matches!(effect, Effect::ReadOnly | Effect::Idempotent))
         .open_world(definition.reaches_out || definition.is_installed);
-    let resources: Vec<_> = definition.resources.iter().map(|resource| uri(definition, resource)).collect();
+    let resources = definition.resources.iter().map(|resource| resource.uri(&definition.name));
+    let resources: Vec<_> = resources.collect();
     let meta = json!({
         "belljar/category": definition.category,
         "belljar/cost_tier": definition.cost,
@@ -165,15 +170,10 @@ fn told(seat: &Seat, definition: &Definition) -> Tool {
     tool
 }
 
-fn uri(definition: &Definition, resource: &Resource) -> String {
-    format!("belljar://tools/{}/{}", definition.name, resource.id)
-}
-
 fn told_resource(definition: &Definition, resource: &Resource) -> McpResource {
     let mut told =
-        McpResource::new(uri(definition, resource), format!("{}: {}", definition.name, resource.id));
+        McpResource::new(resource.uri(&definition.name), format!("{}: {}", definition.name, resource.id));
     told.mime_type = Some(resource.content_type.clone());
-    told.size = Some(resource.content.len() as _);
     told
 }
 
@@ -182,15 +182,18 @@ fn result(Answered { envelope, attachments }: Answered) -> CallToolResult {
     let is_error = matches!(envelope, Envelope::Error { .. });
     let value = serde_json::to_value(&envelope).unwrap_or(Value::Null);
     let mut content = vec![ContentBlock::text(value.to_string())];
-    content.extend(attachments.into_iter().map(
-        |attachment| match attachment.mime_type.starts_with("audio/") {
-            true => ContentBlock::audio(attachment.base64, attachment.mime_type),
-            false => ContentBlock::image(attachment.base64, attachment.mime_type),
-        },
-    ));
+    content.extend(attachments.into_iter().map(attached));
     let mut result = if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
     result.structured_content = Some(value);
     result
+}
+
+fn attached(Attachment { mime_type, uri, base64 }: Attachment) -> ContentBlock {
+    match uri {
+        Some(uri) => ContentBlock::resource(ResourceContents::blob(base64, uri).with_mime_type(mime_type)),
+        None if mime_type.starts_with("audio/") => ContentBlock::audio(base64, mime_type),
+        None => ContentBlock::image(base64, mime_type),
+    }
 }
 
 fn refused(refusal: &Refusal) -> ErrorData {

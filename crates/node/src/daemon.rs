@@ -15,6 +15,7 @@ mod record;
 mod recovery;
 mod settings;
 mod ways_out;
+mod workplace;
 
 pub use crate::session::MOST_COMMANDS_OF_ALL as MOST_SESSION_COMMANDS;
 pub use config::{CallbackConfig, NodeConfig, TracesConfig};
@@ -23,23 +24,13 @@ pub use settings::{Bucket, NoExtension, Retention, SessionLimits, Settings, Time
 
 use crate::api::{self, Api};
 use crate::delivery::Deliverer;
-use crate::denials::Denials;
-use crate::images::Images;
 use crate::job::Workplace;
 use crate::job::dispatcher::Dispatcher;
-use crate::job::hub::Hub;
-use crate::managed::ManagedServices;
-use crate::metrics::Metrics;
 use crate::session::Sessions;
-use crate::tools::NodeTools;
-use crate::traces::{self, Traces};
 use crate::web::policy_file::Following;
 use belljar_confine::launcher::Launcher;
 use belljar_egress::proxy::allow_descriptors;
-use belljar_store::artifacts::{Artifacts, ArtifactsError};
-use belljar_store::audit::{AuditLog, folder_in};
 use belljar_store::database::Database;
-use belljar_store::jobs::Jobs;
 use heart::Heart;
 use identity::Identity;
 use jiff::Timestamp;
@@ -48,7 +39,6 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
-use ways_out::WaysOut;
 
 /// Tells the time of day, which orders nothing and decides nothing.
 pub type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -76,7 +66,7 @@ impl Daemon {
     /// # Errors
     /// [`DaemonError`]; nothing is left running.
     pub async fn start(
-        mut settings: Settings,
+        settings: Settings,
         launcher: Launcher,
         clock: WallClock,
     ) -> Result<Self, DaemonError> {
@@ -85,41 +75,9 @@ impl Daemon {
         let identity = Identity::take(settings.state.path())?;
         let (listener, address) = listen(settings.listen).await?;
         let database = Database::open(&settings.database).await?;
-        let jobs = Jobs::new(database.clone());
-        let stop = CancellationToken::new();
-        let artifacts = artifacts(&settings)?;
-        let audit = Arc::new(AuditLog::open(&folder_in(settings.state.path())).map_err(DaemonError::Audit)?);
-        let metrics = Metrics::default();
-        let traces = Traces::start(settings.traces.take(), settings.node_slug.clone(), &metrics)
-            .map_err(|source| DaemonError::Threads { source })?;
-        let listed_calls = if traces.are_wanted() { traces::MOST_CALLS } else { 0 };
-        let WaysOut { models, web, following } =
-            ways_out::begin(&mut settings, &audit, (&metrics, listed_calls))?;
-        let tools = NodeTools::new(&audit).map_err(|source| DaemonError::Tools { source })?;
-        let denials = Denials::new(Arc::clone(&audit));
-        let managed = ManagedServices::start(std::mem::take(&mut settings.managed), audit)
-            .map_err(|source| DaemonError::Threads { source })?;
-        let images = Images::of(&settings)?;
-        let telemetry = Arc::new(record::open(settings.state.path()).await?);
-        let workplace = Arc::new(Workplace {
-            jobs,
-            telemetry,
-            metrics,
-            traces,
-            artifacts,
-            stop: stop.clone(),
-            hub: Hub::default(),
-            models,
-            web,
-            tools,
-            images,
-            managed,
-            denials,
-            launcher: Arc::new(launcher),
-            settings: Arc::new(settings),
-            clock,
-            owner: identity.owner.clone(),
-        });
+        let (workplace, following) =
+            workplace::furnish(settings, (launcher, clock), (&database, &identity.owner)).await?;
+        let stop = workplace.stop.clone();
         record::begun(&workplace);
         workplace.jobs.register(&workplace.owner, workplace.now()).await?;
         recovery::recover(&workplace).await?;
@@ -147,6 +105,7 @@ impl Daemon {
             deliverer,
             stop: stop.clone(),
         });
+        workplace.tools.add_planners(&api).map_err(|source| DaemonError::Tools { source })?;
         tasks.spawn(api::serve(api, listener, stop.clone()));
         record::serves(&workplace, address);
         Ok(Self {
@@ -189,12 +148,4 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Daemon
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     Ok((listener, address))
-}
-
-fn artifacts(settings: &Settings) -> Result<Artifacts, ArtifactsError> {
-    let folder = settings.state.path().join("artifacts");
-    match &settings.bucket {
-        Some(Bucket { url, variables }) => Artifacts::in_bucket(url, variables.clone(), &folder),
-        None => Artifacts::in_folder(&folder),
-    }
 }

@@ -1,6 +1,7 @@
 //! Jobs on a node: taken in turn, carried out in sandboxes, told of while they run, and ended once.
 
 mod attempt;
+pub(crate) mod context;
 pub(crate) mod dispatcher;
 mod hearing;
 pub(crate) mod hub;
@@ -21,8 +22,10 @@ use crate::traces::Traces;
 use crate::web::NodeWeb;
 use belljar_confine::launcher::Launcher;
 use belljar_store::artifacts::Artifacts;
+use belljar_store::audit::AuditLog;
 use belljar_store::jobs::{Jobs, Owner};
 use belljar_store::telemetry::Telemetry;
+use context::Library;
 use hub::Hub;
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -42,6 +45,9 @@ pub(crate) struct Workplace {
     pub(crate) models: Option<NodeModels>,
     pub(crate) web: NodeWeb,
     pub(crate) tools: NodeTools,
+    /// What jobs are told of those for whom they are.
+    pub(crate) library: Library,
+    pub(crate) audit: Arc<AuditLog>,
     pub(crate) images: Images,
     pub(crate) managed: ManagedServices,
     pub(crate) denials: Denials,

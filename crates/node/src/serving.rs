@@ -11,10 +11,12 @@ use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::inference::ledger::Ledger;
 use belljar_egress::inference::run::Run;
 use belljar_egress::proxy::{Listener, Proxy, Serving};
+use belljar_egress::web::fetch::{Fetcher, fetcher};
 use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::limits::WebLimits;
 use belljar_egress::web::live::LivePolicy;
 use belljar_egress::web::run::WebRun;
+use belljar_tools::builtin::web::reach::Reach;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -30,6 +32,7 @@ pub struct Served {
 pub struct ServedWeb {
     run: Arc<WebRun>,
     noted: Arc<Noted>,
+    fetcher: Fetcher,
     serving: Option<Serving>,
     _proxy: Arc<Proxy>,
 }
@@ -122,9 +125,17 @@ impl ServedWeb {
             Some(inspection) => run.inspecting_as(Arc::clone(&inspection.authority)),
             None => run,
         });
-        let sockets = sockets.into_iter().map(Listener::from_descriptor).collect::<io::Result<Vec<_>>>()?;
-        let serving = proxy.serve_web(Arc::clone(&run), sockets)?;
-        Ok(Self { run, noted, serving: Some(serving), _proxy: Arc::clone(proxy) })
+        let (fetcher, fetches) = fetcher();
+        let sockets = sockets.into_iter().map(Listener::from_descriptor);
+        let listeners = sockets.chain([Ok(Listener::Fetches(fetches))]).collect::<io::Result<Vec<_>>>()?;
+        let serving = proxy.serve_web(Arc::clone(&run), listeners)?;
+        Ok(Self { run, noted, fetcher, serving: Some(serving), _proxy: Arc::clone(proxy) })
+    }
+
+    /// By what tools reach it for this run: what they do is noted as what comes by its sockets is.
+    pub(crate) fn reach(&self) -> Reach {
+        let ledger = Arc::clone(&self.noted) as Arc<dyn WebLedger>;
+        Reach { fetcher: self.fetcher.clone(), policy: Arc::clone(&self.run.policy), ledger }
     }
 
     /// Ends what is under way. When this returns, the book has all of it; what there has been.

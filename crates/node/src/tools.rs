@@ -1,16 +1,34 @@
-//! The tools of a node, for agents that work on its jobs.
+//! The tools of a node, for agents that work on its jobs and for those that plan them.
 
-use belljar_contract::id::{JobId, RunId, TaskId};
+mod planner;
+
+use crate::api::Api;
+use crate::daemon::WallClock;
+use belljar_contract::id::{GroupId, JobId, ProjectId, RunId, TaskId, UserId};
 use belljar_contract::tool::InvalidToolNameError;
+use belljar_egress::api::ApiCaller;
+use belljar_egress::upstream::names::NameSource;
 use belljar_gateway::seat::Seat;
 use belljar_gateway::{Door, Gateway};
 use belljar_policy::tool::ToolGrants;
+use belljar_store::artifacts::Artifacts;
 use belljar_store::audit::AuditLog;
+use belljar_store::database::Database;
+use belljar_store::memory::{self, Memory};
+use belljar_store::preferences::{self, Preferences};
+use belljar_store::skills::Skills;
+use belljar_store::task_artifacts::{self, TaskArtifacts};
 use belljar_tools::builtin;
+use belljar_tools::builtin::artifact::Shelf;
+use belljar_tools::builtin::memory::Notes;
+use belljar_tools::builtin::preference::Wishes;
+use belljar_tools::builtin::skills::Library;
+use belljar_tools::builtin::web::reach::Reaches;
 use belljar_tools::caller::Caller;
 use belljar_tools::registry::{RegisterError, Registry};
 use std::sync::Arc;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use uuid::Uuid;
 
 /// The tools of a node.
 #[derive(Debug, Clone)]
@@ -26,6 +44,24 @@ pub(crate) struct Seated {
     _taken: DropGuard,
 }
 
+/// For whom a run is, and whether what it does may leave the host.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Given {
+    pub(crate) project_id: Option<ProjectId>,
+    pub(crate) user_id: Option<UserId>,
+    pub(crate) group_ids: Vec<GroupId>,
+    pub(crate) may_reach_out: bool,
+}
+
+/// What the tools of a node work with.
+pub(crate) struct Parts<'a> {
+    pub(crate) database: &'a Database,
+    pub(crate) artifacts: &'a Artifacts,
+    pub(crate) clock: &'a WallClock,
+    pub(crate) audit: &'a Arc<AuditLog>,
+    pub(crate) reaches: &'a Reaches,
+}
+
 /// There are no tools to be had.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolsError {
@@ -35,24 +71,70 @@ pub enum ToolsError {
     /// One can't be among the others.
     #[error(transparent)]
     Register(#[from] RegisterError),
+    /// There can be no thread for calls of services.
+    #[error("can't start what calls services")]
+    Start(#[from] std::io::Error),
 }
 
 /// From so many calls on, each of a run takes its time, and one waits for the other: whoever calls without end fills no disk.
 const UNPACED_CALLS: u32 = 500;
 
+/// Under which the node's own tools are among those that come later.
+const OF_NODE: &str = "node";
+
 // === impl NodeTools ===
 
 impl NodeTools {
     /// All that a node has.
-    pub(crate) fn new(audit: &Arc<AuditLog>) -> Result<Self, ToolsError> {
-        let registry = Arc::new(Registry::new(builtin::help::tools()?)?);
+    pub(crate) fn new(parts: &Parts<'_>) -> Result<Self, ToolsError> {
+        let Parts { database, artifacts, clock, audit, reaches } = *parts;
+        let calls = Arc::new(ApiCaller::start_with(NameSource::of_system())?);
+        let shelf = Shelf {
+            files: TaskArtifacts::new(database.clone(), task_artifacts::Limits::default()),
+            contents: artifacts.clone(),
+            clock: Arc::clone(clock),
+        };
+        let notes = Notes {
+            memory: Memory::new(database.clone(), memory::Limits::default()),
+            clock: Arc::clone(clock),
+        };
+        let library = Library {
+            skills: Skills::new(database.clone()),
+            clock: Arc::clone(clock),
+            new_id: || Uuid::now_v7().to_string(),
+        };
+        let wishes = Wishes {
+            preferences: Preferences::new(database.clone(), preferences::Limits::default()),
+            clock: Arc::clone(clock),
+        };
+        let tools = [
+            builtin::skills::tools(library)?,
+            builtin::preference::tools(wishes)?,
+            builtin::help::tools()?,
+            builtin::artifact::tools(shelf)?,
+            builtin::memory::tools(notes)?,
+            builtin::web::tools(reaches, &calls)?,
+            builtin::api::tools(reaches, &calls)?,
+        ];
+        let registry = Arc::new(Registry::new(tools.into_iter().flatten())?);
         Ok(Self { gateway: Arc::new(Gateway::new(registry, Arc::clone(audit))) })
     }
 
+    /// Adds what agents that plan call, once there is what carries it out.
+    pub(crate) fn add_planners(&self, api: &Arc<Api>) -> Result<(), ToolsError> {
+        let refused = self.gateway.registry().install(OF_NODE, planner::tools(&Arc::downgrade(api))?);
+        refused.into_iter().next().map_or(Ok(()), |error| Err(error.into()))
+    }
+
     /// A place for the agent of a run.
-    pub(crate) fn seat(&self, (task, job, run): (&TaskId, &JobId, &RunId), may_reach_out: bool) -> Seated {
-        let grants = ToolGrants { may_reach_out, ..ToolGrants::default() };
-        let caller = Caller::in_sandbox(task.clone(), job.clone(), run.clone(), grants);
+    pub(crate) fn seat(&self, (task, job, run): (&TaskId, &JobId, &RunId), given: &Given) -> Seated {
+        let grants = ToolGrants { may_reach_out: given.may_reach_out, ..ToolGrants::default() };
+        let caller = Caller {
+            project_id: given.project_id.as_ref().map(ToString::to_string),
+            user_id: given.user_id.as_ref().map(ToString::to_string),
+            group_ids: given.group_ids.iter().map(ToString::to_string).collect(),
+            ..Caller::in_sandbox(task.clone(), job.clone(), run.clone(), grants)
+        };
         let ended = CancellationToken::new();
         let seat = Seat::new(caller, ended.clone()).paced_after(UNPACED_CALLS);
         let routes = belljar_gateway::routes(Arc::clone(&self.gateway), Door::Hatch(seat), ended.clone());

@@ -23,6 +23,7 @@ use belljar_egress::proxy::Proxy;
 use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::live::LivePolicy;
 use belljar_store::audit::AuditLog;
+use belljar_tools::builtin::web::reach::{Opened, Reaches};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,6 +36,8 @@ pub(crate) struct NodeWeb {
     metrics: Metrics,
     /// As many passages of a run are told one by one.
     listed_passages: usize,
+    /// By what tools reach it, for the runs that it is served to.
+    reaches: Reaches,
 }
 
 /// The web that one run may reach, by sockets that are its own.
@@ -44,6 +47,8 @@ pub(crate) struct RunWeb {
     served: ServedWeb,
     book: Arc<Book>,
     counting: Arc<Counting>,
+    /// Tools of its agent's reach it, too.
+    opened: Opened,
 }
 
 /// Writes into a book, and counts.
@@ -66,7 +71,12 @@ impl NodeWeb {
         listed_passages: usize,
     ) -> Self {
         let (proxy, audit, metrics) = (Arc::clone(proxy), Arc::clone(audit), metrics.clone());
-        Self { policy, proxy, audit, metrics, listed_passages }
+        Self { policy, proxy, audit, metrics, listed_passages, reaches: Reaches::default() }
+    }
+
+    /// By what tools reach it.
+    pub(crate) fn reaches(&self) -> &Reaches {
+        &self.reaches
     }
 
     /// What it takes to look into the connections of one run more.
@@ -95,7 +105,8 @@ impl NodeWeb {
         });
         let ledger = Arc::clone(&counting) as Arc<dyn WebLedger>;
         let served = ServedWeb::begin_by(&self.proxy, (&self.policy, inspection), (run_id, ledger), sockets)?;
-        Ok(RunWeb { caller, run_id: run_id.clone(), served, book, counting })
+        let opened = self.reaches.open(run_id, served.reach());
+        Ok(RunWeb { caller, run_id: run_id.clone(), served, book, counting, opened })
     }
 }
 
@@ -105,7 +116,8 @@ impl RunWeb {
     /// Ends what is under way, and tells what there has been, once all of it is recorded, or that it could not be; and the passages
     /// one by one, as far as somebody wants them.
     pub(crate) fn end(self) -> (Result<Seen, BookError>, Vec<PassageRecord>) {
-        let Self { caller, run_id, served, book, counting } = self;
+        let Self { caller, run_id, served, book, counting, opened } = self;
+        drop(opened);
         let seen = served.end();
         let closed = book.close(RUN_ENDED, Some(&run_id), &caller.ended(&seen.usage));
         (closed.map(|_| seen), std::mem::take(&mut *counting.locked()))

@@ -12,4 +12,6 @@ pub mod grant;
 pub mod handoff;
 pub mod image;
 pub mod lifecycle;
+pub mod preferences;
+pub mod skill;
 pub mod tool;

@@ -15,11 +15,15 @@
 
 mod brief;
 mod conversation;
+mod disclosure;
 mod finishing;
 mod material;
 mod model;
 mod prompt;
+mod remote;
+mod skills;
 mod todo;
+mod toolbox;
 mod tools;
 mod turns;
 mod verification;
@@ -36,6 +40,7 @@ use belljar_contract::result::agent::{AgentReport, Verified};
 use belljar_contract::result::{Failure, ResourceUsage};
 use material::Material;
 use model::Models;
+use remote::Remote;
 use todo::TodoList;
 use tools::Bench;
 use turns::{Agent, Phase};
@@ -53,7 +58,7 @@ pub(crate) fn work(
     (report, usage): (&mut AgentReport, &mut ResourceUsage),
 ) -> Result<(), Failure> {
     let job = surroundings.admitted.job();
-    let Brief { material, file, earlier } = brief;
+    let Brief { mut material, file, earlier } = brief;
     let mut todo = TodoList::of(&material, steps);
     if let Some(earlier) = earlier {
         report.resumed = true;
@@ -66,16 +71,21 @@ pub(crate) fn work(
         job.inference.as_ref().and_then(|inference| inference.context_tokens).unwrap_or(CONTEXT_TOKENS);
     // A single outcome never takes most of the window.
     let room = (tokens as usize).min(surroundings.max_shown());
-    let bench = Bench { surroundings, todo: &mut todo, file: &file, usage, index: job.steps.len(), room };
+    let remote = match &job.inference {
+        Some(_) => gateway(&mut material, tokens, surroundings, deadline)?,
+        None => Remote::default(),
+    };
+    let bench =
+        Bench { surroundings, todo: &mut todo, file: &file, remote, usage, index: job.steps.len(), room };
     let outcome = match &job.inference {
         None => check(&material, bench, deadline, report),
         Some(inference) => Models::of_environment(&inference.allowed_models)
             .map_err(|error| error.failure())
             .and_then(|models| {
                 let mut agent = Agent {
+                    system: prompt::system(&material, &bench.remote.outline()),
                     bench,
                     models,
-                    system: prompt::system(&material),
                     criteria: material.to_verify(),
                     conversation: Vec::new(),
                     window: Window { tokens },
@@ -83,6 +93,7 @@ pub(crate) fn work(
                     phase: Phase::Working,
                     was_cut: false,
                     idle_turns: 0,
+                    has_asked_for_time: false,
                     report,
                 };
                 agent.run(deadline)
@@ -90,6 +101,21 @@ pub(crate) fn work(
     };
     report.todo = todo.items().to_vec();
     outcome
+}
+
+/// What the host's gateway has for the agent: tools, and skills that the job only names.
+fn gateway(
+    material: &mut Material,
+    window: u32,
+    surroundings: &Surroundings<'_>,
+    deadline: &Deadline<'_>,
+) -> Result<Remote, Failure> {
+    let (job, log) = (surroundings.admitted.job(), surroundings.log);
+    let found = Remote::find(job, window, log, deadline).and_then(|mut remote| {
+        skills::fetch(material, &mut remote, log, deadline)?;
+        Ok(remote)
+    });
+    found.map_err(|interrupted| interrupted.failure())
 }
 
 /// Without models the checks alone are run; criteria without one are for whoever reads them.

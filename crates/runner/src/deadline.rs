@@ -94,6 +94,21 @@ impl<'c> JobTime<'c> {
         self.limit.lock().unwrap_or_else(PoisonError::into_inner).end
     }
 
+    /// How much of the time is over, in percent.
+    fn used_percent(&self) -> u128 {
+        let whole = self.end().saturating_duration_since(self.begun).as_millis().max(1);
+        self.begun.elapsed().as_millis() * 100 / whole
+    }
+
+    /// The host lets it go on for so long from now.
+    fn put_off(&self, left: Duration) {
+        let mut limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
+        if !limit.is_over {
+            limit.end = Instant::now() + left;
+            limit.is_the_hosts = true;
+        }
+    }
+
     /// Goes on, if need be because the host has put the deadline off.
     fn check(&self) -> Result<(), Interrupted> {
         let mut limit = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
@@ -143,6 +158,16 @@ impl<'c> Deadline<'c> {
             Some(Own { at, whose: Whose::Step, .. }) => at.min(self.job.end()),
             None => self.job.end(),
         }
+    }
+
+    /// How much of the job's time is over, in percent.
+    pub(crate) fn used_percent(&self) -> u128 {
+        self.job.used_percent()
+    }
+
+    /// The host has put the job's deadline off: so long from now.
+    pub(crate) fn put_off(&self, left: Duration) {
+        self.job.put_off(left);
     }
 
     /// What becomes readable when somebody wants the work to end now.
@@ -217,6 +242,23 @@ mod tests {
         assert!(matches!(over, Err(Interrupted::AllowedTimeOver { .. })), "{over:?}");
         // Once it is over it stays so, and nobody is asked again and again.
         assert_eq!((deadline.check().is_err(), asked.load(Ordering::SeqCst)), (true, 2));
+    }
+
+    #[test]
+    fn a_deadline_that_is_put_off_is_later_and_one_that_is_over_stays_over() {
+        let cancellation = Cancellation::new().unwrap();
+        let job = JobTime::start(TICK * 100, None, &|| None);
+        let deadline = Deadline::of_job(&job, &cancellation);
+        std::thread::sleep(TICK);
+        let used = deadline.used_percent();
+        assert!(used > 0);
+        deadline.put_off(TICK * 100_000);
+        assert!(deadline.used_percent() < used && deadline.check().is_ok());
+        let over = JobTime::start(TICK, None, &|| None);
+        std::thread::sleep(TICK);
+        assert!(over.check().is_err());
+        over.put_off(TICK * 100);
+        assert!(over.check().is_err());
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod answer;
 mod place;
 
 pub(crate) use answer::{Answer, Reading};
-pub(crate) use place::{Place, connect_local};
+pub(crate) use place::{NoPlace, Place, connect_local};
 
 use crate::deadline::{Deadline, Interrupted};
 use crate::own_process::seen_by_init;
@@ -30,6 +30,10 @@ pub(crate) struct Question<'q> {
     pub(crate) path: &'q str,
     pub(crate) headers: &'q [(&'q str, &'q str)],
     pub(crate) body: Option<&'q [u8]>,
+    /// Kinds of bodies that are understood.
+    pub(crate) accept: &'q str,
+    /// Whether it does no harm to ask it twice.
+    pub(crate) is_idempotent: bool,
     /// So long an answer may take, whatever else is allowed.
     pub(crate) patience: Duration,
 }
@@ -65,12 +69,24 @@ impl Peer {
         question: Question<'_>,
         deadline: &Deadline<'_>,
     ) -> Result<Answer, NoAnswer> {
+        self.ask_until(question, deadline, &mut |_| false)
+    }
+
+    /// Asks, and waits for the whole answer, or of a body of events for as much as is enough.
+    pub(crate) fn ask_until(
+        &mut self,
+        question: Question<'_>,
+        deadline: &Deadline<'_>,
+        is_enough: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<Answer, NoAnswer> {
         let until = Instant::now() + question.patience;
         let asked = self.bytes_of(question);
-        if let Some(stream) = self.open.take() {
-            match self.exchange(stream, &asked, (question, until), deadline) {
+        if let Some(stream) = self.open.take().filter(Stream::is_quiet) {
+            match self.exchange(stream, (&asked, question, until), deadline, is_enough) {
                 // It was closed meanwhile, before anything of this was read.
-                Err(Exchange::Unheard(_)) => {}
+                Err(Exchange::Unsent(_)) => {}
+                Err(Exchange::Unheard(_)) if question.is_idempotent => {}
+                Err(Exchange::Unheard(error)) => return Err(NoAnswer::Broken(error)),
                 Err(Exchange::Failed(why)) => return Err(why),
                 Ok(answer) => return Ok(answer),
             }
@@ -82,14 +98,14 @@ impl Peer {
             connected => connected,
         };
         let stream = connected.map_err(NoAnswer::Connect)?;
-        self.exchange(stream, &asked, (question, until), deadline).map_err(|failed| match failed {
-            Exchange::Unheard(error) => NoAnswer::Broken(error),
+        self.exchange(stream, (&asked, question, until), deadline, is_enough).map_err(|failed| match failed {
+            Exchange::Unsent(error) | Exchange::Unheard(error) => NoAnswer::Broken(error),
             Exchange::Failed(why) => why,
         })
     }
 
     fn bytes_of(&self, question: Question<'_>) -> Vec<u8> {
-        let Question { method, path, headers, body, .. } = question;
+        let Question { method, path, headers, body, accept, .. } = question;
         let mut head =
             format!("{method} {}{path} HTTP/1.1\r\nHost: {}\r\n", self.place.base(), self.place.host());
         for (name, value) in headers {
@@ -98,16 +114,16 @@ impl Peer {
         if let Some(body) = body {
             head.push_str(&format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len()));
         }
-        head.push_str("Accept: application/json\r\n\r\n");
+        head.push_str(&format!("Accept: {accept}\r\n\r\n"));
         [head.as_bytes(), body.unwrap_or_default()].concat()
     }
 
     fn exchange(
         &mut self,
         mut stream: Stream,
-        asked: &[u8],
-        (question, until): (Question<'_>, Instant),
+        (asked, question, until): (&[u8], Question<'_>, Instant),
         deadline: &Deadline<'_>,
+        is_enough: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Result<Answer, Exchange> {
         let may_go_on = || -> Result<(), NoAnswer> {
             deadline.check()?;
@@ -131,13 +147,20 @@ impl Peer {
                 self.open = keeps.then_some(stream);
                 return Ok(answer);
             }
+            if reading.events_so_far().is_some_and(&mut *is_enough)
+                && let Some(answer) = reading.cut_short()
+            {
+                return Ok(answer);
+            }
         }
     }
 }
 
 /// How an exchange ends without an answer.
 enum Exchange {
-    /// Nobody can have heard of it.
+    /// Nobody can have heard the whole of it.
+    Unsent(io::Error),
+    /// Nobody has said anything to it.
     Unheard(io::Error),
     Failed(NoAnswer),
 }
@@ -158,7 +181,7 @@ fn send(
         match stream.write(bytes) {
             Ok(count) => bytes = &bytes[count..],
             Err(error) if is_a_pause(&error) => {}
-            Err(error) => return Err(Exchange::Unheard(error)),
+            Err(error) => return Err(Exchange::Unsent(error)),
         }
     }
     Ok(())

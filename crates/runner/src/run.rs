@@ -5,6 +5,8 @@
 
 mod outlet;
 mod record;
+mod resuming;
+mod steps_file;
 
 use crate::artifacts::{self, Collected};
 use crate::deadline::{Deadline, JobTime};
@@ -33,6 +35,7 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
+use steps_file::StepsFile;
 
 /// Runs the job that the options name, writes its result, and returns the code that says the same.
 pub(crate) fn run(options: &Options) -> ExitCode {
@@ -53,11 +56,14 @@ pub(crate) fn run(options: &Options) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    if let Err(failure) = guarded(&log, || work(options, (&log, &status), &mut result)) {
+    let mut steps_file = StepsFile::default();
+    let work = || work(options, (&log, &status), (&mut result, &mut steps_file));
+    if let Err(failure) = guarded(&log, work) {
         result = result.failed(failure, Timestamp::now());
     }
     result.finished_at = Timestamp::now();
     let code = outlet.deliver(&result, &status, &log);
+    steps_file.forget();
     log.write(Event::JobFinished {
         status: result.status,
         failure_code: result.failure_code,
@@ -71,6 +77,9 @@ pub(crate) fn run(options: &Options) -> ExitCode {
 
 /// Those who are told how the job goes on: whoever reads the log, and the host.
 type Telling<'t> = (&'t Log<'t>, &'t StatusLine);
+
+/// What a run leaves behind: what has come of it, and as long as that isn't there how far it is.
+type Outcome<'o> = (&'o mut JobResult, &'o mut StepsFile);
 
 /// Does the work; a panic in it is a failure like another, and leaves no process behind.
 fn guarded(log: &Log<'_>, work: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
@@ -89,7 +98,11 @@ fn incident(log: &Log<'_>, details: &str) -> Failure {
     Failure::new(FailureCode::InternalError, format!("internal error, incident {id}: {details}"))
 }
 
-fn work(options: &Options, (log, status): Telling<'_>, result: &mut JobResult) -> Result<(), Failure> {
+fn work(
+    options: &Options,
+    (log, status): Telling<'_>,
+    (result, steps_file): Outcome<'_>,
+) -> Result<(), Failure> {
     let cancellation = own_process::prepare(log)
         .map_err(|error| incident(log, &format!("signals can't be handled: {error}")))?;
     let document = job_document::read(&options.transport, &cancellation).map_err(|error| match error {
@@ -103,7 +116,6 @@ fn work(options: &Options, (log, status): Telling<'_>, result: &mut JobResult) -
             return Ok(());
         }
     };
-    drop(document);
     log.name_job(job.job_id.as_str());
     status.name_job(job.job_id.as_str());
     *result = JobResult::begun(&job, result.started_at);
@@ -113,7 +125,9 @@ fn work(options: &Options, (log, status): Telling<'_>, result: &mut JobResult) -
         result.steps = record::refused_steps(&refused, &outline);
         Failure::new(FailureCode::PolicyViolation, refused.to_string())
     })?;
-    carry_out(&admitted, options, (log, status), &cancellation, result)
+    resuming::take_up(&admitted, (&options.transport, &document), log, (result, steps_file));
+    drop(document);
+    carry_out(&admitted, options, (log, status), &cancellation, (result, steps_file))
 }
 
 /// Carries out an admitted job: its steps, then the collecting of what is kept.
@@ -122,7 +136,7 @@ fn carry_out(
     options: &Options,
     (log, status): Telling<'_>,
     cancellation: &Cancellation,
-    result: &mut JobResult,
+    (result, steps_file): Outcome<'_>,
 ) -> Result<(), Failure> {
     let constraints = &admitted.job().constraints;
     let absolute = |path| std::path::absolute(path).map_err(|error| incident(log, &error.to_string()));
@@ -139,6 +153,7 @@ fn carry_out(
         workspace_path: &workspace_path,
         artifacts_path: &artifacts_path,
         log,
+        status,
         progress: options.progress,
         weak_fence_is_told: Cell::new(false),
     };
@@ -155,7 +170,7 @@ fn carry_out(
     log.write(Event::JobStarted { steps: admitted.job().steps.len() });
     // Before anything runs that could write there.
     let brief = agent::Brief::of(admitted.job(), job_file.and_then(Path::parent), log)?;
-    let outcome = carry_out_steps(&surroundings, &deadline, result).and_then(|()| {
+    let outcome = carry_out_steps(&surroundings, &deadline, (result, steps_file)).and_then(|()| {
         brief.map_or(Ok(()), |brief| have_the_agent_work(&surroundings, brief, &deadline, result))
     });
     let collected = collect(&surroundings, deadline.of_collecting(artifacts::TIME_LIMIT), result);
@@ -165,14 +180,17 @@ fn carry_out(
     outcome.and(collected)
 }
 
-/// Carries out the steps in order, up to the first that fails.
+/// Carries out the steps in order, behind those that were taken over, up to the first that fails.
 fn carry_out_steps(
     surroundings: &Surroundings<'_>,
     deadline: &Deadline<'_>,
-    result: &mut JobResult,
+    (result, steps_file): Outcome<'_>,
 ) -> Result<(), Failure> {
-    for (index, step) in surroundings.admitted.job().steps.iter().enumerate() {
+    let steps = surroundings.admitted.job().steps.iter().enumerate();
+    for (index, step) in steps.skip(result.steps.len()) {
+        steps_file.began(index, surroundings.log);
         let ended = record::carry_out(step, index, surroundings, deadline);
+        steps_file.ended(&ended.entry, ended.usage, surroundings.log);
         record::add_usage(&mut result.resource_usage, ended.usage);
         result.steps.push(ended.entry);
         if let Some(failure) = ended.failure {

@@ -83,6 +83,15 @@ impl StatusLine {
         self.tell(&self.report(ReportedStatus::InProgress), PATIENCE).ok().flatten()
     }
 
+    /// Asks for so many seconds more than there are; what the host answers, if it does.
+    pub(crate) fn ask_for_time(&self, seconds: u32) -> Option<StatusAnswer> {
+        let asked = StatusReport {
+            extension_request_seconds: Some(seconds),
+            ..self.report(ReportedStatus::InProgress)
+        };
+        self.told(&asked, PATIENCE).ok().flatten()
+    }
+
     /// Says that the job is over. The result goes along only where it could be put nowhere else: it may be long, and a copy of
     /// it would count against the sandbox's memory. Whether the host has it then.
     pub(crate) fn finish(&self, result: &JobResult, is_written: bool, log: &Log<'_>) -> bool {
@@ -108,13 +117,19 @@ impl StatusLine {
         StatusReport { seq: Some(seq), ..StatusReport::new(status) }
     }
 
-    /// Nothing where there is no hatch.
+    /// How long the host lets the job go on, when it has heard this.
     fn tell(&self, report: &StatusReport, patience: Duration) -> io::Result<Option<Duration>> {
+        let answer = self.told(report, patience)?;
+        Ok(answer.map(|answer| Duration::from_millis(answer.remaining_ms)))
+    }
+
+    /// Nothing where there is no hatch.
+    fn told(&self, report: &StatusReport, patience: Duration) -> io::Result<Option<StatusAnswer>> {
         let mut hatch = self.hatch.lock().unwrap_or_else(PoisonError::into_inner);
         let (Some(mut stream), Some(job_id)) = (hatch.take(), self.job_id.get()) else { return Ok(None) };
         let answer = exchange(&mut stream, job_id, report, Instant::now() + patience)?;
         *hatch = Some(stream);
-        Ok(Some(Duration::from_millis(answer.remaining_ms)))
+        Ok(Some(answer))
     }
 }
 

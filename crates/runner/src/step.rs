@@ -11,6 +11,7 @@ use crate::deadline::Deadline;
 use crate::directory::Directory;
 use crate::fault::Fault;
 use crate::log::Log;
+use crate::status::StatusLine;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::step::{Action, Step};
 use belljar_contract::path::{StepPath, WorkspacePath};
@@ -32,6 +33,8 @@ pub(crate) struct Surroundings<'r> {
     pub(crate) artifacts_path: &'r Path,
     /// Where to report to.
     pub(crate) log: &'r Log<'r>,
+    /// The way to the host.
+    pub(crate) status: &'r StatusLine,
     /// Whether to report what a running program prints.
     pub(crate) progress: bool,
     /// Whether it was said that not all is in force that keeps programs from harming the runner.

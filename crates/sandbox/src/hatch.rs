@@ -131,7 +131,10 @@ impl Hatch {
                     ("LLM_PROXY_SOCKET", format!("/{SOCKET}")),
                 ]
             }
-            Self::Status => vec![("BELLJAR_STATUS_SOCKET", format!("/{STATUS_SOCKET}"))],
+            Self::Status => vec![
+                ("BELLJAR_STATUS_SOCKET", format!("/{STATUS_SOCKET}")),
+                ("MCP_GATEWAY_URL", format!("http://127.0.0.1:{STATUS_PORT}/mcp")),
+            ],
             Self::Web => {
                 let proxy = format!("http://127.0.0.1:{WEB_PORT}");
                 // In either case, as some read one alone; the others have words of their own.

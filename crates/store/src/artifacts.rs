@@ -3,6 +3,10 @@
 //! A file comes in by the folder in any case: whoever takes it out of a sandbox stores it there and hashes what is stored.
 //! With a bucket it goes on from there, and the folder is only on the way.
 
+mod content;
+
+pub use content::{Content, ParseDigestError};
+
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, StreamExt};
 use object_store::aws::AmazonS3Builder;
@@ -12,7 +16,9 @@ use object_store::path::Path as Key;
 use object_store::{ObjectStore, ObjectStoreExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 use tokio::io::AsyncWriteExt;
+use tokio::sync::Mutex;
 
 /// Where contents are kept.
 #[derive(Debug, Clone)]
@@ -21,6 +27,8 @@ pub struct Artifacts {
     store: Arc<dyn ObjectStore>,
     /// What stands before every name in a bucket; nothing for the folder itself.
     bucket: Option<Key>,
+    /// Held while a content is put there from memory, or one that is old is removed: not the same one at once.
+    moving: Arc<Mutex<()>>,
 }
 
 /// A content can't be kept or had.
@@ -40,6 +48,14 @@ pub enum ArtifactsError {
     Missing {
         /// Its SHA-256.
         sha256: String,
+    },
+    /// It is larger than it may be.
+    #[error("{size_bytes} bytes are too many: an artifact has at most {most_bytes} here")]
+    TooLarge {
+        /// How large it is.
+        size_bytes: u64,
+        /// How large it may be.
+        most_bytes: u64,
     },
     /// It can't be read or written.
     #[error("can't reach the artifact {sha256}")]
@@ -66,7 +82,7 @@ impl Artifacts {
         };
         std::fs::create_dir_all(folder).map_err(|error| failed(error.into()))?;
         let store = LocalFileSystem::new_with_prefix(folder).map_err(|error| failed(error.into()))?;
-        Ok(Self { folder: folder.to_owned(), store: Arc::new(store), bucket: None })
+        Ok(Self { folder: folder.to_owned(), store: Arc::new(store), bucket: None, moving: Arc::default() })
     }
 
     /// Those in a bucket, `s3://BUCKET/PREFIX`, by way of a folder. The endpoint, the region and the credentials are told by
@@ -132,6 +148,55 @@ impl Artifacts {
                 Err(failed(error.into()))
             }
         }
+    }
+
+    /// Keeps a content that is in memory, unless it is kept already. It is removed when it is old and nobody wants it
+    /// ([`crate::jobs::Jobs::is_referenced`]): whoever wants it says so soon.
+    ///
+    /// # Errors
+    /// [`ArtifactsError`]; it is not known to be kept then.
+    pub async fn keep_bytes(&self, bytes: Bytes, most_bytes: u64) -> Result<Content, ArtifactsError> {
+        let size_bytes = bytes.len() as u64;
+        if size_bytes > most_bytes {
+            return Err(ArtifactsError::TooLarge { size_bytes, most_bytes });
+        }
+        let moving = Arc::clone(&self.moving).lock_owned().await;
+        let folder = self.folder.clone();
+        // It goes on also when nobody waits for it any more, and is alone until it is done.
+        let placed = tokio::task::spawn_blocking(move || {
+            let content = Content::of(&bytes);
+            let placed = content::place(&folder, &content, &bytes);
+            (content, placed, moving)
+        });
+        let (content, placed, _moving) = placed
+            .await
+            .map_err(|error| ArtifactsError::Place { place: self.place(), source: error.into() })?;
+        placed.map_err(|error| ArtifactsError::Reach {
+            sha256: content.sha256().to_owned(),
+            source: error.into(),
+        })?;
+        self.keep(content.sha256()).await?;
+        Ok(content)
+    }
+
+    /// Removes a content that has not been put into the folder since then; whether it has.
+    ///
+    /// # Errors
+    /// [`ArtifactsError::Reach`] when it can't be removed.
+    pub async fn remove_older(&self, sha256: &str, than: SystemTime) -> Result<bool, ArtifactsError> {
+        let _moving = self.moving.lock().await;
+        let modified =
+            tokio::fs::metadata(path_in(&self.folder, sha256)).await.and_then(|file| file.modified());
+        // One that isn't in the folder any more is somebody else's to remove.
+        if !modified.is_ok_and(|at| at < than) {
+            return Ok(false);
+        }
+        self.remove(sha256).await?;
+        Ok(true)
+    }
+
+    fn place(&self) -> String {
+        self.folder.display().to_string()
     }
 
     /// A content, piece by piece.

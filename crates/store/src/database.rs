@@ -13,6 +13,7 @@ pub(crate) use row::{Row, Value, unreadable, values};
 
 use std::error::Error;
 use std::fmt;
+use std::future::Future;
 use std::path::{Path, PathBuf};
 
 /// Where the database is.
@@ -81,6 +82,20 @@ pub(crate) enum Transaction {
 pub(crate) struct Sql {
     sqlite: &'static str,
     postgres: &'static str,
+}
+
+/// Two that wait for each other without need, as their names have one hash, only wait.
+const ALONE: &str = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
+
+/// Carries something out to its end, also when nobody waits for it any more: a client that hangs up must not leave a change in
+/// the middle.
+pub(crate) async fn to_the_end<T: Send + 'static, E: From<DatabaseError> + Send + 'static>(
+    work: impl Future<Output = Result<T, E>> + Send + 'static,
+) -> Result<T, E> {
+    match tokio::spawn(work).await {
+        Ok(done) => done,
+        Err(died) => Err(DatabaseError::died(died).into()),
+    }
 }
 
 /// What kind of failure an error of an engine is.
@@ -243,6 +258,15 @@ impl Transaction {
         match self {
             Self::Sqlite(turn) => turn.execute(sql.into().sqlite, &values),
             Self::Postgres(turn) => turn.execute(sql.into().postgres, values).await,
+        }
+    }
+
+    /// Waits until nobody else is in a transaction that has asked for the same; nobody is until this one is over. Whoever writes to
+    /// a file is alone anyway.
+    pub(crate) async fn alone(&mut self, on: &str) -> Result<(), DatabaseError> {
+        match self {
+            Self::Sqlite(_) => Ok(()),
+            Self::Postgres(turn) => turn.fetch(ALONE, values![on]).await.map(drop),
         }
     }
 

@@ -28,7 +28,7 @@ pub use record::{JobRecord, Outcome};
 pub use retention::Retention;
 pub use submission::{Submission, Submitted};
 
-use crate::database::{Database, DatabaseError, Value};
+use crate::database::{self, Database, DatabaseError, Value};
 use room::Room;
 use std::future::Future;
 use std::sync::Arc;
@@ -54,10 +54,7 @@ impl Jobs {
         &self,
         work: impl Future<Output = Result<T, E>> + Send + 'static,
     ) -> Result<T, E> {
-        match tokio::spawn(work).await {
-            Ok(done) => done,
-            Err(died) => Err(DatabaseError::died(died).into()),
-        }
+        database::to_the_end(work).await
     }
 
     /// Carries out one statement; how many rows it has changed.

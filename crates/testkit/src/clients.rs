@@ -1,4 +1,4 @@
-//! Real clients of models: the Python packages of the three dialects, Node, and coding agents that work by themselves; and servers of MCP.
+//! Real clients of models: the Python packages of the three dialects, Node, and coding agents that work by themselves.
 //!
 //! Made once for a checkout from PyPI and npm, every file by its hash, and kept in its target folder. No script of a
 //! package is run. Each function says why, if it can't.
@@ -14,8 +14,6 @@ const UV: &str =
 const PYTHON_REQUIREMENTS: &str = include_str!("clients/requirements.txt");
 const AGENTS: &str = include_str!("clients/package.json");
 const AGENTS_LOCK: &str = include_str!("clients/package-lock.json");
-const SERVERS: &str = include_str!("clients/servers/package.json");
-const SERVERS_LOCK: &str = include_str!("clients/servers/package-lock.json");
 
 /// A Python with the packages `openai`, `anthropic`, `ollama` and `httpx`. What it needs besides its own folder
 /// ([`python_folder`]) is the system's Python.
@@ -54,26 +52,19 @@ pub fn node() -> Result<PathBuf, String> {
 /// # Errors
 /// Why there is none here.
 pub fn agents_folder() -> Result<PathBuf, String> {
-    packages_of_npm("agents", AGENTS, AGENTS_LOCK)
+    install_packages("agents", AGENTS, AGENTS_LOCK)
 }
 
-/// The folder with the reference servers of MCP, to be lent to a sandbox.
-///
-/// # Errors
-/// Why there is none here.
-pub fn servers_folder() -> Result<PathBuf, String> {
-    packages_of_npm("mcp-servers", SERVERS, SERVERS_LOCK)
-}
-
-fn packages_of_npm(name: &str, package: &str, lock: &str) -> Result<PathBuf, String> {
-    let recipe = [package, lock].concat();
+/// A folder of this name with what npm installs of these packages, by their lock.
+pub(crate) fn install_packages(name: &str, packages: &str, lock: &str) -> Result<PathBuf, String> {
+    let recipe = [packages, lock].concat();
     kept(name, &recipe, |folder| {
         let node = node()?;
         let npm = node.with_file_name("..").join("lib/node_modules/npm/bin/npm-cli.js");
         let write = |name: &str, text: &str| {
             std::fs::write(folder.join(name), text).map_err(|error| error.to_string())
         };
-        write("package.json", package)?;
+        write("package.json", packages)?;
         write("package-lock.json", lock)?;
         let mut command = Command::new(node);
         command.arg(npm).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1"]);

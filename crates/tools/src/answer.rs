@@ -1,6 +1,7 @@
 //! What comes of a call.
 
 use belljar_contract::tool::{DomainCode, Envelope, Pagination};
+use belljar_store::database::{DatabaseError, Failing};
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -18,11 +19,13 @@ pub struct Success {
     pub attachments: Vec<Attachment>,
 }
 
-/// An image or a sound.
+/// An image, a sound, or a file that has an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachment {
     /// Its type, as `image/png`.
     pub mime_type: String,
+    /// Its address, if it is a file that has one.
+    pub uri: Option<String>,
     /// Its bytes, in Base64.
     pub base64: String,
 }
@@ -79,6 +82,21 @@ impl Failure {
     /// An argument is not what the tool takes.
     pub fn argument(message: impl Into<String>) -> Self {
         Self::new(DomainCode::InvalidArgument, message)
+    }
+
+    /// What is kept can't be reached.
+    pub fn unreachable(error: &DatabaseError) -> Self {
+        tracing::warn!(%error, kind = ?error.kind, "a tool can't reach the database");
+        match error.kind {
+            Failing::Refused => Self::new(DomainCode::Internal, "the host could not look it up"),
+            Failing::Unavailable => {
+                Self::new(DomainCode::Unavailable, "the host can't reach its database; try again")
+            }
+            Failing::InDoubt => Self::new(
+                DomainCode::Unavailable,
+                "it is not known whether that was done; look before trying again",
+            ),
+        }
     }
 
     /// The host has failed; what has is told to whoever runs it, and not to whoever calls.

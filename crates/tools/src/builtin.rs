@@ -1,3 +1,18 @@
 //! The tools of the host, by their namespaces.
 
+pub mod api;
+pub mod artifact;
 pub mod help;
+pub mod memory;
+pub mod preference;
+pub mod skills;
+pub mod web;
+
+use belljar_contract::tool::InvalidToolNameError;
+use std::sync::Arc;
+
+/// Tools, unless the name of one is none: nothing else can be wrong with those of the host.
+pub type Tools = Result<Vec<Arc<dyn crate::Tool>>, InvalidToolNameError>;
+
+/// The time of day.
+pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;

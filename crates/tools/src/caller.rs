@@ -1,6 +1,7 @@
 //! Who calls, as the host knows it: never by what a call says.
 
-use belljar_contract::id::{JobId, RunId, TaskId};
+use belljar_contract::id::{GroupId, JobId, ProjectId, RunId, TaskId, UserId};
+use belljar_contract::scope::Scopes;
 use belljar_contract::tool::AgentKind;
 use belljar_policy::tool::ToolGrants;
 
@@ -53,6 +54,16 @@ impl Caller {
             run_id: Some(run_id),
             grants,
             ..Self::of(AgentKind::Sandbox)
+        }
+    }
+
+    /// Whose skills and preferences count when it works on that task.
+    pub fn scopes(&self, task_id: &TaskId) -> Scopes {
+        Scopes {
+            groups: self.group_ids.iter().filter_map(|id| GroupId::parse(id).ok()).collect(),
+            user: self.user_id.as_deref().and_then(|id| UserId::parse(id).ok()),
+            project: self.project_id.as_deref().and_then(|id| ProjectId::parse(id).ok()),
+            task: Some(task_id.clone()),
         }
     }
 

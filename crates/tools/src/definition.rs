@@ -2,7 +2,7 @@
 //! (`spec/3 §Progressive Tool Disclosure`).
 
 use belljar_contract::category::Category;
-use belljar_contract::tool::{CostTier, ToolName, ToolScope};
+use belljar_contract::tool::{CostTier, InvalidToolNameError, ToolName, ToolScope};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -56,12 +56,21 @@ pub enum Effect {
 /// Something that can be looked up about a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
-    /// Its name, among those of the tool.
+    /// Its name, among those of the tool, or an address of its own (`scheme://…`).
     pub id: String,
     /// Its type.
     pub content_type: String,
     /// All of it.
-    pub content: String,
+    pub content: Content,
+}
+
+/// What is looked up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// A text.
+    Text(String),
+    /// Bytes, in Base64.
+    Base64(String),
 }
 
 /// So long a call may take, unless its tool says something else.
@@ -70,6 +79,19 @@ const WITHIN: Duration = Duration::from_secs(60);
 // === impl Definition ===
 
 impl Definition {
+    /// One of that name, as [`Definition::new`] makes it.
+    ///
+    /// # Errors
+    /// [`InvalidToolNameError`] when it is no name.
+    pub fn named(
+        name: &str,
+        category: Category,
+        summary: &str,
+        input: Value,
+    ) -> Result<Self, InvalidToolNameError> {
+        Ok(Self::new(ToolName::parse(name)?, category, summary, input))
+    }
+
     /// One that is read only, cheap, of this host and for either side, until something else is said.
     pub fn new(name: ToolName, category: Category, summary: &str, input: Value) -> Self {
         Self {
@@ -86,6 +108,18 @@ impl Definition {
             is_installed: false,
             within: WITHIN,
             resources: Vec::new(),
+        }
+    }
+}
+
+// === impl Resource ===
+
+impl Resource {
+    /// The address by which it is looked up, as one of that tool's.
+    pub fn uri(&self, tool: &ToolName) -> String {
+        match self.id.contains("://") {
+            true => self.id.clone(),
+            false => format!("belljar://tools/{tool}/{}", self.id),
         }
     }
 }

@@ -13,6 +13,7 @@ pub mod builtin;
 pub mod canonical;
 pub mod caller;
 pub mod definition;
+pub mod page;
 pub mod registry;
 pub mod schema;
 pub mod typed;

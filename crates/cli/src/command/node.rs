@@ -24,6 +24,9 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 #[derive(Debug, clap::Args)]
 #[command(about = Self::ABOUT)]
@@ -108,7 +111,10 @@ impl NodeArguments {
     }
 
     fn begin_log(&self) {
-        tracing_subscriber::fmt().json().with_max_level(self.log_level).with_writer(std::io::stderr).init();
+        // What the library for MCP says of each message is nobody's business here: calls are in the audit.
+        let targets = Targets::new().with_default(self.log_level).with_target("rmcp", LevelFilter::ERROR);
+        let format = tracing_subscriber::fmt().json().with_max_level(self.log_level);
+        format.with_writer(std::io::stderr).finish().with(targets).init();
     }
 }
 

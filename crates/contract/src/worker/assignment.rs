@@ -2,13 +2,14 @@
 
 use super::ApiVersion;
 use crate::decode::{At, Decode, Fields, decode_document, whole_number};
-use crate::id::{JobId, TaskId};
+use crate::id::{GroupId, JobId, ProjectId, TaskId, UserId};
 use crate::image::{self, ImageReference};
 use crate::job::Job;
 use crate::job::constraints::Positive;
 use crate::job::step::run_command::{Argv, Environment};
 use crate::json::{self, Node, quoted};
 use crate::problem::Problems;
+use crate::scope::{MOST_GROUPS, Scopes};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -35,6 +36,18 @@ pub struct Assignment {
     pub task_id: TaskId,
     /// The job. A node carries out one job of that id, however often it is asked.
     pub job_id: JobId,
+    /// The project that the task belongs to.
+    #[schemars(default, with = "ProjectId")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<ProjectId>,
+    /// For whom it is done: whose preferences and skills count.
+    #[schemars(default, with = "UserId")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<UserId>,
+    /// The groups of that user, whose preferences and skills count too.
+    #[schemars(default, length(max = MOST_GROUPS))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub group_ids: Vec<GroupId>,
     /// How often it may be begun, if the node dies under it. More than 1 says that its steps may be repeated.
     #[schemars(default = "one", range(min = 1, max = 10))]
     pub max_attempts: u32,
@@ -152,6 +165,34 @@ impl Assignment {
     }
 }
 
+impl Assignment {
+    /// Whose preferences and skills count for it.
+    pub fn scopes(&self) -> Scopes {
+        Scopes {
+            groups: self.group_ids.iter().cloned().collect(),
+            user: self.user_id.clone(),
+            project: self.project_id.clone(),
+            task: Some(self.task_id.clone()),
+        }
+    }
+}
+
+/// Not more than there may be.
+struct Groups(Vec<GroupId>);
+
+impl Decode for Groups {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let ids = Vec::<GroupId>::decode(node, at)?;
+        match ids.len() <= MOST_GROUPS {
+            true => Some(Self(ids)),
+            false => {
+                at.refuse(format!("{} groups", ids.len()), format!("{MOST_GROUPS} at most"));
+                None
+            }
+        }
+    }
+}
+
 impl Decode for Assignment {
     fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
         let mut fields = Fields::open(node, at)?;
@@ -164,6 +205,9 @@ impl Decode for Assignment {
 fn assignment(node: &Node, fields: &mut Fields<'_, '_>) -> Option<Assignment> {
     let task_id = fields.required("task_id");
     let job_id = fields.required("job_id");
+    let project_id = fields.optional("project_id");
+    let user_id = fields.optional("user_id");
+    let group_ids = fields.optional("group_ids");
     let max_attempts = fields.or("max_attempts", Attempts(1)).map(|Attempts(number)| number);
     let callback_url = fields.optional("callback_url");
     let sandbox = fields.required("sandbox");
@@ -171,6 +215,9 @@ fn assignment(node: &Node, fields: &mut Fields<'_, '_>) -> Option<Assignment> {
     Some(Assignment {
         task_id: task_id?,
         job_id: job_id?,
+        project_id: project_id?,
+        user_id: user_id?,
+        group_ids: group_ids?.map(|Groups(ids)| ids).unwrap_or_default(),
         max_attempts: max_attempts?,
         callback_url: callback_url?.map(|CallbackUrl(url)| url),
         sandbox: sandbox?,

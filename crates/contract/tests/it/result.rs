@@ -12,8 +12,8 @@ use belljar_contract::result::output::{
     SearchMatches, StepOutput, TreeEntry, Truncated, WrittenFile,
 };
 use belljar_contract::result::{
-    Artifact, Change, ChangedFile, Failure, JobResult, JobStatus, ResourceUsage, StepError, StepResult,
-    StepStatus, WorkspaceChanges,
+    Artifact, Change, ChangedFile, Failure, JobResult, JobStatus, ResourceUsage, Resumed, StepError,
+    StepResult, StepStatus, WorkspaceChanges,
 };
 use belljar_contract::schema;
 use jiff::Timestamp;
@@ -301,13 +301,18 @@ fn job_result() -> impl Strategy<Value = JobResult> {
         .prop_map(|(path, sha256, size_bytes)| Artifact { path, sha256, size_bytes });
     let ids = (any::<Option<String>>(), any::<Option<String>>());
     let failure = prop::option::of((select(FailureCode::ALL.to_vec()), any::<String>()));
-    let kept = (few(step_result()), few(artifact), usage());
+    let again = prop::option::of("[a-z]{1,9}");
+    let resumed = prop::option::of(
+        (any::<usize>(), again)
+            .prop_map(|(steps_taken_over, step_run_again)| Resumed { steps_taken_over, step_run_again }),
+    );
+    let kept = (few(step_result()), few(artifact), usage(), resumed);
     let host = (prop::option::of(isolation()), prop::option::of(changes()), prop::option::of(web()));
     (ids, failure, kept, host, timestamp(), timestamp()).prop_map(
         |(
             ids,
             failure,
-            (steps, artifacts, resource_usage),
+            (steps, artifacts, resource_usage, resumed),
             (isolation, changes, web),
             started_at,
             finished_at,
@@ -320,6 +325,7 @@ fn job_result() -> impl Strategy<Value = JobResult> {
                 steps,
                 artifacts,
                 resource_usage,
+                resumed,
                 isolation,
                 changes,
                 web,

@@ -11,9 +11,11 @@
 //!     calls_a_minute: 60
 //!     networks: [10.0.0.0/8]              # it may lead there, besides the open internet
 //!     authorities: /etc/house/ca.pem      # trusted besides the system's
+//!     operations: []                      # what agents may call of it (`operation`)
 //! ```
 
 use super::allowance::Allowance;
+use super::operation::Operation;
 use crate::credential::{Credential, read_source};
 use crate::web::explain::Question;
 use belljar_contract::yaml::{Log, Members, Node, list, one_of, place, quoted, text, whole};
@@ -45,6 +47,8 @@ pub struct ApiConnection {
     pub(super) authorities: Option<PathBuf>,
     pub(super) asks_for_writes: bool,
     pub(super) allowance: Allowance,
+    /// What agents may call of it. Nothing for one that is the host's alone.
+    pub operations: Vec<Operation>,
 }
 
 /// Where a credential stands in a request.
@@ -80,8 +84,8 @@ impl PartialEq for ApiConnection {
                 == (&other.destination, other.is_secure, &other.prefix)
             && (&self.policy, &self.credential, &self.placement, &self.authorities)
                 == (&other.policy, &other.credential, &other.placement, &other.authorities)
-            && (self.asks_for_writes, self.allowance.a_minute())
-                == (other.asks_for_writes, other.allowance.a_minute())
+            && (self.asks_for_writes, self.allowance.a_minute(), &self.operations)
+                == (other.asks_for_writes, other.allowance.a_minute(), &other.operations)
     }
 }
 
@@ -148,6 +152,7 @@ fn connection(node: &Node, log: &mut Log) -> Option<ApiConnection> {
             text.starts_with('/').then(|| PathBuf::from(text))
         })
     });
+    let operations = members.or("operations", Vec::new(), |node, log| list(node, log, Operation::read));
     let is_open = base.as_ref().is_some_and(|base| !base.is_secure);
     if is_open && source.is_some() {
         let expected = "a url that begins with https://";
@@ -162,7 +167,7 @@ fn connection(node: &Node, log: &mut Log) -> Option<ApiConnection> {
         networks,
         ..Rule::for_hosts(HostPattern::One(destination.host.clone()))
     };
-    Some(ApiConnection {
+    let connection = ApiConnection {
         name: name?,
         destination,
         is_secure,
@@ -173,7 +178,29 @@ fn connection(node: &Node, log: &mut Log) -> Option<ApiConnection> {
         authorities,
         asks_for_writes,
         allowance: Allowance::new(u32::try_from(rate).unwrap_or(USUAL_RATE)),
-    })
+        operations,
+    };
+    check(&connection, node, log);
+    Some(connection)
+}
+
+/// Notes operations that nobody could call, and names that there are twice.
+fn check(connection: &ApiConnection, node: &Node, log: &mut Log) {
+    for (number, operation) in connection.operations.iter().enumerate() {
+        let mut note = |found: &str, expected| {
+            let found = format!("the operation {} {found}", quoted(&operation.name));
+            log.note(node.position, place(node), found, expected);
+        };
+        if connection.operations[..number].iter().any(|other| other.name == operation.name) {
+            note("twice", "each name once");
+        }
+        if !connection.is_for(&operation.method, &operation.example()) {
+            note(
+                "by another method or path than the connection is for",
+                "one of its `methods`, and a plain path",
+            );
+        }
+    }
 }
 
 struct Base {
@@ -209,7 +236,7 @@ fn header(text: &str) -> Option<String> {
     is_good.then(|| text.to_owned())
 }
 
-fn method(node: &Node, log: &mut Log) -> Option<String> {
+pub(super) fn method(node: &Node, log: &mut Log) -> Option<String> {
     text(node, log, "a method in upper case, such as GET", |text| {
         let is_good =
             !text.is_empty() && text != "CONNECT" && text.bytes().all(|byte| byte.is_ascii_uppercase());

@@ -73,6 +73,17 @@ impl Connection {
         most: usize,
         patience: Duration,
     ) -> Result<Vec<u8>, AnswerError> {
+        self.body_counted(length, most, patience, |_| {}).await
+    }
+
+    /// The same, telling of the bytes of each piece, also where it is not all of it in the end.
+    pub(crate) async fn body_counted(
+        &mut self,
+        length: BodyLength,
+        most: usize,
+        patience: Duration,
+        mut tell: impl FnMut(u64),
+    ) -> Result<Vec<u8>, AnswerError> {
         if matches!(length, BodyLength::Exact(length) if length > most as u64) {
             return Err(AnswerError::TooLarge);
         }
@@ -96,6 +107,7 @@ impl Connection {
                 }
             };
             inbox.advance(used);
+            tell(used as u64);
             if body.len() > most {
                 return Err(AnswerError::TooLarge);
             }

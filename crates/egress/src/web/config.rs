@@ -23,6 +23,9 @@
 //!     names: here                        # who resolves them: here, or there
 //!     except: ["*.house.example"]
 //!   connections: []                      # interfaces that the host calls (`api::config`)
+//!   search:                              # where agents search the web
+//!     kind: searxng                      # or brave
+//!     connection: searches               # one of `connections`
 //! ```
 
 use super::passed_on::may_pass;
@@ -48,6 +51,26 @@ pub struct WebConfig {
     pub(crate) through: Option<Through>,
     /// Interfaces that the host calls.
     pub connections: Connections,
+    /// Where agents search the web, if they may.
+    pub search: Option<Search>,
+}
+
+/// Who searches the web.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Search {
+    /// What it speaks.
+    pub kind: SearchKind,
+    /// How it is called.
+    pub connection: Arc<ApiConnection>,
+}
+
+/// An interface of searches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchKind {
+    /// `SearXNG`'s, in JSON.
+    Searxng,
+    /// That of Brave, and of others who speak it.
+    Brave,
 }
 
 pub(crate) type Credentials = BTreeMap<String, Arc<Held>>;
@@ -111,14 +134,26 @@ impl WebConfig {
         let connections =
             members.optional("connections", |node, log| Some(ApiConnection::read_all(node, log)));
         let connections = connections.unwrap_or_default();
+        let search = members.optional("search", |node, log| search(&connections, node, log));
         members.finish();
-        Self { policy, credentials, authorities, through, connections }
+        Self { policy, credentials, authorities, through, connections, search }
     }
 
     /// Whether any rule has connections looked into.
     pub fn is_inspecting(&self) -> bool {
         self.policy.rules().iter().any(belljar_policy::egress::Rule::is_inspected)
     }
+}
+
+fn search(connections: &Connections, node: &Node, log: &mut Log) -> Option<Search> {
+    const KINDS: [(&str, SearchKind); 2] = [("searxng", SearchKind::Searxng), ("brave", SearchKind::Brave)];
+    let mut members = Members::open(node, log)?;
+    let kind = members.required("kind", |node, log| one_of(node, log, &KINDS));
+    let connection = members.required("connection", |node, log| {
+        text(node, log, "the name of one of `connections`", |text| connections.get(text).cloned())
+    });
+    members.finish();
+    Some(Search { kind: kind?, connection: connection? })
 }
 
 fn through(node: &Node, log: &mut Log) -> Option<Through> {

@@ -135,7 +135,7 @@ pub(crate) fn authority(Destination { host, port }: &Destination, is_secure: boo
 }
 
 /// The head of the request as it goes on. It may have secrets in it.
-fn request(head: &RequestHead, outgoing: &Outgoing<'_, '_>) -> Zeroizing<Vec<u8>> {
+pub(super) fn request(head: &RequestHead, outgoing: &Outgoing<'_, '_>) -> Zeroizing<Vec<u8>> {
     let filling = &outgoing.filling;
     // With room for all of it: what grows leaves its old self behind.
     let filled: usize =

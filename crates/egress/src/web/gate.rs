@@ -1,5 +1,6 @@
 //! Who comes in by the sockets of one run.
 
+use super::fetch::{self, Order};
 use super::passage::Passage;
 use super::run::WebRun;
 use super::tunnel::socket::Socket;
@@ -13,6 +14,7 @@ use crate::upstream::names::Names;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::Semaphore;
 
 /// What all connections of a run share.
 pub(crate) struct Gate {
@@ -25,6 +27,8 @@ pub(crate) struct Gate {
     pub(super) passages: Pace,
     /// For bodies that are held.
     pub(super) room: Room,
+    /// For pages that the host fetches.
+    pub(super) fetching: Semaphore,
 }
 
 // === impl Gate ===
@@ -32,7 +36,15 @@ pub(crate) struct Gate {
 impl Gate {
     pub(crate) fn new(run: Arc<WebRun>, names: Rc<Names>, trust: Rc<Trust>) -> Self {
         let passages = Pace::of(run.limits.passages);
-        Self { run, names, trust, pace: Pace::new(), passages, room: Room::new() }
+        Self {
+            run,
+            names,
+            trust,
+            pace: Pace::new(),
+            passages,
+            room: Room::new(),
+            fetching: Semaphore::new(fetch::AT_ONCE),
+        }
     }
 
     /// Answers everything that comes by one connection, until it is closed.
@@ -66,5 +78,9 @@ impl Service for Gate {
 
     fn local(self: Rc<Self>, stream: UnixStream) -> Answering {
         Box::pin(async move { self.serve(stream).await })
+    }
+
+    fn fetch(self: Rc<Self>, order: Order) -> Answering {
+        Box::pin(async move { fetch::serve(&self, order).await })
     }
 }

@@ -1,5 +1,7 @@
 //! One who wants to get through, from the head of what they ask to the record of what became of it.
 
+mod fetched;
+
 use super::answer;
 use super::decision::{self, Way};
 use super::filling::{Filling, fill};
@@ -297,7 +299,13 @@ impl<'g> Passage<'g> {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        if let Refusal::Denied(denied) = &refusal {
+        self.note(&refusal);
+        self.tell(client, &refusal, (keeps_alive, has_body)).await
+    }
+
+    /// Takes down why they aren't let through.
+    fn note(&mut self, refusal: &Refusal) {
+        if let Refusal::Denied(denied) = refusal {
             self.gate.run.deny(denied);
         }
         let reason = ReasonCode::of(refusal.recorded_code());
@@ -305,7 +313,6 @@ impl<'g> Passage<'g> {
             502.. => failed(refusal.recorded_code()),
             _ => PassageOutcome::Denied { reason },
         };
-        self.tell(client, &refusal, (keeps_alive, has_body)).await
     }
 
     async fn tell<S>(

@@ -57,6 +57,10 @@ pub(crate) enum Refusal {
     BadAnswer { host: String },
     #[error("{host} did not answer in time")]
     Silent { host: String },
+    #[error("what {host} has answered is larger than {most} bytes")]
+    AnswerTooLarge { host: String, most: usize },
+    #[error("{destination} is not allowed any more")]
+    NoLongerAllowed { destination: String },
     #[error("this run has sent or received as many bytes as it may")]
     Spent,
     #[error("what goes out can't be recorded at present, and so nothing does")]
@@ -140,6 +144,8 @@ impl Refusal {
             Self::Unreachable { .. } => "unreachable",
             Self::BadAnswer { .. } => "answer_malformed",
             Self::Silent { .. } => "answer_timeout",
+            Self::AnswerTooLarge { .. } => "answer_too_large",
+            Self::NoLongerAllowed { .. } => "policy_changed",
             Self::Spent => "bytes_used_up",
             Self::NotRecorded => "recording_unavailable",
         }
@@ -167,11 +173,13 @@ impl Refusal {
             Self::BodyTooLarge { .. } => 413,
             Self::TooSlow => 408,
             Self::Denied(_) | Self::Uninspected { .. } | Self::Unfilled { .. } | Self::Spent => 403,
+            Self::NoLongerAllowed { .. } => 403,
             Self::NoSuchHost { .. }
             | Self::Unreachable { .. }
             | Self::RefusedElsewhere { .. }
             | Self::Untrusted { .. }
             | Self::Repeated { .. }
+            | Self::AnswerTooLarge { .. }
             | Self::BadAnswer { .. } => 502,
             Self::NoAnswer { .. } | Self::Silent { .. } => 504,
             Self::NotRecorded | Self::NoCredential => 503,

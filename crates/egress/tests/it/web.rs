@@ -1,5 +1,6 @@
 //! The web proxy: what gets through, what doesn't, and what nobody outside ever hears of. An upstream that counts is the witness.
 
+mod fetched;
 mod filled;
 mod framing;
 mod greetings;

@@ -3,5 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 mod calls;
+mod conformance;
 mod mcp;
 mod rig;

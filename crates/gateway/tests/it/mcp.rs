@@ -114,7 +114,9 @@ async fn a_page_of_another_site_calls_nothing() {
     for headers in [
         &[("origin", "http://evil.example")][..],
         &[("origin", "null")],
-        &[("origin", "http://127.0.0.1:7070")],
+        &[("origin", "https://127.0.0.1")],
+        &[("origin", "http://127.0.0.1.evil.example:7070")],
+        &[("origin", "http://localhost:7070"), ("origin", "http://evil.example")],
         &[("host", "evil.example")],
         &[("host", "127.0.0.1.evil.example:7070")],
         &[("host", "127.0.0.1:7070"), ("host", "evil.example")],

@@ -107,6 +107,8 @@ pub(crate) fn serve(
                 let socket = UnixListener::from_std(socket)?;
                 serving.spawn(door.accept_all(async move || Ok(socket.accept().await?.0)));
             }
+            // No descriptor is one.
+            Listener::Fetches(_) => {}
         }
     }
     Ok(Served { _sockets: serving, _seated: seated })

@@ -3,6 +3,7 @@
 use super::answer::{Refusal, json};
 use super::{Shared, body, job};
 use crate::images::{NoImage, OF_JOB};
+use crate::job::context::{self, ContextError};
 use crate::models::{NoModels, NodeModels};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -31,8 +32,10 @@ pub(super) async fn run(State(api): State<Shared>, request: Request) -> Result<R
     check(&api, &assignment)?;
     let callback = callback(&api, &assignment)?;
     let job_id = assignment.job_id.clone();
+    let resolved = context::resolved(&api.workplace, &assignment).await?;
     let submission = Submission {
         assignment,
+        resolved,
         idempotency_key,
         most_waiting: settings.max_waiting,
         callback: callback.map(|url| (url, api.workplace.owner.instance.clone())),
@@ -103,6 +106,19 @@ impl From<NoImage> for Refusal {
             NoImage::Denied { .. } => ProblemKind::Authorization,
         };
         Self::new(kind, error.to_string())
+    }
+}
+
+impl From<ContextError> for Refusal {
+    fn from(error: ContextError) -> Self {
+        match error {
+            ContextError::Database(error) => error.into(),
+            ContextError::Unfit { .. } => Self::new(ProblemKind::Validation, error.to_string()),
+            ContextError::Event(error) => {
+                tracing::error!(%error, "what a job was given can't be recorded");
+                Self::new(ProblemKind::Internal, "the node has failed")
+            }
+        }
     }
 }
 

@@ -3,7 +3,6 @@
 
 use super::Retention;
 use crate::job::Workplace;
-use belljar_sandbox::artifact;
 use belljar_store::database::DatabaseError;
 use jiff::{SignedDuration, Timestamp};
 use std::path::Path;
@@ -76,14 +75,14 @@ async fn once(workplace: &Arc<Workplace>) -> Result<(), DatabaseError> {
     }
     let state = workplace.settings.state.clone();
     let old = tokio::task::spawn_blocking(move || old_artifacts(&state.path().join("artifacts"))).await;
-    let folder = workplace.settings.state.path().join("artifacts");
     for sha256 in old.unwrap_or_default() {
         let is_wanted = workplace.jobs.is_referenced(&sha256).await?;
-        // A job may have stored the same content anew meanwhile.
-        if !is_wanted
-            && is_old(&artifact::path_in(&folder, &sha256))
-            && let Err(error) = workplace.artifacts.remove(&sha256).await
-        {
+        if is_wanted {
+            continue;
+        }
+        // A job may have stored the same content anew meanwhile, or a task.
+        let young = SystemTime::now() - YOUNG;
+        if let Err(error) = workplace.artifacts.remove_older(&sha256, young).await {
             tracing::warn!(error = crate::chain(&error), "can't remove an artifact");
         }
     }

@@ -10,7 +10,7 @@ use crate::images::Image;
 use crate::inspection::Inspection;
 use crate::models::{Caller, RunModels};
 use crate::serving::ServeError;
-use crate::tools::Seated;
+use crate::tools::{Given, Seated};
 use crate::traces::{Ran, Step};
 use crate::web::{RunWeb, Seen};
 use belljar_confine::stage::Timings;
@@ -71,8 +71,8 @@ pub(super) struct Whose {
     pub(super) image: Image,
     /// A command has nobody who would say that it has begun: it has when its sandbox stands.
     pub(super) is_command: bool,
-    /// Whether what it does may leave the host.
-    pub(super) may_reach_out: bool,
+    /// What its agent is given.
+    pub(super) given: Given,
 }
 
 // === impl Whose ===
@@ -206,9 +206,9 @@ impl Hearing {
 
     /// Where its agent calls tools from. A command has none.
     fn seat(&self, run: &RunId) -> Option<Seated> {
-        let Whose { task_id, job_id, is_command, may_reach_out, .. } = &self.whose;
+        let Whose { task_id, job_id, is_command, given, .. } = &self.whose;
         let tools = &self.workplace.tools;
-        (!is_command).then(|| tools.seat((task_id, job_id, run), *may_reach_out))
+        (!is_command).then(|| tools.seat((task_id, job_id, run), given))
     }
 
     fn serve_web(&mut self, run: &RunId, sockets: Vec<OwnedFd>) {

@@ -8,6 +8,7 @@ use super::recorder::Heard;
 use crate::images::{Image, OF_JOB};
 use crate::inspection::Inspection;
 use crate::models::NodeModels;
+use crate::tools::Given;
 use crate::traces::{Ran, Step};
 use belljar_confine::stage::Timings;
 use belljar_contract::isolation::Required;
@@ -71,7 +72,12 @@ pub(super) fn run(
         attempt: claimed.job.life.attempt,
         image: with.image.clone(),
         is_command,
-        may_reach_out: with.web.is_some(),
+        given: Given {
+            project_id: assignment.project_id.clone(),
+            user_id: assignment.user_id.clone(),
+            group_ids: assignment.group_ids.clone(),
+            may_reach_out: with.web.is_some(),
+        },
     };
     let ways_out = (with.models.clone(), with.web.clone().flatten());
     let mut hearing = Hearing::new(workplace, whose, ways_out, heard, stop);

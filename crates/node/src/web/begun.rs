@@ -34,7 +34,8 @@ impl Begun {
         let has_begun = self.locked().remove(&record.passage_id);
         match record.outcome {
             PassageOutcome::Denied { .. } => Verdict::Denied,
-            _ if record.rule.is_none() => Verdict::Denied,
+            // Calls of connections are by no rule.
+            _ if record.rule.is_none() && record.connection.is_none() => Verdict::Denied,
             _ if has_begun => Verdict::LetThrough,
             _ => Verdict::Enclosing,
         }

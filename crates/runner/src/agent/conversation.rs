@@ -1,5 +1,6 @@
 //! What has been said between the agent and a model, in no provider's words.
 
+use super::window::OF_ANSWER;
 use serde_json::Value;
 
 /// What one side has said, the earliest first.
@@ -61,6 +62,15 @@ pub(super) struct Reply {
     pub(super) completion_tokens: u64,
     /// It was cut for length.
     pub(super) is_cut: bool,
+}
+
+// === impl Request ===
+
+impl Request<'_> {
+    /// Tokens that the answer may take.
+    pub(super) fn answer_tokens(&self) -> u32 {
+        (self.context_tokens / OF_ANSWER).max(1)
+    }
 }
 
 // === impl Call ===

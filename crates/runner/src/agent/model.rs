@@ -12,6 +12,7 @@ use crate::deadline::{Deadline, Interrupted};
 use crate::fault::{Fault, explain};
 use crate::local_http::{Answer, NoAnswer, Question};
 use belljar_contract::failure::FailureCode;
+use openai::Limit;
 use refusal::Next;
 use route::{Dialect, Route};
 use serde_json::{Value, json};
@@ -53,7 +54,10 @@ struct Candidate {
     is_out: Option<String>,
     /// See [`Request::is_said_first`].
     is_said_first: bool,
+    limit: Limit,
 }
+
+const JSON: &str = "application/json";
 
 /// A model may think for that long.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -80,6 +84,7 @@ impl Models {
                 route,
                 is_out: None,
                 is_said_first: false,
+                limit: Limit::MaxTokens,
             })
         };
         let candidates = allowed.iter().flat_map(by_each).collect();
@@ -160,15 +165,24 @@ impl Models {
         turn: u32,
         deadline: &Deadline<'_>,
     ) -> Result<Result<Reply, (Unusable, Option<Duration>)>, NoModel> {
-        let Candidate { model, route, is_said_first, .. } = &self.candidates[at];
+        let Candidate { model, route, is_said_first, limit, .. } = &self.candidates[at];
+        let limit = *limit;
         let route = &mut self.routes[*route];
         let request = Request { is_said_first: *is_said_first, ..*request };
         let (path, body) = match route.dialect {
-            Dialect::OpenAi => (openai::CHAT, openai::body(model, &request)),
+            Dialect::OpenAi => (openai::CHAT, openai::body(model, &request, limit)),
             Dialect::Ollama => (ollama::CHAT, ollama::body(model, &request)),
         };
         let body = body.to_string().into_bytes();
-        let question = Question { method: "POST", path, headers: &[], body: Some(&body), patience: PATIENCE };
+        let question = Question {
+            method: "POST",
+            path,
+            headers: &[],
+            body: Some(&body),
+            accept: JSON,
+            is_idempotent: true,
+            patience: PATIENCE,
+        };
         let answer = match route.peer.ask(question, deadline) {
             Ok(answer) => answer,
             Err(NoAnswer::Interrupted(interrupted)) => return Err(interrupted.into()),
@@ -176,6 +190,10 @@ impl Models {
         };
         let Answer { status: 200..=299, body, .. } = &answer else {
             let refused = Unusable::of(&answer);
+            if let Some(limit) = limit.after(&refused).filter(|_| matches!(answer.status, 400 | 422)) {
+                self.candidates[at].limit = limit;
+                return self.ask_one(at, &request, turn, deadline);
+            }
             if answer.status == 400 && refused.next() == Next::Never && !request.is_said_first {
                 self.candidates[at].is_said_first = true;
                 return self.ask_one(at, &request, turn, deadline);

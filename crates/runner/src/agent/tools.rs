@@ -1,13 +1,15 @@
 //! What the agent can do: the steps of jobs, its todo list, and to say that it is done.
 
 mod definitions;
+mod discovery;
 mod outcome;
 mod todo_calls;
 
 pub(super) use definitions::{checking, working};
-pub(super) use outcome::within;
+pub(super) use discovery::discovery;
 
 use super::conversation::Call;
+use super::remote::Remote;
 use super::todo::{TodoFile, TodoList};
 use crate::deadline::{Deadline, Interrupted};
 use crate::step::{self, Surroundings};
@@ -20,6 +22,7 @@ pub(super) struct Bench<'b> {
     pub(super) surroundings: &'b Surroundings<'b>,
     pub(super) todo: &'b mut TodoList,
     pub(super) file: &'b TodoFile,
+    pub(super) remote: Remote,
     /// What the calls have used so far.
     pub(super) usage: &'b mut ResourceUsage,
     /// The place that the log gives to the next call that is a step.
@@ -66,6 +69,13 @@ struct Report {
 pub(super) const FINISH: &str = "finish";
 pub(super) const REPORT: &str = "report_criteria";
 
+/// The names of all that is done in here, now or at another time.
+pub(super) fn own_names() -> Vec<&'static str> {
+    let own = [todo_calls::ADD, todo_calls::UPDATE, todo_calls::REORDER, FINISH, REPORT];
+    let discovery = [discovery::LIST, discovery::LOAD, discovery::READ];
+    StepType::ALL.into_iter().map(StepType::as_str).chain(own).chain(discovery).collect()
+}
+
 // === impl Bench ===
 
 impl Bench<'_> {
@@ -77,6 +87,9 @@ impl Bench<'_> {
         deadline: &Deadline<'_>,
     ) -> Result<Outcome, Interrupted> {
         if !offered.iter().any(|tool| tool.name == call.tool) {
+            if let Some(why) = self.remote.why_not(&call.tool) {
+                return Ok(Outcome::failed(why));
+            }
             let names: Vec<&str> = offered.iter().map(|tool| tool.name.as_str()).collect();
             return Ok(Outcome::failed(format!(
                 "there is no tool of that name here; there are: {}",
@@ -89,7 +102,10 @@ impl Bench<'_> {
             REPORT => read(arguments, |Report { results }| Outcome::Report(results)),
             name => match StepType::ALL.into_iter().find(|step| step.as_str() == name) {
                 Some(step_type) => self.carry_out(step_type, arguments, deadline),
-                None => self.change_todo(name, arguments),
+                None => self
+                    .change_todo(name, arguments)
+                    .or_else(|| self.discover(name, arguments, deadline))
+                    .unwrap_or_else(|| self.call_gateway(name, arguments, deadline)),
             },
         };
         // What was cut off by the job's end is no outcome.

@@ -8,12 +8,14 @@ use super::verification;
 use super::window::Window;
 use crate::deadline::Deadline;
 use crate::fault::Fault;
+use crate::step::Surroundings;
 use belljar_contract::event::Event;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::context::Criterion;
 use belljar_contract::result::agent::AgentReport;
 use belljar_contract::result::{Failure, StepStatus};
-use std::time::Instant;
+use belljar_contract::worker::status::{LONGEST_EXTENSION_SECONDS, StatusAnswer};
+use std::time::{Duration, Instant};
 
 /// An agent at work.
 pub(super) struct Agent<'a> {
@@ -30,6 +32,8 @@ pub(super) struct Agent<'a> {
     pub(super) was_cut: bool,
     /// Turns in a row without a call.
     pub(super) idle_turns: u32,
+    /// Whether the host was asked for more time: it is once.
+    pub(super) has_asked_for_time: bool,
     pub(super) report: &'a mut AgentReport,
 }
 
@@ -50,6 +54,8 @@ pub(super) enum Turn {
 
 /// A model that says nothing but words so often in a row doesn't work.
 const IDLE_TURNS: u32 = 3;
+/// When so much of the time is over, in percent, it gets late.
+const LATE_PERCENT: u128 = 80;
 /// So many calls of one answer are carried out.
 const MOST_CALLS: usize = 32;
 
@@ -77,11 +83,13 @@ impl Agent<'_> {
         if self.report.turns >= self.max_turns {
             return Err(self.out_of_turns());
         }
-        let offered = match self.phase {
-            Phase::Working => tools::working(),
-            Phase::Checking { .. } => tools::checking(),
-        };
-        let calls = self.ask(&offered, deadline)?;
+        self.ask_for_time(deadline);
+        let mut offered = self.offered();
+        let fill = self.window.fill_percent((&self.system, "", &offered), &self.conversation);
+        if self.bench.remote.relieve(fill) {
+            offered = self.offered();
+        }
+        let calls = self.ask(&mut offered, deadline)?;
         if calls.is_empty() {
             return self.nudge();
         }
@@ -115,8 +123,37 @@ impl Agent<'_> {
         Ok(Turn::Goes)
     }
 
+    /// Asks the host for half as much time again, when most is over and something is left to do. The model sees what is left.
+    fn ask_for_time(&mut self, deadline: &Deadline<'_>) {
+        let is_due = deadline.used_percent() >= LATE_PERCENT && self.bench.todo.open().next().is_some();
+        if !is_due || std::mem::replace(&mut self.has_asked_for_time, true) {
+            return;
+        }
+        let Surroundings { admitted, status, log, .. } = self.bench.surroundings;
+        let half = admitted.job().constraints.max_runtime().as_secs().div_ceil(2);
+        let seconds = half.clamp(1, LONGEST_EXTENSION_SECONDS);
+        let answer = u32::try_from(seconds).ok().and_then(|seconds| status.ask_for_time(seconds));
+        let Some(StatusAnswer { granted: Some(granted), remaining_ms, reason, .. }) = answer else { return };
+        if granted {
+            deadline.put_off(Duration::from_millis(remaining_ms));
+        }
+        let outcome = if granted { "granted" } else { "refused" };
+        let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        log.warn(format!("{seconds} s more were asked for, and {outcome}{reason}"));
+    }
+
+    /// What a model may call now: the runner's own, then the gateway's.
+    fn offered(&self) -> Vec<Definition> {
+        let (mut offered, only_looks) = match self.phase {
+            Phase::Working => (tools::working(), false),
+            Phase::Checking { .. } => (tools::checking(), true),
+        };
+        offered.extend(self.bench.remote.offered(only_looks));
+        offered
+    }
+
     /// What a model wants done.
-    fn ask(&mut self, offered: &[Definition], deadline: &Deadline<'_>) -> Result<Vec<Call>, Failure> {
+    fn ask(&mut self, offered: &mut Vec<Definition>, deadline: &Deadline<'_>) -> Result<Vec<Call>, Failure> {
         let turn = self.report.turns + 1;
         let left = deadline.at().saturating_duration_since(Instant::now());
         let verified = &self.report.verification;
@@ -126,11 +163,19 @@ impl Agent<'_> {
         };
         let question = question.as_deref();
         let max_turns = self.max_turns;
-        let runtime = Runtime { left, turn, max_turns, todo: self.bench.todo, verified, question }.text();
+        let loaded = self.bench.remote.loaded();
+        let runtime =
+            Runtime { left, turn, max_turns, todo: self.bench.todo, verified, question, loaded }.text();
         let answered = loop {
-            self.window
-                .fit((&self.system, &runtime, offered), &mut self.conversation)
-                .map_err(|error| Failure::new(FailureCode::ConstraintViolation, error.to_string()))?;
+            let fits = self.window.fit((&self.system, &runtime, offered), &mut self.conversation);
+            if let Err(error) = fits {
+                // Before the job fails for it, what can be loaded again gives way.
+                if !self.bench.remote.give_way() {
+                    return Err(Failure::new(FailureCode::ConstraintViolation, error.to_string()));
+                }
+                *offered = self.offered();
+                continue;
+            }
             let request = Request {
                 system: &self.system,
                 conversation: &self.conversation,
@@ -198,7 +243,7 @@ impl Agent<'_> {
             _ => StepStatus::Success,
         };
         let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let tool = tools::within(call.tool.clone(), 64);
+        let tool = crate::excerpt::within(self.bench.remote.name_of(&call.tool).to_owned(), 128);
         self.bench.surroundings.log.write(Event::ToolFinished {
             turn: self.report.turns,
             tool,

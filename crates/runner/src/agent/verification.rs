@@ -67,7 +67,7 @@ pub(super) fn conclude(
                 (found.is_some_and(|finding| finding.met), Verifier::Model, evidence.to_owned())
             }
         };
-        let evidence = super::tools::within(evidence, LONGEST);
+        let evidence = crate::excerpt::within(evidence, LONGEST);
         all.push(Verified { criterion: criterion.text.clone(), met, by, evidence });
     }
     mark(&all, bench);

@@ -20,11 +20,11 @@ pub(super) struct TooSmall {
 }
 
 /// So many bytes are taken for a token: fewer than in prose, as code and numbers have fewer.
-const BYTES_OF_A_TOKEN: usize = 3;
+pub(super) const BYTES_OF_A_TOKEN: usize = 3;
 /// What providers add to each message.
 const OVERHEAD: usize = 24;
 /// A part of the window, at least, is the answer's.
-const OF_ANSWER: usize = 4;
+pub(super) const OF_ANSWER: u32 = 4;
 /// What stays of an outcome that is shortened.
 const KEPT: usize = 160;
 /// The last of them are what the model is at work with.
@@ -33,19 +33,25 @@ const LATEST: usize = 2;
 // === impl Window ===
 
 impl Window {
+    /// Tokens of a request without its answer.
+    fn room(&self) -> usize {
+        (self.tokens - self.tokens / OF_ANSWER) as usize
+    }
+
+    /// How much of that is taken, in percent.
+    pub(super) fn fill_percent(&self, fixed: (&str, &str, &[Definition]), conversation: &[Entry]) -> usize {
+        let said: usize = conversation.iter().map(weight).sum();
+        (tokens_of(fixed) + said / BYTES_OF_A_TOKEN) * 100 / self.room().max(1)
+    }
+
     /// Shortens what was said until it fits beside what every request carries.
     pub(super) fn fit(
         &self,
         fixed: (&str, &str, &[Definition]),
         conversation: &mut Vec<Entry>,
     ) -> Result<(), TooSmall> {
-        let (system, runtime, tools) = fixed;
-        let tools: usize = tools
-            .iter()
-            .map(|tool| tool.name.len() + tool.description.len() + tool.schema.to_string().len())
-            .sum();
-        let fixed = (system.len() + runtime.len() + tools) / BYTES_OF_A_TOKEN + 1;
-        let room = self.tokens as usize - self.tokens as usize / OF_ANSWER;
+        let fixed = tokens_of(fixed);
+        let room = self.room();
         let left = room.checked_sub(fixed).ok_or(TooSmall { needed: fixed, room })?;
         let left = left * BYTES_OF_A_TOKEN;
         let mut taken: usize = conversation.iter().map(weight).sum();
@@ -75,6 +81,15 @@ impl Window {
     }
 }
 
+/// What every request carries.
+fn tokens_of((system, runtime, tools): (&str, &str, &[Definition])) -> usize {
+    let tools = tools.iter().map(|tool| {
+        let Definition { name, description, schema } = tool;
+        name.len() + description.len() + schema.to_string().len()
+    });
+    (system.len() + runtime.len() + tools.sum::<usize>()) / BYTES_OF_A_TOKEN + 1
+}
+
 /// Leaves out of the latest exchange what was said and wanted, if that is what is too long: it has been carried out.
 fn abridge(conversation: &mut [Entry]) -> Option<usize> {
     let before: usize = conversation.iter().map(weight).sum();
@@ -83,14 +98,14 @@ fn abridge(conversation: &mut [Entry]) -> Option<usize> {
             Entry::Said { text, calls, raw_calls } => {
                 *raw_calls = None;
                 if let Some(long) = text.as_mut().filter(|text| text.len() > KEPT) {
-                    *long = super::tools::within(std::mem::take(long), KEPT);
+                    *long = crate::excerpt::within(std::mem::take(long), KEPT);
                 }
                 for call in calls.iter_mut().filter(|call| call.arguments.len() > KEPT) {
                     "{}".clone_into(&mut call.arguments);
                 }
             }
             Entry::Outcome { text, .. } if text.len() > KEPT * 2 => {
-                *text = super::tools::within(std::mem::take(text), KEPT);
+                *text = crate::excerpt::within(std::mem::take(text), KEPT);
             }
             Entry::Note(_) | Entry::Outcome { .. } => {}
         }

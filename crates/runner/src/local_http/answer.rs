@@ -20,8 +20,12 @@ pub(crate) struct Reading {
     has_no_body: bool,
     /// Whether anything has come, be it only what is said beforehand.
     has_begun: bool,
+    /// What has come of a body in chunks, and where the next of them begins behind the head.
+    unchunked: Vec<u8>,
+    next_chunk: usize,
 }
 
+#[derive(Clone, Copy)]
 struct Head {
     status: u16,
     retry_after: Option<Duration>,
@@ -46,7 +50,14 @@ const LONGEST_BODY: usize = 8 << 20;
 
 impl Reading {
     pub(crate) fn of(method: &str) -> Self {
-        Self { bytes: Vec::new(), head: None, has_no_body: method == "HEAD", has_begun: false }
+        Self {
+            bytes: Vec::new(),
+            head: None,
+            has_no_body: method == "HEAD",
+            has_begun: false,
+            unchunked: Vec::new(),
+            next_chunk: 0,
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -70,7 +81,7 @@ impl Reading {
                 None => return Ok(None),
             }
         }
-        let Some(head) = &self.head else { return Ok(None) };
+        let Some(head) = self.head else { return Ok(None) };
         let rest = &self.bytes[head.end..];
         let is_bare = self.has_no_body || matches!(head.status, 204 | 304);
         let (body, surplus) = match head.length {
@@ -78,27 +89,41 @@ impl Reading {
             Length::Exact(length) => {
                 (rest.get(..length).map(<[u8]>::to_vec), rest.len().saturating_sub(length))
             }
-            Length::Chunked => match unchunked(rest)? {
-                Some((body, used)) => (Some(body), rest.len() - used),
-                None => (None, 0),
-            },
+            Length::Chunked => {
+                let (taken, is_whole) = unchunk(&rest[self.next_chunk..], &mut self.unchunked)?;
+                self.next_chunk += taken;
+                (is_whole.then(|| std::mem::take(&mut self.unchunked)), rest.len() - self.next_chunk)
+            }
             Length::UntilClosed => (is_closed.then(|| rest.to_vec()), 0),
         };
         match body {
-            Some(body) => {
-                let Head { status, retry_after, is_stream, keeps, .. } = *head;
-                Ok(Some((
-                    Answer { status, retry_after, is_stream, body },
-                    keeps && surplus == 0 && !is_closed,
-                )))
-            }
+            Some(body) => Ok(Some((head.answer(body), head.keeps && surplus == 0 && !is_closed))),
             None if is_closed => Err("its body ends early"),
             None => Ok(None),
         }
     }
+
+    /// What has come so far of a body of events.
+    pub(super) fn events_so_far(&self) -> Option<&[u8]> {
+        let head = self.head.as_ref().filter(|head| head.is_stream)?;
+        match head.length {
+            Length::Chunked => Some(&self.unchunked),
+            Length::Exact(_) | Length::UntilClosed => self.bytes.get(head.end..),
+        }
+    }
+
+    /// The answer as far as it has come, for who needs no more of it.
+    pub(super) fn cut_short(&self) -> Option<Answer> {
+        Some(self.head?.answer(self.events_so_far()?.to_vec()))
+    }
 }
 
 impl Head {
+    fn answer(self, body: Vec<u8>) -> Answer {
+        let Self { status, retry_after, is_stream, .. } = self;
+        Answer { status, retry_after, is_stream, body }
+    }
+
     fn read(bytes: &[u8]) -> Result<Option<Self>, &'static str> {
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut response = httparse::Response::new(&mut headers);
@@ -124,7 +149,10 @@ impl Head {
                         .parse::<usize>()
                         .ok()
                         .filter(|_| value.bytes().all(|byte| byte.is_ascii_digit()));
-                    let said = said.filter(|said| *said <= LONGEST_BODY).ok_or("its length is none")?;
+                    let said = said.ok_or("its length is none")?;
+                    if said > LONGEST_BODY {
+                        return Err("it is too long");
+                    }
                     if length.replace(said).is_some_and(|other| other != said) {
                         return Err("it has two lengths");
                     }
@@ -154,14 +182,15 @@ impl Head {
     }
 }
 
-/// The body of chunks, and how many bytes those take; nothing as long as the last isn't there.
-fn unchunked(mut rest: &[u8]) -> Result<Option<(Vec<u8>, usize)>, &'static str> {
-    let (whole, mut body) = (rest.len(), Vec::new());
+/// Adds the chunks that are whole to `body`: how many bytes they took, and whether the last is among them.
+fn unchunk(bytes: &[u8], body: &mut Vec<u8>) -> Result<(usize, bool), &'static str> {
+    let mut rest = bytes;
     loop {
+        let taken = bytes.len() - rest.len();
         let (start, size) = match httparse::parse_chunk_size(rest).map_err(|_| "a chunk's size is none")? {
             httparse::Status::Complete(read) => read,
             httparse::Status::Partial if rest.len() > 1024 => return Err("a chunk's size is too long"),
-            httparse::Status::Partial => return Ok(None),
+            httparse::Status::Partial => return Ok((taken, false)),
         };
         let size =
             usize::try_from(size).ok().filter(|size| *size <= LONGEST_BODY).ok_or("a chunk is too long")?;
@@ -172,12 +201,12 @@ fn unchunked(mut rest: &[u8]) -> Result<Option<(Vec<u8>, usize)>, &'static str> 
                 [b'\r', b'\n', ..] => Some(2),
                 after => memchr::memmem::find(after, b"\r\n\r\n").map(|at| at + 4),
             };
-            return Ok(end.map(|end| (body, whole - rest.len() + start + end)));
+            return Ok(end.map_or((taken, false), |end| (taken + start + end, true)));
         }
         match rest.get(start..start + size + 2) {
             Some([chunk @ .., b'\r', b'\n']) => body.extend_from_slice(chunk),
             Some(_) => return Err("a chunk has no end"),
-            None => return Ok(None),
+            None => return Ok((taken, false)),
         }
         rest = &rest[start + size + 2..];
     }

@@ -1,6 +1,9 @@
 //! Where somebody listens: a socket among the files, or a port of this sandbox's own.
 
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, socket_with,
+};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -149,6 +152,19 @@ fn percent_decoded(text: &str) -> Option<String> {
 }
 
 // === impl Stream ===
+
+impl Stream {
+    /// Whether it is open, and nothing has come that nobody has asked for.
+    pub(super) fn is_quiet(&self) -> bool {
+        let mut byte = [0];
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let peeked = match self {
+            Self::Local(stream) => recv(stream, &mut byte, flags),
+            Self::Tcp(stream) => recv(stream, &mut byte, flags),
+        };
+        matches!(peeked, Err(Errno::AGAIN))
+    }
+}
 
 impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

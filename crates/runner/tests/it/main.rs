@@ -23,4 +23,6 @@ mod patches;
 #[cfg(test)]
 mod result_and_exit_code;
 #[cfg(test)]
+mod resuming;
+#[cfg(test)]
 mod scene;

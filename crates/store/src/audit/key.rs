@@ -2,8 +2,8 @@
 
 use super::error::AuditError;
 use super::hash::{from_hex, push_hex};
+use crate::random::random;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::fmt;
 use std::path::Path;
 
@@ -57,12 +57,7 @@ impl fmt::Debug for PublicKey {
 
 impl SecretKey {
     pub(super) fn new(folder: &Path) -> Result<Self, AuditError> {
-        let mut seed = [0; 32];
-        let mut filled = 0;
-        while filled < seed.len() {
-            filled += getrandom(&mut seed[filled..], GetRandomFlags::empty())
-                .map_err(|errno| AuditError::io("make a key for", folder, errno.into()))?;
-        }
+        let seed = random().map_err(|errno| AuditError::io("make a key for", folder, errno.into()))?;
         Ok(Self(SigningKey::from_bytes(&seed)))
     }
 

@@ -33,7 +33,15 @@ struct Line {
 }
 
 /// Statements that change the schema, by number, name and text; each may be carried out twice.
-const STEPS: &[(i64, &str, &str)] = &[(1, "jobs", include_str!("../../migrations/postgres/0001_jobs.sql"))];
+const STEPS: &[(i64, &str, &str)] = &[
+    (1, "jobs", include_str!("../../migrations/postgres/0001_jobs.sql")),
+    (2, "memory", include_str!("../../migrations/postgres/0002_memory.sql")),
+    (3, "task artifacts", include_str!("../../migrations/postgres/0003_task_artifacts.sql")),
+    (4, "agent tokens", include_str!("../../migrations/postgres/0004_agent_tokens.sql")),
+    (5, "skills", include_str!("../../migrations/postgres/0005_skills.sql")),
+    (6, "preferences", include_str!("../../migrations/postgres/0006_preferences.sql")),
+    (7, "settings", include_str!("../../migrations/postgres/0007_settings.sql")),
+];
 
 const MOST_CONNECTIONS: u32 = 10;
 

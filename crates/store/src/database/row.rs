@@ -1,6 +1,7 @@
 //! Values and rows, in the two types that both engines have: text, and whole numbers of 64 bits.
 
 use super::{DatabaseError, Failing};
+use jiff::Timestamp;
 use rusqlite::types::{FromSql, Value as SqliteValue};
 use sqlx::postgres::PgRow;
 use sqlx::{Decode, Row as _, Type};
@@ -50,6 +51,18 @@ impl From<String> for Value {
 impl From<Option<String>> for Value {
     fn from(text: Option<String>) -> Self {
         Self::Text(text)
+    }
+}
+
+impl From<Timestamp> for Value {
+    fn from(time: Timestamp) -> Self {
+        Self::Integer(Some(time.as_millisecond()))
+    }
+}
+
+impl From<Option<Timestamp>> for Value {
+    fn from(time: Option<Timestamp>) -> Self {
+        Self::Integer(time.map(Timestamp::as_millisecond))
     }
 }
 
@@ -111,6 +124,40 @@ impl Row {
     /// The same for one that is small.
     pub(crate) fn small(&self, column: &'static str) -> Result<u32, DatabaseError> {
         u32::try_from(self.integer(column)?).map_err(|error| unreadable(error.into()))
+    }
+
+    /// A time, of which milliseconds are kept.
+    pub(crate) fn time(&self, column: &'static str) -> Result<Timestamp, DatabaseError> {
+        Timestamp::from_millisecond(self.integer(column)?).map_err(|error| unreadable(error.into()))
+    }
+
+    pub(crate) fn optional_time(&self, column: &'static str) -> Result<Option<Timestamp>, DatabaseError> {
+        self.optional_integer(column)?.map(|_| self.time(column)).transpose()
+    }
+
+    /// What a text reads as.
+    pub(crate) fn parsed<T, E>(
+        &self,
+        column: &'static str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<T, DatabaseError>
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        parse(&self.text(column)?).map_err(|error| unreadable(error.into()))
+    }
+
+    /// The same for one that may not be there.
+    pub(crate) fn optionally_parsed<T, E>(
+        &self,
+        column: &'static str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<Option<T>, DatabaseError>
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        let parsed = self.optional_text(column)?.as_deref().map(parse).transpose();
+        parsed.map_err(|error| unreadable(error.into()))
     }
 
     fn get<T>(&self, column: &'static str) -> Result<T, DatabaseError>

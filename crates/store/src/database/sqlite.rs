@@ -47,7 +47,15 @@ pub(crate) struct Turn {
 /// Statements that change the schema, in order: name and text. Each may be carried out twice.
 pub(super) type Steps = &'static [(&'static str, &'static str)];
 
-pub(super) const JOBS: Steps = &[("jobs", include_str!("../../migrations/sqlite/0001_jobs.sql"))];
+pub(super) const JOBS: Steps = &[
+    ("jobs", include_str!("../../migrations/sqlite/0001_jobs.sql")),
+    ("memory", include_str!("../../migrations/sqlite/0002_memory.sql")),
+    ("task artifacts", include_str!("../../migrations/sqlite/0003_task_artifacts.sql")),
+    ("agent tokens", include_str!("../../migrations/sqlite/0004_agent_tokens.sql")),
+    ("skills", include_str!("../../migrations/sqlite/0005_skills.sql")),
+    ("preferences", include_str!("../../migrations/sqlite/0006_preferences.sql")),
+    ("settings", include_str!("../../migrations/sqlite/0007_settings.sql")),
+];
 pub(super) const TELEMETRY: Steps =
     &[("telemetry", include_str!("../../migrations/telemetry/0001_telemetry.sql"))];
 

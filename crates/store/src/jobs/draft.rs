@@ -3,6 +3,7 @@
 use super::error::ChangeError;
 use super::record::{JobRecord, Outcome};
 use crate::database::{Database, DatabaseError, Sql, Transaction, Value, unreadable, values};
+use crate::tokens;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::id::JobId;
 use belljar_contract::worker::event::Happening;
@@ -16,6 +17,8 @@ pub(super) struct Draft {
     pub(super) job: JobRecord,
     happened: Vec<Entry>,
     outcome: Option<String>,
+    /// Nobody acts for it from then on.
+    released_at: Option<Timestamp>,
 }
 
 /// An event as it is kept.
@@ -51,7 +54,7 @@ impl Draft {
 
     /// Begins to change a job that is locked already.
     pub(super) fn within(transaction: Transaction, job: JobRecord) -> Self {
-        Self { transaction, job, happened: Vec::new(), outcome: None }
+        Self { transaction, job, happened: Vec::new(), outcome: None, released_at: None }
     }
 
     /// Something has happened to it.
@@ -73,6 +76,12 @@ impl Draft {
         self.add(at, &Happening::Status { status, attempt, failure_code })
     }
 
+    /// It is nobody's any more, and neither is anything that was given out for it.
+    pub(super) fn release(&mut self, now: Timestamp) {
+        (self.job.owner, self.job.deadline) = (None, None);
+        self.released_at = Some(now);
+    }
+
     /// It is over, in the state that its life is in: it is nobody's any more, and this has come of it.
     pub(super) fn conclude(
         &mut self,
@@ -80,9 +89,8 @@ impl Draft {
         failure_code: Option<FailureCode>,
         now: Timestamp,
     ) -> Result<(), DatabaseError> {
-        self.job.owner = None;
+        self.release(now);
         self.job.ended_at = Some(now);
-        self.job.deadline = None;
         self.job.outcome_sha256 = Some(outcome.sha256.clone());
         self.outcome = Some(outcome.text.clone());
         self.add_status(now, failure_code)
@@ -99,7 +107,7 @@ impl Draft {
 
     /// Writes all of it. When this is back without an error, it is on the disk.
     pub(super) async fn write(self, name: &'static str) -> Result<JobRecord, DatabaseError> {
-        let Self { mut transaction, job, happened, outcome } = self;
+        let Self { mut transaction, job, happened, outcome, released_at } = self;
         let values = values![
             job.number,
             job.life.state.as_str(),
@@ -120,6 +128,9 @@ impl Draft {
         if !happened.is_empty() {
             let happened = serde_json::to_string(&happened).map_err(|error| unreadable(error.into()))?;
             transaction.execute(ADD_EVENTS, values![job.number, happened]).await?;
+        }
+        if let Some(released_at) = released_at {
+            tokens::revoke_within(&mut transaction, &job.job_id, released_at).await?;
         }
         transaction.commit(name).await?;
         Ok(job)

@@ -134,8 +134,8 @@ impl Jobs {
                 };
                 conclude_without_owner(&mut draft, why, now)?;
             } else {
-                let job = &mut draft.job;
-                (job.owner, job.run_id, job.started_at, job.deadline) = (None, None, None, None);
+                draft.release(now);
+                (draft.job.run_id, draft.job.started_at) = (None, None);
                 draft.add_status(now, None)?;
             }
             Ok(draft.write("leave").await?)

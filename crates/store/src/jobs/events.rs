@@ -3,7 +3,6 @@
 use super::Jobs;
 use super::draft::Draft;
 use super::error::ChangeError;
-use super::record::time;
 use crate::database::{DatabaseError, Row, unreadable, values};
 use belljar_contract::id::{JobId, RunId};
 use belljar_contract::worker::event::{Happening, JobEvent};
@@ -41,7 +40,7 @@ const STATES_AFTER: &str = "SELECT id, at_ms, event FROM job_events \
 
 fn read(row: &Row) -> Result<JobEvent, DatabaseError> {
     let happening = serde_json::from_str(&row.text("event")?).map_err(|error| unreadable(error.into()))?;
-    Ok(JobEvent { id: row.count("id")?, at: time(row.integer("at_ms")?)?, happening })
+    Ok(JobEvent { id: row.count("id")?, at: row.time("at_ms")?, happening })
 }
 
 // === impl Jobs ===

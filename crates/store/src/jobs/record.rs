@@ -2,13 +2,13 @@
 
 use super::error::ChangeError;
 use crate::database::{Database, DatabaseError, Row, Sql, Transaction, unreadable, values};
+use crate::digest::sha256;
 use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::job::{JobOutcome, JobSummary};
 use belljar_contract::worker::state::JobState;
 use belljar_policy::lifecycle::{Fence, Lifecycle};
 use jiff::Timestamp;
-use sha2::{Digest, Sha256};
 
 /// A job, without what it is to do and what came of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,12 +88,12 @@ impl JobRecord {
             owner: row.optional_text("owner")?,
             events: row.count("events")?,
             run_id: run_id.map_err(|error| unreadable(error.into()))?,
-            accepted_at: time(row.integer("accepted_at_ms")?)?,
-            started_at: row.optional_integer("started_at_ms")?.map(time).transpose()?,
-            ended_at: row.optional_integer("ended_at_ms")?.map(time).transpose()?,
-            deadline: row.optional_integer("deadline_ms")?.map(time).transpose()?,
+            accepted_at: row.time("accepted_at_ms")?,
+            started_at: row.optional_time("started_at_ms")?,
+            ended_at: row.optional_time("ended_at_ms")?,
+            deadline: row.optional_time("deadline_ms")?,
             outcome_sha256: row.optional_text("outcome_sha256")?,
-            acknowledged_at: row.optional_integer("acknowledged_at_ms")?.map(time).transpose()?,
+            acknowledged_at: row.optional_time("acknowledged_at_ms")?,
             turn: row.integer("turn")?,
         })
     }
@@ -162,12 +162,4 @@ impl Outcome {
 
 pub(super) fn assignment(text: &str) -> Result<Assignment, DatabaseError> {
     Assignment::parse(text.as_bytes()).map_err(|problems| unreadable(problems.into()))
-}
-
-pub(super) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-pub(super) fn time(milliseconds: i64) -> Result<Timestamp, DatabaseError> {
-    Timestamp::from_millisecond(milliseconds).map_err(|error| unreadable(error.into()))
 }

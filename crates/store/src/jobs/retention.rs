@@ -19,7 +19,8 @@ const MOST: u32 = 500;
 const EXPIRED: &str = "DELETE FROM jobs WHERE number IN (\
     SELECT number FROM jobs WHERE acknowledged_at_ms < $1 OR ended_at_ms < $2 ORDER BY number LIMIT $3)";
 
-const REFERENCED: &str = "SELECT sha256 FROM artifacts WHERE sha256 = $1 LIMIT 1";
+const REFERENCED: &str = "SELECT sha256 FROM artifacts WHERE sha256 = $1 \
+    UNION ALL SELECT sha256 FROM task_artifacts WHERE sha256 = $1 LIMIT 1";
 
 const ARTIFACT: &str = "SELECT size_bytes FROM artifacts WHERE sha256 = $2 \
     AND job = (SELECT number FROM jobs WHERE job_key = $1) LIMIT 1";
@@ -37,7 +38,7 @@ impl Jobs {
         self.write("expire", EXPIRED, values).await
     }
 
-    /// Whether a job that is kept has left a file with that content.
+    /// Whether a job that is kept has left a file with that content, or a task keeps one.
     ///
     /// # Errors
     /// [`DatabaseError`] when it can't be looked at.

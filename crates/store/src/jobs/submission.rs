@@ -2,8 +2,9 @@
 
 use super::Jobs;
 use super::error::SubmitError;
-use super::record::{JobRecord, columns, sha256};
+use super::record::{JobRecord, columns};
 use crate::database::{self, DatabaseError, Kind, Sql, Transaction, Value, unreadable, values};
+use crate::digest::sha256;
 use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::event::Happening;
 use belljar_contract::worker::state::JobState;
@@ -14,6 +15,8 @@ use jiff::Timestamp;
 pub struct Submission {
     /// What is to be done.
     pub assignment: Assignment,
+    /// The same, with what was looked up for it; that is what will be carried out. It is the same job all the same.
+    pub resolved: Option<Assignment>,
     /// What the client calls its request, so that it may send it again.
     pub idempotency_key: Option<String>,
     /// As many jobs may wait.
@@ -170,12 +173,16 @@ const WRITE: &str = "submit";
 
 impl Row {
     fn of(submission: &Submission) -> Result<Self, DatabaseError> {
-        let text = serde_json::to_string(&submission.assignment).map_err(|error| unreadable(error.into()))?;
+        let written = |assignment: &Assignment| {
+            serde_json::to_string(assignment).map_err(|error| unreadable(error.into()))
+        };
+        let asked = written(&submission.assignment)?;
+        let text = submission.resolved.as_ref().map(written).transpose()?.unwrap_or_else(|| asked.clone());
         // What can't be read back must not be accepted.
         super::record::assignment(&text)?;
         let status = Happening::Status { status: JobState::Accepted, attempt: 0, failure_code: None };
         let event = serde_json::to_string(&status).map_err(|error| unreadable(error.into()))?;
-        let sha256 = sha256(text.as_bytes());
+        let sha256 = sha256(asked.as_bytes());
         Ok(Self { text, sha256, event })
     }
 

@@ -1,11 +1,13 @@
 //! Contents in a folder and in a bucket: what comes back is what was put there.
 
-use belljar_store::artifacts::{Artifacts, ArtifactsError};
+use belljar_store::artifacts::{Artifacts, ArtifactsError, Content};
 use belljar_testkit::s3::S3;
 use belljar_testkit::skip::skip;
 use futures_util::TryStreamExt;
 use sha2::{Digest, Sha256};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 fn stored(folder: &Path, content: &[u8]) -> String {
     let sha256: String = Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -58,4 +60,89 @@ async fn a_bucket_gives_what_came_by_way_of_the_folder_also_when_that_is_empty_b
     let sha256 = stored(folder.path(), b"b");
     assert!(matches!(nowhere.keep(&sha256).await, Err(ArtifactsError::Reach { .. })));
     assert!(Artifacts::in_bucket("http://a", s3.environment(), folder.path()).is_err());
+}
+
+fn age(path: &Path) -> Duration {
+    path.metadata().unwrap().modified().unwrap().elapsed().unwrap_or_default()
+}
+
+fn make_old(path: &Path) {
+    std::fs::File::open(path)
+        .unwrap()
+        .set_modified(SystemTime::now() - Duration::from_secs(100_000))
+        .unwrap();
+}
+
+#[tokio::test]
+async fn what_is_in_memory_is_kept_once_and_no_larger_than_it_may_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let artifacts = Artifacts::in_folder(folder.path()).unwrap();
+    let content = artifacts.keep_bytes("content".into(), 7).await.unwrap();
+    assert_eq!(content, Content::of(b"content"));
+    assert_eq!(read(&artifacts, content.sha256()).await.unwrap(), b"content");
+    let path = folder.path().join(&content.sha256()[..2]).join(content.sha256());
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let inode = path.metadata().unwrap().ino();
+    make_old(&path);
+    assert_eq!(artifacts.keep_bytes("content".into(), 7).await.unwrap(), content);
+    // It is the same file, and young again.
+    assert_eq!(path.metadata().unwrap().ino(), inode);
+    assert!(age(&path) < Duration::from_secs(50_000));
+    // One of which a part is gone is put there anew.
+    std::fs::write(&path, "cont").unwrap();
+    artifacts.keep_bytes("content".into(), 7).await.unwrap();
+    assert_eq!(read(&artifacts, content.sha256()).await.unwrap(), b"content");
+    let refused = artifacts.keep_bytes("contents".into(), 7).await;
+    assert!(matches!(refused, Err(ArtifactsError::TooLarge { size_bytes: 8, most_bytes: 7 })));
+    let left: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, [&content.sha256()[..2]]);
+}
+
+#[tokio::test]
+async fn what_lies_in_the_way_is_no_link_that_is_followed() {
+    let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let artifacts = Artifacts::in_folder(folder.path()).unwrap();
+    let content = Content::of(b"content");
+    let target = elsewhere.path().join("target");
+    std::fs::write(&target, "7 bytes").unwrap();
+    let shelf = folder.path().join(&content.sha256()[..2]);
+    std::fs::create_dir(&shelf).unwrap();
+    std::os::unix::fs::symlink(&target, shelf.join(content.sha256())).unwrap();
+    assert!(artifacts.keep_bytes("content".into(), 7).await.is_err());
+    assert_eq!(std::fs::read(&target).unwrap(), b"7 bytes");
+    // Without it, it is kept.
+    std::fs::remove_file(shelf.join(content.sha256())).unwrap();
+    artifacts.keep_bytes("content".into(), 7).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_put_there_lately_is_not_removed_and_what_was_not_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let artifacts = Artifacts::in_folder(folder.path()).unwrap();
+    let sha256 = stored(folder.path(), b"content");
+    let path = folder.path().join(&sha256[..2]).join(&sha256);
+    let an_hour_ago = SystemTime::now() - Duration::from_secs(3_600);
+    make_old(&path);
+    artifacts.keep_bytes("content".into(), 7).await.unwrap();
+    assert!(!artifacts.remove_older(&sha256, an_hour_ago).await.unwrap());
+    assert_eq!(read(&artifacts, &sha256).await.unwrap(), b"content");
+    make_old(&path);
+    assert!(artifacts.remove_older(&sha256, an_hour_ago).await.unwrap());
+    assert!(matches!(read(&artifacts, &sha256).await, Err(ArtifactsError::Missing { .. })));
+}
+
+#[tokio::test]
+async fn what_is_in_memory_goes_on_to_a_bucket() {
+    const NAME: &str = "artifacts::what_is_in_memory_goes_on_to_a_bucket";
+    let s3 = match S3::start() {
+        Ok(s3) => s3,
+        Err(why) => return skip(NAME, &why),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let artifacts =
+        Artifacts::in_bucket(&format!("{}/p", s3.bucket("memory")), s3.environment(), folder.path()).unwrap();
+    let content = artifacts.keep_bytes("content".into(), 100).await.unwrap();
+    std::fs::remove_dir_all(folder.path().join(&content.sha256()[..2])).unwrap();
+    assert_eq!(read(&artifacts, content.sha256()).await.unwrap(), b"content");
 }

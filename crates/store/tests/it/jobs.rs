@@ -9,7 +9,7 @@ mod listed;
 mod owners;
 mod schema;
 mod told;
-mod world;
+pub(crate) mod world;
 
 /// Each of these functions as a test on each engine.
 macro_rules! on_both_engines {
@@ -27,4 +27,4 @@ macro_rules! on_both_engines {
         }
     };
 }
-use on_both_engines;
+pub(crate) use on_both_engines;

@@ -126,6 +126,11 @@ fn share_names(one: &str, other: &str) -> bool {
 // === impl ServerConfig ===
 
 impl ServerConfig {
+    /// Under which its tools are among those that come later: nothing of the host's own is called so.
+    pub(super) fn group(&self) -> String {
+        format!("mcp_{}", self.name)
+    }
+
     /// Whether the server's tool of that name is meant.
     pub fn is_meant(&self, tool: &str) -> bool {
         let is_in = |tools: &[String]| tools.iter().any(|name| name == tool);

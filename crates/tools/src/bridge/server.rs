@@ -111,7 +111,7 @@ impl Server {
                 () = rested => {}
             }
         }
-        self.registry.install(&self.config.name, []);
+        self.registry.install(&self.config.group(), []);
     }
 
     /// Has its tools among the others for as long as it is there, and ends what ran for it then.
@@ -165,7 +165,7 @@ impl Server {
         }
         let count = named.len();
         let tools = named.into_iter().map(|(name, told)| Arc::new(Remote::new(self, name, told)) as Arc<dyn Tool>);
-        let refused = self.registry.install(server, tools);
+        let refused = self.registry.install(&self.config.group(), tools);
         for error in &refused {
             let why = with_causes(error);
             tracing::warn!(server, why, "a tool of an MCP server is left out");

@@ -1,17 +1,16 @@
 //! `help.*`: how things are done here, for agents that look it up.
 
-use crate::Tool;
+use super::Tools;
 use crate::answer::{Answer, Failure, Page, Success};
 use crate::caller::Caller;
 use crate::definition::Definition;
 use crate::typed::{TypedTool, schema_of, tool};
 use belljar_contract::category::Category;
 use belljar_contract::id::TaskId;
-use belljar_contract::tool::{DomainCode, InvalidToolNameError, ToolName};
+use belljar_contract::tool::DomainCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use std::sync::Arc;
 
 /// A subject, what it is about in a line, and all of it.
 type Topic = (&'static str, &'static str, &'static str);
@@ -56,9 +55,8 @@ struct List;
 ///
 /// # Errors
 /// None in truth: their names are names.
-pub fn tools() -> Result<Vec<Arc<dyn Tool>>, InvalidToolNameError> {
-    let define =
-        |name, summary, input| Ok(Definition::new(ToolName::parse(name)?, Category::Other, summary, input));
+pub fn tools() -> Tools {
+    let define = |name, summary, input| Definition::named(name, Category::Other, summary, input);
     let get = define("help.get", "Tells how things are done here.", schema_of::<GetArguments>())?;
     let list = define("help.list", "Lists what there is help about.", schema_of::<ListArguments>())?;
     Ok(vec![tool(get, Get), tool(list, List)])

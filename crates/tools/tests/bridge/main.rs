@@ -8,6 +8,7 @@ mod rig;
 mod sealed;
 mod servers;
 
+use belljar_sandbox::native::NativeBackend;
 use belljar_testkit::skip::skip;
 use libtest_mimic::{Arguments, Failed, Trial};
 use rig::House;
@@ -20,7 +21,7 @@ fn main() -> std::process::ExitCode {
     let arguments = Arguments::from_args();
     // Before the first thread.
     let launcher = belljar_testkit::launcher::start().unwrap();
-    let house = Arc::new(House::new(launcher));
+    let house = Arc::new(House::new(|state| NativeBackend::new(launcher, state)));
     let cases = [servers::CASES, sealed::CASES, hostile::CASES].concat();
     let trials = cases.into_iter().map(|(name, case): Case| {
         let house = Arc::clone(&house);

@@ -9,7 +9,7 @@ use belljar_sandbox::native::{NativeBackend, SEARCH_PATH};
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::{HostPath, Lent};
 use belljar_sandbox::state::State;
-use belljar_testkit::clients;
+use belljar_testkit::{clients, mcp, mcp_server};
 use belljar_tools::answer::{Answer, Success};
 use belljar_tools::bridge::config::{McpConfig, StdioConfig};
 use belljar_tools::bridge::{Bridge, Finder, Found, Means};
@@ -46,12 +46,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 // === impl House ===
 
 impl House {
-    pub(crate) fn new<L>(launcher: L) -> Self
-    where
-        Arc<NativeBackend>: FromLauncher<L>,
-    {
+    pub(crate) fn new(backend: impl FnOnce(State) -> NativeBackend) -> Self {
         let state = folder();
-        Self { backend: Arc::<NativeBackend>::from_launcher(launcher, State::at(state.path())), state }
+        Self { backend: Arc::new(backend(State::at(state.path()))), state }
     }
 
     /// The folders of runs that are there.
@@ -78,11 +75,6 @@ impl House {
     }
 }
 
-/// Makes a backend of a launcher, whose type is not known here.
-pub(crate) trait FromLauncher<L> {
-    fn from_launcher(launcher: L, state: State) -> Self;
-}
-
 /// A folder that others may look into.
 pub(crate) fn folder() -> TempDir {
     let folder = tempfile::Builder::new().prefix("belljar-test-").tempdir().unwrap();
@@ -103,12 +95,12 @@ fn finder() -> Finder {
         let command = match config.command.as_str() {
             "node" => {
                 let node = clients::node()?;
-                lent = vec![node.clone(), clients::servers_folder()?];
+                lent = vec![node.clone(), mcp::packages_folder()?];
                 node
             }
             "python" => {
-                lent = vec![clients::mcp_python_folder()?];
-                clients::mcp_python_folder()?.join("bin/python")
+                lent = vec![mcp_server::install()?];
+                mcp_server::install()?.join("bin/python")
             }
             other => PathBuf::from(other),
         };
@@ -126,7 +118,7 @@ fn finder() -> Finder {
 /// The main file of one of the reference servers.
 pub(crate) fn reference(server: &str) -> Result<String, String> {
     let file = format!("node_modules/@modelcontextprotocol/{server}/dist/index.js");
-    clients::servers_folder().map(|folder| folder.join(file).display().to_string())
+    mcp::packages_folder().map(|folder| folder.join(file).display().to_string())
 }
 
 // === impl Rig ===

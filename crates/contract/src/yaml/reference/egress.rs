@@ -45,6 +45,48 @@ pub(super) const EGRESS: &[Member] = &[
         unsaid: Means("none", ""),
         meaning: "interfaces that the host calls with a credential of its own",
     },
+    Member {
+        name: "search",
+        takes: Section(SEARCH),
+        unsaid: Means("agents can't search", ""),
+        meaning: "where agents search the web",
+    },
+];
+
+const SEARCH: &[Member] = &[
+    Member {
+        name: "kind",
+        takes: One("one of: brave, searxng"),
+        unsaid: Required("searxng"),
+        meaning: "what is spoken there",
+    },
+    Member {
+        name: "connection",
+        takes: One("the name of one of `connections`"),
+        unsaid: Required("searches"),
+        meaning: "how it is called: `/search` below it for searxng, `/web/search` for brave",
+    },
+];
+
+const OPERATION: &[Member] = &[
+    Member {
+        name: "name",
+        takes: One(NAME),
+        unsaid: Required("list_issues"),
+        meaning: "what calls name it; each name once",
+    },
+    Member {
+        name: "method",
+        takes: One("a method in upper case, such as GET"),
+        unsaid: Required("GET"),
+        meaning: "one of the connection's",
+    },
+    Member {
+        name: "path",
+        takes: One("a path that begins with a slash, with parameters as {NAME}"),
+        unsaid: Required("'/projects/{project}/issues'"),
+        meaning: "below the connection's; other parameters are its query, or its JSON if it writes",
+    },
 ];
 
 const HELD: &[Member] = &[
@@ -194,6 +236,12 @@ const CONNECTION: &[Member] = &[
         takes: One(PATH),
         unsaid: Means("the system's alone", "/etc/house/ca.pem"),
         meaning: "who is believed besides the system's authorities (PEM)",
+    },
+    Member {
+        name: "operations",
+        takes: Sections(OPERATION),
+        unsaid: Means("none: it is the host's alone", ""),
+        meaning: "what agents may call of it by `api.call`",
     },
 ];
 

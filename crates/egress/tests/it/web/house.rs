@@ -12,6 +12,7 @@ use belljar_egress::proxy::{Listener, Proxy, Serving};
 use belljar_egress::upstream::names::NameSource;
 use belljar_egress::web::authority::Authority as RunAuthority;
 use belljar_egress::web::config::WebConfig;
+use belljar_egress::web::fetch::{FetchError, Fetcher, Page, fetcher};
 use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::limits::WebLimits;
 use belljar_egress::web::live::LivePolicy;
@@ -39,6 +40,7 @@ pub(crate) struct House {
     pub(crate) ledger: Arc<Ledger>,
     address: SocketAddr,
     serving: Option<Serving>,
+    fetcher: Fetcher,
     proxy: Proxy,
     /// Of one that looks into connections: what stands before the upstream, and whom the run trusts.
     front: Option<Front>,
@@ -85,11 +87,27 @@ impl House {
         let written = Arc::clone(&ledger) as Arc<dyn WebLedger>;
         let run = Arc::new(WebRun::new(run_id, Arc::clone(&policy), limits, written));
         let (listener, address) = listen();
-        let serving = proxy.serve_web(Arc::clone(&run), vec![Listener::Tcp(listener)]).unwrap();
+        let (fetcher, fetches) = fetcher();
+        let listeners = vec![Listener::Tcp(listener), Listener::Fetches(fetches)];
+        let serving = proxy.serve_web(Arc::clone(&run), listeners).unwrap();
         let serving = Some(serving);
         let port = upstream.address.port().to_string();
         let (front, own) = (None, None);
-        Self { upstream, names, run, policy, ledger, address, serving, proxy, front, own, port, folder }
+        Self {
+            upstream,
+            names,
+            run,
+            policy,
+            ledger,
+            address,
+            serving,
+            fetcher,
+            proxy,
+            front,
+            own,
+            port,
+            folder,
+        }
     }
 
     /// One that looks into connections, with a section as it is written down. The upstream is reached by TLS, as whoever the authority
@@ -115,8 +133,10 @@ impl House {
         let run = WebRun::new(run_id, Arc::clone(&house.policy), limits, ledger);
         house.run = Arc::new(run.inspecting_as(Arc::clone(&own)));
         let (listener, address) = listen();
-        let serving = house.proxy.serve_web(Arc::clone(&house.run), vec![Listener::Tcp(listener)]).unwrap();
-        (house.serving, house.address) = (Some(serving), address);
+        let (fetcher, fetches) = fetcher();
+        let listeners = vec![Listener::Tcp(listener), Listener::Fetches(fetches)];
+        let serving = house.proxy.serve_web(Arc::clone(&house.run), listeners).unwrap();
+        (house.serving, house.address, house.fetcher) = (Some(serving), address, fetcher);
         (house.front, house.own, house.port) = (Some(front), Some(own), port);
         house
     }
@@ -207,6 +227,18 @@ impl House {
     pub(crate) fn get(&self, url: &str) -> Told {
         let host = url.split('/').nth(2).unwrap_or_default();
         self.send(format!("GET {url} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes())
+    }
+
+    /// Has the host fetch a page.
+    pub(crate) fn fetch(&self, url: &str) -> Result<Page, FetchError> {
+        let url = String::from_utf8(self.filled(url.as_bytes())).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(self.fetcher.fetch(&url))
+    }
+
+    /// What fetches pages for the run.
+    pub(crate) fn fetcher(&self) -> Fetcher {
+        self.fetcher.clone()
     }
 
     /// Ends the run; what was recorded of it.

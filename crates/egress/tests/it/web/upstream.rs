@@ -167,6 +167,11 @@ fn reply(head: &str) -> (Vec<u8>, Then) {
         // What it was shown, cut after so many characters, and told how long it is by its length, by chunks, or by nothing.
         _ if path.starts_with("/back/cut/") => return cut(head, path),
         "/flood" | "/drip" => ok("Transfer-Encoding: chunked\r\n\r\n"),
+        // Elsewhere.
+        "/to" => {
+            let to = head.split(' ').nth(1).and_then(|target| target.split_once('?')).unwrap_or_default().1;
+            format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 4\r\n\r\nhere")
+        }
         "/silent" => String::new(),
         "/coded" | "/v1/coded" => ok("Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\nxx"),
         "/early" => format!(

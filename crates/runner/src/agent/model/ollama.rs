@@ -55,7 +55,7 @@ pub(super) fn body(model: &str, request: &Request<'_>) -> Value {
     let messages = super::messages(request, message);
     let tools: Vec<Value> = request.tools.iter().map(super::openai::tool).collect();
     // It cuts what is longer than its own idea of a window from the beginning, without a word.
-    let options = json!({ "num_ctx": request.context_tokens, "num_predict": request.context_tokens / 4 });
+    let options = json!({ "num_ctx": request.context_tokens, "num_predict": request.answer_tokens() });
     json!({ "model": model, "messages": messages, "tools": tools, "options": options, "stream": false })
 }
 

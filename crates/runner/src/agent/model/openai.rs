@@ -9,6 +9,15 @@ use serde_json::{Value, json};
 pub(super) const CHAT: &str = "/chat/completions";
 pub(super) const MODELS: &str = "/models";
 
+/// How somebody is told how long an answer may be. Most know the first of these alone; OpenAI's newer models refuse it and know
+/// the second, and a few let nobody say so much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Limit {
+    MaxTokens,
+    MaxCompletionTokens,
+    Unsaid,
+}
+
 #[derive(Deserialize)]
 struct Completion {
     choices: Vec<Choice>,
@@ -63,13 +72,37 @@ struct Model {
     id: String,
 }
 
-pub(super) fn body(model: &str, request: &Request<'_>) -> Value {
+pub(super) fn body(model: &str, request: &Request<'_>, limit: Limit) -> Value {
     let messages = super::messages(request, message);
     let mut body = json!({ "model": model, "messages": messages, "stream": false });
+    if let Some(name) = limit.name() {
+        body[name] = request.answer_tokens().into();
+    }
     if !request.tools.is_empty() {
         body["tools"] = request.tools.iter().map(tool).collect();
     }
     body
+}
+
+// === impl Limit ===
+
+impl Limit {
+    fn name(self) -> Option<&'static str> {
+        match self {
+            Self::MaxTokens => Some("max_tokens"),
+            Self::MaxCompletionTokens => Some("max_completion_tokens"),
+            Self::Unsaid => None,
+        }
+    }
+
+    /// What is tried when this was refused for that reason, if it was.
+    pub(super) fn after(self, refused: &Unusable) -> Option<Self> {
+        let is_refused = refused.speaks_of(self.name()?);
+        is_refused.then_some(match self {
+            Self::MaxTokens if refused.speaks_of("max_completion_tokens") => Self::MaxCompletionTokens,
+            _ => Self::Unsaid,
+        })
+    }
 }
 
 fn message(entry: &Entry) -> Value {
@@ -142,4 +175,22 @@ pub(super) fn reply(body: &[u8], turn: u32) -> Result<Reply, Unusable> {
 pub(super) fn listed(body: &[u8]) -> Reachable {
     let listed = serde_json::from_slice::<Listed>(body).ok();
     listed.map(|listed| listed.data.into_iter().map(|model| model.id).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_is_refused_is_said_otherwise_or_not_at_all() {
+        let refused =
+            |said: &str| Unusable::Refused { status: 400, code: String::new(), said: said.to_owned() };
+        let newer = refused("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.");
+        assert_eq!(Limit::MaxTokens.after(&newer), Some(Limit::MaxCompletionTokens));
+        let less = refused("max_tokens is too large: 8192");
+        assert_eq!(Limit::MaxTokens.after(&less), Some(Limit::Unsaid));
+        assert_eq!(Limit::MaxCompletionTokens.after(&newer), Some(Limit::Unsaid));
+        assert_eq!(Limit::MaxTokens.after(&refused("messages: roles must alternate")), None);
+        assert_eq!(Limit::Unsaid.after(&newer), None);
+    }
 }

@@ -53,6 +53,11 @@ impl Unusable {
         }
     }
 
+    /// Whether it is refused for something of that name.
+    pub(super) fn speaks_of(&self, name: &str) -> bool {
+        matches!(self, Self::Refused { said, .. } if said.contains(name))
+    }
+
     pub(super) fn next(&self) -> Next {
         let Self::Refused { status, code, said } = self else { return Next::Later };
         const TOO_LONG: [&str; 4] = [

@@ -70,7 +70,15 @@ impl Route {
                 Dialect::OpenAi => openai::MODELS,
                 Dialect::Ollama => ollama::MODELS,
             };
-            let question = Question { method: "GET", path, headers: &[], body: None, patience: LISTING };
+            let question = Question {
+                method: "GET",
+                path,
+                headers: &[],
+                body: None,
+                accept: super::JSON,
+                is_idempotent: true,
+                patience: LISTING,
+            };
             self.reachable = match self.peer.ask(question, deadline) {
                 Ok(Answer { status: 200, body, .. }) => Some(match self.dialect {
                     Dialect::OpenAi => openai::listed(&body),

@@ -118,7 +118,7 @@ fn step(step_type: StepType) -> Definition {
     tool(step_type.as_str(), description, &properties, required)
 }
 
-fn tool(name: &str, description: &str, properties: &Value, required: &[&str]) -> Definition {
+pub(super) fn tool(name: &str, description: &str, properties: &Value, required: &[&str]) -> Definition {
     let schema = json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
     Definition { name: name.to_owned(), description: description.to_owned(), schema }
 }

@@ -1,5 +1,6 @@
 //! What a model is told of a step: as text, with its beginning and its end where it is long.
 
+use crate::excerpt::within;
 use crate::step::Ended;
 use belljar_contract::result::output::{CommandOutput, ContentEncoding, EntryKind, StepOutput};
 use std::fmt::Write;
@@ -71,34 +72,5 @@ fn encoded(encoding: ContentEncoding) -> &'static str {
     match encoding {
         ContentEncoding::Utf8 => "",
         ContentEncoding::Base64 => "[no text; in base64] ",
-    }
-}
-
-/// The beginning and the end of what is longer: errors stand at either.
-pub(in crate::agent) fn within(text: String, room: usize) -> String {
-    if text.len() <= room {
-        return text;
-    }
-    let (mut start, mut end) = (room / 2, text.len() - room / 2);
-    while !text.is_char_boundary(start) {
-        start -= 1;
-    }
-    while !text.is_char_boundary(end) {
-        end += 1;
-    }
-    format!("{}\n[{} bytes left out]\n{}", &text[..start], end - start, &text[end..])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_long_keeps_its_beginning_and_its_end() {
-        assert_eq!(within("short".to_owned(), 10), "short");
-        let text = format!("begin{}end", "ä".repeat(100));
-        let cut = within(text, 21);
-        assert!(cut.starts_with("begin") && cut.ends_with("end"), "{cut}");
-        assert!(cut.contains("bytes left out") && cut.len() < 60, "{cut}");
     }
 }

@@ -1,7 +1,10 @@
 //! Which model is asked: those of the job alone, the first that is there, the next when it fails.
 
 use super::house::{House, call, done, finish, job, report, small_job};
+use belljar_testkit::http::Asked;
+use belljar_testkit::litellm::{self, LiteLlm};
 use belljar_testkit::models::{Answer, Script};
+use belljar_testkit::skip::skip;
 use serde_json::{Value, json};
 
 fn allowing(models: &[&str]) -> Value {
@@ -170,5 +173,65 @@ fn an_account_that_is_empty_is_one_providers_and_a_window_that_is_small_one_mode
             "{code}: {}",
             ran.result
         );
+    }
+}
+
+#[test]
+fn how_long_an_answer_may_be_is_said_as_whoever_is_asked_wants_it() {
+    for (refused, said) in [
+        (None, Some("max_tokens")),
+        (
+            Some("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."),
+            Some("max_completion_tokens"),
+        ),
+        (Some("max_tokens is too large"), None),
+    ] {
+        let house = House::of({
+            let mut count = 0;
+            Script::from_fn(move |request| {
+                let is_refused = refused.is_some() && request.json().get("max_tokens").is_some();
+                request.operation().generates().then(|| match refused {
+                    Some(message) if is_refused => {
+                        let error = json!({ "error": { "message": message } }).to_string();
+                        Answer::own(400, &[("Content-Type", "application/json")], error)
+                    }
+                    _ => {
+                        count += 1;
+                        works(count)
+                    }
+                })
+            })
+        });
+        let ran = house.run(&small_job());
+        assert_eq!(ran.outcome(), "success", "{}", ran.result);
+        let asked = house.asked();
+        assert_eq!(asked.len(), 3 + usize::from(refused.is_some()), "it is found out once");
+        let last = asked.last().unwrap().json();
+        for name in ["max_tokens", "max_completion_tokens"] {
+            let expected = if said == Some(name) { json!(8_192) } else { Value::Null };
+            assert_eq!(last[name], expected, "{name} of {last}");
+        }
+    }
+}
+
+#[test]
+fn litellm_takes_what_an_agent_asks() {
+    let litellm = match LiteLlm::start() {
+        Ok(litellm) => litellm,
+        Err(why) => return skip("litellm_takes_what_an_agent_asks", &why),
+    };
+    let house = House::with(vec![done(1), finish(), report()]);
+    assert_eq!(house.run(&small_job()).outcome(), "success");
+    for request in house.asked() {
+        for name in ["max_tokens", "max_completion_tokens"] {
+            let mut body = request.json();
+            let limit = body.as_object_mut().unwrap().remove("max_tokens").unwrap();
+            body["model"] = json!(litellm::MODEL);
+            body[name] = limit;
+            let asked = Asked::new("POST", "/v1/chat/completions").json(body.to_string());
+            let key = format!("Bearer {}", litellm::MASTER_KEY);
+            let answered = asked.header("Authorization", &key).send(litellm.address()).unwrap();
+            assert_eq!(answered.status, 200, "{}", answered.json());
+        }
     }
 }

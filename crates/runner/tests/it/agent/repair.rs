@@ -115,3 +115,33 @@ fn one_that_is_killed_half_way_goes_on_from_its_todo_list() {
     let again = house.asked()[6].json()["messages"].to_string();
     assert!(again.contains("cut off") && again.contains("- [x] 4. see the tests fail"), "{again}");
 }
+
+#[test]
+fn one_that_is_killed_at_work_does_not_run_its_steps_again() {
+    let asked = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&asked);
+    let house = House::of(Script::from_fn(move |request| {
+        if !request.operation().generates() {
+            return None;
+        }
+        let mut count = count.lock().unwrap();
+        *count += 1;
+        Some(match *count {
+            1 => Answer::text("never").after(std::time::Duration::from_secs(600)),
+            2 => done(2),
+            3 => finish(),
+            _ => super::house::report(),
+        })
+    }));
+    let mut job = super::house::small_job();
+    job["steps"] = json!([crate::scene::sh("echo once >> ../tally")]);
+    let mut first = house.command(&job).spawn().unwrap();
+    crate::scene::wait_until("the model is asked", || *asked.lock().unwrap() == 1);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let ran = house.run(&job);
+    assert_eq!(ran.outcome(), "success", "{}", ran.result);
+    assert_eq!(std::fs::read_to_string(house.scene.beside("tally")).unwrap(), "once\n");
+    assert_eq!(ran.result["resumed"], json!({ "steps_taken_over": 1, "step_run_again": null }));
+    assert_eq!(ran.result["agent"]["resumed"], true);
+}

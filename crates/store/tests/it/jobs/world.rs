@@ -14,30 +14,32 @@ use belljar_testkit::postgres::Postgres;
 use belljar_testkit::skip::skip;
 use jiff::Timestamp;
 use std::future::Future;
+use std::sync::Arc;
 use tempfile::TempDir;
+use tokio::sync::Barrier;
 
 /// A database of its own.
-pub(super) struct World {
-    pub(super) location: Location,
-    pub(super) jobs: Jobs,
-    pub(super) database: Database,
+pub(crate) struct World {
+    pub(crate) location: Location,
+    pub(crate) jobs: Jobs,
+    pub(crate) database: Database,
     _folder: TempDir,
-    pub(super) postgres: Option<(Postgres, String)>,
+    pub(crate) postgres: Option<(Postgres, String)>,
 }
 
 /// The instance that has the jobs of most cases.
-pub(super) const OWNER: &str = "instance-1";
+pub(crate) const OWNER: &str = "instance-1";
 
-pub(super) const MOST_WAITING: u64 = 1_000;
+pub(crate) const MOST_WAITING: u64 = 1_000;
 
 impl World {
-    pub(super) fn run_on_sqlite<F: Future<Output = ()>>(case: impl FnOnce(Self) -> F) {
+    pub(crate) fn run_on_sqlite<F: Future<Output = ()>>(case: impl FnOnce(Self) -> F) {
         let folder = tempfile::tempdir().unwrap();
         let location = Location::File(folder.path().join("belljar.db"));
         Self::run(location, folder, None, case);
     }
 
-    pub(super) fn run_on_postgres<F: Future<Output = ()>>(name: &str, case: impl FnOnce(Self) -> F) {
+    pub(crate) fn run_on_postgres<F: Future<Output = ()>>(name: &str, case: impl FnOnce(Self) -> F) {
         let begun = Postgres::start().and_then(|server| server.database().map(|url| (server, url)));
         match begun {
             Ok((server, url)) => {
@@ -65,22 +67,45 @@ impl World {
         });
     }
 
-    pub(super) async fn register(&self, instance: &str) {
+    pub(crate) async fn register(&self, instance: &str) {
         let owner = Owner { instance: instance.to_owned(), node: format!("node of {instance}") };
         self.jobs.register(&owner, now()).await.unwrap();
     }
 
     /// The same database, opened by somebody else.
-    pub(super) async fn elsewhere(&self) -> Jobs {
+    pub(crate) async fn elsewhere(&self) -> Jobs {
         Jobs::new(Database::open(&self.location).await.unwrap())
     }
 
-    pub(super) async fn submit(&self, assignment: &Assignment) -> Result<Submitted, SubmitError> {
+    /// Has so many do something at once, each with the database opened by themselves; what came of it.
+    pub(crate) async fn at_once<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+        &self,
+        many: usize,
+        each: impl Fn(usize, Database) -> F,
+    ) -> Vec<T> {
+        let all_ready = Arc::new(Barrier::new(many));
+        let mut doing = Vec::new();
+        for number in 0..many {
+            let work = each(number, Database::open(&self.location).await.unwrap());
+            let ready = Arc::clone(&all_ready);
+            doing.push(tokio::spawn(async move {
+                ready.wait().await;
+                work.await
+            }));
+        }
+        let mut done = Vec::new();
+        for doing in doing {
+            done.push(doing.await.unwrap());
+        }
+        done
+    }
+
+    pub(crate) async fn submit(&self, assignment: &Assignment) -> Result<Submitted, SubmitError> {
         self.jobs.submit(submission(assignment)).await
     }
 
     /// A job that was accepted just now.
-    pub(super) async fn accepted(&self, assignment: &Assignment) -> JobRecord {
+    pub(crate) async fn accepted(&self, assignment: &Assignment) -> JobRecord {
         match self.submit(assignment).await.unwrap() {
             Submitted::New(job) => job,
             Submitted::Known(job) => panic!("known: {job:?}"),
@@ -88,23 +113,23 @@ impl World {
     }
 
     /// A job that is the owner's to carry out.
-    pub(super) async fn claimed(&self, assignment: &Assignment) -> Claimed {
+    pub(crate) async fn claimed(&self, assignment: &Assignment) -> Claimed {
         self.accepted(assignment).await;
         self.jobs.claim(OWNER, now()).await.unwrap().unwrap()
     }
 
-    pub(super) async fn started(&self, assignment: &Assignment) -> Claimed {
+    pub(crate) async fn started(&self, assignment: &Assignment) -> Claimed {
         let claimed = self.claimed(assignment).await;
         self.jobs.tell(&claimed.job.job_id, claimed.fence(), starting(started())).await.unwrap();
         claimed
     }
 
-    pub(super) async fn job(&self, job_id: &JobId) -> JobRecord {
+    pub(crate) async fn job(&self, job_id: &JobId) -> JobRecord {
         self.jobs.find(job_id).await.unwrap().unwrap()
     }
 
     /// The kinds of a job's events, with the state for those that tell of one; their ids are checked.
-    pub(super) async fn story(&self, job_id: &JobId) -> Vec<String> {
+    pub(crate) async fn story(&self, job_id: &JobId) -> Vec<String> {
         let events = self.jobs.events_after(job_id, 0, 1_000).await.unwrap();
         let ids: Vec<_> = events.iter().map(|event| event.id).collect();
         assert_eq!(ids, (1..=events.len() as u64).collect::<Vec<_>>());
@@ -116,9 +141,10 @@ impl World {
     }
 }
 
-pub(super) fn submission(assignment: &Assignment) -> Submission {
+pub(crate) fn submission(assignment: &Assignment) -> Submission {
     Submission {
         assignment: assignment.clone(),
+        resolved: None,
         idempotency_key: None,
         most_waiting: MOST_WAITING,
         callback: None,
@@ -127,11 +153,11 @@ pub(super) fn submission(assignment: &Assignment) -> Submission {
 }
 
 /// A job of a new task.
-pub(super) fn assignment() -> Assignment {
+pub(crate) fn assignment() -> Assignment {
     assignment_of(&task_id())
 }
 
-pub(super) fn assignment_of(task: &TaskId) -> Assignment {
+pub(crate) fn assignment_of(task: &TaskId) -> Assignment {
     let document = serde_json::json!({
         "version": 1,
         "task_id": task,
@@ -141,28 +167,28 @@ pub(super) fn assignment_of(task: &TaskId) -> Assignment {
     RunJobRequest::parse(document.to_string().as_bytes()).unwrap().assignment
 }
 
-pub(super) fn task_id() -> TaskId {
+pub(crate) fn task_id() -> TaskId {
     TaskId::from_uuid(uuid::Uuid::new_v4())
 }
 
 /// To the millisecond, as it is kept.
-pub(super) fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     Timestamp::from_millisecond(Timestamp::now().as_millisecond()).unwrap()
 }
 
-pub(super) fn started() -> Started {
+pub(crate) fn started() -> Started {
     Started { run_id: RunId::from_uuid(uuid::Uuid::new_v4()), at: now(), deadline: now() }
 }
 
-pub(super) fn starting(started: Started) -> Told {
+pub(crate) fn starting(started: Started) -> Told {
     Told { started: Some(started), ..Told::default() }
 }
 
-pub(super) fn report(ending: Ending, outcome: JobOutcome) -> Report {
+pub(crate) fn report(ending: Ending, outcome: JobOutcome) -> Report {
     Report { untold: Told::default(), ending, outcome }
 }
 
-pub(super) fn outcome(stdout: &str) -> JobOutcome {
+pub(crate) fn outcome(stdout: &str) -> JobOutcome {
     JobOutcome {
         stdout: stdout.to_owned(),
         exit_code: 0,

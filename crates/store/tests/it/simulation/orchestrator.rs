@@ -36,6 +36,7 @@ impl Orchestrator {
         let callback = chance.pick_any(nodes).map(|node| ("http://127.0.0.1:1/".to_owned(), node.instance()));
         let submission = Submission {
             assignment: assignment.clone(),
+            resolved: None,
             idempotency_key: None,
             most_waiting: 1_000,
             callback,

@@ -1,0 +1,117 @@
+//! Ids that somebody else gives: of people, groups, projects, skills. They are printable text and stay as they were written; two
+//! that differ in a letter's case are two.
+
+use crate::decode::{At, Decode};
+use crate::json::Node;
+use crate::text::is_printable;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt;
+
+/// The text is no such id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an id of 1 to {LONGEST} bytes of printable text")]
+pub struct ParseNamedIdError;
+
+/// An id has no more bytes.
+pub const LONGEST: usize = 128;
+
+macro_rules! named {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(try_from = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// Reads an id: 1 to 128 bytes, nothing hidden, no line ends, no space at its ends.
+            ///
+            /// # Errors
+            /// [`ParseNamedIdError`] for every other text.
+            pub fn parse(text: &str) -> Result<Self, ParseNamedIdError> {
+                check(text).map(|()| Self(text.to_owned()))
+            }
+
+            /// The id as it was written.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = ParseNamedIdError;
+
+            fn try_from(text: String) -> Result<Self, ParseNamedIdError> {
+                check(&text).map(|()| Self(text))
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "minLength": 1, "maxLength": 128 })
+            }
+        }
+
+        impl Decode for $name {
+            fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+                at.parsed(node, "an id: 1 to 128 bytes of printable text on one line", Self::parse)
+            }
+        }
+    };
+}
+
+named! {
+    /// A person who uses the system.
+    UserId
+}
+named! {
+    /// Some people.
+    GroupId
+}
+named! {
+    /// A project that tasks belong to.
+    ProjectId
+}
+named! {
+    /// A skill: what agents may read on how something is done.
+    SkillId
+}
+
+fn check(text: &str) -> Result<(), ParseNamedIdError> {
+    match text.len() <= LONGEST && is_printable(text) {
+        true => Ok(()),
+        false => Err(ParseNamedIdError),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_printable_and_short_and_stays_as_it_was_written() {
+        for text in ["a", "Ada Lovelace", "grüße", &"x".repeat(LONGEST)] {
+            assert_eq!(UserId::parse(text).unwrap().as_str(), text);
+        }
+        for text in ["", " a", "a\n", "a\0b", "a\u{202e}b", &"x".repeat(LONGEST + 1), &"é".repeat(65)] {
+            assert_eq!(UserId::parse(text), Err(ParseNamedIdError), "{text:?}");
+        }
+    }
+}

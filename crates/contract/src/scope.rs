@@ -1,0 +1,258 @@
+//! Whom a preference or a skill is for, and which of two is nearer to a task: task > project > user > group > system.
+
+use crate::id::{GroupId, ParseIdError, ParseNamedIdError, ProjectId, TaskId, UserId};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Whom something is for. What is further down is nearer to a task, and prevails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// Everybody.
+    System,
+    /// The members of a group.
+    Group(GroupId),
+    /// One person.
+    User(UserId),
+    /// What is done in a project.
+    Project(ProjectId),
+    /// One task.
+    Task(TaskId),
+}
+
+/// What kind of scope it is. A greater one prevails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ScopeKind {
+    /// [`Scope::System`].
+    System,
+    /// [`Scope::Group`].
+    Group,
+    /// [`Scope::User`].
+    User,
+    /// [`Scope::Project`].
+    Project,
+    /// [`Scope::Task`].
+    Task,
+}
+
+/// The scopes that somebody is in: the system's, and what is known of them besides.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Scopes {
+    /// The groups they are a member of, at most [`MOST_GROUPS`] of which are looked at: the first.
+    pub groups: BTreeSet<GroupId>,
+    /// Who they are.
+    pub user: Option<UserId>,
+    /// The project.
+    pub project: Option<ProjectId>,
+    /// The task.
+    pub task: Option<TaskId>,
+}
+
+/// So many groups of one person are looked at.
+pub const MOST_GROUPS: usize = 64;
+
+/// The text, or the two, are no scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ParseScopeError {
+    /// There is no such kind.
+    #[error("not a scope: `system`, or one of `group:`, `user:`, `project:` and `task:` with an id")]
+    Kind,
+    /// The system has no id.
+    #[error("the scope `system` has no id")]
+    IdOfSystem,
+    /// All others have one.
+    #[error("this scope has an id")]
+    NoId,
+    /// The id is none.
+    #[error(transparent)]
+    NamedId(#[from] ParseNamedIdError),
+    /// The id of the task is none.
+    #[error(transparent)]
+    TaskId(#[from] ParseIdError),
+}
+
+// === impl Scope ===
+
+impl Scope {
+    /// Reads `system`, `group:ID`, `user:ID`, `project:ID` or `task:UUID`.
+    ///
+    /// # Errors
+    /// [`ParseScopeError`] for every other text.
+    pub fn parse(text: &str) -> Result<Self, ParseScopeError> {
+        match text.split_once(':') {
+            None => Self::from_parts(text, None),
+            Some((kind, id)) => Self::from_parts(kind, Some(id)),
+        }
+    }
+
+    /// The scope of that kind and id. The system's alone has no id.
+    ///
+    /// # Errors
+    /// [`ParseScopeError`] when there is no such kind or the id is not what it should be.
+    pub fn from_parts(kind: &str, id: Option<&str>) -> Result<Self, ParseScopeError> {
+        let kind = ScopeKind::from_name(kind).ok_or(ParseScopeError::Kind)?;
+        let id = match (kind, id) {
+            (ScopeKind::System, None) => return Ok(Self::System),
+            (ScopeKind::System, Some(_)) => return Err(ParseScopeError::IdOfSystem),
+            (_, None) => return Err(ParseScopeError::NoId),
+            (_, Some(id)) => id,
+        };
+        Ok(match kind {
+            ScopeKind::System => Self::System,
+            ScopeKind::Group => Self::Group(GroupId::parse(id)?),
+            ScopeKind::User => Self::User(UserId::parse(id)?),
+            ScopeKind::Project => Self::Project(ProjectId::parse(id)?),
+            ScopeKind::Task => Self::Task(TaskId::parse(id)?),
+        })
+    }
+
+    /// Which kind it is of.
+    pub fn kind(&self) -> ScopeKind {
+        match self {
+            Self::System => ScopeKind::System,
+            Self::Group(_) => ScopeKind::Group,
+            Self::User(_) => ScopeKind::User,
+            Self::Project(_) => ScopeKind::Project,
+            Self::Task(_) => ScopeKind::Task,
+        }
+    }
+
+    /// Its id; the system's has none.
+    pub fn id(&self) -> Option<&str> {
+        match self {
+            Self::System => None,
+            Self::Group(id) => Some(id.as_str()),
+            Self::User(id) => Some(id.as_str()),
+            Self::Project(id) => Some(id.as_str()),
+            Self::Task(id) => Some(id.as_str()),
+        }
+    }
+
+    /// The scope as scopes are told apart, however the id of a task was written.
+    pub fn key(&self) -> String {
+        match self {
+            Self::Task(id) => format!("{}:{}", self.kind(), id.key()),
+            other => other.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.id() {
+            None => write!(f, "{}", self.kind()),
+            Some(id) => write!(f, "{}:{id}", self.kind()),
+        }
+    }
+}
+
+// === impl ScopeKind ===
+
+impl ScopeKind {
+    /// All of them, the one that prevails over all others last.
+    pub const ALL: [Self; 5] = [Self::System, Self::Group, Self::User, Self::Project, Self::Task];
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Group => "group",
+            Self::User => "user",
+            Self::Project => "project",
+            Self::Task => "task",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
+impl fmt::Display for ScopeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+// === impl Scopes ===
+
+impl Scopes {
+    /// All of them, the one that prevails last; groups by their ids.
+    pub fn all(&self) -> Vec<Scope> {
+        let groups = self.groups.iter().take(MOST_GROUPS).cloned().map(Scope::Group);
+        let nearer = [
+            self.user.clone().map(Scope::User),
+            self.project.clone().map(Scope::Project),
+            self.task.clone().map(Scope::Task),
+        ];
+        [Scope::System].into_iter().chain(groups).chain(nearer.into_iter().flatten()).collect()
+    }
+
+    /// How near a scope is, if they are in it: a greater number prevails.
+    pub fn nearness(&self, scope: &Scope) -> Option<usize> {
+        let key = scope.key();
+        self.all().iter().position(|one| one.key() == key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TASK: &str = "0192F0C1-7D3E-7C4A-9B1E-5F6A7B8C9D0E";
+
+    #[test]
+    fn a_scope_is_read_as_it_is_written() {
+        for text in ["system", "group:a:b", "user:Ada Lovelace", "project:p", &format!("task:{TASK}")] {
+            assert_eq!(Scope::parse(text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn other_texts_are_no_scopes() {
+        use ParseScopeError::{IdOfSystem, Kind, NamedId, NoId, TaskId};
+        for (text, why) in [
+            ("", Kind),
+            ("System", Kind),
+            ("global", Kind),
+            ("user :a", Kind),
+            ("system:", IdOfSystem),
+            ("system:a", IdOfSystem),
+            ("user", NoId),
+            ("user:", NamedId(ParseNamedIdError)),
+            ("group:a\n", NamedId(ParseNamedIdError)),
+            ("task:a", TaskId(ParseIdError)),
+        ] {
+            assert_eq!(Scope::parse(text), Err(why), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_task_is_the_same_in_either_case_and_nothing_else_is() {
+        let scope = |text: &str| Scope::parse(text).unwrap();
+        assert_eq!(
+            scope(&format!("task:{TASK}")).key(),
+            scope(&format!("task:{}", TASK.to_lowercase())).key()
+        );
+        assert_ne!(scope("user:A").key(), scope("user:a").key());
+    }
+
+    #[test]
+    fn the_nearer_prevails_and_groups_stand_by_their_ids() {
+        let group = |text: &str| GroupId::parse(text).unwrap();
+        let scopes = Scopes {
+            groups: [group("b"), group("a")].into(),
+            user: UserId::parse("u").ok(),
+            project: ProjectId::parse("p").ok(),
+            task: TaskId::parse(TASK).ok(),
+        };
+        let all: Vec<_> = scopes.all().iter().map(ToString::to_string).collect();
+        assert_eq!(all, ["system", "group:a", "group:b", "user:u", "project:p", &format!("task:{TASK}")]);
+        assert_eq!(
+            scopes.nearness(&Scope::parse(&format!("task:{}", TASK.to_lowercase())).unwrap()),
+            Some(5)
+        );
+        assert_eq!(scopes.nearness(&Scope::Group(group("c"))), None);
+        assert_eq!(Scopes::default().all(), [Scope::System]);
+    }
+}

@@ -1,0 +1,71 @@
+//! Characters that nobody sees, or that make what is seen another text than what is there.
+
+/// Whether a reader doesn't see the character, or sees others in another order for it: controls but line ends and tabs, marks of
+/// direction, joiners, fillers, tags, variation selectors, what is reserved for a program's own use.
+pub fn is_hidden(c: char) -> bool {
+    let is_control = c.is_control() && !matches!(c, '\n' | '\r' | '\t');
+    is_control
+        || matches!(
+            c,
+            '\u{ad}'
+                | '\u{34f}'
+                | '\u{61c}'
+                | '\u{115f}'..='\u{1160}'
+                | '\u{17b4}'..='\u{17b5}'
+                | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{3164}'
+                | '\u{e000}'..='\u{f8ff}'
+                | '\u{fe00}'..='\u{fe0f}'
+                | '\u{feff}'
+                | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}'
+                | '\u{1bca0}'..='\u{1bca3}'
+                | '\u{1d173}'..='\u{1d17a}'
+                | '\u{e0000}'..='\u{10ffff}'
+        )
+}
+
+/// Whether it is a line of text: something in it, nothing hidden, no line ends, no other space than the usual one, and none at
+/// its ends.
+pub(crate) fn is_printable(text: &str) -> bool {
+    let is_seen = |c: char| c == ' ' || !(c.is_whitespace() || c.is_control() || is_hidden(c));
+    !text.is_empty() && text.trim() == text && text.chars().all(is_seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_is_seen_and_what_misleads_is_hidden() {
+        for c in ['a', 'é', '漢', '🦀', ' ', '\n', '\t', '\u{301}', '\u{3000}'] {
+            assert!(!is_hidden(c), "{c:?}");
+        }
+        for c in [
+            '\0',
+            '\u{1b}',
+            '\u{85}',
+            '\u{200b}',
+            '\u{202e}',
+            '\u{2066}',
+            '\u{fe0f}',
+            '\u{e0041}',
+            '\u{e000}',
+        ] {
+            assert!(is_hidden(c), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn a_printable_line_begins_and_ends_with_something_that_is_seen() {
+        for text in ["a", "Ada Lovelace", "ada@example.org", "Zoë"] {
+            assert!(is_printable(text), "{text:?}");
+        }
+        for text in ["", " ", " a", "a ", "a\nb", "a\tb", "a\u{a0}b", "a\u{200b}b", "a\0"] {
+            assert!(!is_printable(text), "{text:?}");
+        }
+    }
+}

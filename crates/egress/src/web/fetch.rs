@@ -1,0 +1,291 @@
+//! Pages that the host fetches for a run, because a tool of its agent's was asked to. Each request, and each that a redirect leads
+//! to, goes the way of those that come by the run's own sockets: one policy, one dialer, one record.
+//!
+//! ```text
+//! Fetcher::fetch ─► Fetches, a listener among the run's sockets ─► address, read once ─► Passage ─┬─► Page
+//!                                                                      ▲                           │
+//!                                                                      └──── it leads elsewhere ◄──┘
+//! ```
+//! They only read: `GET`, without credentials, cookies or anything else that somebody inside could say by a header.
+
+use super::decision::Way;
+use super::forward::authority;
+use super::gate::Gate;
+use super::passage::Passage;
+use super::placeholder;
+use super::refusal::Refusal;
+use crate::http1::RequestHead;
+use belljar_policy::egress::{Destination, Host};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use url::Url;
+
+/// Fetches pages for one run, for as long as that is served.
+#[derive(Debug, Clone)]
+pub struct Fetcher {
+    orders: mpsc::UnboundedSender<Order>,
+}
+
+/// The other end of it: it is served among the sockets of the run.
+#[derive(Debug)]
+pub struct Fetches {
+    orders: mpsc::UnboundedReceiver<Order>,
+}
+
+/// A page as it was answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// Where it was in the end.
+    pub url: String,
+    /// The status.
+    pub status: u16,
+    /// Its type, if it has said one.
+    pub content_type: Option<String>,
+    /// All of it.
+    pub body: Vec<u8>,
+}
+
+/// There is no page.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FetchError {
+    /// It is no address of a page.
+    #[error("{url:?} can't be fetched: {why}")]
+    Address {
+        /// What was given.
+        url: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// It leads to what is none.
+    #[error("it leads to {to:?}, which can't be fetched: {why}")]
+    Redirect {
+        /// Where it leads.
+        to: String,
+        /// What is wrong with that.
+        why: &'static str,
+    },
+    /// It leads on and on.
+    #[error("it leads elsewhere, and that again, more than {MOST_REDIRECTS} times")]
+    TooManyRedirects,
+    /// The policy is against it, or the run has had as much as it may.
+    #[error("{said}")]
+    Denied {
+        /// The stable code.
+        code: &'static str,
+        /// The smallest rule that would allow it, if one would and whoever asks may know of it.
+        needed: Option<String>,
+        /// Why.
+        said: String,
+    },
+    /// It has more bytes than are taken.
+    #[error("{said}")]
+    TooLarge {
+        /// How much there may be.
+        said: String,
+    },
+    /// Nobody answers, or not as they should.
+    #[error("{said}")]
+    Failed {
+        /// The stable code.
+        code: &'static str,
+        /// What was wrong.
+        said: String,
+    },
+    /// It took too long.
+    #[error("it took longer than {} s", WITHIN.as_secs())]
+    OutOfTime,
+    /// The run is over.
+    #[error("the run is over")]
+    Over,
+}
+
+/// Somebody waits for a page.
+#[derive(Debug)]
+pub(crate) struct Order {
+    url: String,
+    answer: oneshot::Sender<Result<Page, FetchError>>,
+}
+
+/// A request as it is made.
+struct Wanted {
+    destination: Destination,
+    is_secure: bool,
+    head: RequestHead,
+}
+
+/// The largest page, in bytes.
+pub const MOST_PAGE_BYTES: usize = 5 << 20;
+
+/// So often one may lead to another.
+pub const MOST_REDIRECTS: usize = 5;
+
+/// So long all of it may take.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// So many are held for one run at a time. Others wait.
+pub(super) const AT_ONCE: usize = 4;
+
+/// An address, in bytes.
+const LONGEST_URL: usize = 8 << 10;
+
+/// As much of an address is repeated.
+const LONGEST_REPEATED: usize = 256;
+
+/// The two ends, of which one is to be served.
+pub fn fetcher() -> (Fetcher, Fetches) {
+    let (sender, orders) = mpsc::unbounded_channel();
+    (Fetcher { orders: sender }, Fetches { orders })
+}
+
+// === impl Fetcher ===
+
+impl Fetcher {
+    /// Fetches a page. When this is dropped, it is given up.
+    ///
+    /// # Errors
+    /// [`FetchError`].
+    pub async fn fetch(&self, url: &str) -> Result<Page, FetchError> {
+        let (answer, answered) = oneshot::channel();
+        let order = Order { url: url.to_owned(), answer };
+        self.orders.send(order).map_err(|_| FetchError::Over)?;
+        answered.await.map_err(|_| FetchError::Over)?
+    }
+}
+
+// === impl Fetches ===
+
+impl Fetches {
+    /// The next one who waits. Where nobody is left who could, it never comes.
+    pub(crate) async fn next(&mut self) -> Order {
+        match self.orders.recv().await {
+            Some(order) => order,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Fetches what somebody waits for.
+pub(super) async fn serve(gate: &Gate, order: Order) {
+    let Order { url, mut answer } = order;
+    tokio::select! {
+        page = timeout(WITHIN, page(gate, &url)) => {
+            // Whoever has gone meanwhile needs nothing.
+            let _ = answer.send(page.unwrap_or(Err(FetchError::OutOfTime)));
+        }
+        () = answer.closed() => {}
+    }
+}
+
+async fn page(gate: &Gate, text: &str) -> Result<Page, FetchError> {
+    // It is never closed.
+    let _place = gate.fetching.acquire().await;
+    let address = |why| FetchError::Address { url: repeated(text), why };
+    let mut url = Url::parse(text).map_err(|_| address("it is no whole address of a page"))?;
+    let mut wanted = Wanted::of(&mut url).map_err(address)?;
+    for _ in 0..=MOST_REDIRECTS {
+        let Wanted { destination, is_secure, head } = &wanted;
+        let way = Way::Inside { destination, is_secure: *is_secure };
+        let fetched = Passage::begin(gate).fetch(head, way).await.map_err(|refusal| of_refusal(&refusal))?;
+        let Some(location) = fetched.location else {
+            let (status, content_type, body) = (fetched.status, fetched.content_type, fetched.body);
+            return Ok(Page { url: url.into(), status, content_type, body });
+        };
+        let elsewhere = |why| FetchError::Redirect { to: repeated(&location), why };
+        url = url.join(&location).map_err(|_| elsewhere("it is no address of a page"))?;
+        wanted = Wanted::of(&mut url).map_err(elsewhere)?;
+    }
+    Err(FetchError::TooManyRedirects)
+}
+
+fn of_refusal(refusal: &Refusal) -> FetchError {
+    let (code, said) = (refusal.code(), refusal.to_string());
+    match (refusal, refusal.status()) {
+        (Refusal::AnswerTooLarge { .. }, _) => FetchError::TooLarge { said },
+        (_, 400..500) => FetchError::Denied { code, needed: refusal.needed().map(str::to_owned), said },
+        _ => FetchError::Failed { code, said },
+    }
+}
+
+fn repeated(text: &str) -> String {
+    text[..text.floor_char_boundary(LONGEST_REPEATED)].to_owned()
+}
+
+// === impl Wanted ===
+
+impl Wanted {
+    /// What is asked for to get there. A part of a page is none that anybody is asked for.
+    fn of(url: &mut Url) -> Result<Self, &'static str> {
+        url.set_fragment(None);
+        let is_secure = match url.scheme() {
+            "https" => true,
+            "http" => false,
+            _ => return Err("it begins with neither https:// nor http://"),
+        };
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("there is a user or a password in it");
+        }
+        if url.as_str().len() > LONGEST_URL {
+            return Err("it is too long");
+        }
+        // What it would be filled in for is said by programs, to hosts that a rule names; a page is read by an agent.
+        if placeholder::is_in(url.as_str().as_bytes()) {
+            return Err("there is a placeholder for a credential in it");
+        }
+        let host = url.host_str().and_then(|host| Host::parse(host).ok()).ok_or("its host can't be read")?;
+        let port = url.port_or_known_default().filter(|port| *port != 0).ok_or("its port can't be read")?;
+        let destination = Destination { host, port };
+        let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let head = format!(
+            "GET {}{query} HTTP/1.1\r\nhost: {}\r\nuser-agent: belljar\r\naccept: text/html, text/*;q=0.9, */*;q=0.5\r\n\
+             accept-encoding: identity\r\n\r\n",
+            url.path(),
+            authority(&destination, is_secure),
+        );
+        let head = RequestHead::parse(head.as_bytes()).map_err(|_| "its path can't be asked for")?;
+        Ok(Self { destination, is_secure, head })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(text: &str) -> Result<String, &'static str> {
+        let mut url = Url::parse(text).map_err(|_| "no address")?;
+        let Wanted { destination, is_secure, head } = Wanted::of(&mut url)?;
+        let query = head.query.map(|query| format!("?{query}")).unwrap_or_default();
+        Ok(format!("{destination} {is_secure} {}{query}", head.path))
+    }
+
+    #[test]
+    fn an_address_is_read_in_one_way_or_not_at_all() {
+        for (text, expected) in [
+            ("https://A.Example/x?y=1#z", Ok("a.example:443 true /x?y=1")),
+            ("http://a.example", Ok("a.example:80 false /")),
+            ("http://a.example:8080/ä b\"", Ok("a.example:8080 false /%C3%A4%20b%22")),
+            ("https://[::1]/", Ok("[::1]:443 true /")),
+            // Whatever spelling of an address it is, what is decided about is the address.
+            ("http://0x7f.1/", Ok("127.0.0.1:80 false /")),
+            ("http://2130706433/", Ok("127.0.0.1:80 false /")),
+            ("http://169.254.169.254/", Ok("169.254.169.254:80 false /")),
+            ("https://a.example\\@b.example/", Ok("a.example:443 true /@b.example/")),
+            ("https://a.example/..%2f../x", Ok("a.example:443 true /..%2f../x")),
+            ("https://user@a.example/", Err("there is a user or a password in it")),
+            ("https://:word@a.example/", Err("there is a user or a password in it")),
+            ("ftp://a.example/", Err("it begins with neither https:// nor http://")),
+            ("file:///etc/passwd", Err("it begins with neither https:// nor http://")),
+            ("data:text/html,x", Err("it begins with neither https:// nor http://")),
+            ("https://a.example/?k=belljar:cred:x", Err("there is a placeholder for a credential in it")),
+            ("https://a.example/?k=belljar%3acred%3Ax", Err("there is a placeholder for a credential in it")),
+            ("a.example", Err("no address")),
+            ("https://", Err("no address")),
+            ("http://a.example:0/", Err("its port can't be read")),
+        ] {
+            assert_eq!(asked(text), expected.map(str::to_owned), "{text}");
+        }
+        // A line end is no part of an address.
+        assert_eq!(asked("https://a.example/x\r\nhost: b").as_deref(), Ok("a.example:443 true /xhost:%20b"));
+        assert_eq!(asked(&format!("https://a.example/{}", "x".repeat(LONGEST_URL))), Err("it is too long"));
+    }
+}

@@ -1,0 +1,154 @@
+//! A request of the host's own for a run, answered whole: decided, recorded, dialed and counted as those that come by its sockets.
+
+use super::super::decision::Way;
+use super::super::fetch::MOST_PAGE_BYTES;
+use super::super::forward::{Outgoing, request};
+use super::super::refusal::Refusal;
+use super::super::run::WebRun;
+use super::{Passage, failed};
+use crate::client::Client;
+use crate::http1::{RequestHead, ResponseHead};
+use crate::upstream::{AnswerError, Connection};
+use crate::within::within;
+use belljar_contract::egress::PassageOutcome;
+use std::cell::Cell;
+use std::io::ErrorKind;
+use tokio::io::AsyncWriteExt;
+
+/// What was answered.
+#[derive(Debug)]
+pub(in crate::web) struct Fetched {
+    pub(in crate::web) status: u16,
+    pub(in crate::web) content_type: Option<String>,
+    /// Where it leads, if it leads elsewhere. There is no body then.
+    pub(in crate::web) location: Option<String>,
+    pub(in crate::web) body: Vec<u8>,
+}
+
+const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
+
+// === impl Passage ===
+
+impl Passage<'_> {
+    /// Asks for it, and takes all of the answer.
+    pub(in crate::web) async fn fetch(
+        mut self,
+        head: &RequestHead,
+        way: Way<'_>,
+    ) -> Result<Fetched, Refusal> {
+        let patience = self.gate.run.limits.times;
+        let mut nobody = Client::new(tokio::io::empty(), patience);
+        let (mut upstream, filling, destination) = match self.open(&mut nobody, head, way).await {
+            Ok(opened) => opened,
+            Err(refusal) => {
+                self.note(&refusal);
+                // Each is recorded, and so there are only so many.
+                self.gate.pace.wait().await;
+                return Err(refusal);
+            }
+        };
+        let outgoing = Outgoing { destination: &destination, is_secure: way.is_secure(), filling };
+        let answered = self.held_to_policy(head, &outgoing, &mut upstream).await;
+        match &answered {
+            Ok(fetched) => {
+                (self.status, self.outcome) = (Some(fetched.status), PassageOutcome::Completed);
+            }
+            Err(refusal) => self.outcome = failed(refusal.recorded_code()),
+        }
+        answered
+    }
+
+    /// Exchanges them, for as long as the policy allows it.
+    async fn held_to_policy(
+        &self,
+        head: &RequestHead,
+        outgoing: &Outgoing<'_, '_>,
+        upstream: &mut Connection,
+    ) -> Result<Fetched, Refusal> {
+        let mut policy = self.policy.clone();
+        let mut whole = std::pin::pin!(self.exchange(head, outgoing, upstream));
+        loop {
+            tokio::select! {
+                biased;
+                Ok(()) = policy.changed() => {
+                    policy.borrow_and_update();
+                    if !self.is_still_allowed(outgoing.destination) {
+                        let destination = outgoing.destination.to_string();
+                        return Err(Refusal::NoLongerAllowed { destination });
+                    }
+                }
+                answered = &mut whole => return answered,
+            }
+        }
+    }
+
+    async fn exchange(
+        &self,
+        head: &RequestHead,
+        outgoing: &Outgoing<'_, '_>,
+        upstream: &mut Connection,
+    ) -> Result<Fetched, Refusal> {
+        let idle = self.gate.run.limits.times.idle;
+        let host = || outgoing.destination.host.to_string();
+        let begun = request(head, outgoing);
+        self.count(&self.sent, begun.len() as u64, WebRun::may_send)?;
+        let sending = async {
+            upstream.stream.write_all(&begun).await?;
+            upstream.stream.flush().await
+        };
+        let sent = within(idle, sending).await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
+        sent.map_err(|_| Refusal::Unreachable { host: host() })?;
+        let mut heard = 0;
+        let answer = upstream.head_counted(idle, |bytes| heard += bytes).await;
+        self.count(&self.received, heard, WebRun::may_receive)?;
+        let answer = answer.map_err(|error| of_answer(&error, host()))?;
+        let text = |name| Some(String::from_utf8_lossy(answer.header(name)?).into_owned());
+        let (status, content_type) = (answer.status, text("content-type"));
+        let location = text("location").filter(|_| REDIRECTS.contains(&status));
+        let is_plain = |coding: &[u8]| coding.eq_ignore_ascii_case(b"identity");
+        if location.is_none() && !answer.headers.all("content-encoding").all(is_plain) {
+            // It was asked to come as it is.
+            return Err(Refusal::BadAnswer { host: host() });
+        }
+        let body = match &location {
+            Some(_) => Vec::new(),
+            None => self.body(&answer, upstream, host()).await?,
+        };
+        let is_told = outgoing.filling.injected().any(|injected| {
+            injected.forms.are_in_lines(answer.headers.text()) || injected.forms.are_told_by(&body)
+        });
+        if is_told {
+            return Err(Refusal::Repeated { host: host() });
+        }
+        Ok(Fetched { status, content_type, location, body })
+    }
+
+    async fn body(
+        &self,
+        answer: &ResponseHead,
+        upstream: &mut Connection,
+        host: String,
+    ) -> Result<Vec<u8>, Refusal> {
+        let mut is_spent = false;
+        let tell = |bytes| is_spent |= self.count(&self.received, bytes, WebRun::may_receive).is_err();
+        let idle = self.gate.run.limits.times.idle;
+        let body = upstream.body_counted(answer.body, MOST_PAGE_BYTES, idle, tell).await;
+        match is_spent {
+            true => Err(Refusal::Spent),
+            false => body.map_err(|error| of_answer(&error, host)),
+        }
+    }
+
+    fn count(&self, counter: &Cell<u64>, bytes: u64, may: fn(&WebRun, u64) -> bool) -> Result<(), Refusal> {
+        counter.set(counter.get() + bytes);
+        if may(&self.gate.run, bytes) { Ok(()) } else { Err(Refusal::Spent) }
+    }
+}
+
+fn of_answer(error: &AnswerError, host: String) -> Refusal {
+    match error {
+        AnswerError::Silent => Refusal::Silent { host },
+        AnswerError::TooLarge => Refusal::AnswerTooLarge { host, most: MOST_PAGE_BYTES },
+        AnswerError::Ended(_) | AnswerError::Malformed(_) => Refusal::BadAnswer { host },
+    }
+}

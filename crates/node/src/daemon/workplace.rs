@@ -1,0 +1,74 @@
+//! Puts together what jobs are carried out with.
+
+use super::ways_out::{self, WaysOut};
+use super::{Bucket, DaemonError, Settings, WallClock, record};
+use crate::denials::Denials;
+use crate::images::Images;
+use crate::job::Workplace;
+use crate::job::context::Library;
+use crate::job::hub::Hub;
+use crate::managed::ManagedServices;
+use crate::metrics::Metrics;
+use crate::tools::{NodeTools, Parts};
+use crate::traces::{self, Traces};
+use crate::web::policy_file::Following;
+use belljar_confine::launcher::Launcher;
+use belljar_store::artifacts::{Artifacts, ArtifactsError};
+use belljar_store::audit::{AuditLog, folder_in};
+use belljar_store::database::Database;
+use belljar_store::jobs::{Jobs, Owner};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// All of it, for an instance that may not have begun yet, and what follows the policy that it lives by.
+pub(super) async fn furnish(
+    mut settings: Settings,
+    (launcher, clock): (Launcher, WallClock),
+    (database, owner): (&Database, &Owner),
+) -> Result<(Arc<Workplace>, Following), DaemonError> {
+    let artifacts = artifacts(&settings)?;
+    let audit = Arc::new(AuditLog::open(&folder_in(settings.state.path())).map_err(DaemonError::Audit)?);
+    let metrics = Metrics::default();
+    let threads = |source| DaemonError::Threads { source };
+    let traces =
+        Traces::start(settings.traces.take(), settings.node_slug.clone(), &metrics).map_err(threads)?;
+    let listed_calls = if traces.are_wanted() { traces::MOST_CALLS } else { 0 };
+    let WaysOut { models, web, following } =
+        ways_out::begin(&mut settings, &audit, (&metrics, listed_calls))?;
+    let parts =
+        Parts { database, artifacts: &artifacts, clock: &clock, audit: &audit, reaches: web.reaches() };
+    let tools = NodeTools::new(&parts).map_err(|source| DaemonError::Tools { source })?;
+    let denials = Denials::new(Arc::clone(&audit));
+    let managed =
+        ManagedServices::start(std::mem::take(&mut settings.managed), Arc::clone(&audit)).map_err(threads)?;
+    let workplace = Workplace {
+        jobs: Jobs::new(database.clone()),
+        telemetry: Arc::new(record::open(settings.state.path()).await?),
+        images: Images::of(&settings)?,
+        metrics,
+        traces,
+        artifacts,
+        stop: CancellationToken::new(),
+        hub: Hub::default(),
+        models,
+        web,
+        tools,
+        library: Library::new(database),
+        audit,
+        managed,
+        denials,
+        launcher: Arc::new(launcher),
+        settings: Arc::new(settings),
+        clock,
+        owner: owner.clone(),
+    };
+    Ok((Arc::new(workplace), following))
+}
+
+fn artifacts(settings: &Settings) -> Result<Artifacts, ArtifactsError> {
+    let folder = settings.state.path().join("artifacts");
+    match &settings.bucket {
+        Some(Bucket { url, variables }) => Artifacts::in_bucket(url, variables.clone(), &folder),
+        None => Artifacts::in_folder(&folder),
+    }
+}

@@ -1,0 +1,181 @@
+//! What a job's agent is told besides what the job says: preferences and skills of those for whom it is done, as they are when the job
+//! is accepted (`spec/1 §Context Supplied to SBA`). What the job itself says prevails.
+
+use super::Workplace;
+use belljar_contract::id::JobId;
+use belljar_contract::scope::Scopes;
+use belljar_contract::worker::assignment::Assignment;
+use belljar_policy::preferences::{Agent, Effective};
+use belljar_store::audit::{Event, EventError};
+use belljar_store::database::DatabaseError;
+use belljar_store::preferences::{self, Preferences};
+use belljar_store::skills::Skills;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// What was looked up for a job.
+#[derive(Debug, Clone)]
+pub(crate) struct Library {
+    preferences: Preferences,
+    skills: Skills,
+}
+
+/// It can't be looked up.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ContextError {
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    /// What was put together is no job.
+    #[error("what was looked up for the job does not fit into it: {why}")]
+    Unfit { why: String },
+    #[error(transparent)]
+    Event(#[from] EventError),
+}
+
+/// Which preferences and skills a job was given, as the audit has it.
+#[derive(Debug, Serialize)]
+struct Applied<'a> {
+    job_id: &'a JobId,
+    preferences: Vec<Value>,
+    skipped: usize,
+    skills: Vec<Value>,
+}
+
+/// The kind of that record.
+const RESOLVED: &str = "job_context_resolved";
+
+/// The longest text that is added to a job, in bytes: of all skills together.
+const LONGEST_SKILLS: usize = 1 << 20;
+
+// === impl Library ===
+
+impl Library {
+    pub(crate) fn new(database: &belljar_store::database::Database) -> Self {
+        let preferences = Preferences::new(database.clone(), preferences::Limits::default());
+        Self { preferences, skills: Skills::new(database.clone()) }
+    }
+
+    /// Puts what holds for those scopes into a context. Whether anything was put there.
+    async fn fill(
+        &self,
+        context: &mut Map<String, Value>,
+        scopes: &Scopes,
+    ) -> Result<Option<(Effective, Vec<Value>)>, DatabaseError> {
+        let effective = self.preferences.effective(scopes).await?;
+        let skills = self.add_skills(context, scopes).await?;
+        let has_preferences = add_preferences(context, &effective);
+        Ok((has_preferences || !skills.is_empty()).then_some((effective, skills)))
+    }
+
+    /// Adds the skills that the job names. Those that aren't there, or are too much, are left for the agent to ask for.
+    async fn add_skills(
+        &self,
+        context: &mut Map<String, Value>,
+        scopes: &Scopes,
+    ) -> Result<Vec<Value>, DatabaseError> {
+        let named = context.get("skill_ids").and_then(Value::as_array).cloned().unwrap_or_default();
+        let (mut found, mut left, mut bytes) = (Vec::new(), Vec::new(), 0);
+        let mut applied = Vec::new();
+        for name in named {
+            let skill = match name.as_str() {
+                Some(name) => self.skills.resolve(name, scopes).await?,
+                None => None,
+            };
+            match skill {
+                Some((skill, content)) if bytes + content.len() <= LONGEST_SKILLS => {
+                    bytes += content.len();
+                    let scope = skill.scope.to_string();
+                    applied
+                        .push(json!({ "id": skill.id.as_str(), "version": skill.version, "scope": scope }));
+                    found.push(
+                        json!({ "id": skill.id.as_str(), "name": skill.name.as_str(), "content": content }),
+                    );
+                }
+                _ => left.push(name),
+            }
+        }
+        if !found.is_empty() {
+            context.insert("skill_ids".to_owned(), left.into());
+            let given = context.remove("skills");
+            context.insert("skills".to_owned(), with_given(given, found));
+        }
+        Ok(applied)
+    }
+}
+
+/// The skills that the job brings along, and those that were found.
+fn with_given(given: Option<Value>, found: Vec<Value>) -> Value {
+    let mut all = match given {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(given)) => given,
+        Some(Value::Object(given)) if !given.contains_key("content") => {
+            given.into_iter().map(|(name, content)| json!({ "name": name, "content": content })).collect()
+        }
+        Some(one) => vec![one],
+    };
+    all.extend(found);
+    all.into()
+}
+
+/// Adds the preferences that hold, but where the job says something else. Whether there are any.
+fn add_preferences(context: &mut Map<String, Value>, effective: &Effective) -> bool {
+    let own = Agent::Sandbox.key();
+    let told: Vec<_> = effective
+        .values
+        .iter()
+        .filter(|(key, applied)| !key.as_str().starts_with("agents.") && !applied.value.is_null())
+        .map(|(key, applied)| (key.as_str().to_owned(), applied.value.clone()))
+        .collect();
+    let more = effective.additional_context(Agent::Sandbox);
+    if told.is_empty() && more.is_none() {
+        return false;
+    }
+    let preferences = context.entry("preferences").or_insert_with(|| json!({}));
+    if let Some(preferences) = preferences.as_object_mut() {
+        let says_itself = preferences.contains_key(own);
+        for (key, value) in told {
+            preferences.entry(key).or_insert(value);
+        }
+        if let Some(more) = more.filter(|_| !says_itself) {
+            let given = context.get("additional_context").and_then(Value::as_str).unwrap_or_default();
+            let all = [given, &more].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
+            context.insert("additional_context".to_owned(), all.join("\n\n").into());
+        }
+    }
+    true
+}
+
+/// A job with what was looked up for it; nothing where there was nothing, or no agent that would read it. What was applied is in the
+/// audit.
+pub(crate) async fn resolved(
+    workplace: &Workplace,
+    assignment: &Assignment,
+) -> Result<Option<Assignment>, ContextError> {
+    let has_agent = assignment.sandbox.job_spec.as_ref().is_some_and(|spec| spec.job.inference.is_some());
+    if !has_agent {
+        return Ok(None);
+    }
+    let unfit = |why: &dyn ToString| ContextError::Unfit { why: why.to_string() };
+    let mut document = serde_json::to_value(assignment).map_err(|error| unfit(&error))?;
+    let spec = &mut document["sandbox"]["job_spec"];
+    let mut context = spec.get("context").and_then(Value::as_object).cloned().unwrap_or_default();
+    let applied = workplace.library.fill(&mut context, &assignment.scopes()).await?;
+    let Some((effective, skills)) = applied else { return Ok(None) };
+    spec["context"] = context.into();
+    let resolved = Assignment::parse(document.to_string().as_bytes()).map_err(|problems| unfit(&problems))?;
+    let preferences = effective.values.iter().map(|(key, applied)| {
+        json!({ "key": key.as_str(), "scope": applied.scope.to_string(), "version": applied.version })
+    });
+    let applied = Applied {
+        job_id: &assignment.job_id,
+        preferences: preferences.collect(),
+        skipped: effective.skipped.len(),
+        skills,
+    };
+    workplace.audit.submit(Event::new(RESOLVED, None, &applied)?, |written| {
+        if let Err(error) = written {
+            tracing::error!(%error, "what a job was given can't be recorded");
+        }
+    });
+    Ok(Some(resolved))
+}

@@ -1,0 +1,46 @@
+//! What agents that plan call: sandboxes, jobs and tasks of this node, by the node's own endpoints, so that neither side has a rule that
+//! the other hasn't.
+
+mod desk;
+mod files;
+mod job;
+mod sandbox;
+mod task;
+
+use crate::api::Api;
+use belljar_contract::category::Category;
+use belljar_contract::tool::{InvalidToolNameError, ToolScope};
+use belljar_tools::Tool;
+use belljar_tools::definition::Definition;
+use desk::{Desk, Endpoint};
+use serde_json::{Value, json};
+use std::sync::{Arc, Weak};
+
+/// All of them. They work for as long as the node does.
+pub(crate) fn tools(api: &Weak<Api>) -> Result<Vec<Arc<dyn Tool>>, InvalidToolNameError> {
+    let desk = Arc::new(Desk::new(Weak::clone(api)));
+    let endpoints = [job::endpoints()?, sandbox::endpoints()?].into_iter().flatten();
+    let mut all: Vec<Arc<dyn Tool>> =
+        endpoints.map(|(definition, ask)| Endpoint::tool(definition, ask, &desk)).collect();
+    all.extend(task::tools(&desk)?);
+    all.extend(files::tools(&desk)?);
+    all.push(job::events(&desk)?);
+    Ok(all)
+}
+
+/// One for agents that plan.
+fn define(name: &str, summary: &str, input: Value) -> Result<Definition, InvalidToolNameError> {
+    let definition = Definition::named(name, Category::Other, summary, input)?;
+    Ok(Definition { scope: ToolScope::Pm, ..definition })
+}
+
+/// The schema of an object with these members, of which those with a name in the list must be there.
+fn object(required: &[&str], properties: &Value) -> Value {
+    json!({ "type": "object", "additionalProperties": false, "required": required, "properties": properties })
+}
+
+/// An id of somebody's choice.
+fn id(about: &str) -> Value {
+    const FORM: &str = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$";
+    json!({ "type": "string", "format": "uuid", "pattern": FORM, "description": about })
+}

@@ -1,0 +1,148 @@
+//! Asks the node's own endpoints, in this process.
+
+use crate::api::{self, Api};
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{Method, Request, StatusCode};
+use belljar_contract::id::TaskId;
+use belljar_contract::tool::DomainCode;
+use belljar_tools::answer::{Answer, Failure, Success};
+use belljar_tools::caller::Caller;
+use belljar_tools::definition::Definition;
+use belljar_tools::{Arguments, Tool};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
+use serde_json::Value;
+use std::sync::{Arc, Weak};
+
+/// Where the endpoints are asked.
+pub(super) struct Desk {
+    /// Nothing once the node has stopped.
+    api: Weak<Api>,
+}
+
+/// What is asked of an endpoint.
+pub(super) struct Asked {
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) body: Option<Value>,
+    /// The member of the answer that is told; all of it, if none is named.
+    pub(super) told: Option<&'static str>,
+}
+
+/// What a call asks for.
+pub(super) type Ask = fn(&Arguments) -> Asked;
+
+/// A tool that is one endpoint.
+pub(super) struct Endpoint {
+    definition: Definition,
+    ask: Ask,
+    desk: Arc<Desk>,
+}
+
+/// The largest answer of an endpoint, in bytes.
+const LARGEST_ANSWER_BYTES: usize = 64 << 20;
+
+// === impl Desk ===
+
+impl Desk {
+    pub(super) fn new(api: Weak<Api>) -> Self {
+        Self { api }
+    }
+
+    /// What the endpoints work with.
+    pub(super) fn api(&self) -> Result<Arc<Api>, Failure> {
+        let stopping = || Failure::new(DomainCode::Unavailable, "the node is stopping");
+        self.api.upgrade().filter(|api| !api.stop.is_cancelled()).ok_or_else(stopping)
+    }
+
+    /// Asks, and gives what the endpoint says.
+    pub(super) async fn ask(&self, asked: Asked) -> Result<Value, Failure> {
+        let failed = |error: &(dyn std::error::Error + 'static)| Failure::internal("ask itself", error);
+        let body = asked.body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+        let request = Request::builder().method(asked.method).uri(asked.path);
+        let request = request.header(CONTENT_TYPE, "application/json").body(body).map_err(|e| failed(&e))?;
+        let endpoints = TowerToHyperService::new(api::unguarded(self.api()?));
+        let Ok(response) = endpoints.call(request).await;
+        let status = response.status();
+        let bytes = axum::body::to_bytes(response.into_body(), LARGEST_ANSWER_BYTES).await;
+        let mut said: Value = match bytes.map(|bytes| serde_json::from_slice(&bytes)) {
+            Ok(Ok(said)) => said,
+            Ok(Err(error)) => return Err(failed(&error)),
+            Err(error) => return Err(failed(&error)),
+        };
+        if !status.is_success() {
+            return Err(problem(status, &said));
+        }
+        match asked.told {
+            Some(member) => Ok(said[member].take()),
+            None => Ok(said),
+        }
+    }
+
+    /// Whether that job is of the task that the caller is bound to, if they are bound to one.
+    pub(super) async fn check_job(&self, caller: &Caller, arguments: &Arguments) -> Result<(), Failure> {
+        let (Some(task), Some(job)) = (&caller.task_id, arguments.get("job_id")) else { return Ok(()) };
+        if caller.job_id.is_some() {
+            return Ok(());
+        }
+        let job = job.as_str().unwrap_or_default();
+        let unknown = || Failure::new(DomainCode::NotFound, format!("there is no job {job}"));
+        let job_id = belljar_contract::id::JobId::parse(job).map_err(|_| unknown())?;
+        let found = self.api()?.workplace.jobs.find(&job_id).await;
+        let found = found.map_err(|error| Failure::unreachable(&error))?;
+        // One that isn't there yet may be made.
+        let is_of = |of: &TaskId| of.key() == task.key();
+        if found.is_none_or(|found| is_of(&found.task_id)) { Ok(()) } else { Err(unknown()) }
+    }
+}
+
+/// What an endpoint complains of, as a tool's failure.
+fn problem(status: StatusCode, said: &Value) -> Failure {
+    let code = match status {
+        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => DomainCode::InvalidArgument,
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => DomainCode::PermissionDenied,
+        StatusCode::NOT_FOUND => DomainCode::NotFound,
+        StatusCode::CONFLICT => DomainCode::Conflict,
+        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::TOO_MANY_REQUESTS => DomainCode::LimitExceeded,
+        StatusCode::SERVICE_UNAVAILABLE => DomainCode::Unavailable,
+        _ => DomainCode::Internal,
+    };
+    Failure::new(code, said["detail"].as_str().unwrap_or("the node does not say why"))
+}
+
+// === impl Endpoint ===
+
+impl Endpoint {
+    pub(super) fn tool(definition: Definition, ask: Ask, desk: &Arc<Desk>) -> Arc<dyn Tool> {
+        Arc::new(Self { definition, ask, desk: Arc::clone(desk) })
+    }
+}
+
+impl Tool for Endpoint {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
+        async move {
+            self.desk.check_job(caller, &arguments).await?;
+            Ok(Success::of(self.desk.ask((self.ask)(&arguments)).await?))
+        }
+        .boxed()
+    }
+}
+
+/// The text of an argument that the schema has asked for.
+pub(super) fn text<'a>(arguments: &'a Arguments, name: &str) -> &'a str {
+    arguments.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A body with the version and those arguments that are there, each under the name that the endpoint has for it.
+pub(super) fn body(arguments: &Arguments, names: &[(&str, &str)]) -> Value {
+    let said =
+        names.iter().filter_map(|(name, member)| Some(((*member).to_owned(), arguments.get(*name)?.clone())));
+    std::iter::once(("version".to_owned(), Value::from(1))).chain(said).collect()
+}

@@ -1,0 +1,130 @@
+//! `sandbox.put_file` and `sandbox.get_file`: files into a sandbox that stays, and out of it. The sandbox's own programs carry them:
+//! what they may not reach isn't reached.
+
+use super::desk::{Asked, Desk, text};
+use super::{define, object, sandbox};
+use axum::http::Method;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use belljar_contract::tool::{DomainCode, InvalidToolNameError};
+use belljar_tools::answer::{Answer, Failure, Success};
+use belljar_tools::caller::Caller;
+use belljar_tools::definition::{Definition, Effect};
+use belljar_tools::{Arguments, Tool};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Puts a file in.
+struct Put {
+    definition: Definition,
+    desk: Arc<Desk>,
+}
+
+/// Gets one out.
+struct Get {
+    definition: Definition,
+    desk: Arc<Desk>,
+}
+
+/// As much goes in by one command, in bytes: an argument of a program has no more than 128 KiB, and this is Base64 then.
+const PIECE_BYTES: usize = 90_000;
+
+/// The largest file that goes in.
+const LARGEST_IN_BYTES: usize = 2 << 20;
+
+/// The largest that comes out.
+const LARGEST_OUT_BYTES: usize = 180_000;
+
+pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolNameError> {
+    let with = |more: Value| {
+        let mut all = sandbox::ids();
+        if let (Some(all), Value::Object(more)) = (all.as_object_mut(), more) {
+            all.extend(more);
+        }
+        all
+    };
+    let path = json!({ "type": "string", "pattern": "^/[^\\u0000]{1,4000}$", "description": "Inside, from `/` on." });
+    let content = json!({ "type": "string", "description": "The content, in Base64; 2 MiB at most." });
+    let put = object(
+        &["task_id", "job_id", "path", "content_bytes_base64"],
+        &with(json!({ "path": path, "content_bytes_base64": content })),
+    );
+    let get = object(&["task_id", "job_id", "path"], &with(json!({ "path": path })));
+    let put = define("sandbox.put_file", "Puts a file into a sandbox.", put)?;
+    let put = Definition { effect: Effect::Destructive, ..put };
+    let get = define("sandbox.get_file", "Gets a file out of a sandbox.", get)?;
+    Ok([
+        Arc::new(Put { definition: put, desk: Arc::clone(desk) }),
+        Arc::new(Get { definition: get, desk: Arc::clone(desk) }),
+    ])
+}
+
+/// Runs a script of the shell in the sandbox, with arguments that it reads as `$1` and so on.
+async fn shell(desk: &Desk, arguments: &Arguments, script: &str, more: &[&str]) -> Result<Value, Failure> {
+    let command: Vec<_> = ["sh", "-c", script, "sh"].into_iter().chain(more.iter().copied()).collect();
+    let (task, job) = (text(arguments, "task_id"), text(arguments, "job_id"));
+    let body = json!({ "version": 1, "task_id": task, "session_id": job, "command": command });
+    let path = format!("/v1/worker/sessions/{job}/exec");
+    let said = desk.ask(Asked { method: Method::POST, path, body: Some(body), told: None }).await?;
+    match said["exit_code"].as_i64() {
+        Some(0) => Ok(said),
+        _ => {
+            let why = said["stderr"].as_str().unwrap_or_default().lines().next_back().unwrap_or_default();
+            Err(Failure::new(DomainCode::ToolFailed, format!("the sandbox says: {why}")))
+        }
+    }
+}
+
+impl Tool for Put {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, _: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
+        async move {
+            let bytes = STANDARD.decode(text(&arguments, "content_bytes_base64"));
+            let bytes = bytes.map_err(|error| Failure::argument(format!("content_bytes_base64: {error}")))?;
+            if bytes.len() > LARGEST_IN_BYTES {
+                let message = format!("the file has {} bytes; {LARGEST_IN_BYTES} are allowed", bytes.len());
+                return Err(Failure::new(DomainCode::LimitExceeded, message));
+            }
+            let path = text(&arguments, "path");
+            // Beside its place first: nobody sees half of it.
+            let beside = format!("{path}.{}.part", uuid::Uuid::now_v7().simple());
+            let begin = r#"mkdir -p -- "$(dirname -- "$1")" && : > "$1""#;
+            shell(&self.desk, &arguments, begin, &[&beside]).await?;
+            for piece in bytes.chunks(PIECE_BYTES) {
+                let script = r#"printf %s "$2" | base64 -d >> "$1""#;
+                shell(&self.desk, &arguments, script, &[&beside, &STANDARD.encode(piece)]).await?;
+            }
+            shell(&self.desk, &arguments, r#"mv -T -- "$1" "$2""#, &[&beside, path]).await?;
+            Ok(Success::of(json!({ "path": path, "size_bytes": bytes.len() })))
+        }
+        .boxed()
+    }
+}
+
+impl Tool for Get {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, _: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
+        async move {
+            let path = text(&arguments, "path");
+            let most = (LARGEST_OUT_BYTES + 1).to_string();
+            let script = r#"[ -f "$1" ] || { echo "there is no file $1" >&2; exit 1; }; head -c "$2" -- "$1" | base64 -w0"#;
+            let said = shell(&self.desk, &arguments, script, &[path, &most]).await?;
+            let content = said["stdout"].as_str().unwrap_or_default();
+            let size = STANDARD.decode(content).map_or(0, |bytes| bytes.len());
+            if size > LARGEST_OUT_BYTES {
+                let message = format!("the file has more than {LARGEST_OUT_BYTES} bytes");
+                return Err(Failure::new(DomainCode::LimitExceeded, message));
+            }
+            Ok(Success::of(json!({ "path": path, "size_bytes": size, "content_bytes_base64": content })))
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,140 @@
+//! `job.*`: jobs of this node, as the Worker API has them.
+
+use super::desk::{Ask, Asked, Desk, text};
+use super::{define, id, object};
+use axum::http::Method;
+use belljar_contract::id::JobId;
+use belljar_contract::tool::{CostTier, DomainCode, InvalidToolNameError};
+use belljar_contract::worker::state::JobState;
+use belljar_tools::answer::{Answer, Failure, Success};
+use belljar_tools::caller::Caller;
+use belljar_tools::definition::{Definition, Effect};
+use belljar_tools::{Arguments, Tool};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// So many events are told at once.
+const EVENTS_AT_ONCE: u32 = 200;
+
+pub(super) fn endpoints() -> Result<Vec<(Definition, Ask)>, InvalidToolNameError> {
+    let submit = define("job.submit", "Submits a job; it is carried out in a sandbox.", what_submit_takes())?;
+    let submit = Definition {
+        effect: Effect::Idempotent,
+        cost: CostTier::Expensive,
+        description:
+            "Submits a job and gives its state at once; `job.get` tells what becomes of it. The same job \
+            under the same id again is the same job."
+                .to_owned(),
+        ..submit
+    };
+    let of_job = object(&["job_id"], &json!({ "job_id": id("The job.") }));
+    let get = define("job.get", "Tells how a job stands, and what came of it.", of_job.clone())?;
+    let list = define("job.list", "Lists jobs, the last one first.", what_list_takes())?;
+    let cancel = define("job.cancel", "Stops a job.", of_job)?;
+    let cancel = Definition { effect: Effect::Destructive, is_guarded: true, ..cancel };
+    Ok(vec![(submit, ask_submit), (get, ask_get), (list, ask_list), (cancel, ask_cancel)])
+}
+
+fn what_submit_takes() -> Value {
+    object(
+        &["task_id", "job_id", "sandbox"],
+        &json!({
+            "task_id": id("The task that the job is of."),
+            "job_id": id("The job's id: one of your choice, a UUID."),
+            "sandbox": {
+                "type": "object",
+                "description": "What is run and where: `job_spec` (a job) or `command`, `image`, `env`, `network_policy`, \
+                    `timeout_seconds`, as the Worker API has it."
+            },
+        }),
+    )
+}
+
+fn what_list_takes() -> Value {
+    let states: Vec<_> = JobState::ALL.iter().map(|state| state.as_str()).collect();
+    object(
+        &[],
+        &json!({
+            "task_id": id("Only those of that task."),
+            "status": { "type": "string", "enum": states },
+            "limit": { "type": "integer", "minimum": 1, "maximum": 200 },
+            "cursor": { "type": "string", "pattern": "^[0-9]{1,19}$", "description": "A `next_page_token`." },
+        }),
+    )
+}
+
+fn ask_submit(arguments: &Arguments) -> Asked {
+    let mut body = Value::Object(arguments.clone());
+    body["version"] = json!(1);
+    body["wait"] = json!(false);
+    Asked { method: Method::POST, path: "/v1/worker/jobs:run".to_owned(), body: Some(body), told: None }
+}
+
+fn ask_get(arguments: &Arguments) -> Asked {
+    let path = format!("/v1/worker/jobs/{}", text(arguments, "job_id"));
+    Asked { method: Method::GET, path, body: None, told: None }
+}
+
+fn ask_list(arguments: &Arguments) -> Asked {
+    let limit = arguments.get("limit").map_or_else(|| "50".to_owned(), Value::to_string);
+    let said = |name: &str, member: &str| match text(arguments, name) {
+        "" => String::new(),
+        value => format!("&{member}={value}"),
+    };
+    let more = [said("task_id", "task_id"), said("status", "status"), said("cursor", "page_token")].concat();
+    let path = format!("/v1/worker/jobs?limit={limit}{more}");
+    Asked { method: Method::GET, path, body: None, told: None }
+}
+
+fn ask_cancel(arguments: &Arguments) -> Asked {
+    let path = format!("/v1/worker/jobs/{}:cancel", text(arguments, "job_id"));
+    Asked { method: Method::POST, path, body: None, told: None }
+}
+
+/// What has happened to a job, and what it has printed, from some event on.
+struct Events {
+    definition: Definition,
+    desk: Arc<Desk>,
+}
+
+pub(super) fn events(desk: &Arc<Desk>) -> Result<Arc<dyn Tool>, InvalidToolNameError> {
+    let takes = object(
+        &["task_id", "job_id"],
+        &json!({
+            "task_id": id("The task that the job is of."),
+            "job_id": id("The job."),
+            "after": { "type": "integer", "minimum": 0, "description": "Only what came after the event of that id." },
+        }),
+    );
+    let summary = "Tells what has happened to a job and what it has printed, event by event.";
+    let definition = define("sandbox.stream_logs", summary, takes)?;
+    Ok(Arc::new(Events { definition, desk: Arc::clone(desk) }))
+}
+
+impl Tool for Events {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
+        async move {
+            self.desk.check_job(caller, &arguments).await?;
+            let unknown = || Failure::new(DomainCode::NotFound, "the task has no such job");
+            let job_id = JobId::parse(text(&arguments, "job_id")).map_err(|_| unknown())?;
+            let api = self.desk.api()?;
+            let unreachable = |error| Failure::unreachable(&error);
+            let found = api.workplace.jobs.find(&job_id).await.map_err(unreachable)?;
+            let is_of_task = |task: &str| task.eq_ignore_ascii_case(text(&arguments, "task_id"));
+            let found = found.filter(|job| is_of_task(job.task_id.as_str())).ok_or_else(unknown)?;
+            let after = arguments.get("after").and_then(Value::as_u64).unwrap_or_default();
+            let events = api.workplace.jobs.events_after(&job_id, after, EVENTS_AT_ONCE).await;
+            let events = events.map_err(unreachable)?;
+            let last = events.last().map_or(after, |event| event.id);
+            let is_over = found.life.state.is_final() && events.len() < EVENTS_AT_ONCE as usize;
+            Ok(Success::of(json!({ "events": events, "last_event_id": last, "is_over": is_over })))
+        }
+        .boxed()
+    }
+}

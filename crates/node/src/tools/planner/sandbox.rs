@@ -1,0 +1,106 @@
+//! `sandbox.*`: sandboxes that stay, each under the id of a job, as sessions of the Worker API.
+
+use super::desk::{Ask, Asked, body, text};
+use super::{define, id, object};
+use axum::http::Method;
+use belljar_contract::tool::{CostTier, InvalidToolNameError};
+use belljar_tools::definition::{Definition, Effect};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// A command in a sandbox may take so long.
+const LONGEST_COMMAND: Duration = Duration::from_secs(600);
+
+pub(super) fn endpoints() -> Result<Vec<(Definition, Ask)>, InvalidToolNameError> {
+    let cost = CostTier::Moderate;
+    let create = define("sandbox.create", "Makes a sealed sandbox that stays.", what_create_takes())?;
+    let create = Definition { cost, effect: Effect::Idempotent, within: Duration::from_secs(120), ..create };
+    let exec =
+        define("sandbox.exec", "Runs a command in a sandbox, and gives what it printed.", what_exec_takes())?;
+    let exec = Definition { cost, effect: Effect::Additive, within: LONGEST_COMMAND, ..exec };
+    let ids = object(&["task_id", "job_id"], &ids());
+    let destroy = define("sandbox.destroy", "Ends a sandbox, and all that is in it.", ids)?;
+    let destroy = Definition { effect: Effect::Destructive, is_guarded: true, ..destroy };
+    let list =
+        define("sandbox.list", "Lists the sandboxes of this node that stay.", object(&[], &json!({})))?;
+    Ok(vec![(create, ask_create), (exec, ask_exec), (destroy, ask_destroy), (list, ask_list)])
+}
+
+/// Which sandbox.
+pub(super) fn ids() -> Value {
+    json!({
+        "task_id": id("The task that the sandbox is for."),
+        "job_id": id("The id under which the sandbox was made."),
+    })
+}
+
+fn what_create_takes() -> Value {
+    object(
+        &["task_id", "job_id"],
+        &json!({
+            "task_id": id("The task that it is for."),
+            "job_id": id("The id under which it is found again: one of your choice, a UUID."),
+            "image_ref": { "type": "string", "maxLength": 512, "description": "An image; the node's own if none is named." },
+            "env": { "type": "object", "additionalProperties": { "type": "string" } },
+            "max_lifetime_seconds": { "type": "integer", "minimum": 1, "maximum": 86_400 },
+            "idle_timeout_seconds": { "type": "integer", "minimum": 1, "maximum": 86_400 },
+            "use_inference": { "type": "boolean", "description": "Whether models may be called in it." },
+            "network_policy": { "type": "string", "enum": ["none", "restricted"] },
+        }),
+    )
+}
+
+fn what_exec_takes() -> Value {
+    object(
+        &["task_id", "job_id", "argv"],
+        &json!({
+            "task_id": id("The task that the sandbox is for."),
+            "job_id": id("The id under which the sandbox was made."),
+            "argv": {
+                "type": "array", "minItems": 1, "maxItems": 1000, "items": { "type": "string" },
+                "description": "The program and its arguments; no shell reads them."
+            },
+            "cwd": { "type": "string", "description": "Where it works; `/workspace` if nothing is said." },
+            "timeout_seconds": { "type": "integer", "minimum": 1, "maximum": 590 },
+        }),
+    )
+}
+
+fn ask_create(arguments: &belljar_tools::Arguments) -> Asked {
+    let names = [
+        ("task_id", "task_id"),
+        ("job_id", "session_id"),
+        ("image_ref", "image"),
+        ("env", "env"),
+        ("max_lifetime_seconds", "max_lifetime_seconds"),
+        ("idle_timeout_seconds", "idle_timeout_seconds"),
+        ("use_inference", "use_inference"),
+        ("network_policy", "network_policy"),
+    ];
+    let path = "/v1/worker/sessions".to_owned();
+    Asked { method: Method::POST, path, body: Some(body(arguments, &names)), told: None }
+}
+
+fn ask_exec(arguments: &belljar_tools::Arguments) -> Asked {
+    let names = [
+        ("task_id", "task_id"),
+        ("job_id", "session_id"),
+        ("argv", "command"),
+        ("cwd", "cwd"),
+        ("timeout_seconds", "timeout_seconds"),
+    ];
+    of_session(arguments, "exec", &names)
+}
+
+fn ask_destroy(arguments: &belljar_tools::Arguments) -> Asked {
+    of_session(arguments, "end", &[("task_id", "task_id"), ("job_id", "session_id")])
+}
+
+fn of_session(arguments: &belljar_tools::Arguments, verb: &str, names: &[(&str, &str)]) -> Asked {
+    let path = format!("/v1/worker/sessions/{}/{verb}", text(arguments, "job_id"));
+    Asked { method: Method::POST, path, body: Some(body(arguments, names)), told: None }
+}
+
+fn ask_list(_: &belljar_tools::Arguments) -> Asked {
+    Asked { method: Method::GET, path: "/v1/worker/sessions".to_owned(), body: None, told: Some("sessions") }
+}

@@ -1,0 +1,107 @@
+//! `task.*`: what this node has of tasks: their jobs, how they stand, and what they have left.
+
+use super::desk::{Desk, text};
+use super::{define, id, object};
+use belljar_contract::id::TaskId;
+use belljar_contract::tool::{DomainCode, InvalidToolNameError};
+use belljar_store::jobs::{Filter, JobRecord};
+use belljar_tools::answer::{Answer, Failure, Page, Success};
+use belljar_tools::caller::Caller;
+use belljar_tools::definition::Definition;
+use belljar_tools::{Arguments, Tool};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// So many jobs are looked at, the last ones.
+const MOST_JOBS: u32 = 1_000;
+
+/// The tasks of the node's last jobs.
+struct List {
+    definition: Definition,
+    desk: Arc<Desk>,
+}
+
+/// One of them.
+struct Get {
+    definition: Definition,
+    desk: Arc<Desk>,
+}
+
+pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolNameError> {
+    let page = object(
+        &[],
+        &json!({
+            "offset": { "type": "integer", "minimum": 0 },
+            "limit": { "type": "integer", "minimum": 1, "maximum": 200 },
+        }),
+    );
+    let of_task = object(&["task_id"], &json!({ "task_id": id("The task.") }));
+    let list = define("task.list", "Lists the tasks of the node's last jobs, and how those stand.", page)?;
+    let get = define("task.get", "Tells of a task: its jobs, and how they stand.", of_task)?;
+    Ok([
+        Arc::new(List { definition: list, desk: Arc::clone(desk) }),
+        Arc::new(Get { definition: get, desk: Arc::clone(desk) }),
+    ])
+}
+
+/// Jobs by how they stand.
+fn by_state<'a>(jobs: impl Iterator<Item = &'a JobRecord>) -> Value {
+    let mut counts = BTreeMap::<&str, u64>::new();
+    jobs.for_each(|job| *counts.entry(job.life.state.as_str()).or_default() += 1);
+    json!(counts)
+}
+
+async fn jobs(desk: &Desk, task_id: Option<TaskId>) -> Result<Vec<JobRecord>, Failure> {
+    let filter = Filter { task_id, ..Filter::default() };
+    let page = desk.api()?.workplace.jobs.page(&filter, MOST_JOBS).await;
+    Ok(page.map_err(|error| Failure::unreachable(&error))?.jobs)
+}
+
+impl Tool for List {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
+        async move {
+            let jobs = jobs(&self.desk, caller.task_id.clone()).await?;
+            let mut tasks: Vec<(String, Vec<&JobRecord>)> = Vec::new();
+            for job in &jobs {
+                let key = job.task_id.key();
+                match tasks.iter_mut().find(|(task, _)| *task == key) {
+                    Some((_, of_task)) => of_task.push(job),
+                    None => tasks.push((key, vec![job])),
+                }
+            }
+            let told = tasks.iter().map(|(_, jobs)| {
+                json!({ "task_id": jobs[0].task_id, "jobs": jobs.len(), "by_status": by_state(jobs.iter().copied()) })
+            });
+            let number = |name| arguments.get(name).and_then(Value::as_u64).and_then(|number| number.try_into().ok());
+            Ok(Success::page(told.collect(), Page::new(number("offset"), number("limit"))))
+        }
+        .boxed()
+    }
+}
+
+impl Tool for Get {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, _: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
+        async move {
+            let unknown = || Failure::new(DomainCode::NotFound, "this node has no job of that task");
+            let task_id = TaskId::parse(text(&arguments, "task_id")).map_err(|_| unknown())?;
+            let jobs = jobs(&self.desk, Some(task_id.clone())).await?;
+            if jobs.is_empty() {
+                return Err(unknown());
+            }
+            let told: Vec<_> = jobs.iter().map(JobRecord::summary).collect();
+            Ok(Success::of(json!({ "task_id": task_id, "by_status": by_state(jobs.iter()), "jobs": told })))
+        }
+        .boxed()
+    }
+}

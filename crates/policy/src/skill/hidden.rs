@@ -1,0 +1,100 @@
+//! What whoever reads a skill doesn't see, and a model does.
+
+use super::rules;
+use super::words::{Word, words};
+use super::{Category, Rejection};
+use belljar_contract::text::is_hidden;
+
+/// How a text can be kept from whoever looks at it as it is shown: what it begins and what it ends with.
+const UNSEEN_TEXTS: [(&str, &str); 3] = [("<!--", "-->"), ("[//]:", "\n"), ("[comment]:", "\n")];
+
+/// Styles that hide what they are given to, without spaces.
+const STYLES: [&str; 6] =
+    ["display:none", "visibility:hidden", "font-size:0", "opacity:0;", "opacity:0\"", "opacity:0'"];
+
+/// So much of a style is looked at, or a text of nothing but beginnings would be looked at over and over.
+const LONGEST_STYLE: usize = 256;
+
+const UNSEEN_CHARACTERS: &str = "has characters that nobody sees";
+const MIXED: &str = "has a word with letters of two alphabets that look alike";
+const COMMENT: &str = "tells an agent something where nobody who reads it sees it";
+const STYLE: &str = "has text that is not shown";
+
+pub(super) fn check(content: &str) -> Result<(), Rejection> {
+    let found = characters(content)
+        .map(|text| (UNSEEN_CHARACTERS, text))
+        .or_else(|| mixed(content).map(|text| (MIXED, text)))
+        .or_else(|| comment(content).map(|text| (COMMENT, text)))
+        .or_else(|| style(content).map(|text| (STYLE, text)));
+    match found {
+        Some((reason, text)) => Err(Rejection::new(Category::HiddenInstructions, reason, text)),
+        None => Ok(()),
+    }
+}
+
+/// The first run of characters that nobody sees. Those that emoji are put together with are let pass where they do that.
+fn characters(content: &str) -> Option<&str> {
+    let mut before = None;
+    for (at, c) in content.char_indices() {
+        let rest = &content[at..];
+        if is_hidden(c) && !is_part_of_emoji(before, c, rest) {
+            let end = rest.find(|c| !is_hidden(c)).unwrap_or(rest.len());
+            return Some(&rest[..end]);
+        }
+        before = Some(c);
+    }
+    None
+}
+
+fn is_part_of_emoji(before: Option<char>, c: char, rest: &str) -> bool {
+    let is_picture = |c: char| !c.is_ascii() && !c.is_alphabetic() && !is_hidden(c);
+    let follows = |is: &dyn Fn(char) -> bool| before.is_some_and(is);
+    match c {
+        // How a sign is drawn: once for each.
+        '\u{fe0e}' | '\u{fe0f}' => follows(&|c| is_picture(c) || matches!(c, '0'..='9' | '#' | '*')),
+        '\u{200d}' => {
+            let next = rest.chars().nth(1);
+            follows(&|c| is_picture(c) || c == '\u{fe0f}') && next.is_some_and(is_picture)
+        }
+        _ => false,
+    }
+}
+
+/// The first word of Latin and Cyrillic letters.
+fn mixed(content: &str) -> Option<&str> {
+    let is_cyrillic = |c: char| matches!(c, '\u{400}'..='\u{52f}');
+    let is_mixed =
+        |word: &&str| word.contains(is_cyrillic) && word.contains(|c: char| c.is_ascii_alphabetic());
+    content.split(|c: char| !c.is_alphanumeric()).find(is_mixed)
+}
+
+/// The first text that isn't shown and speaks to whoever acts on it.
+fn comment(content: &str) -> Option<&str> {
+    UNSEEN_TEXTS.iter().find_map(|(begin, end)| {
+        let mut rest = content;
+        loop {
+            rest = &rest[rest.find(begin)?..];
+            let length = rest[begin.len()..].find(end).map_or(rest.len(), |at| begin.len() + at + end.len());
+            let comment = &rest[..length];
+            if speaks_to_an_agent(&words(comment)) {
+                return Some(comment.trim_end());
+            }
+            rest = &rest[length..];
+        }
+    })
+}
+
+fn speaks_to_an_agent(words: &[Word]) -> bool {
+    rules::first(words).is_some() || rules::addresses(words)
+}
+
+/// The first style that hides something.
+fn style(content: &str) -> Option<&str> {
+    content.match_indices("style").find_map(|(at, _)| {
+        let rest = &content[at..];
+        let rest = &rest[..rest.floor_char_boundary(LONGEST_STYLE)];
+        let tag = &rest[..rest.find('>').unwrap_or(rest.len())];
+        let plain: String = tag.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect();
+        STYLES.iter().any(|style| plain.contains(style)).then_some(tag)
+    })
+}

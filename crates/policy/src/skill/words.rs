@@ -1,0 +1,50 @@
+//! A text by its words, as they sound rather than as they are spelled: in lower case, without accents, wide letters like others.
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
+/// A word, and where it stands.
+#[derive(Debug)]
+pub(super) struct Word {
+    pub(super) sound: String,
+    pub(super) from: usize,
+    pub(super) to: usize,
+    /// Whether a sentence or a paragraph ends behind it.
+    pub(super) is_last: bool,
+}
+
+pub(super) fn words(text: &str) -> Vec<Word> {
+    let mut words: Vec<Word> = Vec::new();
+    let mut begun = None;
+    let end = [(text.len(), ' ')];
+    for (at, c) in text.char_indices().chain(end) {
+        match begun {
+            None if c.is_alphanumeric() => begun = Some(at),
+            Some(from) if !is_of_word(c) => {
+                let between = words.last().map_or(0, |word| word.to);
+                if let Some(before) = words.last_mut() {
+                    before.is_last = is_end(&text[between..from]);
+                }
+                words.push(Word { sound: sound(&text[from..at]), from, to: at, is_last: false });
+                begun = None;
+            }
+            _ => {}
+        }
+    }
+    words
+}
+
+fn is_of_word(c: char) -> bool {
+    c.is_alphanumeric() || is_combining_mark(c) || matches!(c, '\'' | '’')
+}
+
+fn sound(word: &str) -> String {
+    let plain = word.nfkd().filter(|&c| !is_combining_mark(c)).map(|c| if c == '’' { '\'' } else { c });
+    plain.flat_map(char::to_lowercase).collect::<String>().trim_end_matches('\'').to_owned()
+}
+
+/// Whether what stands between two words ends a sentence or a paragraph.
+fn is_end(between: &str) -> bool {
+    let lines = between.bytes().filter(|&byte| byte == b'\n').count();
+    lines > 1 || between.contains(['.', '!', '?'])
+}

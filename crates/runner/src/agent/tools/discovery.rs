@@ -1,0 +1,94 @@
+//! Calls that find out about the gateway's tools, where these are not all told of beforehand.
+
+use super::definitions::tool;
+use super::{Bench, Outcome, read};
+use crate::agent::conversation::Definition;
+use crate::deadline::Deadline;
+use crate::excerpt::within;
+use serde::Deserialize;
+use serde_json::json;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    #[serde(default)]
+    category: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Load {
+    tool_name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Read {
+    tool_name: String,
+    resource_id: String,
+}
+
+pub(super) const LIST: &str = "list_tools";
+pub(super) const LOAD: &str = "load_tool";
+pub(super) const READ: &str = "load_tool_resource";
+
+/// Those that there is a use for.
+pub(in crate::agent) fn discovery(loads: bool, has_material: bool) -> Vec<Definition> {
+    let name = || json!({ "type": "string", "description": "Its name, as `list_tools` has it." });
+    let list = tool(
+        LIST,
+        "Lists tools that can be loaded, a line each.",
+        &json!({ "category": { "type": "string", "description": "Of this category only." } }),
+        &[],
+    );
+    let load = tool(
+        LOAD,
+        "Loads a tool: says all of it, and makes it one that can be called.",
+        &json!({ "tool_name": name() }),
+        &["tool_name"],
+    );
+    let read = tool(
+        READ,
+        "Reads a text that belongs to a tool, such as a guide.",
+        &json!({ "tool_name": name(), "resource_id": { "type": "string", "description": "One of the tool's resources." } }),
+        &["tool_name", "resource_id"],
+    );
+    let of_loading = [list, load].into_iter().filter(|_| loads);
+    of_loading.chain([read].into_iter().filter(|_| loads || has_material)).collect()
+}
+
+// === impl Bench ===
+
+impl Bench<'_> {
+    /// Finds out about tools; nothing if the call is for something else.
+    pub(super) fn discover(
+        &mut self,
+        tool: &str,
+        arguments: &str,
+        deadline: &Deadline<'_>,
+    ) -> Option<Outcome> {
+        let (remote, room) = (&mut self.remote, self.room);
+        Some(match tool {
+            LIST => read(arguments, |List { category }| told(remote.list(category.as_deref()), room)),
+            LOAD => read(arguments, |Load { tool_name }| told(remote.load(&tool_name), room)),
+            READ => read(arguments, |Read { tool_name, resource_id }| {
+                told(remote.read(&tool_name, &resource_id, deadline), room)
+            }),
+            _ => return None,
+        })
+    }
+
+    /// Has the gateway do what its tools do.
+    pub(super) fn call_gateway(&mut self, tool: &str, arguments: &str, deadline: &Deadline<'_>) -> Outcome {
+        match self.remote.call(tool, arguments, deadline) {
+            Ok(called) => Outcome::Told { text: within(called.text, self.room), failed: called.is_error },
+            Err(why) => told(Err(why), self.room),
+        }
+    }
+}
+
+fn told(outcome: Result<String, String>, room: usize) -> Outcome {
+    let failed = outcome.is_err();
+    let text = outcome.unwrap_or_else(|why| why);
+    Outcome::Told { text: within(text, room), failed }
+}

@@ -1,0 +1,91 @@
+//! A body of events (`text/event-stream`), read as it comes.
+
+/// How far it was read.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    /// Where the next line begins.
+    at: usize,
+    /// What the event that is being read has said so far.
+    data: Vec<String>,
+}
+
+// === impl Events ===
+
+impl Events {
+    /// What the next event says; nothing as long as none is whole. `body` is all that has come, the same as before and more.
+    pub(super) fn next(&mut self, body: &[u8]) -> Option<String> {
+        while let Some((line, next)) = line(body, self.at) {
+            self.at = next;
+            if line.is_empty() {
+                let data = std::mem::take(&mut self.data);
+                // One that says nothing is none.
+                if !data.is_empty() {
+                    return Some(data.join("\n"));
+                }
+            } else if let Some(data) = line.strip_prefix(b"data") {
+                let data = match data {
+                    [b':', b' ', data @ ..] | [b':', data @ ..] => data,
+                    [] => data,
+                    // Another field, whose name begins like it.
+                    _ => continue,
+                };
+                self.data.push(String::from_utf8_lossy(data).into_owned());
+            }
+        }
+        None
+    }
+}
+
+/// The line that begins there, and where the next does; nothing if it isn't whole.
+fn line(body: &[u8], at: usize) -> Option<(&[u8], usize)> {
+    let rest = body.get(at..)?;
+    let end = memchr::memchr2(b'\r', b'\n', rest)?;
+    let next = match rest.get(end..) {
+        Some([b'\r', b'\n', ..]) => end + 2,
+        // What follows may still belong to it.
+        Some([b'\r']) => return None,
+        _ => end + 1,
+    };
+    Some((&rest[..end], at + next))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_found_however_they_are_cut_and_ended() {
+        for end in ["\n", "\r\n", "\r"] {
+            let body = [
+                ": ping",
+                "",
+                "event: message",
+                "data: {\"a\":",
+                "data:1}",
+                "id: 3",
+                "",
+                "database: no",
+                "",
+                "data: two",
+                "",
+                "",
+            ];
+            let mut body = body.join(end).into_bytes();
+            // A single return may be half of something.
+            body.extend(b"\n");
+            let (mut events, mut found) = (Events::default(), Vec::new());
+            for length in 0..=body.len() {
+                while let Some(event) = events.next(&body[..length]) {
+                    found.push(event);
+                }
+            }
+            assert_eq!(found, ["{\"a\":\n1}", "two"], "{end:?}");
+        }
+    }
+
+    #[test]
+    fn one_that_is_not_whole_is_none() {
+        assert_eq!(Events::default().next(b"data: {}\n"), None);
+        assert_eq!(Events::default().next(b"data: {}"), None);
+    }
+}

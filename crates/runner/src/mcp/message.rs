@@ -1,0 +1,115 @@
+//! Messages of JSON-RPC, as they are answered: one that could be read in two ways is none.
+
+use super::McpError;
+use crate::excerpt;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+/// As it stands there; a member that stands there twice is refused.
+#[derive(Deserialize)]
+struct Message {
+    jsonrpc: String,
+    #[serde(default)]
+    id: Option<Value>,
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    result: Option<Value>,
+    #[serde(default)]
+    error: Option<RpcError>,
+}
+
+#[derive(Deserialize)]
+struct RpcError {
+    code: i64,
+    message: String,
+}
+
+/// So much of what a refusal says is passed on.
+const LONGEST: usize = 2_000;
+
+/// The result that answers the question with this id; nothing if it is a notification.
+pub(super) fn read(bytes: &[u8], id: u64) -> Result<Option<Value>, McpError> {
+    let malformed = |what| Err(McpError::Malformed(what));
+    let message: Message = serde_json::from_slice(bytes).map_err(McpError::Unreadable)?;
+    if message.jsonrpc != "2.0" {
+        return malformed("it is no JSON-RPC 2.0");
+    }
+    match message {
+        Message { method: Some(_), id: None, result: None, error: None, .. } => Ok(None),
+        Message { method: Some(_), .. } => malformed("it asks something itself"),
+        Message { result: Some(_), error: Some(_), .. } => malformed("it is a result and an error"),
+        Message { result: None, error: None, .. } => malformed("it is neither a result nor an error"),
+        Message { id: theirs, error: Some(RpcError { code, message }), .. } => {
+            // Who can't read a question doesn't know its id either.
+            match theirs.is_none_or(|theirs| theirs == id) {
+                true => Err(McpError::Refused { code, message: excerpt::within(message, LONGEST) }),
+                false => malformed("it is to another question"),
+            }
+        }
+        Message { id: theirs, result: Some(result), .. } if theirs == Some(id.into()) => {
+            match result.get("resultType").map(Value::as_str) {
+                None | Some(Some("complete")) => Ok(Some(result)),
+                Some(Some("input_required")) => Err(McpError::InputRequired),
+                Some(_) => malformed("it is a result of an unknown type"),
+            }
+        }
+        Message { .. } => malformed("it is to another question"),
+    }
+}
+
+/// Null is a value, too.
+fn given<'d, D: Deserializer<'d>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_and_a_notification_are_told_apart() {
+        let result = read(br#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete","a":1}}"#, 7);
+        assert_eq!(result.unwrap().unwrap()["a"], 1);
+        let note = br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{}}"#;
+        assert_eq!(read(note, 7).unwrap(), None);
+    }
+
+    #[test]
+    fn a_refusal_is_passed_on_with_what_it_says() {
+        for id in ["7", "null"] {
+            let text =
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32602,"message":"no tool x"}}}}"#);
+            let refused = read(text.as_bytes(), 7).unwrap_err();
+            assert_eq!(refused.to_string(), "no tool x (-32602)");
+        }
+    }
+
+    #[test]
+    fn what_could_mean_something_else_is_no_answer() {
+        for wrong in [
+            r#"{"jsonrpc":"2.0","id":8,"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":"7","result":{}}"#,
+            r#"{"jsonrpc":"2.0","result":{}}"#,
+            r#"{"jsonrpc":"1.0","id":7,"result":{}}"#,
+            r#"{"id":7,"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":7,"result":{},"error":{"code":1,"message":"m"}}"#,
+            r#"{"jsonrpc":"2.0","id":7,"result":{},"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":7,"id":7,"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":7}"#,
+            r#"{"jsonrpc":"2.0","id":7,"method":"sampling/createMessage"}"#,
+            r#"{"jsonrpc":"2.0","id":8,"error":{"code":1,"message":"m"}}"#,
+            r#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required"}}"#,
+            r#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"other"}}"#,
+            r#"[{"jsonrpc":"2.0","id":7,"result":{}}]"#,
+            "",
+            "null",
+        ] {
+            let read = read(wrong.as_bytes(), 7);
+            assert!(
+                read.as_ref().is_err_and(|why| !matches!(why, McpError::Refused { .. })),
+                "{wrong}: {read:?}"
+            );
+        }
+    }
+}

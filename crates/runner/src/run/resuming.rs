@@ -1,0 +1,50 @@
+//! Taking a job up again that an earlier run was cut off at.
+
+use super::Outcome;
+use super::record;
+use super::steps_file::{Earlier, StepsFile};
+use crate::invocation::Transport;
+use crate::log::Log;
+use belljar_contract::result::Resumed;
+use belljar_policy::admission::Admitted;
+use std::path::Path;
+
+/// Has what an earlier run has done stand in the result, and begins to note what this one does.
+pub(super) fn take_up(
+    admitted: &Admitted,
+    (transport, document): (&Transport, &[u8]),
+    log: &Log<'_>,
+    (result, steps_file): Outcome<'_>,
+) {
+    let steps = &admitted.job().steps;
+    let Transport::Files { job: file, .. } = transport else { return };
+    if steps.is_empty() {
+        return;
+    }
+    let directory = file.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    let Earlier { done, running } = match StepsFile::begin(directory, admitted.job(), document) {
+        Ok((file, earlier)) => {
+            *steps_file = file;
+            earlier
+        }
+        Err(error) => {
+            log.warn(format!("it can't be kept which steps are done: {error}"));
+            return;
+        }
+    };
+    if done.is_empty() && running.is_none() {
+        return;
+    }
+    let again = running.and_then(|index| Some(steps.get(index)?.name(index)));
+    let and_again =
+        again.as_ref().map(|id| format!(", and {id}, which it was at, is begun again")).unwrap_or_default();
+    log.warn(format!(
+        "an earlier run of this job was cut off: {} of its steps are taken over{and_again}",
+        done.len()
+    ));
+    result.resumed = Some(Resumed { steps_taken_over: done.len(), step_run_again: again });
+    for step in done {
+        record::add_usage(&mut result.resource_usage, step.usage);
+        result.steps.push(step.entry);
+    }
+}

@@ -1,0 +1,323 @@
+//! Which steps have been carried out: `steps.jsonl` beside the job, so that a run that is begun again after it was cut off
+//! does none of them twice.
+//!
+//! A line is written when a step begins and when it has succeeded, each with one write; one that was cut off is none. The file
+//! lies where steps can reach it. One that somebody else has changed is gone from then on, so that a later run believes
+//! nothing of it. A step that changes it and is cut off together with the runner is not found out: so the result says that
+//! steps were taken over. It is gone when the result is there.
+
+use crate::log::Log;
+use crate::replaced::{self, Survives};
+use belljar_contract::job::Job;
+use belljar_contract::result::{ResourceUsage, StepResult, StepStatus};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+/// Such a file; none where there is no place for one.
+#[derive(Debug, Default)]
+pub(super) struct StepsFile {
+    open: Option<Open>,
+}
+
+/// What an earlier run of the same job has done before it was cut off.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Earlier {
+    /// Steps that have succeeded, from the first on.
+    pub(super) done: Vec<Done>,
+    /// The one that it was at then.
+    pub(super) running: Option<usize>,
+}
+
+/// A step that has succeeded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Done {
+    pub(super) entry: StepResult,
+    pub(super) usage: ResourceUsage,
+}
+
+#[derive(Debug)]
+struct Open {
+    directory: OwnedFd,
+    file: File,
+    /// Bytes that were written.
+    length: u64,
+}
+
+/// One line of it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    /// The first: whose they are, by the hash of the job's document.
+    Job {
+        version: u32,
+        sha256: String,
+    },
+    Began(usize),
+    Done(Box<Done>),
+}
+
+const NAME: &str = "steps.jsonl";
+const VERSION: u32 = 1;
+/// Who has done more than fits does it again.
+const MOST_BYTES: u64 = 64 << 20;
+
+// === impl StepsFile ===
+
+impl StepsFile {
+    /// In the job's directory, with what an earlier run of it has left there.
+    pub(super) fn begin(directory: &Path, job: &Job, document: &[u8]) -> io::Result<(Self, Earlier)> {
+        let directory = replaced::open_directory(directory)?;
+        let sha256: String = Sha256::digest(document).iter().map(|byte| format!("{byte:02x}")).collect();
+        let earlier = read(&directory).ok().flatten();
+        let earlier = earlier.map(|bytes| Earlier::of(&bytes, &sha256, job)).unwrap_or_default();
+        let mut bytes = line(&Line::Job { version: VERSION, sha256 })?;
+        for done in &earlier.done {
+            bytes.extend(line(&Line::Done(Box::new(done.clone())))?);
+        }
+        replaced::put(&directory, NAME, &bytes, Survives::Runner)?;
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = File::from(rustix::fs::openat(&directory, NAME, flags, Mode::empty())?);
+        Ok((Self { open: Some(Open { directory, file, length: bytes.len() as u64 }) }, earlier))
+    }
+
+    /// A step begins.
+    pub(super) fn began(&mut self, index: usize, log: &Log<'_>) {
+        self.note(&Line::Began(index), log);
+    }
+
+    /// A step is over; of one that has failed nothing is kept, as the job ends with it.
+    pub(super) fn ended(&mut self, entry: &StepResult, usage: ResourceUsage, log: &Log<'_>) {
+        if entry.status == StepStatus::Success && self.open.is_some() {
+            self.note(&Line::Done(Box::new(Done { entry: entry.clone(), usage })), log);
+        }
+    }
+
+    /// The result is there, and nothing is left to be taken up.
+    pub(super) fn forget(&mut self) {
+        if let Some(Open { directory, .. }) = self.open.take() {
+            // What can't be removed is no file, and is not read either.
+            let _ = rustix::fs::unlinkat(directory, NAME, AtFlags::empty());
+        }
+    }
+
+    fn note(&mut self, what: &Line, log: &Log<'_>) {
+        let Some(open) = &mut self.open else { return };
+        let trouble = match open.note(what) {
+            Ok(()) => return,
+            Err(error) => error,
+        };
+        log.warn(format!("{NAME} is given up, so that this job can't be taken up again: {trouble}"));
+        self.forget();
+    }
+}
+
+impl Open {
+    fn note(&mut self, what: &Line) -> io::Result<()> {
+        let (held, named) = (
+            rustix::fs::fstat(&self.file)?,
+            rustix::fs::statat(&self.directory, NAME, AtFlags::SYMLINK_NOFOLLOW)?,
+        );
+        let is_ours = (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino);
+        if !is_ours || held.st_size.cast_unsigned() != self.length {
+            return Err(io::Error::other("somebody else has changed it"));
+        }
+        let bytes = line(what)?;
+        if self.length + bytes.len() as u64 > MOST_BYTES {
+            return Err(io::Error::other("it is too long"));
+        }
+        self.file.write_all(&bytes)?;
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+/// What lies there, if that is a file; nobody who would have to write to one of another kind is waited for.
+fn read(directory: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = match rustix::fs::openat(directory, NAME, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::NOENT) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    if !file.metadata()?.is_file() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(Some(bytes).filter(|bytes| bytes.len() as u64 <= MOST_BYTES))
+}
+
+fn line(line: &Line) -> io::Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec(line)?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+// === impl Earlier ===
+
+impl Earlier {
+    /// What the lines say, up to the first that can't have been written by a run of this job.
+    fn of(bytes: &[u8], sha256: &str, job: &Job) -> Self {
+        let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').map(|line| match line {
+            [line @ .., b'\n'] => serde_json::from_slice(line).ok(),
+            _ => None,
+        });
+        let mut earlier = Self::default();
+        let is_this = |line: Option<Line>| matches!(line, Some(Line::Job { version: VERSION, sha256: whose }) if whose == sha256);
+        if !lines.next().is_some_and(is_this) {
+            return earlier;
+        }
+        while let Some(line) = lines.next().flatten() {
+            let next = earlier.done.len();
+            match line {
+                Line::Began(index) if index == next && index < job.steps.len() => {
+                    earlier.running = Some(index);
+                }
+                Line::Done(done) if is_step(&done.entry, next, job) => {
+                    earlier.done.push(*done);
+                    earlier.running = None;
+                }
+                _ => break,
+            }
+        }
+        earlier
+    }
+}
+
+/// Whether an entry is that of this step of the job.
+fn is_step(entry: &StepResult, index: usize, job: &Job) -> bool {
+    job.steps.get(index).is_some_and(|step| {
+        (entry.index, &entry.id, entry.step_type) == (index, &step.name(index), step.action.step_type())
+            && entry.status == StepStatus::Success
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use belljar_contract::job::step::StepType;
+    use std::os::fd::AsFd;
+
+    const DOCUMENT: &str = r#"{
+        "protocol_version": "1.0", "job_id": "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e",
+        "task_id": "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0f",
+        "constraints": { "max_runtime_seconds": 60, "max_output_bytes": 1000 },
+        "steps": [{ "type": "list_tree" }, { "type": "list_tree" }, { "type": "list_tree" }]
+    }"#;
+
+    fn begin(folder: &Path, document: &str) -> (StepsFile, Earlier) {
+        let job = Job::parse(DOCUMENT.as_bytes()).unwrap();
+        StepsFile::begin(folder, &job, document.as_bytes()).unwrap()
+    }
+
+    fn entry(index: usize) -> StepResult {
+        StepResult {
+            index,
+            id: format!("step-{}", index + 1),
+            step_type: StepType::ListTree,
+            status: StepStatus::Success,
+            started_at: None,
+            finished_at: None,
+            duration_ms: 0,
+            result: None,
+            error: None,
+        }
+    }
+
+    /// Does this with a file at which two steps are done and the third has begun; whether it was given up.
+    fn with_two_done(folder: &Path, then: impl FnOnce()) -> bool {
+        let null = File::options().write(true).open("/dev/null").unwrap();
+        let log = Log::to(null.as_fd());
+        let (mut file, earlier) = begin(folder, DOCUMENT);
+        assert_eq!(earlier, Earlier::default());
+        for index in 0..2 {
+            file.began(index, &log);
+            file.ended(&entry(index), ResourceUsage::default(), &log);
+        }
+        file.began(2, &log);
+        then();
+        file.ended(&entry(2), ResourceUsage::default(), &log);
+        file.open.is_none()
+    }
+
+    #[test]
+    fn what_was_done_is_found_again_once_by_the_same_job_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(NAME);
+        let mut before = Vec::new();
+        assert!(!with_two_done(folder.path(), || before = std::fs::read(&path).unwrap()));
+        std::fs::write(&path, &before).unwrap();
+        let (_, earlier) = begin(folder.path(), DOCUMENT);
+        assert_eq!((earlier.done.len(), earlier.running), (2, Some(2)));
+        // Cut off again before it has begun anything.
+        let (mut file, earlier) = begin(folder.path(), DOCUMENT);
+        assert_eq!((earlier.done.len(), earlier.running), (2, None));
+        file.forget();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        std::fs::write(&path, &before).unwrap();
+        assert_eq!(begin(folder.path(), &DOCUMENT.replace("60", "61")).1, Earlier::default());
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_or_cannot_be_is_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(NAME);
+        let mut whole = Vec::new();
+        with_two_done(folder.path(), || whole = std::fs::read(&path).unwrap());
+        for length in 0..whole.len() {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            let lines = whole[..length].iter().filter(|byte| **byte == b'\n').count();
+            let (_, earlier) = begin(folder.path(), DOCUMENT);
+            assert_eq!(earlier.done.len(), lines.saturating_sub(1) / 2, "{length}");
+        }
+        for (from, to) in [
+            ("step-2", "step-3"),
+            ("\"success\"", "\"failure\""),
+            ("list_tree", "read_file"),
+            ("\"began\":1", "\"began\":7"),
+        ] {
+            let text = String::from_utf8(whole.clone()).unwrap();
+            std::fs::write(&path, text.replace(from, to)).unwrap();
+            let done = begin(folder.path(), DOCUMENT).1.done.len();
+            assert!(done < 2, "{from}: {done}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", &path).unwrap();
+        assert_eq!(begin(folder.path(), DOCUMENT).1, Earlier::default());
+        assert!(std::fs::symlink_metadata(&path).unwrap().is_file());
+    }
+
+    #[test]
+    fn a_file_that_somebody_has_changed_is_given_up() {
+        type Harm = fn(&Path);
+        let harms: [Harm; 4] = [
+            |path| std::fs::write(path, "{}").unwrap(),
+            |path| std::fs::remove_file(path).unwrap(),
+            |path| {
+                let bytes = std::fs::read(path).unwrap();
+                std::fs::remove_file(path).unwrap();
+                std::fs::write(path, bytes).unwrap();
+            },
+            |path| {
+                let mut file = File::options().append(true).open(path).unwrap();
+                file.write_all(b"{\"began\":2}\n").unwrap();
+            },
+        ];
+        for harm in harms {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join(NAME);
+            assert!(with_two_done(folder.path(), || harm(&path)));
+            assert!(!path.exists());
+        }
+        // The control.
+        let folder = tempfile::tempdir().unwrap();
+        assert!(!with_two_done(folder.path(), || ()) && folder.path().join(NAME).exists());
+    }
+}

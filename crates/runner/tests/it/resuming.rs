@@ -1,0 +1,67 @@
+//! A run that is begun again in the same place after it was killed.
+
+use crate::scene::{Scene, job, sh, wait_until};
+use serde_json::{Value, json};
+
+/// Says that it ran, in a file outside of the workspace's own.
+fn tally(word: &str) -> Value {
+    sh(&format!("echo {word} >> ../tally; echo said {word}"))
+}
+
+/// Runs until the file is there, and is killed then.
+fn killed_when_there_is(scene: &Scene, document: &Value, mark: &str) {
+    let mut first = scene.start(document);
+    wait_until("the mark is there", || scene.beside(mark).exists());
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert!(!scene.beside("result.json").exists());
+}
+
+fn three_steps() -> Value {
+    let waits = "echo second >> ../tally; if [ -e ../mark ]; then exit 0; fi; touch ../mark; sleep 600";
+    job(vec![tally("first"), sh(waits), tally("third")])
+}
+
+fn tally_of(scene: &Scene) -> String {
+    std::fs::read_to_string(scene.beside("tally")).unwrap()
+}
+
+#[test]
+fn steps_that_were_done_are_not_done_again_and_the_one_that_was_cut_off_is() {
+    let scene = Scene::new();
+    killed_when_there_is(&scene, &three_steps(), "mark");
+    let ran = scene.run(&three_steps());
+    assert_eq!(ran.outcome(), "success", "{}", ran.result);
+    assert_eq!(tally_of(&scene), "first\nsecond\nsecond\nthird\n");
+    assert_eq!(ran.result["resumed"], json!({ "steps_taken_over": 1, "step_run_again": "step-2" }));
+    assert_eq!(ran.result["steps"].as_array().unwrap().len(), 3);
+    assert_eq!(ran.step(0)["result"]["stdout"], "said first\n");
+    assert!(ran.log.contains("step-2, which it was at, is begun again"), "{}", ran.log);
+    // What has a result is not taken up: it is done anew.
+    assert!(!scene.beside("steps.jsonl").exists());
+    let anew = scene.run(&three_steps());
+    assert_eq!(anew.result["resumed"], Value::Null);
+    assert!(tally_of(&scene).ends_with("first\nsecond\nthird\n"));
+}
+
+#[test]
+fn another_job_takes_nothing_over() {
+    let scene = Scene::new();
+    killed_when_there_is(&scene, &three_steps(), "mark");
+    let mut other = three_steps();
+    other["constraints"]["max_runtime_seconds"] = json!(59);
+    let ran = scene.run(&other);
+    assert_eq!((ran.outcome(), &ran.result["resumed"]), ("success", &Value::Null), "{}", ran.result);
+    assert_eq!(tally_of(&scene), "first\nsecond\nfirst\nsecond\nthird\n");
+}
+
+#[test]
+fn a_step_that_says_that_others_are_done_is_not_believed() {
+    let scene = Scene::new();
+    let forge = r#"printf '{"began":1}\n' >> ../steps.jsonl"#;
+    let waits = "if [ -e ../mark ]; then exit 0; fi; touch ../mark; sleep 600";
+    let forging = job(vec![sh(forge), sh(waits)]);
+    killed_when_there_is(&scene, &forging, "mark");
+    let ran = scene.run(&forging);
+    assert_eq!((ran.outcome(), &ran.result["resumed"]), ("success", &Value::Null), "{}", ran.result);
+}

@@ -1,0 +1,269 @@
+//! Preferences: values by keys, each for somebody or something. Which of them hold for somebody is decided by
+//! [`belljar_policy::preferences`].
+
+mod error;
+
+pub use error::{Limit, Limits, PreferenceError};
+
+use crate::database::{Database, DatabaseError, Row, Sql, Transaction, to_the_end, unreadable, values};
+use crate::edit::{Edit, VersionConflict, listed, value, written};
+use crate::page::{Page, Size};
+use crate::skills::in_scopes;
+use belljar_contract::id::UserId;
+use belljar_contract::key::Key;
+use belljar_contract::preference::{Preference, ValueType};
+use belljar_contract::scope::{Scope, Scopes};
+use belljar_policy::preferences::Effective;
+use serde_json::Value;
+
+/// The preferences of a database. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Preferences {
+    database: Database,
+    limits: Limits,
+}
+
+/// A preference to be written. Whether somebody may write it is for others to decide.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wish {
+    /// Whom it is for.
+    pub scope: Scope,
+    /// What it is about.
+    pub key: Key,
+    /// The value.
+    pub value: Value,
+    /// What the value is said to be, and must be.
+    pub value_type: ValueType,
+}
+
+/// A preference that was changed, for whoever records that.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Changed {
+    /// What it was before.
+    pub before: Preference,
+    /// What it is.
+    pub after: Preference,
+}
+
+/// A place in the list: behind the entry of that key and scope.
+pub type Place = (Key, Scope);
+
+macro_rules! columns {
+    () => {
+        "number, scope, key, value, value_type, version, updated_at_ms, updated_by"
+    };
+}
+
+const FIND: &str = concat!("SELECT ", columns!(), " FROM preferences WHERE scope = $1 AND key = $2");
+
+const LIST: Sql = in_scopes!(
+    concat!("SELECT ", columns!(), " FROM preferences WHERE (key, scope) > ($2, $3) AND"),
+    "1",
+    " ORDER BY key, scope LIMIT $4"
+);
+
+const ALL: Sql = in_scopes!(concat!("SELECT ", columns!(), " FROM preferences WHERE"), "1", "");
+
+const OTHERS: &str = "SELECT count(*) AS entries, CAST(coalesce(sum(length(value)), 0) AS BIGINT) AS characters \
+    FROM preferences WHERE scope = $1 AND key <> $2";
+
+const ADD: &str = concat!(
+    "INSERT INTO preferences (scope, key, value, value_type, version, updated_at_ms, updated_by) \
+     VALUES ($1, $2, $3, $4, 1, $5, $6) RETURNING ",
+    columns!()
+);
+
+const CHANGE: &str = concat!(
+    "UPDATE preferences SET value = $3, value_type = $4, version = version + 1, updated_at_ms = $5, updated_by = $6 \
+     WHERE scope = $1 AND key = $2 RETURNING ",
+    columns!()
+);
+
+const DELETE: &str = "DELETE FROM preferences WHERE scope = $1 AND key = $2";
+
+// === impl Preferences ===
+
+impl Preferences {
+    /// Those of a database, and how much there may be of a scope.
+    pub fn new(database: Database, limits: Limits) -> Self {
+        Self { database, limits }
+    }
+
+    /// Writes a preference of which there is none yet.
+    ///
+    /// # Errors
+    /// [`PreferenceError`]; nothing has changed then, unless the database says that it is in doubt.
+    pub async fn create(&self, wish: Wish, edit: Edit) -> Result<Preference, PreferenceError> {
+        let (this, text) = (self.clone(), self.limits.check(&wish)?);
+        to_the_end(async move {
+            let mut transaction = this.database.begin().await?;
+            if lock(&mut transaction, &wish.scope, &wish.key).await?.is_some() {
+                return Err(PreferenceError::Exists { scope: wish.scope, key: wish.key });
+            }
+            this.has_room(&mut transaction, &wish, &text).await?;
+            let after = write(&mut transaction, ADD, (&wish, text), edit).await?;
+            transaction.commit("preference_create").await?;
+            Ok(after)
+        })
+        .await
+    }
+
+    /// Changes a preference.
+    ///
+    /// # Errors
+    /// [`PreferenceError`]; nothing has changed then, unless the database says that it is in doubt.
+    pub async fn update(
+        &self,
+        wish: Wish,
+        expected_version: Option<u64>,
+        edit: Edit,
+    ) -> Result<Changed, PreferenceError> {
+        let (this, text) = (self.clone(), self.limits.check(&wish)?);
+        to_the_end(async move {
+            let mut transaction = this.database.begin().await?;
+            let before = there(&mut transaction, &wish.scope, &wish.key, expected_version).await?;
+            this.has_room(&mut transaction, &wish, &text).await?;
+            let after = write(&mut transaction, CHANGE, (&wish, text), edit).await?;
+            transaction.commit("preference_update").await?;
+            Ok(Changed { before, after })
+        })
+        .await
+    }
+
+    /// Removes a preference; what it was.
+    ///
+    /// # Errors
+    /// [`PreferenceError`]; nothing has changed then, unless the database says that it is in doubt.
+    pub async fn delete(
+        &self,
+        scope: &Scope,
+        key: &Key,
+        expected_version: Option<u64>,
+    ) -> Result<Preference, PreferenceError> {
+        let (database, scope, key) = (self.database.clone(), scope.clone(), key.clone());
+        to_the_end(async move {
+            let mut transaction = database.begin().await?;
+            let before = there(&mut transaction, &scope, &key, expected_version).await?;
+            transaction.execute(DELETE, values![scope.key(), key.as_str()]).await?;
+            transaction.commit("preference_delete").await?;
+            Ok(before)
+        })
+        .await
+    }
+
+    /// A preference, if there is one of that key for that scope.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when it can't be read.
+    pub async fn find(&self, scope: &Scope, key: &Key) -> Result<Option<Preference>, DatabaseError> {
+        let rows = self.database.fetch(FIND, values![scope.key(), key.as_str()]).await?;
+        rows.first().map(read).transpose()
+    }
+
+    /// The preferences of these scopes behind that place, by their keys.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when they can't be read.
+    pub async fn list(
+        &self,
+        scopes: &Scopes,
+        after: Option<&Place>,
+        most: u32,
+    ) -> Result<Page<Preference, Place>, DatabaseError> {
+        let size = Size::of(most);
+        let (key, scope) = after.map_or(("", String::new()), |(key, scope)| (key.as_str(), scope.key()));
+        let rows = self.database.fetch(LIST, values![listed(scopes), key, scope, size.to_fetch]).await?;
+        let entries = rows.iter().map(read).collect::<Result<_, _>>()?;
+        Ok(Page::cut(entries, size, |entry: &Preference| (entry.key.clone(), entry.scope.clone())))
+    }
+
+    /// What holds for somebody who is in these scopes.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when it can't be read.
+    pub async fn effective(&self, scopes: &Scopes) -> Result<Effective, DatabaseError> {
+        // No more than there may be of each of them.
+        let rows = self.database.fetch(ALL, values![listed(scopes)]).await?;
+        let entries = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        Ok(belljar_policy::preferences::effective(&entries, scopes))
+    }
+
+    /// Whether there is room for it in its scope, which nobody else writes to until the transaction is over.
+    async fn has_room(
+        &self,
+        transaction: &mut Transaction,
+        wish: &Wish,
+        text: &str,
+    ) -> Result<(), PreferenceError> {
+        let others = transaction.fetch(OTHERS, values![wish.scope.key(), wish.key.as_str()]).await?;
+        let Some(others) = others.first() else { return Ok(()) };
+        let characters = others.count("characters")?.saturating_add(text.chars().count() as u64);
+        self.limits.check_all(others.count("entries")? + 1, characters)
+    }
+}
+
+/// The entry, if there is one; nobody else writes to its scope until the transaction is over.
+async fn lock(
+    transaction: &mut Transaction,
+    scope: &Scope,
+    key: &Key,
+) -> Result<Option<Preference>, DatabaseError> {
+    transaction.alone(&format!("preferences {}", scope.key())).await?;
+    let rows = transaction.fetch(FIND, values![scope.key(), key.as_str()]).await?;
+    rows.first().map(read).transpose()
+}
+
+/// The same for one that must be there, in that version.
+async fn there(
+    transaction: &mut Transaction,
+    scope: &Scope,
+    key: &Key,
+    expected_version: Option<u64>,
+) -> Result<Preference, PreferenceError> {
+    let found = lock(transaction, scope, key).await?;
+    let missing = || PreferenceError::Missing { scope: scope.clone(), key: key.clone() };
+    let found = found.ok_or_else(missing)?;
+    VersionConflict::check(expected_version, Some(found.version))?;
+    Ok(found)
+}
+
+async fn write(
+    transaction: &mut Transaction,
+    sql: &'static str,
+    (wish, text): (&Wish, String),
+    edit: Edit,
+) -> Result<Preference, DatabaseError> {
+    let (key, value_type) = (wish.key.as_str(), wish.value_type.as_str());
+    let values = values![wish.scope.key(), key, text, value_type, edit.at, edit.by.as_str()];
+    let rows = transaction.fetch(sql, values).await?;
+    read(rows.first().ok_or_else(|| unreadable("what was written is not there".into()))?)
+}
+
+fn read(row: &Row) -> Result<Preference, DatabaseError> {
+    let value_type = row.text("value_type")?;
+    let unknown = || unreadable(format!("the type {value_type:?}").into());
+    Ok(Preference {
+        id: row.count("number")?,
+        scope: row.parsed("scope", Scope::parse)?,
+        key: row.parsed("key", Key::parse)?,
+        value: value(row)?,
+        value_type: ValueType::from_name(&value_type).ok_or_else(unknown)?,
+        version: row.count("version")?,
+        updated_at: row.time("updated_at_ms")?,
+        updated_by: row.parsed("updated_by", UserId::parse)?,
+    })
+}
+
+// === impl Limits ===
+
+impl Limits {
+    /// The value as it is kept.
+    fn check(&self, wish: &Wish) -> Result<String, PreferenceError> {
+        if !wish.value_type.is_of(&wish.value) {
+            return Err(PreferenceError::OtherType { value_type: wish.value_type });
+        }
+        let text = written(&wish.value).ok_or(PreferenceError::Unwritable)?;
+        self.check_one(text.len() as u64)?;
+        Ok(text)
+    }
+}

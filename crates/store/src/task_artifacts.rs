@@ -1,0 +1,315 @@
+//! The files that tasks keep, by their paths: of each, where its content lies among [`crate::artifacts`], and who has put it there.
+//!
+//! ```text
+//! Artifacts::keep_bytes ─► Content ─► TaskArtifacts::put      what is referred to is not removed (Jobs::is_referenced)
+//! ```
+//!
+//! How much a task may keep is decided where it is written, while nobody else writes to the same task's.
+
+use crate::artifacts::Content;
+use crate::database::{Database, DatabaseError, Row, to_the_end, unreadable, values};
+use crate::page::{Page, Size};
+use belljar_contract::id::{JobId, RunId, TaskId};
+use belljar_contract::media::MediaType;
+use belljar_contract::path::ArtifactPath;
+use jiff::Timestamp;
+use std::fmt;
+
+/// The files that the tasks of a database keep. Clones share it.
+#[derive(Debug, Clone)]
+pub struct TaskArtifacts {
+    database: Database,
+    limits: Limits,
+}
+
+/// A file that a task keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskArtifact {
+    /// Its path.
+    pub path: ArtifactPath,
+    /// What is in it.
+    pub content: Content,
+    /// What kind of content that is said to be.
+    pub content_type: Option<MediaType>,
+    /// The job that has put it there.
+    pub job_id: Option<JobId>,
+    /// The run that has.
+    pub run_id: Option<RunId>,
+    /// When the first file of that path was put there.
+    pub created_at: Timestamp,
+    /// When this was.
+    pub updated_at: Timestamp,
+}
+
+/// A file to be kept.
+#[derive(Debug, Clone)]
+pub struct Put {
+    /// Its path.
+    pub path: ArtifactPath,
+    /// What is in it, which is kept already.
+    pub content: Content,
+    /// What kind of content that is said to be.
+    pub content_type: Option<MediaType>,
+    /// The job that puts it there.
+    pub job_id: Option<JobId>,
+    /// The run that does.
+    pub run_id: Option<RunId>,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// The file.
+    pub artifact: TaskArtifact,
+    /// What was in the file of that path before.
+    pub replaced: Option<Content>,
+}
+
+/// How much a task may keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How many files.
+    pub files: u64,
+    /// How many bytes they may have together.
+    pub total_bytes: u64,
+}
+
+/// One of [`Limits`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// [`Limits::files`].
+    Files,
+    /// [`Limits::total_bytes`].
+    TotalBytes,
+}
+
+/// A file can't be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum PutError {
+    /// It is too much.
+    #[error("{limit} would be {would_be}, and may be {most}")]
+    TooMuch {
+        /// Of what.
+        limit: Limit,
+        /// How much it would be.
+        would_be: u64,
+        /// How much it may be.
+        most: u64,
+    },
+    /// The database does not do what it should.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+}
+
+/// As many are removed at once.
+const MOST: u32 = 500;
+
+macro_rules! columns {
+    () => {
+        "path, sha256, size_bytes, content_type, job_id, run_id, created_at_ms, updated_at_ms"
+    };
+}
+
+const FIND: &str = concat!("SELECT ", columns!(), " FROM task_artifacts WHERE task_key = $1 AND path = $2");
+
+const OTHERS: &str = "SELECT count(*) AS files, CAST(coalesce(sum(size_bytes), 0) AS BIGINT) AS bytes \
+    FROM task_artifacts WHERE task_key = $1 AND path <> $2";
+
+const PUT: &str = concat!(
+    "INSERT INTO task_artifacts (task_key, path, sha256, size_bytes, content_type, job_id, run_id, created_at_ms, \
+     updated_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8) ON CONFLICT (task_key, path) DO UPDATE SET \
+     sha256 = excluded.sha256, size_bytes = excluded.size_bytes, content_type = excluded.content_type, \
+     job_id = excluded.job_id, run_id = excluded.run_id, updated_at_ms = excluded.updated_at_ms RETURNING ",
+    columns!()
+);
+
+const LIST: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM task_artifacts WHERE task_key = $1 AND path > $2 AND substr(path, 1, length($3)) = $3 \
+     ORDER BY path LIMIT $4"
+);
+
+const DELETE: &str = "DELETE FROM task_artifacts WHERE task_key = $1 AND path = $2";
+
+const DELETE_ALL: &str = "DELETE FROM task_artifacts WHERE task_key = $1";
+
+const EXPIRED: &str = "DELETE FROM task_artifacts WHERE (task_key, path) IN (\
+    SELECT task_key, path FROM task_artifacts WHERE updated_at_ms < $1 \
+    AND task_key NOT IN (SELECT lower(task_id) FROM jobs) ORDER BY updated_at_ms LIMIT $2)";
+
+// === impl TaskArtifacts ===
+
+impl TaskArtifacts {
+    /// Those of a database, and how much a task may keep.
+    pub fn new(database: Database, limits: Limits) -> Self {
+        Self { database, limits }
+    }
+
+    /// Keeps a file, in the place of the one of the same path. Its content was put where it is kept before
+    /// ([`crate::artifacts::Artifacts::keep_bytes`]), and not long before.
+    ///
+    /// # Errors
+    /// [`PutError`]; nothing has changed then, unless the database says that it is in doubt.
+    pub async fn put(&self, task_id: &TaskId, put: Put, now: Timestamp) -> Result<Kept, PutError> {
+        let (artifacts, task) = (self.clone(), task_id.key());
+        to_the_end(async move {
+            let path = put.path.as_str();
+            let mut transaction = artifacts.database.begin().await?;
+            transaction.alone(&format!("task_artifacts {task}")).await?;
+            let others = transaction.fetch(OTHERS, values![task.as_str(), path]).await?;
+            let (files, bytes) = match others.first() {
+                Some(others) => (others.count("files")?, others.count("bytes")?),
+                None => (0, 0),
+            };
+            artifacts.limits.check(files + 1, bytes.saturating_add(put.content.size_bytes()))?;
+            let before = transaction.fetch(FIND, values![task.as_str(), path]).await?;
+            let replaced = before.first().map(content).transpose()?;
+            let values = values![
+                task,
+                path,
+                put.content.sha256(),
+                put.content.size_bytes(),
+                put.content_type.map(String::from),
+                put.job_id.map(String::from),
+                put.run_id.map(String::from),
+                now,
+            ];
+            let rows = transaction.fetch(PUT, values).await?;
+            let row = rows.first().ok_or_else(|| unreadable("what was written is not there".into()))?;
+            let artifact = TaskArtifact::read(row)?;
+            transaction.commit("task_artifact_put").await?;
+            Ok(Kept { artifact, replaced })
+        })
+        .await
+    }
+
+    /// A file, if the task keeps one of that path.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when it can't be looked for.
+    pub async fn find(
+        &self,
+        task_id: &TaskId,
+        path: &ArtifactPath,
+    ) -> Result<Option<TaskArtifact>, DatabaseError> {
+        let rows = self.database.fetch(FIND, values![task_id.key(), path.as_str()]).await?;
+        rows.first().map(TaskArtifact::read).transpose()
+    }
+
+    /// The files behind that path, of those whose path begins with a text.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when they can't be read.
+    pub async fn list(
+        &self,
+        task_id: &TaskId,
+        prefix: &str,
+        after: Option<&ArtifactPath>,
+        most: u32,
+    ) -> Result<Page<TaskArtifact, ArtifactPath>, DatabaseError> {
+        // No path has one, and one of the databases can't be asked for it.
+        if prefix.contains('\0') {
+            return Ok(Page { entries: Vec::new(), next: None });
+        }
+        let size = Size::of(most);
+        let after = after.map_or("", ArtifactPath::as_str);
+        let rows = self.database.fetch(LIST, values![task_id.key(), after, prefix, size.to_fetch]).await?;
+        let entries = rows.iter().map(TaskArtifact::read).collect::<Result<_, _>>()?;
+        Ok(Page::cut(entries, size, |artifact: &TaskArtifact| artifact.path.clone()))
+    }
+
+    /// Keeps a file no longer; whether there was one. Its content is removed when nobody else wants it.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when it can't be removed.
+    pub async fn delete(&self, task_id: &TaskId, path: &ArtifactPath) -> Result<bool, DatabaseError> {
+        let removed = self.write("task_artifact_delete", DELETE, values![task_id.key(), path.as_str()]);
+        Ok(removed.await? > 0)
+    }
+
+    /// Keeps nothing of a task any longer; how many files there were.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when they can't be removed.
+    pub async fn delete_all(&self, task_id: &TaskId) -> Result<u64, DatabaseError> {
+        self.write("task_artifacts_delete", DELETE_ALL, values![task_id.key()]).await
+    }
+
+    /// Removes some files that were put there before, of tasks none of whose jobs is kept any more; how many. None when there are
+    /// no more.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when they can't be removed.
+    pub async fn expire(&self, before: Timestamp) -> Result<u64, DatabaseError> {
+        self.write("task_artifacts_expire", EXPIRED, values![before, MOST]).await
+    }
+
+    async fn write(
+        &self,
+        name: &'static str,
+        sql: &'static str,
+        values: Vec<crate::database::Value>,
+    ) -> Result<u64, DatabaseError> {
+        let database = self.database.clone();
+        to_the_end(async move { database.write(name, sql, values).await }).await
+    }
+}
+
+// === impl TaskArtifact ===
+
+impl TaskArtifact {
+    fn read(row: &Row) -> Result<Self, DatabaseError> {
+        Ok(Self {
+            path: row.parsed("path", ArtifactPath::parse)?,
+            content: content(row)?,
+            content_type: row.optionally_parsed("content_type", MediaType::parse)?,
+            job_id: row.optionally_parsed("job_id", JobId::parse)?,
+            run_id: row.optionally_parsed("run_id", RunId::parse)?,
+            created_at: row.time("created_at_ms")?,
+            updated_at: row.time("updated_at_ms")?,
+        })
+    }
+}
+
+fn content(row: &Row) -> Result<Content, DatabaseError> {
+    let size_bytes = row.count("size_bytes")?;
+    row.parsed("sha256", |sha256| Content::stored(sha256, size_bytes))
+}
+
+// === impl Limits ===
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { files: 1_000, total_bytes: 1 << 30 }
+    }
+}
+
+impl Limits {
+    fn check(&self, files: u64, bytes: u64) -> Result<(), PutError> {
+        let within = |limit, would_be, most| match would_be > most {
+            true => Err(PutError::TooMuch { limit, would_be, most }),
+            false => Ok(()),
+        };
+        within(Limit::Files, files, self.files)?;
+        within(Limit::TotalBytes, bytes, self.total_bytes)
+    }
+}
+
+// === impl Limit ===
+
+impl Limit {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Files => "files",
+            Self::TotalBytes => "total_bytes",
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

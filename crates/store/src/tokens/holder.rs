@@ -1,0 +1,109 @@
+//! Whose a token is.
+
+use crate::database::{DatabaseError, Row, unreadable};
+use belljar_contract::id::{JobId, ProjectId, SessionId, TaskId, UserId};
+use std::fmt;
+
+/// Whose a token is, and what they act for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// What kind of agent.
+    pub kind: HolderKind,
+    /// The task.
+    pub task_id: Option<TaskId>,
+    /// The job.
+    pub job_id: Option<JobId>,
+    /// The project.
+    pub project_id: Option<ProjectId>,
+    /// The session.
+    pub session: Option<SessionId>,
+    /// The person on whose behalf they act.
+    pub user: Option<UserId>,
+}
+
+/// What kind of agent holds a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum HolderKind {
+    /// One in a sandbox.
+    Sandbox,
+    /// The project manager.
+    ProjectManager,
+    /// A project analyst.
+    ProjectAnalyst,
+    /// A person who runs the system, or a program of theirs.
+    Operator,
+}
+
+/// Nobody of that kind is like that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a token of the kind {kind} {must}")]
+pub struct IncompleteHolder {
+    kind: HolderKind,
+    must: &'static str,
+}
+
+// === impl Holder ===
+
+impl Holder {
+    /// One that acts for nobody and nothing yet.
+    pub fn new(kind: HolderKind) -> Self {
+        Self { kind, task_id: None, job_id: None, project_id: None, session: None, user: None }
+    }
+
+    /// Whether somebody of that kind can be like that: an agent in a sandbox is bound to its job, an analyst to a person, and the
+    /// manager to none.
+    pub(super) fn check(&self) -> Result<(), IncompleteHolder> {
+        let (has_task, has_job, has_user) =
+            (self.task_id.is_some(), self.job_id.is_some(), self.user.is_some());
+        let must = match self.kind {
+            _ if has_job && !has_task => "that has a job has its task, too",
+            HolderKind::Sandbox if !has_job => "has a task and a job",
+            HolderKind::ProjectManager if has_user => "has no user",
+            HolderKind::ProjectAnalyst if !has_user => "has a user",
+            HolderKind::Operator if has_job => "has no job",
+            _ => return Ok(()),
+        };
+        Err(IncompleteHolder { kind: self.kind, must })
+    }
+
+    pub(super) fn read(row: &Row) -> Result<Self, DatabaseError> {
+        let kind = row.text("kind")?;
+        Ok(Self {
+            kind: HolderKind::from_name(&kind)
+                .ok_or_else(|| unreadable(format!("the kind {kind:?}").into()))?,
+            task_id: row.optionally_parsed("task_id", TaskId::parse)?,
+            job_id: row.optionally_parsed("job_id", JobId::parse)?,
+            project_id: row.optionally_parsed("project_id", ProjectId::parse)?,
+            session: row.optionally_parsed("session", SessionId::parse)?,
+            user: row.optionally_parsed("user_id", UserId::parse)?,
+        })
+    }
+}
+
+// === impl HolderKind ===
+
+impl HolderKind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Sandbox, Self::ProjectManager, Self::ProjectAnalyst, Self::Operator];
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sandbox => "sandbox",
+            Self::ProjectManager => "pm",
+            Self::ProjectAnalyst => "pa",
+            Self::Operator => "operator",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
+impl fmt::Display for HolderKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,152 @@
+//! What an agent notes down for its job, on both engines.
+
+use crate::jobs::on_both_engines;
+use crate::jobs::world::{OWNER, World, assignment, assignment_of, now, outcome, report, task_id};
+use belljar_policy::lifecycle::Ending;
+use belljar_store::jobs::Retention;
+use belljar_store::memory::{Added, Limit, Limits, Memory, MemoryError, MemoryKey, Note, Of, Summary};
+use jiff::{SignedDuration, Timestamp};
+
+const LIMITS: Limits =
+    Limits { entries: 4, entry_bytes: 10, total_bytes: 30, key_bytes: 4, summary_bytes: 3 };
+
+fn key(text: &str) -> MemoryKey {
+    MemoryKey::parse(text).unwrap()
+}
+
+fn note(name: &str, content: &str) -> Note {
+    Note::new(key(name), content.to_owned(), None).unwrap()
+}
+
+async fn with_job(world: &World) -> (Memory, Of) {
+    let wanted = assignment();
+    world.accepted(&wanted).await;
+    let of = Of { task_id: wanted.task_id, job_id: wanted.job_id };
+    (Memory::new(world.database.clone(), LIMITS), of)
+}
+
+async fn keys(memory: &Memory, of: &Of) -> Vec<String> {
+    let page = memory.list(of, None, 100).await.unwrap();
+    page.entries.iter().map(|entry| entry.key.to_string()).collect()
+}
+
+/// The limit that a note would go past, by how much it would be.
+async fn refused(memory: &Memory, of: &Of, note: Note) -> (Limit, u64) {
+    match memory.add(of, note, now()).await.unwrap_err() {
+        MemoryError::TooMuch { limit, would_be, .. } => (limit, would_be),
+        other => panic!("{other}"),
+    }
+}
+
+on_both_engines! {
+    async fn what_is_noted_is_found_by_its_key_and_replaced_under_it(world: World) {
+        let (memory, of) = with_job(&world).await;
+        let (first, later) = (now(), now() + SignedDuration::from_secs(1));
+        let summary = Summary::parse("s").unwrap();
+        let full = Note::new(key("k"), "one\ntwo".to_owned(), Some(summary)).unwrap();
+        assert_eq!(memory.add(&of, full, first).await.unwrap(), Added::New);
+        let (entry, content) = memory.retrieve(&of, &key("k")).await.unwrap();
+        assert_eq!((content.as_str(), entry.summary.as_deref(), entry.size_bytes), ("one\ntwo", Some("s"), 9));
+        assert_eq!(memory.add(&of, note("k", "x"), later).await.unwrap(), Added::Replaced);
+        let (entry, content) = memory.retrieve(&of, &key("k")).await.unwrap();
+        assert_eq!((content.as_str(), entry.summary, entry.size_bytes), ("x", None, 2));
+        assert_eq!((entry.created_at, entry.updated_at), (first, later));
+        memory.delete(&of, &key("k")).await.unwrap();
+        assert!(matches!(memory.delete(&of, &key("k")).await, Err(MemoryError::Missing { .. })));
+        assert!(matches!(memory.retrieve(&of, &key("k")).await, Err(MemoryError::Missing { .. })));
+    }
+
+    async fn pages_are_in_the_order_of_the_bytes_of_keys_and_have_each_once(world: World) {
+        let (memory, of) = with_job(&world).await;
+        for name in ["b", "B", "a_", "ä"] {
+            memory.add(&of, note(name, ""), now()).await.unwrap();
+        }
+        let first = memory.list(&of, None, 3).await.unwrap();
+        memory.delete(&of, &key("a_")).await.unwrap();
+        let second = memory.list(&of, first.next.as_ref(), 3).await.unwrap();
+        let all: Vec<_> = first.entries.iter().chain(&second.entries).map(|entry| entry.key.as_str()).collect();
+        assert_eq!((all, second.next), (vec!["B", "a_", "b", "ä"], None));
+        assert_eq!(memory.list(&of, None, 0).await.unwrap().entries.len(), 1);
+    }
+
+    async fn each_limit_is_named_by_whoever_would_go_past_it_and_what_is_within_is_noted(world: World) {
+        let (memory, of) = with_job(&world).await;
+        assert_eq!(refused(&memory, &of, note("abcde", "")).await, (Limit::KeyBytes, 5));
+        assert_eq!(refused(&memory, &of, note("a", "01234567890")).await, (Limit::EntryBytes, 11));
+        let long = Note::new(key("a"), String::new(), Summary::parse("four").ok()).unwrap();
+        assert_eq!(refused(&memory, &of, long).await, (Limit::SummaryBytes, 4));
+        memory.add(&of, note("a", "0123456789"), now()).await.unwrap();
+        memory.add(&of, note("b", "0123456789"), now()).await.unwrap();
+        assert_eq!(refused(&memory, &of, note("c", "01234567")).await, (Limit::TotalBytes, 31));
+        // What is replaced doesn't count.
+        memory.add(&of, note("b", "0123456789"), now()).await.unwrap();
+        memory.add(&of, note("c", ""), now()).await.unwrap();
+        memory.add(&of, note("d", ""), now()).await.unwrap();
+        assert_eq!(refused(&memory, &of, note("e", "")).await, (Limit::Entries, 5));
+        assert_eq!(keys(&memory, &of).await, ["a", "b", "c", "d"]);
+    }
+
+    async fn those_who_come_at_once_do_not_go_past_a_limit_together(world: World) {
+        let (memory, of) = with_job(&world).await;
+        let all = world.at_once(12, |number, database| {
+            let (memory, of) = (Memory::new(database, LIMITS), of.clone());
+            async move { memory.add(&of, note(&format!("k{number}"), "x"), now()).await }
+        });
+        let mut added = 0;
+        for one in all.await {
+            match one {
+                Ok(became) => {
+                    assert_eq!(became, Added::New);
+                    added += 1;
+                }
+                Err(error) => assert!(matches!(error, MemoryError::TooMuch { limit: Limit::Entries, .. }), "{error}"),
+            }
+        }
+        assert_eq!((added, keys(&memory, &of).await.len()), (4, 4));
+    }
+
+    async fn a_job_has_nothing_of_another_and_no_other_task_has_its(world: World) {
+        let (memory, of) = with_job(&world).await;
+        let sibling = assignment_of(&of.task_id);
+        world.accepted(&sibling).await;
+        let of_sibling = Of { job_id: sibling.job_id, ..of.clone() };
+        memory.add(&of, note("k", "mine"), now()).await.unwrap();
+        assert_eq!(keys(&memory, &of_sibling).await, Vec::<String>::new());
+        let of_stranger = Of { task_id: task_id(), ..of.clone() };
+        let unknown = |error: &MemoryError| matches!(error, MemoryError::UnknownJob { .. });
+        assert!(unknown(&memory.retrieve(&of_stranger, &key("k")).await.unwrap_err()));
+        assert!(unknown(&memory.list(&of_stranger, None, 1).await.unwrap_err()));
+        assert!(unknown(&memory.delete(&of_stranger, &key("k")).await.unwrap_err()));
+        assert!(unknown(&memory.add(&of_stranger, note("k", "theirs"), now()).await.unwrap_err()));
+        assert_eq!(memory.retrieve(&of, &key("k")).await.unwrap().1, "mine");
+    }
+
+    async fn a_job_that_is_over_can_be_read_and_not_written_and_takes_its_memory_with_it(world: World) {
+        let wanted = assignment();
+        let claimed = world.claimed(&wanted).await;
+        let of = Of { task_id: wanted.task_id.clone(), job_id: wanted.job_id.clone() };
+        let memory = Memory::new(world.database.clone(), LIMITS);
+        memory.add(&of, note("k", "x"), now()).await.unwrap();
+        let ended = report(Ending::Completed, outcome(""));
+        world.jobs.end(&wanted.job_id, claimed.fence(), ended, now()).await.unwrap();
+        assert!(matches!(memory.add(&of, note("l", "x"), now()).await, Err(MemoryError::Over { .. })));
+        assert_eq!(keys(&memory, &of).await, ["k"]);
+        let later = now() + SignedDuration::from_hours(1);
+        let retention = Retention { acknowledged_before: Timestamp::UNIX_EPOCH, ended_before: later };
+        assert_eq!(world.jobs.expire(retention).await.unwrap(), 1);
+        assert!(matches!(memory.list(&of, None, 1).await, Err(MemoryError::UnknownJob { .. })));
+        // A job of the same number, which SQLite gives again, finds nothing.
+        world.accepted(&wanted).await;
+        assert_eq!(keys(&memory, &of).await, Vec::<String>::new());
+        assert!(world.jobs.claim(OWNER, now()).await.unwrap().is_some());
+    }
+}
+
+#[test]
+fn keys_and_summaries_are_on_one_line_and_contents_have_no_nul() {
+    for text in ["", "a\nb", "a\0", "a\u{202e}"] {
+        assert!(MemoryKey::parse(text).is_err(), "{text:?}");
+    }
+    assert!(Summary::parse("a\nb").is_err());
+    assert!(Note::new(key("a"), "a\0b".to_owned(), None).is_err());
+}

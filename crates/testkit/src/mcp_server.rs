@@ -1,0 +1,84 @@
+//! A server of MCP: the official Python SDK's, from PyPI, with a tool of every kind.
+
+use crate::clients::environment;
+use crate::daemon::{Daemon, Signal};
+use crate::http::Asked;
+use crate::wait;
+use serde_json::Value;
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::process::Stdio;
+use tempfile::TempDir;
+
+/// A server that answers, at `/mcp`.
+#[derive(Debug)]
+pub struct McpServer {
+    address: SocketAddr,
+    /// Ended before the folder that it works in.
+    _server: Daemon,
+    folder: TempDir,
+}
+
+const REQUIREMENTS: &str = include_str!("mcp_server/requirements.txt");
+const PROGRAM: &str = include_str!("mcp_server/server.py");
+
+/// Makes what it takes, if that isn't there yet.
+///
+/// # Errors
+/// Why it can't be had here.
+pub fn install() -> Result<std::path::PathBuf, String> {
+    environment("mcp-server", REQUIREMENTS, true)
+}
+
+// === impl McpServer ===
+
+impl McpServer {
+    /// Starts one with so many tools more than those of its own.
+    ///
+    /// # Errors
+    /// Why there is none here.
+    pub fn start(more: usize) -> Result<Self, String> {
+        let environment = install()?;
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let program = folder.path().join("server.py");
+        std::fs::write(&program, PROGRAM).map_err(|error| error.to_string())?;
+        let log = File::create(folder.path().join("log")).map_err(|error| error.to_string())?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
+        let address = listener.local_addr().map_err(|error| error.to_string())?;
+        drop(listener);
+        let python = environment.join("bin/python").display().to_string();
+        let server = Daemon::start(&python, Signal::Kill, |command| {
+            command
+                .arg(&program)
+                .arg(address.port().to_string())
+                .arg(folder.path())
+                .arg(more.to_string())
+                .current_dir(folder.path())
+                .env_clear()
+                .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+                .env("HOME", folder.path())
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(log);
+        })?;
+        wait::until(|| server.has_ended() || Asked::new("GET", "/").send(address).is_ok());
+        match server.has_ended() {
+            true => {
+                let log = std::fs::read_to_string(folder.path().join("log")).unwrap_or_default();
+                Err(format!("the server of MCP has ended: {}", log.lines().last().unwrap_or_default()))
+            }
+            false => Ok(Self { address, _server: server, folder }),
+        }
+    }
+
+    /// Its endpoint.
+    pub fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    /// The calls that were made of tools that write them down, in their order.
+    pub fn calls(&self) -> Vec<Value> {
+        let lines = std::fs::read_to_string(self.folder.path().join("calls.jsonl")).unwrap_or_default();
+        lines.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+    }
+}

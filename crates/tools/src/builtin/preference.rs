@@ -1,0 +1,362 @@
+//! `db.preference.*`: what those for whom work is done prefer, each for a scope; what agents in sandboxes are told of it comes with
+//! their job.
+
+use super::{Clock, Tools};
+use crate::answer::{Answer, Failure, Page, Success};
+use crate::caller::Caller;
+use crate::definition::{Definition, Effect};
+use crate::typed::{TypedTool, schema_of, tool};
+use belljar_contract::category::Category;
+use belljar_contract::id::{TaskId, UserId};
+use belljar_contract::key::Key;
+use belljar_contract::preference::{Preference, ValueType};
+use belljar_contract::scope::{Scope, ScopeKind, Scopes};
+use belljar_contract::tool::{AgentKind, DomainCode, ToolScope};
+use belljar_store::edit::Edit;
+use belljar_store::preferences::{PreferenceError, Preferences, Wish};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Where preferences are.
+#[derive(Clone)]
+pub struct Wishes {
+    /// All of them.
+    pub preferences: Preferences,
+    /// The time of day.
+    pub clock: Clock,
+}
+
+/// So many are listed from the database at once.
+const AT_ONCE: u32 = 500;
+
+/// Who writes where nobody has a name.
+const NOBODY: &str = "planner";
+
+/// What kind of scope.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum ScopeType {
+    System,
+    Group,
+    User,
+    Project,
+    Task,
+}
+
+/// Which preference.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct GetArguments {
+    scope_type: ScopeType,
+    /// Whom it is for; nothing for the system.
+    scope_id: Option<String>,
+    /// What it is about, as `language.preferred`.
+    key: String,
+}
+
+/// Which part of which list.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListArguments {
+    scope_type: ScopeType,
+    /// Whom they are for; nothing for the system.
+    scope_id: Option<String>,
+    /// So many are passed over.
+    offset: Option<usize>,
+    /// So many follow at most.
+    #[schemars(range(min = 1, max = 200))]
+    limit: Option<usize>,
+}
+
+/// What is preferred.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct WriteArguments {
+    scope_type: ScopeType,
+    /// Whom it is for; nothing for the system.
+    scope_id: Option<String>,
+    /// What it is about, as `language.preferred`.
+    key: String,
+    /// What is preferred; `null` hides what those further away prefer.
+    value: Value,
+    /// What the value is.
+    value_type: TypeOfValue,
+    /// Which version is meant.
+    expected_version: Option<u64>,
+    /// Why; it is recorded.
+    #[expect(dead_code, reason = "it is recorded with the call")]
+    reason: Option<String>,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum TypeOfValue {
+    String,
+    Number,
+    Boolean,
+    Object,
+    Array,
+}
+
+/// Which preference is removed.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DeleteArguments {
+    scope_type: ScopeType,
+    /// Whom it is for; nothing for the system.
+    scope_id: Option<String>,
+    /// What it is about.
+    key: String,
+    /// Which version is meant.
+    expected_version: Option<u64>,
+}
+
+/// For which task.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct EffectiveArguments {
+    /// The task.
+    task_id: TaskId,
+    /// Whether it is told where each is from.
+    include_sources: Option<bool>,
+}
+
+struct Get(Arc<Wishes>);
+
+struct List(Arc<Wishes>);
+
+struct Create(Arc<Wishes>);
+
+struct Update(Arc<Wishes>);
+
+struct Delete(Arc<Wishes>);
+
+struct Effective(Arc<Wishes>);
+
+/// The tools.
+///
+/// # Errors
+/// None in truth: their names are names.
+pub fn tools(wishes: Wishes) -> Tools {
+    let wishes = Arc::new(wishes);
+    let define = |name, summary, input, effect| {
+        let definition = Definition::named(name, Category::Memory, summary, input)?;
+        Ok(Definition { scope: ToolScope::Pm, effect, ..definition })
+    };
+    let reads = Effect::ReadOnly;
+    let get = define("db.preference.get", "Gives a preference.", schema_of::<GetArguments>(), reads)?;
+    let list =
+        define("db.preference.list", "Lists preferences of a scope.", schema_of::<ListArguments>(), reads)?;
+    let about = "Tells what holds for a task: the nearest of task, project, user, groups and system.";
+    let effective = define("db.preference.effective", about, schema_of::<EffectiveArguments>(), reads)?;
+    let write = schema_of::<WriteArguments>;
+    let create = define(
+        "db.preference.create",
+        "Writes a preference of which there is none.",
+        write(),
+        Effect::Additive,
+    )?;
+    let update = define("db.preference.update", "Changes a preference.", write(), Effect::Destructive)?;
+    let delete = schema_of::<DeleteArguments>();
+    let delete = define("db.preference.delete", "Removes a preference.", delete, Effect::Destructive)?;
+    let delete = Definition { is_guarded: true, ..delete };
+    Ok(vec![
+        tool(get, Get(Arc::clone(&wishes))),
+        tool(list, List(Arc::clone(&wishes))),
+        tool(effective, Effective(Arc::clone(&wishes))),
+        tool(create, Create(Arc::clone(&wishes))),
+        tool(update, Update(Arc::clone(&wishes))),
+        tool(delete, Delete(wishes)),
+    ])
+}
+
+impl TypedTool for Get {
+    type Arguments = GetArguments;
+
+    async fn call(&self, caller: &Caller, arguments: GetArguments) -> Answer {
+        let scope = scope(caller, arguments.scope_type, arguments.scope_id.as_deref())?;
+        let key = key(&arguments.key)?;
+        let found = self.0.preferences.find(&scope, &key).await;
+        let found = found.map_err(|error| Failure::unreachable(&error))?;
+        let missing = || Failure::new(DomainCode::NotFound, format!("{scope} has no preference {key}"));
+        Ok(Success::of(told(&found.ok_or_else(missing)?)))
+    }
+}
+
+impl TypedTool for List {
+    type Arguments = ListArguments;
+
+    async fn call(&self, caller: &Caller, arguments: ListArguments) -> Answer {
+        let scope = scope(caller, arguments.scope_type, arguments.scope_id.as_deref())?;
+        let scopes = scopes_of(&scope);
+        let (mut all, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.0.preferences.list(&scopes, after.as_ref(), AT_ONCE).await;
+            let page = page.map_err(|error| Failure::unreachable(&error))?;
+            all.extend(page.entries.iter().filter(|entry| entry.scope == scope).map(told));
+            after = page.next;
+            if after.is_none() {
+                return Ok(Success::page(all, Page::new(arguments.offset, arguments.limit)));
+            }
+        }
+    }
+}
+
+impl TypedTool for Effective {
+    type Arguments = EffectiveArguments;
+
+    async fn call(&self, caller: &Caller, arguments: EffectiveArguments) -> Answer {
+        let effective = self.0.preferences.effective(&caller.scopes(&arguments.task_id)).await;
+        let effective = effective.map_err(|error| Failure::unreachable(&error))?;
+        let has_sources = arguments.include_sources.unwrap_or_default();
+        let values = effective.values.iter().filter(|(_, applied)| has_sources || !applied.value.is_null());
+        let told = values.map(|(key, applied)| {
+            let source = json!({
+                "value": applied.value, "scope": applied.scope.to_string(), "version": applied.version
+            });
+            (key.as_str().to_owned(), if has_sources { source } else { applied.value.clone() })
+        });
+        let told: serde_json::Map<_, _> = told.collect();
+        let skipped = effective.skipped.iter().map(|skipped| {
+            json!({ "key": skipped.key.as_str(), "scope": skipped.scope.to_string(), "version": skipped.version })
+        });
+        Ok(Success::of(json!({ "effective": told, "skipped": skipped.collect::<Vec<_>>() })))
+    }
+}
+
+impl TypedTool for Create {
+    type Arguments = WriteArguments;
+
+    async fn call(&self, caller: &Caller, arguments: WriteArguments) -> Answer {
+        if arguments.expected_version.is_some() {
+            return Err(Failure::argument("expected_version: there is none yet"));
+        }
+        let created = self.0.preferences.create(wish(caller, arguments)?, self.0.edit(caller)?).await;
+        Ok(Success::of(told(&created.map_err(|error| failed(&error))?)))
+    }
+}
+
+impl TypedTool for Update {
+    type Arguments = WriteArguments;
+
+    async fn call(&self, caller: &Caller, arguments: WriteArguments) -> Answer {
+        let expected = arguments.expected_version;
+        let updated =
+            self.0.preferences.update(wish(caller, arguments)?, expected, self.0.edit(caller)?).await;
+        Ok(Success::of(told(&updated.map_err(|error| failed(&error))?.after)))
+    }
+}
+
+impl TypedTool for Delete {
+    type Arguments = DeleteArguments;
+
+    async fn call(&self, caller: &Caller, arguments: DeleteArguments) -> Answer {
+        let scope = scope(caller, arguments.scope_type, arguments.scope_id.as_deref())?;
+        may_write(caller, &scope)?;
+        let deleted =
+            self.0.preferences.delete(&scope, &key(&arguments.key)?, arguments.expected_version).await;
+        Ok(Success::of(told(&deleted.map_err(|error| failed(&error))?)))
+    }
+}
+
+// === impl Wishes ===
+
+impl Wishes {
+    fn edit(&self, caller: &Caller) -> Result<Edit, Failure> {
+        let by = caller.user_id.as_deref().or(caller.actor.as_deref()).unwrap_or(NOBODY);
+        let by = UserId::parse(by).map_err(|error| Failure::internal("say who writes", &error))?;
+        Ok(Edit { by, at: (self.clock)() })
+    }
+}
+
+fn wish(caller: &Caller, arguments: WriteArguments) -> Result<Wish, Failure> {
+    let scope = scope(caller, arguments.scope_type, arguments.scope_id.as_deref())?;
+    may_write(caller, &scope)?;
+    let value_type = match arguments.value_type {
+        TypeOfValue::String => ValueType::String,
+        TypeOfValue::Number => ValueType::Number,
+        TypeOfValue::Boolean => ValueType::Boolean,
+        TypeOfValue::Object => ValueType::Object,
+        TypeOfValue::Array => ValueType::Array,
+    };
+    Ok(Wish { scope, key: key(&arguments.key)?, value: arguments.value, value_type })
+}
+
+/// The scope that is named, if the caller is in it: who is bound to a user, a project or a task has no others.
+fn scope(caller: &Caller, kind: ScopeType, id: Option<&str>) -> Result<Scope, Failure> {
+    let prefix = match kind {
+        ScopeType::System => "system",
+        ScopeType::Group => "group",
+        ScopeType::User => "user",
+        ScopeType::Project => "project",
+        ScopeType::Task => "task",
+    };
+    let text = id.map_or_else(|| prefix.to_owned(), |id| format!("{prefix}:{id}"));
+    let scope = Scope::parse(&text).map_err(|error| Failure::argument(format!("scope_id: {error}")))?;
+    let is_other = |bound: Option<&str>, id: &str| bound.is_some_and(|bound| !bound.eq_ignore_ascii_case(id));
+    let is_theirs = match &scope {
+        Scope::System => true,
+        Scope::Group(id) => {
+            caller.kind == AgentKind::Operator || caller.group_ids.iter().any(|group| group == id.as_str())
+        }
+        Scope::User(id) => {
+            caller.kind == AgentKind::Operator || caller.user_id.as_deref() == Some(id.as_str())
+        }
+        Scope::Project(id) => !is_other(caller.project_id.as_deref(), id.as_str()),
+        Scope::Task(id) => !is_other(caller.task_id.as_ref().map(TaskId::as_str), id.as_str()),
+    };
+    let others = || Failure::new(DomainCode::PermissionDenied, format!("{scope} is somebody else's"));
+    if is_theirs { Ok(scope.clone()) } else { Err(others()) }
+}
+
+fn may_write(caller: &Caller, scope: &Scope) -> Result<(), Failure> {
+    match scope.kind() {
+        ScopeKind::System | ScopeKind::Group if caller.kind != AgentKind::Operator => Err(Failure::new(
+            DomainCode::PermissionDenied,
+            format!("{} agents write no preferences of a group or the system", caller.kind),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// That scope alone, and the system's, which everybody is in.
+fn scopes_of(scope: &Scope) -> Scopes {
+    let mut scopes = Scopes::default();
+    match scope.clone() {
+        Scope::System => {}
+        Scope::Group(id) => drop(scopes.groups.insert(id)),
+        Scope::User(id) => scopes.user = Some(id),
+        Scope::Project(id) => scopes.project = Some(id),
+        Scope::Task(id) => scopes.task = Some(id),
+    }
+    scopes
+}
+
+fn key(text: &str) -> Result<Key, Failure> {
+    Key::parse(text).map_err(|error| Failure::argument(format!("key: {error}")))
+}
+
+fn failed(error: &PreferenceError) -> Failure {
+    let code = match error {
+        PreferenceError::Database(error) => return Failure::unreachable(error),
+        PreferenceError::Exists { .. } | PreferenceError::Version(_) => DomainCode::Conflict,
+        PreferenceError::Missing { .. } => DomainCode::NotFound,
+        _ => DomainCode::InvalidArgument,
+    };
+    Failure::new(code, error.to_string())
+}
+
+fn told(preference: &Preference) -> Value {
+    json!({
+        "scope": preference.scope.to_string(),
+        "key": preference.key.as_str(),
+        "value": preference.value,
+        "value_type": preference.value_type.as_str(),
+        "version": preference.version,
+        "updated_at": preference.updated_at.to_string(),
+        "updated_by": preference.updated_by.as_str(),
+    })
+}

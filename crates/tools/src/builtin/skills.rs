@@ -1,0 +1,307 @@
+//! `skills.*`: what agents may read on how something is done; read by all, written by those that plan.
+
+use super::{Clock, Tools};
+use crate::answer::{Answer, Failure, Page, Success};
+use crate::caller::Caller;
+use crate::definition::{Definition, Effect};
+use crate::typed::{TypedTool, schema_of, tool};
+use belljar_contract::category::Category;
+use belljar_contract::id::{SkillId, TaskId, UserId};
+use belljar_contract::label::Label;
+use belljar_contract::scope::{Scope, ScopeKind, Scopes};
+use belljar_contract::tool::{AgentKind, DomainCode, ToolScope};
+use belljar_store::edit::Edit;
+use belljar_store::skills::{NewSkill, Skill, SkillChange, SkillError, Skills};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Where skills are.
+#[derive(Clone)]
+pub struct Library {
+    /// All of them.
+    pub skills: Skills,
+    /// The time of day.
+    pub clock: Clock,
+    /// Makes an id for a new one.
+    pub new_id: fn() -> String,
+}
+
+/// So many are listed from the database at once.
+const AT_ONCE: u32 = 500;
+
+/// Who writes where nobody has a name.
+const NOBODY: &str = "planner";
+
+/// What `skills.list` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListArguments {
+    /// The task that they are for.
+    task_id: TaskId,
+    /// Only those of that scope: `system`, `group:ID`, `user:ID`, `project:ID` or `task:UUID`.
+    scope: Option<String>,
+    /// So many are passed over.
+    offset: Option<usize>,
+    /// So many follow at most.
+    #[schemars(range(min = 1, max = 200))]
+    limit: Option<usize>,
+}
+
+/// What `skills.get` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct GetArguments {
+    /// The task that it is for.
+    task_id: TaskId,
+    /// Its id, or its name: of two with one name the nearer to the task counts.
+    #[schemars(length(min = 1, max = 128))]
+    skill_id: String,
+}
+
+/// What `skills.create` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CreateArguments {
+    /// The task that it comes from.
+    task_id: TaskId,
+    /// What it is called.
+    #[schemars(length(min = 1, max = 128))]
+    name: String,
+    /// The text, as Markdown; 256 KiB at most.
+    content: String,
+    /// Whom it is for, among the scopes of whoever writes it: `task:UUID` of the task, if nothing is said.
+    scope: Option<String>,
+}
+
+/// What `skills.update` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct UpdateArguments {
+    /// The task that it is changed for.
+    task_id: TaskId,
+    /// Its id.
+    #[schemars(length(min = 1, max = 128))]
+    skill_id: String,
+    /// The text, if that is to be another.
+    content: Option<String>,
+    /// What it is called, if that is to be otherwise.
+    #[schemars(length(min = 1, max = 128))]
+    name: Option<String>,
+    /// Whom it is for, likewise.
+    scope: Option<String>,
+    /// Which version is meant.
+    expected_version: Option<u64>,
+}
+
+/// What `skills.delete` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DeleteArguments {
+    /// The task that it is removed for.
+    task_id: TaskId,
+    /// Its id.
+    #[schemars(length(min = 1, max = 128))]
+    skill_id: String,
+    /// Which version is meant.
+    expected_version: Option<u64>,
+}
+
+struct List(Arc<Library>);
+
+struct Get(Arc<Library>);
+
+struct Create(Arc<Library>);
+
+struct Update(Arc<Library>);
+
+struct Delete(Arc<Library>);
+
+/// The tools.
+///
+/// # Errors
+/// None in truth: their names are names.
+pub fn tools(library: Library) -> Tools {
+    let library = Arc::new(library);
+    let define = |name, summary, input| Definition::named(name, Category::Memory, summary, input);
+    let list =
+        define("skills.list", "Lists the skills that there are for the task.", schema_of::<ListArguments>())?;
+    let get = define("skills.get", "Gives a skill.", schema_of::<GetArguments>())?;
+    let planners = |definition: Definition, effect| Definition { scope: ToolScope::Pm, effect, ..definition };
+    let create = planners(
+        define("skills.create", "Keeps a skill.", schema_of::<CreateArguments>())?,
+        Effect::Additive,
+    );
+    let update = define("skills.update", "Changes a skill.", schema_of::<UpdateArguments>())?;
+    let update = planners(update, Effect::Destructive);
+    let delete = define("skills.delete", "Removes a skill.", schema_of::<DeleteArguments>())?;
+    let delete = Definition { is_guarded: true, ..planners(delete, Effect::Destructive) };
+    Ok(vec![
+        tool(list, List(Arc::clone(&library))),
+        tool(get, Get(Arc::clone(&library))),
+        tool(create, Create(Arc::clone(&library))),
+        tool(update, Update(Arc::clone(&library))),
+        tool(delete, Delete(library)),
+    ])
+}
+
+impl TypedTool for List {
+    type Arguments = ListArguments;
+
+    async fn call(&self, caller: &Caller, arguments: ListArguments) -> Answer {
+        let scopes = caller.scopes(&arguments.task_id);
+        let only = arguments.scope.as_deref().map(scope).transpose()?;
+        let (mut all, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.0.skills.list(&scopes, after.as_ref(), AT_ONCE).await;
+            let page = page.map_err(|error| Failure::unreachable(&error))?;
+            let wanted =
+                page.entries.iter().filter(|skill| only.as_ref().is_none_or(|only| skill.scope == *only));
+            all.extend(wanted.map(told));
+            after = page.next;
+            if after.is_none() {
+                return Ok(Success::page(all, Page::new(arguments.offset, arguments.limit)));
+            }
+        }
+    }
+}
+
+impl TypedTool for Get {
+    type Arguments = GetArguments;
+
+    async fn call(&self, caller: &Caller, arguments: GetArguments) -> Answer {
+        let scopes = caller.scopes(&arguments.task_id);
+        let found = self.0.skills.resolve(&arguments.skill_id, &scopes).await;
+        let found = found.map_err(|error| Failure::unreachable(&error))?;
+        let missing =
+            || Failure::new(DomainCode::NotFound, format!("there is no skill {:?}", arguments.skill_id));
+        let (skill, content) = found.ok_or_else(missing)?;
+        let mut told = told(&skill);
+        told["content"] = content.into();
+        Ok(Success::of(told))
+    }
+}
+
+impl TypedTool for Create {
+    type Arguments = CreateArguments;
+
+    async fn call(&self, caller: &Caller, arguments: CreateArguments) -> Answer {
+        let scopes = caller.scopes(&arguments.task_id);
+        let of_task = || Ok(Scope::Task(arguments.task_id.clone()));
+        let scope = arguments.scope.as_deref().map_or_else(of_task, scope)?;
+        if scopes.nearness(&scope).is_none() {
+            return Err(failed(&SkillError::NotTheirs));
+        }
+        may_write(caller, &scope)?;
+        let new = NewSkill {
+            id: SkillId::parse(&(self.0.new_id)())
+                .map_err(|error| Failure::internal("make an id", &error))?,
+            name: label(&arguments.name)?,
+            scope,
+            content: arguments.content,
+        };
+        let created = self.0.skills.create(new, self.0.edit(caller)?).await;
+        Ok(Success::of(told(&created.map_err(|error| failed(&error))?)))
+    }
+}
+
+impl TypedTool for Update {
+    type Arguments = UpdateArguments;
+
+    async fn call(&self, caller: &Caller, arguments: UpdateArguments) -> Answer {
+        let scopes = caller.scopes(&arguments.task_id);
+        let change = SkillChange {
+            name: arguments.name.as_deref().map(label).transpose()?,
+            scope: arguments.scope.as_deref().map(scope).transpose()?,
+            content: arguments.content,
+            expected_version: arguments.expected_version,
+        };
+        change.scope.iter().try_for_each(|scope| may_write(caller, scope))?;
+        let id = id(&arguments.skill_id)?;
+        self.0.may_change(caller, &id, &scopes).await?;
+        let updated = self.0.skills.update(&id, change, &scopes, self.0.edit(caller)?).await;
+        Ok(Success::of(told(&updated.map_err(|error| failed(&error))?)))
+    }
+}
+
+impl TypedTool for Delete {
+    type Arguments = DeleteArguments;
+
+    async fn call(&self, caller: &Caller, arguments: DeleteArguments) -> Answer {
+        let scopes = caller.scopes(&arguments.task_id);
+        let id = id(&arguments.skill_id)?;
+        self.0.may_change(caller, &id, &scopes).await?;
+        let deleted = self.0.skills.delete(&id, arguments.expected_version, &scopes).await;
+        Ok(Success::of(told(&deleted.map_err(|error| failed(&error))?)))
+    }
+}
+
+// === impl Library ===
+
+impl Library {
+    /// Whether the caller may write to the scope that this skill is in. One that isn't there is for others to say.
+    async fn may_change(&self, caller: &Caller, id: &SkillId, scopes: &Scopes) -> Result<(), Failure> {
+        let found = self.skills.find(id, scopes).await.map_err(|error| Failure::unreachable(&error))?;
+        found.map_or(Ok(()), |(skill, _)| may_write(caller, &skill.scope))
+    }
+
+    fn edit(&self, caller: &Caller) -> Result<Edit, Failure> {
+        let by = caller.user_id.as_deref().or(caller.actor.as_deref()).unwrap_or(NOBODY);
+        let by = UserId::parse(by).map_err(|error| Failure::internal("say who writes", &error))?;
+        Ok(Edit { by, at: (self.clock)() })
+    }
+}
+
+/// What many read is written by whoever owns the machine, and by no agent.
+fn may_write(caller: &Caller, scope: &Scope) -> Result<(), Failure> {
+    match scope.kind() {
+        ScopeKind::System | ScopeKind::Group if caller.kind != AgentKind::Operator => Err(Failure::new(
+            DomainCode::PermissionDenied,
+            format!(
+                "{} agents keep skills for a task, a user or a project, and not for more people",
+                caller.kind
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn id(text: &str) -> Result<SkillId, Failure> {
+    SkillId::parse(text).map_err(|error| Failure::argument(format!("skill_id: {error}")))
+}
+
+fn label(text: &str) -> Result<Label, Failure> {
+    Label::parse(text).map_err(|error| Failure::argument(format!("name: {error}")))
+}
+
+fn scope(text: &str) -> Result<Scope, Failure> {
+    Scope::parse(text).map_err(|error| Failure::argument(format!("scope: {error}")))
+}
+
+fn failed(error: &SkillError) -> Failure {
+    let code = match error {
+        SkillError::Missing { .. } => DomainCode::NotFound,
+        SkillError::Exists { .. } | SkillError::Version(_) => DomainCode::Conflict,
+        SkillError::TooLarge { .. } | SkillError::TooMany { .. } => DomainCode::LimitExceeded,
+        SkillError::NotTheirs => DomainCode::PermissionDenied,
+        SkillError::Rejected(rejection) => {
+            let said = format!("{rejection} ({}): {:?}", rejection.category, rejection.text);
+            return Failure::new(DomainCode::InvalidArgument, said);
+        }
+        SkillError::Database(error) => return Failure::unreachable(error),
+    };
+    Failure::new(code, error.to_string())
+}
+
+fn told(skill: &Skill) -> Value {
+    json!({
+        "id": skill.id.as_str(),
+        "name": skill.name.as_str(),
+        "scope": skill.scope.to_string(),
+        "size_bytes": skill.size_bytes,
+        "version": skill.version,
+        "updated_at": skill.updated_at.to_string(),
+        "updated_by": skill.updated_by.as_str(),
+    })
+}

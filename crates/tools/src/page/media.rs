@@ -1,0 +1,98 @@
+//! Which types are text.
+
+/// How something is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// For what can be seen of it.
+    Html,
+    /// As it is.
+    Plain,
+}
+
+/// Text under another name than `text/…`.
+const PLAIN: [&str; 14] = [
+    "application/ecmascript",
+    "application/graphql",
+    "application/javascript",
+    "application/json",
+    "application/ld+json",
+    "application/ndjson",
+    "application/sql",
+    "application/toml",
+    "application/x-javascript",
+    "application/x-ndjson",
+    "application/x-sh",
+    "application/x-yaml",
+    "application/xml",
+    "application/yaml",
+];
+
+/// So much is looked at to see what something is.
+const LOOKED_AT: usize = 1024;
+
+/// A type as it is told, if there is one.
+const LONGEST_TOLD: usize = 100;
+
+/// How it is read; nothing if it isn't text.
+pub(super) fn kind(content_type: Option<&str>, bytes: &[u8]) -> Option<Kind> {
+    let essence = content_type.map(essence).unwrap_or_default();
+    let kind = match essence.as_str() {
+        "text/html" | "application/xhtml+xml" => Kind::Html,
+        "" if looks_like_html(bytes) => Kind::Html,
+        "" => Kind::Plain,
+        text if text.starts_with("text/") || text.ends_with("+json") || text.ends_with("+xml") => Kind::Plain,
+        text if PLAIN.contains(&text) => Kind::Plain,
+        _ => return None,
+    };
+    // No text has that, but in two or four bytes a character, which it says by its first two.
+    let begin = &bytes[..bytes.len().min(LOOKED_AT)];
+    let is_wide = begin.starts_with(&[0xff, 0xfe]) || begin.starts_with(&[0xfe, 0xff]);
+    let says_wide = content_type.is_some_and(|text| text.to_ascii_lowercase().contains("utf-16"));
+    (is_wide || says_wide || !begin.contains(&0)).then_some(kind)
+}
+
+/// The type for whoever is told that it isn't text.
+pub(super) fn told(content_type: Option<&str>) -> String {
+    let essence = content_type.map(essence).unwrap_or_default();
+    match essence.as_str() {
+        "" => "what it has answered, without saying of what type it is,".to_owned(),
+        text => text.chars().filter(char::is_ascii_graphic).take(LONGEST_TOLD).collect(),
+    }
+}
+
+fn essence(content_type: &str) -> String {
+    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+fn looks_like_html(bytes: &[u8]) -> bool {
+    let begin = String::from_utf8_lossy(&bytes[..bytes.len().min(LOOKED_AT)]).to_ascii_lowercase();
+    let begin = begin.trim_start_matches('\u{feff}').trim_start();
+    ["<!doctype html", "<html", "<head", "<body"].iter().any(|tag| begin.starts_with(tag))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_known_by_its_type_and_what_is_none_by_its_bytes() {
+        for (content_type, bytes, expected) in [
+            (Some("text/html; charset=utf-8"), &b"<p>"[..], Some(Kind::Html)),
+            (Some("Application/XHTML+xml"), b"<p>", Some(Kind::Html)),
+            (Some("text/markdown"), b"# x", Some(Kind::Plain)),
+            (Some("application/vnd.api+json"), b"{}", Some(Kind::Plain)),
+            (Some("image/svg+xml"), b"<svg/>", Some(Kind::Plain)),
+            (Some("application/pdf"), b"%PDF-1.7", None),
+            (Some("image/png"), b"\x89PNG", None),
+            (Some("application/octet-stream"), b"text", None),
+            (Some("text/plain"), b"a\0b", None),
+            (Some("text/plain"), b"\xff\xfea\0", Some(Kind::Plain)),
+            (None, b"\n <!DOCTYPE html><p>", Some(Kind::Html)),
+            (None, b"text", Some(Kind::Plain)),
+            (None, b"\x7fELF\0", None),
+        ] {
+            assert_eq!(kind(content_type, bytes), expected, "{content_type:?}");
+        }
+        assert_eq!(told(Some("Application/PDF; x=y")), "application/pdf");
+    }
+}
