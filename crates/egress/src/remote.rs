@@ -76,9 +76,15 @@ impl Remote {
         let place_of_headers = members.node("headers").map(|node| (node.position, node.path.clone()));
         let headers = members.section("headers", read_headers);
         let upstream = upstream?;
-        let is_told_to_all = !upstream.keeps_to_itself() && headers.iter().any(|header| header.secret.is_some());
+        let is_told_to_all =
+            !upstream.keeps_to_itself() && headers.iter().any(|header| header.secret.is_some());
         if let Some((position, path)) = place_of_headers.filter(|_| is_told_to_all) {
-            members.log.note(position, &path, "a secret for a URL without TLS", "https://, or an address of this machine");
+            members.log.note(
+                position,
+                &path,
+                "a secret for a URL without TLS",
+                "https://, or an address of this machine",
+            );
         }
         Some(Self { upstream, headers })
     }
@@ -155,7 +161,8 @@ fn read_header(node: &Node, log: &mut Log, name: String) -> Option<Header> {
     let mut members = Members::open(node, log)?;
     let value = members.optional("value", visible);
     let prefix = members.optional("prefix", visible);
-    let secret = members.optional("secret", |node, log| Some(Arc::new(Credential::new(read_source(node, log)?))));
+    let secret =
+        members.optional("secret", |node, log| Some(Arc::new(Credential::new(read_source(node, log)?))));
     let has_one = members.node("value").is_some() != members.node("secret").is_some();
     if !has_one || (prefix.is_some() && secret.is_none()) {
         let found = "neither a value nor a secret, or both";

@@ -10,8 +10,8 @@
 pub mod answer;
 pub mod bridge;
 pub mod builtin;
-pub mod canonical;
 pub mod caller;
+pub mod canonical;
 pub mod definition;
 pub mod page;
 pub mod registry;

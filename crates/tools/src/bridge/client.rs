@@ -19,13 +19,11 @@ use crate::Arguments;
 use guarded::Guarded;
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ClientInfo, ContentBlock, ErrorData,
-    Implementation, ListRootsRequestMethod, ListRootsResult, PaginatedRequestParams, ProtocolVersion,
-    ResourceContents, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientConfig, ContentBlock, Implementation,
+    PaginatedRequestParams, ProtocolVersion, ResourceContents, Tool,
 };
 use rmcp::service::{
-    ClientLifecycleMode, RequestContext, RoleClient, RunningService, ServiceError,
-    serve_client_with_lifecycle,
+    ClientLifecycleMode, RoleClient, RunningService, ServiceError, serve_client_with_lifecycle,
 };
 use rmcp::transport::Transport;
 use serde_json::Value;
@@ -71,14 +69,10 @@ struct Client;
 const MOST_PAGES: usize = 64;
 
 impl ClientHandler for Client {
-    fn get_info(&self) -> ClientInfo {
+    fn get_info(&self) -> ClientConfig {
         let name = Implementation::new("belljar", env!("CARGO_PKG_VERSION"));
         // No capability: nothing may be asked of us.
-        ClientInfo::new(Default::default(), name)
-    }
-
-    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListRootsRequestMethod>())
+        ClientConfig::new(Default::default(), name)
     }
 }
 
@@ -213,11 +207,10 @@ fn block(block: ContentBlock) -> Block {
         ContentBlock::Audio(audio) => {
             Block::Media { kind: "audio", mime_type: audio.mime_type, base64: audio.data }
         }
-        ContentBlock::Resource(embedded) => Block::Resource {
-            uri: match embedded.resource {
-                ResourceContents::TextResourceContents { uri, .. }
-                | ResourceContents::BlobResourceContents { uri, .. } => uri,
-            },
+        ContentBlock::Resource(embedded) => match embedded.resource {
+            ResourceContents::TextResourceContents { uri, .. }
+            | ResourceContents::BlobResourceContents { uri, .. } => Block::Resource { uri },
+            _ => Block::Unknown,
         },
         ContentBlock::ResourceLink(resource) => Block::Resource { uri: resource.uri.clone() },
         _ => Block::Unknown,

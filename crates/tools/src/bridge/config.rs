@@ -108,7 +108,12 @@ impl McpConfig {
                 for other in others.filter(|other| share_names(other, &server.name)) {
                     let found = format!("{} beside {}", quoted(&server.name), quoted(other));
                     // With `a` and `a_b`, a tool of one could have the name of a tool of the other.
-                    log.note(*position, path, found, "names of which none is another with `_` behind it, each once");
+                    log.note(
+                        *position,
+                        path,
+                        found,
+                        "names of which none is another with `_` behind it, each once",
+                    );
                 }
             }
             Some(servers.into_iter().map(|(server, ..)| server).collect())
@@ -146,7 +151,8 @@ impl ServerConfig {
         let tools = |node: &Node, log: &mut Log| list(node, log, tool_name);
         let enabled_tools = members.optional("enabled_tools", tools);
         let disabled_tools = members.or("disabled_tools", Vec::new(), tools);
-        for tool in disabled_tools.iter().filter(|tool| enabled_tools.iter().flatten().any(|on| on == *tool)) {
+        for tool in disabled_tools.iter().filter(|tool| enabled_tools.iter().flatten().any(|on| on == *tool))
+        {
             let path = below(&node.path, "disabled_tools");
             let found = format!("{}, which is enabled too", quoted(tool));
             members.log.note(node.position, &path, found, "each tool in one of the two lists");
@@ -215,9 +221,8 @@ impl ServerLimits {
     fn read(node: &Node, log: &mut Log) -> Self {
         let default = Self::default();
         let Some(mut members) = Members::open(node, log) else { return default };
-        let count = |most: u64| {
-            move |node: &Node, log: &mut Log| usize::try_from(whole(node, log, 1..=most)?).ok()
-        };
+        let count =
+            |most: u64| move |node: &Node, log: &mut Log| usize::try_from(whole(node, log, 1..=most)?).ok();
         let read = Self {
             calls: members.or("calls", default.calls, count(64)),
             answer_bytes: members.or("answer", default.answer_bytes, read_answer),

@@ -50,7 +50,7 @@ impl Outcome {
                 Block::Media { kind, mime_type, base64 } => {
                     let mime_type = plain(&mime_type, LONGEST_TYPE);
                     let line = format!("[{kind}: {mime_type}]");
-                    attachments.push(Attachment { mime_type, base64 });
+                    attachments.push(Attachment { mime_type, uri: None, base64 });
                     line
                 }
                 Block::Resource { uri } => format!("[resource: {}]", plain(&uri, LONGEST_URI)),
@@ -59,7 +59,8 @@ impl Outcome {
         }
         let text = lines.join("\n");
         if self.is_error {
-            let text = if text.trim().is_empty() { "the tool has failed and does not say why" } else { &text };
+            let text =
+                if text.trim().is_empty() { "the tool has failed and does not say why" } else { &text };
             let text = &text[..text.floor_char_boundary(LONGEST_COMPLAINT)];
             return Err(Failure::new(DomainCode::ToolFailed, text));
         }
@@ -95,7 +96,10 @@ mod tests {
             is_error: false,
         };
         let success = outcome.answer().unwrap();
-        assert_eq!(success.data["content"], "one\n[image: image/png]\n[resource: file:///ab]\n[unknown]\ntwo");
+        assert_eq!(
+            success.data["content"],
+            "one\n[image: image/png]\n[resource: file:///ab]\n[unknown]\ntwo"
+        );
         assert_eq!(success.data["structured_content"], json!({ "n": 1 }));
         assert_eq!(success.attachments.len(), 1);
     }

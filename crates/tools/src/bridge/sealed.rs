@@ -57,7 +57,10 @@ impl Sealed {
     pub(super) fn end(self) {
         drop(self.execution);
         if let Err(error) = self.sandbox.destroy() {
-            tracing::warn!(error = &error as &dyn std::error::Error, "a sandbox of an MCP server is not all gone");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "a sandbox of an MCP server is not all gone"
+            );
         }
     }
 }

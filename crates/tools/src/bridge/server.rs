@@ -149,9 +149,16 @@ impl Server {
             }
             Ok(Err(error)) => {
                 let error = with_causes(&error);
-                tracing::warn!(server = self.config.name, error, "an MCP server has other tools, and does not say which");
+                tracing::warn!(
+                    server = self.config.name,
+                    error,
+                    "an MCP server has other tools, and does not say which"
+                );
             }
-            Err(_) => tracing::warn!(server = self.config.name, "an MCP server has other tools, and does not say which"),
+            Err(_) => tracing::warn!(
+                server = self.config.name,
+                "an MCP server has other tools, and does not say which"
+            ),
         }
     }
 
@@ -164,7 +171,8 @@ impl Server {
             tracing::warn!(server, tool, %why, "a tool of an MCP server is left out");
         }
         let count = named.len();
-        let tools = named.into_iter().map(|(name, told)| Arc::new(Remote::new(self, name, told)) as Arc<dyn Tool>);
+        let tools =
+            named.into_iter().map(|(name, told)| Arc::new(Remote::new(self, name, told)) as Arc<dyn Tool>);
         let refused = self.registry.install(&self.config.group(), tools);
         for error in &refused {
             let why = with_causes(error);
@@ -176,7 +184,11 @@ impl Server {
     fn say_if_cut(&self, is_cut: bool) {
         if is_cut {
             let (server, most) = (&self.config.name, self.config.limits.tools);
-            tracing::warn!(server, most, "an MCP server lists more tools than are taken, or lists them without end");
+            tracing::warn!(
+                server,
+                most,
+                "an MCP server lists more tools than are taken, or lists them without end"
+            );
         }
     }
 

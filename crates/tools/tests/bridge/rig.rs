@@ -11,7 +11,7 @@ use belljar_sandbox::spec::{HostPath, Lent};
 use belljar_sandbox::state::State;
 use belljar_testkit::{clients, mcp, mcp_server};
 use belljar_tools::answer::{Answer, Success};
-use belljar_tools::bridge::config::{McpConfig, StdioConfig};
+use belljar_tools::bridge::config::{Folder, FolderMode, McpConfig, StdioConfig};
 use belljar_tools::bridge::{Bridge, Finder, Found, Means};
 use belljar_tools::caller::Caller;
 use belljar_tools::definition::Definition;
@@ -107,11 +107,19 @@ fn finder() -> Finder {
         lent.extend(config.lend.iter().cloned());
         let lent = lent.iter().map(|path| Lent::at_its_place(path)).collect::<Result<_, _>>()?;
         let workspace = match &config.workspace {
-            Some(folder) => WorkspaceChoice::Copy(HostPath::resolve(&folder.path)?),
+            Some(Folder { path, mode: FolderMode::Copy }) => WorkspaceChoice::Copy(HostPath::resolve(path)?),
+            Some(Folder { path, mode: FolderMode::Direct }) => {
+                WorkspaceChoice::Direct(HostPath::resolve(path)?)
+            }
             None => WorkspaceChoice::Empty,
         };
         let command = vec![command.into()];
-        Ok::<_, Box<dyn Error + Send + Sync>>(Found { command, lent, workspace, search_path: SEARCH_PATH.to_owned() })
+        Ok::<_, Box<dyn Error + Send + Sync>>(Found {
+            command,
+            lent,
+            workspace,
+            search_path: SEARCH_PATH.to_owned(),
+        })
     })
 }
 
@@ -184,7 +192,9 @@ pub(crate) async fn until<T: Debug>(what: &str, mut look: impl FnMut() -> Option
 pub(crate) fn program(name: &str, command: &str, args: &[&str], more: &str) -> String {
     let args = json!(args);
     let command = json!(command);
-    format!("  - {{name: {name}, transport: stdio, connect_timeout_seconds: 60, command: {command}, args: {args}{more}}}\n")
+    format!(
+        "  - {{name: {name}, transport: stdio, connect_timeout_seconds: 60, command: {command}, args: {args}{more}}}\n"
+    )
 }
 
 /// One that is a script of Python, written there.

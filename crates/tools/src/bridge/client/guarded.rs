@@ -1,6 +1,6 @@
 //! A transport, watched: what a server says unasked is counted, and one that says too much is not listened to any more.
 
-use rmcp::model::{ServerNotification, ServerRequest};
+use rmcp::model::{ErrorCode, ErrorData, ServerNotification, ServerRequest};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use std::future::Future;
@@ -136,6 +136,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Guarded<T> {
                 self.watched.end(Why::HungUp);
                 return None;
             };
+            let mut refused = None;
             let is_passed_on = match &message {
                 RxJsonRpcMessage::<RoleClient>::Response(_) | RxJsonRpcMessage::<RoleClient>::Error(_) => {
                     return Some(message);
@@ -152,15 +153,21 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Guarded<T> {
                     )
                 }
                 RxJsonRpcMessage::<RoleClient>::Request(request) => {
-                    if !matches!(request.request, ServerRequest::PingRequest(_)) {
-                        tracing::debug!("an MCP server asks for something, and is refused");
-                    }
-                    true
+                    let is_ping = matches!(request.request, ServerRequest::PingRequest(_));
+                    refused = (!is_ping).then(|| request.id.clone());
+                    is_ping
                 }
             };
             if !self.unasked.take() {
                 self.watched.end(Why::Flood);
                 return None;
+            }
+            if let Some(id) = refused {
+                tracing::debug!("an MCP server asks for something, and is refused");
+                let error =
+                    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "nothing can be asked for here", None);
+                // There is only so much room for what is on its way.
+                tokio::spawn(self.send(TxJsonRpcMessage::<RoleClient>::error(error, Some(id))));
             }
             if is_passed_on {
                 return Some(message);

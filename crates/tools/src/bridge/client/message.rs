@@ -71,13 +71,16 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1,"result":{"content":[
             {"type":"hologram","data":"x"}, {"type":"text"}, {"type":"text","text":"known"}]}}"#,
         );
-        let texts: Vec<_> = called["content"].as_array().unwrap().iter().map(|block| &block["text"]).collect();
+        let texts: Vec<_> =
+            called["content"].as_array().unwrap().iter().map(|block| &block["text"]).collect();
         assert_eq!(texts, ["[unknown]", "[unknown]", "known"]);
     }
 
     #[test]
     fn what_is_no_message_is_none() {
-        for text in ["", "hello", "[]", "{}", "7", r#"{"jsonrpc":"1.0","id":1,"result":{}}"#, &"[".repeat(100_000)] {
+        for text in
+            ["", "hello", "[]", "{}", "7", r#"{"jsonrpc":"1.0","id":1,"result":{}}"#, &"[".repeat(100_000)]
+        {
             assert!(read(text.as_bytes()).is_err(), "{text}");
         }
     }

@@ -64,7 +64,9 @@ impl StdioConfig {
         });
         let args = members.or("args", Vec::new(), |node, log| {
             list(node, log, |node, log| {
-                text_or_number(node, log, "an argument", |text| (!text.contains('\0')).then(|| text.to_owned()))
+                text_or_number(node, log, "an argument", |text| {
+                    (!text.contains('\0')).then(|| text.to_owned())
+                })
             })
         });
         let env = members.section("env", read_env);
@@ -112,7 +114,8 @@ fn read_env(node: &Node, log: &mut Log) -> BTreeMap<String, String> {
         if !is_name || key.name == "PATH" {
             log.note(key.position, &path, quoted(&key.name), "the name of a variable other than PATH");
         }
-        let value = text_or_number(value, log, "a text", |text| (!text.contains('\0')).then(|| text.to_owned()));
+        let value =
+            text_or_number(value, log, "a text", |text| (!text.contains('\0')).then(|| text.to_owned()));
         let Some(value) = value else { continue };
         if read.insert(key.name.clone(), value).is_some() {
             log.note(key.position, &path, "it twice", "each once");
