@@ -8,6 +8,7 @@ use belljar_node::agent::catalogue::Catalogue;
 use belljar_node::daemon::NodeConfig;
 use belljar_policy::git::GitRules;
 use belljar_sandbox::config::Config;
+use belljar_tools::bridge::config::McpConfig;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,8 @@ pub(crate) struct Configuration {
     pub(crate) agents: Catalogue,
     /// Where the host's git may go.
     pub(crate) git: GitRules,
+    /// Other servers of MCP.
+    pub(crate) mcp: McpConfig,
 }
 
 // === impl Configuration ===
@@ -55,8 +58,9 @@ impl Configuration {
     fn sections(root: &Node, log: &mut Log) -> Option<Self> {
         let mut members = Members::open(root, log)?;
         let has_sandboxing = ["sandboxing", "log"].iter().any(|name| members.node(name).is_some());
-        let has_others =
-            ["inference", "egress", "agents", "node", "git"].iter().any(|name| members.node(name).is_some());
+        let has_others = ["inference", "egress", "agents", "node", "git", "mcp"]
+            .iter()
+            .any(|name| members.node(name).is_some());
         let sandboxing = match has_sandboxing || !has_others {
             true => Config::read_from(&mut members),
             false => Config::read_if_there(&mut members),
@@ -66,6 +70,7 @@ impl Configuration {
         let agents = members.section("agents", Catalogue::read);
         let node = members.section("node", NodeConfig::read);
         let git = members.section("git", GitRules::read);
+        let mcp = members.section("mcp", McpConfig::read);
         if let Some(node) = members.node("git") {
             let known =
                 |name: &str| egress.as_ref().is_some_and(|egress| egress.connections.contains_key(name));
@@ -76,13 +81,13 @@ impl Configuration {
             }
         }
         members.finish();
-        Some(Self { sandboxing, has_sandboxing, inference, egress, node, agents, git })
+        Some(Self { sandboxing, has_sandboxing, inference, egress, node, agents, git, mcp })
     }
 
     fn nothing() -> Self {
         let (sandboxing, agents) = (Config::default(), Catalogue::default());
-        let (node, git) = (NodeConfig::default(), GitRules::default());
-        Self { sandboxing, has_sandboxing: false, inference: None, egress: None, node, agents, git }
+        let (node, git, mcp) = (NodeConfig::default(), GitRules::default(), McpConfig::default());
+        Self { sandboxing, has_sandboxing: false, inference: None, egress: None, node, agents, git, mcp }
     }
 }
 

@@ -65,9 +65,9 @@ const LONGEST_VALUE: usize = 4 << 10;
 // === impl Remote ===
 
 impl Remote {
-    /// Reads `url` and `headers`, which may stand beside others.
+    /// Reads `url` and `headers`, which may stand beside others; nothing where there is no `url`.
     pub fn read(members: &mut Members<'_, '_>) -> Option<Self> {
-        let upstream = members.required("url", |node, log| {
+        let upstream = members.optional("url", |node, log| {
             text(node, log, "a URL such as https://tools.example/mcp", |text| {
                 let is_http = text.starts_with("http://") || text.starts_with("https://");
                 is_http.then(|| Upstream::parse(text).ok()).flatten()
@@ -79,12 +79,8 @@ impl Remote {
         let is_told_to_all =
             !upstream.keeps_to_itself() && headers.iter().any(|header| header.secret.is_some());
         if let Some((position, path)) = place_of_headers.filter(|_| is_told_to_all) {
-            members.log.note(
-                position,
-                &path,
-                "a secret for a URL without TLS",
-                "https://, or an address of this machine",
-            );
+            let expected = "https://, or an address of this machine";
+            members.log.note(position, &path, "a secret for a URL without TLS", expected);
         }
         Some(Self { upstream, headers })
     }

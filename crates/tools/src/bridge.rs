@@ -23,6 +23,7 @@ pub use error::{BridgeError, CallError};
 pub use sealed::Found;
 
 use crate::registry::Registry;
+use belljar_contract::isolation::Required;
 use belljar_egress::exchange::Exchanger;
 use belljar_sandbox::backend::Backend;
 use config::{McpConfig, StdioConfig};
@@ -42,6 +43,8 @@ pub type Finder =
 pub struct Means {
     /// Makes the sandboxes of programs.
     pub backend: Arc<dyn Backend>,
+    /// The layers without which there are none.
+    pub required: Required,
     /// Finds programs.
     pub finder: Finder,
     /// Asks the servers that have a URL.

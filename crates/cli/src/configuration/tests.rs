@@ -23,6 +23,7 @@ type Way = Vec<(&'static Member, &'static [Member])>;
 #[derive(Debug, PartialEq)]
 struct Outcome {
     git: belljar_policy::git::GitRules,
+    mcp: belljar_tools::bridge::config::McpConfig,
     sandboxing: Config,
     agents: Catalogue,
     inference: Option<(BudgetLimits, bool)>,
@@ -41,6 +42,11 @@ const UNKNOWN: &str = "a_member_that_no_section_knows";
 const OTHERS: &[(&str, &str)] = &[
     ("hosts", "[git.house.example]"),
     ("networks", "[10.0.0.0/8]"),
+    ("args", "[x]"),
+    ("lend", "[/opt/x]"),
+    ("disabled_tools", "[x]"),
+    ("scope", "both"),
+    ("mode", "direct"),
     ("default_backend", "native"),
     ("required", "[landlock]"),
     ("extra_safe_path_prefixes", "[/opt/bin]"),
@@ -129,12 +135,22 @@ fn file(way: &Way, value: Option<&str>) -> String {
         value = Some(if is_in_list { format!("[{inner}]") } else { inner });
     }
     let value = value.unwrap_or_default();
+    let place = place(way);
     // Forges name what another section has.
-    match place(way).starts_with("git.forges") {
-        true => value.replacen('{', &format!("{{egress: {HOUSE}, "), 1),
+    if place.starts_with("git.forges") {
+        return value.replacen('{', &format!("{{egress: {HOUSE}, "), 1);
+    }
+    // What belongs to one way to a server does not stand beside the other.
+    match OF_HTTP.iter().any(|name| place == *name) {
+        true if place.ends_with("url") => value.replace(BY_STDIO, "transport: streamable_http"),
+        true => value.replace(BY_STDIO, "transport: streamable_http, url: 'https://tools.example/mcp'"),
         false => value,
     }
 }
+
+/// Members of servers that are asked by HTTP, and what stands there for the others.
+const OF_HTTP: [&str; 2] = ["mcp.servers[0].url", "mcp.servers[0].headers"];
+const BY_STDIO: &str = "transport: stdio, command: mcp-server-filesystem";
 
 const HOUSE: &str = "{rules: [], connections: [{name: house, url: 'https://house.example/api'}]}";
 
@@ -226,6 +242,7 @@ fn each_member_takes_its_sample_and_is_required_only_where_the_reference_says_so
             }
             // One of several, whichever it is.
             _ if SOURCES.iter().any(|source| place(&way).contains(source)) => {}
+            _ if place(&way) == OF_HTTP[0] => {}
             _ => drop(read(&file(&way, None))),
         }
     }
@@ -275,6 +292,7 @@ fn outcome(read: &Configuration, world: &World) -> Outcome {
     Outcome {
         sandboxing: read.sandboxing.clone(),
         git: read.git.clone(),
+        mcp: read.mcp.clone(),
         agents: read.agents.clone(),
         inference: read.inference.as_ref().map(|inference| (inference.budget, inference.keeps_bodies)),
         egress: read.egress.clone(),

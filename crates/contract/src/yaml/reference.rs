@@ -7,6 +7,7 @@ mod agents;
 mod egress;
 mod git;
 mod inference;
+mod mcp;
 mod node;
 mod sandboxing;
 
@@ -96,6 +97,12 @@ pub const ROOT: &[Member] = &[
         takes: Takes::Section(git::GIT),
         unsaid: Unsaid::Members,
         meaning: "where the host's git may go",
+    },
+    Member {
+        name: "mcp",
+        takes: Takes::Section(mcp::MCP),
+        unsaid: Unsaid::Members,
+        meaning: "other servers of MCP, whose tools are a node's, too",
     },
     Member {
         name: "node",

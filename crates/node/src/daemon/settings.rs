@@ -13,6 +13,7 @@ use belljar_egress::inference::config::InferenceConfig;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::state::State;
 use belljar_store::database::Location;
+use belljar_tools::bridge::config::McpConfig;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::time::Duration;
@@ -60,6 +61,8 @@ pub struct Settings {
     pub traces: Option<TraceSettings>,
     /// Services that requests are passed on to.
     pub managed: ManagedSettings,
+    /// Other servers of MCP, whose tools are the node's, too.
+    pub mcp: McpConfig,
     /// What each sandbox of the node's own programs may use.
     pub limits: Limits,
     /// The layers without which no job runs there.
@@ -160,6 +163,7 @@ impl Settings {
             images: ImageSettings::default(),
             traces: None,
             managed: ManagedSettings::default(),
+            mcp: McpConfig::default(),
             limits: Limits::default(),
             required: Required::default(),
         }

@@ -7,10 +7,12 @@
 //! for, be it models, people or folders, it doesn't get.
 
 mod guarded;
+mod http;
 mod lines;
 mod message;
 
 pub(super) use guarded::Watched;
+pub(super) use http::over_http;
 pub(super) use lines::Lines;
 
 use super::error::{BridgeError, CallError};

@@ -147,7 +147,7 @@ impl ServerConfig {
             [("sandbox", ToolScope::Sandbox), ("pm", ToolScope::Pm), ("both", ToolScope::Both)];
         let mut members = Members::open(node, log)?;
         let name = members.required("name", read_name);
-        let way = read_way(&mut members);
+        let way = read_way(node, &mut members);
         let tools = |node: &Node, log: &mut Log| list(node, log, tool_name);
         let enabled_tools = members.optional("enabled_tools", tools);
         let disabled_tools = members.or("disabled_tools", Vec::new(), tools);
@@ -190,14 +190,30 @@ fn read_name(node: &Node, log: &mut Log) -> Option<String> {
     })
 }
 
-fn read_way(members: &mut Members<'_, '_>) -> Option<Way> {
+fn read_way(node: &Node, members: &mut Members<'_, '_>) -> Option<Way> {
     const TRANSPORTS: [(&str, bool); 2] = [("stdio", true), ("streamable_http", false)];
     let is_stdio = members.required("transport", |node, log| one_of(node, log, &TRANSPORTS));
+    let (stdio, remote) = (StdioConfig::read(members), Remote::read(members));
+    let (needed, transport, others): (_, _, &[&str]) = match is_stdio? {
+        true => ("command", "stdio", &OF_HTTP),
+        false => ("url", "streamable_http", &stdio::MEMBERS),
+    };
+    if members.node(needed).is_none() {
+        members.log.note(node.position, &below(&node.path, needed), "nothing", "this required member");
+    }
+    for name in others {
+        let Some(other) = members.node(name) else { continue };
+        let found = format!("`{name}` beside `transport: {transport}`");
+        members.log.note(other.position, &other.path, found, "what a server of that transport has");
+    }
     match is_stdio? {
-        true => StdioConfig::read(members).map(Way::Stdio),
-        false => Remote::read(members).map(Way::Http),
+        true => stdio.map(Way::Stdio),
+        false => remote.map(Way::Http),
     }
 }
+
+/// The members of a server that is asked by HTTP.
+const OF_HTTP: [&str; 2] = ["url", "headers"];
 
 fn tool_name(node: &Node, log: &mut Log) -> Option<String> {
     text(node, log, "the name of a tool, as its server calls it", |text| {

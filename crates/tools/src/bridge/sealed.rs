@@ -1,7 +1,9 @@
 //! The program of a server, in a sandbox of its own: without network, with nothing of the host but what it is started from and what the
 //! configuration lends it.
 
+use super::config::StdioConfig;
 use super::error::BridgeError;
+use belljar_contract::isolation::Required;
 use belljar_sandbox::backend::{Backend, Execution, Sandbox, Wanted};
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::{Lent, Program};
@@ -79,18 +81,14 @@ impl Pipes {
 }
 
 /// The sandbox for that program.
-pub(super) fn wanted(
-    found: &Found,
-    env: &BTreeMap<String, String>,
-    limits: belljar_sandbox::limits::Limits,
-) -> Wanted {
+pub(super) fn wanted(found: &Found, config: &StdioConfig, required: Required) -> Wanted {
     let path = ("PATH".to_owned(), found.search_path.clone());
     Wanted {
         workspace: found.workspace.clone(),
         lent: found.lent.clone(),
-        env: env.clone().into_iter().chain([path]).collect(),
-        limits,
-        required: belljar_contract::isolation::Required::default(),
+        env: config.env.clone().into_iter().chain([path]).collect(),
+        limits: config.limits(),
+        required,
         hatches: Vec::new(),
         home: BTreeMap::new(),
     }

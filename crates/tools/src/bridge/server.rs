@@ -1,7 +1,7 @@
 //! One server: one task keeps it connected, and whoever calls waits for what that task has.
 
 use super::cache::{Cache, Key};
-use super::client::{Connection, Lines, Told, Watched};
+use super::client::{Connection, Lines, Told, Watched, over_http};
 use super::config::{ServerConfig, StdioConfig, Way};
 use super::error::{BridgeError, CallError};
 use super::pause::{LEAST, Pause};
@@ -222,7 +222,12 @@ impl Server {
                 let lines = Lines::new(output, input, most_bytes, Arc::clone(&watched));
                 Connection::greet(lines, watched, most_bytes).await?
             }
-            Way::Http(_) => return Err(BridgeError::Connection("not yet".into())),
+            Way::Http(remote) => {
+                let asked = (remote.clone(), Arc::clone(&self.means.exchanger));
+                let patience = self.config.timeout.max(self.config.connect_timeout);
+                let http = over_http(asked, Arc::clone(&watched), most_bytes, patience);
+                Connection::greet(http, watched, most_bytes).await?
+            }
         };
         let listed = connection.list(self.config.limits.tools).await?;
         self.say_if_cut(listed.is_cut);
@@ -317,7 +322,7 @@ fn start(config: &StdioConfig, means: &Means) -> Result<(Running, Spoken), Bridg
         let (unsealed, spoken) = Unsealed::start(&argv, &config.env, &found.search_path)?;
         return Ok((Running::Unsealed(unsealed), spoken));
     }
-    let wanted = sealed::wanted(&found, &config.env, config.limits());
+    let wanted = sealed::wanted(&found, config, means.required.clone());
     let program = Program { argv, directory: belljar_contract::path::WORKSPACE.to_owned() };
     let (sealed, spoken) = Sealed::start(&*means.backend, wanted, &program)?;
     Ok((Running::Sealed(sealed), spoken))

@@ -29,7 +29,13 @@ impl Unsealed {
         let (program, arguments) =
             argv.split_first().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
         let mut command = Command::new(program);
-        command.args(arguments).env_clear().env("PATH", search_path).envs(env).process_group(0);
+        command
+            .args(arguments)
+            .current_dir("/")
+            .env_clear()
+            .env("PATH", search_path)
+            .envs(env)
+            .process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().map_err(failed)?;
         let mut started = Self { child };

@@ -7,6 +7,7 @@ mod hostile;
 mod rig;
 mod sealed;
 mod servers;
+mod web;
 
 use belljar_sandbox::native::NativeBackend;
 use belljar_testkit::skip::skip;
@@ -22,7 +23,7 @@ fn main() -> std::process::ExitCode {
     // Before the first thread.
     let launcher = belljar_testkit::launcher::start().unwrap();
     let house = Arc::new(House::new(|state| NativeBackend::new(launcher, state)));
-    let cases = [servers::CASES, sealed::CASES, hostile::CASES].concat();
+    let cases = [servers::CASES, sealed::CASES, hostile::CASES, web::CASES].concat();
     let trials = cases.into_iter().map(|(name, case): Case| {
         let house = Arc::clone(&house);
         Trial::test(name, move || {

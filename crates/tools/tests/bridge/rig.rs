@@ -1,6 +1,7 @@
 //! A bridge on its own, with a registry, and what is called by it.
 
 use belljar_contract::id::{JobId, RunId, TaskId};
+use belljar_contract::isolation::Required;
 use belljar_contract::tool::ToolName;
 use belljar_contract::yaml::{self, Log};
 use belljar_egress::exchange::Exchanger;
@@ -67,6 +68,7 @@ impl House {
         let registry = Arc::new(Registry::new([]).unwrap());
         let means = Means {
             backend: Arc::clone(&self.backend) as _,
+            required: Required::default(),
             finder: finder(),
             exchanger: Arc::new(Exchanger::start().unwrap()),
         };

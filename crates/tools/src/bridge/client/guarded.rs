@@ -42,6 +42,8 @@ pub(in crate::bridge) enum Why {
     Nonsense,
     /// It takes nothing of what it is told.
     Stuck,
+    /// It has repeated a credential of ours.
+    Repeats,
 }
 
 /// Counts what is said unasked.
@@ -206,6 +208,7 @@ impl Why {
             Self::Flood => "it has said more unasked than is taken",
             Self::Nonsense => "what it says is no MCP",
             Self::Stuck => "it takes nothing",
+            Self::Repeats => "it has repeated a credential of this host",
         }
     }
 }

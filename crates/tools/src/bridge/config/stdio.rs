@@ -46,6 +46,10 @@ pub enum FolderMode {
     Direct,
 }
 
+/// What is read here.
+pub(super) const MEMBERS: [&str; 8] =
+    ["command", "args", "env", "lend", "workspace", "memory_limit", "pids_limit", "unsealed"];
+
 // === impl StdioConfig ===
 
 impl StdioConfig {
@@ -54,9 +58,9 @@ impl StdioConfig {
         Limits { memory_bytes: Some(self.memory_bytes), processes: self.processes, ..Limits::default() }
     }
 
-    /// Reads its members, which stand beside those that every server has.
+    /// Reads its members, which stand beside those that every server has; nothing where there is no `command`.
     pub(super) fn read(members: &mut Members<'_, '_>) -> Option<Self> {
-        let command = members.required("command", |node, log| {
+        let command = members.optional("command", |node, log| {
             text(node, log, "a name without slashes, or the absolute path of a program", |text| {
                 let is_meant = text.starts_with('/') || !text.contains('/');
                 (is_meant && !text.is_empty() && !text.contains('\0')).then(|| text.to_owned())
@@ -75,6 +79,12 @@ impl StdioConfig {
         let memory_bytes = members.or("memory_limit", 1 << 30, |node, log| size(node, log, 1 << 20));
         let processes = members.or("pids_limit", 128, |node, log| whole(node, log, 1..=100_000));
         let is_unsealed = members.or("unsealed", false, boolean);
+        for name in ["workspace", "memory_limit", "pids_limit"].into_iter().filter(|_| is_unsealed) {
+            let Some(node) = members.node(name) else { continue };
+            // What was written to hold must not be passed over.
+            let found = format!("`{name}` beside `unsealed: true`");
+            members.log.note(node.position, &node.path, found, "a sandbox, or neither of its limits");
+        }
         Some(Self { command: command?, args, env, lend, workspace, memory_bytes, processes, is_unsealed })
     }
 }
