@@ -81,16 +81,17 @@ impl ClientHandler for Client {
 // === impl Connection ===
 
 impl Connection {
-    /// Greets the server at the other end of that transport. Messages of more than `most_bytes` end the connection.
+    /// Greets the server at the other end of that transport, which has so long for that. Messages of more than `most_bytes` end the
+    /// connection.
     pub(super) async fn greet<T>(
         transport: T,
         watched: Arc<Watched>,
-        most_bytes: usize,
+        (most_bytes, within): (usize, Duration),
     ) -> Result<Self, BridgeError>
     where
         T: Transport<RoleClient> + 'static,
     {
-        let transport = Guarded::new(transport, Arc::clone(&watched));
+        let transport = Guarded::new(transport, Arc::clone(&watched), within / 2);
         let lifecycle = ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
             legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),

@@ -213,20 +213,20 @@ impl Server {
 
     /// Connects, and has it list its tools. What runs for it is put where whoever gives this up finds it.
     async fn open(&self, running: &mut Option<Running>) -> Result<(Connection, Vec<Told>), BridgeError> {
-        let most_bytes = self.config.limits.answer_bytes;
+        let (most_bytes, within) = (self.config.limits.answer_bytes, self.config.connect_timeout);
         let watched = Arc::new(Watched::default());
         let connection = match &self.config.way {
             Way::Stdio(stdio) => {
                 let Pipes { input, output, errors } = self.start(stdio, running).await?;
                 tokio::spawn(stderr::log(self.config.name.clone(), errors));
                 let lines = Lines::new(output, input, most_bytes, Arc::clone(&watched));
-                Connection::greet(lines, watched, most_bytes).await?
+                Connection::greet(lines, watched, (most_bytes, within)).await?
             }
             Way::Http(remote) => {
                 let asked = (remote.clone(), Arc::clone(&self.means.exchanger));
                 let patience = self.config.timeout.max(self.config.connect_timeout);
                 let http = over_http(asked, Arc::clone(&watched), most_bytes, patience);
-                Connection::greet(http, watched, most_bytes).await?
+                Connection::greet(http, watched, (most_bytes, within)).await?
             }
         };
         let listed = connection.list(self.config.limits.tools).await?;

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 pub(crate) const CASES: &[Case] = &[
     ("a_server_that_dies_is_started_again_and_no_change_is_asked_for_twice", dying),
     ("a_server_that_is_silent_is_not_waited_for", silent),
+    ("a_server_that_does_not_answer_what_it_does_not_know_is_greeted_all_the_same", curt),
     ("lines_and_answers_without_end_end_the_connection", endless),
     ("what_is_said_unasked_is_counted", flooding),
     ("what_a_server_asks_for_is_refused", asking),
@@ -88,6 +89,32 @@ serve()
         rig.definition("mcp_bad_one").await;
         let silent = rig.call("mcp_bad_one", json!({})).await.unwrap_err();
         assert_eq!(silent.code, DomainCode::LimitExceeded, "{silent:?}");
+        rig.end().await;
+    });
+    Ok(())
+}
+
+fn curt(house: &House) -> Result<(), String> {
+    let script = r#"
+ours = say
+
+
+def say(message):
+    # Late, and only then: the answer to what was asked first.
+    if "error" not in message:
+        if "protocolVersion" in message["result"]:
+            ours({"jsonrpc": "2.0", "id": 0, "error": {"code": -32601, "message": "too late"}})
+        ours(message)
+
+
+serve()
+"#;
+    run(async {
+        let folder = folder();
+        let server = scripted(folder.path(), "bad", script, "").replace("60,", "9,");
+        let rig = house.bridge(&server);
+        rig.definition("mcp_bad_one").await;
+        assert_eq!(rig.text("mcp_bad_one", json!({})).await, "one");
         rig.end().await;
     });
     Ok(())

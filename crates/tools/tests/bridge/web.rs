@@ -159,10 +159,8 @@ fn serve(mut stream: &TcpStream, answers: Answers, noted: &Mutex<Vec<String>>) -
             ),
             "tools/list" => {
                 let tool = |name| json!({ "name": name, "inputSchema": { "type": "object" } });
-                json_answer(
-                    id,
-                    &json!({ "tools": ["plain", "repeat", "elsewhere", "large", "none"].map(tool) }),
-                )
+                let tools = ["plain", "repeat", "elsewhere", "large", "none"].map(tool);
+                json_answer(id, &json!({ "tools": tools }))
             }
             "tools/call" => answers(message["params"]["name"].as_str().unwrap_or_default(), &head, id),
             method if method.starts_with("notifications/") => whole("202 Accepted", "", ""),

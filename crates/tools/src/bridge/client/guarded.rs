@@ -1,6 +1,6 @@
 //! A transport, watched: what a server says unasked is counted, and one that says too much is not listened to any more.
 
-use rmcp::model::{ErrorCode, ErrorData, ServerNotification, ServerRequest};
+use rmcp::model::{ClientRequest, ErrorCode, ErrorData, RequestId, ServerNotification, ServerRequest};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use std::future::Future;
@@ -16,6 +16,7 @@ pub(super) struct Guarded<T> {
     inner: T,
     watched: Arc<Watched>,
     unasked: Unasked,
+    probe: Probe,
     under_way: Arc<AtomicUsize>,
 }
 
@@ -44,6 +45,15 @@ pub(in crate::bridge) enum Why {
     Stuck,
     /// It has repeated a credential of ours.
     Repeats,
+}
+
+/// The question by which a server without a handshake is known. Some of the others don't answer what they don't know.
+#[derive(Debug)]
+struct Probe {
+    patience: Duration,
+    waits: Option<(RequestId, Instant)>,
+    /// What is answered all the same, later, is not listened to.
+    given_up: Option<RequestId>,
 }
 
 /// Counts what is said unasked.
@@ -98,9 +108,11 @@ impl Watched {
 // === impl Guarded ===
 
 impl<T> Guarded<T> {
-    pub(super) fn new(inner: T, watched: Arc<Watched>) -> Self {
+    /// A server has so long to answer whether it is one without a handshake.
+    pub(super) fn new(inner: T, watched: Arc<Watched>, patience: Duration) -> Self {
         let unasked = Unasked { left: MOST_UNASKED, since: Instant::now() };
-        Self { inner, watched, unasked, under_way: Arc::default() }
+        let probe = Probe { patience, waits: None, given_up: None };
+        Self { inner, watched, unasked, probe, under_way: Arc::default() }
     }
 }
 
@@ -111,6 +123,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Guarded<T> {
         &mut self,
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.probe.sent(&item);
         let place = Place::take(&self.under_way);
         let sending = self.inner.send(item);
         let watched = Arc::clone(&self.watched);
@@ -133,6 +146,11 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Guarded<T> {
             let message = tokio::select! {
                 () = self.watched.over.cancelled() => return None,
                 message = self.inner.receive() => message,
+                id = self.probe.out_of_time() => {
+                    self.probe.waits = None;
+                    self.probe.given_up = Some(id.clone());
+                    return Some(RxJsonRpcMessage::<RoleClient>::error(unknown("it is not answered"), Some(id)));
+                }
             };
             let Some(message) = message else {
                 self.watched.end(Why::HungUp);
@@ -140,9 +158,16 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Guarded<T> {
             };
             let mut refused = None;
             let is_passed_on = match &message {
-                RxJsonRpcMessage::<RoleClient>::Response(_) | RxJsonRpcMessage::<RoleClient>::Error(_) => {
-                    return Some(message);
+                RxJsonRpcMessage::<RoleClient>::Response(response) => {
+                    match self.probe.is_late(Some(&response.id)) {
+                        true => continue,
+                        false => return Some(message),
+                    }
                 }
+                RxJsonRpcMessage::<RoleClient>::Error(error) => match self.probe.is_late(error.id.as_ref()) {
+                    true => continue,
+                    false => return Some(message),
+                },
                 RxJsonRpcMessage::<RoleClient>::Notification(note) => {
                     if let ServerNotification::ToolListChangedNotification(_) = note.notification {
                         self.watched.changed.notify_one();
@@ -166,8 +191,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Guarded<T> {
             }
             if let Some(id) = refused {
                 tracing::debug!("an MCP server asks for something, and is refused");
-                let error =
-                    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "nothing can be asked for here", None);
+                let error = unknown("nothing can be asked for here");
                 // There is only so much room for what is on its way.
                 tokio::spawn(self.send(TxJsonRpcMessage::<RoleClient>::error(error, Some(id))));
             }
@@ -180,6 +204,35 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Guarded<T> {
     async fn close(&mut self) -> Result<(), Self::Error> {
         self.watched.end(Why::Closed);
         self.inner.close().await.map_err(SendError::Inner)
+    }
+}
+
+fn unknown(why: &'static str) -> ErrorData {
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None)
+}
+
+// === impl Probe ===
+
+impl Probe {
+    fn sent(&mut self, message: &TxJsonRpcMessage<RoleClient>) {
+        if let TxJsonRpcMessage::<RoleClient>::Request(request) = message
+            && let ClientRequest::DiscoverRequest(_) = request.request
+        {
+            self.waits = Some((request.id.clone(), Instant::now() + self.patience));
+        }
+    }
+
+    /// Back when it has been waited for long enough; never where nothing is waited for.
+    async fn out_of_time(&self) -> RequestId {
+        let Some((id, until)) = self.waits.clone() else { return std::future::pending().await };
+        tokio::time::sleep_until(until).await;
+        id
+    }
+
+    /// Whether that is an answer to one that is not waited for any more.
+    fn is_late(&mut self, id: Option<&RequestId>) -> bool {
+        self.waits.take_if(|(waits, _)| id == Some(waits));
+        id.is_some() && id == self.given_up.as_ref()
     }
 }
 
