@@ -18,6 +18,7 @@ mod models;
 mod neighbour;
 mod rounds;
 mod sandboxes;
+mod tools;
 mod tree;
 mod turns;
 mod web;
@@ -33,7 +34,7 @@ pub(crate) struct Programs {
 
 type Case = (&'static str, fn(&Programs) -> bool);
 
-const CASES: [Case; 23] = [
+const CASES: [Case; 24] = [
     ("exec", exec::run),
     ("diff", diff::run),
     ("tree", tree::run),
@@ -52,6 +53,7 @@ const CASES: [Case; 23] = [
     ("streams", models::streams),
     ("audit", models::audit),
     ("turns", turns::run),
+    ("tools", tools::run),
     ("submit", jobs::submit),
     ("growth", jobs::growth),
     ("memory", jobs::memory),

@@ -46,7 +46,10 @@ pub(crate) const ROOMS: &[Room] = &[
     Room { name: "vm", may_import: &[] },
     Room {
         name: "bench",
-        may_import: &["contract", "policy", "confine", "sandbox", "egress", "store", "node", "testkit"],
+        may_import: &[
+            "contract", "policy", "confine", "sandbox", "egress", "store", "tools", "gateway", "node",
+            "testkit",
+        ],
     },
     Room { name: "xtask", may_import: &["contract", "confine"] },
 ];

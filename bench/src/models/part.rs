@@ -6,6 +6,7 @@ use super::load::Load;
 use super::source::Source;
 use super::upstream::Upstream;
 use super::visitors::Visitors;
+use crate::tools::counter::Counter;
 use crate::web::far_end::FarEnd;
 use crate::web::gate::Gate;
 use crate::web::knock::Knock;
@@ -18,6 +19,7 @@ use std::process::ExitCode;
 /// A part, with all that it needs to know.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Part {
+    Counter(Counter),
     FarEnd(FarEnd),
     Gate(Gate),
     House(House),
@@ -42,6 +44,7 @@ pub(crate) fn play(arguments: &[String]) -> Option<ExitCode> {
     }
     raise_open_files();
     match serde_json::from_str(part).expect("a part") {
+        Part::Counter(part) => part.play(),
         Part::FarEnd(part) => part.play(),
         Part::Gate(part) => part.play(),
         Part::House(part) => part.play(),

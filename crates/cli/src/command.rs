@@ -11,6 +11,7 @@ mod exec;
 pub(crate) mod git;
 pub(crate) mod job;
 mod man;
+pub(crate) mod mcp;
 mod node;
 mod run;
 pub(crate) mod session;
@@ -41,12 +42,13 @@ struct Entry {
     run: fn(&ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Error>,
 }
 
-const SUBCOMMANDS: [Entry; 16] = [
+const SUBCOMMANDS: [Entry; 17] = [
     Entry::of::<run::RunArguments>(),
     Entry::of::<exec::ExecArguments>(),
     Entry::of::<session::SessionArguments>(),
     Entry::of::<agent::AgentArguments>(),
     Entry::of::<agents::AgentsArguments>(),
+    Entry::of::<mcp::McpArguments>(),
     Entry::of::<node::NodeArguments>(),
     Entry::of::<job::JobArguments>(),
     Entry::of::<egress::EgressArguments>(),

@@ -5,10 +5,9 @@ use belljar_contract::yaml::{self, LARGEST_BYTES, Log, Members, Mistakes, Node, 
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::web::config::WebConfig;
 use belljar_node::agent::catalogue::Catalogue;
-use belljar_node::daemon::NodeConfig;
+use belljar_node::daemon::{McpConfig, NodeConfig};
 use belljar_policy::git::GitRules;
 use belljar_sandbox::config::Config;
-use belljar_tools::bridge::config::McpConfig;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -25,12 +24,12 @@ pub(crate) struct Configuration {
     pub(crate) egress: Option<WebConfig>,
     /// What is said of the node.
     pub(crate) node: NodeConfig,
+    /// How agents elsewhere reach the node's tools.
+    pub(crate) mcp: McpConfig,
     /// Agents besides those that are built in, or instead of them.
     pub(crate) agents: Catalogue,
     /// Where the host's git may go.
     pub(crate) git: GitRules,
-    /// Other servers of MCP.
-    pub(crate) mcp: McpConfig,
 }
 
 // === impl Configuration ===
@@ -69,8 +68,8 @@ impl Configuration {
         let egress = members.optional("egress", |node, log| Some(WebConfig::read(node, log)));
         let agents = members.section("agents", Catalogue::read);
         let node = members.section("node", NodeConfig::read);
-        let git = members.section("git", GitRules::read);
         let mcp = members.section("mcp", McpConfig::read);
+        let git = members.section("git", GitRules::read);
         if let Some(node) = members.node("git") {
             let known =
                 |name: &str| egress.as_ref().is_some_and(|egress| egress.connections.contains_key(name));
@@ -81,13 +80,13 @@ impl Configuration {
             }
         }
         members.finish();
-        Some(Self { sandboxing, has_sandboxing, inference, egress, node, agents, git, mcp })
+        Some(Self { sandboxing, has_sandboxing, inference, egress, node, mcp, agents, git })
     }
 
     fn nothing() -> Self {
         let (sandboxing, agents) = (Config::default(), Catalogue::default());
         let (node, git, mcp) = (NodeConfig::default(), GitRules::default(), McpConfig::default());
-        Self { sandboxing, has_sandboxing: false, inference: None, egress: None, node, agents, git, mcp }
+        Self { sandboxing, has_sandboxing: false, inference: None, egress: None, node, mcp, agents, git }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::client::ClientError;
 use crate::command::job::ArtifactError;
+use crate::command::mcp::{TokenFileError, ToolsError};
 use crate::command::plain;
 use crate::handoff::{asked, listed};
 use belljar_confine::launch::LaunchError;
@@ -10,6 +11,7 @@ use belljar_confine::stage::Stage;
 use belljar_contract::problem::{Problem, Problems};
 use belljar_egress::git::PinError;
 use belljar_egress::spend::{SpendError, TooManyDaysError};
+use belljar_gateway::StdioError;
 use belljar_node::agent::program::ProgramError;
 use belljar_node::api::token::TokenError;
 use belljar_node::book::BookError;
@@ -33,6 +35,7 @@ use belljar_sandbox::workspace::changes::ChangesError;
 use belljar_store::audit::AuditError;
 use belljar_store::audit::export::ExportError;
 use rustix::io::Errno;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -73,6 +76,22 @@ pub(crate) enum CliError {
         path: String,
         #[source]
         source: ArtifactError,
+    },
+    /// There can be no tools.
+    #[error(transparent)]
+    Tools(#[from] ToolsError),
+    /// A client can't be served.
+    #[error(transparent)]
+    Stdio(#[from] StdioError),
+    /// A token can't be used.
+    #[error(transparent)]
+    TokenFile(#[from] TokenFileError),
+    /// Nobody can be served there.
+    #[error("can't listen at {address}")]
+    Listen {
+        address: SocketAddr,
+        #[source]
+        source: std::io::Error,
     },
     /// There can be no daemon.
     #[error(transparent)]

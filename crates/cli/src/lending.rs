@@ -75,10 +75,7 @@ impl SandboxArguments {
 
     /// The same for a backend that may not be able to limit everything: what was asked for by name is not let go of.
     pub(crate) fn required_of(&self, backend: &Chosen) -> Result<Required, CliError> {
-        match backend {
-            Chosen::Native => self.required(),
-            Chosen::Docker { .. } | Chosen::Subprocess => self.allowance.required_with_limits(),
-        }
+        self.allowance.required_of(backend)
     }
 
     /// How long it may last.
@@ -108,6 +105,14 @@ impl AllowanceArguments {
     /// The layers without which there shall be no sandbox.
     pub(crate) fn required(&self) -> Result<Required, CliError> {
         self.limits.required()
+    }
+
+    /// The same for a backend that may not be able to limit everything: what was asked for by name is not let go of.
+    pub(crate) fn required_of(&self, backend: &Chosen) -> Result<Required, CliError> {
+        match backend {
+            Chosen::Native => self.required(),
+            Chosen::Docker { .. } | Chosen::Subprocess => self.required_with_limits(),
+        }
     }
 
     /// The same where not everything may be limited: what was asked for by name is not let go of.

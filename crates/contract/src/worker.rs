@@ -19,6 +19,7 @@ pub mod state;
 pub mod status;
 pub mod stop;
 pub mod telemetry;
+pub mod token;
 
 use crate::decode::{At, Decode, whole_number};
 use crate::json::Node;

@@ -49,6 +49,8 @@ pub fn routes(gateway: Arc<Gateway>, door: Door, stopped: CancellationToken) -> 
         .enforce_origin_validation();
     let (seat, config) = match door {
         Door::Hatch(seat) => (Some(seat), config),
+        // No names would be taken for any name; so those of loopback stay.
+        Door::Remote(hosts) if hosts.is_empty() => (None, config),
         Door::Remote(hosts) => (None, config.with_allowed_hosts(hosts)),
     };
     let server = Server { gateway, seat };

@@ -11,13 +11,18 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+pub mod bearer;
 pub mod call;
 mod http;
 mod mcp;
 mod recording;
 pub mod seat;
+mod serving;
+mod stdio;
 
 pub use http::{Door, routes};
+pub use serving::serve;
+pub use stdio::{StdioError, stdio};
 
 use belljar_contract::tool::ToolName;
 use belljar_policy::tool::{self, Denied, Facts, Permitted};
@@ -25,6 +30,7 @@ use belljar_sandbox::shipping::Redactor;
 use belljar_store::audit::AuditLog;
 use belljar_tools::caller::Caller;
 use belljar_tools::registry::{Entry, Registry};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -35,14 +41,30 @@ pub struct Gateway {
     audit: Arc<AuditLog>,
     redactor: Redactor,
     disabled: RwLock<BTreeSet<ToolName>>,
+    /// What is there to be said to whoever begins.
+    instructions: Cow<'static, str>,
 }
+
+const INSTRUCTIONS: &str = "Tools of the host. Each answers with an envelope: {\"status\":\"ok\",\"data\":…} or \
+    {\"status\":\"error\",\"domain_code\":…,\"message\":…}.";
 
 // === impl Gateway ===
 
 impl Gateway {
     /// One for these tools, which records into that audit.
     pub fn new(registry: Arc<Registry>, audit: Arc<AuditLog>) -> Self {
-        Self { registry, audit, redactor: Redactor::new(), disabled: RwLock::default() }
+        let instructions = INSTRUCTIONS.into();
+        Self { registry, audit, redactor: Redactor::new(), disabled: RwLock::default(), instructions }
+    }
+
+    /// The same, which says this to whoever begins, after what holds for every gateway.
+    pub fn instructing(self, instructions: &str) -> Self {
+        Self { instructions: format!("{INSTRUCTIONS} {instructions}").into(), ..self }
+    }
+
+    /// What is said to whoever begins.
+    pub(crate) fn instructions(&self) -> &str {
+        &self.instructions
     }
 
     /// The tools that it has.

@@ -37,9 +37,6 @@ const DENIED: ErrorCode = ErrorCode(-32_001);
 /// The error of one that can't be recorded.
 const UNAVAILABLE: ErrorCode = ErrorCode(-32_002);
 
-const INSTRUCTIONS: &str = "Tools of the host. Each answers with an envelope: {\"status\":\"ok\",\"data\":…} or \
-    {\"status\":\"error\",\"domain_code\":…,\"message\":…}.";
-
 // === impl Server ===
 
 impl Server {
@@ -57,7 +54,7 @@ impl ServerHandler for Server {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("belljar", env!("CARGO_PKG_VERSION")))
-            .with_instructions(INSTRUCTIONS)
+            .with_instructions(self.gateway.instructions())
     }
 
     async fn list_tools(

@@ -3,7 +3,7 @@
 use belljar_tools::caller::Caller;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 /// A caller, for as long as they may call.
@@ -13,6 +13,8 @@ pub struct Seat {
     ended: CancellationToken,
     /// Nothing where nobody counts.
     turn: Option<Arc<Turn>>,
+    /// The same.
+    room: Option<Arc<Semaphore>>,
 }
 
 /// How often somebody has called.
@@ -22,6 +24,11 @@ struct Turn {
     calls: Mutex<u32>,
 }
 
+/// As many requests are under way as may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("too many requests are under way")]
+pub struct NoRoom;
+
 /// So long each further call takes at least, one after the other.
 const PACE: Duration = Duration::from_millis(20);
 
@@ -30,12 +37,31 @@ const PACE: Duration = Duration::from_millis(20);
 impl Seat {
     /// A seat of that caller's. Whoever holds the token takes it away.
     pub fn new(caller: Caller, ended: CancellationToken) -> Self {
-        Self { caller: Arc::new(caller), ended, turn: None }
+        Self { caller: Arc::new(caller), ended, turn: None, room: None }
     }
 
     /// The same, from which calls take their time after so many: each fills a line of the audit.
     pub fn paced_after(self, unpaced: u32) -> Self {
         Self { turn: Some(Arc::new(Turn { unpaced, calls: Mutex::default() })), ..self }
+    }
+
+    /// The same, from which so many requests may be under way at once.
+    pub fn with_room_for(self, most: usize) -> Self {
+        Self { room: Some(Arc::new(Semaphore::new(most))), ..self }
+    }
+
+    /// Leave for a request, for as long as it is under way; nothing to be held where nobody counts.
+    ///
+    /// # Errors
+    /// [`NoRoom`].
+    pub fn enter(&self) -> Result<Option<OwnedSemaphorePermit>, NoRoom> {
+        let permit = self.room.as_ref().map(|room| Arc::clone(room).try_acquire_owned());
+        permit.transpose().map_err(|_| NoRoom)
+    }
+
+    /// Whether nobody has a clone of it: nothing is under way, and nothing will be.
+    pub fn is_unused(&self) -> bool {
+        Arc::strong_count(&self.caller) == 1
     }
 
     /// Who sits there.
@@ -49,7 +75,7 @@ impl Seat {
     }
 
     /// Waits until it is.
-    pub(crate) async fn over(&self) {
+    pub async fn over(&self) {
         self.ended.cancelled().await;
     }
 

@@ -2,6 +2,7 @@
 //! answered when something is wrong.
 
 mod acknowledgement;
+mod agent_tokens;
 mod answer;
 mod artifacts;
 mod body;
@@ -12,6 +13,7 @@ mod health;
 mod job;
 mod jobs;
 mod managed;
+mod mcp;
 mod pty;
 mod query;
 mod run;
@@ -64,7 +66,9 @@ pub(crate) fn router(api: Shared) -> Router {
         .fallback(nothing_here)
         .layer(middleware::from_fn_with_state(Arc::clone(&api), guard));
     let counted = middleware::from_fn_with_state(Arc::clone(&api), count);
-    routed(&open).merge(guarded).layer(middleware::from_fn(answer::told)).layer(counted).with_state(api)
+    let tools = mcp::routes(&api);
+    let worker = routed(&open).merge(guarded).layer(middleware::from_fn(answer::told)).with_state(api);
+    worker.merge(tools).layer(counted)
 }
 
 /// The endpoints that take the node's token, for those of this process who need none.
@@ -113,6 +117,8 @@ fn handler(operation: Operation) -> MethodRouter<Shared> {
         Operation::ReceivePty => get(pty::receive),
         Operation::AttachPty => get(pty::attach),
         Operation::ProxyHttp => post(managed::proxy_http),
+        Operation::IssueToken => post(agent_tokens::issue),
+        Operation::RevokeToken => post(agent_tokens::revoke),
         Operation::NodeInfo => get(telemetry::info),
         Operation::NodeStats => get(telemetry::stats),
         Operation::ListContainers => get(telemetry::containers),

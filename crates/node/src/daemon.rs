@@ -11,6 +11,7 @@ mod error;
 mod heart;
 mod identity;
 mod keeping;
+mod mcp;
 mod record;
 mod recovery;
 mod settings;
@@ -20,6 +21,7 @@ mod workplace;
 pub use crate::session::MOST_COMMANDS_OF_ALL as MOST_SESSION_COMMANDS;
 pub use config::{CallbackConfig, NodeConfig, TracesConfig};
 pub use error::DaemonError;
+pub use mcp::McpConfig;
 pub use settings::{Bucket, NoExtension, Retention, SessionLimits, Settings, Timeouts};
 
 use crate::api::{self, Api};
@@ -27,6 +29,7 @@ use crate::delivery::Deliverer;
 use crate::job::Workplace;
 use crate::job::dispatcher::Dispatcher;
 use crate::session::Sessions;
+use crate::tools;
 use crate::web::policy_file::Following;
 use belljar_confine::launcher::Launcher;
 use belljar_egress::proxy::allow_descriptors;
@@ -111,6 +114,7 @@ impl Daemon {
         workplace.tools.add_planners(&api).map_err(|source| DaemonError::Tools { source })?;
         let bridge = workplace.tools.bridge(&workplace);
         let bridge = bridge.map_err(|source| DaemonError::Threads { source })?;
+        tasks.spawn(tools::follow_images(Arc::clone(&api), stop.clone()));
         tasks.spawn(api::serve(api, listener, stop.clone()));
         record::serves(&workplace, address);
         Ok(Self {

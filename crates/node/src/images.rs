@@ -4,12 +4,13 @@ use crate::daemon::{DaemonError, Settings};
 use belljar_contract::image::{ImageReference, InvalidImage};
 use belljar_contract::isolation::Required;
 use belljar_contract::worker::assignment::NATIVE_IMAGE;
-use belljar_policy::image::{AllowedImage, ImageDenied, ImageRules};
+use belljar_policy::image::{AllowedImage, ImageDenied, ImagePattern, ImageRules};
 use belljar_sandbox::backend::{Backend, BackendError};
 use belljar_sandbox::backends::here::Here;
 use belljar_sandbox::docker::{DeploymentId, DockerBackend, DockerSettings, ImageName};
 use belljar_sandbox::limits::Limits;
 use std::path::PathBuf;
+use std::sync::{PoisonError, RwLock};
 
 /// Which images there are, and what a container may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub(crate) struct Images {
     settings: ImageSettings,
     /// Nothing where no image may be run.
     docker: Option<DockerBackend>,
+    /// Those that were added while nodes ran, where that may be.
+    added: RwLock<Vec<ImagePattern>>,
 }
 
 /// What a job or a session runs in.
@@ -87,7 +90,7 @@ impl Images {
     pub(crate) fn of(settings: &Settings) -> Result<Self, DaemonError> {
         let images = settings.images.clone();
         if images.rules.allowed.is_empty() {
-            return Ok(Self { settings: images, docker: None });
+            return Ok(Self { settings: images, docker: None, added: RwLock::default() });
         }
         let of_engine = DockerSettings {
             socket: images.socket.clone(),
@@ -99,7 +102,7 @@ impl Images {
         };
         let docker = DockerBackend::new(of_engine, settings.state.clone());
         let docker = docker.map_err(|error| DaemonError::Images(error.into()))?;
-        Ok(Self { settings: images, docker: Some(docker) })
+        Ok(Self { settings: images, docker: Some(docker), added: RwLock::default() })
     }
 
     /// What is run by somebody who asks for that.
@@ -112,8 +115,23 @@ impl Images {
                 None => return Ok(Image::Native),
             },
         };
-        let decided = self.settings.rules.decide(reference);
+        let decided = self.rules().decide(reference);
         decided.map(Image::Of).map_err(|denied| NoImage::Denied { place, denied })
+    }
+
+    /// Which may be run now: those of the configuration, and those that were added.
+    pub(crate) fn rules(&self) -> ImageRules {
+        let mut rules = self.settings.rules.clone();
+        // A node that runs no images at all doesn't begin to.
+        if !rules.allowed.is_empty() {
+            rules.allowed.extend(self.added.read().unwrap_or_else(PoisonError::into_inner).iter().cloned());
+        }
+        rules
+    }
+
+    /// Has these be all that were added.
+    pub(crate) fn allow(&self, added: Vec<ImagePattern>) {
+        *self.added.write().unwrap_or_else(PoisonError::into_inner) = added;
     }
 
     /// Who makes containers of an image.

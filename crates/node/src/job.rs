@@ -23,8 +23,10 @@ use crate::web::NodeWeb;
 use belljar_confine::launcher::Launcher;
 use belljar_store::artifacts::Artifacts;
 use belljar_store::audit::AuditLog;
+use belljar_store::images::Images as AddedImages;
 use belljar_store::jobs::{Jobs, Owner};
 use belljar_store::telemetry::Telemetry;
+use belljar_store::tokens::Tokens;
 use context::Library;
 use hub::Hub;
 use jiff::Timestamp;
@@ -48,7 +50,10 @@ pub(crate) struct Workplace {
     /// What jobs are told of those for whom they are.
     pub(crate) library: Library,
     pub(crate) audit: Arc<AuditLog>,
+    /// Of those who call them from elsewhere.
+    pub(crate) tokens: Tokens,
     pub(crate) images: Images,
+    pub(crate) added_images: AddedImages,
     pub(crate) managed: ManagedServices,
     pub(crate) denials: Denials,
     pub(crate) launcher: Arc<Launcher>,

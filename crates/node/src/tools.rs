@@ -2,23 +2,29 @@
 
 mod bridged;
 mod planner;
+mod remote;
+
+pub(crate) use remote::RemoteSeats;
+
+pub(crate) use planner::follow_images;
 
 use crate::api::Api;
 use crate::daemon::WallClock;
 use belljar_contract::id::{GroupId, JobId, ProjectId, RunId, TaskId, UserId};
-use belljar_contract::tool::InvalidToolNameError;
+use belljar_contract::tool::{InvalidToolNameError, ToolName};
 use belljar_egress::api::ApiCaller;
 use belljar_egress::upstream::names::NameSource;
 use belljar_gateway::seat::Seat;
-use belljar_gateway::{Door, Gateway};
+use belljar_gateway::{Door, Gateway, bearer};
 use belljar_policy::tool::ToolGrants;
 use belljar_store::artifacts::Artifacts;
-use belljar_store::audit::AuditLog;
+use belljar_store::audit::{AuditError, AuditLog, Event};
 use belljar_store::database::Database;
 use belljar_store::memory::{self, Memory};
 use belljar_store::preferences::{self, Preferences};
 use belljar_store::skills::Skills;
 use belljar_store::task_artifacts::{self, TaskArtifacts};
+use belljar_tools::Tool;
 use belljar_tools::builtin;
 use belljar_tools::builtin::artifact::Shelf;
 use belljar_tools::builtin::memory::Notes;
@@ -27,7 +33,9 @@ use belljar_tools::builtin::skills::Library;
 use belljar_tools::builtin::web::reach::Reaches;
 use belljar_tools::caller::Caller;
 use belljar_tools::registry::{RegisterError, Registry};
+use serde::Serialize;
 use std::sync::Arc;
+use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
@@ -35,6 +43,9 @@ use uuid::Uuid;
 #[derive(Debug, Clone)]
 pub(crate) struct NodeTools {
     gateway: Arc<Gateway>,
+    /// What tasks keep.
+    files: TaskArtifacts,
+    audit: Arc<AuditLog>,
 }
 
 /// The place from which one run's agent calls. Dropping it takes it away, and gives up what was called from there.
@@ -80,6 +91,9 @@ pub enum ToolsError {
 /// From so many calls on, each of a run takes its time, and one waits for the other: whoever calls without end fills no disk.
 const UNPACED_CALLS: u32 = 500;
 
+/// Where those who come from elsewhere call tools.
+const REMOTE_PATH: &str = "/mcp";
+
 /// Under which the node's own tools are among those that come later.
 const OF_NODE: &str = "node";
 
@@ -88,37 +102,20 @@ const OF_NODE: &str = "node";
 impl NodeTools {
     /// All that a node has.
     pub(crate) fn new(parts: &Parts<'_>) -> Result<Self, ToolsError> {
-        let Parts { database, artifacts, clock, audit, reaches } = *parts;
-        let calls = Arc::new(ApiCaller::start_with(NameSource::of_system())?);
-        let shelf = Shelf {
-            files: TaskArtifacts::new(database.clone(), task_artifacts::Limits::default()),
-            contents: artifacts.clone(),
-            clock: Arc::clone(clock),
-        };
-        let notes = Notes {
-            memory: Memory::new(database.clone(), memory::Limits::default()),
-            clock: Arc::clone(clock),
-        };
-        let library = Library {
-            skills: Skills::new(database.clone()),
-            clock: Arc::clone(clock),
-            new_id: || Uuid::now_v7().to_string(),
-        };
-        let wishes = Wishes {
-            preferences: Preferences::new(database.clone(), preferences::Limits::default()),
-            clock: Arc::clone(clock),
-        };
-        let tools = [
-            builtin::skills::tools(library)?,
-            builtin::preference::tools(wishes)?,
-            builtin::help::tools()?,
-            builtin::artifact::tools(shelf)?,
-            builtin::memory::tools(notes)?,
-            builtin::web::tools(reaches, &calls)?,
-            builtin::api::tools(reaches, &calls)?,
-        ];
-        let registry = Arc::new(Registry::new(tools.into_iter().flatten())?);
-        Ok(Self { gateway: Arc::new(Gateway::new(registry, Arc::clone(audit))) })
+        let files = TaskArtifacts::new(parts.database.clone(), task_artifacts::Limits::default());
+        let registry = Arc::new(Registry::new(own(parts, &files)?)?);
+        let gateway = Arc::new(Gateway::new(registry, Arc::clone(parts.audit)));
+        Ok(Self { gateway, files, audit: Arc::clone(parts.audit) })
+    }
+
+    /// Has these tools be nobody's.
+    pub(crate) fn disable(&self, names: &[ToolName]) {
+        self.gateway.disable(names.iter().cloned());
+    }
+
+    /// What tasks keep.
+    pub(crate) fn files(&self) -> &TaskArtifacts {
+        &self.files
     }
 
     /// Adds what agents that plan call, once there is what carries it out.
@@ -141,4 +138,60 @@ impl NodeTools {
         let routes = belljar_gateway::routes(Arc::clone(&self.gateway), Door::Hatch(seat), ended.clone());
         Seated { routes, _taken: ended.drop_guard() }
     }
+
+    /// What is served to those who come from elsewhere, by these names, once it is known who they are.
+    pub(crate) fn remote(&self, hosts: Vec<String>, stopped: CancellationToken) -> axum::Router {
+        belljar_gateway::routes(Arc::clone(&self.gateway), Door::Remote(hosts), stopped)
+    }
+
+    /// Records something about those who call, and waits until that is on the disk; whether it is.
+    pub(crate) async fn record(&self, kind: &str, record: &impl Serialize) -> bool {
+        let event = match Event::new(kind, None, record) {
+            Ok(event) => event,
+            Err(error) => {
+                tracing::error!(error = crate::chain(&error), kind, "something can't be recorded");
+                return false;
+            }
+        };
+        let (done, outcome) = oneshot::channel();
+        self.audit.submit_urgent(event, move |result| drop(done.send(result)));
+        let recorded = outcome.await.unwrap_or(Err(AuditError::Closed));
+        if let Err(error) = &recorded {
+            tracing::error!(error = crate::chain(error), kind, "something can't be recorded");
+        }
+        recorded.is_ok()
+    }
+}
+
+/// These routes, for those who show a token.
+pub(crate) fn guarded(routes: axum::Router, seats: Arc<RemoteSeats>) -> axum::Router {
+    bearer::guarded(routes, Arc::new(remote::RemoteTokens(seats)))
+}
+
+/// Those that need nothing but what is kept, and what the host reaches.
+fn own(parts: &Parts<'_>, files: &TaskArtifacts) -> Result<Vec<Arc<dyn Tool>>, ToolsError> {
+    let Parts { database, artifacts, clock, reaches, .. } = *parts;
+    let calls = Arc::new(ApiCaller::start_with(NameSource::of_system())?);
+    let shelf = Shelf { files: files.clone(), contents: artifacts.clone(), clock: Arc::clone(clock) };
+    let notes =
+        Notes { memory: Memory::new(database.clone(), memory::Limits::default()), clock: Arc::clone(clock) };
+    let library = Library {
+        skills: Skills::new(database.clone()),
+        clock: Arc::clone(clock),
+        new_id: || Uuid::now_v7().to_string(),
+    };
+    let wishes = Wishes {
+        preferences: Preferences::new(database.clone(), preferences::Limits::default()),
+        clock: Arc::clone(clock),
+    };
+    let tools = [
+        builtin::skills::tools(library)?,
+        builtin::preference::tools(wishes)?,
+        builtin::help::tools()?,
+        builtin::artifact::tools(shelf)?,
+        builtin::memory::tools(notes)?,
+        builtin::web::tools(reaches, &calls)?,
+        builtin::api::tools(reaches, &calls)?,
+    ];
+    Ok(tools.into_iter().flatten().collect())
 }

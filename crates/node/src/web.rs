@@ -22,6 +22,7 @@ use belljar_egress::inference::ledger::Written;
 use belljar_egress::proxy::Proxy;
 use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::live::LivePolicy;
+use belljar_policy::egress::EgressPolicy;
 use belljar_store::audit::AuditLog;
 use belljar_tools::builtin::web::reach::{Opened, Reaches};
 use std::io;
@@ -77,6 +78,11 @@ impl NodeWeb {
     /// By what tools reach it.
     pub(crate) fn reaches(&self) -> &Reaches {
         &self.reaches
+    }
+
+    /// Whether the policy lets anything out at all.
+    pub(crate) fn lets_anybody_out(&self) -> bool {
+        self.policy.current().config.policy != EgressPolicy::default()
     }
 
     /// What it takes to look into the connections of one run more.

@@ -13,7 +13,7 @@ mod holder;
 mod secret;
 
 pub use holder::{Holder, HolderKind, IncompleteHolder};
-pub use secret::TokenSecret;
+pub use secret::{TokenDigest, TokenSecret};
 
 use crate::database::{Database, DatabaseError, Row, Sql, Transaction, Value, to_the_end, values};
 use belljar_contract::id::JobId;
@@ -182,8 +182,16 @@ impl Tokens {
     /// # Errors
     /// [`FindError`] when it isn't good, or that can't be known.
     pub async fn find(&self, shown: &str, now: Timestamp) -> Result<TokenRecord, FindError> {
-        let sha256 = TokenSecret::parse(shown).ok_or(TokenDenied::Malformed)?.sha256();
-        let rows = self.database.fetch(FIND, values![sha256]).await?;
+        let digest = TokenDigest::of(shown).ok_or(TokenDenied::Malformed)?;
+        self.find_again(&digest, now).await
+    }
+
+    /// The same for one that was shown before: whoever waits for its end needs not have it.
+    ///
+    /// # Errors
+    /// [`FindError`] when it isn't good, or that can't be known.
+    pub async fn find_again(&self, digest: &TokenDigest, now: Timestamp) -> Result<TokenRecord, FindError> {
+        let rows = self.database.fetch(FIND, values![digest.as_str()]).await?;
         let token = TokenRecord::read(rows.first().ok_or(TokenDenied::Unknown)?)?;
         if token.revoked_at.is_some() {
             return Err(TokenDenied::Revoked.into());

@@ -78,7 +78,10 @@ impl Asked {
         let mut stream = TcpStream::connect(to)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let Self { method, target, headers, body } = self;
-        let mut head = format!("{method} {target} HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\n");
+        let mut head = format!("{method} {target} HTTP/1.1\r\nConnection: close\r\n");
+        if headers.iter().all(|(name, _)| !name.eq_ignore_ascii_case("host")) {
+            head.push_str(&format!("Host: {to}\r\n"));
+        }
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }

@@ -1,8 +1,8 @@
 //! A server of MCP: the official Python SDK's, from PyPI, with a tool of every kind.
 
-use crate::clients::environment;
 use crate::daemon::{Daemon, Signal};
 use crate::http::Asked;
+use crate::mcp;
 use crate::wait;
 use serde_json::Value;
 use std::fs::File;
@@ -19,16 +19,7 @@ pub struct McpServer {
     folder: TempDir,
 }
 
-const REQUIREMENTS: &str = include_str!("mcp_server/requirements.txt");
 const PROGRAM: &str = include_str!("mcp_server/server.py");
-
-/// Makes what it takes, if that isn't there yet.
-///
-/// # Errors
-/// Why it can't be had here.
-pub fn install() -> Result<std::path::PathBuf, String> {
-    environment("mcp-server", REQUIREMENTS, true)
-}
 
 // === impl McpServer ===
 
@@ -38,7 +29,7 @@ impl McpServer {
     /// # Errors
     /// Why there is none here.
     pub fn start(more: usize) -> Result<Self, String> {
-        let environment = install()?;
+        let environment = mcp::sdk()?;
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let program = folder.path().join("server.py");
         std::fs::write(&program, PROGRAM).map_err(|error| error.to_string())?;

@@ -26,7 +26,7 @@ use crate::registry::Registry;
 use belljar_contract::isolation::Required;
 use belljar_egress::exchange::Exchanger;
 use belljar_sandbox::backend::Backend;
-use config::{McpConfig, StdioConfig};
+use config::{ServersConfig, StdioConfig};
 use server::Server;
 use std::error::Error;
 use std::fmt;
@@ -63,10 +63,10 @@ pub struct Bridge {
 impl Bridge {
     /// Begins to connect to all that are configured, at the same time. Nobody waits for it: the tools of a server are in the registry
     /// from when it has told them.
-    pub fn start(config: McpConfig, registry: &Arc<Registry>, means: &Means) -> Self {
+    pub fn start(config: ServersConfig, registry: &Arc<Registry>, means: &Means) -> Self {
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        for config in config.servers.into_iter().filter(|server| server.is_enabled) {
+        for config in config.0.into_iter().filter(|server| server.is_enabled) {
             let server = Server::new(config, means.clone(), Arc::clone(registry));
             tasks.spawn(server.keep(stop.clone()));
         }

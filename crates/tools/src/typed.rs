@@ -53,7 +53,7 @@ pub fn tool<H: TypedTool>(mut definition: Definition, does: H) -> Arc<dyn Tool> 
 }
 
 /// Has a schema ask for a yes and a reason (`spec/3 §MCP Integration`, Schema-Level Validation).
-fn guard(schema: &mut Value) {
+pub fn guard(schema: &mut Value) {
     schema["properties"]["confirm"] = json!({
         "type": "boolean", "enum": [true], "description": "Must be true: this can't be undone."
     });

@@ -135,6 +135,30 @@ struct Order {
     session: Session,
 }
 
+/// A session that is wanted.
+pub(crate) struct Opening {
+    /// What makes its sandbox.
+    pub(crate) backend: Chosen,
+    /// What it works on.
+    pub(crate) workspace: WorkspaceChoice,
+    /// What it is lent besides.
+    pub(crate) lent: Vec<Lent>,
+    /// Variables to set inside.
+    pub(crate) env: BTreeMap<String, String>,
+    /// What it may use.
+    pub(crate) limits: Limits,
+    /// The layers without which there shall be none.
+    pub(crate) required: Required,
+    /// What its owner calls it.
+    pub(crate) name: Option<String>,
+    /// The file with the policy by which it reaches the web, if it may reach any ([`policy_file`]).
+    pub(crate) egress: Option<PathBuf>,
+    /// How long nothing may run before it ends.
+    pub(crate) idle_limit: Duration,
+    /// How long it may live.
+    pub(crate) lifetime_limit: Option<Duration>,
+}
+
 /// What a keeper may be told.
 #[derive(Debug, Serialize, Deserialize)]
 enum Errand {
@@ -184,38 +208,56 @@ impl Subcommand for SessionArguments {
 }
 
 fn create(arguments: &CreateArguments) -> Result<ExitCode, CliError> {
-    // A session without an end of its own would outlive whoever forgot it.
-    const LONGEST: Duration = Duration::from_secs(24 * 3600);
     let workspace = arguments.sandbox.workspace()?;
     must_be_free(arguments.name.as_deref())?;
     let backend = arguments.backend.chosen()?;
-    // What is committed while it lives would count at once.
-    let written = match &workspace {
-        WorkspaceChoice::Copy(source) => WorkspaceChoice::Direct(source.clone()),
-        other => other.clone(),
-    };
-    let egress = arguments.web.file(&written)?;
-    let order = Order {
-        site: Site { state: state::open().path().to_owned(), executable: state::own_program()? },
-        session: Session {
-            id: String::new(),
-            name: arguments.name.clone(),
-            backend: backend.name(),
-            created_at: Timestamp::now(),
-            workspace: shown(&workspace),
-            forked_from: None,
-            egress,
-            idle_limit: arguments.idle,
-            lifetime_limit: arguments.sandbox.timeout().unwrap_or(LONGEST),
-        },
-        workspace,
+    let opening = Opening {
         lent: arguments.sandbox.lent()?,
         env: arguments.sandbox.env(),
         limits: arguments.sandbox.limits(),
         required: arguments.sandbox.required_of(&backend)?,
+        name: arguments.name.clone(),
+        egress: policy_file(&arguments.web, &workspace)?,
+        idle_limit: arguments.idle,
+        lifetime_limit: arguments.sandbox.timeout(),
         backend,
+        workspace,
     };
-    begin(&Errand::Create(Box::new(order)), arguments.json)
+    tell(&open(opening)?, arguments.json);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The file with the policy for a session that works on that; checked.
+pub(crate) fn policy_file(
+    web: &WebArguments,
+    workspace: &WorkspaceChoice,
+) -> Result<Option<PathBuf>, CliError> {
+    // What is committed while it lives would count at once.
+    let written = match workspace {
+        WorkspaceChoice::Copy(source) => WorkspaceChoice::Direct(source.clone()),
+        other => other.clone(),
+    };
+    web.file(&written)
+}
+
+/// Makes a session, with a keeper of its own.
+pub(crate) fn open(opening: Opening) -> Result<Session, CliError> {
+    // A session without an end of its own would outlive whoever forgot it.
+    const LONGEST: Duration = Duration::from_secs(24 * 3600);
+    let Opening { backend, workspace, lent, env, limits, required, .. } = opening;
+    let session = Session {
+        id: String::new(),
+        name: opening.name,
+        backend: backend.name(),
+        created_at: Timestamp::now(),
+        workspace: shown(&workspace),
+        forked_from: None,
+        egress: opening.egress,
+        idle_limit: opening.idle_limit,
+        lifetime_limit: opening.lifetime_limit.unwrap_or(LONGEST),
+    };
+    let site = Site { state: state::open().path().to_owned(), executable: state::own_program()? };
+    begin(&Errand::Create(Box::new(Order { site, backend, workspace, lent, env, limits, required, session })))
 }
 
 fn must_be_free(name: Option<&str>) -> Result<(), CliError> {
@@ -227,8 +269,8 @@ fn must_be_free(name: Option<&str>) -> Result<(), CliError> {
     }
 }
 
-/// Has a keeper begin, waits for its word, and tells which session it keeps.
-fn begin(errand: &Errand, as_json: bool) -> Result<ExitCode, CliError> {
+/// Has a keeper begin, and waits for its word.
+fn begin(errand: &Errand) -> Result<Session, CliError> {
     let mut keeper = std::process::Command::new(OWN_PROGRAM);
     keeper.arg0(session::KEEPER).current_dir("/").env_clear();
     keeper.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
@@ -243,14 +285,16 @@ fn begin(errand: &Errand, as_json: bool) -> Result<ExitCode, CliError> {
         BufReader::new(from).read_line(&mut word).map_err(|error| failed(&error))?;
     }
     let word: Word = serde_json::from_str(&word).map_err(|_| no_session("its keeper ended".to_owned()))?;
-    let session =
-        word.map_err(|Failure { why, lacks_backend }| CliError::NoSession { why, lacks_backend })?;
+    word.map_err(|Failure { why, lacks_backend }| CliError::NoSession { why, lacks_backend })
+}
+
+/// Tells which session has begun.
+fn tell(session: &Session, as_json: bool) {
     if as_json {
-        anstream::println!("{}", serde_json::to_string_pretty(&session).unwrap_or_default());
+        anstream::println!("{}", serde_json::to_string_pretty(session).unwrap_or_default());
     } else {
         anstream::println!("{}", session.id);
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn no_session(why: String) -> CliError {

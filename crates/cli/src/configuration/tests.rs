@@ -10,7 +10,9 @@ use belljar_egress::inference::budget::BudgetLimits;
 use belljar_egress::web::config::WebConfig;
 use belljar_node::agent::catalogue::Catalogue;
 use belljar_node::api::token::Token;
-use belljar_node::daemon::{CallbackConfig, Retention, SessionLimits, Settings, Timeouts, TracesConfig};
+use belljar_node::daemon::{
+    CallbackConfig, McpConfig, Retention, SessionLimits, Settings, Timeouts, TracesConfig,
+};
 use belljar_node::{ImageSettings, ManagedSettings};
 use belljar_sandbox::config::Config;
 use belljar_sandbox::state::State;
@@ -23,7 +25,7 @@ type Way = Vec<(&'static Member, &'static [Member])>;
 #[derive(Debug, PartialEq)]
 struct Outcome {
     git: belljar_policy::git::GitRules,
-    mcp: belljar_tools::bridge::config::McpConfig,
+    mcp: McpConfig,
     sandboxing: Config,
     agents: Catalogue,
     inference: Option<(BudgetLimits, bool)>,
@@ -140,6 +142,9 @@ fn file(way: &Way, value: Option<&str>) -> String {
     if place.starts_with("git.forges") {
         return value.replacen('{', &format!("{{egress: {HOUSE}, "), 1);
     }
+    if place.starts_with("egress.search") {
+        return value.replacen("search:", &format!("{SEARCHES}, search:"), 1);
+    }
     // What belongs to one way to a server does not stand beside the other.
     match OF_HTTP.iter().any(|name| place == *name) {
         true if place.ends_with("url") => value.replace(BY_STDIO, "transport: streamable_http"),
@@ -151,6 +156,9 @@ fn file(way: &Way, value: Option<&str>) -> String {
 /// Members of servers that are asked by HTTP, and what stands there for the others.
 const OF_HTTP: [&str; 2] = ["mcp.servers[0].url", "mcp.servers[0].headers"];
 const BY_STDIO: &str = "transport: stdio, command: mcp-server-filesystem";
+
+/// What a search is asked by.
+const SEARCHES: &str = "connections: [{name: searches, url: 'https://searches.example'}]";
 
 const HOUSE: &str = "{rules: [], connections: [{name: house, url: 'https://house.example/api'}]}";
 

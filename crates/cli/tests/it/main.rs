@@ -14,6 +14,7 @@ mod failures;
 mod git;
 mod job;
 mod killed;
+mod mcp;
 mod models;
 mod node;
 mod run;

@@ -19,6 +19,7 @@ use super::stop::{StopAllRequest, StopAllResponse, StopJobRequest, StopJobRespon
 use super::telemetry::{
     ContainerResponse, ContainerStatus, ContainersResponse, LogsResponse, NodeInfoResponse, NodeStatsResponse,
 };
+use super::token::{IssueTokenRequest, IssueTokenResponse, RevokeTokenRequest, RevokeTokenResponse};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -120,6 +121,8 @@ fn body_of(operation: Operation, types: &mut Types) -> Body {
         Operation::ResizePty => Body::Json(types.sent::<ResizePtyRequest>()),
         Operation::ClosePty => Body::Json(types.sent::<ClosePtyRequest>()),
         Operation::ProxyHttp => Body::Json(types.sent::<ProxyHttpRequest>()),
+        Operation::IssueToken => Body::Json(types.sent::<IssueTokenRequest>()),
+        Operation::RevokeToken => Body::Json(types.sent::<RevokeTokenRequest>()),
         _ => Body::None,
     }
 }
@@ -172,6 +175,8 @@ fn answers(operation: Operation, types: &mut Types) -> Vec<Answer> {
         Operation::ReceivePty => one(types.answered::<ReceivePtyResponse>()),
         Operation::AttachPty => Vec::new(),
         Operation::ProxyHttp => one(types.answered::<ProxyHttpResponse>()),
+        Operation::IssueToken => vec![(201, "It is good", JSON, types.answered::<IssueTokenResponse>())],
+        Operation::RevokeToken => one(types.answered::<RevokeTokenResponse>()),
         Operation::NodeInfo => one(types.answered::<NodeInfoResponse>()),
         Operation::NodeStats => one(types.answered::<NodeStatsResponse>()),
         Operation::ListContainers => one(types.answered::<ContainersResponse>()),
@@ -209,6 +214,9 @@ fn problems(operation: Operation) -> Vec<ProblemKind> {
     }
     if path.contains("{session_id}/") {
         problems.push(ProblemKind::Limit);
+    }
+    if operation == Operation::IssueToken {
+        problems.extend([NotFound, ProblemKind::Limit]);
     }
     if operation == Operation::ProxyHttp {
         problems.push(ProblemKind::Upstream);

@@ -29,6 +29,8 @@ pub enum Operation {
     ReceivePty,
     AttachPty,
     ProxyHttp,
+    IssueToken,
+    RevokeToken,
     NodeInfo,
     NodeStats,
     ListContainers,
@@ -61,7 +63,7 @@ impl Method {
 
 impl Operation {
     /// Every one.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 32] = [
         Self::Alive,
         Self::Ready,
         Self::Metrics,
@@ -87,6 +89,8 @@ impl Operation {
         Self::ReceivePty,
         Self::AttachPty,
         Self::ProxyHttp,
+        Self::IssueToken,
+        Self::RevokeToken,
         Self::NodeInfo,
         Self::NodeStats,
         Self::ListContainers,
@@ -123,6 +127,8 @@ impl Operation {
             Self::ReceivePty => (Get, "/v1/worker/sessions/{session_id}/pty:recv"),
             Self::AttachPty => (Get, "/v1/worker/sessions/{session_id}/pty:attach"),
             Self::ProxyHttp => (Post, "/v1/worker/managed-services/{service_id}/proxy:http"),
+            Self::IssueToken => (Post, "/v1/worker/mcp/tokens"),
+            Self::RevokeToken => (Post, "/v1/worker/mcp/tokens:revoke"),
             Self::NodeInfo => (Get, "/v1/worker/telemetry/node:info"),
             Self::NodeStats => (Get, "/v1/worker/telemetry/node:stats"),
             Self::ListContainers => (Get, "/v1/worker/telemetry/containers"),
@@ -164,6 +170,8 @@ impl Operation {
             Self::ReceivePty => "What a terminal has printed",
             Self::AttachPty => "A terminal by a WebSocket",
             Self::ProxyHttp => "Pass a request on to a service that the node manages",
+            Self::IssueToken => "Have a token for an agent that calls the node's tools from elsewhere",
+            Self::RevokeToken => "Take such a token back",
             Self::NodeInfo => "Which node it is",
             Self::NodeStats => "How much of the machine is used",
             Self::ListContainers => "Sandboxes, the last made first",

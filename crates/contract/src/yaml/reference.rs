@@ -99,16 +99,16 @@ pub const ROOT: &[Member] = &[
         meaning: "where the host's git may go",
     },
     Member {
-        name: "mcp",
-        takes: Takes::Section(mcp::MCP),
-        unsaid: Unsaid::Members,
-        meaning: "other servers of MCP, whose tools are a node's, too",
-    },
-    Member {
         name: "node",
         takes: Takes::Section(node::NODE),
         unsaid: Unsaid::Members,
         meaning: "how much a node takes, for how long, and who is told",
+    },
+    Member {
+        name: "mcp",
+        takes: Takes::Section(mcp::MCP),
+        unsaid: Unsaid::Members,
+        meaning: "how agents elsewhere reach the node's tools, and whose tools besides are its own",
     },
 ];
 

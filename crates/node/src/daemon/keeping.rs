@@ -19,6 +19,9 @@ const OF_CONTAINERS: Duration = Duration::from_secs(5);
 /// A file may belong to a job that is not recorded yet. Whoever stores the same content anew makes it young again.
 const YOUNG: Duration = Duration::from_secs(86_400);
 
+/// Tokens that are not good any more stay for so long: a refusal is recorded with its reason.
+const TOKENS_KEPT: Duration = Duration::from_secs(7 * 86_400);
+
 /// Removes, now and then, until it is stopped.
 pub(super) async fn expire(workplace: Arc<Workplace>, stop: CancellationToken) {
     loop {
@@ -70,6 +73,10 @@ async fn once(workplace: &Arc<Workplace>) -> Result<(), DatabaseError> {
         ended_before: before(unacknowledged),
     };
     while workplace.jobs.expire(retention).await? > 0 {}
+    // What a task keeps goes after the last of its jobs.
+    while workplace.tools.files().expire(before(YOUNG)).await? > 0 {}
+    // Whoever shows one that is gone is as little let in as before.
+    while workplace.tokens.purge(before(TOKENS_KEPT)).await? > 0 {}
     if let Err(error) = workplace.telemetry.expire(now).await {
         tracing::warn!(error = crate::chain(&error), "can't remove what is old of the telemetry");
     }

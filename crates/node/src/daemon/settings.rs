@@ -1,5 +1,6 @@
 //! What a daemon is told: where, how much, for how long.
 
+use super::McpConfig;
 use crate::api::token::Token;
 use crate::delivery::Callbacks;
 use crate::images::ImageSettings;
@@ -13,7 +14,6 @@ use belljar_egress::inference::config::InferenceConfig;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::state::State;
 use belljar_store::database::Location;
-use belljar_tools::bridge::config::McpConfig;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::time::Duration;
@@ -61,7 +61,7 @@ pub struct Settings {
     pub traces: Option<TraceSettings>,
     /// Services that requests are passed on to.
     pub managed: ManagedSettings,
-    /// Other servers of MCP, whose tools are the node's, too.
+    /// How agents elsewhere reach its tools.
     pub mcp: McpConfig,
     /// What each sandbox of the node's own programs may use.
     pub limits: Limits,

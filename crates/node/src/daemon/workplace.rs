@@ -16,7 +16,9 @@ use belljar_confine::launcher::Launcher;
 use belljar_store::artifacts::{Artifacts, ArtifactsError};
 use belljar_store::audit::{AuditLog, folder_in};
 use belljar_store::database::Database;
+use belljar_store::images::Images as AddedImages;
 use belljar_store::jobs::{Jobs, Owner};
+use belljar_store::tokens::Tokens;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -38,6 +40,7 @@ pub(super) async fn furnish(
     let parts =
         Parts { database, artifacts: &artifacts, clock: &clock, audit: &audit, reaches: web.reaches() };
     let tools = NodeTools::new(&parts).map_err(|source| DaemonError::Tools { source })?;
+    tools.disable(&settings.mcp.disabled_tools);
     let denials = Denials::new(Arc::clone(&audit));
     let managed =
         ManagedServices::start(std::mem::take(&mut settings.managed), Arc::clone(&audit)).map_err(threads)?;
@@ -45,6 +48,7 @@ pub(super) async fn furnish(
         jobs: Jobs::new(database.clone()),
         telemetry: Arc::new(record::open(settings.state.path()).await?),
         images: Images::of(&settings)?,
+        added_images: AddedImages::new(database.clone()),
         metrics,
         traces,
         artifacts,
@@ -55,6 +59,7 @@ pub(super) async fn furnish(
         tools,
         library: Library::new(database),
         audit,
+        tokens: Tokens::new(database.clone()),
         managed,
         denials,
         launcher: Arc::new(launcher),

@@ -16,8 +16,8 @@ use std::sync::Arc;
 impl NodeTools {
     /// Begins to connect to the servers that are configured; nothing where there are none.
     pub(crate) fn bridge(&self, workplace: &Workplace) -> std::io::Result<Option<Bridge>> {
-        let config = workplace.settings.mcp.clone();
-        if config.servers.is_empty() {
+        let config = workplace.settings.mcp.servers.clone();
+        if config.0.is_empty() {
             return Ok(None);
         }
         let launcher = Arc::clone(&workplace.launcher);

@@ -3,6 +3,7 @@
 
 mod desk;
 mod files;
+mod images;
 mod job;
 mod sandbox;
 mod task;
@@ -15,6 +16,11 @@ use belljar_tools::definition::Definition;
 use desk::{Desk, Endpoint};
 use serde_json::{Value, json};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How often it is looked which images were added.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// All of them. They work for as long as the node does.
 pub(crate) fn tools(api: &Weak<Api>) -> Result<Vec<Arc<dyn Tool>>, InvalidToolNameError> {
@@ -24,8 +30,25 @@ pub(crate) fn tools(api: &Weak<Api>) -> Result<Vec<Arc<dyn Tool>>, InvalidToolNa
         endpoints.map(|(definition, ask)| Endpoint::tool(definition, ask, &desk)).collect();
     all.extend(task::tools(&desk)?);
     all.extend(files::tools(&desk)?);
+    all.extend(images::tools(&desk)?);
     all.push(job::events(&desk)?);
     Ok(all)
+}
+
+/// Follows which images were added on whichever node, until it is stopped.
+pub(crate) async fn follow_images(api: Arc<Api>, stop: CancellationToken) {
+    loop {
+        let round = async {
+            if let Err(error) = images::follow(&api).await {
+                tracing::warn!(error = crate::chain(&error), "can't read which images were added");
+            }
+            tokio::time::sleep(LOOK).await;
+        };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = round => {}
+        }
+    }
 }
 
 /// One for agents that plan.

@@ -7,8 +7,15 @@ use rustix::io::Errno;
 /// The secret of a token. Whoever has it is let in.
 pub struct TokenSecret(String);
 
+/// What is kept of a token. It lets nobody in.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TokenDigest(String);
+
 const PREFIX: &str = "bjt_";
 const BYTES: usize = 32;
+
+/// As much of a digest tells tokens apart in records.
+const ID_DIGITS: usize = 16;
 
 // === impl TokenSecret ===
 
@@ -30,8 +37,31 @@ impl TokenSecret {
         sha256(self.0.as_bytes())
     }
 
+    /// What is kept of it.
+    pub fn digest(&self) -> TokenDigest {
+        TokenDigest(self.sha256())
+    }
+
     /// The secret, to hand it to whoever it was made for, and for nothing else.
     pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+// === impl TokenDigest ===
+
+impl TokenDigest {
+    /// That of something that somebody shows, if it looks like a token.
+    pub fn of(shown: &str) -> Option<Self> {
+        TokenSecret::parse(shown).map(|secret| Self(secret.sha256()))
+    }
+
+    /// What the token is called in records.
+    pub fn id(&self) -> &str {
+        &self.0[..ID_DIGITS]
+    }
+
+    pub(super) fn as_str(&self) -> &str {
         &self.0
     }
 }

@@ -10,7 +10,7 @@
 use belljar_testkit::clients;
 use belljar_testkit::foreign_root::{self, Docker, SHARED_ENGINE};
 use belljar_testkit::litellm::{self, LiteLlm, SHARED_LITELLM};
-use belljar_testkit::mcp_server;
+use belljar_testkit::mcp;
 use belljar_testkit::postgres::{Postgres, SHARED_POSTGRES};
 use belljar_testkit::searxng;
 use std::ffi::OsString;
@@ -67,11 +67,11 @@ fn run(program: OsString, arguments: impl Iterator<Item = OsString>) -> Result<u
 /// What can't be made isn't: the tests that need it say why.
 fn make() {
     let parts: [(&str, Make); 5] = [
+        ("programs of MCP", mcp::install),
         ("a Debian", foreign_root::debian),
         ("litellm", litellm::install),
         ("searxng", searxng::install),
         ("agents", clients::agents_folder),
-        ("a server of MCP", mcp_server::install),
     ];
     thread::scope(|scope| {
         for (name, make) in parts {

@@ -6,6 +6,7 @@ mod codex;
 mod opencode;
 
 use crate::models::{Dialect, ToolCall};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// A coding agent.
@@ -19,6 +20,20 @@ pub struct Agent {
     program: &'static str,
     start: fn(&Task<'_>) -> Start,
     edit: fn(&Edit<'_>) -> Vec<ToolCall>,
+    register: fn(&mut Start, &McpServer<'_>),
+    /// The call of a tool of a server of MCP, by the names of both.
+    call: fn(&str, &str, Value) -> ToolCall,
+}
+
+/// A server of MCP, as an agent starts it.
+#[derive(Debug, Clone, Copy)]
+pub struct McpServer<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The program and its arguments.
+    pub command: &'a [&'a str],
+    /// What must be in its environment.
+    pub environment: &'a [(&'a str, &'a str)],
 }
 
 /// What it is to do, and with which model.
@@ -77,6 +92,18 @@ impl Agent {
     /// How it is started for a task, with nobody to ask and nothing forbidden to it.
     pub fn start(&self, task: &Task<'_>) -> Start {
         (self.start)(task)
+    }
+
+    /// The same, with the tools of a server of MCP besides its own.
+    pub fn start_with(&self, task: &Task<'_>, server: &McpServer<'_>) -> Start {
+        let mut start = self.start(task);
+        (self.register)(&mut start, server);
+        start
+    }
+
+    /// The call of a tool of such a server, as its model makes it.
+    pub fn call(&self, (server, tool): (&str, &str), arguments: Value) -> ToolCall {
+        (self.call)(server, tool, arguments)
     }
 
     /// The calls of its tools that make this change, for [`crate::models::Script::working`].

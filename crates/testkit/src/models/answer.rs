@@ -58,6 +58,8 @@ pub struct ToolCall {
     pub name: String,
     /// What it is called with: an object, or a text for a tool that takes one.
     pub arguments: Value,
+    /// The group of tools that it is in, where tools come in groups: only the dialect of OpenAI's responses knows such.
+    pub namespace: Option<String>,
 }
 
 /// A text in the pieces in which it is streamed.
@@ -298,7 +300,13 @@ impl Default for Delivery {
 impl ToolCall {
     /// A call with these arguments.
     pub fn new(name: &str, arguments: Value) -> Self {
-        Self { name: name.to_owned(), arguments }
+        Self { name: name.to_owned(), arguments, namespace: None }
+    }
+
+    /// The same of a tool in a group.
+    #[must_use]
+    pub fn within(self, namespace: &str) -> Self {
+        Self { namespace: Some(namespace.to_owned()), ..self }
     }
 
     /// The arguments as APIs carry them that know no objects there.

@@ -76,6 +76,9 @@ impl Item {
         };
         let mut item = json!({ "id": self.id, "type": kind, "status": status, "call_id": self.call_id });
         item["name"] = json!(call.name);
+        if let Some(namespace) = &call.namespace {
+            item["namespace"] = json!(namespace);
+        }
         item[input] = json!(text);
         item
     }

@@ -1,4 +1,4 @@
-//! `mcp` in the configuration file: which other servers there are.
+//! `mcp.servers` in the configuration file: which other servers there are.
 //!
 //! ```yaml
 //! mcp:
@@ -26,12 +26,9 @@ use belljar_contract::yaml::{
 use belljar_egress::remote::Remote;
 use std::time::Duration;
 
-/// All of it.
+/// All of them, in the order in which they are written.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct McpConfig {
-    /// The servers, in the order in which they are written.
-    pub servers: Vec<ServerConfig>,
-}
+pub struct ServersConfig(pub Vec<ServerConfig>);
 
 /// One server.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,34 +89,26 @@ const SECOND: Duration = Duration::from_secs(1);
 /// The longest name of a server: with it the name of a tool has room for its own.
 const LONGEST_NAME: usize = 32;
 
-// === impl McpConfig ===
+// === impl ServersConfig ===
 
-impl McpConfig {
-    /// Reads the section; what is wrong with it is noted.
+impl ServersConfig {
+    /// Reads the list; what is wrong with it is noted.
     pub fn read(node: &Node, log: &mut Log) -> Self {
-        let Some(mut members) = Members::open(node, log) else { return Self::default() };
-        let servers = members.or("servers", Vec::new(), |node, log| {
-            let servers = list(node, log, |node, log| {
-                let server = ServerConfig::read(node, log)?;
-                Some((server, node.position, below(&node.path, "name")))
-            })?;
-            for (at, (server, position, path)) in servers.iter().enumerate() {
-                let others = servers.iter().take(at).map(|(other, ..)| other.name.as_str());
-                for other in others.filter(|other| share_names(other, &server.name)) {
-                    let found = format!("{} beside {}", quoted(&server.name), quoted(other));
-                    // With `a` and `a_b`, a tool of one could have the name of a tool of the other.
-                    log.note(
-                        *position,
-                        path,
-                        found,
-                        "names of which none is another with `_` behind it, each once",
-                    );
-                }
-            }
-            Some(servers.into_iter().map(|(server, ..)| server).collect())
+        let servers = list(node, log, |node, log| {
+            let server = ServerConfig::read(node, log)?;
+            Some((server, node.position, below(&node.path, "name")))
         });
-        members.finish();
-        Self { servers }
+        let servers = servers.unwrap_or_default();
+        for (at, (server, position, path)) in servers.iter().enumerate() {
+            let others = servers.iter().take(at).map(|(other, ..)| other.name.as_str());
+            for other in others.filter(|other| share_names(other, &server.name)) {
+                let found = format!("{} beside {}", quoted(&server.name), quoted(other));
+                // With `a` and `a_b`, a tool of one could have the name of a tool of the other.
+                let expected = "names of which none is another with `_` behind it, each once";
+                log.note(*position, path, found, expected);
+            }
+        }
+        Self(servers.into_iter().map(|(server, ..)| server).collect())
     }
 }
 

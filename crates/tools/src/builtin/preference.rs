@@ -302,9 +302,11 @@ fn scope(caller: &Caller, kind: ScopeType, id: Option<&str>) -> Result<Scope, Fa
         Scope::Group(id) => {
             caller.kind == AgentKind::Operator || caller.group_ids.iter().any(|group| group == id.as_str())
         }
-        Scope::User(id) => {
-            caller.kind == AgentKind::Operator || caller.user_id.as_deref() == Some(id.as_str())
-        }
+        // One that plans does so for all users, unless it is bound to one.
+        Scope::User(id) => match caller.user_id.as_deref() {
+            Some(user) => user == id.as_str(),
+            None => matches!(caller.kind, AgentKind::Operator | AgentKind::ProjectManager),
+        },
         Scope::Project(id) => !is_other(caller.project_id.as_deref(), id.as_str()),
         Scope::Task(id) => !is_other(caller.task_id.as_ref().map(TaskId::as_str), id.as_str()),
     };

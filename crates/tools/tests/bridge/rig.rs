@@ -10,9 +10,9 @@ use belljar_sandbox::native::{NativeBackend, SEARCH_PATH};
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::spec::{HostPath, Lent};
 use belljar_sandbox::state::State;
-use belljar_testkit::{clients, mcp, mcp_server};
+use belljar_testkit::{clients, mcp};
 use belljar_tools::answer::{Answer, Success};
-use belljar_tools::bridge::config::{Folder, FolderMode, McpConfig, StdioConfig};
+use belljar_tools::bridge::config::{Folder, FolderMode, ServersConfig, StdioConfig};
 use belljar_tools::bridge::{Bridge, Finder, Found, Means};
 use belljar_tools::caller::Caller;
 use belljar_tools::definition::Definition;
@@ -61,9 +61,8 @@ impl House {
     /// Starts a bridge with these servers, on the runtime that this is called on.
     pub(crate) fn bridge(&self, servers: &str) -> Rig {
         let mut log = Log::default();
-        let text = format!("servers:\n{servers}");
-        let root = yaml::parse(text.as_bytes(), &mut log);
-        let config = root.map(|root| McpConfig::read(&root, &mut log));
+        let root = yaml::parse(servers.as_bytes(), &mut log);
+        let config = root.map(|root| ServersConfig::read(&root, &mut log));
         log.finish().unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let registry = Arc::new(Registry::new([]).unwrap());
         let means = Means {
@@ -101,8 +100,8 @@ fn finder() -> Finder {
                 node
             }
             "python" => {
-                lent = vec![mcp_server::install()?];
-                mcp_server::install()?.join("bin/python")
+                lent = vec![mcp::sdk()?];
+                mcp::sdk()?.join("bin/python")
             }
             other => PathBuf::from(other),
         };

@@ -3,7 +3,7 @@
 use crate::Case;
 use crate::rig::{House, folder, program, reference, run, text};
 use belljar_contract::tool::{DomainCode, ToolScope};
-use belljar_testkit::mcp_server;
+use belljar_testkit::mcp;
 use belljar_tools::definition::Effect;
 use serde_json::json;
 
@@ -70,7 +70,7 @@ fn files(house: &House) -> Result<(), String> {
 }
 
 fn python(house: &House) -> Result<(), String> {
-    mcp_server::install()?;
+    mcp::sdk()?;
     let lent = folder();
     let path = lent.path().join("server.py");
     let text = "from mcp.server.mcpserver import MCPServer\nserver = MCPServer('sdk', log_level='WARNING')\n\n\n\

@@ -2,6 +2,7 @@
 
 use crate::progress::harmless;
 use belljar_contract::inference::{BEGUN, BegunRecord, CALL, CallRecord, Excerpt};
+use belljar_contract::tool::{TOOL_BEGUN, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolStatus};
 use belljar_store::audit::Record;
 
 /// The first row.
@@ -13,6 +14,7 @@ pub(super) fn row(record: &Record<'_>, width: usize) -> String {
     let told = match *kind {
         CALL => serde_json::from_str(event).ok().map(|call| summary(&call)),
         BEGUN => serde_json::from_str(event).ok().map(|call| beginning(&call)),
+        TOOL_BEGUN | TOOL_CALLED => serde_json::from_str(event).ok().map(|call| of_tool(&call)),
         _ => None,
     };
     let what = told.unwrap_or_else(|| (*event).to_owned());
@@ -25,6 +27,22 @@ fn beginning(call: &BegunRecord) -> String {
     let BegunRecord { route, model, provider, request_bytes, .. } = call;
     let (method, path) = (route.method.as_str(), route.path.as_str());
     format!("{method} {path}, {} at {}, {request_bytes} bytes", model.as_str(), provider.as_str())
+}
+
+fn of_tool(call: &ToolCallRecord) -> String {
+    let ToolCallRecord { tool_name, subject, decision, denied_by, status, error_type, duration_ms, .. } =
+        call;
+    let what = match (decision, status, error_type) {
+        (ToolDecision::Deny, ..) => format!("denied ({}) ", denied_by.as_deref().unwrap_or("-")),
+        (ToolDecision::Allow, _, Some(code)) => format!("{code} "),
+        (ToolDecision::Allow, Some(ToolStatus::Success), None) => "success ".to_owned(),
+        (ToolDecision::Allow, Some(ToolStatus::Error), None) => "error ".to_owned(),
+        (ToolDecision::Allow, Some(ToolStatus::Cancelled), None) => "cancelled ".to_owned(),
+        (ToolDecision::Allow, None, None) => String::new(),
+    };
+    let whom = subject.subject_id.as_ref().map_or(String::new(), |name| format!(", {name}"));
+    let took = duration_ms.map_or(String::new(), |took| format!(", {took} ms"));
+    format!("{what}{tool_name} by {}{whom}{took}: {}", subject.subject_type, call.arguments)
 }
 
 fn summary(call: &CallRecord) -> String {

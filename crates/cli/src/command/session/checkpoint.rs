@@ -119,7 +119,8 @@ pub(super) fn fork(arguments: &ForkArguments) -> Result<ExitCode, CliError> {
     must_be_free(arguments.name.as_deref())?;
     let origin = session::find(&state, &arguments.session)?.session().id.clone();
     let errand = Errand::Fork { state: state.path().to_owned(), origin, name: arguments.name.clone() };
-    begin(&errand, arguments.json)
+    super::tell(&begin(&errand)?, arguments.json);
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Tells of a commit that nobody has finished: the folder of its run is kept as long.

@@ -7,12 +7,32 @@ use super::{BOOLEAN, Member};
 const PATH: &str = "an absolute path without `.` and `..` that is not the root";
 const TOOL: &str = "the name of a tool, as its server calls it";
 
-pub(super) const MCP: &[Member] = &[Member {
-    name: "servers",
-    takes: Sections(SERVER),
-    unsaid: Means("none", ""),
-    meaning: "the servers; none has the name of another, nor that name with `_` behind it and more",
-}];
+pub(super) const MCP: &[Member] = &[
+    Member {
+        name: "hosts",
+        takes: List("a host such as node.example, or node.example:12090"),
+        unsaid: Stands("[]"),
+        meaning: "names by which agents elsewhere reach the node's tools, besides its address and those of its own machine",
+    },
+    Member {
+        name: "disabled_tools",
+        takes: List("a tool's name such as web.fetch"),
+        unsaid: Stands("[]"),
+        meaning: "tools that nobody may call, whatever else allows them",
+    },
+    Member {
+        name: "planners_may_add_images",
+        takes: BOOLEAN,
+        unsaid: Stands("false"),
+        meaning: "whether agents that plan may add to the images that this node runs, by `sandbox.allowed_images.add`",
+    },
+    Member {
+        name: "servers",
+        takes: Sections(SERVER),
+        unsaid: Means("none", ""),
+        meaning: "other servers; none has the name of another, nor that name with `_` behind it and more",
+    },
+];
 
 const SERVER: &[Member] = &[
     Member {

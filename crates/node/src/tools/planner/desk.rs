@@ -9,6 +9,7 @@ use belljar_contract::tool::DomainCode;
 use belljar_tools::answer::{Answer, Failure, Success};
 use belljar_tools::caller::Caller;
 use belljar_tools::definition::Definition;
+use belljar_tools::typed::guard;
 use belljar_tools::{Arguments, Tool};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -116,8 +117,24 @@ fn problem(status: StatusCode, said: &Value) -> Failure {
 // === impl Endpoint ===
 
 impl Endpoint {
-    pub(super) fn tool(definition: Definition, ask: Ask, desk: &Arc<Desk>) -> Arc<dyn Tool> {
+    /// The tool; what it asks leaves out what guards it.
+    pub(super) fn tool(mut definition: Definition, ask: Ask, desk: &Arc<Desk>) -> Arc<dyn Tool> {
+        if definition.is_guarded {
+            guard(&mut definition.input);
+        }
         Arc::new(Self { definition, ask, desk: Arc::clone(desk) })
+    }
+
+    /// Says the task that the caller is bound to where it could be said and is not.
+    fn of_task(&self, caller: &Caller, mut arguments: Arguments) -> Arguments {
+        if let Some(task) = caller.task_id.as_ref().filter(|_| self.takes("task_id")) {
+            arguments.entry("task_id").or_insert_with(|| Value::from(task.as_str()));
+        }
+        arguments
+    }
+
+    fn takes(&self, name: &str) -> bool {
+        self.definition.input["properties"].get(name).is_some()
     }
 }
 
@@ -129,9 +146,30 @@ impl Tool for Endpoint {
     fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
         async move {
             self.desk.check_job(caller, &arguments).await?;
-            Ok(Success::of(self.desk.ask((self.ask)(&arguments)).await?))
+            let arguments = self.of_task(caller, arguments);
+            let mut told = self.desk.ask((self.ask)(&arguments)).await?;
+            leave_out_others(caller, &mut told);
+            Ok(Success::of(told))
         }
         .boxed()
+    }
+}
+
+/// Leaves out of a list what is of another task or job than the caller is bound to.
+fn leave_out_others(caller: &Caller, told: &mut Value) {
+    let is = |said: &Value, bound: &str| said.as_str().is_some_and(|said| said.eq_ignore_ascii_case(bound));
+    let is_theirs = |one: &Value| {
+        // A sandbox that stays is a session under the id of a job.
+        let job = one.get("job_id").unwrap_or(&one["session_id"]);
+        caller.task_id.as_ref().is_none_or(|bound| is(&one["task_id"], bound.as_str()))
+            && caller.job_id.as_ref().is_none_or(|bound| is(job, bound.as_str()))
+    };
+    let list = match told {
+        Value::Array(list) => Some(list),
+        told => told.get_mut("jobs").and_then(Value::as_array_mut),
+    };
+    if let Some(list) = list {
+        list.retain(is_theirs);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Claude Code: Anthropic's messages. It begins with `HEAD /`, and asks with `?beta=true`.
 
-use super::{Agent, Edit, Start, Task, texts};
+use super::{Agent, Edit, McpServer, Start, Task, texts};
 use crate::models::{Dialect, ToolCall};
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(super) const AGENT: Agent = Agent {
     name: "claude-code",
@@ -10,6 +10,8 @@ pub(super) const AGENT: Agent = Agent {
     program: "@anthropic-ai/claude-code-linux-x64/claude",
     start,
     edit,
+    register,
+    call,
 };
 
 fn start(task: &Task<'_>) -> Start {
@@ -27,6 +29,24 @@ fn start(task: &Task<'_>) -> Start {
     }
 }
 
+fn register(start: &mut Start, server: &McpServer<'_>) {
+    let environment: serde_json::Map<_, _> =
+        server.environment.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+    let [program, arguments @ ..] = server.command else { return };
+    let described = json!({ "type": "stdio", "command": program, "args": arguments, "env": environment });
+    let config = json!({ "mcpServers": { server.name: described } });
+    for argument in &mut start.arguments {
+        if argument.starts_with("Read,") {
+            *argument = format!("{argument},mcp__{}", server.name);
+        }
+    }
+    start
+        .arguments
+        .splice(0..0, ["--mcp-config".to_owned(), config.to_string(), "--strict-mcp-config".to_owned()]);
+    // All of its tools are told at once, and not looked for.
+    start.environment.push(("ENABLE_TOOL_SEARCH", "false".to_owned()));
+}
+
 /// It edits no file that it hasn't read.
 fn edit(edit: &Edit<'_>) -> Vec<ToolCall> {
     vec![
@@ -36,4 +56,8 @@ fn edit(edit: &Edit<'_>) -> Vec<ToolCall> {
             json!({ "file_path": edit.file, "old_string": edit.old, "new_string": edit.new }),
         ),
     ]
+}
+
+fn call(server: &str, tool: &str, arguments: Value) -> ToolCall {
+    ToolCall::new(&format!("mcp__{server}__{tool}"), arguments)
 }

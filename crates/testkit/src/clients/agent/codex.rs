@@ -1,9 +1,9 @@
 //! Codex: OpenAI's responses. `OPENAI_BASE_URL` is nothing to it; and with the built-in provider it first tries a
 //! WebSocket, so that it gets one of its own.
 
-use super::{Agent, Edit, Start, Task, texts};
+use super::{Agent, Edit, McpServer, Start, Task, texts};
 use crate::models::{Dialect, ToolCall};
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(super) const AGENT: Agent = Agent {
     name: "codex",
@@ -11,6 +11,8 @@ pub(super) const AGENT: Agent = Agent {
     program: "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
     start,
     edit,
+    register,
+    call,
 };
 
 fn start(task: &Task<'_>) -> Start {
@@ -29,9 +31,24 @@ fn start(task: &Task<'_>) -> Start {
     }
 }
 
+fn register(start: &mut Start, server: &McpServer<'_>) {
+    let [program, arguments @ ..] = server.command else { return };
+    let environment = server.environment.iter().map(|(name, value)| format!("{name} = {value:?}"));
+    let environment = environment.collect::<Vec<_>>().join(", ");
+    let described = format!(
+        "\n[mcp_servers.{}]\ncommand = {program:?}\nargs = {arguments:?}\nenv = {{ {environment} }}\n",
+        server.name
+    );
+    start.home.iter_mut().for_each(|(_, config)| config.push_str(&described));
+}
+
 fn edit(edit: &Edit<'_>) -> Vec<ToolCall> {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let script = format!("s\u{1}{}\u{1}{}\u{1}", edit.old, edit.new);
     let command = format!("sed -i {} {}", quoted(&script), quoted(&edit.file.display().to_string()));
     vec![ToolCall::new("exec_command", json!({ "cmd": command }))]
+}
+
+fn call(server: &str, tool: &str, arguments: Value) -> ToolCall {
+    ToolCall::new(tool, arguments).within(&format!("mcp__{server}"))
 }

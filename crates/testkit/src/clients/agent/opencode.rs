@@ -1,8 +1,8 @@
 //! opencode: OpenAI's chat. It asks besides for a title.
 
-use super::{Agent, Edit, Start, Task, texts};
+use super::{Agent, Edit, McpServer, Start, Task, texts};
 use crate::models::{Dialect, ToolCall};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 pub(super) const AGENT: Agent = Agent {
     name: "opencode",
@@ -10,6 +10,8 @@ pub(super) const AGENT: Agent = Agent {
     program: "opencode-linux-x64/bin/opencode",
     start,
     edit,
+    register,
+    call,
 };
 
 fn start(task: &Task<'_>) -> Start {
@@ -43,10 +45,26 @@ fn start(task: &Task<'_>) -> Start {
     }
 }
 
+fn register(start: &mut Start, server: &McpServer<'_>) {
+    let environment: Map<_, _> =
+        server.environment.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+    let described =
+        json!({ "type": "local", "command": server.command, "environment": environment, "enabled": true });
+    for (_, config) in &mut start.home {
+        let mut read: Value = serde_json::from_str(config).unwrap_or_default();
+        read["mcp"] = json!({ server.name: described });
+        *config = read.to_string();
+    }
+}
+
 /// It edits no file that it hasn't read.
 fn edit(edit: &Edit<'_>) -> Vec<ToolCall> {
     vec![
         ToolCall::new("read", json!({ "filePath": edit.file })),
         ToolCall::new("edit", json!({ "filePath": edit.file, "oldString": edit.old, "newString": edit.new })),
     ]
+}
+
+fn call(server: &str, tool: &str, arguments: Value) -> ToolCall {
+    ToolCall::new(&format!("{server}_{tool}"), arguments)
 }

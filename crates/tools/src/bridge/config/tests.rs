@@ -3,17 +3,23 @@
 use super::*;
 use belljar_contract::yaml::{self, Mistakes};
 
-fn parse(text: &str) -> Result<McpConfig, Mistakes> {
+fn parse(text: &str) -> Result<ServersConfig, Mistakes> {
     let mut log = Log::default();
     let root = yaml::parse(text.as_bytes(), &mut log);
-    let read = root.map(|root| McpConfig::read(&root, &mut log)).unwrap_or_default();
+    let read = root.and_then(|root| {
+        let mut members = Members::open(&root, &mut log)?;
+        let read = members.section("servers", ServersConfig::read);
+        members.finish();
+        Some(read)
+    });
+    let read = read.unwrap_or_default();
     log.finish().map(|()| read)
 }
 
 #[test]
 fn what_is_not_said_is_careful() {
     let text = "servers:\n  - {name: files, transport: stdio, command: server}\n";
-    let server = parse(text).unwrap().servers.remove(0);
+    let server = parse(text).unwrap().0.remove(0);
     let Way::Stdio(stdio) = &server.way else { panic!("{server:?}") };
     assert!(!stdio.is_unsealed && stdio.workspace.is_none() && stdio.lend.is_empty());
     assert_eq!((server.scope, server.is_enabled), (ToolScope::Pm, true));
@@ -25,7 +31,7 @@ fn what_is_not_said_is_careful() {
 #[test]
 fn tools_can_be_chosen() {
     let text = "servers:\n  - {name: a, transport: stdio, command: x, enabled_tools: [one, two], disabled_tools: [three]}\n";
-    let server = parse(text).unwrap().servers.remove(0);
+    let server = parse(text).unwrap().0.remove(0);
     assert_eq!(["one", "two", "three", "four"].map(|tool| server.is_meant(tool)), [true, true, false, false]);
 }
 

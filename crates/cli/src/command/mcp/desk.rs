@@ -1,0 +1,211 @@
+//! The sessions that clients have: opened here or named when the server was started, and no others.
+
+use super::failures;
+use crate::command::session::open;
+use crate::state;
+use belljar_confine::plan::HostPath;
+use belljar_contract::isolation::Required;
+use belljar_contract::tool::DomainCode;
+use belljar_policy::handoff::Trust;
+use belljar_sandbox::backends::chosen::Chosen;
+use belljar_sandbox::limits::Limits;
+use belljar_sandbox::run::WorkspaceChoice;
+use belljar_sandbox::session::{self, Client};
+use belljar_sandbox::spec::Lent;
+use belljar_tools::answer::Failure;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// What clients may have.
+pub(super) struct Offer {
+    /// What makes sandboxes.
+    pub(super) backend: Chosen,
+    /// The directories of which sessions may begin with a copy; the first is the usual one.
+    pub(super) roots: Vec<Root>,
+    pub(super) lent: Vec<Lent>,
+    pub(super) env: BTreeMap<String, String>,
+    pub(super) limits: Limits,
+    pub(super) required: Required,
+    /// The file with the policy by which sessions reach the web.
+    pub(super) egress: Option<PathBuf>,
+    pub(super) idle_limit: Duration,
+    pub(super) lifetime_limit: Option<Duration>,
+    /// What may gain trust by what a client approves; nothing if it may approve nothing.
+    pub(super) approves: Option<Trust>,
+    /// Whether sessions stay when the server ends.
+    pub(super) keeps: bool,
+}
+
+/// A directory that was named when the server was started.
+pub(super) struct Root {
+    /// As it was named.
+    pub(super) said: PathBuf,
+    /// Where that has led, without links.
+    pub(super) real: PathBuf,
+}
+
+/// Where clients come with what they want.
+pub(super) struct Desk {
+    pub(super) offer: Offer,
+    held: Mutex<Held>,
+    /// How many sandboxes there may still be.
+    room: Arc<Semaphore>,
+    /// How many calls there may still be at once.
+    pub(super) calls: Semaphore,
+}
+
+#[derive(Default)]
+struct Held {
+    /// Those that were opened here, each with its place.
+    opened: BTreeMap<String, OwnedSemaphorePermit>,
+    /// Those that were named.
+    named: BTreeSet<String>,
+    /// Whether the server is ending.
+    is_over: bool,
+}
+
+/// As many calls are under way at once.
+const MOST_CALLS: usize = 128;
+
+/// As many sandboxes a server has at once, those of single commands included.
+const MOST_SANDBOXES: usize = 16;
+
+// === impl Desk ===
+
+impl Desk {
+    /// One that also knows the sessions of these ids.
+    pub(super) fn new(offer: Offer, named: Vec<String>) -> Arc<Self> {
+        let held = Held { named: named.into_iter().collect(), ..Held::default() };
+        let room = Arc::new(Semaphore::new(MOST_SANDBOXES));
+        Arc::new(Self { offer, held: Mutex::new(held), room, calls: Semaphore::new(MOST_CALLS) })
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a session on a copy of the directory that was named, or of the usual one.
+    pub(super) fn open(&self, directory: Option<&str>) -> Result<Client, Failure> {
+        let workspace = self.workspace(directory)?;
+        self.forget_ended();
+        let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else {
+            let message = format!("{MOST_SANDBOXES} sandboxes are there already: `close` one first");
+            return Err(Failure::new(DomainCode::LimitExceeded, message));
+        };
+        let session = open(self.offer.opening(workspace)).map_err(|error| failures::of_opening(&error))?;
+        let client =
+            session::find(&state::open(), &session.id).map_err(|error| failures::of_session(&error))?;
+        let mut held = self.held();
+        if held.is_over {
+            drop(held);
+            let _ = client.end();
+            return Err(Failure::new(DomainCode::Unavailable, "the server is ending"));
+        }
+        held.opened.insert(session.id, place);
+        Ok(client)
+    }
+
+    /// What a session begins with: one of the directories that whoever started the server has named, and nothing below one. What may
+    /// gain trust in a directory is known by where it lies in it.
+    fn workspace(&self, directory: Option<&str>) -> Result<WorkspaceChoice, Failure> {
+        let roots = &self.offer.roots;
+        let root = match directory {
+            None => roots.first(),
+            Some(directory) => {
+                let is_meant = |root: &&Root| {
+                    [&root.said, &root.real].into_iter().any(|path| path == Path::new(directory))
+                };
+                Some(roots.iter().find(is_meant).ok_or_else(|| self.elsewhere(directory))?)
+            }
+        };
+        let Some(root) = root else { return Ok(WorkspaceChoice::Empty) };
+        // It may have been made anew since the server was started.
+        let path = HostPath::resolve(root.real.clone()).ok().filter(HostPath::is_directory);
+        path.map(WorkspaceChoice::Copy).ok_or_else(|| {
+            let message = format!("{} is no directory any more", root.real.display());
+            Failure::new(DomainCode::Unavailable, message)
+        })
+    }
+
+    fn elsewhere(&self, directory: &str) -> Failure {
+        let named: Vec<_> = self.offer.roots.iter().map(|root| root.real.display().to_string()).collect();
+        let there_are = match named.as_slice() {
+            [] => "it was given none (`belljar mcp --workspace DIR`)".to_owned(),
+            named => format!("those are {}", named.join(", ")),
+        };
+        let message = format!("{directory} is none of this server's directories: {there_are}");
+        Failure::new(DomainCode::PermissionDenied, message)
+    }
+
+    /// The session of that id, if it is one of those that clients have.
+    pub(super) fn find(&self, id: &str) -> Result<Client, Failure> {
+        let is_held = {
+            let held = self.held();
+            held.opened.contains_key(id) || held.named.contains(id)
+        };
+        if !is_held {
+            return Err(failures::no_session(id));
+        }
+        session::find(&state::open(), id).map_err(|_| {
+            self.held().opened.remove(id);
+            failures::no_session(id)
+        })
+    }
+
+    /// All of them that live.
+    pub(super) fn all(&self) -> Vec<Client> {
+        let living = session::list(&state::open());
+        let held = self.held();
+        let is_held = |client: &Client| {
+            let id = &client.session().id;
+            held.opened.contains_key(id) || held.named.contains(id)
+        };
+        living.into_iter().filter(is_held).collect()
+    }
+
+    /// Ends one that was opened here.
+    pub(super) fn close(&self, id: &str) -> Result<(), Failure> {
+        let client = self.find(id)?;
+        if self.held().named.contains(id) {
+            let message = "it was there before this server, and a person ends it: `belljar session end`";
+            return Err(Failure::new(DomainCode::PermissionDenied, message));
+        }
+        client.end().map_err(|error| failures::of_session(&error))?;
+        self.held().opened.remove(id);
+        Ok(())
+    }
+
+    /// Gives up the places of those that have ended by themselves.
+    fn forget_ended(&self) {
+        let living: BTreeSet<_> =
+            session::list(&state::open()).iter().map(|client| client.session().id.clone()).collect();
+        self.held().opened.retain(|id, _| living.contains(id));
+    }
+
+    /// Ends all that were opened here, unless they are kept, and lets nothing more be opened. How many are kept.
+    pub(super) fn end(&self) -> usize {
+        let opened = {
+            let mut held = self.held();
+            held.is_over = true;
+            std::mem::take(&mut held.opened)
+        };
+        if self.offer.keeps {
+            return opened.len();
+        }
+        let state = state::open();
+        let ending = opened.keys().filter_map(|id| session::find(&state, id).ok());
+        // Whoever waits for the server to end has little patience.
+        let ending: Vec<_> = ending.map(|client| std::thread::spawn(move || drop(client.end()))).collect();
+        ending.into_iter().for_each(|thread| drop(thread.join()));
+        0
+    }
+
+    /// Waits until nothing is being opened or run any more, for as long as that.
+    pub(super) async fn settled(&self, within: Duration) {
+        let all = u32::try_from(MOST_SANDBOXES).unwrap_or(u32::MAX);
+        let _ = tokio::time::timeout(within, self.room.acquire_many(all)).await;
+    }
+}

@@ -1,0 +1,61 @@
+//! What goes wrong with sessions, as a client is told of it.
+
+use crate::error::CliError;
+use belljar_contract::tool::DomainCode;
+use belljar_sandbox::backend::with_causes;
+use belljar_sandbox::session::{Asking, Refusal, SessionError};
+use belljar_tools::answer::Failure;
+
+/// Clients have none of that id.
+pub(super) fn no_session(id: &str) -> Failure {
+    let message = format!("there is no session {id}: it was closed or has ended; `open` makes one");
+    Failure::new(DomainCode::NotFound, message)
+}
+
+/// A session can't be made.
+pub(super) fn of_opening(error: &CliError) -> Failure {
+    let code = match error {
+        CliError::NoSession { lacks_backend: true, .. } => DomainCode::Unavailable,
+        _ => DomainCode::ToolFailed,
+    };
+    Failure::new(code, error.chain())
+}
+
+/// One can't be used.
+pub(super) fn of_session(error: &SessionError) -> Failure {
+    let code = match error {
+        SessionError::NoSuch { .. } | SessionError::Ambiguous { .. } => DomainCode::NotFound,
+        SessionError::Unreachable { .. } => DomainCode::Unavailable,
+        SessionError::NotStarted { .. } | SessionError::Failed { .. } => DomainCode::ToolFailed,
+        SessionError::Refused(refusal) => return of_refusal(refusal),
+    };
+    Failure::new(code, with_causes(error))
+}
+
+fn of_refusal(refusal: &Refusal) -> Failure {
+    let code = match refusal {
+        Refusal::Direct { .. } | Refusal::Shared { .. } | Refusal::Apart { .. } | Refusal::Empty => {
+            DomainCode::NotSupported
+        }
+        Refusal::Busy { .. } | Refusal::Conflict { .. } => DomainCode::Conflict,
+        Refusal::Handoff { .. } => DomainCode::PermissionDenied,
+        Refusal::Outside { .. } | Refusal::Unchanged { .. } => DomainCode::InvalidArgument,
+    };
+    Failure::new(code, refusal.to_string())
+}
+
+/// What was approved takes a yes that only a person can say: which, and where.
+pub(super) fn of_approval(id: &str, error: &SessionError) -> Failure {
+    let SessionError::Refused(Refusal::Handoff { asking, further }) = error else {
+        return of_session(error);
+    };
+    let listed: Vec<_> =
+        asking.iter().map(|Asking { path, kind, reason }| format!("{path} ({kind}: {reason})")).collect();
+    let more = if *further == 0 { String::new() } else { format!(" and {further} more") };
+    let message = format!(
+        "nothing was written: these run something, or are trusted, where they go, and only a person can say yes to that: \
+         {}{more}. They look at them and type `belljar session commit {id}`",
+        listed.join(", ")
+    );
+    Failure::new(DomainCode::PermissionDenied, message)
+}

@@ -1,0 +1,95 @@
+//! The file with the token of the HTTP transport: nobody but its owner may read it, and one with a new token is made where there is none.
+
+use crate::error::CliError;
+use belljar_gateway::bearer::{InvalidTokenError, OneToken};
+use belljar_gateway::seat::Seat;
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+/// The token can't be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TokenFileError {
+    #[error("can't open {}", path.display())]
+    Open {
+        path: PathBuf,
+        #[source]
+        source: Errno,
+    },
+    #[error("can't read or write {}", path.display())]
+    Io {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("{} is no file of this user's that only they may read and write (mode 600)", path.display())]
+    NotPrivate { path: PathBuf },
+    #[error("{} holds no token", path.display())]
+    NoToken {
+        path: PathBuf,
+        #[source]
+        source: InvalidTokenError,
+    },
+}
+
+/// A longer file is no token's.
+const LARGEST_BYTES: u64 = 8 << 10;
+
+/// What a new token is made of, in bytes.
+const RANDOM_BYTES: usize = 32;
+
+/// Has whoever shows the token of that file sit there.
+pub(super) fn token(path: &Path, seat: Seat) -> Result<OneToken, CliError> {
+    let text = match made(path)? {
+        Some(text) => {
+            super::tell(&format!("a new token is in {}", path.display()));
+            text
+        }
+        None => read(path)?,
+    };
+    let invalid = |source| TokenFileError::NoToken { path: path.to_owned(), source };
+    Ok(OneToken::new(text.trim_ascii(), seat).map_err(invalid)?)
+}
+
+/// A new token in a new file; nothing if there is a file already.
+fn made(path: &Path) -> Result<Option<String>, TokenFileError> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let failed = |source| TokenFileError::Open { path: path.to_owned(), source };
+    let file = match openat(CWD, path, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => File::from(file),
+        Err(Errno::EXIST) => return Ok(None),
+        Err(errno) => return Err(failed(errno)),
+    };
+    let mut random = [0; RANDOM_BYTES];
+    let written = getrandom(&mut random, GetRandomFlags::empty())
+        .map_err(std::io::Error::from)
+        .map(|_| random.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+        .and_then(|text| writeln!(&file, "{text}").and_then(|()| file.sync_all()).map(|()| text));
+    written.map(Some).map_err(|source| {
+        // Half of one would be taken for a whole one that is wrong.
+        let _ = std::fs::remove_file(path);
+        TokenFileError::Io { path: path.to_owned(), source }
+    })
+}
+
+/// The text of a file, by the very descriptor of which it is known whose it is.
+fn read(path: &Path) -> Result<String, TokenFileError> {
+    let failed = |source| TokenFileError::Open { path: path.to_owned(), source };
+    // What isn't a file would have to be waited for.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = openat(CWD, path, flags, Mode::empty()).map_err(failed)?;
+    let stat = fstat(&file).map_err(failed)?;
+    let is_private = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+        && stat.st_uid == rustix::process::geteuid().as_raw()
+        && stat.st_mode & 0o177 == 0;
+    if !is_private {
+        return Err(TokenFileError::NotPrivate { path: path.to_owned() });
+    }
+    let mut text = String::new();
+    let read = File::from(file).take(LARGEST_BYTES).read_to_string(&mut text);
+    read.map_err(|source| TokenFileError::Io { path: path.to_owned(), source })?;
+    Ok(text)
+}

@@ -1,0 +1,123 @@
+//! The tools, one a file. Names have no dots, which many clients refuse.
+
+mod approve;
+mod close;
+mod diff;
+mod discard;
+mod exec;
+mod list;
+mod open;
+mod read;
+mod run;
+mod sessions;
+mod write;
+
+use super::desk::Desk;
+use super::execution::{GivenUp, waiting};
+use belljar_contract::category::Category;
+use belljar_contract::tool::{CostTier, DomainCode, InvalidToolNameError, ToolName};
+use belljar_tools::Tool;
+use belljar_tools::answer::{Answer, Failure};
+use belljar_tools::definition::{Definition, Effect};
+use belljar_tools::registry::{RegisterError, Registry};
+use belljar_tools::typed::{TypedTool, schema_of, tool};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// There are no tools to be had.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ToolsError {
+    /// One has a name that is none.
+    #[error(transparent)]
+    Name(#[from] InvalidToolNameError),
+    /// One can't be among the others.
+    #[error(transparent)]
+    Register(#[from] RegisterError),
+}
+
+/// What a tool says of itself besides what it takes.
+struct About {
+    name: &'static str,
+    summary: &'static str,
+    /// What else is to be known by whoever calls it.
+    details: &'static str,
+    category: Category,
+    effect: Effect,
+    within: Duration,
+}
+
+/// So long a call takes at most that runs nothing of the client's.
+const SHORT: Duration = Duration::from_secs(60);
+
+/// The longest that a command of a client's may take.
+const LONGEST_COMMAND: Duration = Duration::from_secs(3600);
+
+/// What comes before and after a command.
+const AROUND_A_COMMAND: Duration = Duration::from_secs(60);
+
+/// All of them.
+pub(super) fn registry(desk: &Arc<Desk>) -> Result<Registry, ToolsError> {
+    let all = [
+        defined(&run::ABOUT, desk, run::Run)?,
+        defined(&open::ABOUT, desk, open::Open)?,
+        defined(&exec::ABOUT, desk, exec::Exec)?,
+        defined(&read::ABOUT, desk, read::Read)?,
+        defined(&write::ABOUT, desk, write::Write)?,
+        defined(&list::ABOUT, desk, list::List)?,
+        defined(&diff::ABOUT, desk, diff::Diff)?,
+        defined(&approve::ABOUT, desk, approve::Approve)?,
+        defined(&discard::ABOUT, desk, discard::Discard)?,
+        defined(&close::ABOUT, desk, close::Close)?,
+        defined(&sessions::ABOUT, desk, sessions::Sessions)?,
+    ];
+    Ok(Registry::new(all)?)
+}
+
+/// What a tool does, on a thread that may wait.
+trait Does: Clone + Send + Sync + 'static {
+    /// What it takes.
+    type Arguments: serde::de::DeserializeOwned + schemars::JsonSchema + Send + 'static;
+
+    /// Does it. Whoever called may have gone meanwhile.
+    fn does(&self, desk: &Desk, arguments: Self::Arguments, given_up: &GivenUp) -> Answer;
+}
+
+struct AtDesk<D> {
+    desk: Arc<Desk>,
+    does: D,
+}
+
+impl<D: Does> TypedTool for AtDesk<D> {
+    type Arguments = D::Arguments;
+
+    async fn call(&self, _: &belljar_tools::caller::Caller, arguments: D::Arguments) -> Answer {
+        let Ok(_turn) = self.desk.calls.try_acquire() else {
+            return Err(Failure::new(
+                DomainCode::LimitExceeded,
+                "too many calls are under way: wait for some",
+            ));
+        };
+        // Dropped with this call, whether it has ended or is given up.
+        let (_waiting, given_up) =
+            waiting().map_err(|errno| Failure::internal("watch over the call", &errno))?;
+        let (desk, does) = (Arc::clone(&self.desk), self.does.clone());
+        let done = tokio::task::spawn_blocking(move || does.does(&desk, arguments, &given_up));
+        done.await.unwrap_or_else(|error| Err(Failure::internal("do it", &error)))
+    }
+}
+
+fn defined<D: Does>(about: &About, desk: &Arc<Desk>, does: D) -> Result<Arc<dyn Tool>, ToolsError> {
+    let name = ToolName::parse(about.name)?;
+    let new = Definition::new(name, about.category, about.summary, schema_of::<D::Arguments>());
+    let runs = matches!(about.name, run::NAME | exec::NAME);
+    let definition = Definition {
+        description: format!("{} {}", about.summary, about.details),
+        cost: if runs { CostTier::Expensive } else { CostTier::Moderate },
+        effect: about.effect,
+        reaches_out: runs && desk.offer.egress.is_some(),
+        is_guarded: about.name == approve::NAME,
+        within: about.within,
+        ..new
+    };
+    Ok(tool(definition, AtDesk { desk: Arc::clone(desk), does }))
+}

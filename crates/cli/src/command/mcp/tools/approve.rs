@@ -1,0 +1,52 @@
+//! `approve`: what a session changed goes into the directory that it is a copy of.
+
+use super::super::desk::Desk;
+use super::super::execution::GivenUp;
+use super::super::failures;
+use super::{About, Does, SHORT, diff};
+use belljar_contract::category::Category;
+use belljar_contract::tool::DomainCode;
+use belljar_tools::answer::{Answer, Failure, Success};
+use belljar_tools::definition::Effect;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(super) const NAME: &str = "approve";
+
+pub(super) const ABOUT: About = About {
+    name: NAME,
+    summary: "Writes what a session changed into the host's directory that it is a copy of.",
+    details: "Call it only when the person you work for has seen the diff and wants that. It may be that this server leaves it to \
+        them: then it answers what they type. The session goes on as before.",
+    category: Category::VersionControl,
+    effect: Effect::Destructive,
+    within: SHORT,
+};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The session, as `open` has told it.
+    session: String,
+}
+
+#[derive(Clone)]
+pub(super) struct Approve;
+
+impl Does for Approve {
+    type Arguments = Arguments;
+
+    fn does(&self, desk: &Desk, arguments: Arguments, given_up: &GivenUp) -> Answer {
+        let client = desk.find(&arguments.session)?;
+        let id = &client.session().id;
+        let Some(trust) = &desk.offer.approves else {
+            let message = format!("a person decides that here: they type `belljar session commit {id}`");
+            return Err(Failure::new(DomainCode::PermissionDenied, message));
+        };
+        if given_up.is_so() {
+            return Err(Failure::new(DomainCode::Unavailable, "nobody waits for it any more"));
+        }
+        let changes = client.commit(trust).map_err(|error| failures::of_approval(id, &error))?;
+        Ok(Success::of(diff::files(&changes)))
+    }
+}

@@ -1,0 +1,39 @@
+//! `close`: a session ends.
+
+use super::super::desk::Desk;
+use super::super::execution::GivenUp;
+use super::{About, Does, SHORT};
+use belljar_contract::category::Category;
+use belljar_tools::answer::{Answer, Success};
+use belljar_tools::definition::Effect;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+pub(super) const ABOUT: About = About {
+    name: "close",
+    summary: "Ends a session, with everything in it.",
+    details: "What it changed and nobody has approved is lost.",
+    category: Category::CodeExecution,
+    effect: Effect::Destructive,
+    within: SHORT,
+};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The session, as `open` has told it.
+    session: String,
+}
+
+#[derive(Clone)]
+pub(super) struct Close;
+
+impl Does for Close {
+    type Arguments = Arguments;
+
+    fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {
+        desk.close(&arguments.session)?;
+        Ok(Success::of(json!({ "closed": arguments.session })))
+    }
+}

@@ -1,0 +1,120 @@
+//! `diff`: what a session changed in its copy.
+
+use super::super::desk::Desk;
+use super::super::execution::GivenUp;
+use super::super::failures;
+use super::{About, Does, SHORT};
+use belljar_contract::category::Category;
+use belljar_contract::result::WorkspaceChanges;
+use belljar_tools::answer::{Answer, Success};
+use belljar_tools::definition::Effect;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+pub(super) const ABOUT: About = About {
+    name: "diff",
+    summary: "Tells what a session changed in its copy of a directory: the files, and a unified diff.",
+    details: "`next_offset` is there if there is more of the diff.",
+    category: Category::VersionControl,
+    effect: Effect::ReadOnly,
+    within: SHORT,
+};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The session, as `open` has told it.
+    session: String,
+    /// So many bytes of the diff are passed over.
+    offset: Option<usize>,
+    /// So many follow at most, to the end of a line; 65536 if none are given.
+    #[schemars(range(min = 1024, max = 131072))]
+    limit: Option<usize>,
+}
+
+/// A part of a diff that is wanted.
+#[derive(Clone, Copy)]
+pub(super) struct Part {
+    offset: usize,
+    limit: usize,
+}
+
+/// So many files are named.
+const MOST_NAMED: usize = 500;
+
+#[derive(Clone)]
+pub(super) struct Diff;
+
+impl Does for Diff {
+    type Arguments = Arguments;
+
+    fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {
+        let changes =
+            desk.find(&arguments.session)?.changes().map_err(|error| failures::of_session(&error))?;
+        Ok(Success::of(told(&changes, Part::new(arguments.offset, arguments.limit))))
+    }
+}
+
+// === impl Part ===
+
+impl Part {
+    pub(super) fn new(offset: Option<usize>, limit: Option<usize>) -> Self {
+        Self { offset: offset.unwrap_or_default(), limit: limit.unwrap_or(64 << 10) }
+    }
+
+    /// It, of that text: to the end of a line, if one ends there.
+    fn of(self, text: &str) -> &str {
+        let rest = &text[text.ceil_char_boundary(self.offset.min(text.len()))..];
+        if rest.len() <= self.limit {
+            return rest;
+        }
+        let most = &rest[..rest.floor_char_boundary(self.limit)];
+        most.rfind('\n').map_or(most, |end| &most[..=end])
+    }
+}
+
+/// Changes as they are told; of the files no more than the first ones.
+pub(super) fn told(changes: &WorkspaceChanges, part: Part) -> Value {
+    let text = part.of(&changes.diff);
+    let mut told = files(changes);
+    told["diff"] = text.into();
+    told["diff_bytes"] = changes.diff.len().into();
+    let end = part.offset + text.len();
+    if end < changes.diff.len() {
+        told["next_offset"] = end.into();
+    }
+    if changes.truncated {
+        told["is_cut"] = "there is more than a diff can tell: look at the files themselves".into();
+    }
+    told
+}
+
+/// The files alone.
+pub(super) fn files(changes: &WorkspaceChanges) -> Value {
+    let named: Vec<_> = changes.files.iter().take(MOST_NAMED).collect();
+    let mut told = json!({ "files": named });
+    if changes.files.len() > MOST_NAMED {
+        told["further_files"] = (changes.files.len() - MOST_NAMED).into();
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_text_are_lines_and_make_up_the_whole() {
+        let text = "one\ntwo ä\nthree which is long\n";
+        let (mut offset, mut whole) = (0, String::new());
+        while offset < text.len() {
+            let part = Part { offset, limit: 12 }.of(text);
+            assert!(!part.is_empty() && part.len() <= 12);
+            whole += part;
+            offset += part.len();
+        }
+        assert_eq!(whole, text);
+        assert_eq!(Part { offset: 1000, limit: 12 }.of(text), "");
+    }
+}

@@ -1,0 +1,47 @@
+//! `discard`: what a session changed is undone in its copy.
+
+use super::super::desk::Desk;
+use super::super::execution::GivenUp;
+use super::super::failures;
+use super::{About, Does, SHORT, diff};
+use belljar_contract::category::Category;
+use belljar_tools::answer::{Answer, Success};
+use belljar_tools::definition::Effect;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::path::PathBuf;
+
+pub(super) const ABOUT: About = About {
+    name: "discard",
+    summary: "Undoes what a session changed in its copy, everywhere or at some paths.",
+    details: "What is outside of /workspace stays as it is.",
+    category: Category::VersionControl,
+    effect: Effect::Destructive,
+    within: SHORT,
+};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The session, as `open` has told it.
+    session: String,
+    /// Only what is at these paths of the workspace and below.
+    #[schemars(length(max = 1000))]
+    paths: Option<Vec<String>>,
+    /// Also while programs run in the session.
+    force: Option<bool>,
+}
+
+#[derive(Clone)]
+pub(super) struct Discard;
+
+impl Does for Discard {
+    type Arguments = Arguments;
+
+    fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {
+        let client = desk.find(&arguments.session)?;
+        let paths: Vec<_> = arguments.paths.unwrap_or_default().into_iter().map(PathBuf::from).collect();
+        let changes = client.discard(&paths, arguments.force.unwrap_or_default());
+        Ok(Success::of(diff::files(&changes.map_err(|error| failures::of_session(&error))?)))
+    }
+}

@@ -1,0 +1,83 @@
+//! `list`: what is in a directory of a session.
+
+use super::super::desk::Desk;
+use super::super::execution::GivenUp;
+use super::super::inside;
+use super::{About, Does, SHORT};
+use belljar_contract::category::Category;
+use belljar_tools::answer::{Answer, Page, Success};
+use belljar_tools::definition::Effect;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+pub(super) const ABOUT: About = About {
+    name: "list",
+    summary: "Lists what is in a directory of a session, by name.",
+    details: "What is in directories below it is not listed.",
+    category: Category::FileSystem,
+    effect: Effect::ReadOnly,
+    within: SHORT,
+};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The session, as `open` has told it.
+    session: String,
+    /// The directory; /workspace if none is named, and a path that doesn't begin with a slash is one below it.
+    path: Option<String>,
+    /// So many entries are passed over.
+    offset: Option<usize>,
+    /// So many follow at most.
+    #[schemars(range(min = 1, max = 200))]
+    limit: Option<usize>,
+}
+
+#[derive(Clone)]
+pub(super) struct List;
+
+impl Does for List {
+    type Arguments = Arguments;
+
+    fn does(&self, desk: &Desk, arguments: Arguments, given_up: &GivenUp) -> Answer {
+        let client = desk.find(&arguments.session)?;
+        let path = arguments.path.as_deref().unwrap_or(".");
+        let printed = inside::LIST.run(&client, (path, &[]), Vec::new(), given_up)?;
+        let mut entries: Vec<_> = printed.split(|byte| *byte == 0).filter_map(entry).collect();
+        entries.sort_by(|one, other| one.0.cmp(&other.0));
+        let entries = entries.into_iter().map(|(_, told)| told).collect();
+        Ok(Success::page(entries, Page::new(arguments.offset, arguments.limit)))
+    }
+}
+
+/// Its name, and what is told of it.
+fn entry(printed: &[u8]) -> Option<(String, Value)> {
+    let mut parts = printed.splitn(3, |byte| *byte == b' ');
+    let (kind, size, name) = (parts.next()?, parts.next()?, parts.next()?);
+    let name = String::from_utf8_lossy(name).into_owned();
+    let kind = match kind {
+        b"f" => "file",
+        b"d" => "directory",
+        b"l" => "symlink",
+        _ => "other",
+    };
+    let size = std::str::from_utf8(size).ok().and_then(|size| size.parse::<u64>().ok());
+    let mut told = json!({ "name": name, "kind": kind });
+    if let Some(size) = size.filter(|_| kind == "file") {
+        told["size"] = size.into();
+    }
+    Some((name, told))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_has_a_name_with_anything_in_it() {
+        assert_eq!(entry(b"f 12 a b\nc").unwrap().1, json!({ "name": "a b\nc", "kind": "file", "size": 12 }));
+        assert_eq!(entry(b"d - x").unwrap().1, json!({ "name": "x", "kind": "directory" }));
+        assert_eq!(entry(b""), None);
+    }
+}

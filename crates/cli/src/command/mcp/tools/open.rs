@@ -1,0 +1,47 @@
+//! `open`: a session.
+
+use super::super::desk::Desk;
+use super::super::execution::GivenUp;
+use super::{About, Does, SHORT};
+use belljar_contract::category::Category;
+use belljar_tools::answer::{Answer, Success};
+use belljar_tools::definition::Effect;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+pub(super) const ABOUT: About = About {
+    name: "open",
+    summary: "Opens a sealed sandbox that lives on over many commands, and tells its session's id.",
+    details: "It works at /workspace on a copy of a directory of the host: nothing that is done there changes the directory. \
+        There is no network, unless whoever runs this server has allowed some.",
+    category: Category::CodeExecution,
+    effect: Effect::Additive,
+    within: SHORT,
+};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The directory to begin with a copy of, one of those that the server was started with; the first of them if none is named.
+    #[schemars(length(min = 1, max = 4096))]
+    directory: Option<String>,
+}
+
+#[derive(Clone)]
+pub(super) struct Open;
+
+impl Does for Open {
+    type Arguments = Arguments;
+
+    fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {
+        let client = desk.open(arguments.directory.as_deref())?;
+        let session = client.session();
+        Ok(Success::of(json!({
+            "session": session.id,
+            "workspace": session.workspace,
+            "reaches_the_web": session.egress.is_some(),
+            "ends_when_idle_for_seconds": session.idle_limit.as_secs(),
+        })))
+    }
+}

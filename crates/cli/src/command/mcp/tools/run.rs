@@ -1,0 +1,81 @@
+//! `run`: one command in a sandbox of its own.
+
+use super::super::desk::Desk;
+use super::super::execution::GivenUp;
+use super::super::failures;
+use super::diff::{self, Part};
+use super::exec::{Said, ran};
+use super::{AROUND_A_COMMAND, About, Does, LONGEST_COMMAND};
+use belljar_contract::category::Category;
+use belljar_sandbox::session::{Refusal, SessionError};
+use belljar_tools::answer::{Answer, Success};
+use belljar_tools::definition::Effect;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub(super) const NAME: &str = "run";
+
+pub(super) const ABOUT: About = About {
+    name: NAME,
+    summary: "Runs one command in a fresh sealed sandbox on a copy of a directory, and tells its exit code, what it printed and what \
+        it changed there.",
+    details: "Give either `argv` or `shell`. The sandbox goes with the command, and so does what was changed: to go on with it, \
+        `open` a session. There is no network, unless whoever runs this server has allowed some.",
+    category: Category::CodeExecution,
+    effect: Effect::Additive,
+    within: Duration::from_secs(LONGEST_COMMAND.as_secs() + AROUND_A_COMMAND.as_secs()),
+};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The directory to begin with a copy of, one of those that the server was started with; the first of them if none is named.
+    #[schemars(length(min = 1, max = 4096))]
+    directory: Option<String>,
+    /// The program and its arguments.
+    argv: Option<Vec<String>>,
+    /// A line for /bin/sh.
+    shell: Option<String>,
+    /// Where it starts, at /workspace or a path below it.
+    cwd: Option<String>,
+    /// Variables for it alone. They are not recorded.
+    #[schemars(extend("x-belljar-secret" = true))]
+    env: Option<BTreeMap<String, String>>,
+    /// What it reads from standard input.
+    stdin: Option<String>,
+    /// It is killed after so many seconds; 120 if none are given.
+    #[schemars(range(min = 1, max = 3600))]
+    timeout_seconds: Option<u64>,
+    /// As many bytes of each of its streams are kept, half from the beginning and half from the end; 32768 if none are given.
+    #[schemars(range(min = 256, max = 131072))]
+    output_bytes: Option<usize>,
+}
+
+#[derive(Clone)]
+pub(super) struct Run;
+
+impl Does for Run {
+    type Arguments = Arguments;
+
+    fn does(&self, desk: &Desk, arguments: Arguments, given_up: &GivenUp) -> Answer {
+        let Arguments { directory, argv, shell, cwd, env, stdin, timeout_seconds, output_bytes } = arguments;
+        let said = Said { argv, shell, cwd, env, stdin, timeout_seconds, output_bytes };
+        let command = said.command()?;
+        let client = desk.open(directory.as_deref())?;
+        let answer = ran(&client, command, given_up).map(|mut told| {
+            match client.changes() {
+                Ok(changes) if changes.files.is_empty() => {}
+                Ok(changes) => told["changes"] = diff::told(&changes, Part::new(None, None)),
+                // It is the copy of nothing.
+                Err(SessionError::Refused(Refusal::Empty)) => {}
+                Err(error) => told["changes_are_not_told"] = failures::of_session(&error).message.into(),
+            }
+            Success::of(told)
+        });
+        // What can't be ended now has ended by itself.
+        let _ = desk.close(&client.session().id);
+        answer
+    }
+}

@@ -1,0 +1,58 @@
+//! `sessions`: those that there are.
+
+use super::super::desk::Desk;
+use super::super::execution::GivenUp;
+use super::{About, Does, SHORT};
+use belljar_contract::category::Category;
+use belljar_sandbox::session::Description;
+use belljar_tools::answer::{Answer, Page, Success};
+use belljar_tools::definition::Effect;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+pub(super) const ABOUT: About = About {
+    name: "sessions",
+    summary: "Lists the sessions that live, and what goes on in each.",
+    details: "Those that were opened by this server are listed, and those that it was given when it was started.",
+    category: Category::CodeExecution,
+    effect: Effect::ReadOnly,
+    within: SHORT,
+};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// So many are passed over.
+    offset: Option<usize>,
+    /// So many follow at most.
+    #[schemars(range(min = 1, max = 200))]
+    limit: Option<usize>,
+}
+
+#[derive(Clone)]
+pub(super) struct Sessions;
+
+impl Does for Sessions {
+    type Arguments = Arguments;
+
+    fn does(&self, desk: &Desk, arguments: Arguments, _: &GivenUp) -> Answer {
+        // One that ends at this very moment is none any more.
+        let described = desk.all().into_iter().filter_map(|client| client.describe().ok());
+        let told = described.map(|description| told(&description)).collect();
+        Ok(Success::page(told, Page::new(arguments.offset, arguments.limit)))
+    }
+}
+
+fn told(description: &Description) -> Value {
+    let Description { session, running, idle_for, load } = description;
+    json!({
+        "session": session.id,
+        "name": session.name,
+        "workspace": session.workspace,
+        "created_at": session.created_at,
+        "running": running,
+        "processes": load.processes,
+        "idle_for_seconds": idle_for.as_secs(),
+    })
+}

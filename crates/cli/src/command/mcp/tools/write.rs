@@ -1,0 +1,127 @@
+//! `write`: a file of a session, whole, or some text in it by other text.
+
+use super::super::desk::Desk;
+use super::super::execution::GivenUp;
+use super::super::inside::{self, LARGEST_FILE_BYTES};
+use super::read::{Encoding, not_text, portion};
+use super::{About, Does, SHORT};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use belljar_contract::category::Category;
+use belljar_contract::tool::DomainCode;
+use belljar_sandbox::session::Client;
+use belljar_tools::answer::{Answer, Failure, Success};
+use belljar_tools::definition::Effect;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+pub(super) const ABOUT: About = About {
+    name: "write",
+    summary: "Writes a file in a session, or replaces some text in it.",
+    details: "Give either `content`, for the whole file, or `old` and `new`. Directories on the way are made.",
+    category: Category::FileSystem,
+    effect: Effect::Destructive,
+    within: SHORT,
+};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The session, as `open` has told it.
+    session: String,
+    /// The file; a path that doesn't begin with a slash is one below /workspace.
+    path: String,
+    /// What shall be in it.
+    content: Option<String>,
+    /// As what the content is written down here; `text` unless something else is said.
+    encoding: Option<Encoding>,
+    /// The text that is replaced: it must be there, and only once.
+    #[schemars(length(min = 1))]
+    old: Option<String>,
+    /// What stands in its place.
+    new: Option<String>,
+    /// Whether it is replaced wherever it is.
+    all: Option<bool>,
+}
+
+/// What is wanted.
+enum Wanted {
+    Content(Vec<u8>),
+    Edit { old: String, new: String, is_everywhere: bool },
+}
+
+#[derive(Clone)]
+pub(super) struct Write;
+
+impl Does for Write {
+    type Arguments = Arguments;
+
+    fn does(&self, desk: &Desk, arguments: Arguments, given_up: &GivenUp) -> Answer {
+        let (session, path) = (arguments.session.clone(), arguments.path.clone());
+        let wanted = wanted(arguments)?;
+        let client = desk.find(&session)?;
+        let (content, replaced) = match wanted {
+            Wanted::Content(content) => (content, None),
+            Wanted::Edit { old, new, is_everywhere } => {
+                let (content, count) = edited(&client, &path, (&old, &new, is_everywhere), given_up)?;
+                (content, Some(count))
+            }
+        };
+        if content.len() > LARGEST_FILE_BYTES {
+            return Err(Failure::new(
+                DomainCode::LimitExceeded,
+                format!("more than {LARGEST_FILE_BYTES} bytes are not written at once"),
+            ));
+        }
+        let size = content.len();
+        let word = inside::WRITE.run(&client, (&path, &[size.to_string()]), content, given_up)?;
+        let mut told = json!({ "size": size, "created": word.trim_ascii() == b"created" });
+        if let Some(count) = replaced {
+            told["replaced"] = count.into();
+        }
+        Ok(Success::of(told))
+    }
+}
+
+fn wanted(arguments: Arguments) -> Result<Wanted, Failure> {
+    let Arguments { content, encoding, old, new, all, .. } = arguments;
+    match (content, old, new) {
+        (Some(content), None, None) if all.is_none() => match encoding.unwrap_or_default() {
+            Encoding::Text => Ok(Wanted::Content(content.into_bytes())),
+            Encoding::Base64 => {
+                let bytes = STANDARD.decode(content.trim());
+                bytes.map(Wanted::Content).map_err(|_| Failure::argument("`content` is no base64"))
+            }
+        },
+        (None, Some(old), Some(new)) if encoding.is_none() => {
+            Ok(Wanted::Edit { old, new, is_everywhere: all.unwrap_or_default() })
+        }
+        _ => Err(Failure::argument(
+            "either `content` (with `encoding`) or `old` and `new` (with `all`) are needed",
+        )),
+    }
+}
+
+/// What the file holds once that is replaced, and how often it was.
+fn edited(
+    client: &Client,
+    path: &str,
+    (old, new, is_everywhere): (&str, &str, bool),
+    given_up: &GivenUp,
+) -> Result<(Vec<u8>, usize), Failure> {
+    let portion = portion(client, path, (0, LARGEST_FILE_BYTES), given_up)?;
+    if portion.size > LARGEST_FILE_BYTES as u64 {
+        let message = format!("{path} has more than {LARGEST_FILE_BYTES} bytes: use `exec`");
+        return Err(Failure::new(DomainCode::LimitExceeded, message));
+    }
+    let text = String::from_utf8(portion.bytes).map_err(|_| not_text(path))?;
+    match text.matches(old).count() {
+        0 => Err(Failure::new(DomainCode::Conflict, format!("{path} doesn't have that text: `read` it"))),
+        2.. if !is_everywhere => Err(Failure::new(
+            DomainCode::Conflict,
+            format!("{path} has that text more than once: give more of what is around it, or `all`"),
+        )),
+        count => Ok((text.replace(old, new).into_bytes(), count)),
+    }
+}

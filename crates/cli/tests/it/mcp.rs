@@ -1,0 +1,133 @@
+//! `belljar mcp`, by a client that says each message itself, and by real ones.
+
+mod approval;
+mod coding_agents;
+mod endings;
+mod files;
+mod http;
+mod inspector;
+mod sdk;
+mod sessions;
+
+use belljar_testkit::world::World;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+/// A server, and the one client that it has.
+pub(crate) struct Talk {
+    child: Child,
+    /// Nothing once it is closed.
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    asked: u64,
+}
+
+// === impl Talk ===
+
+impl Talk {
+    /// Starts a server with these options, and greets it.
+    pub(crate) fn begin(world: &World, options: &[&str]) -> Self {
+        let mut talk = Self::silent(world, options);
+        let greeted = talk.ask(
+            "initialize",
+            &json!({
+                "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" }
+            }),
+        );
+        assert_eq!(greeted["result"]["protocolVersion"], "2025-11-25", "{greeted}");
+        talk.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        talk
+    }
+
+    /// The same, to which nothing has been said.
+    pub(crate) fn silent(world: &World, options: &[&str]) -> Self {
+        let mut command = world.command(&[&["mcp"], options].concat());
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        Self { child, input, output, asked: 0 }
+    }
+
+    pub(crate) fn say(&mut self, message: &Value) {
+        writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
+    }
+
+    /// Asks something, and waits for the answer. Whatever comes by standard output is one.
+    pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Value {
+        let id = self.begin_asking(method, params);
+        let answer = self.hear().unwrap();
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    pub(crate) fn begin_asking(&mut self, method: &str, params: &Value) -> u64 {
+        self.asked += 1;
+        self.say(&json!({ "jsonrpc": "2.0", "id": self.asked, "method": method, "params": params }));
+        self.asked
+    }
+
+    /// The next message; nothing when there are no more.
+    pub(crate) fn hear(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        (self.output.read_line(&mut line).unwrap() > 0).then(|| serde_json::from_str(&line).unwrap())
+    }
+
+    /// Calls a tool, and gives the envelope.
+    pub(crate) fn call(&mut self, name: &str, arguments: &Value) -> Value {
+        let answer = self.ask("tools/call", &json!({ "name": name, "arguments": arguments }));
+        let envelope = answer["result"]["structuredContent"].clone();
+        assert!(envelope.is_object(), "{answer}");
+        assert_eq!(answer["result"]["isError"], json!(envelope["status"] == "error"), "{answer}");
+        envelope
+    }
+
+    /// The same for a call that must succeed: what it has answered.
+    #[track_caller]
+    pub(crate) fn done(&mut self, name: &str, arguments: &Value) -> Value {
+        let envelope = self.call(name, arguments);
+        assert_eq!(envelope["status"], "ok", "{name} {arguments}: {envelope}");
+        envelope["data"].clone()
+    }
+
+    /// The same for one that must not: its code and its message.
+    #[track_caller]
+    pub(crate) fn refused(&mut self, name: &str, arguments: &Value) -> (String, String) {
+        let envelope = self.call(name, arguments);
+        assert_eq!(envelope["status"], "error", "{name} {arguments}: {envelope}");
+        let text = |name: &str| envelope[name].as_str().unwrap().to_owned();
+        (text("domain_code"), text("message"))
+    }
+
+    /// Opens a session, and gives its id.
+    #[track_caller]
+    pub(crate) fn open(&mut self) -> String {
+        self.done("open", &json!({}))["session"].as_str().unwrap().to_owned()
+    }
+
+    /// What a line of the shell's prints in a session.
+    #[track_caller]
+    pub(crate) fn shell(&mut self, session: &str, line: &str) -> String {
+        let ran = self.done("exec", &json!({ "session": session, "shell": line }));
+        assert_eq!(ran["exit_code"], 0, "{ran}");
+        ran["stdout"].as_str().unwrap().to_owned()
+    }
+
+    /// Closes its standard input, and waits for its end; its exit code.
+    pub(crate) fn end(mut self) -> Option<i32> {
+        self.input = None;
+        let code = self.child.wait().unwrap().code();
+        assert_eq!(self.hear(), None);
+        code
+    }
+
+    pub(crate) fn pid(&self) -> rustix::process::Pid {
+        rustix::process::Pid::from_child(&self.child)
+    }
+}
+
+impl Drop for Talk {
+    fn drop(&mut self) {
+        self.input = None;
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,97 @@
+//! What reaches the directory that a session is a copy of.
+
+use super::Talk;
+use crate::BELLJAR;
+use belljar_testkit::world::World;
+use serde_json::{Value, json};
+
+fn approve(session: &str) -> Value {
+    json!({ "session": session, "confirm": true, "reason": "the test wants it" })
+}
+
+#[test]
+fn nothing_is_approved_unless_whoever_started_the_server_lets_it() {
+    World::as_everyone(BELLJAR, |world| {
+        world.write("source/file", "before\n");
+        let mut talk = Talk::begin(world, &["--workspace", "source", "--keep"]);
+        let session = talk.open();
+        talk.shell(&session, "echo after > file");
+        let (code, message) = talk.refused("approve", &approve(&session));
+        assert_eq!(code, "permission_denied");
+        let typed = message.split('`').nth(1).unwrap().to_owned();
+        assert_eq!(typed, format!("belljar session commit {session}"));
+        assert_eq!(world.read("source/file"), "before\n");
+        drop(talk);
+        // What it told is what a person types.
+        let words: Vec<_> = typed.split(' ').skip(1).collect();
+        let _ = world.run(&words).succeeded();
+        assert_eq!(world.read("source/file"), "after\n");
+        let _ = world.run(&["session", "end", &session]).succeeded();
+    });
+}
+
+#[test]
+fn what_is_approved_takes_a_yes_and_a_reason_and_is_recorded() {
+    World::as_everyone(BELLJAR, |world| {
+        world.write("source/file", "before\n");
+        let mut talk = Talk::begin(world, &["--workspace", "source", "--allow-approve"]);
+        let session = talk.open();
+        talk.shell(&session, "echo after > file");
+        for arguments in [
+            json!({ "session": session }),
+            json!({ "session": session, "confirm": true }),
+            json!({ "session": session, "confirm": "true", "reason": "a" }),
+            json!({ "session": session, "confirm": true, "reason": " " }),
+        ] {
+            assert_eq!(talk.refused("approve", &arguments).0, "guardrail_violated", "{arguments}");
+        }
+        assert_eq!(world.read("source/file"), "before\n");
+        let done = talk.done("approve", &approve(&session));
+        assert_eq!(done["files"], json!([{ "path": "file", "change": "modified" }]));
+        assert_eq!(world.read("source/file"), "after\n");
+        assert_eq!(talk.done("approve", &approve(&session))["files"], json!([]));
+        drop(talk);
+        let shown = world.run(&["audit", "show", "--kind", "tool_called", "--json"]).succeeded().stdout;
+        assert!(shown.contains("\"reason\":\"the test wants it\""), "{shown}");
+    });
+}
+
+#[test]
+fn what_gains_trust_takes_a_yes_that_no_client_can_say() {
+    let world = World::new(BELLJAR);
+    world.write("source/.git/config", "[core]\n");
+    world.write("source/file", "before\n");
+    let hook = "mkdir -p .git/hooks; echo '#!/bin/sh' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; echo after > file";
+    let mut talk = Talk::begin(&world, &["--workspace", "source", "--allow-approve"]);
+    let session = talk.open();
+    talk.shell(&session, hook);
+    let (code, message) = talk.refused("approve", &approve(&session));
+    assert!(code == "permission_denied" && message.contains(".git/hooks/pre-commit"), "{message}");
+    let mut sly = approve(&session);
+    sly["trust"] = json!([".git/hooks/pre-commit"]);
+    assert_eq!(talk.refused("approve", &sly).0, "invalid_argument");
+    assert_eq!(world.read("source/file"), "before\n", "all of it or nothing");
+    // By the command line it takes the same yes.
+    assert_eq!(world.run(&["session", "commit", &session]).code, 3);
+    drop(talk);
+    let options = ["--workspace", "source", "--allow-approve", "--trust", ".git/"];
+    let mut talk = Talk::begin(&world, &options);
+    let session = talk.open();
+    talk.shell(&session, hook);
+    talk.done("approve", &approve(&session));
+    assert_eq!(world.read("source/file"), "after\n");
+    assert!(world.path().join("source/.git/hooks/pre-commit").exists());
+}
+
+#[test]
+fn what_somebody_else_has_changed_meanwhile_is_not_written_over() {
+    let world = World::new(BELLJAR);
+    world.write("source/file", "before\n");
+    let mut talk = Talk::begin(&world, &["--workspace", "source", "--allow-approve"]);
+    let session = talk.open();
+    talk.shell(&session, "echo after > file");
+    world.write("source/file", "of somebody else\n");
+    let (code, message) = talk.refused("approve", &approve(&session));
+    assert!(code == "conflict" && message.contains("file"), "{message}");
+    assert_eq!(world.read("source/file"), "of somebody else\n");
+}

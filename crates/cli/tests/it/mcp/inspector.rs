@@ -1,0 +1,40 @@
+//! The inspector of MCP's authors, as a client on the command line. It also looks at whether other clients can read the schemas.
+
+use super::http::Server;
+use crate::BELLJAR;
+use belljar_testkit::mcp::inspector;
+use belljar_testkit::skip::skip;
+use belljar_testkit::world::{Ran, World};
+use serde_json::{Value, json};
+
+/// What it prints when it is given that.
+fn inspected(world: &World, arguments: &[&str]) -> Result<Ran, String> {
+    let mut command = inspector()?;
+    command.arg("--cli").args(arguments).current_dir(world.path());
+    command.env("BELLJAR_STATE_DIR", world.path().join("state")).env("HOME", world.path());
+    Ok(Ran::from(command.output().unwrap()))
+}
+
+#[test]
+fn the_inspector_lists_the_tools_finds_nothing_wrong_with_them_and_calls_one() {
+    let world = World::new(BELLJAR);
+    world.write("source/file", "before\n");
+    let server = Server::start(&world, &["--workspace", "source"]);
+    let url = format!("http://{}/mcp", server.address);
+    let header = format!("Authorization: Bearer {}", server.token);
+    let by_stdio = [BELLJAR, "mcp", "--workspace", "source"];
+    let by_http = [&url, "--transport", "http", "--header", &header];
+    for target in [&by_stdio[..], &by_http[..]] {
+        let listed = match inspected(&world, &[target, &["--method", "tools/list", "--strict"]].concat()) {
+            Ok(listed) => listed.succeeded(),
+            Err(why) => return skip("the_inspector_lists_the_tools", &why),
+        };
+        assert_eq!(listed.json()["tools"].as_array().map(Vec::len), Some(11), "{listed:?}");
+        let call = ["--method", "tools/call", "--tool-name", "run", "--tool-arg", "shell=cat file"];
+        let called = inspected(&world, &[target, &call].concat()).unwrap().succeeded().json();
+        let data: &Value = &called["structuredContent"]["data"];
+        assert_eq!((&data["exit_code"], &data["stdout"]), (&json!(0), &json!("before\n")), "{called}");
+    }
+    let without = [&url, "--transport", "http", "--method", "tools/list"];
+    assert_ne!(inspected(&world, &without).unwrap().code, 0, "it shows no token");
+}

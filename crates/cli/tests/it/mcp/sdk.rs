@@ -1,0 +1,76 @@
+//! The official SDK for Python as a client, in both families of revisions.
+
+use super::http::Server;
+use crate::BELLJAR;
+use crate::session::list;
+use belljar_testkit::mcp::{client, told};
+use belljar_testkit::skip::skip;
+use belljar_testkit::world::World;
+use serde_json::{Value, json};
+
+/// How it begins, and the revision that comes of it.
+const MODES: [(&str, &str); 2] = [("auto", "2026-07-28"), ("legacy", "2025-11-25")];
+
+fn calls() -> Value {
+    json!([
+        ["open", {}],
+        ["exec", { "session": "$session", "shell": "cat file; echo after > file; exit 3" }],
+        ["diff", { "session": "$session" }],
+        ["read", { "session": "$session", "path": "none" }],
+        ["run", { "argv": ["cat", "file"] }],
+    ])
+}
+
+fn check(told: &Value, version: &str) {
+    assert_eq!(told["version"], version, "{told:#}");
+    assert_eq!(told["tools"].as_array().map(Vec::len), Some(11), "{told:#}");
+    let [opened, ran, changed, missing, alone] = told["told"].as_array().unwrap().as_slice() else {
+        panic!("{told:#}");
+    };
+    assert_eq!(opened["is_error"], false);
+    let ran = &ran["envelope"]["data"];
+    assert_eq!((&ran["exit_code"], &ran["stdout"]), (&json!(3), &json!("before\n")), "{told:#}");
+    let diff = changed["envelope"]["data"]["diff"].as_str().unwrap();
+    assert!(diff.contains("-before\n+after\n"), "{diff}");
+    assert_eq!(
+        (&missing["is_error"], &missing["envelope"]["domain_code"]),
+        (&json!(true), &json!("not_found"))
+    );
+    assert_eq!(alone["envelope"]["data"]["stdout"], "before\n");
+}
+
+#[test]
+fn the_sdk_for_python_works_by_standard_input_and_output() {
+    for (mode, version) in MODES {
+        let mut client = match client(mode) {
+            Ok(client) => client,
+            Err(why) => return skip("the_sdk_for_python_works_by_standard_input_and_output", &why),
+        };
+        let world = World::new(BELLJAR);
+        world.write("source/file", "before\n");
+        let state = world.path().join("state");
+        client.args(["--", BELLJAR, "mcp", "--workspace", "source"]);
+        client.current_dir(world.path()).env("BELLJAR_STATE_DIR", state);
+        check(&told(&mut client, &calls()), version);
+        assert!(list(&world).is_empty(), "it left its session to the server");
+        assert_eq!(world.read("source/file"), "before\n");
+    }
+}
+
+#[test]
+fn the_sdk_for_python_works_by_http() {
+    for (mode, version) in MODES {
+        let mut client = match client(mode) {
+            Ok(client) => client,
+            Err(why) => return skip("the_sdk_for_python_works_by_http", &why),
+        };
+        let world = World::new(BELLJAR);
+        world.write("source/file", "before\n");
+        let server = Server::start(&world, &["--workspace", "source"]);
+        client.args([format!("http://{}/mcp", server.address), server.token.clone()]);
+        check(&told(&mut client, &calls()), version);
+        assert_eq!(list(&world).len(), 1, "whoever has the token goes on with it");
+        drop(server);
+        assert!(list(&world).is_empty());
+    }
+}

@@ -1,0 +1,526 @@
+//! Agents elsewhere call the node's tools, each by a token of its own: what lets them in, and what doesn't or doesn't any more.
+
+use super::on_each_database;
+use crate::models::recorded;
+use belljar_testkit::http::{Answered, Asked};
+use belljar_testkit::node::{Node, TOKEN, new_id, steps};
+use belljar_testkit::postgres::Postgres;
+use belljar_testkit::skip::skip;
+use belljar_testkit::wait;
+use belljar_testkit::world::World;
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+
+const ISSUE: &str = "/v1/worker/mcp/tokens";
+const REVOKE: &str = "/v1/worker/mcp/tokens:revoke";
+
+/// A job that is under way until somebody ends it.
+struct Waiting {
+    task_id: String,
+    job_id: String,
+}
+
+/// A call, without whose it is.
+fn asked(method: &str, mut params: Value) -> Asked {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let name = params["name"].as_str().map(str::to_owned);
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let asked = Asked::new("POST", "/mcp")
+        .header("Accept", "application/json, text/event-stream")
+        .header("MCP-Protocol-Version", "2026-07-28")
+        .header("Mcp-Method", method)
+        .json(message.to_string());
+    name.iter().fold(asked, |asked, name| asked.header("Mcp-Name", name))
+}
+
+/// The same in a revision that has a handshake.
+fn asked_formerly(method: &str, params: &Value) -> Asked {
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    Asked::new("POST", "/mcp")
+        .header("Accept", "application/json, text/event-stream")
+        .header("MCP-Protocol-Version", "2025-11-25")
+        .json(message.to_string())
+}
+
+fn sent(to: SocketAddr, token: &str, asked: Asked) -> Answered {
+    asked.header("Authorization", &format!("Bearer {token}")).send(to).unwrap()
+}
+
+fn list(node: &Node<'_>, token: &str) -> Answered {
+    sent(node.address(), token, asked("tools/list", json!({})))
+}
+
+pub(super) fn call(to: SocketAddr, token: &str, name: &str, arguments: &Value) -> Value {
+    let answered = sent(to, token, asked("tools/call", json!({ "name": name, "arguments": arguments })));
+    answered.json()
+}
+
+fn note(of: &Waiting, key: &str) -> Value {
+    json!({ "task_id": of.task_id, "job_id": of.job_id, "key": key, "content": "c" })
+}
+
+pub(super) fn envelope(answer: &Value) -> &Value {
+    &answer["result"]["structuredContent"]
+}
+
+fn reason(answer: &Value) -> &str {
+    answer["error"]["data"]["reason"].as_str().unwrap_or_default()
+}
+
+fn names(answered: &Answered) -> Vec<String> {
+    let answer = answered.json();
+    let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+fn issue(node: &Node<'_>, mut wanted: Value) -> Answered {
+    wanted["version"] = json!(1);
+    node.post(ISSUE, &wanted)
+}
+
+pub(super) fn token(node: &Node<'_>, wanted: Value) -> String {
+    let answered = issue(node, wanted);
+    assert_eq!(answered.status, 201, "{}", answered.json());
+    answered.json()["token"].as_str().unwrap().to_owned()
+}
+
+fn revoke(node: &Node<'_>, token: &str) -> Value {
+    node.post(REVOKE, &json!({ "version": 1, "token": token })).json()
+}
+
+fn waiting(node: &Node<'_>) -> Waiting {
+    let job = steps(&json!([{ "type": "run_command", "args": { "argv": ["sleep", "600"] } }]));
+    let task_id = job["task_id"].as_str().unwrap().to_owned();
+    let job_id = node.submit(job);
+    node.wait_for(&job_id, "in_progress");
+    Waiting { task_id, job_id }
+}
+
+fn end(node: &Node<'_>, job: &Waiting) {
+    node.send(&Asked::new("POST", &format!("/v1/worker/jobs/{}:cancel", job.job_id)));
+    node.wait_for(&job.job_id, "canceled");
+}
+
+fn of(job: &Waiting) -> Value {
+    json!({ "kind": "sandbox", "task_id": job.task_id, "job_id": job.job_id })
+}
+
+fn denials(world: &World) -> Vec<String> {
+    let all = recorded(&world.path().join("state/node/audit"), "request_denied");
+    all.iter().map(|record| record["detail"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn an_agent_elsewhere_has_the_tools_of_its_kind_for_its_own_job_and_in_both_families_of_revisions() {
+    on_each_database(
+        "node::remote_tools::an_agent_elsewhere_has_the_tools_of_its_kind_for_its_own_job_and_in_both_families_of_revisions",
+        |world, arguments| {
+            let node = Node::start(world, arguments);
+            let (one, other) = (waiting(&node), waiting(&node));
+            let (of_one, of_other) = (token(&node, of(&one)), token(&node, of(&other)));
+            let to = node.address();
+            let tools = names(&list(&node, &of_one));
+            let has = |name: &str| tools.iter().any(|tool| tool == name);
+            assert!(has("memory.add") && !has("sandbox.exec") && !has("job.submit"), "{tools:?}");
+            let added = call(to, &of_one, "memory.add", &note(&one, "k"));
+            assert_eq!(envelope(&added)["status"], "ok", "{added}");
+            // The other's token is the other's: nothing of the first is in reach of it, by any of its ids.
+            for arguments in [
+                note(&one, "x"),
+                json!({ "task_id": other.task_id, "job_id": one.job_id, "key": "x", "content": "c" }),
+                json!({ "task_id": one.task_id, "job_id": other.job_id, "key": "x", "content": "c" }),
+            ] {
+                assert_eq!(reason(&call(to, &of_other, "memory.add", &arguments)), "out_of_bounds");
+            }
+            let lists = |token: &str, of: &Waiting| {
+                let ids = json!({ "task_id": of.task_id, "job_id": of.job_id });
+                envelope(&call(to, token, "memory.list", &ids))["pagination"]["total"].clone()
+            };
+            assert_eq!((lists(&of_one, &one), lists(&of_other, &other)), (json!(1), json!(0)));
+            assert_eq!(reason(&call(to, &of_one, "sandbox.exec", &json!({}))), "never");
+
+            let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
+                "clientInfo": { "name": "test", "version": "1" } });
+            let hello = sent(to, &of_one, asked_formerly("initialize", &hello));
+            assert_eq!(hello.json()["result"]["protocolVersion"], "2025-11-25");
+            // There is no session that another one could take over; an id that somebody makes up for one changes nothing.
+            assert_eq!(hello.header("mcp-session-id"), None);
+            let ids = json!({ "task_id": one.task_id, "job_id": one.job_id });
+            let params = json!({ "name": "memory.list", "arguments": ids });
+            let formerly = || asked_formerly("tools/call", &params).header("Mcp-Session-Id", &new_id());
+            assert_eq!(envelope(&sent(to, &of_one, formerly()).json())["pagination"]["total"], 1);
+            assert_eq!(reason(&sent(to, &of_other, formerly()).json()), "out_of_bounds");
+            assert_eq!(asked_formerly("tools/call", &params).send(to).unwrap().status, 401);
+
+            let calls = recorded(&world.path().join("state/node/audit"), "tool_called");
+            assert!(calls.iter().all(|record| record["subject_type"] == "sandbox"), "{calls:?}");
+            let denied = calls.iter().filter(|record| record["decision"] == "deny").count();
+            assert_eq!((calls.len(), denied), (9, 5));
+        },
+    );
+}
+
+#[test]
+fn a_request_shows_one_token_in_one_header_and_no_other_is_good() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let (job, to) = (waiting(&node), node.address());
+    let good = token(&node, of(&job));
+    let bearer = format!("Bearer {good}");
+    let with = |values: &[&str]| {
+        let listing = asked("tools/list", json!({}));
+        let listing = values.iter().fold(listing, |asked, value| asked.header("Authorization", value));
+        listing.send(to).unwrap()
+    };
+    let changed = format!("{}{}", &good[..good.len() - 1], if good.ends_with('0') { '1' } else { '0' });
+    let long = format!("Bearer {}", "a".repeat(16 << 10));
+    for values in [
+        &[][..],
+        &[bearer.as_str(), bearer.as_str()],
+        &[bearer.as_str(), "Basic dTpw"],
+        &["Basic dTpw", bearer.as_str()],
+        &["Basic dTpw"],
+        &[&format!("Basic {good}")],
+        &[&format!("{bearer}, Basic dTpw")],
+        &[&format!("{bearer}, {bearer}")],
+        &[&format!("Bearer {}", good.to_uppercase())],
+        &[&format!("Bearer {changed}")],
+        &[&format!("{bearer}0")],
+        &[&bearer[..bearer.len() - 1]],
+        &[&format!("Bearer {}", &good[4..])],
+        &["Bearer"],
+        &["Bearer "],
+        &["bjt_"],
+        &[good.as_str()],
+        &[long.as_str()],
+        // The node's own is for another door.
+        &[&format!("Bearer {TOKEN}")],
+    ] {
+        let answered = with(values);
+        assert_eq!(answered.status, 401, "{values:?}");
+        let challenge = answered.header("www-authenticate").unwrap();
+        assert!(challenge.starts_with("Bearer") && !challenge.contains(&good), "{challenge}");
+        assert!(!String::from_utf8_lossy(&answered.body).contains("result"), "{values:?}");
+    }
+    for target in [format!("/mcp?access_token={good}"), format!("/mcp?token={good}")] {
+        let mut listing = asked("tools/list", json!({}));
+        listing.target = target;
+        assert_eq!(listing.clone().send(to).unwrap().status, 401);
+        assert_eq!(listing.header("Authorization", &bearer).send(to).unwrap().status, 401);
+    }
+    // And it opens no other door.
+    for path in ["/v1/worker/jobs", "/v1/worker/openapi.json", "/metrics"] {
+        let asked = Asked::new("GET", path);
+        assert_eq!(asked.clone().header("Authorization", &bearer).send(to).unwrap().status, 401, "{path}");
+        assert_eq!(node.send(&asked).status, 200, "{path}");
+    }
+    let forged =
+        Asked::new("POST", ISSUE).json(json!({ "version": 1, "kind": "project_manager" }).to_string());
+    assert_eq!(sent(to, &good, forged.clone()).status, 401);
+    assert_eq!(node.send(&forged).status, 201);
+    // A page of somebody else's has no use of it, nor a name that leads here.
+    let origin =
+        |origin: &str| sent(to, &good, asked("tools/list", json!({})).header("Origin", origin)).status;
+    assert_eq!((origin("http://evil.example"), origin("http://localhost:3000")), (403, 200));
+    assert_eq!(by_host(to, &good, "evil.example"), 403);
+    assert_eq!(by_host(to, &good, "localhost:1"), 200);
+    // The control.
+    assert_eq!(with(&[&bearer]).status, 200);
+    assert_eq!(with(&[&format!("bearer   {good}")]).status, 200);
+    let is_recorded = |code: &str| denials(&world).iter().any(|found| found == code);
+    for code in ["token_not_shown", "token_unknown", "token_malformed"] {
+        wait::until(|| is_recorded(code));
+    }
+    // There were so many that the last ones may have been counted only.
+    wait::until(|| origin("http://evil.example") == 403 && is_recorded("other_host_or_origin"));
+}
+
+/// What a request with that name for the host is answered with.
+fn by_host(to: SocketAddr, token: &str, host: &str) -> u16 {
+    let Asked { headers, body, .. } = asked("tools/list", json!({}));
+    let mut head = format!("POST /mcp HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n");
+    headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
+    head.push_str(&format!("Connection: close\r\nContent-Length: {}\r\n\r\n", body.len()));
+    let mut stream = TcpStream::connect(to).unwrap();
+    stream.write_all(&[head.into_bytes(), body].concat()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn names_of_the_node_are_those_of_its_configuration_besides_its_own() {
+    let world = World::new(crate::BELLJAR);
+    let config = world.write("config.yaml", "mcp: { hosts: [node.example, 'other.example:7'] }\n");
+    let node = Node::start(&world, &["--config", config.to_str().unwrap()]);
+    let good = token(&node, json!({ "kind": "project_manager" }));
+    let hosts = [
+        "node.example",
+        "NODE.example:80",
+        "other.example:7",
+        "127.0.0.1:9",
+        "[::1]",
+        "other.example",
+        "a.node.example",
+    ];
+    let answered = hosts.map(|host| by_host(node.address(), &good, host));
+    assert_eq!(answered, [200, 200, 200, 200, 200, 403, 403]);
+    world.write("bad.yaml", "mcp: { hosts: ['*'], host: a }\n");
+    let said = Node::refused(&world, &["--config", "bad.yaml"]);
+    assert!(said.contains("hosts") && said.contains("a host such as node.example"), "{said}");
+}
+
+#[test]
+fn a_token_is_dead_when_it_is_taken_back_or_its_time_is_over() {
+    on_each_database(
+        "node::remote_tools::a_token_is_dead_when_it_is_taken_back_or_its_time_is_over",
+        |world, arguments| {
+            let node = Node::start(world, arguments);
+            let job = waiting(&node);
+            let (one, other) = (token(&node, of(&job)), token(&node, of(&job)));
+            assert_eq!((list(&node, &one).status, list(&node, &other).status), (200, 200));
+            assert_eq!(revoke(&node, &one), json!({ "version": 1, "revoked": true }));
+            assert_eq!((list(&node, &one).status, list(&node, &other).status), (401, 200));
+            // Once more changes nothing, nor does one that never was.
+            assert_eq!(revoke(&node, &one)["revoked"], false);
+            assert_eq!(revoke(&node, "bjt_never")["revoked"], false);
+            let mut short = of(&job);
+            short["expires_in_seconds"] = json!(2);
+            let short = token(&node, short);
+            assert_eq!(list(&node, &short).status, 200);
+            wait::until(|| list(&node, &short).status == 401);
+            assert_eq!(list(&node, &other).status, 200);
+            for code in ["token_revoked", "token_expired"] {
+                wait::until(|| denials(world).iter().any(|found| found == code));
+            }
+        },
+    );
+}
+
+#[test]
+fn the_first_request_after_a_jobs_end_is_refused_also_by_a_node_that_was_killed_meanwhile() {
+    on_each_database(
+        "node::remote_tools::the_first_request_after_a_jobs_end_is_refused_also_by_a_node_that_was_killed_meanwhile",
+        |world, arguments| {
+            let mut node = Node::start(world, arguments);
+            let (one, other, left) = (waiting(&node), waiting(&node), waiting(&node));
+            let [of_one, of_other, of_left] = [&one, &other, &left].map(|job| token(&node, of(job)));
+            let manager = token(&node, json!({ "kind": "project_manager", "task_id": left.task_id }));
+            for token in [&of_one, &of_other, &of_left, &manager] {
+                assert_eq!(list(&node, token).status, 200);
+            }
+            // As soon as the end of the job can be seen, and not a moment later.
+            end(&node, &one);
+            assert_eq!((list(&node, &of_one).status, list(&node, &of_other).status), (401, 200));
+            end(&node, &other);
+            node.killed_and_started();
+            // What was under way has nobody any more who would carry it out.
+            for token in [&of_one, &of_other, &of_left] {
+                assert_eq!(list(&node, token).status, 401);
+            }
+            // One that has no job goes on.
+            assert_eq!(list(&node, &manager).status, 200);
+            assert_eq!(issue(&node, of(&one)).status, 409);
+        },
+    );
+}
+
+/// A call that takes minutes, in a sandbox that was made for it.
+fn long_call(to: SocketAddr, token: &str, of: &Waiting, mark: &str) -> std::thread::JoinHandle<Value> {
+    let ids = json!({ "task_id": of.task_id, "job_id": of.job_id });
+    let made = call(to, token, "sandbox.create", &ids);
+    assert_eq!(envelope(&made)["status"], "ok", "{made}");
+    let (token, mark) = (token.to_owned(), mark.to_owned());
+    std::thread::spawn(move || {
+        let mut arguments = ids;
+        arguments["argv"] = json!(["sh", "-c", format!("sleep 300; echo {mark}")]);
+        call(to, &token, "sandbox.exec", &arguments)
+    })
+}
+
+#[test]
+fn what_is_under_way_by_a_token_ends_with_it_and_nothing_else_does() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let to = node.address();
+    let (one, other, bound) = (waiting(&node), waiting(&node), waiting(&node));
+    let of_task = |job: &Waiting| json!({ "kind": "project_manager", "task_id": job.task_id });
+    let [revoked, kept] = [&one, &other].map(|job| token(&node, of_task(job)));
+    let mut of_job = of_task(&bound);
+    of_job["job_id"] = json!(bound.job_id);
+    let of_job = token(&node, of_job);
+    let marks = [new_id(), new_id(), new_id()];
+    let by_revoked = long_call(to, &revoked, &one, &marks[0]);
+    let by_kept = long_call(to, &kept, &other, &marks[1]);
+    let by_job = long_call(to, &of_job, &bound, &marks[2]);
+    wait::until(|| marks.iter().all(|mark| super::processes_with(mark) > 0));
+    let before = std::time::Instant::now();
+    revoke(&node, &revoked);
+    assert_eq!(reason(&by_revoked.join().unwrap()), "over");
+    eprintln!("a call under way has ended {:?} after its token was taken back", before.elapsed());
+    end(&node, &bound);
+    let before = std::time::Instant::now();
+    assert_eq!(reason(&by_job.join().unwrap()), "over");
+    eprintln!("a call under way has ended {:?} after its job", before.elapsed());
+    // The control: nothing has happened to it all the while.
+    assert!(!by_kept.is_finished());
+    assert_eq!(list(&node, &kept).status, 200);
+    revoke(&node, &kept);
+    assert_eq!(reason(&by_kept.join().unwrap()), "over");
+    let calls = recorded(&world.path().join("state/node/audit"), "tool_called");
+    let cut =
+        calls.iter().filter(|call| call["tool_name"] == "sandbox.exec" && call["status"] == "cancelled");
+    assert_eq!(cut.count(), 3);
+}
+
+#[test]
+fn an_agent_that_is_bound_to_a_task_is_told_of_no_other() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let to = node.address();
+    let (one, other) = (waiting(&node), waiting(&node));
+    let of_task = |job: &Waiting| token(&node, json!({ "kind": "project_manager", "task_id": job.task_id }));
+    let [of_one, of_other, anybody] =
+        [of_task(&one), of_task(&other), token(&node, json!({ "kind": "project_manager" }))];
+    for (token, of) in [(&of_one, &one), (&of_other, &other)] {
+        let ids = json!({ "task_id": of.task_id, "job_id": of.job_id });
+        assert_eq!(envelope(&call(to, token, "sandbox.create", &ids))["status"], "ok");
+    }
+    let told = |token: &str, name: &str| envelope(&call(to, token, name, &json!({})))["data"].to_string();
+    for name in ["job.list", "sandbox.list", "task.list"] {
+        let [by_one, by_anybody] = [&of_one, &anybody].map(|token| told(token, name));
+        assert!(by_one.contains(&one.task_id) && !by_one.contains(&other.task_id), "{name}: {by_one}");
+        // The control: there is another.
+        assert!(by_anybody.contains(&one.task_id) && by_anybody.contains(&other.task_id), "{name}");
+    }
+    let get = |token: &str| call(to, token, "job.get", &json!({ "job_id": other.job_id }));
+    assert_eq!(envelope(&get(&of_one))["domain_code"], "not_found");
+    assert_eq!(envelope(&get(&of_other))["status"], "ok");
+    let others = json!({ "task_id": other.task_id, "job_id": other.job_id, "argv": ["true"] });
+    assert_eq!(reason(&call(to, &of_one, "sandbox.exec", &others)), "out_of_bounds");
+    let dressed = json!({ "task_id": one.task_id, "job_id": other.job_id, "argv": ["true"] });
+    assert_ne!(envelope(&call(to, &of_one, "sandbox.exec", &dressed))["status"], "ok");
+    assert_eq!(envelope(&call(to, &of_other, "sandbox.exec", &others))["status"], "ok");
+}
+
+#[test]
+fn what_one_node_takes_back_is_dead_at_the_other() {
+    let name = "node::remote_tools::what_one_node_takes_back_is_dead_at_the_other";
+    let (_server, url) = match Postgres::start().and_then(|server| server.database().map(|url| (server, url)))
+    {
+        Ok(found) => found,
+        Err(why) => return skip(name, &why),
+    };
+    let (first, second) = (World::new(crate::BELLJAR), World::new(crate::BELLJAR));
+    let one = Node::start(&first, &["--database", &url]);
+    let other = Node::start(&second, &["--database", &url]);
+    let task_id = new_id();
+    let manager = token(&one, json!({ "kind": "project_manager", "task_id": task_id }));
+    assert_eq!((list(&one, &manager).status, list(&other, &manager).status), (200, 200));
+    let of = Waiting { task_id, job_id: new_id() };
+    let mark = new_id();
+    let under_way = long_call(other.address(), &manager, &of, &mark);
+    wait::until(|| super::processes_with(&mark) > 0);
+    let before = std::time::Instant::now();
+    revoke(&one, &manager);
+    assert_eq!((list(&one, &manager).status, list(&other, &manager).status), (401, 401));
+    assert_eq!(reason(&under_way.join().unwrap()), "over");
+    eprintln!("a call under way at another node has ended after {:?}", before.elapsed());
+}
+
+#[test]
+fn one_token_has_eight_requests_under_way_and_keeps_nobody_else_waiting() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let to = node.address();
+    let (job, other) = (waiting(&node), waiting(&node));
+    let manager = token(&node, json!({ "kind": "project_manager", "task_id": job.task_id }));
+    let another = token(&node, of(&other));
+    let marks: Vec<_> = (0..8).map(|_| new_id()).collect();
+    let calls: Vec<_> = marks.iter().map(|mark| long_call(to, &manager, &job, mark)).collect();
+    wait::until(|| marks.iter().all(|mark| super::processes_with(mark) > 0));
+    let refused = list(&node, &manager);
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")));
+    assert_eq!(list(&node, &another).status, 200);
+    revoke(&node, &manager);
+    assert!(calls.into_iter().all(|call| reason(&call.join().unwrap()) == "over"));
+}
+
+#[test]
+fn a_token_is_issued_for_what_there_is_and_is_kept_nowhere() {
+    on_each_database(
+        "node::remote_tools::a_token_is_issued_for_what_there_is_and_is_kept_nowhere",
+        |world, arguments| {
+            let node = Node::start(world, arguments);
+            let job = waiting(&node);
+            let mut unknown = of(&job);
+            unknown["job_id"] = json!(new_id());
+            assert_eq!(issue(&node, unknown).status, 404);
+            let mut other_task = of(&job);
+            other_task["task_id"] = json!(new_id());
+            assert_eq!(issue(&node, other_task).status, 404);
+            for refused in [
+                json!({ "kind": "sandbox" }),
+                json!({ "kind": "operator" }),
+                json!({ "kind": "project_analyst" }),
+                json!({ "kind": "project_manager", "user_id": "ada" }),
+                json!({ "kind": "project_manager", "expires_in_seconds": 86_401 }),
+                json!({ "kind": "project_manager", "tools": [] }),
+            ] {
+                assert_eq!(issue(&node, refused.clone()).status, 400, "{refused}");
+            }
+            let issued = issue(&node, of(&job));
+            assert_eq!(issued.status, 201);
+            let issued = issued.json();
+            let good = issued["token"].as_str().unwrap();
+            let until: jiff::Timestamp = issued["expires_at"].as_str().unwrap().parse().unwrap();
+            let life = until.duration_since(jiff::Timestamp::now()).as_secs();
+            assert!((3_500..=3_600).contains(&life), "{life}");
+            let analyst = token(&node, json!({ "kind": "project_analyst", "user_id": "ada" }));
+            assert!(!names(&list(&node, &analyst)).iter().any(|name| name == "job.submit"));
+            assert_eq!(list(&node, good).status, 200);
+            revoke(&node, good);
+            revoke(&node, "bjt_never");
+
+            let audit = world.path().join("state/node/audit");
+            let ids = |kind: &str| -> Vec<_> {
+                recorded(&audit, kind).iter().map(|event| event["token_id"].clone()).collect()
+            };
+            assert_eq!(ids("mcp_token_revoked"), [issued["token_id"].clone()]);
+            assert_eq!(ids("mcp_token_issued")[0], issued["token_id"]);
+            assert_eq!(ids("mcp_token_issued").len(), 2);
+            // While the node runs, so with the database's log as it is now; and in what it has told.
+            let digits = good.strip_prefix("bjt_").unwrap();
+            let id = issued["token_id"].as_str().unwrap();
+            let (mut with_token, mut with_id) = (Vec::new(), 0);
+            every_file(world.path(), &mut |path, bytes| {
+                let has = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+                if has(digits) || has(analyst.strip_prefix("bjt_").unwrap()) {
+                    with_token.push(path.to_owned());
+                }
+                with_id += usize::from(has(id));
+            });
+            assert_eq!(with_token, Vec::<std::path::PathBuf>::new());
+            // The control: whoever looks like that finds what is there.
+            assert!(with_id > 0);
+        },
+    );
+}
+
+fn every_file(below: &Path, look: &mut impl FnMut(&Path, &[u8])) {
+    for entry in std::fs::read_dir(below).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => every_file(&entry.path(), look),
+            Ok(kind) if kind.is_file() => {
+                look(&entry.path(), &std::fs::read(entry.path()).unwrap_or_default());
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Tokens by which agents elsewhere call the node's tools: `POST /v1/worker/mcp/tokens`, and how they are taken back.
+
+use super::ApiVersion;
+use crate::decode::{At, Decode, Fields, decode_document, whole_number};
+use crate::id::{JobId, ProjectId, TaskId, UserId};
+use crate::json::{self, Node};
+use crate::problem::Problems;
+use crate::tool::AgentKind;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// A request for a token.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(deny_unknown_fields, extend("oneOf" = of_each_kind(), "dependentRequired" = json!({ "job_id": ["task_id"] })))]
+pub struct IssueTokenRequest {
+    /// The version of the Worker API.
+    pub version: ApiVersion,
+    /// As what it calls.
+    pub kind: RemoteAgent,
+    /// The task that it is bound to. One in a sandbox has one.
+    #[schemars(default, with = "TaskId")]
+    pub task_id: Option<TaskId>,
+    /// The job of that task, with whose end the token ends. One in a sandbox has one.
+    #[schemars(default, with = "JobId")]
+    pub job_id: Option<JobId>,
+    /// The project that it is bound to.
+    #[schemars(default, with = "String", regex(pattern = NAME_PATTERN))]
+    pub project_id: Option<ProjectId>,
+    /// The person for whom it works. An analyst has one, and a manager none.
+    #[schemars(default, with = "String", regex(pattern = NAME_PATTERN))]
+    pub user_id: Option<UserId>,
+    /// How long it is good, in seconds, if its job is not over before.
+    #[schemars(default = "usual_life", range(min = 1, max = LONGEST_LIFE_SECONDS))]
+    pub expires_in_seconds: u64,
+}
+
+/// As what an agent elsewhere calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RemoteAgent {
+    /// One that works on a job, as the one in its sandbox does.
+    Sandbox,
+    /// One that plans tasks and dispatches jobs.
+    ProjectManager,
+    /// One that looks into what has been done for somebody.
+    ProjectAnalyst,
+}
+
+/// A token. It is told here, and never again; so there is no form of this to be shown by accident.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub struct IssueTokenResponse {
+    /// The version of the Worker API.
+    pub version: ApiVersion,
+    /// What to show, as `Authorization: Bearer`.
+    pub token: String,
+    /// What it is called in records.
+    pub token_id: String,
+    /// From when on it isn't good any more (UTC).
+    pub expires_at: Timestamp,
+}
+
+/// A request to take one back.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct RevokeTokenRequest {
+    /// The version of the Worker API.
+    pub version: ApiVersion,
+    /// The token.
+    pub token: String,
+}
+
+/// It lets nobody in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RevokeTokenResponse {
+    /// The version of the Worker API.
+    pub version: ApiVersion,
+    /// Whether it had not been taken back before.
+    pub revoked: bool,
+}
+
+/// So long a token is good, where nothing is said, in seconds.
+pub const LIFE_SECONDS: u64 = 3_600;
+
+/// So long at most.
+pub const LONGEST_LIFE_SECONDS: u64 = 86_400;
+
+/// A name of somebody's choice, as it can stand in a record.
+const NAME_PATTERN: &str = "^[!-~]{1,128}$";
+
+const LONGEST_NAME: usize = 128;
+
+fn usual_life() -> u64 {
+    LIFE_SECONDS
+}
+
+/// Who is bound to what.
+fn of_each_kind() -> Value {
+    let of = |kind: RemoteAgent, rest: (&str, Value)| json!({ "properties": { "kind": { "const": kind } }, rest.0: rest.1 });
+    json!([
+        of(RemoteAgent::Sandbox, ("required", json!(["task_id", "job_id"]))),
+        of(RemoteAgent::ProjectManager, ("not", json!({ "required": ["user_id"] }))),
+        of(RemoteAgent::ProjectAnalyst, ("required", json!(["user_id"]))),
+    ])
+}
+
+// === impl IssueTokenRequest ===
+
+impl IssueTokenRequest {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// [`Problems`]: every one that is found.
+    pub fn parse(document: &[u8]) -> Result<Self, Problems> {
+        decode_document(&json::parse(document)?)
+    }
+
+    /// How long the token is good.
+    pub fn life(&self) -> Duration {
+        Duration::from_secs(self.expires_in_seconds)
+    }
+}
+
+impl Decode for IssueTokenRequest {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let mut fields = Fields::open(node, at)?;
+        let version = fields.required("version");
+        let kind = fields.required("kind");
+        let task_id: Option<Option<TaskId>> = fields.optional("task_id");
+        let job_id: Option<Option<JobId>> = fields.optional("job_id");
+        let project_id = fields.optional("project_id");
+        let user_id = fields.optional("user_id");
+        let life = fields.or("expires_in_seconds", Life(LIFE_SECONDS));
+        if let Some(must) = kind.and_then(|kind| missing(&fields, kind)) {
+            fields.refuse(must, "what an agent of that kind is bound to");
+        }
+        fields.finish()?;
+        let Life(expires_in_seconds) = life?;
+        Some(Self {
+            version: version?,
+            kind: kind?,
+            task_id: task_id?,
+            job_id: job_id?,
+            project_id: project_id?.map(|Named(name)| name),
+            user_id: user_id?.map(|Named(name)| name),
+            expires_in_seconds,
+        })
+    }
+}
+
+/// What is wrong with the members that are there, for somebody of that kind.
+fn missing(fields: &Fields<'_, '_>, kind: RemoteAgent) -> Option<&'static str> {
+    let [has_task, has_job, has_user] = ["task_id", "job_id", "user_id"].map(|name| fields.has(name));
+    match kind {
+        _ if has_job && !has_task => Some("a job without its task"),
+        RemoteAgent::Sandbox if !has_job => Some("a sandbox without a task and a job"),
+        RemoteAgent::ProjectManager if has_user => Some("a project manager with a user"),
+        RemoteAgent::ProjectAnalyst if !has_user => Some("a project analyst without a user"),
+        _ => None,
+    }
+}
+
+struct Life(u64);
+
+impl Decode for Life {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        whole_number(node, at, 1..=LONGEST_LIFE_SECONDS).map(Self)
+    }
+}
+
+struct Named<T>(T);
+
+impl<T: TryFrom<String>> Decode for Named<T> {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let is_name = |text: &&str| {
+            (1..=LONGEST_NAME).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+        };
+        let read = node.as_str().filter(is_name).and_then(|text| T::try_from(text.to_owned()).ok());
+        match read {
+            Some(name) => Some(Self(name)),
+            None => at.mistyped(node, "1 to 128 visible characters of ASCII"),
+        }
+    }
+}
+
+// === impl RemoteAgent ===
+
+impl RemoteAgent {
+    const ALL: [Self; 3] = [Self::Sandbox, Self::ProjectManager, Self::ProjectAnalyst];
+
+    /// The kind that it is for whoever decides what it may do.
+    pub const fn agent(self) -> AgentKind {
+        match self {
+            Self::Sandbox => AgentKind::Sandbox,
+            Self::ProjectManager => AgentKind::ProjectManager,
+            Self::ProjectAnalyst => AgentKind::ProjectAnalyst,
+        }
+    }
+}
+
+impl Decode for RemoteAgent {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let found = Self::ALL.into_iter().find(|kind| node.as_str() == Some(kind.agent().as_str()));
+        found.or_else(|| at.mistyped(node, "one of sandbox, project_manager and project_analyst"))
+    }
+}
+
+// === impl RevokeTokenRequest ===
+
+impl RevokeTokenRequest {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// [`Problems`]: every one that is found.
+    pub fn parse(document: &[u8]) -> Result<Self, Problems> {
+        decode_document(&json::parse(document)?)
+    }
+}
+
+impl Decode for RevokeTokenRequest {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let mut fields = Fields::open(node, at)?;
+        let version = fields.required("version");
+        let token = fields.required("token");
+        fields.finish()?;
+        Some(Self { version: version?, token: token? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TASK: &str = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
+
+    fn parse(mut document: Value) -> Result<IssueTokenRequest, String> {
+        document["version"] = json!(1);
+        IssueTokenRequest::parse(document.to_string().as_bytes()).map_err(|problems| problems.to_string())
+    }
+
+    #[test]
+    fn an_agent_of_each_kind_is_bound_to_what_it_must_be_and_to_nothing_that_it_may_not_be() {
+        let sandbox = json!({ "kind": "sandbox", "task_id": TASK, "job_id": TASK });
+        assert_eq!(parse(sandbox).unwrap().expires_in_seconds, LIFE_SECONDS);
+        assert!(parse(json!({ "kind": "project_manager", "task_id": TASK, "project_id": "p-1" })).is_ok());
+        assert!(parse(json!({ "kind": "project_analyst", "user_id": "ada@example" })).is_ok());
+        for refused in [
+            json!({ "kind": "sandbox" }),
+            json!({ "kind": "sandbox", "task_id": TASK }),
+            json!({ "kind": "sandbox", "job_id": TASK }),
+            json!({ "kind": "project_manager", "job_id": TASK }),
+            json!({ "kind": "project_manager", "user_id": "ada" }),
+            json!({ "kind": "project_analyst" }),
+            json!({ "kind": "operator" }),
+            json!({ "kind": "project_manager", "expires_in_seconds": 0 }),
+            json!({ "kind": "project_manager", "expires_in_seconds": 86_401 }),
+            json!({ "kind": "project_manager", "project_id": "" }),
+            json!({ "kind": "project_manager", "tools": ["*"] }),
+        ] {
+            assert!(parse(refused.clone()).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_revocation_does_not_repeat_the_token() {
+        for document in [r#"{"version":2,"token":"bjt_hunter2"}"#, r#"{"version":1,"token":["bjt_hunter2"]}"#]
+        {
+            let Err(problems) = RevokeTokenRequest::parse(document.as_bytes()) else { panic!("{document}") };
+            assert!(!problems.to_string().contains("hunter2"), "{problems}");
+        }
+    }
+}

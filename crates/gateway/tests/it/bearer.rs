@@ -1,0 +1,98 @@
+//! Whose a request is, by its token, where tokens are looked up: for each request, and each for a seat of its own.
+
+use crate::rig::{Rig, TASK, in_sandbox, planner};
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use belljar_gateway::bearer::{InvalidTokenError, OneToken, Tokens, guarded};
+use belljar_gateway::seat::Seat;
+use belljar_gateway::{Door, routes};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+const SANDBOX: &str = "0000000000000000000000000000000000000000000000000000000000000001";
+const PLANNER: &str = "0000000000000000000000000000000000000000000000000000000000000002";
+
+/// Tokens that take a while to be looked up.
+struct Table(BTreeMap<&'static str, Seat>);
+
+impl Tokens for Table {
+    async fn seat(&self, token: &str) -> Option<Seat> {
+        tokio::task::yield_now().await;
+        self.0.get(token).cloned()
+    }
+}
+
+/// A door for two callers, and what takes away the seat of the first.
+fn door(rig: &Rig) -> (axum::Router, CancellationToken) {
+    let ended = CancellationToken::new();
+    let seats = [
+        (SANDBOX, Seat::new(in_sandbox(), ended.clone())),
+        (PLANNER, Seat::new(planner(), CancellationToken::new())),
+    ];
+    let door = Door::Remote(vec!["node.example:443".to_owned()]);
+    let routes = routes(Arc::clone(&rig.gateway), door, CancellationToken::new());
+    (guarded(routes, Arc::new(Table(seats.into_iter().collect()))), ended)
+}
+
+async fn ask(router: &axum::Router, token: Option<&str>, method: &str, params: Value) -> (StatusCode, Value) {
+    let mut request = Request::post("/mcp")
+        .header("host", "node.example:443")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", "2025-11-25");
+    if let Some(token) = token {
+        request = request.header("authorization", format!("Bearer {token}"));
+    }
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let response =
+        router.clone().oneshot(request.body(Body::from(message.to_string())).unwrap()).await.unwrap();
+    let status = response.status();
+    let body = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
+    (status, serde_json::from_slice(&body).unwrap_or_default())
+}
+
+async fn listed(router: &axum::Router, token: &str) -> Vec<String> {
+    let (status, told) = ask(router, Some(token), "tools/list", json!({})).await;
+    assert_eq!(status, StatusCode::OK, "{told}");
+    let tools = told["result"]["tools"].as_array().unwrap().iter();
+    tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn each_token_has_the_tools_of_its_own_seat() {
+    let rig = Rig::new();
+    let (router, _ended) = door(&rig);
+    assert!(listed(&router, PLANNER).await.contains(&"sandbox.exec".to_owned()));
+    assert!(!listed(&router, SANDBOX).await.contains(&"sandbox.exec".to_owned()));
+    let call = json!({ "name": "artifact.get", "arguments": { "task_id": TASK } });
+    let (status, called) = ask(&router, Some(SANDBOX), "tools/call", call).await;
+    assert_eq!((status, &called["result"]["isError"]), (StatusCode::OK, &json!(false)), "{called}");
+    assert_eq!(rig.records().last().unwrap().1["subject_type"], "sandbox");
+}
+
+#[tokio::test]
+async fn a_token_is_dead_at_once_when_its_seat_is_taken_away() {
+    let rig = Rig::new();
+    let (router, ended) = door(&rig);
+    assert_eq!(ask(&router, Some(SANDBOX), "tools/list", json!({})).await.0, StatusCode::OK);
+    ended.cancel();
+    let call = json!({ "name": "artifact.get", "arguments": { "task_id": TASK } });
+    for (method, params) in [("tools/list", json!({})), ("tools/call", call), ("initialize", json!({}))] {
+        assert_eq!(ask(&router, Some(SANDBOX), method, params).await.0, StatusCode::UNAUTHORIZED, "{method}");
+    }
+    assert_eq!(ask(&router, Some(PLANNER), "tools/list", json!({})).await.0, StatusCode::OK);
+    assert_eq!(ask(&router, None, "tools/list", json!({})).await.0, StatusCode::UNAUTHORIZED);
+    assert_eq!(rig.called(), 0);
+}
+
+#[test]
+fn what_can_be_guessed_is_no_token() {
+    let new = |token: &str| OneToken::new(token, Seat::new(planner(), CancellationToken::new())).map(drop);
+    assert_eq!(new(SANDBOX), Ok(()));
+    for token in ["", "short", &SANDBOX[..31], &format!("{SANDBOX} "), "ä".repeat(32).as_str()] {
+        assert_eq!(new(token), Err(InvalidTokenError), "{token}");
+    }
+}

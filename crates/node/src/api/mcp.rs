@@ -1,0 +1,64 @@
+//! The tools for agents elsewhere: `/mcp` beside the Worker API, by tokens of their own. The node's is none of them.
+
+use super::Shared;
+use crate::denials::Denied;
+use crate::tools::RemoteSeats;
+use axum::Router;
+use axum::extract::Request;
+use axum::http::header::{CONNECTION, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use belljar_contract::worker::problem::ProblemKind;
+use belljar_gateway::seat::{NoRoom, Seat};
+
+/// What a record says of whoever shows no token, or shows it otherwise than it should.
+const NOT_SHOWN: &str = "token_not_shown";
+
+/// The same of one that names another host, or comes from another origin.
+const OTHER_HOST: &str = "other_host_or_origin";
+
+pub(super) fn routes(api: &Shared) -> Router {
+    let seats = RemoteSeats::new(std::sync::Arc::clone(&api.workplace));
+    let settings = &api.workplace.settings;
+    let hosts = settings.mcp.names(settings.listen.ip());
+    let tools = api.workplace.tools.remote(hosts, api.stop.clone()).layer(middleware::from_fn(few_at_once));
+    crate::tools::guarded(tools, seats).layer(middleware::from_fn(denied))
+}
+
+/// One who asks for much at once keeps nobody else from asking.
+async fn few_at_once(request: Request, next: Next) -> Response {
+    // Nobody comes so far without one.
+    let Some(seat) = request.extensions().get::<Seat>() else {
+        return StatusCode::FORBIDDEN.into_response();
+    };
+    match seat.enter() {
+        Ok(permit) => {
+            let response = next.run(request).await;
+            drop(permit);
+            response
+        }
+        Err(NoRoom) => {
+            let headers =
+                [(RETRY_AFTER, HeaderValue::from(1)), (CONNECTION, HeaderValue::from_static("close"))];
+            (StatusCode::TOO_MANY_REQUESTS, headers, NoRoom.to_string()).into_response()
+        }
+    }
+}
+
+/// Has denials be recorded that are not of a token: those are by whoever has looked it up.
+async fn denied(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let is_of_token = |value: &HeaderValue| value.to_str().is_ok_and(|text| text.contains("invalid_token"));
+    let denied = match response.status() {
+        StatusCode::UNAUTHORIZED if !response.headers().get(WWW_AUTHENTICATE).is_some_and(is_of_token) => {
+            Some((ProblemKind::Authentication, NOT_SHOWN))
+        }
+        StatusCode::FORBIDDEN => Some((ProblemKind::Authorization, OTHER_HOST)),
+        _ => None,
+    };
+    if let Some((kind, code)) = denied {
+        response.extensions_mut().insert(Denied { kind, detail: code.to_owned() });
+    }
+    response
+}

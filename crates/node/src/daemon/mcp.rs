@@ -1,0 +1,108 @@
+//! `mcp` in the configuration file: how agents elsewhere reach the node's tools, what of those is off, and whose are among them.
+
+use axum::http::uri::Authority;
+use belljar_contract::tool::ToolName;
+use belljar_contract::yaml::{Log, Members, Node, boolean, list, text};
+use belljar_tools::bridge::config::ServersConfig;
+use std::net::IpAddr;
+
+/// What a file says of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct McpConfig {
+    /// Names by which they reach it, besides its address and those of its own machine.
+    pub hosts: Vec<String>,
+    /// Tools that nobody may call, whatever else allows them.
+    pub disabled_tools: Vec<ToolName>,
+    /// Whether agents that plan may add to the images that are run (`spec/4` REQ-SANDBX-0125).
+    pub planners_may_add_images: bool,
+    /// Other servers, whose tools are the node's, too.
+    pub servers: ServersConfig,
+}
+
+/// Names of the machine itself.
+const SAME_MACHINE: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+// === impl McpConfig ===
+
+impl McpConfig {
+    /// Reads the section.
+    pub fn read(node: &Node, log: &mut Log) -> Self {
+        let Some(mut members) = Members::open(node, log) else { return Self::default() };
+        let hosts = members.or("hosts", Vec::new(), |node, log| {
+            list(node, log, |node, log| {
+                text(node, log, "a host such as node.example, or node.example:12090", host)
+            })
+        });
+        let disabled_tools = members.or("disabled_tools", Vec::new(), |node, log| {
+            list(node, log, |node, log| {
+                text(node, log, "a tool's name such as web.fetch", |text| ToolName::parse(text).ok())
+            })
+        });
+        let planners_may_add_images = members.or("planners_may_add_images", false, boolean);
+        let servers = members.section("servers", ServersConfig::read);
+        members.finish();
+        Self { hosts, disabled_tools, planners_may_add_images, servers }
+    }
+
+    /// All names that a request may give for the host, where it listens on that address.
+    pub fn names(&self, address: IpAddr) -> Vec<String> {
+        let own = match address {
+            // Whoever listens everywhere has no address of its own.
+            _ if address.is_unspecified() => None,
+            IpAddr::V4(address) => Some(address.to_string()),
+            IpAddr::V6(address) => Some(format!("[{address}]")),
+        };
+        let same = SAME_MACHINE.map(str::to_owned);
+        same.into_iter().chain(own).chain(self.hosts.iter().cloned()).collect()
+    }
+}
+
+/// A host, with or without a port.
+fn host(text: &str) -> Option<String> {
+    let authority: Authority = text.parse().ok()?;
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    let host = authority.host();
+    let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let is_host = match inner {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => !host.is_empty() && host.len() <= 253 && host.bytes().all(is_name),
+    };
+    let rest = text.strip_prefix(host)?;
+    let has_port = rest.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
+    (is_host && (rest.is_empty() || has_port)).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_a_name_or_an_address_and_maybe_a_port() {
+        for good in ["node.example", "NODE", "10.0.0.7", "node.example:12090", "[::1]", "[fe80::1]:80"] {
+            assert_eq!(host(good).as_deref(), Some(good));
+        }
+        for bad in [
+            "",
+            "*",
+            "*.example",
+            "a b",
+            "user@host",
+            "host:0",
+            "host:",
+            "host:65536",
+            "::1",
+            "[x]",
+            "http://h",
+            "h/",
+        ] {
+            assert_eq!(host(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn there_is_always_a_name_and_never_one_that_is_every_name() {
+        let nothing = McpConfig::default();
+        assert_eq!(nothing.names([0, 0, 0, 0].into()), ["localhost", "127.0.0.1", "[::1]"]);
+        assert_eq!(nothing.names([10, 0, 0, 7].into()).last().unwrap(), "10.0.0.7");
+    }
+}

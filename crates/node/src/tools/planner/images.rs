@@ -1,0 +1,150 @@
+//! `sandbox.allowed_images.*`: which images this node runs (`spec/4` REQ-SANDBX-0125). To add one takes a word of the configuration.
+
+use super::desk::{Desk, text};
+use super::{define, object};
+use crate::api::Api;
+use belljar_contract::id::UserId;
+use belljar_contract::image::ImageReference;
+use belljar_contract::label::Label;
+use belljar_contract::tool::{DomainCode, InvalidToolNameError};
+use belljar_policy::image::ImagePattern;
+use belljar_store::database::DatabaseError;
+use belljar_store::edit::Edit;
+use belljar_store::images::{AddImageError, Added, AddedImage};
+use belljar_tools::answer::{Answer, Failure, Page, Success};
+use belljar_tools::caller::Caller;
+use belljar_tools::definition::{Definition, Effect};
+use belljar_tools::{Arguments, Tool};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+struct List {
+    definition: Definition,
+    desk: Arc<Desk>,
+}
+
+struct Add {
+    definition: Definition,
+    desk: Arc<Desk>,
+}
+
+/// So many are read from the database at once.
+const AT_ONCE: u32 = 500;
+
+/// Who adds where nobody has a name.
+const NOBODY: &str = "planner";
+
+pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolNameError> {
+    let page = object(
+        &[],
+        &json!({
+            "offset": { "type": "integer", "minimum": 0 },
+            "limit": { "type": "integer", "minimum": 1, "maximum": 200 },
+        }),
+    );
+    let takes = object(
+        &["image_ref"],
+        &json!({
+            "image_ref": { "type": "string", "minLength": 1, "maxLength": 512, "description": "The image's whole name." },
+            "name": { "type": "string", "minLength": 1, "maxLength": 128, "description": "What people call it." },
+            "task_id": super::id("The task that it is for."),
+        }),
+    );
+    let list = define("sandbox.allowed_images.list", "Lists the images that this node runs.", page)?;
+    let add =
+        define("sandbox.allowed_images.add", "Lets an image be run, where planners may do that.", takes)?;
+    let add = Definition { effect: Effect::Idempotent, ..add };
+    Ok([
+        Arc::new(List { definition: list, desk: Arc::clone(desk) }),
+        Arc::new(Add { definition: add, desk: Arc::clone(desk) }),
+    ])
+}
+
+/// All that were added, on whichever node.
+async fn added(api: &Api) -> Result<Vec<AddedImage>, DatabaseError> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let page = api.workplace.added_images.list(after.as_ref(), AT_ONCE).await?;
+        all.extend(page.entries);
+        after = page.next;
+        if after.is_none() {
+            return Ok(all);
+        }
+    }
+}
+
+/// Looks which were added, and has this node run those and no others besides its own; where none may be, none is.
+pub(crate) async fn follow(api: &Api) -> Result<(), DatabaseError> {
+    if !api.workplace.settings.mcp.planners_may_add_images {
+        return Ok(());
+    }
+    let added = added(api).await?;
+    let patterns = added.iter().filter_map(|added| ImagePattern::parse(&added.image.to_string()).ok());
+    api.workplace.images.allow(patterns.collect());
+    Ok(())
+}
+
+impl Tool for List {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, _: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
+        async move {
+            let api = self.desk.api()?;
+            follow(&api).await.map_err(|error| Failure::unreachable(&error))?;
+            let told = api.workplace.images.rules().allowed;
+            let told = told.iter().map(|pattern| json!({ "image_ref": pattern.to_string() })).collect();
+            let number =
+                |name| arguments.get(name).and_then(Value::as_u64).and_then(|number| number.try_into().ok());
+            Ok(Success::page(told, Page::new(number("offset"), number("limit"))))
+        }
+        .boxed()
+    }
+}
+
+impl Tool for Add {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
+        async move {
+            let api = self.desk.api()?;
+            if !api.workplace.settings.mcp.planners_may_add_images {
+                let message = "the node's configuration has no `mcp: {planners_may_add_images: true}`";
+                return Err(Failure::new(DomainCode::PermissionDenied, message));
+            }
+            if api.workplace.images.rules().allowed.is_empty() {
+                let message =
+                    "this node runs no images: its configuration has no `node.sandbox.allowed_images`";
+                return Err(Failure::new(DomainCode::NotSupported, message));
+            }
+            let wrong = |name: &str, error: &dyn ToString| {
+                Failure::argument(format!("{name}: {}", error.to_string()))
+            };
+            let image = ImageReference::parse(text(&arguments, "image_ref"));
+            let image = image.map_err(|error| wrong("image_ref", &error))?;
+            let name = arguments.get("name").and_then(Value::as_str).map(Label::parse).transpose();
+            let name = name.map_err(|error| wrong("name", &error))?;
+            let by = caller.user_id.as_deref().or(caller.actor.as_deref()).unwrap_or(NOBODY);
+            let by = UserId::parse(by).map_err(|error| Failure::internal("say who adds it", &error))?;
+            let edit = Edit { by, at: api.workplace.now() };
+            let added =
+                api.workplace.added_images.add(image, name, edit).await.map_err(|error| failed(&error))?;
+            follow(&api).await.map_err(|error| Failure::unreachable(&error))?;
+            let (is_new, Added::New(image) | Added::Known(image)) = (matches!(added, Added::New(_)), added);
+            Ok(Success::of(json!({ "image_ref": image.image.to_string(), "added": is_new })))
+        }
+        .boxed()
+    }
+}
+
+fn failed(error: &AddImageError) -> Failure {
+    match error {
+        AddImageError::TooMany { .. } => Failure::new(DomainCode::LimitExceeded, error.to_string()),
+        AddImageError::Database(error) => Failure::unreachable(error),
+    }
+}
