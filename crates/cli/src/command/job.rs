@@ -10,6 +10,7 @@ mod logs;
 mod show;
 mod submit;
 mod telling;
+mod token;
 mod watch;
 
 pub(crate) use artifacts::ArtifactError;
@@ -64,6 +65,8 @@ enum Command {
     Logs(logs::LogsArguments),
     /// List the files that a job has left, or fetch them
     Artifacts(artifacts::ArtifactsArguments),
+    /// Have a token by which an agent elsewhere calls a job's tools, at `/mcp` of the node that --node names
+    Token(token::TokenArguments),
 }
 
 const AFTER_HELP: &str = "\
@@ -87,6 +90,11 @@ impl Subcommand for JobArguments {
             Command::Cancel(arguments) => reach.read(|client| arguments.run(client)),
             Command::Logs(arguments) => reach.read(|client| arguments.run(client, reach.is_remote())),
             Command::Artifacts(arguments) => reach.read(|client| arguments.run(client)),
+            // A node in this process would be gone before anybody could show it.
+            Command::Token(_) if !reach.is_remote() => {
+                Err(CliError::usage("a token is shown to a node that stays: --node URL is needed".to_owned()))
+            }
+            Command::Token(arguments) => reach.read(|client| arguments.run(client)),
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::rig::{Rig, TASK, in_sandbox, planner};
 use axum::body::Body;
-use axum::http::{Request, StatusCode};
+use axum::http::{HeaderMap, Request, StatusCode};
 use belljar_gateway::bearer::{InvalidTokenError, OneToken, Tokens, guarded};
-use belljar_gateway::seat::Seat;
+use belljar_gateway::seat::{NoRoom, Seat};
 use belljar_gateway::{Door, routes};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -95,4 +95,34 @@ fn what_can_be_guessed_is_no_token() {
     for token in ["", "short", &SANDBOX[..31], &format!("{SANDBOX} "), "ä".repeat(32).as_str()] {
         assert_eq!(new(token), Err(InvalidTokenError), "{token}");
     }
+}
+
+#[tokio::test]
+async fn whatever_is_behind_the_door_gets_no_token_that_it_could_pass_on() {
+    let told = |headers: HeaderMap| async move { format!("{headers:?}").contains(SANDBOX).to_string() };
+    let behind = || axum::Router::new().route("/mcp", axum::routing::post(told));
+    let seat = Seat::new(in_sandbox(), CancellationToken::new());
+    let door = guarded(behind(), Arc::new(Table([(SANDBOX, seat)].into_iter().collect())));
+    let ask = async |router: axum::Router| {
+        let request = Request::post("/mcp").header("authorization", format!("Bearer {SANDBOX}"));
+        let response = router.oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        axum::body::to_bytes(response.into_body(), 1 << 10).await.unwrap()
+    };
+    assert_eq!(ask(door).await, "false");
+    // The control.
+    assert_eq!(ask(behind()).await, "true");
+}
+
+#[test]
+fn a_seat_has_room_for_some_and_is_unused_when_nobody_holds_it() {
+    let seat = Seat::new(in_sandbox(), CancellationToken::new()).with_room_for(2);
+    let other = seat.clone();
+    assert!(!seat.is_unused());
+    let (first, second) = (seat.enter().unwrap(), other.enter().unwrap());
+    assert_eq!(seat.enter().err(), Some(NoRoom));
+    drop(first);
+    assert!(other.enter().is_ok());
+    drop((second, other));
+    assert!(seat.is_unused());
 }

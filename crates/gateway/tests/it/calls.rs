@@ -59,7 +59,39 @@ async fn what_may_not_be_called_is_not_and_is_recorded() {
     }
     let fetched = refusal(call(&rig, in_sandbox(), "web.fetch", json!({ "task_id": TASK })).await);
     assert!(denied(DenyReason::NoReach)(fetched));
-    for name in ["Artifact.get", "artifact.get ", "artifact․get", "artifact.get\0", ""] {
+    let spelled_otherwise = [
+        "Artifact.get",
+        "ARTIFACT.GET",
+        "artifact.get ",
+        " artifact.get",
+        "artifact.get\n",
+        "artifact.get\0",
+        "artifact\u{2024}get",
+        "artifact.get\u{200b}",
+        "\u{430}rtifact.get",
+        "artifact..get",
+        "artifact.",
+        "artifact",
+        ".get",
+        "artifact.*",
+        "*",
+        "../artifact.get",
+        "artifact/get",
+        "artifact_get",
+        "artifact.get;sandbox.exec",
+        "Sandbox.exec",
+        "SANDBOX.EXEC",
+        "sandbox.exec ",
+        "sandbox\u{2024}exec",
+        "sandbox_exec",
+        "mcp_sandbox_exec",
+        "Db.task.get",
+        "db.task.get\t",
+        "skills.create\0",
+        "Skills.Create",
+        "",
+    ];
+    for name in spelled_otherwise {
         let refusal = refusal(call(&rig, in_sandbox(), name, json!({ "task_id": TASK })).await);
         assert_eq!(refusal, Refusal::Unknown { name: name.to_owned() });
     }
@@ -68,7 +100,7 @@ async fn what_may_not_be_called_is_not_and_is_recorded() {
     assert_eq!(outside, Refusal::OutOfBounds { argument: "task_id" });
     assert_eq!(rig.called(), 0);
     let records = rig.records();
-    assert_eq!(records.len(), 10);
+    assert_eq!(records.len(), 5 + spelled_otherwise.len());
     assert!(records.iter().all(|(kind, event)| kind == "tool_called" && event["decision"] == "deny"));
     // The control: the same by somebody who may.
     let may = Caller { grants: ToolGrants { may_reach_out: true, ..ToolGrants::default() }, ..in_sandbox() };

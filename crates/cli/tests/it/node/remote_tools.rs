@@ -410,6 +410,25 @@ fn an_agent_that_is_bound_to_a_task_is_told_of_no_other() {
 }
 
 #[test]
+fn a_token_of_a_job_is_had_by_the_command_line() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let job = waiting(&node);
+    let place = format!("http://{}", node.address());
+    let of_node = ["--node", &place, "--token-file", "token"];
+    let run = |rest: &[&str]| world.run(&[&["job", "token", &job.job_id], rest].concat());
+    let printed = run(&of_node).succeeded();
+    assert_eq!(list(&node, printed.stdout.trim()).status, 200);
+    let told = run(&[&of_node[..], &["--json", "--expires-in", "60"]].concat()).succeeded().json();
+    assert_eq!(list(&node, told["token"].as_str().unwrap()).status, 200);
+    let refused = run(&[]);
+    assert!(refused.stderr.contains("--node URL is needed"), "{}", refused.stderr);
+    end(&node, &job);
+    let refused = run(&of_node);
+    assert!(refused.stderr.contains("is over") && refused.stdout.is_empty(), "{}", refused.stderr);
+}
+
+#[test]
 fn what_one_node_takes_back_is_dead_at_the_other() {
     let name = "node::remote_tools::what_one_node_takes_back_is_dead_at_the_other";
     let (_server, url) = match Postgres::start().and_then(|server| server.database().map(|url| (server, url)))
@@ -432,6 +451,32 @@ fn what_one_node_takes_back_is_dead_at_the_other() {
     assert_eq!((list(&one, &manager).status, list(&other, &manager).status), (401, 401));
     assert_eq!(reason(&under_way.join().unwrap()), "over");
     eprintln!("a call under way at another node has ended after {:?}", before.elapsed());
+}
+
+#[test]
+fn what_is_under_way_ends_when_the_database_does_not_say_that_its_token_is_good() {
+    let name =
+        "node::remote_tools::what_is_under_way_ends_when_the_database_does_not_say_that_its_token_is_good";
+    let found = Postgres::start_own().and_then(|server| server.database().map(|url| (server, url)));
+    let (server, url) = match found {
+        Ok(found) => found,
+        Err(why) => return skip(name, &why),
+    };
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &["--database", &url]);
+    let of = Waiting { task_id: new_id(), job_id: new_id() };
+    let manager = token(&node, json!({ "kind": "project_manager", "task_id": of.task_id }));
+    let mark = new_id();
+    let under_way = long_call(node.address(), &manager, &of, &mark);
+    wait::until(|| super::processes_with(&mark) > 0);
+    server.hold(true);
+    let before = std::time::Instant::now();
+    assert_eq!(reason(&under_way.join().unwrap()), "over");
+    eprintln!("a call under way has ended {:?} after its database fell silent", before.elapsed());
+    assert_eq!(list(&node, &manager).status, 401);
+    server.hold(false);
+    // The control: it was good all the while.
+    wait::until(|| list(&node, &manager).status == 200);
 }
 
 #[test]
