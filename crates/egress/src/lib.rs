@@ -15,6 +15,7 @@ pub mod identity;
 pub mod inference;
 mod pace;
 pub mod proxy;
+pub mod remote;
 mod room;
 mod searcher;
 pub mod secret;

@@ -6,8 +6,8 @@ use belljar_contract::tool::{
     DomainCode, TOOL_BEGUN, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolStatus, ToolSubject,
 };
 use belljar_store::audit::{AuditError, AuditLog, Event, EventError};
-use belljar_tools::Arguments;
 use belljar_tools::caller::Caller;
+use belljar_tools::{Arguments, canonical};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Instant;
@@ -53,7 +53,7 @@ impl Gateway {
             status: None,
             error_type: None,
             duration_ms: None,
-            arguments_sha256: arguments::digest(arguments),
+            arguments_sha256: canonical::digest(arguments),
             arguments: arguments::recorded(&self.redactor, schema, arguments),
         };
         Recording { audit: Arc::clone(&self.audit), record: Some(record), since: Instant::now() }

@@ -34,6 +34,7 @@ use crate::web::policy_file::Following;
 use belljar_confine::launcher::Launcher;
 use belljar_egress::proxy::allow_descriptors;
 use belljar_store::database::Database;
+use belljar_tools::bridge::Bridge;
 use heart::Heart;
 use identity::Identity;
 use jiff::Timestamp;
@@ -55,6 +56,8 @@ pub struct Daemon {
     tasks: JoinSet<()>,
     /// The file with the policy is followed.
     _following: Following,
+    /// Other servers of MCP; nothing where none is configured.
+    bridge: Option<Bridge>,
     workplace: Arc<Workplace>,
     database: Database,
     /// Let go of last of all.
@@ -109,6 +112,8 @@ impl Daemon {
             stop: stop.clone(),
         });
         workplace.tools.add_planners(&api).map_err(|source| DaemonError::Tools { source })?;
+        let bridge = workplace.tools.bridge(&workplace);
+        let bridge = bridge.map_err(|source| DaemonError::Threads { source })?;
         tasks.spawn(tools::follow_images(Arc::clone(&api), stop.clone()));
         tasks.spawn(api::serve(api, listener, stop.clone()));
         record::serves(&workplace, address);
@@ -118,6 +123,7 @@ impl Daemon {
             heart,
             tasks,
             _following: following,
+            bridge,
             workplace,
             database,
             _identity: identity,
@@ -134,6 +140,9 @@ impl Daemon {
         record::stops(&self.workplace);
         self.stop.cancel();
         while self.tasks.join_next().await.is_some() {}
+        if let Some(bridge) = self.bridge.take() {
+            bridge.end().await;
+        }
         // Until here others must not take this instance for dead.
         let (still, heart) = self.heart;
         still.cancel();

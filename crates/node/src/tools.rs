@@ -1,5 +1,6 @@
 //! The tools of a node, for agents that work on its jobs and for those that plan them.
 
+mod bridged;
 mod planner;
 mod remote;
 

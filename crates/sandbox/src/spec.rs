@@ -5,12 +5,14 @@ use crate::limits::Limits;
 use crate::native::HostUser;
 use crate::run::WorkspaceChoice;
 use crate::state::{RunFolder, StateError};
-use belljar_confine::plan::HostPath;
+pub use belljar_confine::plan::HostPath;
+use belljar_confine::plan::HostPathError;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Required;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
 
 /// A sandbox, before any backend has looked at it.
 #[derive(Debug)]
@@ -68,6 +70,23 @@ pub struct Lent {
     pub inside: String,
 }
 
+/// Something can't be lent.
+#[derive(Debug, thiserror::Error)]
+pub enum LendError {
+    /// It can't be looked at.
+    #[error(transparent)]
+    Path(#[from] HostPathError),
+    /// It is where a sandbox has something of its own.
+    #[error("{} can't be lent: a sandbox has something else there", path.display())]
+    Covered {
+        /// The path.
+        path: PathBuf,
+    },
+}
+
+/// What a sandbox puts up itself.
+const OWN_PLACES: [&str; 6] = ["proc", "dev", "job", "workspace", "llm-sock", "etc"];
+
 /// A program to run in a sandbox.
 #[derive(Debug, Clone)]
 pub struct Program {
@@ -96,6 +115,26 @@ impl SandboxSpec {
             limits: Limits::default(),
             required: Required::default(),
         }
+    }
+}
+
+// === impl Lent ===
+
+impl Lent {
+    /// What is there on the host, seen at the same place inside.
+    ///
+    /// # Errors
+    /// [`LendError`].
+    pub fn at_its_place(path: &Path) -> Result<Self, LendError> {
+        let covered = || LendError::Covered { path: path.to_owned() };
+        let mut inside = path.components().filter(|part| *part != Component::RootDir);
+        let is_own = |part: &Component<'_>| OWN_PLACES.iter().any(|place| part.as_os_str() == *place);
+        let first = inside.clone().next().ok_or_else(covered)?;
+        if is_own(&first) || !inside.all(|part| matches!(part, Component::Normal(_))) {
+            return Err(covered());
+        }
+        let inside = path.to_str().and_then(|path| path.strip_prefix('/')).ok_or_else(covered)?;
+        Ok(Self { path: HostPath::resolve(path)?, inside: inside.to_owned() })
     }
 }
 

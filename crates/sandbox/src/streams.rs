@@ -15,6 +15,17 @@ pub struct Streams {
     errors: Option<OwnedFd>,
 }
 
+/// The host's ends of the pipes of a program that is spoken with.
+#[derive(Debug)]
+pub struct Spoken {
+    /// What is written there it reads.
+    pub input: OwnedFd,
+    /// What it prints.
+    pub output: OwnedFd,
+    /// What it complains of.
+    pub errors: OwnedFd,
+}
+
 const PORTION: usize = 64 << 10;
 
 /// As many portions are read in a row: one that prints without end must not hold up the watch over its time.
@@ -54,6 +65,21 @@ impl Streams {
                 *stream = None;
             }
         }
+    }
+}
+
+// === impl Spoken ===
+
+impl Spoken {
+    /// Makes them, with the program's ends.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn make() -> Result<(Stdio, Self), Errno> {
+        let (read, input) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (output, printed) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (errors, complained) = pipe_with(PipeFlags::CLOEXEC)?;
+        Ok((Stdio::Descriptors([read, printed, complained]), Self { input, output, errors }))
     }
 }
 

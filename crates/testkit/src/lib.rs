@@ -13,6 +13,7 @@ pub mod http;
 pub mod job;
 mod joined;
 mod kept;
+pub mod launcher;
 pub mod litellm;
 pub mod machine_code;
 pub mod mcp;

@@ -20,8 +20,11 @@ pub fn python() -> Result<PathBuf, String> {
     sdk().map(|folder| folder.join("bin/python"))
 }
 
-/// The folder of that Python.
-pub(crate) fn sdk() -> Result<PathBuf, String> {
+/// The folder of that Python, to be lent to a sandbox at the same path.
+///
+/// # Errors
+/// Why there is none here.
+pub fn sdk() -> Result<PathBuf, String> {
     environment("mcp-sdk", REQUIREMENTS, true)
 }
 

@@ -8,8 +8,10 @@
 #![forbid(unsafe_code)]
 
 pub mod answer;
+pub mod bridge;
 pub mod builtin;
 pub mod caller;
+pub mod canonical;
 pub mod definition;
 pub mod page;
 pub mod registry;

@@ -44,7 +44,11 @@ const UNKNOWN: &str = "a_member_that_no_section_knows";
 const OTHERS: &[(&str, &str)] = &[
     ("hosts", "[git.house.example]"),
     ("networks", "[10.0.0.0/8]"),
+    ("args", "[x]"),
+    ("lend", "[/opt/x]"),
     ("disabled_tools", "[x]"),
+    ("scope", "both"),
+    ("mode", "direct"),
     ("default_backend", "native"),
     ("required", "[landlock]"),
     ("extra_safe_path_prefixes", "[/opt/bin]"),
@@ -133,15 +137,25 @@ fn file(way: &Way, value: Option<&str>) -> String {
         value = Some(if is_in_list { format!("[{inner}]") } else { inner });
     }
     let value = value.unwrap_or_default();
+    let place = place(way);
     // Forges name what another section has, and searches what theirs has.
-    match place(way) {
-        place if place.starts_with("git.forges") => value.replacen('{', &format!("{{egress: {HOUSE}, "), 1),
-        place if place.starts_with("egress.search") => {
-            value.replacen("egress: {", &format!("egress: {{{SEARCHES}, "), 1)
-        }
-        _ => value,
+    if place.starts_with("git.forges") {
+        return value.replacen('{', &format!("{{egress: {HOUSE}, "), 1);
+    }
+    if place.starts_with("egress.search") {
+        return value.replacen("egress: {", &format!("egress: {{{SEARCHES}, "), 1);
+    }
+    // What belongs to one way to a server does not stand beside the other.
+    match OF_HTTP.iter().any(|name| place == *name) {
+        true if place.ends_with("url") => value.replace(BY_STDIO, "transport: streamable_http"),
+        true => value.replace(BY_STDIO, "transport: streamable_http, url: 'https://tools.example/mcp'"),
+        false => value,
     }
 }
+
+/// Members of servers that are asked by HTTP, and what stands there for the others.
+const OF_HTTP: [&str; 2] = ["mcp.servers[0].url", "mcp.servers[0].headers"];
+const BY_STDIO: &str = "transport: stdio, command: mcp-server-filesystem";
 
 const SEARCHES: &str = "connections: [{name: searches, url: 'https://searches.example/'}, {name: other, url: 'https://other.example/'}]";
 
@@ -235,6 +249,7 @@ fn each_member_takes_its_sample_and_is_required_only_where_the_reference_says_so
             }
             // One of several, whichever it is.
             _ if SOURCES.iter().any(|source| place(&way).contains(source)) => {}
+            _ if place(&way) == OF_HTTP[0] => {}
             _ => drop(read(&file(&way, None))),
         }
     }

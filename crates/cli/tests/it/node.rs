@@ -1,6 +1,7 @@
 //! `belljar node`: the Worker API, as an orchestrator talks to it.
 
 mod asked;
+mod bridged;
 mod canceled;
 mod carried_out;
 mod counted;

@@ -108,7 +108,7 @@ pub const ROOT: &[Member] = &[
         name: "mcp",
         takes: Takes::Section(mcp::MCP),
         unsaid: Unsaid::Members,
-        meaning: "how agents elsewhere reach the node's tools",
+        meaning: "how agents elsewhere reach the node's tools, and whose tools besides are its own",
     },
 ];
 

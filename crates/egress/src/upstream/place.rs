@@ -65,6 +65,16 @@ impl Upstream {
         Some(Self { tls: Some(tls), ..self })
     }
 
+    /// Whether nobody on the way reads what is said there.
+    pub(crate) fn keeps_to_itself(&self) -> bool {
+        let is_of_this_machine = match &self.place {
+            Place::Address { address } => address.ip().to_canonical().is_loopback(),
+            Place::Local { .. } => true,
+            Place::Name { .. } => false,
+        };
+        self.tls.is_some() || is_of_this_machine
+    }
+
     pub(crate) fn host(&self) -> &str {
         &self.host
     }

@@ -4,15 +4,14 @@
 //! `node_modules` if it is in one; the whole environment if it is in one of Python's; and what its first line says it is
 //! interpreted by. What an installation needs besides has to be lent by whoever asks for it.
 
-use belljar_confine::plan::{HostPath, HostPathError};
 use belljar_sandbox::native::{SEARCH_PATH, shows};
-use belljar_sandbox::spec::Lent;
+use belljar_sandbox::spec::{LendError, Lent};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// A program that can be started in a sandbox.
 #[derive(Debug, Clone)]
@@ -45,13 +44,7 @@ pub enum ProgramError {
     },
     /// It can't be lent.
     #[error(transparent)]
-    Path(#[from] HostPathError),
-    /// It is where a sandbox has something of its own.
-    #[error("{} can't be lent: a sandbox has something else there", path.display())]
-    Covered {
-        /// The path.
-        path: PathBuf,
-    },
+    Lend(#[from] LendError),
     /// One interprets the other without end.
     #[error("{} is interpreted by too many programs", path.display())]
     TooDeep {
@@ -66,9 +59,6 @@ struct Gathered {
     lent: Vec<PathBuf>,
     folders: Vec<PathBuf>,
 }
-
-/// What a sandbox puts up itself.
-const OWN_PLACES: [&str; 6] = ["proc", "dev", "job", "workspace", "llm-sock", "etc"];
 
 const MOST_INTERPRETERS: usize = 3;
 
@@ -85,7 +75,7 @@ impl Installed {
     pub fn find(name: &OsStr, search_path: &OsStr) -> Result<Self, ProgramError> {
         let mut gathered = Gathered::default();
         let command = gathered.resolve(name, search_path, 0)?;
-        let lent = gathered.lent.iter().map(|path| lent(path)).collect::<Result<_, _>>()?;
+        let lent = gathered.lent.iter().map(|path| Lent::at_its_place(path)).collect::<Result<_, _>>()?;
         let folders = gathered.folders.iter().filter_map(|folder| folder.to_str());
         let folders = folders.filter(|folder| !folder.contains(':')).chain([SEARCH_PATH]);
         Ok(Self { command, lent, search_path: folders.collect::<Vec<_>>().join(":") })
@@ -186,18 +176,6 @@ fn interpreter(path: &Path) -> std::io::Result<Option<Interpreted>> {
         first => first,
     };
     Ok(first.map(|program| Interpreted { program, arguments: std::iter::from_fn(word).collect() }))
-}
-
-fn lent(path: &Path) -> Result<Lent, ProgramError> {
-    let covered = || ProgramError::Covered { path: path.to_owned() };
-    let mut inside = path.components().filter(|part| *part != Component::RootDir);
-    let is_own = |part: &Component<'_>| OWN_PLACES.iter().any(|place| part.as_os_str() == *place);
-    let first = inside.clone().next().ok_or_else(covered)?;
-    if is_own(&first) || !inside.all(|part| matches!(part, Component::Normal(_))) {
-        return Err(covered());
-    }
-    let inside = path.to_str().and_then(|path| path.strip_prefix('/')).ok_or_else(covered)?;
-    Ok(Lent { path: HostPath::resolve(path)?, inside: inside.to_owned() })
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
-//! `mcp` in the configuration file: how agents elsewhere reach the node's tools, and what of those is off.
+//! `mcp` in the configuration file: how agents elsewhere reach the node's tools, what of those is off, and whose are among them.
 
 use axum::http::uri::Authority;
 use belljar_contract::tool::ToolName;
 use belljar_contract::yaml::{Log, Members, Node, boolean, list, text};
+use belljar_tools::bridge::config::ServersConfig;
 use std::net::IpAddr;
 
 /// What a file says of it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct McpConfig {
     /// Names by which they reach it, besides its address and those of its own machine.
     pub hosts: Vec<String>,
@@ -14,6 +15,8 @@ pub struct McpConfig {
     pub disabled_tools: Vec<ToolName>,
     /// Whether agents that plan may add to the images that are run (`spec/4` REQ-SANDBX-0125).
     pub planners_may_add_images: bool,
+    /// Other servers, whose tools are the node's, too.
+    pub servers: ServersConfig,
 }
 
 /// Names of the machine itself.
@@ -36,8 +39,9 @@ impl McpConfig {
             })
         });
         let planners_may_add_images = members.or("planners_may_add_images", false, boolean);
+        let servers = members.section("servers", ServersConfig::read);
         members.finish();
-        Self { hosts, disabled_tools, planners_may_add_images }
+        Self { hosts, disabled_tools, planners_may_add_images, servers }
     }
 
     /// All names that a request may give for the host, where it listens on that address.

@@ -33,7 +33,7 @@ def tell(value): print(json.dumps(value))
 "#;
 
 /// A job of that task whose one program says those lines.
-fn job_of(task: Option<&Value>, script: &str) -> Value {
+pub(super) fn job_of(task: Option<&Value>, script: &str) -> Value {
     let script = format!("{CLIENT}{script}");
     let mut job = steps(&json!([
         { "type": "run_command", "args": { "argv": ["python3", "-c", script] } }
@@ -46,7 +46,7 @@ fn job_of(task: Option<&Value>, script: &str) -> Value {
 }
 
 /// What the program of a job has told.
-fn told(node: &Node<'_>, job: &Value) -> Vec<Value> {
+pub(super) fn told(node: &Node<'_>, job: &Value) -> Vec<Value> {
     let answer = node.run(job).json();
     assert_eq!(answer["status"], "completed", "{answer}");
     let output = answer["sba_result"]["steps"][0]["result"]["stdout"].as_str().unwrap();
@@ -54,7 +54,7 @@ fn told(node: &Node<'_>, job: &Value) -> Vec<Value> {
 }
 
 /// The records of calls of tools in the audit of that node.
-fn tool_calls(world: &World) -> Vec<Value> {
+pub(super) fn tool_calls(world: &World) -> Vec<Value> {
     recorded(&world.path().join("state/node/audit"), "tool_called")
 }
 

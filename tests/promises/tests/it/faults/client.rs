@@ -67,8 +67,11 @@ impl Wanted {
     /// comes next, and one that is endless would never end.
     pub(super) fn pursue_until_begun(&mut self, node: &Node<'_>) {
         wait::until(|| {
-            let is_there = self.is_accepted || self.pursue(node).is_ok() && self.is_accepted;
-            is_there
+            if !self.is_accepted {
+                // A node that is gone just now is asked again.
+                let _ = self.pursue(node);
+            }
+            self.is_accepted
                 && !["accepted", ""].contains(&node.job(self.id())["status"].as_str().unwrap_or_default())
         });
     }

@@ -1,0 +1,66 @@
+//! Other servers of MCP, whose tools a node's agents call.
+
+use super::tools::{job_of, told, tool_calls};
+use belljar_testkit::node::Node;
+use belljar_testkit::skip::skip;
+use belljar_testkit::world::World;
+use belljar_testkit::{clients, mcp, processes, wait};
+use serde_json::json;
+
+/// Waits until a tool is listed: its server is started while the node serves already.
+const LISTED: &str = r#"
+import time
+names = []
+for _ in range(600):
+    names = sorted(tool["name"] for tool in ask("tools/list")["result"]["tools"] if tool["name"].startswith("mcp_"))
+    if any(name.startswith("mcp_every_") for name in names): break
+    time.sleep(0.1)
+"#;
+
+#[test]
+fn an_agent_calls_tools_of_another_server_which_ends_with_the_node() {
+    let (node, packages) = match (clients::node(), mcp::packages_folder()) {
+        (Ok(node), Ok(packages)) => (node, packages),
+        (Err(why), _) | (_, Err(why)) => return skip("tools of another server", &why),
+    };
+    let world = World::new(crate::BELLJAR);
+    let main = packages.join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    let server = |name: &str, more: &str| {
+        format!(
+            "    - name: {name}\n      transport: stdio\n      command: {}\n      args: [{}, stdio]\n      lend: [{}]\n      \
+             connect_timeout_seconds: 60\n{more}",
+            node.display(),
+            main.display(),
+            packages.display()
+        )
+    };
+    // One for agents in sandboxes, one for those that plan, and one that can't be had.
+    let every = server("every", "      scope: sandbox\n      enabled_tools: [echo, get-sum]\n");
+    let planners = server("planners", "");
+    let none = "    - {name: none, transport: stdio, command: no-such-server, scope: sandbox}\n";
+    let config = format!("mcp:\n  servers:\n{none}{planners}{every}");
+    world.write("mcp.yaml", &config);
+    let path = world.path().join("mcp.yaml");
+    let mut started = Node::start(&world, &["--config", path.to_str().unwrap()]);
+    let script = format!(
+        "{LISTED}\ntell(names)\ntell(call('mcp_every_echo', message='hello'))\n\
+         tell(call('mcp_every_get-sum', a='one', b=2))\ntell(call('mcp_planners_echo', message='hello'))\n"
+    );
+    let [names, echo, wrong, denied] = &told(&started, &job_of(None, &script))[..] else {
+        panic!("four answers")
+    };
+    assert_eq!(names, &json!(["mcp_every_echo", "mcp_every_get-sum"]));
+    assert_eq!((&echo["status"], &echo["data"]["content"]), (&json!("ok"), &json!("Echo: hello")));
+    assert_eq!(wrong["domain_code"], "invalid_argument", "{wrong}");
+    assert!(denied["error"]["code"].is_i64(), "{denied}");
+    let calls = tool_calls(&world);
+    let echoed = calls.iter().find(|call| call["tool_name"] == "mcp_every_echo");
+    assert_eq!(echoed.map(|call| &call["status"]), Some(&json!("success")), "{calls:?}");
+    let runs = || std::fs::read_dir(world.path().join("state/node/runs")).map_or(0, Iterator::count);
+    assert!(runs() >= 2, "a sandbox for each server that there is");
+    let below = processes::sealed_below(started.pid().cast_signed());
+    assert!(!below.is_empty());
+    assert_eq!(started.stop(), Some(0));
+    assert_eq!(runs(), 0, "nothing is left of the servers' sandboxes");
+    wait::until(|| below.iter().all(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists()));
+}

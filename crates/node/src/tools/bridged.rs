@@ -1,0 +1,48 @@
+//! Other servers of MCP, whose tools are a node's, too: where their programs are, and what of the host each gets to see.
+
+use super::NodeTools;
+use crate::agent::program::Installed;
+use crate::job::Workplace;
+use belljar_egress::exchange::Exchanger;
+use belljar_sandbox::native::NativeBackend;
+use belljar_sandbox::run::WorkspaceChoice;
+use belljar_sandbox::spec::{HostPath, Lent};
+use belljar_tools::bridge::config::{Folder, FolderMode, StdioConfig};
+use belljar_tools::bridge::{Bridge, Found, Means};
+use std::error::Error;
+use std::ffi::OsStr;
+use std::sync::Arc;
+
+impl NodeTools {
+    /// Begins to connect to the servers that are configured; nothing where there are none.
+    pub(crate) fn bridge(&self, workplace: &Workplace) -> std::io::Result<Option<Bridge>> {
+        let config = workplace.settings.mcp.servers.clone();
+        if config.0.is_empty() {
+            return Ok(None);
+        }
+        let launcher = Arc::clone(&workplace.launcher);
+        let means = Means {
+            backend: Arc::new(NativeBackend::new(launcher, workplace.settings.state.clone())),
+            required: workplace.settings.required.clone(),
+            finder: Arc::new(found),
+            exchanger: Arc::new(Exchanger::start()?),
+        };
+        Ok(Some(Bridge::start(config, self.gateway.registry(), &means)))
+    }
+}
+
+/// Looks for a program as this process would, and for what it needs.
+fn found(config: &StdioConfig) -> Result<Found, Box<dyn Error + Send + Sync>> {
+    let search_path = std::env::var_os("PATH").unwrap_or_default();
+    let Installed { command, mut lent, search_path } =
+        Installed::find(OsStr::new(&config.command), &search_path)?;
+    for path in &config.lend {
+        lent.push(Lent::at_its_place(path)?);
+    }
+    let workspace = match &config.workspace {
+        None => WorkspaceChoice::Empty,
+        Some(Folder { path, mode: FolderMode::Copy }) => WorkspaceChoice::Copy(HostPath::resolve(path)?),
+        Some(Folder { path, mode: FolderMode::Direct }) => WorkspaceChoice::Direct(HostPath::resolve(path)?),
+    };
+    Ok(Found { command, lent, workspace, search_path })
+}

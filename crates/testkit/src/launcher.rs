@@ -1,0 +1,12 @@
+//! A launcher of sandboxes, for tests in crates that don't know the walls.
+
+use belljar_confine::launcher::Launcher;
+use std::sync::Arc;
+
+/// Starts one. To be called before the first thread.
+///
+/// # Errors
+/// Why there can be none.
+pub fn start() -> Result<Arc<Launcher>, String> {
+    Launcher::start().map(Arc::new).map_err(|error| error.to_string())
+}

@@ -1,0 +1,221 @@
+//! The client's side of MCP, by the library of its authors: the one module here that knows it.
+//!
+//! ```text
+//! Connection ─► the library ─► Guarded: what is no answer is counted, and ends what there is too much of ─► Lines │ HTTP
+//! ```
+//! A server that knows how is spoken to without a handshake (2026-07-28), any other by one (2025-11-25 and before). What a server asks
+//! for, be it models, people or folders, it doesn't get.
+
+mod guarded;
+mod http;
+mod lines;
+mod message;
+
+pub(super) use guarded::Watched;
+pub(super) use http::over_http;
+pub(super) use lines::Lines;
+
+use super::error::{BridgeError, CallError};
+use super::result::{Block, Outcome};
+use crate::Arguments;
+use guarded::Guarded;
+use rmcp::handler::client::ClientHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientConfig, ContentBlock, Implementation,
+    PaginatedRequestParams, ProtocolVersion, ResourceContents, Tool,
+};
+use rmcp::service::{
+    ClientLifecycleMode, RoleClient, RunningService, ServiceError, serve_client_with_lifecycle,
+};
+use rmcp::transport::Transport;
+use serde_json::Value;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A connection to a server.
+pub(super) struct Connection {
+    running: RunningService<RoleClient, Client>,
+    watched: Arc<Watched>,
+    most_bytes: usize,
+}
+
+/// A tool, as its server tells of it.
+#[derive(Debug, Clone)]
+pub(super) struct Told {
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) input: Value,
+    pub(super) hints: Hints,
+}
+
+/// What a server says that a call does. It may be lying.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Hints {
+    pub(super) is_read_only: bool,
+    pub(super) is_destructive: bool,
+    pub(super) is_idempotent: bool,
+}
+
+/// What is listed, and whether that is all.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    pub(super) tools: Vec<Told>,
+    pub(super) is_cut: bool,
+}
+
+/// We, as a server sees us.
+struct Client;
+
+/// As many parts a list may have.
+const MOST_PAGES: usize = 64;
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        let name = Implementation::new("belljar", env!("CARGO_PKG_VERSION"));
+        // No capability: nothing may be asked of us.
+        ClientConfig::new(Default::default(), name)
+    }
+}
+
+// === impl Connection ===
+
+impl Connection {
+    /// Greets the server at the other end of that transport, which has so long for that. Messages of more than `most_bytes` end the
+    /// connection.
+    pub(super) async fn greet<T>(
+        transport: T,
+        watched: Arc<Watched>,
+        (most_bytes, within): (usize, Duration),
+    ) -> Result<Self, BridgeError>
+    where
+        T: Transport<RoleClient> + 'static,
+    {
+        let transport = Guarded::new(transport, Arc::clone(&watched), within / 2);
+        let lifecycle = ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+        };
+        let running = serve_client_with_lifecycle(Client, transport, lifecycle).await;
+        let running = running.map_err(|error| BridgeError::Connection(Box::new(error)))?;
+        Ok(Self { running, watched, most_bytes })
+    }
+
+    /// What it has, up to so many.
+    pub(super) async fn list(&self, most: usize) -> Result<Listed, BridgeError> {
+        let mut listed = Listed::default();
+        let (mut cursor, mut seen) = (None, HashSet::new());
+        for _ in 0..MOST_PAGES {
+            let asked = PaginatedRequestParams::default().with_cursor(cursor);
+            let page = self.running.list_tools(Some(asked)).await;
+            let page = page.map_err(|error| BridgeError::Discovery(Box::new(error)))?;
+            for tool in page.tools {
+                if listed.tools.len() == most {
+                    listed.is_cut = true;
+                    return Ok(listed);
+                }
+                listed.tools.push(told(tool));
+            }
+            match page.next_cursor {
+                Some(next) if seen.insert(next.clone()) => cursor = Some(next),
+                // It leads back to where it has been.
+                Some(_) => break,
+                None => return Ok(listed),
+            }
+        }
+        listed.is_cut = true;
+        Ok(listed)
+    }
+
+    /// Has it call a tool. When this is dropped, the server is told that nobody waits any more.
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        arguments: Arguments,
+        within: Duration,
+    ) -> Result<Outcome, CallError> {
+        let asked = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let answered = tokio::time::timeout(within, self.running.call_tool_once(asked)).await;
+        match answered.map_err(|_| CallError::OutOfTime { within })? {
+            Ok(CallToolResponse::Complete(result)) => Ok(outcome(result)),
+            Ok(_) => Err(CallError::Asks),
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
+    fn failed(&self, error: &ServiceError) -> CallError {
+        match (error, self.watched.why()) {
+            (_, Some(guarded::Why::TooLarge)) => CallError::TooLarge { most: self.most_bytes },
+            (ServiceError::McpError(error), _) => {
+                let message = error.message.chars().filter(|c| !c.is_control() || *c == '\n');
+                CallError::Invocation { message: message.take(2_000).collect() }
+            }
+            (ServiceError::UnexpectedResponse, _) => {
+                CallError::Invocation { message: "what it answers is no result of a tool".to_owned() }
+            }
+            (_, why) => CallError::Gone { why: why.map_or("it has hung up", guarded::Why::in_words) },
+        }
+    }
+
+    /// Whether it has ended.
+    pub(super) fn is_over(&self) -> bool {
+        self.watched.why().is_some() || self.running.is_closed()
+    }
+
+    /// Back when it has ended.
+    pub(super) async fn over(&self) -> guarded::Why {
+        self.watched.over().await
+    }
+
+    /// Back when the server has said that it has other tools.
+    pub(super) async fn changed(&self) {
+        self.watched.changed().await;
+    }
+
+    /// Ends it from here, and whatever was called by it.
+    pub(super) fn end(&self) {
+        self.watched.end(guarded::Why::Closed);
+        self.running.cancellation_token().cancel();
+    }
+}
+
+fn told(tool: Tool) -> Told {
+    let hints = tool.annotations.unwrap_or_default();
+    Told {
+        name: tool.name.into_owned(),
+        description: tool.description.or(tool.title.map(Into::into)).unwrap_or_default().into_owned(),
+        input: Value::Object((*tool.input_schema).clone()),
+        hints: Hints {
+            is_read_only: hints.read_only_hint == Some(true),
+            is_destructive: hints.destructive_hint != Some(false),
+            is_idempotent: hints.idempotent_hint == Some(true),
+        },
+    }
+}
+
+fn outcome(result: CallToolResult) -> Outcome {
+    Outcome {
+        blocks: result.content.into_iter().map(block).collect(),
+        structured: result.structured_content,
+        is_error: result.is_error == Some(true),
+    }
+}
+
+fn block(block: ContentBlock) -> Block {
+    match block {
+        ContentBlock::Text(text) => Block::Text(text.text),
+        ContentBlock::Image(image) => {
+            Block::Media { kind: "image", mime_type: image.mime_type, base64: image.data }
+        }
+        ContentBlock::Audio(audio) => {
+            Block::Media { kind: "audio", mime_type: audio.mime_type, base64: audio.data }
+        }
+        ContentBlock::Resource(embedded) => match embedded.resource {
+            ResourceContents::TextResourceContents { uri, .. }
+            | ResourceContents::BlobResourceContents { uri, .. } => Block::Resource { uri },
+            _ => Block::Unknown,
+        },
+        ContentBlock::ResourceLink(resource) => Block::Resource { uri: resource.uri.clone() },
+        _ => Block::Unknown,
+    }
+}

@@ -1,0 +1,284 @@
+//! A transport, watched: what a server says unasked is counted, and one that says too much is not listened to any more.
+
+use rmcp::model::{ClientRequest, ErrorCode, ErrorData, RequestId, ServerNotification, ServerRequest};
+use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Such a transport.
+pub(super) struct Guarded<T> {
+    inner: T,
+    watched: Arc<Watched>,
+    unasked: Unasked,
+    probe: Probe,
+    under_way: Arc<AtomicUsize>,
+}
+
+/// What is known of it from outside.
+#[derive(Debug, Default)]
+pub(in crate::bridge) struct Watched {
+    why: OnceLock<Why>,
+    over: CancellationToken,
+    changed: Notify,
+}
+
+/// Why a connection is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::bridge) enum Why {
+    /// The other end has ended it.
+    HungUp,
+    /// We have.
+    Closed,
+    /// A message was larger than is taken.
+    TooLarge,
+    /// There was more said unasked than is taken.
+    Flood,
+    /// What was said was no MCP, again and again.
+    Nonsense,
+    /// It takes nothing of what it is told.
+    Stuck,
+    /// It has repeated a credential of ours.
+    Repeats,
+}
+
+/// The question by which a server without a handshake is known. Some of the others don't answer what they don't know.
+#[derive(Debug)]
+struct Probe {
+    patience: Duration,
+    waits: Option<(RequestId, Instant)>,
+    /// What is answered all the same, later, is not listened to.
+    given_up: Option<RequestId>,
+}
+
+/// Counts what is said unasked.
+#[derive(Debug)]
+struct Unasked {
+    left: u32,
+    since: Instant,
+}
+
+/// As much may be said unasked in each of these spans.
+const MOST_UNASKED: u32 = 500;
+const SPAN: Duration = Duration::from_secs(10);
+
+/// As many messages may be on their way at a time.
+const MOST_UNDER_WAY: usize = 256;
+
+/// So long one may be.
+const LONGEST_SENDING: Duration = Duration::from_secs(30);
+
+/// A message can't be sent.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SendError<E: std::error::Error + 'static> {
+    #[error("the server takes nothing")]
+    Stuck,
+    #[error(transparent)]
+    Inner(E),
+}
+
+// === impl Watched ===
+
+impl Watched {
+    /// The first reason counts.
+    pub(in crate::bridge) fn end(&self, why: Why) {
+        let _ = self.why.set(why);
+        self.over.cancel();
+    }
+
+    pub(in crate::bridge) fn why(&self) -> Option<Why> {
+        self.why.get().copied()
+    }
+
+    pub(in crate::bridge) async fn over(&self) -> Why {
+        self.over.cancelled().await;
+        self.why().unwrap_or(Why::HungUp)
+    }
+
+    pub(in crate::bridge) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+}
+
+// === impl Guarded ===
+
+impl<T> Guarded<T> {
+    /// A server has so long to answer whether it is one without a handshake.
+    pub(super) fn new(inner: T, watched: Arc<Watched>, patience: Duration) -> Self {
+        let unasked = Unasked { left: MOST_UNASKED, since: Instant::now() };
+        let probe = Probe { patience, waits: None, given_up: None };
+        Self { inner, watched, unasked, probe, under_way: Arc::default() }
+    }
+}
+
+impl<T: Transport<RoleClient>> Transport<RoleClient> for Guarded<T> {
+    type Error = SendError<T::Error>;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.probe.sent(&item);
+        let place = Place::take(&self.under_way);
+        let sending = self.inner.send(item);
+        let watched = Arc::clone(&self.watched);
+        async move {
+            let stuck = || {
+                watched.end(Why::Stuck);
+                SendError::Stuck
+            };
+            let _place = place.ok_or_else(stuck)?;
+            let sent = tokio::select! {
+                () = watched.over.cancelled() => return Err(SendError::Stuck),
+                sent = tokio::time::timeout(LONGEST_SENDING, sending) => sent,
+            };
+            sent.map_err(|_| stuck())?.map_err(SendError::Inner)
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        loop {
+            let message = tokio::select! {
+                () = self.watched.over.cancelled() => return None,
+                message = self.inner.receive() => message,
+                id = self.probe.out_of_time() => {
+                    self.probe.waits = None;
+                    self.probe.given_up = Some(id.clone());
+                    return Some(RxJsonRpcMessage::<RoleClient>::error(unknown("it is not answered"), Some(id)));
+                }
+            };
+            let Some(message) = message else {
+                self.watched.end(Why::HungUp);
+                return None;
+            };
+            let mut refused = None;
+            let is_passed_on = match &message {
+                RxJsonRpcMessage::<RoleClient>::Response(response) => {
+                    match self.probe.is_late(Some(&response.id)) {
+                        true => continue,
+                        false => return Some(message),
+                    }
+                }
+                RxJsonRpcMessage::<RoleClient>::Error(error) => match self.probe.is_late(error.id.as_ref()) {
+                    true => continue,
+                    false => return Some(message),
+                },
+                RxJsonRpcMessage::<RoleClient>::Notification(note) => {
+                    if let ServerNotification::ToolListChangedNotification(_) = note.notification {
+                        self.watched.changed.notify_one();
+                    }
+                    // Whoever hears of other things has asked for them, and nobody has.
+                    matches!(
+                        note.notification,
+                        ServerNotification::ToolListChangedNotification(_)
+                            | ServerNotification::CancelledNotification(_)
+                    )
+                }
+                RxJsonRpcMessage::<RoleClient>::Request(request) => {
+                    let is_ping = matches!(request.request, ServerRequest::PingRequest(_));
+                    refused = (!is_ping).then(|| request.id.clone());
+                    is_ping
+                }
+            };
+            if !self.unasked.take() {
+                self.watched.end(Why::Flood);
+                return None;
+            }
+            if let Some(id) = refused {
+                tracing::debug!("an MCP server asks for something, and is refused");
+                let error = unknown("nothing can be asked for here");
+                // There is only so much room for what is on its way.
+                tokio::spawn(self.send(TxJsonRpcMessage::<RoleClient>::error(error, Some(id))));
+            }
+            if is_passed_on {
+                return Some(message);
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.watched.end(Why::Closed);
+        self.inner.close().await.map_err(SendError::Inner)
+    }
+}
+
+fn unknown(why: &'static str) -> ErrorData {
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None)
+}
+
+// === impl Probe ===
+
+impl Probe {
+    fn sent(&mut self, message: &TxJsonRpcMessage<RoleClient>) {
+        if let TxJsonRpcMessage::<RoleClient>::Request(request) = message
+            && let ClientRequest::DiscoverRequest(_) = request.request
+        {
+            self.waits = Some((request.id.clone(), Instant::now() + self.patience));
+        }
+    }
+
+    /// Back when it has been waited for long enough; never where nothing is waited for.
+    async fn out_of_time(&self) -> RequestId {
+        let Some((id, until)) = self.waits.clone() else { return std::future::pending().await };
+        tokio::time::sleep_until(until).await;
+        id
+    }
+
+    /// Whether that is an answer to one that is not waited for any more.
+    fn is_late(&mut self, id: Option<&RequestId>) -> bool {
+        self.waits.take_if(|(waits, _)| id == Some(waits));
+        id.is_some() && id == self.given_up.as_ref()
+    }
+}
+
+// === impl Unasked ===
+
+impl Unasked {
+    /// Whether one more may be.
+    fn take(&mut self) -> bool {
+        if self.since.elapsed() >= SPAN {
+            *self = Self { left: MOST_UNASKED, since: Instant::now() };
+        }
+        self.left = self.left.saturating_sub(1);
+        self.left > 0
+    }
+}
+
+// === impl Why ===
+
+impl Why {
+    /// For whoever called.
+    pub(in crate::bridge) const fn in_words(self) -> &'static str {
+        match self {
+            Self::HungUp => "it has hung up",
+            Self::Closed => "it was ended",
+            Self::TooLarge => "it has said more at a time than is taken",
+            Self::Flood => "it has said more unasked than is taken",
+            Self::Nonsense => "what it says is no MCP",
+            Self::Stuck => "it takes nothing",
+            Self::Repeats => "it has repeated a credential of this host",
+        }
+    }
+}
+
+/// A place among what is on its way.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(taken: &Arc<AtomicUsize>) -> Option<Self> {
+        // Counted first: one that finds no room gives its place back at once.
+        let place = Self(Arc::clone(taken));
+        (taken.fetch_add(1, Ordering::SeqCst) < MOST_UNDER_WAY).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}

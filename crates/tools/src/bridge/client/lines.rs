@@ -1,0 +1,128 @@
+//! A message a line, over two pipes.
+
+use super::guarded::{Watched, Why};
+use super::message;
+use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::Mutex;
+
+/// Such a transport.
+pub(in crate::bridge) struct Lines<R, W> {
+    output: R,
+    /// What has been read and not been used yet.
+    inbox: Vec<u8>,
+    /// Up to here there is no line end in it.
+    looked_at: usize,
+    input: Arc<Mutex<Option<W>>>,
+    most_bytes: usize,
+    nonsense_left: u32,
+    watched: Arc<Watched>,
+}
+
+/// What is read at a time.
+const PORTION: usize = 64 << 10;
+
+/// Some programs greet whoever starts them. So many lines that are no messages are passed over.
+const MOST_NONSENSE: u32 = 64;
+
+// === impl Lines ===
+
+impl<R, W> Lines<R, W> {
+    /// One that reads the output of a program and writes to its input.
+    pub(in crate::bridge) fn new(output: R, input: W, most_bytes: usize, watched: Arc<Watched>) -> Self {
+        Self {
+            output,
+            inbox: Vec::new(),
+            looked_at: 0,
+            input: Arc::new(Mutex::new(Some(input))),
+            most_bytes,
+            nonsense_left: MOST_NONSENSE,
+            watched,
+        }
+    }
+
+    /// Takes the next whole line that is a message.
+    fn next(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        loop {
+            let end = memchr::memchr(b'\n', &self.inbox[self.looked_at..]);
+            let Some(end) = end.map(|end| end + self.looked_at) else {
+                self.looked_at = self.inbox.len();
+                return None;
+            };
+            let read = message::read(self.inbox[..end].trim_ascii());
+            let is_blank = self.inbox[..end].trim_ascii().is_empty();
+            self.inbox.drain(..=end);
+            self.looked_at = 0;
+            match read {
+                Ok(message) => return Some(message),
+                Err(_) if is_blank => {}
+                Err(error) => {
+                    tracing::debug!(%error, "an MCP server has printed a line that is no message");
+                    self.nonsense_left = self.nonsense_left.saturating_sub(1);
+                    if self.nonsense_left == 0 {
+                        self.watched.end(Why::Nonsense);
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<R, W> Transport<RoleClient> for Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let input = Arc::clone(&self.input);
+        async move {
+            let mut line = serde_json::to_vec(&item)?;
+            line.push(b'\n');
+            let mut held = input.lock().await;
+            // A line that is given up half way would be a part of the next one: whoever comes then finds nothing to write to.
+            let mut pipe = held.take().ok_or(io::ErrorKind::BrokenPipe)?;
+            pipe.write_all(&line).await?;
+            pipe.flush().await?;
+            *held = Some(pipe);
+            Ok(())
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        loop {
+            if let Some(message) = self.next() {
+                return Some(message);
+            }
+            if self.inbox.len() > self.most_bytes {
+                self.watched.end(Why::TooLarge);
+            }
+            if self.watched.why().is_some() {
+                return None;
+            }
+            self.inbox.reserve(PORTION);
+            // Given up between two reads, nothing is lost: what was read is kept here.
+            match self.output.read_buf(&mut self.inbox).await {
+                Ok(0) | Err(_) => return None,
+                Ok(_) => {}
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        // A program whose input ends knows that it is to go.
+        if let Ok(mut input) = self.input.try_lock() {
+            input.take();
+        }
+        Ok(())
+    }
+}

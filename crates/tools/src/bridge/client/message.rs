@@ -1,0 +1,87 @@
+//! One message of a server, read so that a part which nobody understands doesn't take the rest with it.
+
+use rmcp::model::{ContentBlock, ServerJsonRpcMessage, Tool};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The bytes are no message.
+#[derive(Debug, thiserror::Error)]
+#[error("no message of MCP")]
+pub(super) struct NoMessage(#[source] serde_json::Error);
+
+/// What of a tool is looked at; the rest may be large.
+const KEPT_OF_TOOL: [&str; 5] = ["name", "title", "description", "inputSchema", "annotations"];
+
+/// Reads a message.
+pub(super) fn read(bytes: &[u8]) -> Result<ServerJsonRpcMessage, NoMessage> {
+    let mut value: Value = serde_json::from_slice(bytes).map_err(NoMessage)?;
+    if let Some(result) = value.get_mut("result").and_then(Value::as_object_mut) {
+        if let Some(tools) = result.get_mut("tools").and_then(Value::as_array_mut) {
+            tools.retain_mut(is_tool);
+        }
+        if let Some(blocks) = result.get_mut("content").and_then(Value::as_array_mut) {
+            blocks.iter_mut().for_each(understood);
+        }
+    }
+    ServerJsonRpcMessage::deserialize(value).map_err(NoMessage)
+}
+
+/// Whether it is one. What is not looked at goes.
+fn is_tool(tool: &mut Value) -> bool {
+    if let Some(members) = tool.as_object_mut() {
+        members.retain(|name, _| KEPT_OF_TOOL.contains(&name.as_str()));
+    }
+    let is_one = Tool::deserialize(&*tool).is_ok();
+    if !is_one {
+        let name: String = tool["name"].as_str().unwrap_or("?").chars().take(80).collect();
+        tracing::warn!(?name, "an MCP server lists something that is no tool; it is left out");
+    }
+    is_one
+}
+
+fn understood(block: &mut Value) {
+    if ContentBlock::deserialize(&*block).is_err() {
+        *block = json!({ "type": "text", "text": "[unknown]" });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result_of(text: &str) -> Value {
+        serde_json::to_value(read(text.as_bytes()).unwrap()).unwrap()["result"].clone()
+    }
+
+    #[test]
+    fn one_bad_tool_takes_no_other_with_it() {
+        let listed = result_of(
+            r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[
+            {"name":"good","inputSchema":{"type":"object"},"icons":[{"src":"x"}]},
+            {"name":"none","inputSchema":"x"}, {"inputSchema":{}}, 7, {"name":7,"inputSchema":{}},
+            {"name":"too","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}}"#,
+        );
+        let names: Vec<_> = listed["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+        assert_eq!(names, ["good", "too"]);
+    }
+
+    #[test]
+    fn a_part_of_a_kind_that_is_not_known_leaves_a_mark() {
+        let called = result_of(
+            r#"{"jsonrpc":"2.0","id":1,"result":{"content":[
+            {"type":"hologram","data":"x"}, {"type":"text"}, {"type":"text","text":"known"}]}}"#,
+        );
+        let texts: Vec<_> =
+            called["content"].as_array().unwrap().iter().map(|block| &block["text"]).collect();
+        assert_eq!(texts, ["[unknown]", "[unknown]", "known"]);
+    }
+
+    #[test]
+    fn what_is_no_message_is_none() {
+        for text in
+            ["", "hello", "[]", "{}", "7", r#"{"jsonrpc":"1.0","id":1,"result":{}}"#, &"[".repeat(100_000)]
+        {
+            assert!(read(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! `mcp.servers` in the configuration file: which other servers there are.
+//!
+//! ```yaml
+//! mcp:
+//!   servers:
+//!     - name: files
+//!       transport: stdio                  # stdio or streamable_http
+//!       command: mcp-server-filesystem
+//!       args: [/workspace]
+//!       workspace: {path: /srv/docs}
+//!     - name: tracker
+//!       transport: streamable_http
+//!       url: https://tracker.example/mcp
+//!       headers:
+//!         authorization: {prefix: 'Bearer ', secret: {file: /etc/belljar/tracker}}
+//! ```
+
+mod stdio;
+
+pub use stdio::{Folder, FolderMode, StdioConfig};
+
+use belljar_contract::tool::ToolScope;
+use belljar_contract::yaml::{
+    Log, Members, Node, below, boolean, list, one_of, place, quoted, seconds, size, text, whole,
+};
+use belljar_egress::remote::Remote;
+use std::time::Duration;
+
+/// All of them, in the order in which they are written.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ServersConfig(pub Vec<ServerConfig>);
+
+/// One server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerConfig {
+    /// Its name, which is a part of the names of its tools.
+    pub name: String,
+    /// How it is reached.
+    pub way: Way,
+    /// The tools that are meant, by the names that it gives them; all, if nothing is said.
+    pub enabled_tools: Option<Vec<String>>,
+    /// Those that are not.
+    pub disabled_tools: Vec<String>,
+    /// For whom they are.
+    pub scope: ToolScope,
+    /// How long a call may take.
+    pub timeout: Duration,
+    /// How long it may take until it is there and has told its tools.
+    pub connect_timeout: Duration,
+    /// What is kept of its answers.
+    pub cache: CacheConfig,
+    /// Whether it is connected to at all.
+    pub is_enabled: bool,
+    /// How much of it is taken.
+    pub limits: ServerLimits,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Way {
+    /// Its program is started, and spoken to by its input and output.
+    Stdio(StdioConfig),
+    /// It is asked by HTTP.
+    Http(Remote),
+}
+
+/// What is kept of answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheConfig {
+    /// For how long; nothing is kept for no time.
+    pub ttl: Duration,
+    /// How many.
+    pub size: usize,
+}
+
+/// How much is taken of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerLimits {
+    /// Calls at a time.
+    pub calls: usize,
+    /// Bytes of one message.
+    pub answer_bytes: usize,
+    /// Tools.
+    pub tools: usize,
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The longest name of a server: with it the name of a tool has room for its own.
+const LONGEST_NAME: usize = 32;
+
+// === impl ServersConfig ===
+
+impl ServersConfig {
+    /// Reads the list; what is wrong with it is noted.
+    pub fn read(node: &Node, log: &mut Log) -> Self {
+        let servers = list(node, log, |node, log| {
+            let server = ServerConfig::read(node, log)?;
+            Some((server, node.position, below(&node.path, "name")))
+        });
+        let servers = servers.unwrap_or_default();
+        for (at, (server, position, path)) in servers.iter().enumerate() {
+            let others = servers.iter().take(at).map(|(other, ..)| other.name.as_str());
+            for other in others.filter(|other| share_names(other, &server.name)) {
+                let found = format!("{} beside {}", quoted(&server.name), quoted(other));
+                // With `a` and `a_b`, a tool of one could have the name of a tool of the other.
+                let expected = "names of which none is another with `_` behind it, each once";
+                log.note(*position, path, found, expected);
+            }
+        }
+        Self(servers.into_iter().map(|(server, ..)| server).collect())
+    }
+}
+
+fn share_names(one: &str, other: &str) -> bool {
+    let begins = |long: &str, short: &str| long.strip_prefix(short).is_some_and(|rest| rest.starts_with('_'));
+    one == other || begins(one, other) || begins(other, one)
+}
+
+// === impl ServerConfig ===
+
+impl ServerConfig {
+    /// Under which its tools are among those that come later: nothing of the host's own is called so.
+    pub(super) fn group(&self) -> String {
+        format!("mcp_{}", self.name)
+    }
+
+    /// Whether the server's tool of that name is meant.
+    pub fn is_meant(&self, tool: &str) -> bool {
+        let is_in = |tools: &[String]| tools.iter().any(|name| name == tool);
+        self.enabled_tools.as_deref().is_none_or(is_in) && !is_in(&self.disabled_tools)
+    }
+
+    fn read(node: &Node, log: &mut Log) -> Option<Self> {
+        const SCOPES: [(&str, ToolScope); 3] =
+            [("sandbox", ToolScope::Sandbox), ("pm", ToolScope::Pm), ("both", ToolScope::Both)];
+        let mut members = Members::open(node, log)?;
+        let name = members.required("name", read_name);
+        let way = read_way(node, &mut members);
+        let tools = |node: &Node, log: &mut Log| list(node, log, tool_name);
+        let enabled_tools = members.optional("enabled_tools", tools);
+        let disabled_tools = members.or("disabled_tools", Vec::new(), tools);
+        for tool in disabled_tools.iter().filter(|tool| enabled_tools.iter().flatten().any(|on| on == *tool))
+        {
+            let path = below(&node.path, "disabled_tools");
+            let found = format!("{}, which is enabled too", quoted(tool));
+            members.log.note(node.position, &path, found, "each tool in one of the two lists");
+        }
+        let time = |longest: u64| {
+            move |node: &Node, log: &mut Log| seconds(node, log, SECOND..=Duration::from_secs(longest))
+        };
+        let scope = members.or("scope", ToolScope::Pm, |node, log| one_of(node, log, &SCOPES));
+        let timeout = members.or("timeout_seconds", 30 * SECOND, time(600));
+        let connect_timeout = members.or("connect_timeout_seconds", 10 * SECOND, time(120));
+        let cache = read_cache(&mut members);
+        let is_enabled = members.or("enabled", true, boolean);
+        let limits = members.section("limits", ServerLimits::read);
+        members.finish();
+        Some(Self {
+            name: name?,
+            way: way?,
+            enabled_tools,
+            disabled_tools,
+            scope,
+            timeout,
+            connect_timeout,
+            cache,
+            is_enabled,
+            limits,
+        })
+    }
+}
+
+fn read_name(node: &Node, log: &mut Log) -> Option<String> {
+    text(node, log, "1 to 32 of a-z, 0-9, `_` and `-`", |text| {
+        let is_plain =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
+        ((1..=LONGEST_NAME).contains(&text.len()) && text.bytes().all(is_plain)).then(|| text.to_owned())
+    })
+}
+
+fn read_way(node: &Node, members: &mut Members<'_, '_>) -> Option<Way> {
+    const TRANSPORTS: [(&str, bool); 2] = [("stdio", true), ("streamable_http", false)];
+    let is_stdio = members.required("transport", |node, log| one_of(node, log, &TRANSPORTS));
+    let (stdio, remote) = (StdioConfig::read(members), Remote::read(members));
+    let (needed, transport, others): (_, _, &[&str]) = match is_stdio? {
+        true => ("command", "stdio", &OF_HTTP),
+        false => ("url", "streamable_http", &stdio::MEMBERS),
+    };
+    if members.node(needed).is_none() {
+        members.log.note(node.position, &below(&node.path, needed), "nothing", "this required member");
+    }
+    for name in others {
+        let Some(other) = members.node(name) else { continue };
+        let found = format!("`{name}` beside `transport: {transport}`");
+        members.log.note(other.position, &other.path, found, "what a server of that transport has");
+    }
+    match is_stdio? {
+        true => stdio.map(Way::Stdio),
+        false => remote.map(Way::Http),
+    }
+}
+
+/// The members of a server that is asked by HTTP.
+const OF_HTTP: [&str; 2] = ["url", "headers"];
+
+fn tool_name(node: &Node, log: &mut Log) -> Option<String> {
+    text(node, log, "the name of a tool, as its server calls it", |text| {
+        (!text.is_empty() && text.len() <= 256).then(|| text.to_owned())
+    })
+}
+
+fn read_cache(members: &mut Members<'_, '_>) -> CacheConfig {
+    let count = |node: &Node, log: &mut Log| usize::try_from(whole(node, log, 0..=10_000)?).ok();
+    CacheConfig {
+        ttl: members.or("cache_ttl_seconds", 60 * SECOND, |node, log| {
+            seconds(node, log, Duration::ZERO..=86_400 * SECOND)
+        }),
+        size: members.or("cache_size", 256, count),
+    }
+}
+
+// === impl ServerLimits ===
+
+impl ServerLimits {
+    fn read(node: &Node, log: &mut Log) -> Self {
+        let default = Self::default();
+        let Some(mut members) = Members::open(node, log) else { return default };
+        let count =
+            |most: u64| move |node: &Node, log: &mut Log| usize::try_from(whole(node, log, 1..=most)?).ok();
+        let read = Self {
+            calls: members.or("calls", default.calls, count(64)),
+            answer_bytes: members.or("answer", default.answer_bytes, read_answer),
+            tools: members.or("tools", default.tools, count(1_000)),
+        };
+        members.finish();
+        read
+    }
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        Self { calls: 4, answer_bytes: 4 << 20, tools: 128 }
+    }
+}
+
+fn read_answer(node: &Node, log: &mut Log) -> Option<usize> {
+    const MOST: u64 = 64 << 20;
+    let bytes = size(node, log, 1_024)?;
+    if bytes > MOST {
+        log.note(node.position, place(node), format!("{bytes} bytes"), "64m at most");
+        return None;
+    }
+    usize::try_from(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests;

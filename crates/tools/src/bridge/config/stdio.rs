@@ -1,0 +1,135 @@
+//! A server whose program is started: what, and what it gets to see.
+
+use belljar_contract::yaml::{
+    Log, Members, Node, Value, below, boolean, list, one_of, place, quoted, size, text, text_or_number, whole,
+};
+use belljar_sandbox::limits::Limits;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Such a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StdioConfig {
+    /// Its program: a name that is looked for, or an absolute path.
+    pub command: String,
+    /// What it is started with.
+    pub args: Vec<String>,
+    /// Its variables, and no others.
+    pub env: BTreeMap<String, String>,
+    /// What of the host is lent to it, read-only and at the same place.
+    pub lend: Vec<PathBuf>,
+    /// What is at its `/workspace`.
+    pub workspace: Option<Folder>,
+    /// As much memory it may use, in bytes.
+    pub memory_bytes: u64,
+    /// As many processes and threads.
+    pub processes: u64,
+    /// Whether it runs on the host itself.
+    pub is_unsealed: bool,
+}
+
+/// A folder of the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folder {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What becomes of what is written there.
+    pub mode: FolderMode,
+}
+
+/// What becomes of what is written to a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FolderMode {
+    /// It goes to a layer of its own, and is gone with the sandbox.
+    Copy,
+    /// It is written to the folder itself.
+    Direct,
+}
+
+/// What is read here.
+pub(super) const MEMBERS: [&str; 8] =
+    ["command", "args", "env", "lend", "workspace", "memory_limit", "pids_limit", "unsealed"];
+
+// === impl StdioConfig ===
+
+impl StdioConfig {
+    /// What its sandbox may use.
+    pub fn limits(&self) -> Limits {
+        Limits { memory_bytes: Some(self.memory_bytes), processes: self.processes, ..Limits::default() }
+    }
+
+    /// Reads its members, which stand beside those that every server has; nothing where there is no `command`.
+    pub(super) fn read(members: &mut Members<'_, '_>) -> Option<Self> {
+        let command = members.optional("command", |node, log| {
+            text(node, log, "a name without slashes, or the absolute path of a program", |text| {
+                let is_meant = text.starts_with('/') || !text.contains('/');
+                (is_meant && !text.is_empty() && !text.contains('\0')).then(|| text.to_owned())
+            })
+        });
+        let args = members.or("args", Vec::new(), |node, log| {
+            list(node, log, |node, log| {
+                text_or_number(node, log, "an argument", |text| {
+                    (!text.contains('\0')).then(|| text.to_owned())
+                })
+            })
+        });
+        let env = members.section("env", read_env);
+        let lend = members.or("lend", Vec::new(), |node, log| list(node, log, read_path));
+        let workspace = members.optional("workspace", Folder::read);
+        let memory_bytes = members.or("memory_limit", 1 << 30, |node, log| size(node, log, 1 << 20));
+        let processes = members.or("pids_limit", 128, |node, log| whole(node, log, 1..=100_000));
+        let is_unsealed = members.or("unsealed", false, boolean);
+        for name in ["workspace", "memory_limit", "pids_limit"].into_iter().filter(|_| is_unsealed) {
+            let Some(node) = members.node(name) else { continue };
+            // What was written to hold must not be passed over.
+            let found = format!("`{name}` beside `unsealed: true`");
+            members.log.note(node.position, &node.path, found, "a sandbox, or neither of its limits");
+        }
+        Some(Self { command: command?, args, env, lend, workspace, memory_bytes, processes, is_unsealed })
+    }
+}
+
+// === impl Folder ===
+
+impl Folder {
+    fn read(node: &Node, log: &mut Log) -> Option<Self> {
+        const MODES: [(&str, FolderMode); 2] = [("copy", FolderMode::Copy), ("direct", FolderMode::Direct)];
+        let mut members = Members::open(node, log)?;
+        let path = members.required("path", read_path);
+        let mode = members.or("mode", FolderMode::Copy, |node, log| one_of(node, log, &MODES));
+        members.finish();
+        Some(Self { path: path?, mode })
+    }
+}
+
+fn read_path(node: &Node, log: &mut Log) -> Option<PathBuf> {
+    text(node, log, "an absolute path without `.` and `..` that is not the root", |text| {
+        let is_normal = |path: &str| path.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        let is_meant = text.strip_prefix('/').is_some_and(is_normal) && !text.contains('\0');
+        is_meant.then(|| PathBuf::from(text))
+    })
+}
+
+fn read_env(node: &Node, log: &mut Log) -> BTreeMap<String, String> {
+    let Value::Mapping(members) = &node.value else {
+        log.note(node.position, place(node), node.describe(), "a mapping");
+        return BTreeMap::new();
+    };
+    let mut read = BTreeMap::new();
+    for (key, value) in members {
+        let path = below(&node.path, &key.name);
+        let is_name =
+            !key.name.is_empty() && key.name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        // Where programs are looked for follows from where this one was found.
+        if !is_name || key.name == "PATH" {
+            log.note(key.position, &path, quoted(&key.name), "the name of a variable other than PATH");
+        }
+        let value =
+            text_or_number(value, log, "a text", |text| (!text.contains('\0')).then(|| text.to_owned()));
+        let Some(value) = value else { continue };
+        if read.insert(key.name.clone(), value).is_some() {
+            log.note(key.position, &path, "it twice", "each once");
+        }
+    }
+    read
+}

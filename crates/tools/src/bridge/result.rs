@@ -1,0 +1,115 @@
+//! What a server has answered, as an answer here (`spec/3 §MCP Integration`, result mapping).
+
+use crate::answer::{Answer, Attachment, Failure, Success};
+use belljar_contract::tool::DomainCode;
+use serde_json::{Value, json};
+
+/// A part of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Block {
+    Text(String),
+    /// An image or a sound.
+    Media {
+        kind: &'static str,
+        mime_type: String,
+        base64: String,
+    },
+    Resource {
+        uri: String,
+    },
+    Unknown,
+}
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Outcome {
+    pub(super) blocks: Vec<Block>,
+    pub(super) structured: Option<Value>,
+    pub(super) is_error: bool,
+}
+
+/// As much of what a server complains of is passed on.
+const LONGEST_COMPLAINT: usize = 8 << 10;
+
+/// A type of media is not longer, and has no other characters.
+const LONGEST_TYPE: usize = 100;
+
+/// Nor is what a resource is called by.
+const LONGEST_URI: usize = 2 << 10;
+
+// === impl Outcome ===
+
+impl Outcome {
+    /// Texts are joined by line ends; what is no text leaves its mark there, and an image or a sound is attached.
+    pub(super) fn answer(self) -> Answer {
+        let mut lines = Vec::with_capacity(self.blocks.len());
+        let mut attachments = Vec::new();
+        for block in self.blocks {
+            lines.push(match block {
+                Block::Text(text) => text,
+                Block::Media { kind, mime_type, base64 } => {
+                    let mime_type = plain(&mime_type, LONGEST_TYPE);
+                    let line = format!("[{kind}: {mime_type}]");
+                    attachments.push(Attachment { mime_type, uri: None, base64 });
+                    line
+                }
+                Block::Resource { uri } => format!("[resource: {}]", plain(&uri, LONGEST_URI)),
+                Block::Unknown => "[unknown]".to_owned(),
+            });
+        }
+        let text = lines.join("\n");
+        if self.is_error {
+            let text =
+                if text.trim().is_empty() { "the tool has failed and does not say why" } else { &text };
+            let text = &text[..text.floor_char_boundary(LONGEST_COMPLAINT)];
+            return Err(Failure::new(DomainCode::ToolFailed, text));
+        }
+        let mut data = json!({ "content": text });
+        if let Some(structured) = self.structured {
+            data["structured_content"] = structured;
+        }
+        Ok(Success { attachments, ..Success::of(data) })
+    }
+}
+
+/// What stands between brackets can't end there.
+fn plain(text: &str, longest: usize) -> String {
+    text.chars().filter(|c| c.is_ascii_graphic() && !matches!(c, '[' | ']')).take(longest).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Block {
+        Block::Text(text.to_owned())
+    }
+
+    #[test]
+    fn texts_are_joined_and_what_is_none_leaves_a_mark() {
+        let image =
+            Block::Media { kind: "image", mime_type: "image/png".to_owned(), base64: "aGk=".to_owned() };
+        let resource = Block::Resource { uri: "file:///a]\nb".to_owned() };
+        let outcome = Outcome {
+            blocks: vec![text("one"), image, resource, Block::Unknown, text("two")],
+            structured: Some(json!({ "n": 1 })),
+            is_error: false,
+        };
+        let success = outcome.answer().unwrap();
+        assert_eq!(
+            success.data["content"],
+            "one\n[image: image/png]\n[resource: file:///ab]\n[unknown]\ntwo"
+        );
+        assert_eq!(success.data["structured_content"], json!({ "n": 1 }));
+        assert_eq!(success.attachments.len(), 1);
+    }
+
+    #[test]
+    fn an_error_is_a_failure_with_its_text() {
+        let failed = |blocks| Outcome { blocks, structured: None, is_error: true }.answer().unwrap_err();
+        let failure = failed(vec![text("no such file")]);
+        assert_eq!((failure.code, failure.message.as_str()), (DomainCode::ToolFailed, "no such file"));
+        assert!(!failed(Vec::new()).message.is_empty());
+        assert_eq!(failed(vec![text(&"ü".repeat(10_000))]).message.len(), LONGEST_COMPLAINT);
+    }
+}

@@ -1,0 +1,95 @@
+//! The program of a server, in a sandbox of its own: without network, with nothing of the host but what it is started from and what the
+//! configuration lends it.
+
+use super::config::StdioConfig;
+use super::error::BridgeError;
+use belljar_contract::isolation::Required;
+use belljar_sandbox::backend::{Backend, Execution, Sandbox, Wanted};
+use belljar_sandbox::run::WorkspaceChoice;
+use belljar_sandbox::spec::{Lent, Program};
+use belljar_sandbox::streams::Spoken;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use tokio::net::unix::pipe::{Receiver, Sender};
+
+/// A program that was found on the host.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// What is started, with what stands before its arguments.
+    pub command: Vec<OsString>,
+    /// What has to be lent for that, and what the configuration lends.
+    pub lent: Vec<Lent>,
+    /// What is at its workspace.
+    pub workspace: WorkspaceChoice,
+    /// Where programs are looked for inside.
+    pub search_path: String,
+}
+
+/// The host's ends of a program's streams.
+pub(super) struct Pipes {
+    pub(super) input: Sender,
+    pub(super) output: Receiver,
+    pub(super) errors: Receiver,
+}
+
+/// A program that runs in a sandbox. Dropping it ends both.
+#[derive(Debug)]
+pub(super) struct Sealed {
+    // Before the sandbox that it runs in.
+    execution: Box<dyn Execution>,
+    sandbox: Box<dyn Sandbox>,
+}
+
+// === impl Sealed ===
+
+impl Sealed {
+    /// Makes a sandbox, and starts the program in it. It takes time.
+    pub(super) fn start(
+        backend: &dyn Backend,
+        wanted: Wanted,
+        program: &Program,
+    ) -> Result<(Self, Spoken), BridgeError> {
+        let (theirs, ours) = Spoken::make().map_err(|errno| BridgeError::Start(Box::new(errno)))?;
+        let sandbox = backend.create(wanted).map_err(|error| BridgeError::Start(Box::new(error)))?;
+        let execution = sandbox.exec(program, theirs).map_err(|error| BridgeError::Start(Box::new(error)))?;
+        Ok((Self { execution, sandbox }, ours))
+    }
+
+    /// Ends it. Back when nothing of it is left; it takes time.
+    pub(super) fn end(self) {
+        drop(self.execution);
+        if let Err(error) = self.sandbox.destroy() {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "a sandbox of an MCP server is not all gone"
+            );
+        }
+    }
+}
+
+// === impl Pipes ===
+
+impl Pipes {
+    /// Makes them known to the runtime that this is called on.
+    pub(super) fn of(spoken: Spoken) -> std::io::Result<Self> {
+        Ok(Self {
+            input: Sender::from_owned_fd(spoken.input)?,
+            output: Receiver::from_owned_fd(spoken.output)?,
+            errors: Receiver::from_owned_fd(spoken.errors)?,
+        })
+    }
+}
+
+/// The sandbox for that program.
+pub(super) fn wanted(found: &Found, config: &StdioConfig, required: Required) -> Wanted {
+    let path = ("PATH".to_owned(), found.search_path.clone());
+    Wanted {
+        workspace: found.workspace.clone(),
+        lent: found.lent.clone(),
+        env: config.env.clone().into_iter().chain([path]).collect(),
+        limits: config.limits(),
+        required,
+        hatches: Vec::new(),
+        home: BTreeMap::new(),
+    }
+}

@@ -1,0 +1,339 @@
+//! One server: one task keeps it connected, and whoever calls waits for what that task has.
+
+use super::cache::{Cache, Key};
+use super::client::{Connection, Lines, Told, Watched, over_http};
+use super::config::{ServerConfig, StdioConfig, Way};
+use super::error::{BridgeError, CallError};
+use super::pause::{LEAST, Pause};
+use super::result::Outcome;
+use super::sealed::{self, Pipes, Sealed};
+use super::tool::{Remote, named};
+use super::unsealed::Unsealed;
+use super::{Means, stderr};
+use crate::answer::Answer;
+use crate::caller::Caller;
+use crate::registry::Registry;
+use crate::{Arguments, Tool};
+use belljar_sandbox::backend::with_causes;
+use belljar_sandbox::spec::Program;
+use belljar_sandbox::streams::Spoken;
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// A server that is configured.
+pub(super) struct Server {
+    config: ServerConfig,
+    means: Means,
+    registry: Arc<Registry>,
+    now: watch::Sender<Now>,
+    /// Somebody wants to call it.
+    wanted: Notify,
+    calls: Semaphore,
+    waiting: Semaphore,
+    cache: Cache,
+}
+
+/// What there is at the moment.
+#[derive(Clone, Default)]
+struct Now {
+    connection: Option<Arc<Connection>>,
+    /// So many attempts to connect have come to their end.
+    attempts: u64,
+}
+
+/// What runs for a server besides the connection.
+enum Running {
+    Sealed(Sealed),
+    Unsealed(Unsealed),
+}
+
+/// Where one is, and what it told.
+type Connected = (Arc<Connection>, Option<Running>, Vec<Told>);
+
+/// For each call that may be under way so many may wait.
+const WAITING_FOR_EACH: usize = 16;
+
+/// However often a server says that it has other tools, it is asked for them no more often.
+const LIST_PAUSE: Duration = Duration::from_secs(1);
+
+// === impl Server ===
+
+impl Server {
+    pub(super) fn new(config: ServerConfig, means: Means, registry: Arc<Registry>) -> Arc<Self> {
+        let calls = config.limits.calls;
+        Arc::new(Self {
+            cache: Cache::new(config.cache.ttl, config.cache.size),
+            calls: Semaphore::new(calls),
+            waiting: Semaphore::new(calls * WAITING_FOR_EACH),
+            now: watch::Sender::new(Now::default()),
+            wanted: Notify::new(),
+            config,
+            means,
+            registry,
+        })
+    }
+
+    pub(super) fn config(&self) -> &ServerConfig {
+        &self.config
+    }
+
+    /// Keeps it connected until it is stopped; then nothing of it is left.
+    pub(super) async fn keep(self: Arc<Self>, stop: CancellationToken) {
+        let mut pause = Pause::default();
+        while !stop.is_cancelled() {
+            let begun = Instant::now();
+            let rest = match self.connect(&stop).await {
+                Ok(connected) => {
+                    self.serve(connected, &stop).await;
+                    pause.ended_after(begun.elapsed())
+                }
+                Err(error) => {
+                    let error = with_causes(&error);
+                    tracing::warn!(server = self.config.name, error, "an MCP server is not there");
+                    self.now.send_modify(|now| now.attempts += 1);
+                    pause.failed()
+                }
+            };
+            let least = LEAST.saturating_sub(begun.elapsed()).min(rest);
+            let rested = async {
+                sleep(least).await;
+                tokio::select! {
+                    () = self.wanted.notified() => {}
+                    () = sleep(rest - least) => {}
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = rested => {}
+            }
+        }
+        self.registry.install(&self.config.group(), []);
+    }
+
+    /// Has its tools among the others for as long as it is there, and ends what ran for it then.
+    async fn serve(self: &Arc<Self>, (connection, running, told): Connected, stop: &CancellationToken) {
+        self.install(told);
+        self.now.send_modify(|now| {
+            now.connection = Some(Arc::clone(&connection));
+            now.attempts += 1;
+        });
+        let listen = async {
+            loop {
+                connection.changed().await;
+                self.list_again(&connection).await;
+                sleep(LIST_PAUSE).await;
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            why = connection.over() => {
+                tracing::warn!(server = self.config.name, why = why.in_words(), "an MCP server is gone");
+            }
+            () = listen => {}
+        }
+        self.now.send_modify(|now| now.connection = None);
+        connection.end();
+        end(running).await;
+    }
+
+    async fn list_again(self: &Arc<Self>, connection: &Connection) {
+        let listed = timeout(self.config.timeout, connection.list(self.config.limits.tools)).await;
+        match listed {
+            Ok(Ok(listed)) => {
+                self.say_if_cut(listed.is_cut);
+                self.install(listed.tools);
+            }
+            Ok(Err(error)) => {
+                let error = with_causes(&error);
+                tracing::warn!(
+                    server = self.config.name,
+                    error,
+                    "an MCP server has other tools, and does not say which"
+                );
+            }
+            Err(_) => tracing::warn!(
+                server = self.config.name,
+                "an MCP server has other tools, and does not say which"
+            ),
+        }
+    }
+
+    /// Puts its tools among the others; what can't be there is said.
+    fn install(self: &Arc<Self>, told: Vec<Told>) {
+        self.cache.clear();
+        let server = self.config.name.as_str();
+        let (named, left_out) = named(&self.config, told);
+        for (tool, why) in left_out {
+            tracing::warn!(server, tool, %why, "a tool of an MCP server is left out");
+        }
+        let count = named.len();
+        let tools =
+            named.into_iter().map(|(name, told)| Arc::new(Remote::new(self, name, told)) as Arc<dyn Tool>);
+        let refused = self.registry.install(&self.config.group(), tools);
+        for error in &refused {
+            let why = with_causes(error);
+            tracing::warn!(server, why, "a tool of an MCP server is left out");
+        }
+        tracing::info!(server, tools = count - refused.len(), "an MCP server is there");
+    }
+
+    fn say_if_cut(&self, is_cut: bool) {
+        if is_cut {
+            let (server, most) = (&self.config.name, self.config.limits.tools);
+            tracing::warn!(
+                server,
+                most,
+                "an MCP server lists more tools than are taken, or lists them without end"
+            );
+        }
+    }
+
+    async fn connect(&self, stop: &CancellationToken) -> Result<Connected, BridgeError> {
+        let within = self.config.connect_timeout;
+        let out_of_time = BridgeError::OutOfTime { within };
+        let deadline = Instant::now() + within;
+        let mut running = None;
+        let connecting = tokio::time::timeout_at(deadline, self.open(&mut running));
+        let connected = tokio::select! {
+            () = stop.cancelled() => Err(out_of_time),
+            connected = connecting => connected.unwrap_or(Err(out_of_time)),
+        };
+        match connected {
+            Ok((connection, told)) => Ok((Arc::new(connection), running, told)),
+            Err(error) => {
+                end(running).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Connects, and has it list its tools. What runs for it is put where whoever gives this up finds it.
+    async fn open(&self, running: &mut Option<Running>) -> Result<(Connection, Vec<Told>), BridgeError> {
+        let (most_bytes, within) = (self.config.limits.answer_bytes, self.config.connect_timeout);
+        let watched = Arc::new(Watched::default());
+        let connection = match &self.config.way {
+            Way::Stdio(stdio) => {
+                let Pipes { input, output, errors } = self.start(stdio, running).await?;
+                tokio::spawn(stderr::log(self.config.name.clone(), errors));
+                let lines = Lines::new(output, input, most_bytes, Arc::clone(&watched));
+                Connection::greet(lines, watched, (most_bytes, within)).await?
+            }
+            Way::Http(remote) => {
+                let asked = (remote.clone(), Arc::clone(&self.means.exchanger));
+                let patience = self.config.timeout.max(self.config.connect_timeout);
+                let http = over_http(asked, Arc::clone(&watched), most_bytes, patience);
+                Connection::greet(http, watched, (most_bytes, within)).await?
+            }
+        };
+        let listed = connection.list(self.config.limits.tools).await?;
+        self.say_if_cut(listed.is_cut);
+        Ok((connection, listed.tools))
+    }
+
+    async fn start(&self, stdio: &StdioConfig, running: &mut Option<Running>) -> Result<Pipes, BridgeError> {
+        let (config, means) = (stdio.clone(), self.means.clone());
+        let started = tokio::task::spawn_blocking(move || start(&config, &means)).await;
+        let (started, spoken) = started.unwrap_or_else(|died| Err(BridgeError::Start(Box::new(died))))?;
+        *running = Some(started);
+        Pipes::of(spoken).map_err(|error| BridgeError::Start(Box::new(error)))
+    }
+
+    /// Has it call one of its tools.
+    pub(super) async fn call(
+        &self,
+        caller: &Caller,
+        (tool, is_read_only): (&str, bool),
+        arguments: Arguments,
+    ) -> Answer {
+        let key = is_read_only.then(|| Key::of(caller, tool, &arguments));
+        if let Some(success) = key.and_then(|key| self.cache.find(key)) {
+            return Ok(success);
+        }
+        let asked = self.asked((tool, is_read_only), arguments).await;
+        let answer = asked.map_err(|error| error.failure(&self.config.name))?.answer()?;
+        if let Some(key) = key {
+            self.cache.keep(key, &answer);
+        }
+        Ok(answer)
+    }
+
+    async fn asked(
+        &self,
+        (tool, is_read_only): (&str, bool),
+        arguments: Arguments,
+    ) -> Result<Outcome, CallError> {
+        let _turn = self.turn().await?;
+        let within = self.config.timeout;
+        let connection = self.connection(None).await?;
+        let called = connection.call(tool, arguments.clone(), within).await;
+        match called {
+            // Whether it was done nobody knows: only what changes nothing is asked for again.
+            Err(CallError::Gone { .. }) if is_read_only => {
+                let next = self.connection(Some(&connection)).await?;
+                next.call(tool, arguments, within).await
+            }
+            called => called,
+        }
+    }
+
+    async fn turn(&self) -> Result<SemaphorePermit<'_>, CallError> {
+        let _waits = self.waiting.try_acquire().map_err(|_| CallError::TooMany)?;
+        let turn = timeout(self.config.timeout, self.calls.acquire()).await;
+        turn.map_err(|_| CallError::TooMany)?.map_err(|_| CallError::Connection)
+    }
+
+    /// A connection that is there, and is not that one. One that has died is waited for, once.
+    async fn connection(&self, not: Option<&Arc<Connection>>) -> Result<Arc<Connection>, CallError> {
+        let is_good = |connection: &Arc<Connection>| {
+            !connection.is_over() && not.is_none_or(|not| !Arc::ptr_eq(not, connection))
+        };
+        let mut now = self.now.subscribe();
+        let before = now.borrow_and_update().clone();
+        if let Some(connection) = before.connection.filter(|connection| is_good(connection)) {
+            return Ok(connection);
+        }
+        self.wanted.notify_one();
+        let came = async {
+            loop {
+                now.changed().await.map_err(|_| CallError::Connection)?;
+                let now = now.borrow_and_update().clone();
+                match now.connection.filter(|connection| is_good(connection)) {
+                    Some(connection) => return Ok(connection),
+                    None if now.attempts > before.attempts => return Err(CallError::Connection),
+                    None => {}
+                }
+            }
+        };
+        let within = self.config.connect_timeout + LEAST;
+        timeout(within, came).await.unwrap_or(Err(CallError::Connection))
+    }
+}
+
+/// Starts a program; it takes time.
+fn start(config: &StdioConfig, means: &Means) -> Result<(Running, Spoken), BridgeError> {
+    let found = (means.finder)(config).map_err(BridgeError::Program)?;
+    let argv: Vec<OsString> =
+        found.command.iter().cloned().chain(config.args.iter().map(OsString::from)).collect();
+    if config.is_unsealed {
+        let (unsealed, spoken) = Unsealed::start(&argv, &config.env, &found.search_path)?;
+        return Ok((Running::Unsealed(unsealed), spoken));
+    }
+    let wanted = sealed::wanted(&found, config, means.required.clone());
+    let program = Program { argv, directory: belljar_contract::path::WORKSPACE.to_owned() };
+    let (sealed, spoken) = Sealed::start(&*means.backend, wanted, &program)?;
+    Ok((Running::Sealed(sealed), spoken))
+}
+
+async fn end(running: Option<Running>) {
+    let Some(running) = running else { return };
+    // Both take time.
+    let ended = tokio::task::spawn_blocking(move || match running {
+        Running::Sealed(sealed) => sealed.end(),
+        Running::Unsealed(unsealed) => drop(unsealed),
+    });
+    let _ = ended.await;
+}

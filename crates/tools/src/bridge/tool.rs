@@ -1,0 +1,135 @@
+//! A tool of another server, as one of those here.
+
+use super::client::Told;
+use super::config::{ServerConfig, Way};
+use super::server::Server;
+use crate::answer::Answer;
+use crate::caller::Caller;
+use crate::definition::{Definition, Effect};
+use crate::{Arguments, Tool};
+use belljar_contract::category::Category;
+use belljar_contract::tool::{CostTier, ToolName};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Such a tool.
+pub(super) struct Remote {
+    definition: Definition,
+    /// What its server calls it.
+    name: String,
+    server: Arc<Server>,
+}
+
+/// Why a tool is left out.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum LeftOut {
+    #[error("its name can't be one here")]
+    Name,
+    #[error("its name here is that of {other} already")]
+    Collision { other: String },
+    #[error("what it says of its arguments has {bytes} bytes; {LARGEST_SCHEMA} are taken")]
+    Schema { bytes: usize },
+}
+
+/// As much is taken of what a tool says of its arguments, and of itself.
+const LARGEST_SCHEMA: usize = 64 << 10;
+const LONGEST_DESCRIPTION: usize = 4 << 10;
+const LONGEST_SUMMARY: usize = 200;
+
+/// What a call takes besides the server's own time: its turn, and a server that has to be started again.
+const BESIDES: Duration = Duration::from_secs(5);
+
+/// Those that are meant by the configuration, each with its name here; and those that can't be among the others.
+pub(super) fn named(
+    config: &ServerConfig,
+    told: Vec<Told>,
+) -> (BTreeMap<ToolName, Told>, Vec<(String, LeftOut)>) {
+    let (mut named, mut left_out) = (BTreeMap::<ToolName, Told>::new(), Vec::new());
+    for tool in told.into_iter().filter(|tool| config.is_meant(&tool.name)) {
+        let refused = match name_of(&config.name, &tool.name) {
+            None => LeftOut::Name,
+            Some(name) => match (named.get(&name), tool.input.to_string().len()) {
+                (Some(other), _) => LeftOut::Collision { other: short(&other.name) },
+                (_, bytes @ LARGEST_SCHEMA..) => LeftOut::Schema { bytes },
+                _ => {
+                    named.insert(name, tool);
+                    continue;
+                }
+            },
+        };
+        left_out.push((short(&tool.name), refused));
+    }
+    (named, left_out)
+}
+
+fn short(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(80).collect()
+}
+
+/// What it is called here. Characters that no name has are replaced.
+fn name_of(server: &str, tool: &str) -> Option<ToolName> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let plain: String = tool.chars().map(|c| if is_allowed(c) { c } else { '_' }).collect();
+    ToolName::parse(&format!("mcp_{server}_{plain}")).ok().filter(|_| !plain.is_empty())
+}
+
+// === impl Remote ===
+
+impl Remote {
+    pub(super) fn new(server: &Arc<Server>, name: ToolName, told: Told) -> Self {
+        let Told { name: remote_name, description, input, hints } = told;
+        let config = server.config();
+        let description = printable(&description, LONGEST_DESCRIPTION);
+        let summary = description.lines().map(str::trim).find(|line| !line.is_empty());
+        let summary = summary.map_or_else(|| short(&remote_name), |line| printable(line, LONGEST_SUMMARY));
+        let effect = match hints {
+            _ if hints.is_read_only => Effect::ReadOnly,
+            _ if hints.is_destructive => Effect::Destructive,
+            _ if hints.is_idempotent => Effect::Idempotent,
+            _ => Effect::Additive,
+        };
+        let definition = Definition {
+            description,
+            cost: CostTier::Moderate,
+            scope: config.scope,
+            effect,
+            // What runs in a sandbox of ours reaches nothing.
+            reaches_out: match &config.way {
+                Way::Stdio(stdio) => stdio.is_unsealed,
+                Way::Http(_) => true,
+            },
+            is_installed: true,
+            within: config.timeout + config.connect_timeout + BESIDES,
+            ..Definition::new(name, Category::Mcp, &summary, input_of(input))
+        };
+        Self { definition, name: remote_name, server: Arc::clone(server) }
+    }
+}
+
+/// The schema, of an object in any case.
+fn input_of(mut input: Value) -> Value {
+    if let Some(members) = input.as_object_mut() {
+        members.entry("type").or_insert_with(|| json!("object"));
+    }
+    input
+}
+
+fn printable(text: &str, longest: usize) -> String {
+    let kept: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+    kept[..kept.floor_char_boundary(longest)].to_owned()
+}
+
+impl Tool for Remote {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
+        let is_read_only = !self.definition.effect.is_change();
+        self.server.call(caller, (&self.name, is_read_only), arguments).boxed()
+    }
+}

@@ -1,0 +1,65 @@
+//! The program of a server, on the host itself: only where the configuration says so in as many words.
+
+use super::error::BridgeError;
+use belljar_sandbox::streams::Spoken;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+/// A program that runs with nothing around it. Dropping it kills it, and what it has started and not put aside.
+#[derive(Debug)]
+pub(super) struct Unsealed {
+    child: Child,
+}
+
+// === impl Unsealed ===
+
+impl Unsealed {
+    /// Starts it.
+    pub(super) fn start(
+        argv: &[OsString],
+        env: &BTreeMap<String, String>,
+        search_path: &str,
+    ) -> Result<(Self, Spoken), BridgeError> {
+        let failed = |error: io::Error| BridgeError::Start(Box::new(error));
+        let (program, arguments) =
+            argv.split_first().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .current_dir("/")
+            .env_clear()
+            .env("PATH", search_path)
+            .envs(env)
+            .process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().map_err(failed)?;
+        let mut started = Self { child };
+        let spoken = started.spoken().map_err(failed)?;
+        Ok((started, spoken))
+    }
+
+    fn spoken(&mut self) -> io::Result<Spoken> {
+        let Child { stdin, stdout, stderr, .. } = &mut self.child;
+        let there = || io::Error::from(io::ErrorKind::BrokenPipe);
+        Ok(Spoken {
+            input: OwnedFd::from(stdin.take().ok_or_else(there)?),
+            output: OwnedFd::from(stdout.take().ok_or_else(there)?),
+            errors: OwnedFd::from(stderr.take().ok_or_else(there)?),
+        })
+    }
+}
+
+impl Drop for Unsealed {
+    fn drop(&mut self) {
+        // Not waited for yet, so the number is still its own.
+        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.child.wait();
+    }
+}

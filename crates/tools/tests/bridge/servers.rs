@@ -1,0 +1,111 @@
+//! Real servers: the reference ones, and one of the official SDK for Python.
+
+use crate::Case;
+use crate::rig::{House, folder, program, reference, run, text};
+use belljar_contract::tool::{DomainCode, ToolScope};
+use belljar_testkit::mcp;
+use belljar_tools::definition::Effect;
+use serde_json::json;
+
+pub(crate) const CASES: &[Case] = &[
+    ("the_reference_server_works_in_a_sandbox_as_if_it_were_here", everything),
+    ("a_server_of_files_sees_the_folder_that_it_is_lent", files),
+    ("a_server_of_the_newest_revision_is_spoken_to_in_it", python),
+    ("only_the_tools_that_are_meant_are_there", chosen),
+];
+
+fn everything(house: &House) -> Result<(), String> {
+    let server = program("every", "node", &[&reference("server-everything")?, "stdio"], ", scope: both");
+    run(async {
+        let rig = house.bridge(&server);
+        let echo = rig.definition("mcp_every_echo").await;
+        assert_eq!((echo.scope, echo.effect), (ToolScope::Both, Effect::ReadOnly));
+        assert!(echo.is_installed && !echo.reaches_out && !echo.is_guarded);
+        assert_eq!(echo.summary, "Echoes back the input string");
+        assert_eq!(rig.text("mcp_every_echo", json!({ "message": "hello" })).await, "Echo: hello");
+        assert!(rig.text("mcp_every_get-sum", json!({ "a": 2, "b": 3 })).await.contains('5'));
+        let image = rig.call("mcp_every_get-tiny-image", json!({})).await.unwrap();
+        assert!(text(&image).contains("\n[image: image/png]\n"), "{image:?}");
+        assert_eq!((image.attachments.len(), image.attachments[0].mime_type.as_str()), (1, "image/png"));
+        let structured = rig.call("mcp_every_get-structured-content", json!({ "location": "Chicago" })).await;
+        assert!(structured.unwrap().data["structured_content"]["temperature"].is_number());
+        let links = rig.text("mcp_every_get-resource-links", json!({ "count": 2 })).await;
+        assert_eq!(links.matches("\n[resource: ").count(), 2, "{links}");
+        // What the host has in its environment is not there.
+        let env = rig.text("mcp_every_get-env", json!({})).await;
+        assert!(!env.contains("CARGO") && env.contains("\"PATH\""), "{env}");
+        assert_eq!(house_runs(house), 1);
+        rig.end().await;
+        assert_eq!(house_runs(house), 0);
+    });
+    Ok(())
+}
+
+/// Of the sandboxes of this test's own house.
+fn house_runs(house: &House) -> usize {
+    house.runs().len()
+}
+
+fn files(house: &House) -> Result<(), String> {
+    let lent = folder();
+    std::fs::write(lent.path().join("note.txt"), "on the host").unwrap();
+    let main = reference("server-filesystem")?;
+    let with = format!(", workspace: {{path: '{}'}}", lent.path().display());
+    run(async {
+        let rig = house.bridge(&program("files", "node", &[&main, "/workspace"], &with));
+        let write = rig.definition("mcp_files_write_file").await;
+        assert_eq!(write.effect, Effect::Destructive);
+        let read = json!({ "path": "/workspace/note.txt" });
+        assert_eq!(rig.text("mcp_files_read_text_file", read).await, "on the host");
+        let written = json!({ "path": "/workspace/note.txt", "content": "by an agent" });
+        rig.call("mcp_files_write_file", written).await.unwrap();
+        let outside =
+            rig.call("mcp_files_read_text_file", json!({ "path": "/etc/passwd" })).await.unwrap_err();
+        assert_eq!(outside.code, DomainCode::ToolFailed);
+        rig.end().await;
+    });
+    // Its changes went to a layer of its own.
+    assert_eq!(std::fs::read_to_string(lent.path().join("note.txt")).unwrap(), "on the host");
+    Ok(())
+}
+
+fn python(house: &House) -> Result<(), String> {
+    mcp::sdk()?;
+    let lent = folder();
+    let path = lent.path().join("server.py");
+    let text = "from mcp.server.mcpserver import MCPServer\nserver = MCPServer('sdk', log_level='WARNING')\n\n\n\
+                @server.tool()\ndef add(a: int, b: int) -> int:\n    \"\"\"Adds.\"\"\"\n    return a + b\n\n\n\
+                @server.tool()\ndef fail() -> str:\n    raise ValueError('as it was told')\n\n\nserver.run('stdio')\n";
+    std::fs::write(&path, text).unwrap();
+    let path = path.display().to_string();
+    run(async {
+        let rig = house.bridge(&program("sdk", "python", &[&path], &format!(", lend: ['{path}']")));
+        rig.definition("mcp_sdk_add").await;
+        let sum = rig.call("mcp_sdk_add", json!({ "a": 40, "b": 2 })).await.unwrap();
+        assert_eq!(sum.data["content"], "42");
+        assert_eq!(sum.data["structured_content"]["result"], 42);
+        let failed = rig.call("mcp_sdk_fail", json!({})).await.unwrap_err();
+        assert_eq!(failed.code, DomainCode::ToolFailed);
+        assert!(!failed.message.is_empty());
+        rig.end().await;
+    });
+    Ok(())
+}
+
+fn chosen(house: &House) -> Result<(), String> {
+    let only = ", enabled_tools: [echo, get-sum, get-env, nothing], disabled_tools: []";
+    let server = program("every", "node", &[&reference("server-everything")?, "stdio"], only);
+    let not = ", disabled_tools: [echo]";
+    let other = program("other", "node", &[&reference("server-everything")?, "stdio"], not);
+    run(async {
+        let rig = house.bridge(&[server, other].concat());
+        rig.definition("mcp_every_echo").await;
+        rig.definition("mcp_other_get-sum").await;
+        let names = rig.names();
+        let of = |server: &str| names.iter().filter(|name| name.starts_with(server)).count();
+        assert_eq!(of("mcp_every_"), 3, "{names:?}");
+        assert!(of("mcp_other_") > 5 && !names.contains(&"mcp_other_echo".to_owned()), "{names:?}");
+        rig.end().await;
+    });
+    Ok(())
+}
