@@ -5,7 +5,7 @@
 
 mod named;
 
-pub use named::{GroupId, LONGEST, ParseNamedIdError, ProjectId, SkillId, UserId};
+pub use named::{AgentId, GroupId, LONGEST, ParseNamedIdError, ProjectId, SkillId, UserId};
 
 use crate::decode::{At, Decode};
 use crate::json::Node;

@@ -6,6 +6,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod access;
+pub mod action;
 pub mod agent;
 pub mod category;
 pub mod egress;

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod action;
 pub mod admission;
 pub mod egress;
 pub mod git;

@@ -1,8 +1,10 @@
 //! What is known of a tool without calling it, in three levels: enough to choose it by, to call it by, and to look things up
 //! (`spec/3 §Progressive Tool Disclosure`).
 
+use belljar_contract::action::ActionType;
 use belljar_contract::category::Category;
 use belljar_contract::tool::{CostTier, InvalidToolNameError, ToolName, ToolScope};
+use belljar_policy::action;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -19,6 +21,8 @@ pub struct Definition {
     pub input: Value,
     /// What kind of thing it does.
     pub category: Category,
+    /// What an agent does by it.
+    pub action: ActionType,
     /// What a call costs, roughly.
     pub cost: CostTier,
     /// For whom it is.
@@ -100,6 +104,7 @@ impl Definition {
             description: summary.to_owned(),
             input,
             category,
+            action: action::default_of(category),
             cost: CostTier::Cheap,
             scope: ToolScope::Both,
             effect: Effect::ReadOnly,

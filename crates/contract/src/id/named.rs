@@ -95,6 +95,10 @@ named! {
     GroupId
 }
 named! {
+    /// An agent, as whoever runs it calls it.
+    AgentId
+}
+named! {
     /// A project that tasks belong to.
     ProjectId
 }
