@@ -12,7 +12,7 @@ pub mod reference;
 mod scalar;
 
 pub use document::{Key, Node, Value, below, parse};
-pub use members::{Members, instead_of, list, one_of, place};
+pub use members::{Members, instead_of, list, nearest, one_of, place};
 pub use mistake::{Log, Mistake, Mistakes, Position, quoted};
 pub use quantity::{kubernetes_cpu, kubernetes_memory, processors, size};
 pub use scalar::{boolean, seconds, text, text_or_number, thousandths, whole, whole_number};

@@ -35,6 +35,8 @@ use std::fmt;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EgressPolicy {
     rules: Vec<Rule>,
+    /// Whether nobody may push by git to what they reach: then all of it is looked into.
+    refuses_pushes: bool,
 }
 
 /// Where somebody wants to get to.
@@ -92,7 +94,13 @@ pub const MOST_ADDRESSES: usize = 64;
 impl EgressPolicy {
     /// A policy of these rules.
     pub fn new(rules: Vec<Rule>) -> Self {
-        Self { rules }
+        Self { rules, refuses_pushes: false }
+    }
+
+    /// The same, by which nothing is pushed anywhere with git: tunnels are looked into, and what receives pushes is not asked.
+    #[must_use]
+    pub fn refusing_pushes(self) -> Self {
+        Self { refuses_pushes: true, ..self }
     }
 
     /// Its rules.
@@ -121,6 +129,17 @@ impl EgressPolicy {
         if there.is_empty() {
             return refuse(destination, DenyReason::Port);
         }
+        if let Asked::Request { path, .. } = asked
+            && self.refuses_pushes
+        {
+            // Whoever is asked may read it as something else.
+            if !path::is_plain(path) {
+                return refuse(destination, DenyReason::AmbiguousPath);
+            }
+            if path::receives_pushes(path) {
+                return refuse(destination, DenyReason::Push);
+            }
+        }
         let allowing: Vec<_> = match asked {
             Asked::Tunnel => there,
             Asked::Request { method, path } => {
@@ -146,7 +165,7 @@ impl EgressPolicy {
             }
         };
         // Also by one that doesn't let the name in: a longer name is no way around being looked into.
-        let is_inspected = allowing.iter().any(|(_, rule)| rule.is_inspected());
+        let is_inspected = self.refuses_pushes || allowing.iter().any(|(_, rule)| rule.is_inspected());
         let allowing: Vec<_> =
             allowing.into_iter().filter(|(_, rule)| rule.allows_name(&destination.host)).collect();
         let Some(&(rule, _)) = allowing.first() else {

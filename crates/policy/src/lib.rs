@@ -5,14 +5,19 @@
 
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod action;
 pub mod admission;
+pub mod autonomy;
+pub mod constraint;
 pub mod egress;
 pub mod git;
 pub mod grant;
 pub mod handoff;
 pub mod image;
 pub mod lifecycle;
+pub mod permission;
 pub mod preferences;
 pub mod skill;
 pub mod tool;
+pub mod verdict;

@@ -126,7 +126,7 @@ pub fn instead_of(name: &str, known: &[&str]) -> String {
 }
 
 /// The known name that is fewest slips away, if these are few for its length.
-fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+pub fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     const LONGEST: usize = 60;
     if name.len() > LONGEST {
         return None;

@@ -2,6 +2,7 @@
 
 use super::risk::{UNSAID, weighed};
 use belljar_contract::action::{ActionType, Leaf, Risk};
+use belljar_contract::yaml::nearest;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which action types there are.
@@ -53,9 +54,6 @@ struct Hint<'a>(Option<&'a str>);
 /// Every action type.
 pub(super) const ALL: &str = "all";
 
-/// A name that differs in more characters was hardly meant.
-const FARTHEST: usize = 3;
-
 // === impl ActionRegistry ===
 
 impl ActionRegistry {
@@ -64,15 +62,20 @@ impl ActionRegistry {
     /// # Errors
     /// [`RegisterActionError`] for the first name that is taken.
     pub fn with(custom: impl IntoIterator<Item = CustomRow>) -> Result<Self, RegisterActionError> {
-        let mut registry = Self::default();
-        for CustomRow { action, risk, why } in custom {
-            if registry.all.contains_key(&action) {
-                return Err(RegisterActionError::Taken { action });
-            }
-            let why = why.unwrap_or_else(|| "nobody has said how much may go wrong by it".to_owned());
-            registry.all.insert(action, Known { risk: risk.unwrap_or(UNSAID), why });
+        custom.into_iter().try_fold(Self::default(), Self::and)
+    }
+
+    /// The same, and this one.
+    ///
+    /// # Errors
+    /// [`RegisterActionError`] when its name is taken.
+    pub fn and(mut self, CustomRow { action, risk, why }: CustomRow) -> Result<Self, RegisterActionError> {
+        if self.all.contains_key(&action) {
+            return Err(RegisterActionError::Taken { action });
         }
-        Ok(registry)
+        let why = why.unwrap_or_else(|| "nobody has said how much may go wrong by it".to_owned());
+        self.all.insert(action, Known { risk: risk.unwrap_or(UNSAID), why });
+        Ok(self)
     }
 
     /// All of them, by name.
@@ -114,8 +117,7 @@ impl ActionRegistry {
     fn nearest(&self, pattern: &str) -> Option<String> {
         let categories: BTreeSet<&str> = self.all.keys().map(ActionType::category).collect();
         let names = self.all.keys().map(ActionType::as_str).chain(categories).chain([ALL]);
-        let (far, name) = names.map(|name| (distance(pattern, name), name)).min()?;
-        (far <= FARTHEST).then(|| name.to_owned())
+        nearest(pattern, &names.collect::<Vec<_>>()).map(ToOwned::to_owned)
     }
 }
 
@@ -127,25 +129,6 @@ impl Default for ActionRegistry {
         };
         Self { all: Leaf::ALL.into_iter().map(known).collect() }
     }
-}
-
-/// How many characters have to be put in, left out or replaced.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    // What is far longer than any name is none of them.
-    for (line, c) in one.chars().take(256).enumerate() {
-        let mut before = line;
-        if let Some(first) = row.first_mut() {
-            *first = line + 1;
-        }
-        for (column, d) in other.iter().enumerate() {
-            let replaced = before + usize::from(c != *d);
-            before = row[column + 1];
-            row[column + 1] = replaced.min(before + 1).min(row[column] + 1);
-        }
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 impl std::fmt::Display for Hint<'_> {

@@ -71,7 +71,6 @@ fn what_is_misspelt_is_refused_with_what_was_meant() {
         ("deploy:prodction", "deploy:production"),
         ("cod", "code"),
         ("coms", "comms"),
-        ("al", "all"),
         ("db:mutatee", "db:mutate"),
         ("Code", "code"),
     ] {

@@ -35,6 +35,8 @@ pub enum DenyReason {
     Path,
     /// It can't be known which path is meant, and paths count.
     AmbiguousPath,
+    /// It would be a push of git, and this policy lets none through.
+    Push,
     /// No rule names that host, and what stands before the name of a pattern is longer, or says more, than it may.
     NameSaysTooMuch,
     /// No rule names that host, and the patterns that let it in let in no more names for now.
@@ -103,6 +105,7 @@ impl DenyReason {
             Self::Method => "no_rule_for_method",
             Self::Path => "no_rule_for_path",
             Self::AmbiguousPath => "ambiguous_path",
+            Self::Push => "git_push",
             Self::NameSaysTooMuch => "name_says_too_much",
             Self::TooManyNames => "too_many_names",
             Self::NoAddress => "no_address",
@@ -117,7 +120,7 @@ impl DenyReason {
         match self {
             Self::NoRules | Self::Host | Self::Port | Self::Method | Self::Path => true,
             Self::NameSaysTooMuch | Self::TooManyNames | Self::OwnAddress { .. } => true,
-            Self::AmbiguousPath | Self::NoAddress | Self::TooManyAddresses => false,
+            Self::AmbiguousPath | Self::Push | Self::NoAddress | Self::TooManyAddresses => false,
             Self::Address { class, .. } => class.may_be_granted(),
         }
     }
@@ -134,6 +137,7 @@ impl fmt::Display for DenyReason {
             Self::AmbiguousPath => f.write_str(
                 "its path could be read as another one, and the rules for that host are about paths",
             ),
+            Self::Push => f.write_str("it would be a push of git, and whoever asks may only read by git"),
             Self::NameSaysTooMuch => f.write_str(
                 "no rule names that host, and it is longer, or says more, than a pattern lets in (`names` of its rule)",
             ),

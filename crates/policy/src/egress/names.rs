@@ -62,7 +62,7 @@ impl Rule {
     /// The pattern by which it is for a host that it doesn't name.
     pub(super) fn wildcard(&self) -> Option<Wildcard> {
         let wildcard = || Wildcard { pattern: self.host.clone(), limits: self.names };
-        (!matches!(self.host, HostPattern::One(_))).then(wildcard)
+        (!matches!(self.host, HostPattern::One(_) | HostPattern::Any)).then(wildcard)
     }
 }
 

@@ -29,6 +29,20 @@ impl fmt::Display for PathPrefix {
     }
 }
 
+/// Whether git's servers take a push there, or say that they would. It is looked for in the query, too, and however it is encoded.
+pub(super) fn receives_pushes(path: &str) -> bool {
+    let mut said = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let code = behind.get(..2).and_then(|code| std::str::from_utf8(code).ok());
+        let byte = code.filter(|_| *first == b'%').and_then(|code| u8::from_str_radix(code, 16).ok());
+        said.push(byte.unwrap_or(*first).to_ascii_lowercase());
+        rest = if byte.is_some() { behind.get(2..).unwrap_or_default() } else { behind };
+    }
+    let receiver = b"git-receive-pack";
+    said.windows(receiver.len()).any(|part| part == receiver)
+}
+
 /// Whether everybody reads it as the same path: nothing in it goes up, stays, or stands for a slash or a dot, and nothing is
 /// encoded twice.
 pub(super) fn is_plain(path: &str) -> bool {
@@ -79,6 +93,30 @@ mod tests {
         assert!(PathPrefix::parse("/").unwrap().holds("/anything"));
         for bad in ["", "simple", "/a/../b", "/a//b", "/a%2fb", "/a?b", "/a*", "/a b", "/a;b"] {
             assert_eq!(PathPrefix::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_receives_pushes_is_known_however_it_is_written() {
+        for path in [
+            "/a/b.git/git-receive-pack",
+            "/a/b.git/git-receive-pack/",
+            "/a/b/info/refs?service=git-receive-pack",
+            "/a/b/GIT-RECEIVE-PACK",
+            "/a/git%2Dreceive%2dpack",
+            "/%67it-receive-pac%6B?x",
+        ] {
+            assert!(receives_pushes(path), "{path}");
+        }
+        for path in [
+            "/a/b.git/git-upload-pack",
+            "/a/b/info/refs?service=git-upload-pack",
+            "/git-receive",
+            "/%",
+            "/%6",
+            "/%zz",
+        ] {
+            assert!(!receives_pushes(path), "{path}");
         }
     }
 

@@ -36,6 +36,8 @@ pub enum HostPattern {
     OnePartBefore(HostName),
     /// Names with one part more before this one, or several: `**.example.com`.
     AnyPartsBefore(HostName),
+    /// Every host. No text is this pattern: only a level of access is so wide.
+    Any,
 }
 
 /// Text that is no pattern of hosts.
@@ -123,6 +125,7 @@ impl HostPattern {
             Self::One(one) => one == host,
             Self::OnePartBefore(_) => self.before(host).is_some_and(|before| !before.contains('.')),
             Self::AnyPartsBefore(_) => self.before(host).is_some(),
+            Self::Any => true,
         }
     }
 
@@ -143,6 +146,7 @@ impl fmt::Display for HostPattern {
             Self::One(host) => host.fmt(f),
             Self::OnePartBefore(name) => write!(f, "*.{name}"),
             Self::AnyPartsBefore(name) => write!(f, "**.{name}"),
+            Self::Any => f.write_str("any host"),
         }
     }
 }

@@ -29,10 +29,24 @@ impl ToolPattern {
 
     /// Whether it names that tool.
     pub fn matches(&self, name: &ToolName) -> bool {
+        self.matches_text(name.as_str())
+    }
+
+    pub(crate) fn matches_text(&self, name: &str) -> bool {
         match self.text.strip_suffix('*') {
-            Some(beginning) => name.as_str().starts_with(beginning),
-            None => self.text == name.as_str(),
+            Some(beginning) => name.starts_with(beginning),
+            None => self.text == name,
         }
+    }
+
+    /// The same in small letters.
+    pub(crate) fn folded(&self) -> Self {
+        Self { text: self.text.to_ascii_lowercase() }
+    }
+
+    /// Whether it names one tool alone.
+    pub(crate) fn is_exact(&self) -> bool {
+        !self.text.ends_with('*')
     }
 }
 

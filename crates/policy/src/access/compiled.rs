@@ -1,0 +1,133 @@
+//! What the sandboxes of an agent have: what is allowed by name, put so that a kernel and a proxy can hold it.
+
+use super::commands;
+use super::constraints::Constraints;
+use super::place::NetworkPlace;
+use crate::egress::{EgressPolicy, HostPattern, Rule};
+use belljar_contract::access::{CodeIsolation, FileSystemScope, GitAccess, NetworkMode, TerminalAccess};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// What a sandbox has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Compiled {
+    /// Whose files its workspace begins with.
+    pub workspace: WorkspaceTerms,
+    /// Whether what the host lends besides is there, too.
+    pub is_lent_to: bool,
+    /// What it reaches.
+    pub web: WebTerms,
+    /// Which programs it can start.
+    pub programs: ProgramTerms,
+    /// How far the host's git goes for it.
+    pub git: GitTerms,
+    /// Whether it has a root and a network of its own.
+    pub isolation: CodeIsolation,
+}
+
+/// Whose files a workspace begins with. It is a copy in any case: what comes of it reaches a project by a person's hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkspaceTerms {
+    /// Nobody's.
+    Empty,
+    /// The project's.
+    Project,
+}
+
+/// What it reaches of the web.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "mode")]
+pub enum WebTerms {
+    /// Nothing: there is no way out to it.
+    None,
+    /// What the house's rules say, and these places.
+    Listed {
+        /// The places.
+        places: Vec<NetworkPlace>,
+        /// Whether pushes of git are refused there.
+        refuses_pushes: bool,
+    },
+    /// All that is public, at the ports of the web.
+    Open {
+        /// Whether pushes of git are refused there.
+        refuses_pushes: bool,
+    },
+}
+
+/// Which programs it can start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "mode")]
+pub enum ProgramTerms {
+    /// All that there are.
+    All,
+    /// These, by name.
+    Only {
+        /// The names.
+        names: BTreeSet<String>,
+    },
+}
+
+/// How far the host's git goes for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct GitTerms {
+    /// Whether it clones and fetches.
+    pub fetches: bool,
+    /// Whether it pushes.
+    pub pushes: bool,
+}
+
+// === impl Compiled ===
+
+impl Compiled {
+    /// What sandboxes have for whom these hold.
+    pub fn of(constraints: &Constraints) -> Self {
+        let git = GitTerms {
+            fetches: constraints.git != GitAccess::LocalOnly && constraints.network != NetworkMode::None,
+            pushes: constraints.git == GitAccess::Full && constraints.network != NetworkMode::None,
+        };
+        let refuses_pushes = !git.pushes;
+        Self {
+            workspace: match constraints.file_system {
+                FileSystemScope::WorkspaceOnly => WorkspaceTerms::Empty,
+                FileSystemScope::ProjectDirectory | FileSystemScope::Full => WorkspaceTerms::Project,
+            },
+            is_lent_to: constraints.file_system == FileSystemScope::Full,
+            web: match constraints.network {
+                NetworkMode::None => WebTerms::None,
+                NetworkMode::AllowlistOnly => {
+                    WebTerms::Listed { places: constraints.network_allowlist.clone(), refuses_pushes }
+                }
+                NetworkMode::Open => WebTerms::Open { refuses_pushes },
+            },
+            programs: match constraints.terminal {
+                TerminalAccess::None => ProgramTerms::Only { names: commands::of_tools() },
+                TerminalAccess::RestrictedCommands => {
+                    ProgramTerms::Only { names: constraints.commands.clone() }
+                }
+                TerminalAccess::Full => ProgramTerms::All,
+            },
+            git,
+            isolation: constraints.code_execution,
+        }
+    }
+
+    /// What is reached of the web, where the house has these rules; nothing where there is no way out at all.
+    pub fn egress(&self, house: &EgressPolicy) -> Option<EgressPolicy> {
+        let with = |rules: Vec<Rule>| house.rules().iter().cloned().chain(rules).collect();
+        let (policy, refuses_pushes) = match &self.web {
+            WebTerms::None => return None,
+            WebTerms::Listed { places, refuses_pushes } => {
+                let rules = places.iter().map(NetworkPlace::rule).collect();
+                (EgressPolicy::new(with(rules)), *refuses_pushes)
+            }
+            WebTerms::Open { refuses_pushes } => {
+                (EgressPolicy::new(with(vec![Rule::for_hosts(HostPattern::Any)])), *refuses_pushes)
+            }
+        };
+        Some(if refuses_pushes { policy.refusing_pushes() } else { policy })
+    }
+}
+
+#[cfg(test)]
+mod tests;

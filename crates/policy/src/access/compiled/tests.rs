@@ -1,0 +1,112 @@
+//! What a sandbox has, for each value of each dimension.
+
+use super::*;
+use crate::access::{ConstraintOverrides, Levels};
+use crate::egress::{Asked, DenyReason, Destination, Host};
+use belljar_contract::access::AccessLevel;
+
+fn constraints(level: AccessLevel) -> Constraints {
+    Levels::default().of(level).constraints.clone()
+}
+
+fn compiled(said: &ConstraintOverrides) -> Compiled {
+    Compiled::of(&constraints(AccessLevel::Elevated).with(said))
+}
+
+fn house() -> EgressPolicy {
+    EgressPolicy::new(vec![Rule::for_hosts(HostPattern::parse("house.example").unwrap())])
+}
+
+fn reach(policy: &EgressPolicy, host: &str, asked: Asked<'_>) -> Result<bool, DenyReason> {
+    let destination = Destination { host: Host::parse(host).unwrap(), port: 443 };
+    policy.decide(destination, asked).map(|allowed| allowed.is_inspected()).map_err(|denied| denied.reason)
+}
+
+const PUSH: Asked<'_> = Asked::Request { method: "POST", path: "/a.git/git-receive-pack" };
+const FETCH: Asked<'_> = Asked::Request { method: "POST", path: "/a.git/git-upload-pack" };
+
+#[test]
+fn files_are_nobodys_or_the_projects_and_only_the_highest_is_lent_anything() {
+    let of = |scope| {
+        let compiled =
+            compiled(&ConstraintOverrides { file_system: Some(scope), ..ConstraintOverrides::default() });
+        (compiled.workspace, compiled.is_lent_to)
+    };
+    assert_eq!(of(FileSystemScope::WorkspaceOnly), (WorkspaceTerms::Empty, false));
+    assert_eq!(of(FileSystemScope::ProjectDirectory), (WorkspaceTerms::Project, false));
+    assert_eq!(of(FileSystemScope::Full), (WorkspaceTerms::Project, true));
+}
+
+#[test]
+fn without_network_there_is_no_way_out_and_git_goes_nowhere() {
+    let said = ConstraintOverrides { network: Some(NetworkMode::None), ..ConstraintOverrides::default() };
+    let compiled = compiled(&said);
+    assert_eq!(compiled.egress(&house()), None);
+    assert_eq!(compiled.git, GitTerms { fetches: false, pushes: false });
+}
+
+#[test]
+fn a_listed_network_has_what_is_listed_and_what_the_house_says() {
+    let place = NetworkPlace::parse("pkgs.example:443").unwrap();
+    let said = ConstraintOverrides {
+        network: Some(NetworkMode::AllowlistOnly),
+        network_allowlist: Some(vec![place]),
+        ..ConstraintOverrides::default()
+    };
+    let policy = compiled(&said).egress(&house()).unwrap();
+    assert_eq!(reach(&policy, "pkgs.example", Asked::Tunnel), Ok(false));
+    assert_eq!(reach(&policy, "house.example", Asked::Tunnel), Ok(false));
+    assert_eq!(reach(&policy, "elsewhere.example", Asked::Tunnel), Err(DenyReason::Host));
+    let nothing =
+        ConstraintOverrides { network: Some(NetworkMode::AllowlistOnly), ..ConstraintOverrides::default() };
+    let policy = compiled(&nothing).egress(&EgressPolicy::default()).unwrap();
+    assert_eq!(reach(&policy, "pkgs.example", Asked::Tunnel), Err(DenyReason::NoRules));
+}
+
+#[test]
+fn an_open_network_has_every_public_host_and_no_other() {
+    let policy = Compiled::of(&constraints(AccessLevel::Standard)).egress(&EgressPolicy::default()).unwrap();
+    assert_eq!(reach(&policy, "anywhere.example", Asked::Tunnel), Ok(false));
+    let destination = Destination { host: Host::parse("inside.example").unwrap(), port: 443 };
+    let allowed = policy.decide(destination, Asked::Tunnel).unwrap();
+    for address in ["10.0.0.7", "127.0.0.1", "169.254.169.254", "fd00::1"] {
+        assert!(allowed.clone().vet(&[address.parse().unwrap()], &[]).is_err(), "{address}");
+    }
+    assert!(allowed.vet(&["93.184.216.34".parse().unwrap()], &[]).is_ok());
+}
+
+#[test]
+fn who_may_only_read_by_git_pushes_nothing_through_the_web_either() {
+    for (git, pushed) in [
+        (GitAccess::LocalOnly, Err(DenyReason::Push)),
+        (GitAccess::ReadAndBranch, Err(DenyReason::Push)),
+        (GitAccess::Full, Ok(false)),
+    ] {
+        let said = ConstraintOverrides { git: Some(git), ..ConstraintOverrides::default() };
+        let compiled = compiled(&said);
+        let policy = compiled.egress(&house()).unwrap();
+        let is_inspected = git != GitAccess::Full;
+        assert_eq!(reach(&policy, "house.example", PUSH), pushed, "{git}");
+        assert_eq!(reach(&policy, "house.example", FETCH), Ok(is_inspected), "{git}");
+        assert_eq!(reach(&policy, "house.example", Asked::Tunnel), Ok(is_inspected), "{git}");
+        let odd = Asked::Request { method: "POST", path: "/a/..%2fgit-receive-pack" };
+        assert_eq!(reach(&policy, "house.example", odd).is_ok(), git == GitAccess::Full);
+        assert_eq!(compiled.git.pushes, git == GitAccess::Full);
+        assert_eq!(compiled.git.fetches, git != GitAccess::LocalOnly);
+    }
+}
+
+#[test]
+fn programs_are_all_or_those_that_are_listed_or_what_tools_need() {
+    let of = |terminal| {
+        compiled(&ConstraintOverrides { terminal: Some(terminal), ..ConstraintOverrides::default() }).programs
+    };
+    assert_eq!(of(TerminalAccess::Full), ProgramTerms::All);
+    let ProgramTerms::Only { names } = of(TerminalAccess::RestrictedCommands) else { panic!("all of them") };
+    assert!(names.contains("ls") && names.contains("sh"));
+    for name in ["curl", "wget", "ssh", "nc", "sudo", "su", "mount", "docker", "systemctl", "crontab", "dd"] {
+        assert!(!names.contains(name), "{name}");
+    }
+    let ProgramTerms::Only { names } = of(TerminalAccess::None) else { panic!("all of them") };
+    assert!(names.contains("python3") && !names.iter().any(|name| name.ends_with("sh")));
+}

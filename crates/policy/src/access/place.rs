@@ -1,0 +1,95 @@
+//! A place on the network, as an allowlist names it: `HOST` at the usual ports, or `HOST:PORT`.
+
+use crate::egress::{HostPattern, Rule};
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// Such a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetworkPlace {
+    host: HostPattern,
+    port: Option<u16>,
+}
+
+/// The text is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a host, `*.NAME`, `**.NAME` or address, with or without `:PORT`")]
+pub struct InvalidPlaceError;
+
+// === impl NetworkPlace ===
+
+impl NetworkPlace {
+    /// Reads a place. An address of IPv6 with a port stands in brackets.
+    ///
+    /// # Errors
+    /// [`InvalidPlaceError`].
+    pub fn parse(text: &str) -> Result<Self, InvalidPlaceError> {
+        if let Ok(host) = HostPattern::parse(text) {
+            return Ok(Self { host, port: None });
+        }
+        let (host, port) = text.rsplit_once(':').ok_or(InvalidPlaceError)?;
+        let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+        let port = port.parse().ok().filter(|port| is_number && *port > 0).ok_or(InvalidPlaceError)?;
+        let host = HostPattern::parse(host).map_err(|_| InvalidPlaceError)?;
+        Ok(Self { host, port: Some(port) })
+    }
+
+    /// The rule that leads there.
+    pub fn rule(&self) -> Rule {
+        let usual = Rule::for_hosts(self.host.clone());
+        match self.port {
+            Some(port) => Rule { ports: vec![port], ..usual },
+            None => usual,
+        }
+    }
+}
+
+impl fmt::Display for NetworkPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.port {
+            Some(port) => write!(f, "{}:{port}", self.host),
+            None => self.host.fmt(f),
+        }
+    }
+}
+
+impl Serialize for NetworkPlace {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_host_and_perhaps_a_port() {
+        for (text, ports) in [
+            ("pkgs.example", [80, 443].as_slice()),
+            ("pkgs.example:8443", &[8443]),
+            ("*.pkgs.example:443", &[443]),
+            ("**.pkgs.example", &[80, 443]),
+            ("192.0.2.7:80", &[80]),
+            ("[2001:db8::1]:443", &[443]),
+        ] {
+            let place = NetworkPlace::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(place.rule().ports, ports, "{text}");
+            assert_eq!(NetworkPlace::parse(&place.to_string()).unwrap(), place, "{text}");
+        }
+        for text in [
+            "",
+            ":80",
+            "a.example:",
+            "a.example:0",
+            "a.example:65536",
+            "a.example:+80",
+            "a.example:http",
+            "*",
+            "*.com:80",
+            "a b",
+        ] {
+            assert_eq!(NetworkPlace::parse(text), Err(InvalidPlaceError), "{text}");
+        }
+    }
+}

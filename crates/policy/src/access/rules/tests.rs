@@ -1,0 +1,219 @@
+//! What a house says of its agents, as it is written.
+
+use super::*;
+use crate::constraint::WorksIn;
+use crate::permission::ToolFacts;
+use crate::verdict::Verdict;
+use belljar_contract::access::{FileSystemScope, GitAccess, NetworkMode, TerminalAccess};
+use belljar_contract::action::{ActionType, Leaf};
+use belljar_contract::tool::ToolName;
+use belljar_contract::yaml::{self, Log, Members, Mistakes};
+
+fn read(text: &str) -> Result<AccessRules, Mistakes> {
+    let mut log = Log::default();
+    let root = yaml::parse(text.as_bytes(), &mut log);
+    let rules = root.and_then(|root| {
+        let mut members = Members::open(&root, &mut log)?;
+        let rules = AccessRules::read(&mut members);
+        members.finish();
+        Some(rules)
+    });
+    log.finish()?;
+    Ok(rules.unwrap_or_default())
+}
+
+fn agent(name: &str) -> AgentId {
+    AgentId::parse(name).unwrap()
+}
+
+fn verdict(
+    rules: &AccessRules,
+    standing: &AgentStanding,
+    name: &str,
+    (category, action): (Category, Leaf),
+) -> Verdict {
+    let (name, action) = (ToolName::parse(name).unwrap(), ActionType::from(action));
+    let facts = ToolFacts { name: &name, category, action: &action, reaches_out: false };
+    rules.judging(standing).judge(&facts, WorksIn::Container).verdict
+}
+
+const READ: (Category, Leaf) = (Category::FileSystem, Leaf::CodeRead);
+
+/// The levels as the document has them, word for word, are those that there are without it.
+#[test]
+fn the_levels_of_the_document_are_those_that_stand_without_it() {
+    let written = read(
+        r#"
+tool_access:
+  levels:
+    sandboxed:
+      description: "No external access. Isolated workspace."
+      file_system: "workspace_only"
+      code_execution: "containerized"
+      network: "none"
+      git: "local_only"
+    restricted:
+      description: "Limited external access with approval."
+      file_system: "project_directory"
+      code_execution: "containerized"
+      network: "allowlist_only"
+      git: "read_and_branch"
+      requires_approval: ["deployment", "database_write"]
+    standard:
+      description: "Normal development access."
+      file_system: "project_directory"
+      code_execution: "containerized"
+      network: "open"
+      git: "full"
+      terminal: "restricted_commands"
+    elevated:
+      description: "Full access for senior and trusted agents."
+      file_system: "full"
+      code_execution: "containerized"
+      network: "open"
+      git: "full"
+      terminal: "full"
+      deployment: true
+    custom:
+      description: "What is said of the agent, and nothing else."
+"#,
+    )
+    .unwrap();
+    assert_eq!(written, AccessRules::default());
+}
+
+#[test]
+fn what_is_said_of_an_agent_counts_for_it_alone() {
+    let rules = read(
+        "
+tool_access:
+  default_level: restricted
+  agents:
+    - name: reviewer
+      level: sandboxed
+      allowed: [Web_Fetch, 'mcp_*']
+      denied: [write_file]
+      sub_constraints: {network: allowlist_only, network_allowlist: ['pkgs.example:443'], terminal: restricted_commands, commands: [ls]}
+      autonomy: supervised
+      auto_approve: ['docs']
+    - {name: own, level: custom, allowed: [read_file], sub_constraints: {}}
+autonomy: {level: full, human_approval: ['code:delete'], departments: {sales: locked}}
+",
+    )
+    .unwrap();
+    let reviewer = rules.of_agent(&agent("reviewer"), None);
+    let constraints = reviewer.permissions.constraints();
+    assert_eq!(constraints.network, NetworkMode::AllowlistOnly);
+    assert_eq!(
+        (constraints.git, constraints.file_system),
+        (GitAccess::LocalOnly, FileSystemScope::WorkspaceOnly)
+    );
+    assert_eq!((constraints.terminal, constraints.commands.len()), (TerminalAccess::RestrictedCommands, 1));
+    assert_eq!(verdict(&rules, &reviewer, "read_file", READ), Verdict::Allow);
+    assert_eq!(verdict(&rules, &reviewer, "write_file", READ), Verdict::Deny);
+    assert_eq!(verdict(&rules, &reviewer, "web_fetch", (Category::Web, Leaf::CodeRead)), Verdict::Allow);
+    assert_eq!(
+        verdict(&rules, &reviewer, "edit_file", (Category::FileSystem, Leaf::CodeWrite)),
+        Verdict::Escalate
+    );
+    assert_eq!(verdict(&rules, &reviewer, "note", (Category::FileSystem, Leaf::DocsWrite)), Verdict::Allow);
+
+    let own = rules.of_agent(&agent("own"), None);
+    assert_eq!(verdict(&rules, &own, "read_file", READ), Verdict::Allow);
+    assert_eq!(verdict(&rules, &own, "list_directory", READ), Verdict::Deny);
+    assert_eq!(own.permissions.constraints().network, NetworkMode::None);
+
+    // One of whom nothing is said.
+    let other = rules.of_agent(&agent("other"), None);
+    assert_eq!(other.permissions.level(), AccessLevel::Restricted);
+    assert_eq!(verdict(&rules, &other, "edit_file", (Category::FileSystem, Leaf::CodeWrite)), Verdict::Allow);
+    assert_eq!(
+        verdict(&rules, &other, "delete_file", (Category::FileSystem, Leaf::CodeDelete)),
+        Verdict::Escalate
+    );
+    assert!(rules.knows(&agent("own")) && !rules.knows(&agent("other")));
+    assert_eq!(rules.agents().count(), 2);
+    assert_eq!(rules.level_of(&agent("other")), AccessLevel::Restricted);
+}
+
+#[test]
+fn what_an_agent_has_earned_counts_but_where_all_is_said_of_it() {
+    let rules = read("tool_access: {agents: [{name: a, level: restricted}, {name: c, level: custom, sub_constraints: {}}]}").unwrap();
+    let earned = Earned {
+        level: AccessLevel::Standard,
+        by_category: BTreeMap::from([(Category::Web, AccessLevel::Sandboxed)]),
+        setback: None,
+    };
+    let standing = rules.of_agent(&agent("a"), Some(&earned));
+    assert_eq!(standing.permissions.level(), AccessLevel::Standard);
+    assert_eq!(standing.permissions.constraints().network, NetworkMode::Open);
+    assert_eq!(verdict(&rules, &standing, "web_fetch", (Category::Web, Leaf::CodeRead)), Verdict::Deny);
+    assert_eq!(rules.of_agent(&agent("c"), Some(&earned)).permissions.level(), AccessLevel::Custom);
+    let set_back = Earned { setback: Some(crate::autonomy::Setback::SecurityIncident), ..earned };
+    let standing = rules.of_agent(&agent("a"), Some(&set_back));
+    assert_eq!(standing.autonomy.level(), AutonomyLevel::Locked);
+    assert_eq!(verdict(&rules, &standing, "read_file", READ), Verdict::Escalate);
+}
+
+#[test]
+fn the_departments_level_counts_where_the_agent_has_none() {
+    let rules = read(
+        "{tool_access: {agents: [{name: a, department: sales}, {name: b, department: sales, autonomy: full}, {name: c, department: none},
+          {name: d, autonomy: full, auto_approve: [deploy]}]},
+          autonomy: {level: full, departments: {sales: locked}, human_approval: ['deploy:production']}}",
+    )
+    .unwrap();
+    let level = |name| rules.of_agent(&agent(name), None).autonomy.level();
+    assert_eq!(
+        [level("a"), level("b"), level("c")],
+        [AutonomyLevel::Locked, AutonomyLevel::Full, AutonomyLevel::Full]
+    );
+    // An agent's own list doesn't take back what the house has a person asked for.
+    let d = rules.of_agent(&agent("d"), None);
+    assert!(!d.autonomy.asks(&Leaf::DeployStaging.into()) && d.autonomy.asks(&Leaf::DeployProduction.into()));
+}
+
+#[test]
+fn what_a_house_registers_is_known_in_its_lists() {
+    let rules = read(
+        "{tool_access: {action_types: [{name: 'acme:rotate', risk: critical, why: keys}], levels: {standard: {requires_approval: [acme]}},
+          agents: [{name: a, auto_approve: ['acme:rotate']}]}}",
+    )
+    .unwrap();
+    let acme = ActionType::parse("acme:rotate").unwrap();
+    assert_eq!(rules.actions().risk(&acme), belljar_contract::action::Risk::Critical);
+    assert!(rules.levels().of(AccessLevel::Standard).constraints.requires_approval.contains(&acme));
+    assert!(!rules.of_agent(&agent("a"), None).autonomy.asks(&acme));
+}
+
+#[test]
+fn every_mistake_is_told_with_its_place() {
+    let mistakes = read(
+        "
+tool_access:
+  default_level: root
+  action_types:
+    - {name: 'code:read'}
+    - {name: acme}
+    - {name: 'acme:a', risk: huge}
+  levels:
+    restricted: {network: some, requires_approval: [databse_write], network_allowlist: ['*'], commands: [/bin/ls]}
+    godlike: {}
+  agents:
+    - {level: standard}
+    - {name: a, allowed: [x], denied: [X]}
+    - {name: a, level: custom}
+    - {name: b, seniority: junior, autonomy: full}
+    - {name: c, auto_approve: ['code:create'], human_approval: [code]}
+    - {name: d, sub_constraints: {filesystem: full}}
+autonomy:
+  human_approval: ['code:craete']
+  auto_approve: [deploy]
+  level: high
+  departments: {sales: maximal}
+  more: 1
+",
+    )
+    .unwrap_err();
+    insta::assert_snapshot!(mistakes.to_string());
+}

@@ -1,0 +1,107 @@
+//! Denied, then allowed, then the level's categories, then nothing.
+
+use super::*;
+use belljar_contract::action::Leaf;
+
+fn patterns(names: &[&str]) -> ToolRules {
+    ToolRules::new(names.iter().map(|name| ToolPattern::parse(name).unwrap()))
+}
+
+fn check(permissions: &Permissions, name: &str, category: Category) -> Result<Basis, Lacking> {
+    let name = ToolName::parse(name).unwrap();
+    let action = Leaf::CodeRead.into();
+    permissions.check(&ToolFacts { name: &name, category, action: &action, reaches_out: false })
+}
+
+fn at(level: AccessLevel) -> Permissions {
+    Permissions::new(&Levels::default(), level)
+}
+
+/// What each level has, as it is written down: those of the one before, and these.
+#[test]
+fn each_level_has_its_categories_and_no_others() {
+    use Category::{Analytics, Browser, CodeExecution, FileSystem, Memory, Terminal, VersionControl, Web};
+    let sandboxed = vec![FileSystem, CodeExecution, VersionControl, Memory];
+    let restricted = [sandboxed.clone(), vec![Web]].concat();
+    let standard = [restricted.clone(), vec![Terminal, Analytics, Browser]].concat();
+    let rows = [
+        (AccessLevel::Sandboxed, sandboxed),
+        (AccessLevel::Restricted, restricted),
+        (AccessLevel::Standard, standard),
+        (AccessLevel::Elevated, Category::ALL.to_vec()),
+        (AccessLevel::Custom, Vec::new()),
+    ];
+    assert_eq!(rows.len(), AccessLevel::ALL.len());
+    for (level, categories) in rows {
+        for category in Category::ALL {
+            let expected = match categories.contains(&category) {
+                true => Ok(Basis::Level(level)),
+                false => Err(Lacking::Category { level, category }),
+            };
+            assert_eq!(check(&at(level), "a_tool", category), expected, "{level} {category}");
+        }
+    }
+}
+
+#[test]
+fn what_is_denied_stays_so_whatever_else_is_said() {
+    let permissions = at(AccessLevel::Elevated)
+        .with_tools(patterns(&["git_*", "read_file"]), patterns(&["git_push", "help.*"]));
+    assert_eq!(check(&permissions, "git_push", Category::VersionControl), Err(Lacking::Denied));
+    assert_eq!(check(&permissions, "git_pull", Category::VersionControl), Ok(Basis::Allowed));
+    assert_eq!(check(&permissions, "help.list", Category::Other), Err(Lacking::Denied));
+    // As it is written, or in other letters.
+    let permissions =
+        at(AccessLevel::Elevated).with_tools(ToolRules::default(), patterns(&["Git_Push", "MCP_*"]));
+    for name in ["git_push", "GIT_PUSH", "mcp_files_read", "Mcp_Files"] {
+        assert_eq!(check(&permissions, name, Category::Mcp), Err(Lacking::Denied), "{name}");
+    }
+    assert!(check(&permissions, "git_pushed", Category::Mcp).is_ok());
+}
+
+#[test]
+fn what_is_allowed_by_name_needs_no_level() {
+    for level in AccessLevel::ALL {
+        let permissions = at(*level).with_tools(patterns(&["deploy_staging"]), ToolRules::default());
+        assert_eq!(check(&permissions, "deploy_staging", Category::Deployment), Ok(Basis::Allowed));
+        assert_eq!(check(&permissions, "Deploy_Staging", Category::Deployment), Ok(Basis::Allowed));
+    }
+    let custom = at(AccessLevel::Custom).with_tools(patterns(&["read_file"]), ToolRules::default());
+    assert!(check(&custom, "write_file", Category::FileSystem).is_err());
+}
+
+#[test]
+fn whoever_may_call_nothing_may_ask_what_there_is() {
+    let custom = at(AccessLevel::Custom);
+    for name in ["list_tools", "load_tool", "load_tool_resource", "help.topics"] {
+        assert_eq!(check(&custom, name, Category::Other), Ok(Basis::Discovery), "{name}");
+    }
+    for name in ["help.", "help", "list_tools2", "helpx.a", "List_tools"] {
+        assert!(check(&custom, name, Category::Other).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn a_category_may_have_a_level_of_its_own() {
+    let levels = Levels::default();
+    let of = |rows: &[(Category, AccessLevel)]| {
+        at(AccessLevel::Restricted).with_categories(&levels, rows.iter().copied().collect())
+    };
+    let permissions =
+        of(&[(Category::Terminal, AccessLevel::Standard), (Category::Web, AccessLevel::Sandboxed)]);
+    assert_eq!(check(&permissions, "t", Category::Terminal), Ok(Basis::Level(AccessLevel::Standard)));
+    let lacking = Lacking::Category { level: AccessLevel::Sandboxed, category: Category::Web };
+    assert_eq!(check(&permissions, "t", Category::Web), Err(lacking));
+    assert!(check(&permissions, "t", Category::FileSystem).is_ok());
+    assert_eq!(permissions.level_for(Category::Database), AccessLevel::Restricted);
+    assert_eq!(permissions.level(), AccessLevel::Restricted);
+}
+
+#[test]
+fn two_lists_share_what_both_have_exactly_so() {
+    let shared = |one: &[&str], other: &[&str]| patterns(one).shared(&patterns(other));
+    assert_eq!(shared(&["a", "B"], &["b"]).as_deref(), Some("b"));
+    assert_eq!(shared(&["a*"], &["A*"]).as_deref(), Some("a*"));
+    assert_eq!(shared(&["a*"], &["ab"]), None);
+    assert!(ToolRules::default().is_empty() && !patterns(&["a*"]).is_empty() && !patterns(&["a"]).is_empty());
+}

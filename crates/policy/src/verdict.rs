@@ -1,0 +1,98 @@
+//! What becomes of a call: done, refused, or put before a person. One function decides, and says by which rule.
+//!
+//! ```text
+//! permission ─► constraints ─► requires_approval? ─► autonomy ─► Allow
+//!     └─────────────┴──► Deny          └────────────────┴──────► Escalate
+//! ```
+
+mod proposal;
+mod rule;
+
+pub use proposal::Proposal;
+pub use rule::Rule;
+
+use crate::action::ActionRegistry;
+use crate::autonomy::Autonomy;
+use crate::constraint::{self, WorksIn};
+use crate::permission::{Lacking, Permissions, ToolFacts};
+use belljar_contract::action::Risk;
+use serde::Serialize;
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It is done.
+    Allow,
+    /// A person is asked.
+    Escalate,
+    /// It is not.
+    Deny,
+}
+
+/// A verdict, and what it was reached by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judged {
+    /// What becomes of it.
+    pub verdict: Verdict,
+    /// By which rule.
+    pub rule: Rule,
+    /// How much may go wrong by it.
+    pub risk: Risk,
+    /// The least that would have to be given so that it is done; nothing where nothing can be.
+    pub proposal: Option<Proposal>,
+}
+
+/// By what a call is judged.
+#[derive(Debug, Clone, Copy)]
+pub struct Standing<'a> {
+    /// Which actions there are.
+    pub actions: &'a ActionRegistry,
+    /// What the agent may do.
+    pub permissions: &'a Permissions,
+    /// What of it takes a yes.
+    pub autonomy: &'a Autonomy,
+}
+
+// === impl Standing ===
+
+impl Standing<'_> {
+    /// Judges a call of that tool, which works there.
+    pub fn judge(&self, tool: &ToolFacts<'_>, works_in: WorksIn) -> Judged {
+        let risk = self.actions.risk(tool.action);
+        let judged = |verdict, rule, proposal| Judged { verdict, rule, risk, proposal };
+        let basis = self.permissions.check(tool);
+        if let Err(Lacking::Denied) = basis {
+            return judged(Verdict::Deny, Rule::DeniedList, None);
+        }
+        let constraints = self.permissions.constraints();
+        if let Err(violation) = constraint::check(constraints, tool, works_in) {
+            let proposal = Proposal::Constraint { dimension: violation.dimension, value: violation.enough };
+            return judged(Verdict::Deny, Rule::Constraint(violation), Some(proposal));
+        }
+        let basis = match basis {
+            Ok(basis) => basis,
+            // A person may say yes to the one call: its sandbox would let it be done.
+            Err(Lacking::Category { level, category }) => {
+                return judged(Verdict::Deny, Rule::Level { level, category }, Some(Proposal::Call));
+            }
+            Err(Lacking::Denied) => return judged(Verdict::Deny, Rule::DeniedList, None),
+        };
+        if constraint::takes_approval(constraints, tool) {
+            return judged(Verdict::Escalate, Rule::RequiresApproval, Some(Proposal::Call));
+        }
+        if basis != crate::permission::Basis::Discovery && self.autonomy.asks(tool.action) {
+            let (level, is_said) = (self.autonomy.level(), self.autonomy.is_said(tool.action));
+            return judged(Verdict::Escalate, Rule::Autonomy { level, is_said }, Some(Proposal::Call));
+        }
+        judged(Verdict::Allow, Rule::Permitted(basis), None)
+    }
+
+    /// Whether the tool is shown to the agent: one that it may call, or may ask to.
+    pub fn shows(&self, tool: &ToolFacts<'_>, works_in: WorksIn) -> bool {
+        self.judge(tool, works_in).verdict != Verdict::Deny
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! The rules by which calls are judged, each with a stable name.
+
+use crate::autonomy::AutonomyLevel;
+use crate::constraint::Violation;
+use crate::permission::Basis;
+use crate::tool::DenyReason;
+use belljar_contract::access::AccessLevel;
+use belljar_contract::category::Category;
+use std::fmt;
+
+/// A rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rule {
+    /// Agents of its kind don't get the tool.
+    Kind(DenyReason),
+    /// The tool is among those that the agent may not call.
+    DeniedList,
+    /// The agent's level has no tools of its category.
+    Level {
+        /// The level.
+        level: AccessLevel,
+        /// The category.
+        category: Category,
+    },
+    /// A constraint is against it.
+    Constraint(Violation),
+    /// The level or the agent's own rules have a person be asked.
+    RequiresApproval,
+    /// So has what the agent may do by itself.
+    Autonomy {
+        /// How much that is.
+        level: AutonomyLevel,
+        /// Whether a list says so; nobody has said anything of the action otherwise.
+        is_said: bool,
+    },
+    /// It takes a person's yes, and there is nobody who could give it.
+    NoApprover,
+    /// A person has said yes to it.
+    Approved,
+    /// It may be done.
+    Permitted(Basis),
+}
+
+// === impl Rule ===
+
+impl Rule {
+    /// Its name in records.
+    pub fn code(&self) -> String {
+        match self {
+            Self::Kind(reason) => reason.as_str().to_owned(),
+            Self::DeniedList => "denied_list".to_owned(),
+            Self::Level { level, category } => format!("level:{level}:{category}"),
+            Self::Constraint(violation) => {
+                format!("constraint:{}:{}", violation.dimension, violation.found)
+            }
+            Self::RequiresApproval => "requires_approval".to_owned(),
+            Self::Autonomy { level, is_said: true } => format!("autonomy:{level}"),
+            Self::Autonomy { level, is_said: false } => format!("autonomy:{level}:unlisted"),
+            Self::NoApprover => "no_approver".to_owned(),
+            Self::Approved => "approved".to_owned(),
+            Self::Permitted(Basis::Allowed) => "allowed_list".to_owned(),
+            Self::Permitted(Basis::Level(level)) => format!("level:{level}"),
+            Self::Permitted(Basis::Discovery) => "discovery".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kind(reason) => reason.fmt(f),
+            Self::DeniedList => f.write_str("it is among the tools that this agent may not call"),
+            Self::Level { level, category } => {
+                write!(f, "the level {level} has no tools of the category {category}")
+            }
+            Self::Constraint(violation) => violation.fmt(f),
+            Self::RequiresApproval => f.write_str("such actions take a person's yes at this level"),
+            Self::Autonomy { level, is_said: true } => {
+                write!(f, "such actions take a person's yes with the autonomy {level}")
+            }
+            Self::Autonomy { level, is_said: false } => {
+                write!(f, "nobody has said that such actions need no yes with the autonomy {level}")
+            }
+            Self::NoApprover => {
+                f.write_str("it takes a person's yes, and there is nobody here who could give it")
+            }
+            Self::Approved => f.write_str("a person has said yes to this call"),
+            Self::Permitted(Basis::Allowed) => f.write_str("it is among the tools that this agent may call"),
+            Self::Permitted(Basis::Level(level)) => write!(f, "the level {level} has it"),
+            Self::Permitted(Basis::Discovery) => {
+                f.write_str("whoever may call nothing may ask which tools there are")
+            }
+        }
+    }
+}
