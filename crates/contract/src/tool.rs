@@ -6,7 +6,9 @@ mod record;
 
 pub use envelope::{DomainCode, Envelope, Pagination};
 pub use name::{InvalidToolNameError, ToolName};
-pub use record::{TOOL_BEGUN, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolStatus, ToolSubject};
+pub use record::{
+    JudgedRecord, TOOL_BEGUN, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolStatus, ToolSubject,
+};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,11 +1,13 @@
 //! The way of one call.
 
 use crate::Gateway;
+use crate::access::Case;
 use crate::arguments;
 use crate::recording::{RecordError, Recording};
 use crate::seat::Seat;
 use belljar_contract::tool::{DomainCode, Envelope, ToolName, ToolStatus};
 use belljar_policy::tool::Denied;
+use belljar_policy::verdict::Verdict;
 use belljar_tools::Arguments;
 use belljar_tools::answer::{Answer, Attachment, Failure, envelope};
 use belljar_tools::registry::Entry;
@@ -96,8 +98,27 @@ impl Gateway {
             recording.deny(by).await.map_err(unrecorded)?;
             return Err(refusal);
         }
+        let case =
+            self.access.as_deref().and_then(|access| Case::judge(access, caller, entry.tool.definition()));
+        if let Some(case) = &case {
+            recording.judged(case);
+        }
+        let checked = checked(seat, &entry, &arguments);
+        if let Some(case) = case.filter(|case| case.judged.verdict != Verdict::Allow) {
+            // Nobody is asked about a call that could not be made.
+            match checked {
+                Err(failure) if case.can_be_approved() => {
+                    return self.finish(Some(Err(failure)), recording).await;
+                }
+                _ => {}
+            }
+            recording = match self.approved(&entry, &case, recording).await? {
+                Ok(recording) => recording,
+                Err(answered) => return Ok(answered),
+            };
+        }
         recording.allow();
-        let answer = match checked(seat, &entry, &arguments) {
+        let answer = match checked {
             Ok(()) => self.run(seat, &entry, arguments, &recording).await?,
             Err(failure) => Some(Err(failure)),
         };
@@ -127,7 +148,7 @@ impl Gateway {
         }
     }
 
-    async fn finish(&self, answer: Option<Answer>, recording: Recording) -> Result<Answered, Refusal> {
+    async fn finish(&self, answer: Option<Answer>, mut recording: Recording) -> Result<Answered, Refusal> {
         let Some(answer) = answer else {
             recording.end(ToolStatus::Cancelled, None).await.map_err(unrecorded)?;
             return Err(Refusal::Over);
@@ -136,6 +157,7 @@ impl Gateway {
             failure.message = self.redactor.text(&failure.message);
             failure
         });
+        let answer = self.scanned(answer, &mut recording);
         let (status, code) = match &answer {
             Ok(_) => (ToolStatus::Success, None),
             Err(failure) => (ToolStatus::Error, Some(failure.code)),
@@ -167,7 +189,7 @@ fn bounded(answer: Answer) -> Answer {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what errors are mapped by")]
-fn unrecorded(error: RecordError) -> Refusal {
+pub(crate) fn unrecorded(error: RecordError) -> Refusal {
     tracing::error!(%error, "a call of a tool can't be recorded");
     Refusal::Unrecorded
 }

@@ -1,21 +1,26 @@
 //! The gateway by which agents call tools, whatever they speak to it.
 //!
 //! ```text
-//! caller, name, arguments ─► found? ─► policy::tool::decide ─► bounds ─► guards ─► schema ─► recorded, if it changes
-//!                                            ▲                                                  │ anything
-//!                  list ─────────────────────┘                  Envelope ◄─ recorded ◄─ call ◄──┘
+//! caller, name, arguments ─► found? ─► policy::tool::decide ─► bounds ─► access ─► guards ─► schema ─► a yes, where it takes one
+//!                                            ▲                      ▲                                    │
+//!                  list ─────────────────────┴──────────────────────┘                 recorded, if it changes anything
+//!                                       Envelope ◄─ recorded ◄─ looked through ◄─ call ◄──┘
 //! ```
 //! Who calls is known by the socket or the token by which the call came ([`seat::Seat`]), never by anything it says. What lists tools
 //! and what calls one asks the same function.
 
 #![forbid(unsafe_code)]
 
+pub mod access;
 mod arguments;
+mod asking;
+pub mod batch;
 pub mod bearer;
 pub mod call;
 mod http;
 mod mcp;
 mod recording;
+mod scan;
 pub mod seat;
 mod serving;
 mod stdio;
@@ -24,6 +29,8 @@ pub use http::{Door, routes};
 pub use serving::{Room, connection, serve};
 pub use stdio::{StdioError, stdio};
 
+use access::{Access, Approver};
+use asking::Refused;
 use belljar_contract::tool::ToolName;
 use belljar_policy::tool::{self, Denied, Facts, Permitted};
 use belljar_sandbox::shipping::Redactor;
@@ -43,6 +50,11 @@ pub struct Gateway {
     disabled: RwLock<BTreeSet<ToolName>>,
     /// What is there to be said to whoever begins.
     instructions: Cow<'static, str>,
+    /// By whose rules agents are judged; nothing where there are none.
+    access: Option<Arc<dyn Access>>,
+    /// Who is asked where a person has to say yes; nobody, where there is none.
+    approver: Option<Arc<dyn Approver>>,
+    refused: Refused,
 }
 
 const INSTRUCTIONS: &str = "Tools of the host. Each answers with an envelope: {\"status\":\"ok\",\"data\":…} or \
@@ -54,7 +66,26 @@ impl Gateway {
     /// One for these tools, which records into that audit.
     pub fn new(registry: Arc<Registry>, audit: Arc<AuditLog>) -> Self {
         let instructions = INSTRUCTIONS.into();
-        Self { registry, audit, redactor: Redactor::new(), disabled: RwLock::default(), instructions }
+        Self {
+            registry,
+            audit,
+            redactor: Redactor::new(),
+            disabled: RwLock::default(),
+            instructions,
+            access: None,
+            approver: None,
+            refused: Refused::default(),
+        }
+    }
+
+    /// The same, which judges agents by these rules.
+    pub fn judging_by(self, access: Arc<dyn Access>) -> Self {
+        Self { access: Some(access), ..self }
+    }
+
+    /// The same, which asks there where a person has to say yes.
+    pub fn asking(self, approver: Arc<dyn Approver>) -> Self {
+        Self { approver: Some(approver), ..self }
     }
 
     /// The same, which says this to whoever begins, after what holds for every gateway.
@@ -79,7 +110,12 @@ impl Gateway {
 
     /// The tools that this caller may call, by name: those, and no others.
     pub fn listed(&self, caller: &Caller) -> Vec<Arc<Entry>> {
-        self.registry.all().into_iter().filter(|entry| self.decide(caller, entry).is_ok()).collect()
+        let is_shown = |entry: &Arc<Entry>| {
+            let access = self.access.as_deref();
+            self.decide(caller, entry).is_ok()
+                && access.is_none_or(|access| access::shows(access, caller, entry.tool.definition()))
+        };
+        self.registry.all().into_iter().filter(is_shown).collect()
     }
 
     /// Decides whether this caller may call that tool.

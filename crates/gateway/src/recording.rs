@@ -1,10 +1,13 @@
 //! The record of each call, on the disk before its answer is given.
 
 use crate::Gateway;
+use crate::access::{Case, ExactCall};
 use crate::arguments;
 use belljar_contract::tool::{
-    DomainCode, TOOL_BEGUN, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolStatus, ToolSubject,
+    DomainCode, TOOL_BEGUN, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolName, ToolStatus, ToolSubject,
 };
+use belljar_policy::autonomy::AutonomyLevel;
+use belljar_policy::verdict::Rule;
 use belljar_store::audit::{AuditError, AuditLog, Event, EventError};
 use belljar_tools::caller::Caller;
 use belljar_tools::{Arguments, canonical};
@@ -20,6 +23,7 @@ pub(crate) struct Recording {
     /// Nothing once it has been recorded.
     record: Option<ToolCallRecord>,
     since: Instant,
+    autonomy: Option<AutonomyLevel>,
 }
 
 /// A call can't be recorded.
@@ -50,17 +54,23 @@ impl Gateway {
             subject: subject(caller),
             decision: ToolDecision::Deny,
             denied_by: None,
+            judged: None,
             status: None,
             error_type: None,
             duration_ms: None,
             arguments_sha256: canonical::digest(arguments),
             arguments: arguments::recorded(&self.redactor, schema, arguments),
         };
-        Recording { audit: Arc::clone(&self.audit), record: Some(record), since: Instant::now() }
+        Recording {
+            audit: Arc::clone(&self.audit),
+            record: Some(record),
+            since: Instant::now(),
+            autonomy: None,
+        }
     }
 }
 
-fn subject(caller: &Caller) -> ToolSubject {
+pub(crate) fn subject(caller: &Caller) -> ToolSubject {
     ToolSubject {
         subject_type: caller.kind,
         subject_id: caller.actor.clone(),
@@ -81,6 +91,72 @@ impl Recording {
         if let Some(record) = &mut self.record {
             record.decision = ToolDecision::Allow;
         }
+    }
+
+    /// By what it was judged.
+    pub(crate) fn judged(&mut self, case: &Case) {
+        if let Some(record) = &mut self.record {
+            record.judged = Some(case.record.clone());
+        }
+        self.autonomy = Some(case.autonomy);
+    }
+
+    /// A person has said yes to it, or is asked.
+    pub(crate) fn approval(&mut self, id: Uuid, rule: Option<&Rule>) {
+        let judged = self.record.as_mut().and_then(|record| record.judged.as_mut());
+        let Some(judged) = judged else { return };
+        judged.approval_id = Some(id);
+        if let Some(rule) = rule {
+            self.ruled(rule);
+        }
+    }
+
+    /// Another rule has the last word.
+    pub(crate) fn ruled(&mut self, rule: &Rule) {
+        if let Some(judged) = self.record.as_mut().and_then(|record| record.judged.as_mut()) {
+            (judged.rule, judged.reason) = (rule.code(), rule.to_string());
+        }
+    }
+
+    /// How much the agent does by itself; nothing where it has no rules of its own.
+    pub(crate) fn autonomy(&self) -> Option<AutonomyLevel> {
+        self.autonomy
+    }
+
+    /// So much in its answer looked like a secret.
+    pub(crate) fn secrets(&mut self, found: u64) {
+        if let Some(judged) = self.record.as_mut().and_then(|record| record.judged.as_mut()) {
+            judged.secrets_found = Some(found);
+        }
+    }
+
+    /// This decision.
+    pub(crate) fn id(&self) -> Uuid {
+        self.record.as_ref().map(|record| record.call_id).unwrap_or_default()
+    }
+
+    /// The call, as exactly as a person has to be asked about it.
+    pub(crate) fn exact(&self, tool: &ToolName, case: &Case) -> Option<ExactCall> {
+        let record = self.record.as_ref()?;
+        Some(ExactCall {
+            decision_id: record.call_id,
+            agent_id: case.record.agent_id.clone(),
+            subject: record.subject.clone(),
+            tool: tool.clone(),
+            action: case.record.action_type.clone(),
+            risk: case.record.risk,
+            arguments_sha256: record.arguments_sha256.clone(),
+            arguments: record.arguments.clone(),
+            reason: case.record.reason.clone(),
+        })
+    }
+
+    /// Records that a person is asked.
+    pub(crate) async fn escalate(mut self) -> Result<(), RecordError> {
+        if let Some(record) = &mut self.record {
+            record.decision = ToolDecision::Escalate;
+        }
+        self.end(ToolStatus::Error, Some(DomainCode::ApprovalRequired)).await
     }
 
     /// Records that it is about to be made, and waits until that is on the disk.

@@ -7,7 +7,7 @@ use belljar_contract::access::AccessLevel;
 use belljar_contract::action::ActionType;
 use belljar_contract::category::Category;
 use belljar_contract::tool::ToolName;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What one agent may do, as of now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Permissions {
 /// Names of tools, exact or by their beginnings. However they are written, small letters and large ones are the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolRules {
-    exact: HashSet<String>,
+    exact: BTreeSet<String>,
     beginnings: Vec<ToolPattern>,
 }
 
@@ -100,7 +100,7 @@ impl ToolRules {
 
     /// The first that both have, exactly so.
     pub fn shared(&self, other: &Self) -> Option<String> {
-        let exact = self.exact.iter().filter(|name| other.exact.contains(*name)).min().cloned();
+        let exact = self.exact.intersection(&other.exact).next().cloned();
         let beginning = || {
             let both = self.beginnings.iter().find(|pattern| other.beginnings.contains(pattern));
             both.map(ToString::to_string)

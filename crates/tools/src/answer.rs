@@ -115,6 +115,7 @@ fn kind_of(code: DomainCode) -> &'static str {
         DomainCode::NotFound => "NotFoundError",
         DomainCode::Conflict => "ConflictError",
         DomainCode::PermissionDenied => "PermissionDeniedError",
+        DomainCode::ApprovalRequired => "ApprovalRequiredError",
         DomainCode::LimitExceeded => "LimitExceededError",
         DomainCode::Unavailable => "UnavailableError",
         DomainCode::ToolFailed => "ToolFailedError",

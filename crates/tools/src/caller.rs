@@ -1,6 +1,7 @@
 //! Who calls, as the host knows it: never by what a call says.
 
-use belljar_contract::id::{GroupId, JobId, ProjectId, RunId, TaskId, UserId};
+use belljar_contract::access::AccessLevel;
+use belljar_contract::id::{AgentId, GroupId, JobId, ProjectId, RunId, TaskId, UserId};
 use belljar_contract::scope::Scopes;
 use belljar_contract::tool::AgentKind;
 use belljar_policy::tool::ToolGrants;
@@ -26,6 +27,17 @@ pub struct Caller {
     pub actor: Option<String>,
     /// What it has been given.
     pub grants: ToolGrants,
+    /// By whose rules it is judged besides; by nobody's, where nothing is said.
+    pub identity: Option<Identity>,
+}
+
+/// As whom a caller is judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Identity {
+    /// As the agent of that name.
+    Agent(AgentId),
+    /// As anybody at that level.
+    Level(AccessLevel),
 }
 
 // === impl Caller ===
@@ -43,6 +55,7 @@ impl Caller {
             group_ids: Vec::new(),
             actor: None,
             grants: ToolGrants::default(),
+            identity: None,
         }
     }
 

@@ -56,6 +56,8 @@ pub enum DomainCode {
     Conflict,
     /// Whoever asks may not.
     PermissionDenied,
+    /// A person has to say yes to it first.
+    ApprovalRequired,
     /// There is no more room, or no more time.
     LimitExceeded,
     /// What it takes can't be reached now.
@@ -70,13 +72,14 @@ pub enum DomainCode {
 
 impl DomainCode {
     /// Every code.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::InvalidArgument,
         Self::GuardrailViolated,
         Self::NotSupported,
         Self::NotFound,
         Self::Conflict,
         Self::PermissionDenied,
+        Self::ApprovalRequired,
         Self::LimitExceeded,
         Self::Unavailable,
         Self::ToolFailed,
@@ -92,6 +95,7 @@ impl DomainCode {
             Self::NotFound => "not_found",
             Self::Conflict => "conflict",
             Self::PermissionDenied => "permission_denied",
+            Self::ApprovalRequired => "approval_required",
             Self::LimitExceeded => "limit_exceeded",
             Self::Unavailable => "unavailable",
             Self::ToolFailed => "tool_failed",

@@ -2,7 +2,10 @@
 //! what a call has answered.
 
 use super::{AgentKind, DomainCode};
-use crate::id::{JobId, RunId, TaskId};
+use crate::access::AccessLevel;
+use crate::action::{ActionType, Risk};
+use crate::category::Category;
+use crate::id::{AgentId, JobId, RunId, TaskId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -28,6 +31,9 @@ pub struct ToolCallRecord {
     /// Why not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub denied_by: Option<String>,
+    /// By what it was judged, where the caller is an agent with rules of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judged: Option<JudgedRecord>,
     /// What came of it; nothing while it isn't over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<ToolStatus>,
@@ -41,6 +47,40 @@ pub struct ToolCallRecord {
     pub arguments_sha256: String,
     /// Its arguments, without what their schema marks as secret, what looks like a secret, and what is long.
     pub arguments: Value,
+}
+
+/// By what a call was judged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JudgedRecord {
+    /// The agent, if it has a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
+    /// The level that counted.
+    pub level: AccessLevel,
+    /// What kind of thing the tool does.
+    pub category: Category,
+    /// What the agent does by it.
+    pub action_type: ActionType,
+    /// How much may go wrong by that.
+    pub risk: Risk,
+    /// Whether the tool leaves the host.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reaches_out: bool,
+    /// The rule, by its name.
+    pub rule: String,
+    /// The rule, in words.
+    pub reason: String,
+    /// Which rules there were: the first digits of a digest of all of them, and of what the agent had earned.
+    pub generation: String,
+    /// The least that would have let it be done, as a configuration says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proposal: Option<String>,
+    /// The person's yes that was asked for or used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval_id: Option<Uuid>,
+    /// What looked like a secret in its answer: in how many places.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secrets_found: Option<u64>,
 }
 
 /// Who calls a tool.
@@ -79,6 +119,8 @@ pub enum ToolDecision {
     Allow,
     /// It might not.
     Deny,
+    /// A person was asked.
+    Escalate,
 }
 
 /// What came of a call.

@@ -5,5 +5,6 @@
 mod bearer;
 mod calls;
 mod conformance;
+mod judged;
 mod mcp;
 mod rig;

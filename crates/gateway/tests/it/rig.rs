@@ -40,6 +40,11 @@ struct Noting {
 
 impl Rig {
     pub(crate) fn new() -> Self {
+        Self::with(|gateway| gateway)
+    }
+
+    /// One whose gateway has something besides.
+    pub(crate) fn with(more: impl FnOnce(Gateway) -> Gateway) -> Self {
         let state = tempfile::tempdir().unwrap();
         let audit = Arc::new(AuditLog::open(&folder_in(state.path())).unwrap());
         let calls = Arc::new(AtomicUsize::new(0));
@@ -47,7 +52,8 @@ impl Rig {
             Registry::new(definitions().into_iter().map(|definition| {
                 Arc::new(Noting { definition, calls: Arc::clone(&calls) }) as Arc<dyn Tool>
             }));
-        Self { gateway: Arc::new(Gateway::new(Arc::new(registry.unwrap()), audit)), calls, state }
+        let gateway = more(Gateway::new(Arc::new(registry.unwrap()), audit));
+        Self { gateway: Arc::new(gateway), calls, state }
     }
 
     pub(crate) fn called(&self) -> usize {
@@ -89,9 +95,16 @@ fn definitions() -> Vec<Definition> {
     let fetch = Definition { reaches_out: true, ..define("web.fetch", said.clone()) };
     let slow = Definition { within: Duration::from_millis(50), ..define("help.slow", said.clone()) };
     let exec = Definition { scope: ToolScope::Pm, ..define("sandbox.exec", json!({ "type": "object" })) };
+    let free = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
+    let of = |name: &str, category| {
+        Definition::new(ToolName::parse(name).unwrap(), category, "Says what it was told.", free.clone())
+    };
+    let free =
+        [of("tell", Category::Design), of("run", Category::CodeExecution), of("break", Category::Design)];
     let others = ["help.fail", "help.much", "help.wait", "db.task.get", "skills.create"];
     let others = others.map(|name| define(name, said.clone()));
-    [artifact_get, artifact_put, guarded, fetch, slow, exec].into_iter().chain(others).collect()
+    let own = [artifact_get, artifact_put, guarded, fetch, slow, exec];
+    own.into_iter().chain(others).chain(free).collect()
 }
 
 impl Tool for Noting {
@@ -105,6 +118,7 @@ impl Tool for Noting {
             match self.definition.name.as_str() {
                 "help.fail" => Err(Failure::new(DomainCode::ToolFailed, "password=hunter2 was wrong")),
                 "help.much" => Ok(Success::of(json!("x".repeat(2 << 20)))),
+                "break" => panic!("{}", arguments["text"].as_str().unwrap_or_default()),
                 "help.slow" | "help.wait" => std::future::pending().await,
                 _ => Ok(Success::of(Value::Object(arguments))),
             }

@@ -1,0 +1,137 @@
+//! What agents with rules of their own may do, as of now: it is asked at each call, so what changes counts at once, also for whoever is in
+//! the middle of something.
+//!
+//! ```text
+//! rules of the house ─┐
+//! what was earned ────┼─► Access::standing ─► Judged ─┬─► allow
+//! who calls ──────────┘                               ├─► deny, with the least that would change it
+//!                                                     └─► escalate ─► an approval, or nobody to ask: deny
+//! ```
+
+mod approver;
+mod house;
+
+pub use approver::{Approver, ApproverError, ExactCall};
+pub use house::HouseAccess;
+
+use belljar_contract::category::Category;
+use belljar_contract::id::AgentId;
+use belljar_contract::tool::JudgedRecord;
+use belljar_policy::access::{AccessRules, AgentStanding};
+use belljar_policy::autonomy::AutonomyLevel;
+use belljar_policy::constraint::WorksIn;
+use belljar_policy::permission::ToolFacts;
+use belljar_policy::verdict::{Judged, Proposal, Verdict};
+use belljar_tools::caller::{Caller, Identity};
+use belljar_tools::definition::Definition;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// Knows what agents may do.
+pub trait Access: Debug + Send + Sync {
+    /// What this one may; nothing is asked where nobody has said which agent it is, or at which level it works.
+    fn standing(&self, caller: &Caller) -> Option<Arc<Stood>>;
+
+    /// Where tools of that category work.
+    fn works_in(&self, category: Category) -> WorksIn;
+}
+
+/// What an agent may do, by which rules.
+#[derive(Debug)]
+pub struct Stood {
+    /// The rules.
+    pub rules: Arc<AccessRules>,
+    /// What they say of the agent.
+    pub agent: AgentStanding,
+    /// Which rules they are, and what the agent had earned: the first digits of a digest.
+    pub generation: String,
+}
+
+/// A call, judged.
+#[derive(Debug)]
+pub(crate) struct Case {
+    pub(crate) judged: Judged,
+    pub(crate) record: JudgedRecord,
+    pub(crate) autonomy: AutonomyLevel,
+    /// Who would have to be given something.
+    agent: String,
+}
+
+// === impl Case ===
+
+impl Case {
+    /// Judges a call of that tool.
+    pub(crate) fn judge(access: &dyn Access, caller: &Caller, definition: &Definition) -> Option<Self> {
+        let stood = access.standing(caller)?;
+        let facts = facts(definition);
+        let judged = stood.rules.judging(&stood.agent).judge(&facts, access.works_in(definition.category));
+        let agent = agent_of(caller).map_or_else(|| "NAME".to_owned(), ToString::to_string);
+        let permissions = &stood.agent.permissions;
+        let proposal = judged.proposal.as_ref().map(|least| least.in_configuration(&agent, &definition.name));
+        let record = JudgedRecord {
+            agent_id: agent_of(caller).cloned(),
+            level: permissions.level_for(definition.category),
+            category: definition.category,
+            action_type: definition.action.clone(),
+            risk: judged.risk,
+            reaches_out: definition.reaches_out,
+            rule: judged.rule.code(),
+            reason: judged.rule.to_string(),
+            generation: stood.generation.clone(),
+            proposal,
+            approval_id: None,
+            secrets_found: None,
+        };
+        let autonomy = stood.agent.autonomy.level();
+        Some(Self { judged, record, autonomy, agent })
+    }
+
+    /// Whether a person's yes to this very call is enough.
+    pub(crate) fn can_be_approved(&self) -> bool {
+        self.judged.proposal == Some(Proposal::Call)
+    }
+
+    /// Whether it takes one.
+    pub(crate) fn escalates(&self) -> bool {
+        self.judged.verdict == Verdict::Escalate
+    }
+
+    /// What whoever called is told: which rule, and what would help.
+    pub(crate) fn explained(&self, decision: &uuid::Uuid) -> String {
+        let why = format!("{} (rule {}, decision {decision})", self.judged.rule, self.judged.rule.code());
+        match (&self.judged.proposal, &self.record.proposal) {
+            (Some(Proposal::Call), Some(lasting)) => format!(
+                "{why}. A person can say yes to this one call: `request_human_approval` with this decision asks for it. \
+                 For all such calls of {}: {lasting}",
+                self.agent
+            ),
+            (Some(Proposal::Constraint { .. }), Some(lasting)) => {
+                format!("{why}. The least that would change that: {lasting}")
+            }
+            _ => format!("{why}. Nothing that could be asked for would change that"),
+        }
+    }
+}
+
+/// Whether the tool is shown to that caller.
+pub(crate) fn shows(access: &dyn Access, caller: &Caller, definition: &Definition) -> bool {
+    let Some(stood) = access.standing(caller) else { return true };
+    let works_in = access.works_in(definition.category);
+    stood.rules.judging(&stood.agent).shows(&facts(definition), works_in)
+}
+
+fn facts(definition: &Definition) -> ToolFacts<'_> {
+    ToolFacts {
+        name: &definition.name,
+        category: definition.category,
+        action: &definition.action,
+        reaches_out: definition.reaches_out,
+    }
+}
+
+fn agent_of(caller: &Caller) -> Option<&AgentId> {
+    match caller.identity.as_ref()? {
+        Identity::Agent(agent) => Some(agent),
+        Identity::Level(_) => None,
+    }
+}

@@ -1,0 +1,340 @@
+//! Agents with rules of their own: what they are shown, what is refused them and why, and what a person's yes is good for.
+
+use crate::rig::{Rig, seat};
+use belljar_contract::access::AccessLevel;
+use belljar_contract::category::Category;
+use belljar_contract::id::AgentId;
+use belljar_contract::tool::{AgentKind, DomainCode, Envelope};
+use belljar_contract::yaml::{self, Log, Members};
+use belljar_gateway::access::{Approver, ApproverError, ExactCall, HouseAccess};
+use belljar_gateway::batch::Call;
+use belljar_gateway::call::{Called, Refusal};
+use belljar_gateway::seat::Seat;
+use belljar_policy::access::{AccessRules, Earned};
+use belljar_policy::constraint::WorksIn;
+use belljar_tools::Arguments;
+use belljar_tools::caller::{Caller, Identity};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex};
+use uuid::Uuid;
+
+/// Rules, as a house writes them.
+fn rules(text: &str) -> AccessRules {
+    let mut log = Log::default();
+    let root = yaml::parse(text.as_bytes(), &mut log).unwrap();
+    let mut members = Members::open(&root, &mut log).unwrap();
+    let rules = AccessRules::read(&mut members);
+    members.finish();
+    log.finish().unwrap();
+    rules
+}
+
+const RULES: &str = "
+tool_access:
+  agents:
+    - {name: low, level: sandboxed, autonomy: full}
+    - {name: asks, level: elevated, autonomy: full, human_approval: ['docs:write']}
+    - {name: free, level: elevated, autonomy: full}
+    - {name: careful, level: elevated, autonomy: semi}
+    - {name: locked, level: elevated, autonomy: full, denied: [tell]}
+";
+
+struct House {
+    rig: Rig,
+    access: Arc<HouseAccess>,
+    approver: Arc<Answers>,
+}
+
+/// What has been asked, and what was said to it.
+#[derive(Debug, Default)]
+struct Answers {
+    asked: Mutex<Vec<(Uuid, ExactCall, bool)>>,
+}
+
+impl Approver for Answers {
+    fn ask<'a>(&'a self, call: &'a ExactCall) -> BoxFuture<'a, Result<Uuid, ApproverError>> {
+        let mut asked = self.asked.lock().unwrap();
+        let same = asked.iter().find(|(_, other, _)| is_same(other, call)).map(|(id, ..)| *id);
+        let id = same.unwrap_or_else(|| {
+            let id = Uuid::now_v7();
+            asked.push((id, call.clone(), false));
+            id
+        });
+        async move { Ok(id) }.boxed()
+    }
+
+    fn begin_use<'a>(&'a self, call: &'a ExactCall) -> BoxFuture<'a, Result<Option<Uuid>, ApproverError>> {
+        let mut asked = self.asked.lock().unwrap();
+        let place = asked.iter().position(|(_, other, is_good)| *is_good && is_same(other, call));
+        let used = place.map(|place| asked.remove(place).0);
+        async move { Ok(used) }.boxed()
+    }
+}
+
+fn is_same(one: &ExactCall, other: &ExactCall) -> bool {
+    (&one.tool, &one.subject, &one.arguments_sha256, &one.agent_id)
+        == (&other.tool, &other.subject, &other.arguments_sha256, &other.agent_id)
+}
+
+impl House {
+    fn new() -> Self {
+        let works_in = BTreeMap::from([(Category::CodeExecution, WorksIn::Container)]);
+        let access = Arc::new(HouseAccess::new(rules(RULES), works_in));
+        let approver = Arc::new(Answers::default());
+        let (judging, asking) = (Arc::clone(&access), Arc::clone(&approver));
+        let rig = Rig::with(|gateway| gateway.judging_by(judging).asking(asking));
+        Self { rig, access, approver }
+    }
+
+    fn without_anybody_to_ask() -> Rig {
+        let access = Arc::new(HouseAccess::new(rules(RULES), BTreeMap::new()));
+        Rig::with(|gateway| gateway.judging_by(access))
+    }
+
+    fn say_yes(&self) {
+        self.approver.asked.lock().unwrap().iter_mut().for_each(|(.., is_good)| *is_good = true);
+    }
+
+    async fn call(&self, agent: &str, tool: &str, arguments: Value) -> Envelope {
+        answer(&self.rig, agent, tool, arguments).await
+    }
+
+    fn shown(&self, agent: &str) -> Vec<String> {
+        let listed = self.rig.gateway.listed(caller(agent).caller());
+        listed.iter().map(|entry| entry.name().to_string()).collect()
+    }
+
+    fn last(&self) -> Value {
+        self.rig.records().pop().unwrap().1
+    }
+}
+
+async fn answer(rig: &Rig, agent: &str, tool: &str, arguments: Value) -> Envelope {
+    let arguments: Arguments = arguments.as_object().unwrap().clone();
+    match rig.gateway.call(&caller(agent), tool, arguments).await {
+        Called::Answered(answered) => answered.envelope,
+        Called::Refused(refusal) => panic!("{refusal}"),
+    }
+}
+
+fn caller(agent: &str) -> Seat {
+    let identity = Some(Identity::Agent(AgentId::parse(agent).unwrap()));
+    seat(Caller { identity, actor: Some(agent.to_owned()), ..Caller::of(AgentKind::Operator) })
+}
+
+fn code(envelope: &Envelope) -> Option<DomainCode> {
+    match envelope {
+        Envelope::Error { domain_code, .. } => Some(*domain_code),
+        Envelope::Ok { .. } => None,
+    }
+}
+
+fn message(envelope: &Envelope) -> &str {
+    match envelope {
+        Envelope::Error { message, .. } => message,
+        Envelope::Ok { .. } => "",
+    }
+}
+
+#[tokio::test]
+async fn an_agent_is_shown_what_it_may_call_and_told_why_it_may_not_call_the_rest() {
+    let house = House::new();
+    // The control.
+    assert!(
+        house.shown("free").contains(&"run".to_owned()) && house.shown("free").contains(&"tell".to_owned())
+    );
+    assert!(
+        house.call("free", "tell", json!({})).await == Envelope::Ok { data: json!({}), pagination: None }
+    );
+    assert!(
+        !house.shown("low").contains(&"tell".to_owned()) && house.shown("low").contains(&"run".to_owned())
+    );
+    let refused = house.call("low", "tell", json!({})).await;
+    assert_eq!(code(&refused), Some(DomainCode::PermissionDenied));
+    let told = message(&refused);
+    for part in [
+        "the level sandboxed has no tools of the category design",
+        "rule level:sandboxed:design",
+        "allowed: [tell]",
+    ] {
+        assert!(told.contains(part), "{told}");
+    }
+    let record = house.last();
+    assert_eq!(record["decision"], "deny");
+    assert_eq!(record["denied_by"], "level:sandboxed:design");
+    assert_eq!(record["judged"]["agent_id"], "low");
+    assert_eq!(record["judged"]["action_type"], "docs:write");
+    assert_eq!(house.rig.called(), 1);
+    // What is denied by name is not shown, and nobody can be asked about it.
+    assert!(!house.shown("locked").contains(&"tell".to_owned()));
+    let refused = house.call("locked", "tell", json!({})).await;
+    assert!(message(&refused).contains("Nothing that could be asked for"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_yes_is_good_for_the_very_call_it_was_asked_for_and_once() {
+    let house = House::new();
+    let with = |text: &str| json!({ "text": text });
+    let asked = house.call("asks", "tell", with("one")).await;
+    assert_eq!(code(&asked), Some(DomainCode::ApprovalRequired));
+    let record = house.last();
+    assert_eq!(
+        (record["decision"].as_str(), record["judged"]["rule"].as_str()),
+        (Some("escalate"), Some("autonomy:full"))
+    );
+    let approval = record["judged"]["approval_id"].as_str().unwrap().to_owned();
+    assert!(message(&asked).contains(&approval));
+    // Before anybody has said anything, and the same again is the same question.
+    house.call("asks", "tell", with("one")).await;
+    assert_eq!(house.last()["judged"]["approval_id"], approval.as_str());
+    assert_eq!(house.rig.called(), 0);
+
+    house.say_yes();
+    for (agent, text) in [("asks", "two"), ("careful", "one")] {
+        let other = house.call(agent, "tell", with(text)).await;
+        assert!(agent == "careful" || code(&other) == Some(DomainCode::ApprovalRequired), "{other:?}");
+        assert_ne!(house.last()["judged"]["approval_id"], approval.as_str(), "{agent} {text}");
+    }
+    let before = house.rig.called();
+    assert_eq!(code(&house.call("asks", "tell", with("one")).await), None);
+    let record = house.last();
+    assert_eq!(
+        (record["decision"].as_str(), record["judged"]["rule"].as_str()),
+        (Some("allow"), Some("approved"))
+    );
+    assert_eq!(record["judged"]["approval_id"], approval.as_str());
+    assert_eq!(code(&house.call("asks", "tell", with("one")).await), Some(DomainCode::ApprovalRequired));
+    assert_eq!(house.rig.called(), before + 1);
+}
+
+#[tokio::test]
+async fn a_refused_call_may_be_put_before_a_person_by_whoever_made_it() {
+    let house = House::new();
+    house.call("low", "tell", json!({})).await;
+    let decision: Uuid = serde_json::from_value(house.last()["call_id"].clone()).unwrap();
+    let gateway = &house.rig.gateway;
+    let others = gateway.ask_about(caller("free").caller(), decision).await;
+    assert_eq!(others.unwrap_err().code, DomainCode::NotFound);
+    let unknown = gateway.ask_about(caller("low").caller(), Uuid::now_v7()).await;
+    assert_eq!(unknown.unwrap_err().code, DomainCode::NotFound);
+    let asked = gateway.ask_about(caller("low").caller(), decision).await.unwrap();
+    assert_eq!(code(&house.call("low", "tell", json!({})).await), Some(DomainCode::PermissionDenied));
+    house.say_yes();
+    assert_eq!(code(&house.call("low", "tell", json!({})).await), None);
+    assert_eq!(house.last()["judged"]["approval_id"], asked.to_string());
+    assert_eq!(code(&house.call("low", "tell", json!({})).await), Some(DomainCode::PermissionDenied));
+}
+
+#[tokio::test]
+async fn with_nobody_to_ask_what_takes_a_yes_is_refused() {
+    let rig = House::without_anybody_to_ask();
+    let refused = answer(&rig, "asks", "tell", json!({})).await;
+    assert_eq!(code(&refused), Some(DomainCode::PermissionDenied));
+    let (_, record) = rig.records().pop().unwrap();
+    assert_eq!(
+        (record["decision"].as_str(), record["judged"]["rule"].as_str()),
+        (Some("deny"), Some("no_approver"))
+    );
+    assert_eq!(rig.called(), 0);
+}
+
+#[tokio::test]
+async fn nobody_is_asked_about_a_call_that_could_not_be_made() {
+    let house = House::new();
+    let wrong = house.call("asks", "tell", json!({ "text": 7 })).await;
+    assert_eq!(code(&wrong), Some(DomainCode::InvalidArgument));
+    assert!(house.approver.asked.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_changes_counts_at_once_for_whoever_sits_there() {
+    let house = House::new();
+    let sits = caller("free");
+    let call = async || match house.rig.gateway.call(&sits, "tell", Arguments::new()).await {
+        Called::Answered(answered) => code(&answered.envelope),
+        Called::Refused(refusal) => panic!("{refusal}"),
+    };
+    assert_eq!(call().await, None);
+    let before = house.last()["judged"]["generation"].clone();
+    let demoted = Earned { level: AccessLevel::Sandboxed, by_category: BTreeMap::new(), setback: None };
+    house.access.set_earned(&AgentId::parse("free").unwrap(), Some(demoted));
+    assert_eq!(call().await, Some(DomainCode::PermissionDenied));
+    assert_ne!(house.last()["judged"]["generation"], before);
+    assert!(!house.shown("free").contains(&"tell".to_owned()));
+    house.access.set_earned(&AgentId::parse("free").unwrap(), None);
+    assert_eq!(call().await, None);
+    assert_eq!(house.last()["judged"]["generation"], before);
+    house.access.set_rules(rules("tool_access: {agents: [{name: free, level: restricted}]}"));
+    assert_eq!(call().await, Some(DomainCode::PermissionDenied));
+}
+
+#[tokio::test]
+async fn what_looks_like_a_secret_is_recorded_taken_out_or_withheld_by_autonomy() {
+    let house = House::new();
+    let said = json!({ "text": "password=hunter2hunter2" });
+    let text = |envelope: &Envelope| serde_json::to_string(envelope).unwrap();
+    let free = house.call("free", "artifact.get", told(&said)).await;
+    assert!(text(&free).contains("hunter2"), "{free:?}");
+    assert_eq!(house.last()["judged"]["secrets_found"], 1);
+    house.access.set_rules(rules("tool_access: {agents: [{name: free, level: elevated, autonomy: semi}]}"));
+    let redacted = house.call("free", "artifact.get", told(&said)).await;
+    assert!(code(&redacted).is_none() && !text(&redacted).contains("hunter2"), "{redacted:?}");
+    house.access.set_rules(rules(
+        "tool_access: {agents: [{name: free, level: elevated, autonomy: locked, auto_approve: [all]}]}",
+    ));
+    let withheld = house.call("free", "artifact.get", told(&said)).await;
+    assert_eq!(code(&withheld), Some(DomainCode::PermissionDenied));
+    assert!(!text(&withheld).contains("hunter2"));
+    // Without anything to be found all of it comes.
+    let plain = house.call("free", "artifact.get", told(&json!({ "text": "plain" }))).await;
+    assert!(text(&plain).contains("plain"));
+    assert_eq!(house.last()["judged"].get("secrets_found"), None);
+}
+
+fn told(arguments: &Value) -> Value {
+    let mut arguments = arguments.clone();
+    arguments["task_id"] = crate::rig::TASK.into();
+    arguments
+}
+
+#[tokio::test]
+async fn many_calls_answer_in_their_order_and_one_that_breaks_off_stops_no_other() {
+    let house = House::new();
+    let call = |name: &str, text: &str| Call {
+        name: name.to_owned(),
+        arguments: json!({ "text": text }).as_object().unwrap().clone(),
+    };
+    let calls: Vec<_> = (0..32).map(|number| call("tell", &number.to_string())).collect();
+    for at_once in [None, NonZeroUsize::new(1), NonZeroUsize::new(5)] {
+        let all = house.rig.gateway.invoke_all(&caller("free"), calls.clone(), at_once).await.unwrap();
+        let texts: Vec<_> = all.iter().map(text_of).collect();
+        assert_eq!(texts, (0..32).map(|number| number.to_string()).collect::<Vec<_>>());
+    }
+    let none = house.rig.gateway.invoke_all(&caller("free"), [], None).await.unwrap();
+    assert!(none.is_empty());
+    // One that may not be called, one that isn't there, one that fails: each has its answer.
+    let mixed =
+        [call("tell", "a"), call("nothing", ""), call("break", "x"), call("tell", "b"), call("break", "y")];
+    let before = house.rig.called();
+    let broken =
+        house.rig.gateway.invoke_all(&caller("free"), mixed, NonZeroUsize::new(2)).await.unwrap_err();
+    assert_eq!(broken.panics, [(2, "x".to_owned()), (4, "y".to_owned())]);
+    assert_eq!(broken.to_string(), "call 2 has broken off: x; call 4 has broken off: y");
+    assert!(matches!(broken.others[1], Some(Called::Refused(Refusal::Unknown { .. }))));
+    assert_eq!(broken.others[3].as_ref().map(text_of).as_deref(), Some("b"));
+    assert_eq!(house.rig.called(), before + 4);
+}
+
+fn text_of(called: &Called) -> String {
+    match called {
+        Called::Answered(answered) => match &answered.envelope {
+            Envelope::Ok { data, .. } => data["text"].as_str().unwrap().to_owned(),
+            other @ Envelope::Error { .. } => panic!("{other:?}"),
+        },
+        Called::Refused(refusal) => panic!("{refusal}"),
+    }
+}
