@@ -13,10 +13,12 @@ pub(crate) mod job;
 mod man;
 pub(crate) mod mcp;
 mod node;
+mod policy;
 mod run;
 pub(crate) mod session;
 mod usage;
 mod validate;
+mod why;
 
 pub(crate) use audit::table::plain;
 
@@ -42,7 +44,7 @@ struct Entry {
     run: fn(&ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Error>,
 }
 
-const SUBCOMMANDS: [Entry; 17] = [
+const SUBCOMMANDS: [Entry; 19] = [
     Entry::of::<run::RunArguments>(),
     Entry::of::<exec::ExecArguments>(),
     Entry::of::<session::SessionArguments>(),
@@ -51,6 +53,8 @@ const SUBCOMMANDS: [Entry; 17] = [
     Entry::of::<mcp::McpArguments>(),
     Entry::of::<node::NodeArguments>(),
     Entry::of::<job::JobArguments>(),
+    Entry::of::<policy::PolicyArguments>(),
+    Entry::of::<why::WhyArguments>(),
     Entry::of::<egress::EgressArguments>(),
     Entry::of::<git::GitArguments>(),
     Entry::of::<doctor::DoctorArguments>(),
@@ -73,7 +77,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    success
   1    the job or the agent failed, or the grant doesn't cover it; the result says why. audit verify: something is not as
-       it was written. usage reconcile: something differs
+       it was written. usage reconcile: something differs. policy check: something would change
   2    the job, the configuration, the grant or the messages are malformed, or there is no such agent or job; nothing ran
   3    egress: what was asked about is denied, or not as it was expected. git, and whatever writes a sandbox's work somewhere
        else: it isn't allowed, or takes a yes (--trust) that nobody has said

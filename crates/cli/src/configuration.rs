@@ -6,6 +6,7 @@ use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::web::config::WebConfig;
 use belljar_node::agent::catalogue::Catalogue;
 use belljar_node::daemon::{McpConfig, NodeConfig};
+use belljar_policy::access::AccessRules;
 use belljar_policy::git::GitRules;
 use belljar_sandbox::config::Config;
 use std::fs::File;
@@ -30,6 +31,8 @@ pub(crate) struct Configuration {
     pub(crate) agents: Catalogue,
     /// Where the host's git may go.
     pub(crate) git: GitRules,
+    /// What agents may do.
+    pub(crate) access: AccessRules,
 }
 
 // === impl Configuration ===
@@ -57,7 +60,7 @@ impl Configuration {
     fn sections(root: &Node, log: &mut Log) -> Option<Self> {
         let mut members = Members::open(root, log)?;
         let has_sandboxing = ["sandboxing", "log"].iter().any(|name| members.node(name).is_some());
-        let has_others = ["inference", "egress", "agents", "node", "git", "mcp"]
+        let has_others = ["inference", "egress", "agents", "node", "git", "mcp", "tool_access", "autonomy"]
             .iter()
             .any(|name| members.node(name).is_some());
         let sandboxing = match has_sandboxing || !has_others {
@@ -79,14 +82,25 @@ impl Configuration {
                 members.log.note(node.position, &path, found, "the name of one of `egress.connections`");
             }
         }
+        let access = AccessRules::read(&mut members);
         members.finish();
-        Some(Self { sandboxing, has_sandboxing, inference, egress, node, mcp, agents, git })
+        Some(Self { sandboxing, has_sandboxing, inference, egress, node, mcp, agents, git, access })
     }
 
     fn nothing() -> Self {
         let (sandboxing, agents) = (Config::default(), Catalogue::default());
         let (node, git, mcp) = (NodeConfig::default(), GitRules::default(), McpConfig::default());
-        Self { sandboxing, has_sandboxing: false, inference: None, egress: None, node, mcp, agents, git }
+        Self {
+            sandboxing,
+            has_sandboxing: false,
+            inference: None,
+            egress: None,
+            node,
+            mcp,
+            agents,
+            git,
+            access: AccessRules::default(),
+        }
     }
 }
 

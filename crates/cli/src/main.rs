@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod backend;
 mod client;
 mod command;

@@ -6,6 +6,7 @@ use crate::configuration::{Configuration, found};
 use crate::error::CliError;
 use belljar_contract::egress::WebUsage;
 use belljar_contract::id::RunId;
+use belljar_egress::web::config::WebConfig;
 use belljar_node::book::Book;
 use belljar_node::inspection::Inspection;
 use belljar_node::serving::ServedWeb;
@@ -13,6 +14,7 @@ use belljar_node::web::Seen;
 use belljar_node::web::policy_file::{Change, Following, OpenPolicy, PolicyFile, PolicyFileError};
 use belljar_policy::egress::EgressPolicy;
 use belljar_sandbox::run::WorkspaceChoice;
+use belljar_sandbox::session::Session;
 use belljar_sandbox::state::State;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -61,6 +63,23 @@ impl WebArguments {
         let Some(path) = &self.egress else { return Ok(None) };
         self.policy(workspace)?;
         Ok(Some(of_rules(path)?.path().to_owned()))
+    }
+}
+
+/// What a session reaches: what its file says, and what its level of access makes of that.
+pub(crate) fn reached(session: &Session) -> Result<Option<OpenPolicy>, CliError> {
+    let Some(compiled) = session.access.clone() else {
+        return session.egress.as_deref().map(opened).transpose();
+    };
+    let by_level = move |config: WebConfig| {
+        // Without a way out nothing is served, and so nothing is asked for.
+        let policy = compiled.egress(&config.policy).unwrap_or_default();
+        config.with_policy(policy)
+    };
+    match (&session.egress, session.reaches_the_web()) {
+        (_, false) => Ok(None),
+        (None, true) => Ok(Some(OpenPolicy::of(by_level(WebConfig::default())))),
+        (Some(path), true) => open(of_rules(path)?.then(by_level)).map(Some),
     }
 }
 

@@ -138,6 +138,11 @@ impl Autonomy {
         !self.by_itself.contains(action)
     }
 
+    /// What it does by itself.
+    pub fn by_itself(&self) -> impl Iterator<Item = &ActionType> {
+        self.by_itself.iter()
+    }
+
     /// Whether that is because somebody has said so, and not because nobody has.
     pub fn is_said(&self, action: &ActionType) -> bool {
         self.asked.contains(action)

@@ -103,6 +103,11 @@ impl EgressPolicy {
         Self { refuses_pushes: true, ..self }
     }
 
+    /// Whether something that goes by it is looked into.
+    pub fn looks_inside(&self) -> bool {
+        self.refuses_pushes || self.rules.iter().any(Rule::is_inspected)
+    }
+
     /// Its rules.
     pub fn rules(&self) -> &[Rule] {
         &self.rules

@@ -54,6 +54,19 @@ pub struct Standing<'a> {
     pub autonomy: &'a Autonomy,
 }
 
+// === impl Verdict ===
+
+impl Verdict {
+    /// Its name in records.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Escalate => "escalate",
+            Self::Deny => "deny",
+        }
+    }
+}
+
 // === impl Standing ===
 
 impl Standing<'_> {

@@ -22,6 +22,7 @@ pub use keeper::{KEEPER, KeeperError, Keeping, Serve, keep};
 pub use protocol::{Asking, Load, Outcome, Refusal, Streams};
 
 use crate::config::BackendName;
+use belljar_policy::access::compiled::{Compiled, WebTerms};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -46,10 +47,23 @@ pub struct Session {
     /// The file with the policy by which it reaches the web, if it may reach any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub egress: Option<PathBuf>,
+    /// What its level of access means for it, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Compiled>,
     /// How long nothing may run before it ends.
     pub idle_limit: Duration,
     /// How long it may live.
     pub lifetime_limit: Duration,
+}
+
+impl Session {
+    /// Whether there is a way out to the web: a policy was named, or its level has one; and its level doesn't do without.
+    pub fn reaches_the_web(&self) -> bool {
+        match &self.access {
+            Some(access) => access.web != WebTerms::None,
+            None => self.egress.is_some(),
+        }
+    }
 }
 
 /// The name of a session's socket in its run's folder.

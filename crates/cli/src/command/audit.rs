@@ -99,7 +99,27 @@ impl Subcommand for AuditArguments {
     }
 }
 
-fn parse_since(text: &str) -> Result<Timestamp, String> {
+/// Shows every event of that kind from that time on, in order.
+pub(super) fn records_since(
+    since: Option<Timestamp>,
+    kind: &str,
+    see: &mut dyn FnMut(&str),
+) -> Result<(), CliError> {
+    let folder = audit::folder_in(state::open().path());
+    if !folder.exists() {
+        return Ok(());
+    }
+    // Text by time: all times are of one length.
+    let since = since.map(|since| format!("{since:.6}"));
+    audit::reading::each(&folder, &mut |record, _| {
+        if record.kind == kind && since.as_deref().is_none_or(|since| record.time >= since) {
+            see(record.event);
+        }
+    })?;
+    Ok(())
+}
+
+pub(super) fn parse_since(text: &str) -> Result<Timestamp, String> {
     if let Ok(time) = text.parse() {
         return Ok(time);
     }

@@ -21,6 +21,7 @@ pub(crate) use tools::ToolsError;
 
 use super::Subcommand;
 use super::session::{Opening, policy_file};
+use crate::access::{self, AccessArguments};
 use crate::backend::BackendArguments;
 use crate::error::CliError;
 use crate::handoff::TrustArguments;
@@ -57,6 +58,8 @@ pub(crate) struct McpArguments {
     backend: BackendArguments,
     #[command(flatten)]
     web: WebArguments,
+    #[command(flatten)]
+    access: AccessArguments,
     /// End a session when nothing has run in it for this long
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "1h", help_heading = HEADING)]
     idle: Duration,
@@ -114,7 +117,7 @@ impl Subcommand for McpArguments {
         }
         self.begin_log();
         let desk = Desk::new(self.offer()?, self.named()?);
-        serving::run(&self.http, &desk)
+        serving::run(&self.http, self.access.identity(), &desk)
     }
 }
 
@@ -136,14 +139,20 @@ impl McpArguments {
             Ok::<_, CliError>(Root { said: said.clone(), real: path.as_path().to_owned() })
         };
         let roots = self.workspace.iter().map(root).collect::<Result<Vec<_>, _>>()?;
+        let (lent, egress) = (self.allowance.lent()?, policy_file(&self.web, &WorkspaceChoice::Empty)?);
+        let asked = (None, !lent.is_empty(), egress.as_deref());
+        // Whatever directories there are: who has an empty workspace is refused those when they are asked for.
+        let compiled = |identity| access::compiled(&identity, asked, &WorkspaceChoice::Empty);
+        let access = self.access.identity().map(compiled).transpose()?;
         Ok(Offer {
-            lent: self.allowance.lent()?,
+            lent,
             env: self.allowance.env(),
             limits: self.allowance.limits(),
             required: self.allowance.required_of(&backend)?,
             idle_limit: self.idle,
             lifetime_limit: self.allowance.timeout(),
-            egress: policy_file(&self.web, &WorkspaceChoice::Empty)?,
+            egress,
+            access,
             approves: self.allow_approve.then(|| self.trust.trust()),
             keeps: self.keep,
             backend,
@@ -179,6 +188,7 @@ impl Offer {
             required: self.required.clone(),
             name: None,
             egress: self.egress.clone(),
+            access: self.access.clone(),
             idle_limit: self.idle_limit,
             lifetime_limit: self.lifetime_limit,
         }

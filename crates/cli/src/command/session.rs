@@ -8,6 +8,7 @@ pub(crate) use keeper::keep;
 pub(crate) use opening::{Opening, open, policy_file};
 
 use super::{Subcommand, exec};
+use crate::access::AccessArguments;
 use crate::backend::BackendArguments;
 use crate::error::CliError;
 use crate::lending::{SandboxArguments, parse_duration};
@@ -58,6 +59,8 @@ struct CreateArguments {
     backend: BackendArguments,
     #[command(flatten)]
     web: WebArguments,
+    #[command(flatten)]
+    access: AccessArguments,
     /// A name to call it by, instead of its id
     #[arg(long)]
     name: Option<String>,
@@ -138,13 +141,19 @@ fn create(arguments: &CreateArguments) -> Result<ExitCode, CliError> {
     let workspace = arguments.sandbox.workspace()?;
     must_be_free(arguments.name.as_deref())?;
     let backend = arguments.backend.chosen()?;
+    let (lent, egress) = (arguments.sandbox.lent()?, policy_file(&arguments.web, &workspace)?);
+    let asked = (None, !lent.is_empty(), egress.as_deref());
+    let identity = arguments.access.identity();
+    let access =
+        identity.map(|identity| crate::access::compiled(&identity, asked, &workspace)).transpose()?;
     let opening = Opening {
-        lent: arguments.sandbox.lent()?,
+        lent,
         env: arguments.sandbox.env(),
         limits: arguments.sandbox.limits(),
         required: arguments.sandbox.required_of(&backend)?,
         name: arguments.name.clone(),
-        egress: policy_file(&arguments.web, &workspace)?,
+        egress,
+        access,
         idle_limit: arguments.idle,
         lifetime_limit: arguments.sandbox.timeout(),
         backend,

@@ -14,6 +14,7 @@ use belljar_node::daemon::{
     CallbackConfig, McpConfig, Retention, SessionLimits, Settings, Timeouts, TracesConfig,
 };
 use belljar_node::{ImageSettings, ManagedSettings};
+use belljar_policy::access::AccessRules;
 use belljar_sandbox::config::Config;
 use belljar_sandbox::state::State;
 use belljar_testkit::world::World;
@@ -34,6 +35,7 @@ struct Outcome {
     images: ImageSettings,
     managed: ManagedSettings,
     traces: Option<TracesConfig>,
+    access: AccessRules,
     callback: Option<CallbackConfig>,
 }
 
@@ -48,6 +50,12 @@ const OTHERS: &[(&str, &str)] = &[
     ("lend", "[/opt/x]"),
     ("disabled_tools", "[x]"),
     ("scope", "both"),
+    ("default_level", "restricted"),
+    ("allowed", "[x]"),
+    ("denied", "[x]"),
+    ("auto_approve", "[deploy]"),
+    ("human_approval", "[code]"),
+    ("level", "supervised"),
     ("mode", "direct"),
     ("default_backend", "native"),
     ("required", "[landlock]"),
@@ -300,6 +308,7 @@ fn outcome(read: &Configuration, world: &World) -> Outcome {
         sandboxing: read.sandboxing.clone(),
         git: read.git.clone(),
         mcp: read.mcp.clone(),
+        access: read.access.clone(),
         agents: read.agents.clone(),
         inference: read.inference.as_ref().map(|inference| (inference.budget, inference.keeps_bodies)),
         egress: read.egress.clone(),

@@ -3,6 +3,7 @@
 //! Nothing is read by these tables. A test of the command line holds them against the parser: it knows the members that
 //! stand here and no others, asks for what stands here, and what stands here for an absent member is what it takes then.
 
+mod access;
 mod agents;
 mod egress;
 mod git;
@@ -109,6 +110,18 @@ pub const ROOT: &[Member] = &[
         takes: Takes::Section(mcp::MCP),
         unsaid: Unsaid::Members,
         meaning: "how agents elsewhere reach the node's tools, and whose tools besides are its own",
+    },
+    Member {
+        name: "tool_access",
+        takes: Takes::Section(access::TOOL_ACCESS),
+        unsaid: Unsaid::Members,
+        meaning: "which tools agents may call, and how far they reach by them",
+    },
+    Member {
+        name: "autonomy",
+        takes: Takes::Section(access::AUTONOMY),
+        unsaid: Unsaid::Members,
+        meaning: "what agents do by themselves, and what takes a person's yes",
     },
 ];
 

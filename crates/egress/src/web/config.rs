@@ -139,9 +139,15 @@ impl WebConfig {
         Self { policy, credentials, authorities, through, connections, search }
     }
 
+    /// The same by another policy.
+    #[must_use]
+    pub fn with_policy(self, policy: EgressPolicy) -> Self {
+        Self { policy, ..self }
+    }
+
     /// Whether any rule has connections looked into.
     pub fn is_inspecting(&self) -> bool {
-        self.policy.rules().iter().any(belljar_policy::egress::Rule::is_inspected)
+        self.policy.looks_inside()
     }
 }
 

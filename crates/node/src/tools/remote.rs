@@ -197,6 +197,7 @@ impl RemoteSeats {
             group_ids: Vec::new(),
             actor,
             grants: ToolGrants { may_reach_out, ..ToolGrants::default() },
+            identity: None,
         })
     }
 

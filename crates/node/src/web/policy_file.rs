@@ -139,6 +139,12 @@ impl PolicyFile {
         Self::new(path, Arc::new(read))
     }
 
+    /// The same, of which another policy is made each time that it is read.
+    pub fn then(self, make: impl Fn(WebConfig) -> WebConfig + Send + Sync + 'static) -> Self {
+        let read = self.read;
+        Self { path: self.path, read: Arc::new(move |bytes| read(bytes).map(&make)) }
+    }
+
     /// Where it is, whatever the working directory is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -178,7 +184,12 @@ impl PolicyFile {
 impl OpenPolicy {
     /// No rules, and no file where there could be any.
     pub fn of_nothing() -> Self {
-        Self { live: Arc::new(LivePolicy::new(WebConfig::default())), first: None, followed: None }
+        Self::of(WebConfig::default())
+    }
+
+    /// This policy, which no file changes.
+    pub fn of(config: WebConfig) -> Self {
+        Self { live: Arc::new(LivePolicy::new(config)), first: None, followed: None }
     }
 
     /// What counts.

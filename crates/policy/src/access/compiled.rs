@@ -5,11 +5,11 @@ use super::constraints::Constraints;
 use super::place::NetworkPlace;
 use crate::egress::{EgressPolicy, HostPattern, Rule};
 use belljar_contract::access::{CodeIsolation, FileSystemScope, GitAccess, NetworkMode, TerminalAccess};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// What a sandbox has.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compiled {
     /// Whose files its workspace begins with.
     pub workspace: WorkspaceTerms,
@@ -26,7 +26,7 @@ pub struct Compiled {
 }
 
 /// Whose files a workspace begins with. It is a copy in any case: what comes of it reaches a project by a person's hand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceTerms {
     /// Nobody's.
@@ -36,7 +36,7 @@ pub enum WorkspaceTerms {
 }
 
 /// What it reaches of the web.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "mode")]
 pub enum WebTerms {
     /// Nothing: there is no way out to it.
@@ -56,7 +56,7 @@ pub enum WebTerms {
 }
 
 /// Which programs it can start.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "mode")]
 pub enum ProgramTerms {
     /// All that there are.
@@ -69,7 +69,7 @@ pub enum ProgramTerms {
 }
 
 /// How far the host's git goes for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitTerms {
     /// Whether it clones and fetches.
     pub fetches: bool,

@@ -1,7 +1,7 @@
 //! A place on the network, as an allowlist names it: `HOST` at the usual ports, or `HOST:PORT`.
 
 use crate::egress::{HostPattern, Rule};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 /// Such a place.
@@ -56,6 +56,13 @@ impl fmt::Display for NetworkPlace {
 impl Serialize for NetworkPlace {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for NetworkPlace {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(serde::de::Error::custom)
     }
 }
 

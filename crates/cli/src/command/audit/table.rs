@@ -34,6 +34,7 @@ fn of_tool(call: &ToolCallRecord) -> String {
         call;
     let what = match (decision, status, error_type) {
         (ToolDecision::Deny, ..) => format!("denied ({}) ", denied_by.as_deref().unwrap_or("-")),
+        (ToolDecision::Escalate, ..) => "put before a person ".to_owned(),
         (ToolDecision::Allow, _, Some(code)) => format!("{code} "),
         (ToolDecision::Allow, Some(ToolStatus::Success), None) => "success ".to_owned(),
         (ToolDecision::Allow, Some(ToolStatus::Error), None) => "error ".to_owned(),

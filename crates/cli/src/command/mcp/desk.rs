@@ -6,6 +6,7 @@ use crate::state;
 use belljar_confine::plan::HostPath;
 use belljar_contract::isolation::Required;
 use belljar_contract::tool::DomainCode;
+use belljar_policy::access::compiled::{Compiled, WorkspaceTerms};
 use belljar_policy::handoff::Trust;
 use belljar_sandbox::backends::chosen::Chosen;
 use belljar_sandbox::limits::Limits;
@@ -31,6 +32,8 @@ pub(super) struct Offer {
     pub(super) required: Required,
     /// The file with the policy by which sessions reach the web.
     pub(super) egress: Option<PathBuf>,
+    /// What the level of access of whoever is served means for sessions, if they have one.
+    pub(super) access: Option<Compiled>,
     pub(super) idle_limit: Duration,
     pub(super) lifetime_limit: Option<Duration>,
     /// What may gain trust by what a client approves; nothing if it may approve nothing.
@@ -122,6 +125,15 @@ impl Desk {
             }
         };
         let Some(root) = root else { return Ok(WorkspaceChoice::Empty) };
+        if self.offer.access.as_ref().is_some_and(|access| access.workspace == WorkspaceTerms::Empty) {
+            return match directory {
+                None => Ok(WorkspaceChoice::Empty),
+                Some(directory) => {
+                    let message = format!("{directory} is not for this agent: its workspaces begin empty");
+                    Err(Failure::new(DomainCode::PermissionDenied, message))
+                }
+            };
+        }
         // It may have been made anew since the server was started.
         let path = HostPath::resolve(root.real.clone()).ok().filter(HostPath::is_directory);
         path.map(WorkspaceChoice::Copy).ok_or_else(|| {

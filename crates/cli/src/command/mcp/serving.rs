@@ -3,14 +3,19 @@
 use super::HttpArguments;
 use super::desk::Desk;
 use super::{tell, token_file, tools};
+use crate::access;
 use crate::error::CliError;
 use crate::state;
+use belljar_contract::category::Category;
 use belljar_contract::tool::AgentKind;
+use belljar_gateway::access::HouseAccess;
 use belljar_gateway::seat::Seat;
 use belljar_gateway::{Door, Gateway, Room, bearer};
+use belljar_policy::constraint::WorksIn;
 use belljar_policy::tool::ToolGrants;
 use belljar_store::audit::{AuditLog, folder_in};
-use belljar_tools::caller::Caller;
+use belljar_tools::caller::{Caller, Identity};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -33,22 +38,37 @@ const ROOM: Room = Room { connections: 256, grace: Duration::from_secs(2) };
 const ACTOR: &str = "belljar mcp";
 
 /// Serves until the client or somebody else ends it.
-pub(super) fn run(http: &HttpArguments, desk: &Arc<Desk>) -> Result<ExitCode, CliError> {
+pub(super) fn run(
+    http: &HttpArguments,
+    identity: Option<Identity>,
+    desk: &Arc<Desk>,
+) -> Result<ExitCode, CliError> {
     let audit = Arc::new(AuditLog::open(&folder_in(state::open().path()))?);
     let registry = Arc::new(tools::registry(desk)?);
-    let gateway = Arc::new(Gateway::new(registry, audit).instructing(INSTRUCTIONS));
+    let gateway = Gateway::new(registry, audit).instructing(INSTRUCTIONS);
+    let gateway = match &identity {
+        Some(_) => {
+            gateway.judging_by(Arc::new(HouseAccess::new(access::rules_of(None)?, all_in_sandboxes())))
+        }
+        None => gateway,
+    };
+    let gateway = Arc::new(gateway);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|source| CliError::Runtime { source })?;
-    let served = runtime.block_on(serve(http, desk, gateway));
+    let served = runtime.block_on(serve((http, identity), desk, gateway));
     // Whoever still holds standard input open must not hold this up.
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS)
 }
 
-async fn serve(http: &HttpArguments, desk: &Arc<Desk>, gateway: Arc<Gateway>) -> Result<(), CliError> {
+async fn serve(
+    (http, identity): (&HttpArguments, Option<Identity>),
+    desk: &Arc<Desk>,
+    gateway: Arc<Gateway>,
+) -> Result<(), CliError> {
     let stopped = CancellationToken::new();
     stop_when_asked(&stopped)?;
-    let seat = Seat::new(operator(), stopped.clone());
+    let seat = Seat::new(Caller { identity, ..operator() }, stopped.clone());
     let served = match http.address {
         Some(address) => serve_http(http, address, (gateway, seat), &stopped).await,
         None => belljar_gateway::stdio(gateway, seat, stopped.clone()).await.map_err(Into::into),
@@ -62,6 +82,11 @@ async fn serve(http: &HttpArguments, desk: &Arc<Desk>, gateway: Arc<Gateway>) ->
         tell(&format!("{kept} sessions go on; `belljar session list` tells which"));
     }
     served
+}
+
+/// Whatever is done here is done in a sandbox.
+fn all_in_sandboxes() -> BTreeMap<Category, WorksIn> {
+    Category::ALL.into_iter().map(|category| (category, WorksIn::Container)).collect()
 }
 
 /// Has the token tell when this process is asked to end.

@@ -108,14 +108,9 @@ fn serve(
     state: &State,
     sockets: Vec<OwnedFd>,
 ) -> Result<Box<dyn Send>, Box<dyn Error + Send + Sync>> {
-    let path = session.egress.as_deref().ok_or("it has hatches, and nothing that is served by them")?;
+    let policy = web::reached(session)?.ok_or("it has hatches, and nothing that is served by them")?;
     let run_id = RunId::parse(&session.id)?;
-    Ok(Box::new(Reached(Some(web::Served::begin(
-        (web::opened(path)?, inspection),
-        &run_id,
-        state,
-        sockets,
-    )?))))
+    Ok(Box::new(Reached(Some(web::Served::begin((policy, inspection), &run_id, state, sockets)?))))
 }
 
 /// What is served to a session. What it has done is recorded when this is dropped.
@@ -130,7 +125,7 @@ impl Drop for Reached {
 
 /// What it takes to look into what a session reaches, if anything is to be looked into.
 fn inspection_of(session: &Session) -> Result<Option<Inspection>, CliError> {
-    let policy = session.egress.as_deref().map(web::opened).transpose()?;
+    let policy = web::reached(session)?;
     Ok(policy.map(|policy| Inspection::of_live(policy.live())).transpose()?.flatten())
 }
 
@@ -138,7 +133,8 @@ fn inspection_of(session: &Session) -> Result<Option<Inspection>, CliError> {
 fn keeping(order: Order) -> Result<(Keeping, Option<Inspection>), KeeperError> {
     let cant = |error: CliError| KeeperError::Serve(error.into());
     let Order { site, backend, workspace, lent, mut env, limits, required, session } = order;
-    let (hatches, mut home) = (session.egress.iter().map(|_| Hatch::Web).collect(), BTreeMap::new());
+    let hatches = session.reaches_the_web().then_some(Hatch::Web).into_iter().collect();
+    let mut home = BTreeMap::new();
     let inspection = inspection_of(&session).map_err(cant)?;
     inspection.iter().for_each(|inspection| inspection.furnish(&mut env, &mut home));
     let wanted = Wanted { workspace, lent, env, limits, required, hatches, home };

@@ -5,6 +5,7 @@ use crate::error::CliError;
 use crate::state;
 use crate::web::WebArguments;
 use belljar_contract::isolation::Required;
+use belljar_policy::access::compiled::Compiled;
 use belljar_sandbox::backend::with_causes;
 use belljar_sandbox::backends::chosen::{Chosen, Site};
 use belljar_sandbox::limits::Limits;
@@ -40,6 +41,8 @@ pub(crate) struct Opening {
     pub(crate) name: Option<String>,
     /// The file with the policy by which it reaches the web, if it may reach any ([`policy_file`]).
     pub(crate) egress: Option<PathBuf>,
+    /// What its level of access means for it, if it has one ([`crate::access::compiled`]).
+    pub(crate) access: Option<Compiled>,
     /// How long nothing may run before it ends.
     pub(crate) idle_limit: Duration,
     /// How long it may live.
@@ -72,6 +75,7 @@ pub(crate) fn open(opening: Opening) -> Result<Session, CliError> {
         workspace: shown(&workspace),
         forked_from: None,
         egress: opening.egress,
+        access: opening.access,
         idle_limit: opening.idle_limit,
         lifetime_limit: opening.lifetime_limit.unwrap_or(LONGEST),
     };

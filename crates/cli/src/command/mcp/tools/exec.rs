@@ -23,7 +23,7 @@ pub(super) const ABOUT: About = About {
     name: NAME,
     summary: "Runs a command in a session, and tells its exit code and what it printed.",
     details: "Give either `argv` or `shell`. A command that fails is no error of this tool: look at `exit_code`.",
-    category: Category::CodeExecution,
+    category: Category::Terminal,
     effect: Effect::Additive,
     within: Duration::from_secs(LONGEST_COMMAND.as_secs() + AROUND_A_COMMAND.as_secs()),
 };

@@ -40,7 +40,7 @@ impl Does for Open {
         Ok(Success::of(json!({
             "session": session.id,
             "workspace": session.workspace,
-            "reaches_the_web": session.egress.is_some(),
+            "reaches_the_web": session.reaches_the_web(),
             "ends_when_idle_for_seconds": session.idle_limit.as_secs(),
         })))
     }

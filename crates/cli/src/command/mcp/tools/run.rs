@@ -23,7 +23,7 @@ pub(super) const ABOUT: About = About {
         it changed there.",
     details: "Give either `argv` or `shell`. The sandbox goes with the command, and so does what was changed: to go on with it, \
         `open` a session. There is no network, unless whoever runs this server has allowed some.",
-    category: Category::CodeExecution,
+    category: Category::Terminal,
     effect: Effect::Additive,
     within: Duration::from_secs(LONGEST_COMMAND.as_secs() + AROUND_A_COMMAND.as_secs()),
 };

@@ -1,0 +1,171 @@
+//! `belljar policy check`: what was recorded of calls, judged again.
+
+use crate::access::{self, works_in};
+use crate::command::audit::{parse_since, records_since};
+use crate::error::CliError;
+use crate::progress::harmless;
+use anstyle::Style;
+use belljar_contract::category::Category;
+use belljar_contract::tool::{JudgedRecord, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolName};
+use belljar_policy::access::AccessRules;
+use belljar_policy::constraint::WorksIn;
+use belljar_policy::permission::ToolFacts;
+use belljar_policy::verdict::{Rule, Verdict};
+use belljar_tools::caller::Identity;
+use jiff::Timestamp;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct CheckArguments {
+    /// The configuration that is tried
+    file: PathBuf,
+    /// Only what was recorded from this time on, such as 2026-01-31T12:00:00Z, or so long ago: 90s, 5m, 1h
+    #[arg(long, value_name = "TIME", value_parser = parse_since)]
+    since: Option<Timestamp>,
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was judged again.
+#[derive(Debug, Default, Serialize)]
+struct Replayed {
+    /// Calls that were judged by rules of agents.
+    calls: u64,
+    /// Calls that would end otherwise, by what they were.
+    changes: Vec<Change>,
+}
+
+/// Calls of one kind that would end otherwise.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+struct Change {
+    agent: String,
+    tool: String,
+    was: Verdict,
+    was_by: String,
+    would_be: Verdict,
+    would_be_by: String,
+    calls: u64,
+    /// The last of them.
+    decision: String,
+}
+
+/// What tells one kind of change from another.
+type Kind = (String, String, Verdict, String, Verdict, String);
+
+/// Exit code when something would change.
+const CHANGES: u8 = 1;
+
+// === impl CheckArguments ===
+
+impl CheckArguments {
+    pub(super) fn run(&self) -> Result<ExitCode, CliError> {
+        let candidate = crate::configuration::Configuration::read(&self.file)?;
+        let (rules, works_in) = (candidate.access, works_in(&candidate.sandboxing));
+        let mut calls = 0;
+        let mut changes = BTreeMap::<Kind, (u64, String)>::new();
+        records_since(self.since, TOOL_CALLED, &mut |event| {
+            let Ok(record) = serde_json::from_str::<ToolCallRecord>(event) else { return };
+            let Some(judged) = &record.judged else { return };
+            calls += 1;
+            if let Some(kind) = changed(&rules, &works_in, &record, judged) {
+                let (count, last) = changes.entry(kind).or_default();
+                *count += 1;
+                *last = record.call_id.to_string();
+            }
+        })?;
+        let changes = changes.into_iter().map(|(kind, (calls, decision))| {
+            let (agent, tool, was, was_by, would_be, would_be_by) = kind;
+            Change { agent, tool, was, was_by, would_be, would_be_by, calls, decision }
+        });
+        let replayed = Replayed { calls, changes: changes.collect() };
+        replayed.print(self.json)?;
+        Ok(if replayed.changes.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(CHANGES) })
+    }
+}
+
+fn changed(
+    rules: &AccessRules,
+    works_in: &BTreeMap<Category, WorksIn>,
+    record: &ToolCallRecord,
+    judged: &JudgedRecord,
+) -> Option<Kind> {
+    let name = ToolName::parse(&record.tool_name).ok()?;
+    let identity = match &judged.agent_id {
+        Some(agent) => Identity::Agent(agent.clone()),
+        None => Identity::Level(judged.level),
+    };
+    let standing = access::standing(rules, &identity);
+    let facts = ToolFacts {
+        name: &name,
+        category: judged.category,
+        action: &judged.action_type,
+        reaches_out: judged.reaches_out,
+    };
+    let works_in = works_in.get(&judged.category).copied().unwrap_or(WorksIn::Container);
+    let now = rules.judging(&standing).judge(&facts, works_in);
+    let was = match record.decision {
+        // It was put before a person before, and would be again.
+        ToolDecision::Allow if judged.rule == Rule::Approved.code() => Verdict::Escalate,
+        ToolDecision::Deny if judged.rule == Rule::NoApprover.code() => Verdict::Escalate,
+        ToolDecision::Allow => Verdict::Allow,
+        ToolDecision::Escalate => Verdict::Escalate,
+        ToolDecision::Deny => Verdict::Deny,
+    };
+    (was != now.verdict).then(|| {
+        (
+            access::name(&identity),
+            record.tool_name.clone(),
+            was,
+            judged.rule.clone(),
+            now.verdict,
+            now.rule.code(),
+        )
+    })
+}
+
+// === impl Replayed ===
+
+impl Replayed {
+    fn print(&self, is_json: bool) -> Result<(), CliError> {
+        if is_json {
+            let mut text = serde_json::to_vec_pretty(self).map_err(|error| CliError::output(error.into()))?;
+            text.push(b'\n');
+            return std::io::stdout().lock().write_all(&text).map_err(CliError::output);
+        }
+        anstream::print!("{}", self.as_text());
+        Ok(())
+    }
+
+    fn as_text(&self) -> String {
+        let head = Style::new().bold();
+        let mut text = String::new();
+        if !self.changes.is_empty() {
+            let _ = writeln!(
+                text,
+                "{head}{:>6}  {:<20} {:<24} WAS, AND WOULD BE{head:#}",
+                "CALLS", "AGENT", "TOOL"
+            );
+        }
+        for Change { agent, tool, was, was_by, would_be, would_be_by, calls, decision } in &self.changes {
+            let _ = writeln!(
+                text,
+                "{calls:>6}  {:<20} {:<24} {} ({}) → {} ({}); the last is {decision}",
+                harmless(agent),
+                harmless(tool),
+                was.as_str(),
+                harmless(was_by),
+                would_be.as_str(),
+                harmless(would_be_by)
+            );
+        }
+        let changed: u64 = self.changes.iter().map(|change| change.calls).sum();
+        let _ = writeln!(text, "{changed} of {} calls would end otherwise", self.calls);
+        text
+    }
+}
