@@ -1,7 +1,7 @@
 //! The web from inside of a sandbox, by real programs, and what is said of it outside.
 
 mod clients;
-mod git_server;
+pub(crate) mod git_server;
 mod handed_over;
 mod learned;
 mod looked_into;

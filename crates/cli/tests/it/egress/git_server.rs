@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 /// Such a server. It says what is asked of it, a line for each request.
-pub(super) struct GitServer {
+pub(crate) struct GitServer {
     folder: TempDir,
     server: Child,
     port: u16,
@@ -45,7 +45,7 @@ server.serve_forever()
 // === impl GitServer ===
 
 impl GitServer {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let CertifiedKey { cert, signing_key } =
             generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -65,28 +65,46 @@ impl GitServer {
         Self { folder, server, port }
     }
 
-    pub(super) fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("https://localhost:{}/repository.git", self.port)
     }
 
     /// The file with whom a client is to trust.
-    pub(super) fn authority(&self) -> String {
+    pub(crate) fn authority(&self) -> String {
         self.file("authority.pem").display().to_string()
     }
 
     /// What each request has shown to be let in.
-    pub(super) fn shown(&self) -> Vec<String> {
+    pub(crate) fn shown(&self) -> Vec<String> {
         let asked = std::fs::read_to_string(self.file("asked")).unwrap_or_default();
         asked.lines().map(|line| line.split_once(' ').unwrap_or_default().1.to_owned()).collect()
     }
 
     /// How many requests have come.
-    pub(super) fn asked(&self) -> usize {
+    pub(crate) fn asked(&self) -> usize {
         std::fs::read_to_string(self.file("asked")).map_or(0, |asked| asked.lines().count())
+    }
+
+    /// Takes pushes from anybody, from now on.
+    pub(crate) fn open_to_pushes(&self) {
+        let repository = self.file("repository.git");
+        let set =
+            Command::new("git").args(["config", "http.receivepack", "true"]).current_dir(repository).status();
+        assert!(set.unwrap().success());
+    }
+
+    /// Whether there is a branch of that name.
+    pub(crate) fn has_branch(&self, name: &str) -> bool {
+        let reference = format!("refs/heads/{name}");
+        let shown = Command::new("git")
+            .args(["show-ref", "--quiet", "--verify", &reference])
+            .current_dir(self.file("repository.git"))
+            .status();
+        shown.unwrap().success()
     }
 
     fn file(&self, name: &str) -> PathBuf {

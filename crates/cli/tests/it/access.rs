@@ -1,0 +1,187 @@
+//! Levels and agents: what they mean for sandboxes, held where no checker is asked, and what is told of each decision.
+
+use crate::BELLJAR;
+use crate::egress::Server;
+use crate::egress::git_server::GitServer;
+use crate::mcp::Talk;
+use crate::session::{Sessions, create, exec};
+use belljar_testkit::world::World;
+use serde_json::{Value, json};
+
+const HOUSE: &str = "
+tool_access:
+  agents:
+    - {name: looker, level: sandboxed, autonomy: full}
+    - {name: worker, level: standard, autonomy: full}
+    - {name: asker, level: standard, autonomy: full, human_approval: ['code:write']}
+";
+
+fn configured(world: &World, text: &str) {
+    world.write(".config/belljar/config.yaml", text);
+}
+
+fn shown(world: &World, whose: &[&str]) -> Value {
+    world.run(&[&["policy", "show", "--json"], whose].concat()).succeeded().json()
+}
+
+#[test]
+fn a_level_is_shown_with_what_it_means_for_sandboxes() {
+    let world = World::new(BELLJAR);
+    let web = |level: &str| shown(&world, &["--level", level])["sandbox"]["web"]["mode"].clone();
+    assert_eq!(
+        ["sandboxed", "restricted", "standard", "elevated"].map(web),
+        ["none", "listed", "open", "open"]
+    );
+    let restricted = shown(&world, &["--level", "restricted"]);
+    assert_eq!(
+        restricted["categories"],
+        json!(["file_system", "code_execution", "version_control", "web", "memory"])
+    );
+    assert_eq!(restricted["sandbox"]["git"], json!({ "fetches": true, "pushes": false }));
+    assert_eq!(restricted["sandbox"]["programs"]["mode"], "only");
+    assert_eq!(
+        restricted["constraints"]["requires_approval"],
+        json!(["deploy:staging", "deploy:production", "db:mutate"])
+    );
+    let text = world.run(&["policy", "show", "--level", "standard"]).succeeded().stdout;
+    for part in
+        ["Normal development access.", "all public hosts at 80 and 443", "a copy of the project", "tools of"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    configured(&world, HOUSE);
+    assert_eq!(shown(&world, &["--agent", "looker"])["level"], "sandboxed");
+    assert_eq!(shown(&world, &["--agent", "nobody-said"])["level"], "standard");
+    for wrong in [&["--level", "root"][..], &[], &["--level", "standard", "--agent", "looker"]] {
+        let ran = world.run(&[&["policy", "show"], wrong].concat());
+        assert_eq!(ran.code, 125, "{wrong:?}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_session_has_no_more_than_its_level() {
+    let world = World::new(BELLJAR);
+    let _sessions = Sessions(&world);
+    world.write("source/file", "of the project\n");
+    let server = Server::start();
+    let there = format!("http://localhost:{}/", server.address.port());
+    world.write(
+        "policy.yaml",
+        format!(
+            "rules: [{{host: localhost, ports: [{}], networks: [127.0.0.0/8, '::1']}}]\n",
+            server.address.port()
+        ),
+    );
+    // More than a level has is refused before anything is made.
+    for (wrong, told) in [
+        (&["--level", "sandboxed", "--egress", "policy.yaml"][..], "--egress"),
+        (&["--level", "sandboxed", "--workspace-copy", "source"], "--workspace"),
+        (&["--level", "standard", "--workspace", "source"], "--workspace-copy"),
+        (&["--level", "standard", "--ro", "source"], "--ro"),
+    ] {
+        let ran = world.run(&[&["session", "create"], wrong].concat());
+        assert!(ran.code == 125 && ran.stderr.contains(told), "{wrong:?}: {ran:?}");
+    }
+    let get = format!("unset NO_PROXY no_proxy; curl -sS {there}");
+    let beyond = "unset NO_PROXY no_proxy; curl -sS -o /dev/null -w '%{http_code}' http://elsewhere.example/";
+    let restricted =
+        create(&world, &["--level", "restricted", "--egress", "policy.yaml", "--workspace-copy", "source"]);
+    assert_eq!(exec(&world, &restricted, &get).stdout, "hello\n");
+    assert_eq!(exec(&world, &restricted, beyond).stdout, "403");
+    assert_eq!(exec(&world, &restricted, "cat file").stdout, "of the project\n");
+    let sandboxed = create(&world, &["--level", "sandboxed"]);
+    let ran = exec(&world, &sandboxed, &format!("{get}; env | grep -ci proxy; ls | wc -l"));
+    assert_eq!(ran.stdout, "0\n0\n", "{ran:?}");
+    assert_eq!(server.asked(), 1);
+}
+
+#[test]
+fn who_may_only_read_by_git_can_not_push_around_the_checker_either() {
+    let world = World::new(BELLJAR);
+    let _sessions = Sessions(&world);
+    let server = GitServer::start();
+    server.open_to_pushes();
+    let (port, ca) = (server.port(), server.authority());
+    world.write(
+        "policy.yaml",
+        format!("rules: [{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, '::1']}}]\nauthorities: {ca}\n"),
+    );
+    // Nobody is asked whom to trust: that is not what this is about.
+    let script = format!(
+        "set -e; unset NO_PROXY no_proxy; export GIT_SSL_NO_VERIFY=1; git clone -q {} work; cd work; \
+         git -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m one; echo cloned; \
+         git push -q origin HEAD:refs/heads/BRANCH; echo pushed",
+        server.url()
+    );
+    let push = |level: &str| {
+        let session = create(&world, &["--level", level, "--egress", "policy.yaml"]);
+        exec(&world, &session, &script.replace("BRANCH", level))
+    };
+    let ran = push("restricted");
+    assert!(ran.code != 0 && ran.stdout == "cloned\n" && ran.stderr.contains("403"), "{ran:?}");
+    // The control: the same where the level pushes.
+    let ran = push("standard");
+    assert_eq!(ran.stdout, "cloned\npushed\n", "{ran:?}");
+    assert_eq!(["restricted", "standard"].map(|branch| server.has_branch(branch)), [false, true]);
+}
+
+#[test]
+fn each_decision_can_be_asked_for_its_reason_and_tried_by_other_rules() {
+    let world = World::new(BELLJAR);
+    let _sessions = Sessions(&world);
+    configured(&world, HOUSE);
+    let mut talk = Talk::begin(&world, &["--agent", "looker"]);
+    let listed = talk.ask("tools/list", &json!({}));
+    let names: Vec<_> =
+        listed["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+    assert!(
+        names.contains(&json!("open")) && !names.contains(&json!("exec")) && !names.contains(&json!("run")),
+        "{names:?}"
+    );
+    let (code, message) = talk.refused("run", &json!({ "argv": ["true"] }));
+    assert_eq!(code, "permission_denied");
+    let decision = message.split("decision ").nth(1).unwrap()[..36].to_owned();
+    drop(talk);
+    // The control: another agent, the same call.
+    let mut talk = Talk::begin(&world, &["--agent", "worker"]);
+    assert_eq!(talk.done("run", &json!({ "argv": ["true"] }))["exit_code"], 0);
+    drop(talk);
+    let mut talk = Talk::begin(&world, &["--agent", "asker"]);
+    let (code, message) = talk.refused("run", &json!({ "argv": ["true"] }));
+    assert!(code == "permission_denied" && message.contains("nobody here who could give it"), "{message}");
+    drop(talk);
+
+    let why = world.run(&["why", &decision, "--json"]).succeeded().json();
+    assert_eq!(
+        (&why["decision"], &why["judged"]["rule"]),
+        (&json!("deny"), &json!("constraint:terminal:none"))
+    );
+    assert_eq!(why["judged"]["agent_id"], "looker");
+    let text = world.run(&["why", &decision]).succeeded().stdout;
+    for part in
+        ["was refused", "terminal is none", "sub_constraints: {terminal: restricted_commands}", "looker"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let unknown = world.run(&["why", "ffffffff"]);
+    assert_eq!(unknown.code, 2, "{unknown:?}");
+
+    // By the rules that there are nothing would change.
+    world.write("same.yaml", HOUSE);
+    let same = world.run(&["policy", "check", "same.yaml", "--json"]);
+    assert_eq!(same.code, 0, "{same:?}");
+    assert_eq!(same.json(), json!({ "calls": 3, "changes": [] }));
+    world.write("wider.yaml", HOUSE.replace("level: sandboxed", "level: elevated"));
+    let wider = world.run(&["policy", "check", "wider.yaml", "--json"]);
+    assert_eq!(wider.code, 1, "{wider:?}");
+    let change = &wider.json()["changes"][0];
+    assert_eq!(
+        (&change["agent"], &change["was"], &change["would_be"]),
+        (&json!("looker"), &json!("deny"), &json!("allow"))
+    );
+    assert_eq!(change["decision"], decision);
+    let text = world.run(&["policy", "check", "wider.yaml"]).stdout;
+    assert!(text.contains("1 of 3 calls would end otherwise"), "{text}");
+    let wrong = world.run(&["policy", "check", "policy-that-is-not-there.yaml"]);
+    assert_eq!(wrong.code, 125, "{wrong:?}");
+}
