@@ -16,6 +16,7 @@ mod fork;
 mod jobs;
 mod models;
 mod neighbour;
+mod permissions;
 mod rounds;
 mod sandboxes;
 mod tools;
@@ -34,7 +35,7 @@ pub(crate) struct Programs {
 
 type Case = (&'static str, fn(&Programs) -> bool);
 
-const CASES: [Case; 24] = [
+const CASES: [Case; 25] = [
     ("exec", exec::run),
     ("diff", diff::run),
     ("tree", tree::run),
@@ -54,6 +55,7 @@ const CASES: [Case; 24] = [
     ("audit", models::audit),
     ("turns", turns::run),
     ("tools", tools::run),
+    ("permissions", permissions::run),
     ("submit", jobs::submit),
     ("growth", jobs::growth),
     ("memory", jobs::memory),

@@ -49,7 +49,7 @@ pub struct Session {
     pub egress: Option<PathBuf>,
     /// What its level of access means for it, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub access: Option<Compiled>,
+    pub access: Option<Box<Compiled>>,
     /// How long nothing may run before it ends.
     pub idle_limit: Duration,
     /// How long it may live.

@@ -75,7 +75,7 @@ pub(crate) fn open(opening: Opening) -> Result<Session, CliError> {
         workspace: shown(&workspace),
         forked_from: None,
         egress: opening.egress,
-        access: opening.access,
+        access: opening.access.map(Box::new),
         idle_limit: opening.idle_limit,
         lifetime_limit: opening.lifetime_limit.unwrap_or(LONGEST),
     };
