@@ -16,3 +16,4 @@ pub mod lifecycle;
 pub mod preferences;
 pub mod skill;
 pub mod tool;
+pub mod trust;

@@ -31,6 +31,12 @@ macro_rules! measure {
                 u16::try_from(steps).map_or(Self::MOST, |steps| Self(steps.min(STEPS)))
             }
 
+            /// So many wholes; as much as there can be where there are more.
+            pub const fn of_whole(wholes: u8) -> Self {
+                let steps = wholes as u32 * $per_unit;
+                if steps < STEPS as u32 { Self(steps as u16) } else { Self::MOST }
+            }
+
             /// How many steps it is.
             pub fn steps(self) -> u64 {
                 u64::from(self.0)
