@@ -285,5 +285,16 @@ fn each_reason_to_ignore_has_a_name() {
         NotJustified,
     ];
     let told: Vec<String> = all.iter().map(|why| format!("{}: {why}", why.code())).collect();
-    insta::assert_snapshot!(told.join("\n"), @"");
+    insta::assert_snapshot!(told.join("\n"), @"
+    other_agent: the event is about another agent
+    late: the event comes after a later one, or after a look at a later time
+    duplicate: there is an event of this id already
+    not_yet: the event has yet to happen
+    not_hired: nobody has hired the agent
+    hired_already: the agent has been hired already
+    disabled: trust is disabled: no event but a person's word changes a level
+    no_categories: no category has a level of its own
+    not_proposed: nothing like it is proposed, or not any more
+    not_justified: what was proposed is not justified any more
+    ");
 }
