@@ -7,6 +7,7 @@ use belljar_egress::web::config::WebConfig;
 use belljar_node::agent::catalogue::Catalogue;
 use belljar_node::daemon::{McpConfig, NodeConfig};
 use belljar_policy::git::GitRules;
+use belljar_policy::trust::TrustConfig;
 use belljar_sandbox::config::Config;
 use std::fs::File;
 use std::io::Read;
@@ -30,6 +31,8 @@ pub(crate) struct Configuration {
     pub(crate) agents: Catalogue,
     /// Where the host's git may go.
     pub(crate) git: GitRules,
+    /// How agents come to higher levels, where something is said of it.
+    pub(crate) trust: Option<TrustConfig>,
 }
 
 // === impl Configuration ===
@@ -57,7 +60,7 @@ impl Configuration {
     fn sections(root: &Node, log: &mut Log) -> Option<Self> {
         let mut members = Members::open(root, log)?;
         let has_sandboxing = ["sandboxing", "log"].iter().any(|name| members.node(name).is_some());
-        let has_others = ["inference", "egress", "agents", "node", "git", "mcp"]
+        let has_others = ["inference", "egress", "agents", "node", "git", "mcp", "trust"]
             .iter()
             .any(|name| members.node(name).is_some());
         let sandboxing = match has_sandboxing || !has_others {
@@ -70,6 +73,7 @@ impl Configuration {
         let node = members.section("node", NodeConfig::read);
         let mcp = members.section("mcp", McpConfig::read);
         let git = members.section("git", GitRules::read);
+        let trust = members.optional("trust", |node, log| Some(TrustConfig::read(node, log)));
         if let Some(node) = members.node("git") {
             let known =
                 |name: &str| egress.as_ref().is_some_and(|egress| egress.connections.contains_key(name));
@@ -80,13 +84,23 @@ impl Configuration {
             }
         }
         members.finish();
-        Some(Self { sandboxing, has_sandboxing, inference, egress, node, mcp, agents, git })
+        Some(Self { sandboxing, has_sandboxing, inference, egress, node, mcp, agents, git, trust })
     }
 
     fn nothing() -> Self {
         let (sandboxing, agents) = (Config::default(), Catalogue::default());
         let (node, git, mcp) = (NodeConfig::default(), GitRules::default(), McpConfig::default());
-        Self { sandboxing, has_sandboxing: false, inference: None, egress: None, node, mcp, agents, git }
+        Self {
+            sandboxing,
+            has_sandboxing: false,
+            inference: None,
+            egress: None,
+            node,
+            mcp,
+            agents,
+            git,
+            trust: None,
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod inference;
 mod mcp;
 mod node;
 mod sandboxing;
+mod trust;
 
 /// One member.
 #[derive(Debug, Clone, Copy)]
@@ -109,6 +110,12 @@ pub const ROOT: &[Member] = &[
         takes: Takes::Section(mcp::MCP),
         unsaid: Unsaid::Members,
         meaning: "how agents elsewhere reach the node's tools, and whose tools besides are its own",
+    },
+    Member {
+        name: "trust",
+        takes: Takes::Section(trust::TRUST),
+        unsaid: Unsaid::Means("levels are what people say", ""),
+        meaning: "how agents come to higher levels of access, and lose them",
     },
 ];
 

@@ -5,6 +5,7 @@ use super::per_category::PER_CATEGORY;
 use super::weighted::WEIGHTED;
 use super::*;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 use std::collections::BTreeMap;
 
 /// What happens next, and after how long.
@@ -120,9 +121,27 @@ fn levels(world: &World) -> Vec<TrustLevel> {
     state.category_levels.into_values().chain([state.global_level]).collect()
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+/// The control of what follows: most of what can happen does, in some history.
+#[test]
+fn histories_lead_everywhere() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..200 {
+        let (config, history) = (configs(), history()).new_tree(&mut runner).unwrap().current();
+        let (_, outcomes) = lived(config, history);
+        seen.extend(changes(&outcomes).iter().map(|change| (change.new, change.reason)));
+    }
+    let reasons: std::collections::BTreeSet<_> = seen.iter().map(|(_, reason)| *reason).collect();
+    assert_eq!(reasons.len(), 8, "{reasons:?}");
+    assert!(seen.contains(&(TrustLevel::Elevated, ChangeReason::HumanApproval)));
+    assert!(
+        seen.iter().all(|(level, reason)| {
+            *level != TrustLevel::Elevated || *reason == ChangeReason::HumanApproval
+        })
+    );
+}
 
+proptest! {
     /// By the outcomes alone, which are what a person sees: no level is had that they don't explain.
     #[test]
     fn nobody_is_elevated_but_by_an_approval_of_that_very_proposal(config in configs(), history in history()) {
