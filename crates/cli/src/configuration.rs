@@ -8,6 +8,7 @@ use belljar_node::agent::catalogue::Catalogue;
 use belljar_node::daemon::{McpConfig, NodeConfig};
 use belljar_policy::access::AccessRules;
 use belljar_policy::git::GitRules;
+use belljar_policy::trust::TrustConfig;
 use belljar_sandbox::config::Config;
 use std::fs::File;
 use std::io::Read;
@@ -33,7 +34,13 @@ pub(crate) struct Configuration {
     pub(crate) git: GitRules,
     /// What agents may do.
     pub(crate) access: AccessRules,
+    /// How agents come to higher levels, where something is said of it.
+    pub(crate) trust: Option<TrustConfig>,
 }
+
+/// The sections that may stand without `sandboxing`.
+const OTHERS: [&str; 9] =
+    ["inference", "egress", "agents", "node", "git", "mcp", "tool_access", "autonomy", "trust"];
 
 // === impl Configuration ===
 
@@ -60,9 +67,7 @@ impl Configuration {
     fn sections(root: &Node, log: &mut Log) -> Option<Self> {
         let mut members = Members::open(root, log)?;
         let has_sandboxing = ["sandboxing", "log"].iter().any(|name| members.node(name).is_some());
-        let has_others = ["inference", "egress", "agents", "node", "git", "mcp", "tool_access", "autonomy"]
-            .iter()
-            .any(|name| members.node(name).is_some());
+        let has_others = OTHERS.iter().any(|name| members.node(name).is_some());
         let sandboxing = match has_sandboxing || !has_others {
             true => Config::read_from(&mut members),
             false => Config::read_if_there(&mut members),
@@ -73,6 +78,7 @@ impl Configuration {
         let node = members.section("node", NodeConfig::read);
         let mcp = members.section("mcp", McpConfig::read);
         let git = members.section("git", GitRules::read);
+        let trust = members.optional("trust", |node, log| Some(TrustConfig::read(node, log)));
         if let Some(node) = members.node("git") {
             let known =
                 |name: &str| egress.as_ref().is_some_and(|egress| egress.connections.contains_key(name));
@@ -84,7 +90,7 @@ impl Configuration {
         }
         let access = AccessRules::read(&mut members);
         members.finish();
-        Some(Self { sandboxing, has_sandboxing, inference, egress, node, mcp, agents, git, access })
+        Some(Self { sandboxing, has_sandboxing, inference, egress, node, mcp, agents, git, access, trust })
     }
 
     fn nothing() -> Self {
@@ -100,6 +106,7 @@ impl Configuration {
             agents,
             git,
             access: AccessRules::default(),
+            trust: None,
         }
     }
 }

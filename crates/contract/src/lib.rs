@@ -34,6 +34,7 @@ pub mod scope;
 pub mod spend;
 pub mod text;
 pub mod tool;
+pub mod trust;
 pub mod usage;
 pub mod version;
 pub mod worker;

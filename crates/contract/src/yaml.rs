@@ -4,6 +4,7 @@
 //! differently. Every mistake is told at once, with its line, its column and what would be right. Pure: text comes in,
 //! values or all mistakes go out.
 
+mod category;
 mod document;
 mod members;
 mod mistake;
@@ -11,11 +12,12 @@ mod quantity;
 pub mod reference;
 mod scalar;
 
+pub use category::by_category;
 pub use document::{Key, Node, Value, below, parse};
 pub use members::{Members, instead_of, list, nearest, one_of, place};
 pub use mistake::{Log, Mistake, Mistakes, Position, quoted};
 pub use quantity::{kubernetes_cpu, kubernetes_memory, processors, size};
-pub use scalar::{boolean, seconds, text, text_or_number, thousandths, whole, whole_number};
+pub use scalar::{boolean, decimal, seconds, text, text_or_number, thousandths, whole, whole_number};
 
 /// The largest file that is read, in bytes.
 pub const LARGEST_BYTES: usize = 256 << 10;

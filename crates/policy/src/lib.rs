@@ -20,4 +20,5 @@ pub mod permission;
 pub mod preferences;
 pub mod skill;
 pub mod tool;
+pub mod trust;
 pub mod verdict;

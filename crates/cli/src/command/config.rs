@@ -109,6 +109,7 @@ fn effective(config: &Configuration) -> Value {
         "models": models,
         "egress": rules,
         "agents": agents,
+        "trust": config.trust.as_ref().map(|trust| trust.strategy().as_str()),
     })
 }
 
@@ -141,6 +142,9 @@ fn table(config: &Configuration) -> String {
     text.push_str(&config.egress.as_ref().map_or_else(String::new, web));
     for agent in config.agents.iter() {
         let _ = writeln!(text, "agent {}: {}", agent.name, harmless(&agent.description));
+    }
+    if let Some(trust) = &config.trust {
+        let _ = writeln!(text, "trust: {}", trust.strategy().as_str());
     }
     text
 }

@@ -26,6 +26,7 @@ type Way = Vec<(&'static Member, &'static [Member])>;
 #[derive(Debug, PartialEq)]
 struct Outcome {
     git: belljar_policy::git::GitRules,
+    trust: Option<belljar_policy::trust::TrustConfig>,
     mcp: McpConfig,
     sandboxing: Config,
     agents: Catalogue,
@@ -153,6 +154,13 @@ fn file(way: &Way, value: Option<&str>) -> String {
     if place.starts_with("egress.search") {
         return value.replacen("egress: {", &format!("egress: {{{SEARCHES}, "), 1);
     }
+    // What belongs to one strategy does not stand without it.
+    let of_strategy = |(member, _): &&(&str, &str)| {
+        place.starts_with(&format!("trust.{member}")) && value.contains(&format!("{member}: "))
+    };
+    if let Some((_, beside)) = OF_STRATEGIES.iter().find(of_strategy) {
+        return value.replacen("trust: {", &format!("trust: {{{beside}, "), 1);
+    }
     // What belongs to one way to a server does not stand beside the other.
     match OF_HTTP.iter().any(|name| place == *name) {
         true if place.ends_with("url") => value.replace(BY_STDIO, "transport: streamable_http"),
@@ -164,6 +172,16 @@ fn file(way: &Way, value: Option<&str>) -> String {
 /// Members of servers that are asked by HTTP, and what stands there for the others.
 const OF_HTTP: [&str; 2] = ["mcp.servers[0].url", "mcp.servers[0].headers"];
 const BY_STDIO: &str = "transport: stdio, command: mcp-server-filesystem";
+
+/// Members that belong to one strategy of trust, and what stands beside them.
+const OF_STRATEGIES: [(&str, &str); 6] = [
+    ("initial_levels", "strategy: per_category, promotion_criteria: {web: {sandboxed_to_restricted: {}}}"),
+    ("weights", "strategy: weighted, promotion_thresholds: {sandboxed_to_restricted: 0.4}"),
+    ("promotion_thresholds", "strategy: weighted"),
+    ("promotion_criteria", "strategy: per_category, initial_levels: {web: sandboxed}"),
+    ("milestones", "strategy: milestone"),
+    ("re_verification", "strategy: milestone, milestones: {sandboxed_to_restricted: {}}"),
+];
 
 const SEARCHES: &str = "connections: [{name: searches, url: 'https://searches.example/'}, {name: other, url: 'https://other.example/'}]";
 
@@ -307,6 +325,7 @@ fn outcome(read: &Configuration, world: &World) -> Outcome {
     Outcome {
         sandboxing: read.sandboxing.clone(),
         git: read.git.clone(),
+        trust: read.trust.clone(),
         mcp: read.mcp.clone(),
         access: read.access.clone(),
         agents: read.agents.clone(),

@@ -11,6 +11,7 @@ mod inference;
 mod mcp;
 mod node;
 mod sandboxing;
+mod trust;
 
 /// One member.
 #[derive(Debug, Clone, Copy)]
@@ -122,6 +123,12 @@ pub const ROOT: &[Member] = &[
         takes: Takes::Section(access::AUTONOMY),
         unsaid: Unsaid::Members,
         meaning: "what agents do by themselves, and what takes a person's yes",
+    },
+    Member {
+        name: "trust",
+        takes: Takes::Section(trust::TRUST),
+        unsaid: Unsaid::Means("levels are what people say", ""),
+        meaning: "how agents come to higher levels of access, and lose them",
     },
 ];
 

@@ -106,6 +106,19 @@ pub fn seconds(node: &Node, log: &mut Log, range: RangeInclusive<Duration>) -> O
     duration
 }
 
+/// A number of which a fraction is fine, from 0 to some whole one; in thousandths.
+pub fn decimal(node: &Node, log: &mut Log, most: u64) -> Option<u64> {
+    let number = match &node.value {
+        Value::Plain(text) => thousandths(text).filter(|number| *number <= most.saturating_mul(1_000)),
+        _ => None,
+    };
+    if number.is_none() {
+        let expected = format!("a number from 0 to {most}, with up to three places");
+        log.note(node.position, place(node), node.describe(), expected);
+    }
+    number
+}
+
 /// A decimal number in the one way that everybody reads alike, as thousandths.
 pub fn thousandths(text: &str) -> Option<u64> {
     let (whole, places) = text.split_once('.').unwrap_or((text, "0"));

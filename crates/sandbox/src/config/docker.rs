@@ -2,12 +2,12 @@
 
 use super::allowed_host::AllowedHost;
 use super::lifecycle::LifecycleConfig;
-use super::sandboxing::{LEAST_MEMORY, LEAST_SCRATCH, by_category, required_layers, timeout};
+use super::sandboxing::{LEAST_MEMORY, LEAST_SCRATCH, required_layers, timeout};
 use crate::limits::Limits;
 use belljar_contract::category::Category;
 use belljar_contract::isolation::Required;
 use belljar_contract::yaml::{
-    Log, Members, Node, boolean, list, one_of, place, processors, size, text, whole,
+    Log, Members, Node, boolean, by_category, list, one_of, place, processors, size, text, whole,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -5,9 +5,9 @@ use super::kubernetes::KubernetesConfig;
 use super::native::NativeConfig;
 use super::subprocess::SubprocessConfig;
 use crate::limits::Limits;
-use belljar_contract::category::{ALIASES, Category};
+use belljar_contract::category::Category;
 use belljar_contract::isolation::{LAYERS, Required};
-use belljar_contract::yaml::{Log, Members, Node, Value, instead_of, list, one_of, place, quoted, seconds};
+use belljar_contract::yaml::{Log, Members, Node, by_category, list, one_of, seconds};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -174,38 +174,6 @@ fn backend(node: &Node, log: &mut Log) -> Option<BackendName> {
 /// How long a call may take.
 pub(super) fn timeout(node: &Node, log: &mut Log) -> Option<Duration> {
     seconds(node, log, Duration::from_millis(1)..=Duration::from_secs(600))
-}
-
-/// A value for each of some categories, an alias and its category taken for one.
-pub(super) fn by_category<T>(
-    node: &Node,
-    log: &mut Log,
-    mut read: impl FnMut(&Node, &mut Log) -> Option<T>,
-) -> Option<BTreeMap<Category, T>> {
-    let Value::Mapping(members) = &node.value else {
-        log.note(node.position, place(node), node.describe(), "a mapping from categories");
-        return None;
-    };
-    let mut values = BTreeMap::new();
-    let mut first: BTreeMap<Category, &str> = BTreeMap::new();
-    for (key, node) in members {
-        let value = read(node, log);
-        let Some(category) = Category::named(&key.name) else {
-            let names = Category::ALL.map(Category::as_str);
-            let known: Vec<&str> = names.into_iter().chain(ALIASES.map(|(alias, _)| alias)).collect();
-            log.note(key.position, &node.path, "an unknown category", instead_of(&key.name, &known));
-            continue;
-        };
-        if let Some(name) = first.insert(category, &key.name) {
-            let found = match name == key.name {
-                true => format!("{} a second time", quoted(name)),
-                false => format!("`{}` beside `{name}`, which is the same category", key.name),
-            };
-            log.note(key.position, &node.path, found, "each category once");
-        }
-        values.extend(value.map(|value| (category, value)));
-    }
-    Some(values)
 }
 
 /// The layers that are asked for.

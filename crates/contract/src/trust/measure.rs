@@ -1,0 +1,85 @@
+//! Numbers that trust reckons with: a share of a whole, and how good something is.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The number is not in its range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no number from 0 to {most}")]
+pub struct MeasureError {
+    most: u32,
+}
+
+/// How many steps a measure has.
+const STEPS: u16 = 10_000;
+
+macro_rules! measure {
+    ($(#[$doc:meta])* $name:ident, $per_unit:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "f64", into = "f64")]
+        pub struct $name(u16);
+
+        impl $name {
+            /// Nothing.
+            pub const ZERO: Self = Self(0);
+            /// As much as there can be.
+            pub const MOST: Self = Self(STEPS);
+
+            /// So many steps; as much as there can be where there are more.
+            pub fn from_steps(steps: u64) -> Self {
+                u16::try_from(steps).map_or(Self::MOST, |steps| Self(steps.min(STEPS)))
+            }
+
+            /// So many wholes; as much as there can be where there are more.
+            pub const fn of_whole(wholes: u8) -> Self {
+                let steps = wholes as u32 * $per_unit;
+                if steps < STEPS as u32 { Self(steps as u16) } else { Self::MOST }
+            }
+
+            /// How many steps it is.
+            pub fn steps(self) -> u64 {
+                u64::from(self.0)
+            }
+        }
+
+        impl TryFrom<f64> for $name {
+            type Error = MeasureError;
+
+            /// What lies between two steps is the lower one: nobody gains by it.
+            fn try_from(number: f64) -> Result<Self, MeasureError> {
+                let most = u32::from(STEPS) / $per_unit;
+                if !(0.0..=f64::from(most)).contains(&number) {
+                    return Err(MeasureError { most });
+                }
+                // The nearest step to what is a step up to the precision of the number; else that below.
+                let steps = number * f64::from($per_unit);
+                let near = steps.round();
+                let steps = if (steps - near).abs() < 1e-6 { near } else { steps.floor() };
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within 0 and STEPS")]
+                Ok(Self(steps as u16))
+            }
+        }
+
+        impl From<$name> for f64 {
+            fn from(measure: $name) -> Self {
+                Self::from(measure.0) / Self::from($per_unit)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f64::from(*self).fmt(f)
+            }
+        }
+    };
+}
+
+measure! {
+    /// A share of a whole, from 0 to 1, in ten-thousandths.
+    Share, 10_000_u32
+}
+measure! {
+    /// How good something is, from 0 to 10, in thousandths.
+    Quality, 1_000_u32
+}

@@ -1,0 +1,283 @@
+//! `trust` in the configuration file: how agents come to higher levels (`spec/3 §Progressive Trust`).
+//!
+//! ```yaml
+//! trust:
+//!   strategy: milestone                # disabled, weighted, per_category, milestone
+//!   initial_level: sandboxed
+//!   milestones:
+//!     sandboxed_to_restricted: {tasks_completed: 5, quality_score_min: 7.0}
+//!     standard_to_elevated: {requires_human_approval: true, clean_history_days: 14}
+//!   re_verification: {enabled: true}
+//! ```
+
+mod step;
+
+use super::gate::{Gate, Weights};
+use super::record::Record;
+use belljar_contract::category::Category;
+use belljar_contract::trust::{Quality, Share, Transition, TrustLevel};
+use belljar_contract::yaml::{
+    Log, Members, Node, below, boolean, by_category, decimal, one_of, quoted, whole,
+};
+use std::collections::BTreeMap;
+
+/// How agents come to higher levels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustConfig {
+    strategy: Strategy,
+    /// What agents begin with: for all categories, or for each of some.
+    begins: BTreeMap<Option<Category>, TrustLevel>,
+    pub(super) gates: BTreeMap<(Option<Category>, Transition), Gate>,
+    weights: Option<Weights>,
+    re_verification: ReVerification,
+}
+
+/// What higher levels are earned by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategy {
+    /// By nothing: levels are what people say.
+    Disabled,
+    /// By a score.
+    Weighted,
+    /// By what was done in a category, for that category.
+    PerCategory,
+    /// By what was done at all.
+    Milestone,
+}
+
+/// How trust lapses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ReVerification {
+    is_enabled: bool,
+    /// How often agents are looked at again.
+    pub(super) interval_days: u32,
+    /// For how long of idleness a level goes.
+    pub(super) decay_on_idle_days: u32,
+    /// The most errors that cost no level.
+    decay_on_error_rate: Share,
+}
+
+/// What belongs to which strategy, besides the strategy itself.
+const MEMBERS: [(Strategy, &[&str]); 4] = [
+    (Strategy::Disabled, &["initial_level"]),
+    (Strategy::Weighted, &["initial_level", "weights", "promotion_thresholds", "re_verification"]),
+    (Strategy::PerCategory, &["initial_levels", "promotion_criteria", "re_verification"]),
+    (Strategy::Milestone, &["initial_level", "milestones", "re_verification"]),
+];
+
+/// How good what an agent does must be, where nothing else is said.
+pub(super) const USUAL_QUALITY: Quality = step::USUAL_QUALITY;
+
+/// How far the sum of weights may be from a whole, in thousandths.
+const TOLERANCE: u64 = 10;
+
+/// No span is longer, in days.
+const LONGEST: u64 = 3_650;
+
+// === impl TrustConfig ===
+
+impl TrustConfig {
+    /// Reads the section; what is wrong with it is noted.
+    pub fn read(node: &Node, log: &mut Log) -> Self {
+        let Some(mut members) = Members::open(node, log) else { return Self::default() };
+        let written = members.optional("strategy", |node, log| one_of(node, log, &Strategy::NAMES));
+        let is_known = written.is_some() || members.node("strategy").is_none();
+        let strategy = written.unwrap_or(Strategy::Disabled);
+        let initial = members.or("initial_level", strategy.usual_level(), |node, log| {
+            level(node, log, strategy == Strategy::Disabled)
+        });
+        let initials = members.or("initial_levels", BTreeMap::new(), |n, log| {
+            by_category(n, log, |n, log| level(n, log, false))
+        });
+        let weights = members.or("weights", Weights::default(), weights);
+        let thresholds = members.or("promotion_thresholds", BTreeMap::new(), step::thresholds);
+        let criteria = members
+            .or("promotion_criteria", BTreeMap::new(), |node, log| by_category(node, log, step::criteria));
+        let milestones = members.or("milestones", BTreeMap::new(), step::milestones);
+        let re_verification = members.section("re_verification", ReVerification::read);
+        if is_known {
+            strategy.check(node, &mut members);
+        }
+        for category in criteria.keys().filter(|category| !initials.contains_key(category)) {
+            let Some(node) = members.node("promotion_criteria") else { continue };
+            let found = format!("criteria for {}", quoted(category.as_str()));
+            members.log.note(node.position, &node.path, found, "categories that `initial_levels` has");
+        }
+        members.finish();
+        let of_all = |gates: BTreeMap<Transition, Gate>| {
+            gates.into_iter().map(|(transition, gate)| ((None, transition), gate)).collect()
+        };
+        let one = || BTreeMap::from([(None, initial)]);
+        let (begins, gates, weights) = match strategy {
+            Strategy::Disabled => (one(), BTreeMap::new(), None),
+            Strategy::Weighted => (one(), of_all(thresholds), Some(weights)),
+            Strategy::PerCategory => {
+                let begins = initials.into_iter().map(|(category, level)| (Some(category), level)).collect();
+                (begins, by_each(criteria), None)
+            }
+            Strategy::Milestone => (one(), of_all(milestones), None),
+        };
+        Self { strategy, begins, gates, weights, re_verification }
+    }
+
+    /// What higher levels are earned by.
+    pub fn strategy(&self) -> Strategy {
+        self.strategy
+    }
+
+    pub(super) fn is_disabled(&self) -> bool {
+        self.strategy == Strategy::Disabled
+    }
+
+    /// What agents begin with.
+    pub(super) fn begins(&self) -> impl Iterator<Item = (Option<Category>, TrustLevel)> {
+        self.begins.iter().map(|(category, level)| (*category, *level))
+    }
+
+    /// What a step takes; one without a gate isn't taken.
+    pub(super) fn gate(&self, category: Option<Category>, transition: Transition) -> Option<&Gate> {
+        self.gates.get(&(category, transition))
+    }
+
+    /// What counts for how much, where there is a score.
+    pub(super) fn weights(&self) -> Option<&Weights> {
+        self.weights.as_ref()
+    }
+
+    /// How trust lapses, if it does.
+    pub(super) fn re_verification(&self) -> Option<&ReVerification> {
+        Some(&self.re_verification).filter(|decay| decay.is_enabled && !self.is_disabled())
+    }
+
+    /// Whether an agent fails more often than costs no level.
+    pub(super) fn fails_too_often(&self, record: &Record) -> bool {
+        self.re_verification().is_some_and(|decay| record.error_rate() > decay.decay_on_error_rate)
+    }
+}
+
+impl Default for TrustConfig {
+    fn default() -> Self {
+        let strategy = Strategy::Disabled;
+        Self {
+            strategy,
+            begins: BTreeMap::from([(None, strategy.usual_level())]),
+            gates: BTreeMap::new(),
+            weights: None,
+            re_verification: ReVerification::default(),
+        }
+    }
+}
+
+type Gates = BTreeMap<(Option<Category>, Transition), Gate>;
+
+fn by_each(criteria: BTreeMap<Category, BTreeMap<Transition, Gate>>) -> Gates {
+    let each = criteria.into_iter().flat_map(|(category, gates)| {
+        gates.into_iter().map(move |(transition, gate)| ((Some(category), transition), gate))
+    });
+    each.collect()
+}
+
+/// A level. Where levels are earned nobody begins with one that takes an approval.
+fn level(node: &Node, log: &mut Log, with_highest: bool) -> Option<TrustLevel> {
+    let known = TrustLevel::ALL.map(|level| (level.as_str(), level));
+    one_of(node, log, if with_highest { &known } else { &known[..known.len() - 1] })
+}
+
+fn weights(node: &Node, log: &mut Log) -> Option<Weights> {
+    let mut members = Members::open(node, log)?;
+    let usual = Weights::default();
+    let mut weight = |name, usual| members.or(name, usual, |node, log| decimal(node, log, 1));
+    let weights = Weights {
+        task_difficulty: weight("task_difficulty", usual.task_difficulty),
+        completion_rate: weight("completion_rate", usual.completion_rate),
+        error_rate: weight("error_rate", usual.error_rate),
+        human_feedback: weight("human_feedback", usual.human_feedback),
+    };
+    let sum = weights.sum();
+    if sum.abs_diff(1_000) > TOLERANCE {
+        let found = format!("weights that make {}.{:03}", sum / 1_000, sum % 1_000);
+        members.log.note(node.position, &node.path, found, "weights that make 1, give or take 0.01");
+    }
+    members.finish();
+    Some(weights)
+}
+
+// === impl Strategy ===
+
+impl Strategy {
+    /// All of them, by name.
+    pub const NAMES: [(&'static str, Self); 4] = [
+        ("disabled", Self::Disabled),
+        ("weighted", Self::Weighted),
+        ("per_category", Self::PerCategory),
+        ("milestone", Self::Milestone),
+    ];
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Disabled => "disabled",
+            Self::Weighted => "weighted",
+            Self::PerCategory => "per_category",
+            Self::Milestone => "milestone",
+        }
+    }
+
+    fn usual_level(self) -> TrustLevel {
+        if self == Self::Disabled { TrustLevel::Standard } else { TrustLevel::Sandboxed }
+    }
+
+    /// Notes what belongs to others, and what it doesn't do without.
+    fn check(self, node: &Node, members: &mut Members<'_, '_>) {
+        let own: Vec<&str> =
+            MEMBERS.iter().filter(|(of, _)| *of == self).flat_map(|(_, own)| own.iter().copied()).collect();
+        let others: Vec<&str> = MEMBERS.iter().flat_map(|(_, all)| all.iter().copied()).collect();
+        for (at, name) in others.iter().enumerate().filter(|(_, name)| !own.contains(name)) {
+            let Some(other) = members.node(name).filter(|_| !others[..at].contains(name)) else { continue };
+            let found = format!("`{name}` beside `strategy: {}`", self.as_str());
+            members.log.note(other.position, &other.path, found, "what belongs to that strategy");
+        }
+        let required: &[&str] = match self {
+            Self::Disabled => &[],
+            Self::Weighted => &["promotion_thresholds"],
+            Self::PerCategory => &["initial_levels", "promotion_criteria"],
+            Self::Milestone => &["milestones"],
+        };
+        for name in required {
+            if members.node(name).is_some() {
+                continue;
+            }
+            let found = format!("`strategy: {}` without it", self.as_str());
+            members.log.note(node.position, &below(&node.path, name), found, "this member");
+        }
+    }
+}
+
+// === impl ReVerification ===
+
+impl ReVerification {
+    fn read(node: &Node, log: &mut Log) -> Self {
+        let usual = Self::default();
+        let Some(mut members) = Members::open(node, log) else { return usual };
+        let span = |node: &Node, log: &mut Log| u32::try_from(whole(node, log, 1..=LONGEST)?).ok();
+        let read = Self {
+            is_enabled: members.or("enabled", usual.is_enabled, boolean),
+            interval_days: members.or("interval_days", usual.interval_days, span),
+            decay_on_idle_days: members.or("decay_on_idle_days", usual.decay_on_idle_days, span),
+            decay_on_error_rate: members.or("decay_on_error_rate", usual.decay_on_error_rate, step::share),
+        };
+        members.finish();
+        read
+    }
+}
+
+impl Default for ReVerification {
+    fn default() -> Self {
+        Self {
+            is_enabled: false,
+            interval_days: 90,
+            decay_on_idle_days: 30,
+            decay_on_error_rate: Share::from_steps(1_500),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What steps take: `SANDBOXED_TO_RESTRICTED` and the like, in the three shapes that strategies have for it.
+
+use super::super::gate::{Criteria, Gate, Needs};
+use super::LONGEST;
+use belljar_contract::trust::{Quality, Share, Transition};
+use belljar_contract::yaml::{Log, Members, Node, Value, boolean, decimal, place, thousandths, whole};
+use std::collections::BTreeMap;
+
+/// What steps take.
+type Steps = BTreeMap<Transition, Gate>;
+
+/// A score that a step takes.
+const SCORE: &str = "a number from 0 to 1, or `score` and perhaps `requires_human_approval`";
+const SCORE_AND_PERSON: &str = "`score` and `requires_human_approval: true`";
+const PERSON: &str = "`true`, for nobody becomes elevated without a person's approval";
+const ONE_OF_BOTH: &str = "`true` for one of `auto_promote` and `requires_human_approval`";
+
+pub(super) const USUAL_QUALITY: Quality = Quality::of_whole(7);
+
+/// So many tasks are asked for at most.
+const MOST_TASKS: u64 = 1_000_000;
+
+/// What criteria are where nothing is said of them.
+const USUAL_CRITERIA: Criteria =
+    Criteria { tasks_completed: 10, quality_min: USUAL_QUALITY, time_active_days: 0, clean_history_days: 0 };
+const USUAL_MILESTONE: Criteria = Criteria { tasks_completed: 5, ..USUAL_CRITERIA };
+
+/// `promotion_thresholds`
+pub(super) fn thresholds(node: &Node, log: &mut Log) -> Option<Steps> {
+    let steps = steps(node, log, threshold)?;
+    let scores: Vec<Needs> = steps.values().map(|gate| gate.needs).collect();
+    for (transition, pair) in steps.keys().skip(1).zip(scores.windows(2)) {
+        if let [Needs::Score(lower), Needs::Score(higher)] = pair
+            && higher <= lower
+        {
+            let found = format!("{higher} for `{transition}`, and {lower} before it");
+            log.note(node.position, place(node), found, "a higher score for each further step");
+        }
+    }
+    Some(steps)
+}
+
+/// `promotion_criteria` of a category
+pub(super) fn criteria(node: &Node, log: &mut Log) -> Option<Steps> {
+    steps(node, log, |transition, node, log| {
+        let mut members = Members::open(node, log)?;
+        let tasks_completed = members.or("tasks_completed", USUAL_CRITERIA.tasks_completed, tasks);
+        let quality_min = members.or("quality_score_min", USUAL_CRITERIA.quality_min, quality);
+        let asks_person = approval(transition, &mut members).unwrap_or_default();
+        members.finish();
+        let criteria = Criteria { tasks_completed, quality_min, ..USUAL_CRITERIA };
+        Some(Gate { needs: Needs::Record(criteria), asks_person })
+    })
+}
+
+/// `milestones`
+pub(super) fn milestones(node: &Node, log: &mut Log) -> Option<Steps> {
+    steps(node, log, |transition, node, log| {
+        let mut members = Members::open(node, log)?;
+        let usual = USUAL_MILESTONE;
+        let span = |node: &Node, log: &mut Log| u32::try_from(whole(node, log, 0..=LONGEST)?).ok();
+        let criteria = Criteria {
+            tasks_completed: members.or("tasks_completed", usual.tasks_completed, tasks),
+            quality_min: members.or("quality_score_min", usual.quality_min, quality),
+            time_active_days: members.or("time_active_days", usual.time_active_days, span),
+            clean_history_days: members.or("clean_history_days", usual.clean_history_days, span),
+        };
+        let is_automatic = members.optional("auto_promote", boolean);
+        let asks_person = approval(transition, &mut members);
+        if let (Some(automatic), Some(asks)) = (is_automatic, asks_person)
+            && automatic == asks
+        {
+            let found = format!("`{automatic}` for both");
+            members.log.note(node.position, place(node), found, ONE_OF_BOTH);
+        }
+        members.finish();
+        // What isn't to happen by itself is asked for.
+        let asks_person = asks_person.unwrap_or(is_automatic == Some(false));
+        Some(Gate { needs: Needs::Record(criteria), asks_person })
+    })
+}
+
+/// A share of a whole.
+pub(super) fn share(node: &Node, log: &mut Log) -> Option<Share> {
+    decimal(node, log, 1).map(share_of)
+}
+
+fn share_of(thousandths: u64) -> Share {
+    Share::from_steps(thousandths * 10)
+}
+
+fn steps(
+    node: &Node,
+    log: &mut Log,
+    mut read: impl FnMut(Transition, &Node, &mut Log) -> Option<Gate>,
+) -> Option<Steps> {
+    let mut members = Members::open(node, log)?;
+    let mut steps = Steps::new();
+    for transition in Transition::ALL {
+        let gate = members.optional(transition.as_str(), |node, log| read(transition, node, log));
+        steps.extend(gate.map(|gate| (transition, gate)));
+    }
+    if matches!(&node.value, Value::Mapping(members) if members.is_empty()) {
+        members.log.note(
+            node.position,
+            place(node),
+            "no step",
+            "one at least, such as `sandboxed_to_restricted`",
+        );
+    }
+    members.finish();
+    Some(steps)
+}
+
+fn threshold(transition: Transition, node: &Node, log: &mut Log) -> Option<Gate> {
+    let expected = if transition == Transition::StandardToElevated { SCORE_AND_PERSON } else { SCORE };
+    let has_score = |members: &Vec<(belljar_contract::yaml::Key, Node)>| {
+        members.iter().any(|(key, _)| key.name == "score")
+    };
+    let (score, asks_person) = match &node.value {
+        Value::Mapping(written) if has_score(written) => {
+            let mut members = Members::open(node, log)?;
+            let score = members.required("score", share);
+            let asks_person = approval(transition, &mut members).unwrap_or_default();
+            members.finish();
+            (score?, asks_person)
+        }
+        Value::Plain(text) if transition != Transition::StandardToElevated => {
+            let score = thousandths(text).filter(|number| *number <= 1_000);
+            if score.is_none() {
+                log.note(node.position, place(node), node.describe(), expected);
+            }
+            (share_of(score?), false)
+        }
+        _ => {
+            log.note(node.position, place(node), node.describe(), expected);
+            return None;
+        }
+    };
+    Some(Gate { needs: Needs::Score(score), asks_person })
+}
+
+/// Whether a person is asked. Where the step leads to the highest level, that must be said, and no other way is.
+fn approval(transition: Transition, members: &mut Members<'_, '_>) -> Option<bool> {
+    const NAME: &str = "requires_human_approval";
+    if transition != Transition::StandardToElevated {
+        return members.optional(NAME, boolean);
+    }
+    members.required(NAME, |node, log| {
+        let said = boolean(node, log)?;
+        if !said {
+            log.note(node.position, place(node), "`false`", PERSON);
+        }
+        Some(said)
+    })
+}
+
+fn tasks(node: &Node, log: &mut Log) -> Option<u64> {
+    whole(node, log, 0..=MOST_TASKS)
+}
+
+fn quality(node: &Node, log: &mut Log) -> Option<Quality> {
+    decimal(node, log, 10).map(Quality::from_steps)
+}

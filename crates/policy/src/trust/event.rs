@@ -1,0 +1,218 @@
+//! What events do.
+
+use super::level::{Approval, HIGHEST_BY_ITSELF, NewLevel};
+use super::moment::{Cause, Moment};
+use super::outcome::{Ignored, Outcome};
+use super::record::Completed;
+use super::track::Track;
+use super::{Life, Trust, TrustConfig};
+use belljar_contract::category::Category;
+use belljar_contract::trust::{
+    ChangeReason, ProposedPromotion, Transition, TrustEvent, TrustEventKind, TrustLevel,
+};
+use uuid::Uuid;
+
+// === impl Trust ===
+
+impl Trust {
+    /// What comes of an event, and of the time that passed until it.
+    ///
+    /// # Errors
+    /// [`Ignored`] when it can't be one of this agent's at this point: nothing is another then. One that is
+    /// [`Ignored::Late`] counts once all events are gone through anew, in their order.
+    pub fn apply(&mut self, config: &TrustConfig, event: &TrustEvent) -> Result<Vec<Outcome>, Ignored> {
+        self.accept(event)?;
+        self.last_event = Some((event.at, event.event_id));
+        let mut outcomes = self.pass(config, event.at);
+        outcomes.extend(self.take(config, event));
+        Ok(outcomes)
+    }
+
+    fn accept(&self, event: &TrustEvent) -> Result<(), Ignored> {
+        if event.agent_id != self.agent {
+            return Err(Ignored::OtherAgent);
+        }
+        let key = (event.at, event.event_id);
+        if self.last_event == Some(key) {
+            return Err(Ignored::Duplicate);
+        }
+        let is_past = self.as_of.is_some_and(|as_of| event.at < as_of);
+        if is_past || self.last_event.is_some_and(|last| key < last) {
+            return Err(Ignored::Late);
+        }
+        match (&event.kind, &self.life) {
+            (TrustEventKind::AgentHired { .. }, Some(_)) => Err(Ignored::HiredAlready),
+            (TrustEventKind::AgentHired { .. }, None) | (_, Some(_)) => Ok(()),
+            (_, None) => Err(Ignored::NotHired),
+        }
+    }
+
+    fn take(&mut self, config: &TrustConfig, event: &TrustEvent) -> Vec<Outcome> {
+        let cause = Cause { event_id: Some(event.event_id), ..Cause::default() };
+        let mut moment = Moment { config, at: event.at, cause };
+        match &event.kind {
+            TrustEventKind::AgentHired { level } => self.hire(&moment, *level),
+            TrustEventKind::TaskCompleted { category, difficulty, quality } => {
+                let task = Completed {
+                    difficulty: difficulty.unwrap_or_default(),
+                    quality: quality.unwrap_or_default(),
+                };
+                return self.complete(&moment, *category, task);
+            }
+            TrustEventKind::TaskFailed { category } => return self.fail(&moment, *category),
+            TrustEventKind::HumanFeedback { score } => {
+                self.tracks.values_mut().for_each(|track| track.record.hear(*score));
+            }
+            TrustEventKind::Evaluated => return self.evaluate(config, event.at),
+            TrustEventKind::PromotionApproved { approval_id, proposal_id, transition, category } => {
+                moment.cause.approval_id = Some(*approval_id);
+                let approval = Approval { proposal_id: *proposal_id, transition: *transition };
+                return self.approve(&moment, *category, approval);
+            }
+            TrustEventKind::PromotionDenied { proposal_id, .. } => return self.deny(&moment, *proposal_id),
+            TrustEventKind::LevelSet { level, category, reason, by } => {
+                moment.cause.word = Some((by.clone(), reason.clone()));
+                return self.set(&moment, *category, *level);
+            }
+            TrustEventKind::SecurityIncident => return self.distrust(&moment),
+            TrustEventKind::ReVerified { .. } => {
+                if let Some(life) = &mut self.life {
+                    life.verified_at = event.at;
+                }
+                self.tracks.values_mut().for_each(|track| track.record.verify());
+            }
+        }
+        Vec::new()
+    }
+
+    fn hire(&mut self, moment: &Moment<'_>, level: Option<TrustLevel>) {
+        let at = moment.at;
+        self.life = Some(Life { hired_at: at, active_at: at, idle_from: at, verified_at: at });
+        let tracks = moment.config.begins().map(|(category, initial)| {
+            let level = match (moment.config.is_disabled(), level) {
+                (true, level) => NewLevel::fixed(level.unwrap_or(initial)),
+                // What somebody is hired with is no reason to trust them more than anybody else.
+                (false, level) => NewLevel::begun(level.map_or(initial, |level| level.min(initial))),
+            };
+            (category, Track::begin(&level, at))
+        });
+        self.tracks = tracks.collect();
+    }
+
+    fn complete(&mut self, moment: &Moment<'_>, category: Option<Category>, task: Completed) -> Vec<Outcome> {
+        self.was_active(moment);
+        if let Some(track) = self.tracks.get_mut(&self.track_of(category)) {
+            track.record.complete(task);
+        }
+        Vec::new()
+    }
+
+    /// A failure that belongs to no track speaks against all of them.
+    fn fail(&mut self, moment: &Moment<'_>, category: Option<Category>) -> Vec<Outcome> {
+        self.was_active(moment);
+        let own = self.track_of(category);
+        let meant = if self.tracks.contains_key(&own) { vec![own] } else { self.categories() };
+        let mut outcomes = Vec::new();
+        for category in meant {
+            let Some(track) = self.tracks.get_mut(&category) else { continue };
+            track.record.fail(moment.at);
+            if moment.config.fails_too_often(&track.record) {
+                outcomes.extend(self.lower(moment, category, ChangeReason::ErrorRate));
+            }
+        }
+        outcomes
+    }
+
+    /// Where a task of a category counts: for all of them, where they have one level.
+    fn track_of(&self, category: Option<Category>) -> Option<Category> {
+        if self.tracks.contains_key(&None) { None } else { category }
+    }
+
+    fn was_active(&mut self, moment: &Moment<'_>) {
+        if let Some(life) = &mut self.life {
+            (life.active_at, life.idle_from) = (moment.at, moment.at);
+        }
+    }
+
+    /// Does what a person approved of, if it is what is proposed, and still justified.
+    fn approve(
+        &mut self,
+        moment: &Moment<'_>,
+        category: Option<Category>,
+        approval: Approval,
+    ) -> Vec<Outcome> {
+        let proposal = self.pending.get(&category);
+        let level = proposal.and_then(|proposal| {
+            Some((proposal, NewLevel::approved(self.level_of(category), proposal, approval)?))
+        });
+        match level {
+            None => vec![Outcome::Ignored(Ignored::NotProposed)],
+            Some((proposal, _)) if !self.is_justified(moment, proposal) => {
+                let withdrawn = self.withdraw(category);
+                withdrawn.into_iter().chain([Outcome::Ignored(Ignored::NotJustified)]).collect()
+            }
+            Some((_, level)) => self.change(moment, category, &level, ChangeReason::HumanApproval),
+        }
+    }
+
+    /// A no is answered by a new record, not by asking again.
+    fn deny(&mut self, moment: &Moment<'_>, proposal_id: Uuid) -> Vec<Outcome> {
+        let is_this = |pending: &ProposedPromotion| pending.proposal_id == proposal_id;
+        let denied = self.pending.iter().find(|(_, pending)| is_this(pending)).map(|(category, _)| *category);
+        let Some(category) = denied else { return vec![Outcome::Ignored(Ignored::NotProposed)] };
+        if let Some(track) = self.tracks.get_mut(&category) {
+            track.begin_after_denial(moment.at);
+        }
+        self.withdraw(category).into_iter().collect()
+    }
+
+    /// A person's word. What lowers a level, does so at once, and so does what raises it as far as no approval is due.
+    fn set(&mut self, moment: &Moment<'_>, category: Option<Category>, to: TrustLevel) -> Vec<Outcome> {
+        let has_categories = !self.tracks.contains_key(&None);
+        let meant = match category {
+            None => self.categories(),
+            Some(_) if !has_categories => return vec![Outcome::Ignored(Ignored::NoCategories)],
+            Some(_) => {
+                // One without a level of its own had the lowest of the others.
+                let lowest = NewLevel::begun(self.global_level());
+                self.tracks.entry(category).or_insert_with(|| Track::begin(&lowest, moment.at));
+                vec![category]
+            }
+        };
+        meant.into_iter().flat_map(|category| self.set_one(moment, category, to)).collect()
+    }
+
+    fn set_one(&mut self, moment: &Moment<'_>, category: Option<Category>, to: TrustLevel) -> Vec<Outcome> {
+        let from = self.level_of(category);
+        let level = NewLevel::lowered(from, to).or_else(|| NewLevel::raised(from, to));
+        let mut outcomes = match level {
+            Some(level) => self.change(moment, category, &level, ChangeReason::Manual),
+            None => self.withdraw(category).into_iter().collect(),
+        };
+        if to > HIGHEST_BY_ITSELF && self.level_of(category) == HIGHEST_BY_ITSELF {
+            let transition = Transition::StandardToElevated;
+            outcomes.extend(self.propose(moment, category, transition, ChangeReason::Manual));
+        }
+        outcomes
+    }
+
+    fn distrust(&mut self, moment: &Moment<'_>) -> Vec<Outcome> {
+        if moment.config.is_disabled() {
+            return vec![Outcome::Ignored(Ignored::Disabled)];
+        }
+        let mut outcomes = Vec::new();
+        for category in self.categories() {
+            match NewLevel::lowered(self.level_of(category), TrustLevel::Sandboxed) {
+                Some(level) => {
+                    outcomes.extend(self.change(moment, category, &level, ChangeReason::SecurityIncident));
+                }
+                None => {
+                    outcomes.extend(self.withdraw(category));
+                    self.tracks
+                        .insert(category, Track::begin(&NewLevel::begun(TrustLevel::Sandboxed), moment.at));
+                }
+            }
+        }
+        outcomes
+    }
+}

@@ -1,0 +1,57 @@
+//! The trust in an agent, from the beginning.
+
+use super::outcome::{Ignored, Outcome};
+use super::{Trust, TrustConfig};
+use belljar_contract::id::AgentId;
+use belljar_contract::trust::{TrustChange, TrustEvent};
+use jiff::Timestamp;
+use std::collections::BTreeSet;
+use uuid::Uuid;
+
+/// What comes of all events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replay {
+    /// The trust in the agent.
+    pub trust: Trust,
+    /// How each level came about, the last one last.
+    pub changes: Vec<TrustChange>,
+    /// What came of the look at the end, which is no event yet. If there is something, one of it is worth keeping.
+    pub at_last: Vec<Outcome>,
+    /// The events that change nothing, and why.
+    pub ignored: Vec<(Uuid, Ignored)>,
+}
+
+/// Works out the trust in an agent from the events that are recorded of it, in whatever order they come, and looks at it.
+/// The same events, and the same time, give the same.
+pub fn replay<'e>(
+    config: &TrustConfig,
+    agent: &AgentId,
+    events: impl IntoIterator<Item = &'e TrustEvent>,
+    now: Timestamp,
+) -> Replay {
+    let mut events: Vec<&TrustEvent> = events.into_iter().collect();
+    events.sort_unstable();
+    let mut trust = Trust::new(agent.clone());
+    let (mut changes, mut ignored, mut known) = (Vec::new(), Vec::new(), BTreeSet::new());
+    for event in events {
+        let outcomes = match () {
+            () if event.at > now => Err(Ignored::NotYet),
+            () if !known.insert(event.event_id) => Err(Ignored::Duplicate),
+            () => trust.apply(config, event),
+        };
+        let outcomes = outcomes.unwrap_or_else(|why| vec![Outcome::Ignored(why)]);
+        for outcome in outcomes {
+            match outcome {
+                Outcome::Changed(change) => changes.push(change),
+                Outcome::Ignored(why) => ignored.push((event.event_id, why)),
+                Outcome::NeedsApproval(_) | Outcome::Withdrawn { .. } => {}
+            }
+        }
+    }
+    let at_last = trust.evaluate(config, now);
+    changes.extend(at_last.iter().filter_map(|outcome| match outcome {
+        Outcome::Changed(change) => Some(change.clone()),
+        _ => None,
+    }));
+    Replay { trust, changes, at_last, ignored }
+}

@@ -1,0 +1,179 @@
+//! What a person approves of, and what they don't.
+
+use super::milestone::standard;
+use super::*;
+
+/// An agent that waits for an answer.
+fn waiting() -> (World, ProposedPromotion) {
+    let mut world = standard();
+    world.days(14);
+    let proposal = proposed(&world.looks()).unwrap();
+    (world, proposal)
+}
+
+const NOT_PROPOSED: [Outcome; 1] = [Outcome::Ignored(Ignored::NotProposed)];
+
+#[test]
+fn what_a_person_approves_of_happens_once() {
+    let (mut world, proposal) = waiting();
+    let outcomes = world.does(World::approval(&proposal));
+    assert_eq!(
+        reasons(&outcomes),
+        [(TrustLevel::Standard, TrustLevel::Elevated, ChangeReason::HumanApproval)]
+    );
+    let [Outcome::Changed(change)] = outcomes.as_slice() else { panic!("{outcomes:?}") };
+    assert_eq!((change.approval_id, change.at), (Some(Uuid::from_u128(77)), world.now));
+    assert_eq!((world.state().pending, world.state().last_promoted_at), (vec![], Some(world.now)));
+    assert_eq!(world.trust.level_for(Category::Deployment), AccessLevel::Elevated);
+    assert_eq!(world.does(World::approval(&proposal)), NOT_PROPOSED);
+    assert_eq!(world.replayed().trust, world.trust);
+}
+
+#[test]
+fn an_answer_to_anything_else_is_none() {
+    let (world, proposal) = waiting();
+    let TrustEventKind::PromotionApproved { approval_id, proposal_id, transition, category } =
+        World::approval(&proposal)
+    else {
+        unreachable!()
+    };
+    let approve = |proposal_id, transition, category| TrustEventKind::PromotionApproved {
+        approval_id,
+        proposal_id,
+        transition,
+        category,
+    };
+    for kind in [
+        approve(Uuid::nil(), transition, category),
+        approve(proposal_id, Transition::RestrictedToStandard, category),
+        approve(proposal_id, transition, Some(Category::Web)),
+        TrustEventKind::PromotionDenied { approval_id, proposal_id: Uuid::nil() },
+    ] {
+        let mut world = world.clone();
+        assert_eq!(world.does(kind.clone()), NOT_PROPOSED, "{kind:?}");
+        assert_eq!((world.level(), world.state().pending.len()), (TrustLevel::Standard, 1));
+        // The control.
+        world.does(approve(proposal_id, transition, category));
+        assert_eq!(world.level(), TrustLevel::Elevated);
+    }
+}
+
+#[test]
+fn an_answer_that_comes_when_it_is_not_justified_any_more_does_nothing() {
+    let (mut world, proposal) = waiting();
+    world.does(failed(None));
+    let outcomes = world.does(World::approval(&proposal));
+    let withdrawn = Outcome::Withdrawn { proposal_id: proposal.proposal_id };
+    assert_eq!(outcomes, [withdrawn.clone(), Outcome::Ignored(Ignored::NotJustified)]);
+    assert_eq!((world.level(), world.state().pending), (TrustLevel::Standard, vec![]));
+    // A look withdraws it just so.
+    let (mut world, proposal) = waiting();
+    world.does(failed(None));
+    assert_eq!(world.looks(), [withdrawn]);
+    assert_eq!(world.does(World::approval(&proposal)), NOT_PROPOSED);
+}
+
+#[test]
+fn an_answer_to_a_proposal_is_none_to_the_next_one() {
+    let (mut world, first) = waiting();
+    world.does(failed(None));
+    world.looks();
+    world.days(14);
+    let second = proposed(&world.looks()).unwrap();
+    assert_eq!((second.transition, second.category), (first.transition, first.category));
+    assert_ne!(second.proposal_id, first.proposal_id);
+    assert_eq!(world.does(World::approval(&first)), NOT_PROPOSED);
+    assert_eq!(world.level(), TrustLevel::Standard);
+    world.does(World::approval(&second));
+    assert_eq!(world.level(), TrustLevel::Elevated);
+}
+
+#[test]
+fn an_answer_does_not_come_before_what_is_due() {
+    let (mut world, proposal) = waiting();
+    world.days(30);
+    let outcomes = world.does(World::approval(&proposal));
+    assert_eq!(reasons(&outcomes), [(TrustLevel::Standard, TrustLevel::Restricted, ChangeReason::IdleDecay)]);
+    assert_eq!(outcomes[2..], NOT_PROPOSED);
+    assert_eq!(world.level(), TrustLevel::Restricted);
+}
+
+#[test]
+fn a_no_is_not_asked_about_again_until_all_is_earned_anew() {
+    let (mut world, proposal) = waiting();
+    let denied = TrustEventKind::PromotionDenied {
+        approval_id: Uuid::from_u128(1),
+        proposal_id: proposal.proposal_id,
+    };
+    assert_eq!(world.does(denied), [Outcome::Withdrawn { proposal_id: proposal.proposal_id }]);
+    assert_eq!((world.looks_on(), world.level()), (vec![], TrustLevel::Standard));
+    assert_eq!(world.does(World::approval(&proposal)), NOT_PROPOSED);
+    world.days(7);
+    world.does_times(4, &done(None));
+    world.days(7);
+    assert_eq!(world.looks_on(), [], "it takes five tasks, and four were done since");
+    world.does(done(None));
+    assert!(proposed(&world.looks_on()).is_some());
+}
+
+#[test]
+fn a_no_makes_nobody_forget_failures() {
+    let (mut world, proposal) = waiting();
+    world.does_times(3, &failed(None));
+    let denied = TrustEventKind::PromotionDenied {
+        approval_id: Uuid::from_u128(1),
+        proposal_id: proposal.proposal_id,
+    };
+    world.does(denied);
+    assert_eq!(changes(&world.does(failed(None)))[0].reason, ChangeReason::ErrorRate);
+}
+
+#[test]
+fn a_person_raises_nobody_to_elevated_without_an_approval() {
+    let mut world = World::new("strategy: milestone\nmilestones: {sandboxed_to_restricted: {}}");
+    let outcomes = world.does(set(TrustLevel::Elevated, None));
+    assert_eq!(reasons(&outcomes), [(TrustLevel::Sandboxed, TrustLevel::Standard, ChangeReason::Manual)]);
+    let [Outcome::Changed(change), Outcome::NeedsApproval(proposal)] = outcomes.as_slice() else {
+        panic!("{outcomes:?}")
+    };
+    assert_eq!(
+        (change.by.as_ref().unwrap().as_str(), change.note.as_deref()),
+        ("grace", Some("for a reason"))
+    );
+    assert_eq!(proposal.reason, ChangeReason::Manual);
+    assert_eq!(world.looks_on(), [], "it stands until somebody answers");
+    let mut other = world.clone();
+    other.does(World::approval(proposal));
+    assert_eq!(other.level(), TrustLevel::Elevated);
+    // What a person says later takes the place of what one said before.
+    let outcomes = world.does(set(TrustLevel::Standard, None));
+    assert_eq!(outcomes, [Outcome::Withdrawn { proposal_id: proposal.proposal_id }]);
+    assert_eq!(world.does(World::approval(proposal)), NOT_PROPOSED);
+    assert_eq!(world.level(), TrustLevel::Standard);
+}
+
+#[test]
+fn what_a_person_lowers_is_not_earned_by_what_was_before() {
+    let mut world = standard();
+    let outcomes = world.does(set(TrustLevel::Sandboxed, None));
+    assert_eq!(reasons(&outcomes), [(TrustLevel::Standard, TrustLevel::Sandboxed, ChangeReason::Manual)]);
+    assert_eq!(world.looks_on(), []);
+    world.does_times(5, &done(None));
+    world.looks_on();
+    assert_eq!(world.level(), TrustLevel::Restricted);
+}
+
+#[test]
+fn what_is_worked_out_again_has_the_same_ids_and_what_is_another_has_others() {
+    let (mut world, proposal) = waiting();
+    world.does(World::approval(&proposal));
+    world.does(set(TrustLevel::Sandboxed, None));
+    world.does(set(TrustLevel::Standard, None));
+    world.does_at_once(set(TrustLevel::Sandboxed, None));
+    world.does_at_once(set(TrustLevel::Standard, None));
+    let ids: Vec<Uuid> = world.replayed().changes.iter().map(|change| change.id).collect();
+    assert_eq!(ids, world.replayed().changes.iter().map(|change| change.id).collect::<Vec<_>>());
+    let distinct: std::collections::BTreeSet<_> = ids.iter().collect();
+    assert_eq!((distinct.len(), ids.len()), (7, 7));
+    assert!(ids.iter().all(|id| id.get_version_num() == 8));
+}

@@ -1,0 +1,124 @@
+//! `milestone`: one level, by what was done.
+
+use super::*;
+
+/// The example of the specification.
+pub(super) const MILESTONE: &str = "
+strategy: milestone
+initial_level: sandboxed
+milestones:
+  sandboxed_to_restricted:
+    tasks_completed: 5
+    quality_score_min: 7.0
+    auto_promote: true
+  restricted_to_standard:
+    tasks_completed: 20
+    quality_score_min: 8.0
+    time_active_days: 7
+    auto_promote: true
+  standard_to_elevated:
+    requires_human_approval: true
+    clean_history_days: 14
+re_verification:
+  enabled: true
+  interval_days: 90
+  decay_on_idle_days: 30
+  decay_on_error_rate: 0.15
+";
+
+/// That agent, at `standard`.
+pub(super) fn standard() -> World {
+    let mut world = World::new(MILESTONE);
+    world.does_times(20, &done(None));
+    world.days(7);
+    world.looks_on();
+    assert_eq!(world.level(), TrustLevel::Standard);
+    world
+}
+
+#[test]
+fn a_milestone_takes_all_that_it_says() {
+    let with = |quality| TrustEventKind::TaskCompleted { category: None, difficulty: None, quality };
+    let to_restricted = (TrustLevel::Sandboxed, TrustLevel::Restricted, ChangeReason::MilestoneAchieved);
+    for (times, how_well, expected) in [
+        (4, quality(10.0), vec![]),
+        (5, quality(7.0), vec![to_restricted]),
+        (5, quality(6.9), vec![]),
+        (5, None, vec![]),
+        (0, None, vec![]),
+        (100, quality(10.0), vec![to_restricted]),
+    ] {
+        let mut world = World::new(MILESTONE);
+        world.does_times(times, &with(how_well));
+        assert_eq!(reasons(&world.looks_on()), expected, "{times} {how_well:?}");
+    }
+}
+
+#[test]
+fn a_milestone_takes_its_time() {
+    let mut world = World::new(MILESTONE);
+    world.does_times(20, &done(None));
+    world.looks_on();
+    assert_eq!(world.level(), TrustLevel::Restricted);
+    let hired_at = world.state().created_at.unwrap();
+    world.now = hired_at.checked_add(SignedDuration::from_hours(24 * 7)).unwrap();
+    let before = world.now.checked_sub(SignedDuration::from_nanos(1)).unwrap();
+    assert_eq!(world.trust.clone().evaluate(&world.config, before), []);
+    let outcomes = world.does_at_once(TrustEventKind::Evaluated);
+    assert_eq!(
+        reasons(&outcomes),
+        [(TrustLevel::Restricted, TrustLevel::Standard, ChangeReason::MilestoneAchieved)]
+    );
+    assert_eq!(changes(&outcomes)[0].details.active_days, 7);
+}
+
+#[test]
+fn a_clean_history_is_one_that_is_long_enough_and_without_failures() {
+    let mut world = standard();
+    assert_eq!(world.looks(), [], "seven days are not fourteen");
+    world.does(failed(None));
+    world.days(13);
+    world.does(done(None));
+    assert_eq!(world.looks(), []);
+    world.days(1);
+    let proposal = proposed(&world.looks()).unwrap();
+    assert_eq!((proposal.transition, proposal.details.clean_days), (Transition::StandardToElevated, 14));
+    assert_eq!((world.level(), proposal.reason), (TrustLevel::Standard, ChangeReason::MilestoneAchieved));
+    // Without the failure it would have been sooner.
+    let mut world = standard();
+    world.days(7);
+    assert!(proposed(&world.looks()).is_some());
+}
+
+#[test]
+fn a_step_that_is_not_automatic_is_asked_for_and_one_without_a_gate_is_not_taken() {
+    let yaml = "
+strategy: milestone
+milestones:
+  sandboxed_to_restricted: {auto_promote: false, tasks_completed: 0, quality_score_min: 0}
+";
+    let mut world = World::new(yaml);
+    let proposal = proposed(&world.looks()).unwrap();
+    assert_eq!(world.level(), TrustLevel::Sandboxed);
+    world.does(World::approval(&proposal));
+    assert_eq!((world.level(), world.looks_on()), (TrustLevel::Restricted, vec![]));
+}
+
+#[test]
+fn a_gate_that_takes_nothing_still_leads_one_step_up_at_a_time() {
+    let yaml = "
+strategy: milestone
+milestones:
+  sandboxed_to_restricted: {tasks_completed: 0, quality_score_min: 0}
+  restricted_to_standard: {tasks_completed: 0, quality_score_min: 0}
+  standard_to_elevated: {tasks_completed: 0, quality_score_min: 0, requires_human_approval: true}
+";
+    let mut world = World::new(yaml);
+    assert_eq!(world.does_at_once(TrustEventKind::Evaluated), [], "at the moment of hiring");
+    for expected in [TrustLevel::Restricted, TrustLevel::Standard, TrustLevel::Standard] {
+        world.looks();
+        assert_eq!(world.does_at_once(TrustEventKind::Evaluated), []);
+        assert_eq!(world.level(), expected);
+    }
+    assert_eq!(world.state().pending.len(), 1);
+}

@@ -1,0 +1,183 @@
+//! `per_category`: a level for each of some categories, by what was done in it.
+
+use super::*;
+
+/// The example of the specification.
+pub(super) const PER_CATEGORY: &str = "
+strategy: per_category
+initial_levels:
+  file_system: restricted
+  git: restricted
+  code_execution: sandboxed
+  deployment: sandboxed
+  database: sandboxed
+  terminal: sandboxed
+promotion_criteria:
+  file_system:
+    restricted_to_standard:
+      tasks_completed: 10
+      quality_score_min: 7.0
+  deployment:
+    sandboxed_to_restricted:
+      tasks_completed: 20
+      quality_score_min: 8.5
+      requires_human_approval: true
+";
+
+const TWO: &str = "
+strategy: per_category
+initial_levels: {web: restricted, database: standard}
+promotion_criteria:
+  web:
+    restricted_to_standard: {}
+    standard_to_elevated: {tasks_completed: 12, requires_human_approval: true}
+  database:
+    standard_to_elevated: {requires_human_approval: true}
+re_verification: {enabled: true}
+";
+
+const WEB: Option<Category> = Some(Category::Web);
+const DATABASE: Option<Category> = Some(Category::Database);
+
+fn level(world: &World, category: Category) -> AccessLevel {
+    let level = world.trust.level_for(category);
+    assert_eq!(level, world.state().level_for(category));
+    level
+}
+
+#[test]
+fn each_category_begins_with_its_own_level_and_the_others_with_the_lowest() {
+    let world = World::new(PER_CATEGORY);
+    assert_eq!(level(&world, Category::FileSystem), AccessLevel::Restricted);
+    assert_eq!(level(&world, Category::VersionControl), AccessLevel::Restricted);
+    assert_eq!(level(&world, Category::Terminal), AccessLevel::Sandboxed);
+    assert_eq!(level(&world, Category::Web), AccessLevel::Sandboxed);
+    assert_eq!((world.level(), world.state().category_levels.len()), (TrustLevel::Sandboxed, 6));
+    let world = World::new(TWO);
+    assert_eq!(level(&world, Category::Terminal), AccessLevel::Restricted);
+}
+
+#[test]
+fn what_was_done_in_a_category_counts_there_and_nowhere_else() {
+    let mut world = World::new(PER_CATEGORY);
+    world.does_times(9, &done(Some(Category::FileSystem)));
+    world.does_times(50, &done(Some(Category::VersionControl)));
+    world.does_times(50, &done(Some(Category::Web)));
+    world.does_times(50, &done(None));
+    assert_eq!(world.looks_on(), []);
+    world.does(done(Some(Category::FileSystem)));
+    let outcomes = world.looks_on();
+    assert_eq!(
+        reasons(&outcomes),
+        [(TrustLevel::Restricted, TrustLevel::Standard, ChangeReason::MilestoneAchieved)]
+    );
+    let change = &changes(&outcomes)[0];
+    assert_eq!((change.category, change.details.tasks_completed), (Some(Category::FileSystem), 10));
+    assert_eq!(level(&world, Category::FileSystem), AccessLevel::Standard);
+    assert_eq!(level(&world, Category::VersionControl), AccessLevel::Restricted);
+    assert_eq!(level(&world, Category::Deployment), AccessLevel::Sandboxed);
+    assert_eq!(world.replayed().trust.state(&world.config), world.state());
+}
+
+#[test]
+fn quality_is_that_of_all_completed_tasks_and_unsaid_it_is_none() {
+    let with = |quality| TrustEventKind::TaskCompleted {
+        category: Some(Category::FileSystem),
+        difficulty: None,
+        quality,
+    };
+    for (tasks, is_promoted) in [
+        (vec![(10, quality(7.0))], true),
+        (vec![(10, quality(6.999))], false),
+        (vec![(5, quality(4.0)), (5, quality(10.0))], true),
+        (vec![(9, quality(10.0)), (1, None)], true),
+        (vec![(6, quality(10.0)), (4, None)], false),
+        (vec![(100, None)], false),
+    ] {
+        let mut world = World::new(PER_CATEGORY);
+        tasks.iter().for_each(|(times, quality)| drop(world.does_times(*times, &with(*quality))));
+        world.looks_on();
+        let expected = if is_promoted { AccessLevel::Standard } else { AccessLevel::Restricted };
+        assert_eq!(level(&world, Category::FileSystem), expected, "{tasks:?}");
+    }
+}
+
+#[test]
+fn a_category_waits_for_a_person_where_that_is_configured() {
+    let mut world = World::new(PER_CATEGORY);
+    world.does_times(20, &done(Some(Category::Deployment)));
+    let outcomes = world.looks_on();
+    let proposal = proposed(&outcomes).unwrap();
+    assert_eq!(
+        (proposal.category, proposal.transition),
+        (Some(Category::Deployment), Transition::SandboxedToRestricted)
+    );
+    assert_eq!((outcomes.len(), level(&world, Category::Deployment)), (1, AccessLevel::Sandboxed));
+    world.does(World::approval(&proposal));
+    assert_eq!(level(&world, Category::Deployment), AccessLevel::Restricted);
+}
+
+#[test]
+fn an_answer_for_one_category_is_none_for_another() {
+    let mut world = World::new(TWO);
+    world.does_times(12, &done(WEB));
+    world.does_times(12, &done(DATABASE));
+    world.looks_on();
+    let pending = world.state().pending;
+    let [of_web, of_database] = pending.as_slice() else { panic!("{pending:?}") };
+    assert_eq!((of_web.category, of_database.category), (WEB, DATABASE));
+    let crossed = TrustEventKind::PromotionApproved {
+        approval_id: Uuid::from_u128(1),
+        proposal_id: of_web.proposal_id,
+        transition: of_web.transition,
+        category: DATABASE,
+    };
+    assert_eq!(world.does(crossed), [Outcome::Ignored(Ignored::NotProposed)]);
+    let of_all = TrustEventKind::PromotionApproved {
+        approval_id: Uuid::from_u128(1),
+        proposal_id: of_web.proposal_id,
+        transition: of_web.transition,
+        category: None,
+    };
+    assert_eq!(world.does(of_all), [Outcome::Ignored(Ignored::NotProposed)]);
+    world.does(World::approval(of_web));
+    assert_eq!(level(&world, Category::Web), AccessLevel::Elevated);
+    assert_eq!(level(&world, Category::Database), AccessLevel::Standard);
+    assert_eq!(level(&world, Category::Terminal), AccessLevel::Standard, "the lowest of both");
+}
+
+#[test]
+fn failing_too_often_costs_a_level_in_that_category_or_in_all_where_it_belongs_to_none() {
+    let mut world = World::new(TWO);
+    assert_eq!(world.does(failed(WEB)), []);
+    let outcomes = world.does(failed(WEB));
+    assert_eq!(
+        reasons(&outcomes),
+        [(TrustLevel::Restricted, TrustLevel::Sandboxed, ChangeReason::ErrorRate)]
+    );
+    assert_eq!(changes(&outcomes)[0].details.error_rate, share(0.2));
+    assert_eq!(level(&world, Category::Database), AccessLevel::Standard);
+    for whose in [None, Some(Category::Terminal)] {
+        let mut world = World::new(TWO);
+        let outcomes = world.does_times(2, &failed(whose));
+        assert_eq!(changes(&outcomes).len(), 2, "{whose:?}");
+        assert_eq!(level(&world, Category::Database), AccessLevel::Restricted);
+    }
+}
+
+#[test]
+fn a_person_may_say_the_level_of_a_category_also_of_one_that_had_none() {
+    let mut world = World::new(TWO);
+    world.does(set(TrustLevel::Sandboxed, DATABASE));
+    assert_eq!(level(&world, Category::Database), AccessLevel::Sandboxed);
+    assert_eq!(level(&world, Category::Web), AccessLevel::Restricted);
+    let outcomes = world.does(set(TrustLevel::Standard, Some(Category::Terminal)));
+    assert_eq!(reasons(&outcomes), [(TrustLevel::Sandboxed, TrustLevel::Standard, ChangeReason::Manual)]);
+    assert_eq!(level(&world, Category::Terminal), AccessLevel::Standard);
+    let outcomes = world.does(set(TrustLevel::Restricted, None));
+    assert_eq!((changes(&outcomes).len(), world.level()), (2, TrustLevel::Restricted));
+    // There is no category of its own where there is one level.
+    let mut world = World::new("strategy: disabled");
+    let outcomes = world.does(set(TrustLevel::Sandboxed, WEB));
+    assert_eq!(outcomes, [Outcome::Ignored(Ignored::NoCategories)]);
+}

@@ -1,0 +1,271 @@
+//! What holds whatever happens to an agent.
+
+use super::milestone::MILESTONE;
+use super::per_category::PER_CATEGORY;
+use super::weighted::WEIGHTED;
+use super::*;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use std::collections::BTreeMap;
+
+/// What happens next, and after how long.
+#[derive(Debug, Clone)]
+enum Next {
+    Is(TrustEventKind),
+    /// Somebody answers the proposal of that number, or of one before it: yes or no.
+    Answered(usize, bool),
+}
+
+const CATEGORIES: [Option<Category>; 4] =
+    [None, Some(Category::FileSystem), Some(Category::Deployment), Some(Category::Web)];
+
+/// Strategies whose gates are easily met: most of what can happen does, then.
+const EASY: &str = "
+strategy: milestone
+milestones:
+  sandboxed_to_restricted: {tasks_completed: 1, quality_score_min: 0}
+  restricted_to_standard: {tasks_completed: 2, quality_score_min: 2}
+  standard_to_elevated: {tasks_completed: 2, quality_score_min: 2, requires_human_approval: true}
+re_verification: {enabled: true, interval_days: 7, decay_on_idle_days: 3, decay_on_error_rate: 0.3}
+";
+
+const BY_CATEGORY: &str = "
+strategy: per_category
+initial_levels: {file_system: standard, deployment: sandboxed}
+promotion_criteria:
+  file_system: {standard_to_elevated: {tasks_completed: 1, quality_score_min: 1, requires_human_approval: true}}
+  deployment:
+    sandboxed_to_restricted: {tasks_completed: 1, quality_score_min: 0}
+    restricted_to_standard: {tasks_completed: 1, quality_score_min: 0}
+    standard_to_elevated: {tasks_completed: 1, quality_score_min: 0, requires_human_approval: true}
+re_verification: {enabled: true, interval_days: 7, decay_on_idle_days: 3, decay_on_error_rate: 0.3}
+";
+
+fn configs() -> impl Generated<Value = TrustConfig> {
+    let lapsing = format!("{WEIGHTED}re_verification: {{enabled: true, decay_on_idle_days: 2}}\n");
+    let low = lapsing.replace("0.4", "0.05").replace("0.6", "0.1").replace("score: 0.8", "score: 0.15");
+    let texts = [EASY, BY_CATEGORY, MILESTONE, PER_CATEGORY, WEIGHTED, &low, "initial_level: restricted"];
+    proptest::sample::select(texts.map(config).to_vec())
+}
+
+use proptest::strategy::Strategy as Generated;
+
+fn next() -> impl Generated<Value = Next> {
+    let category = || proptest::sample::select(CATEGORIES.to_vec());
+    let level = || proptest::sample::select(TrustLevel::ALL.to_vec());
+    let completed = (category(), proptest::option::of(0..=10_000_u64), proptest::option::of(0..=10_000_u64));
+    let completed = completed.prop_map(|(category, difficulty, quality)| TrustEventKind::TaskCompleted {
+        category,
+        difficulty: difficulty.map(Share::from_steps),
+        quality: quality.map(Quality::from_steps),
+    });
+    let kinds = prop_oneof![
+        12 => completed,
+        3 => category().prop_map(failed),
+        3 => (0..=10_000_u64).prop_map(|steps| TrustEventKind::HumanFeedback { score: Share::from_steps(steps) }),
+        12 => Just(TrustEventKind::Evaluated),
+        1 => (level(), category()).prop_map(|(level, category)| set(level, category)),
+        1 => Just(TrustEventKind::SecurityIncident),
+        1 => Just(TrustEventKind::ReVerified { by: UserId::parse("grace").unwrap() }),
+        1 => Just(hired()),
+    ];
+    prop_oneof![
+        10 => kinds.prop_map(Next::Is),
+        4 => (0..3_usize, proptest::bool::weighted(0.8)).prop_map(|(which, yes)| Next::Answered(which, yes)),
+    ]
+}
+
+/// What happens, each with the hours before it.
+fn history() -> impl Generated<Value = Vec<(u16, Next)>> {
+    let hours = prop_oneof![6 => 0..3_u16, 2 => 0..100_u16, 1 => 0..1_000_u16];
+    proptest::collection::vec((hours, next()), 0..60)
+}
+
+/// An agent to which that has happened, and what came of it.
+fn lived(config: TrustConfig, history: Vec<(u16, Next)>) -> (World, Vec<Outcome>) {
+    let mut world = World::before_hiring("{}");
+    world.config = config;
+    world.does(hired());
+    let (mut outcomes, mut proposals) = (Vec::new(), Vec::new());
+    for (hours, next) in history {
+        world.passes(SignedDuration::from_hours(hours.into()));
+        let kind = match next {
+            Next::Is(kind) => kind,
+            Next::Answered(which, yes) => {
+                let Some(proposal) = proposals.iter().rev().nth(which) else { continue };
+                answer(proposal, yes)
+            }
+        };
+        let event = world.event(kind);
+        let came = world.trust.apply(&world.config, &event);
+        world.events.push(event);
+        let came = came.unwrap_or_default();
+        proposals.extend(came.iter().filter_map(|outcome| proposed(std::slice::from_ref(outcome))));
+        outcomes.extend(came);
+    }
+    (world, outcomes)
+}
+
+fn answer(proposal: &ProposedPromotion, yes: bool) -> TrustEventKind {
+    match yes {
+        true => World::approval(proposal),
+        false => TrustEventKind::PromotionDenied {
+            approval_id: Uuid::from_u128(78),
+            proposal_id: proposal.proposal_id,
+        },
+    }
+}
+
+fn levels(world: &World) -> Vec<TrustLevel> {
+    let state = world.state();
+    state.category_levels.into_values().chain([state.global_level]).collect()
+}
+
+/// The control of what follows: most of what can happen does, in some history.
+#[test]
+fn histories_lead_everywhere() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..200 {
+        let (config, history) = (configs(), history()).new_tree(&mut runner).unwrap().current();
+        let (_, outcomes) = lived(config, history);
+        seen.extend(changes(&outcomes).iter().map(|change| (change.new, change.reason)));
+    }
+    let reasons: std::collections::BTreeSet<_> = seen.iter().map(|(_, reason)| *reason).collect();
+    assert_eq!(reasons.len(), 8, "{reasons:?}");
+    assert!(seen.contains(&(TrustLevel::Elevated, ChangeReason::HumanApproval)));
+    assert!(
+        seen.iter().all(|(level, reason)| {
+            *level != TrustLevel::Elevated || *reason == ChangeReason::HumanApproval
+        })
+    );
+}
+
+proptest! {
+    /// By the outcomes alone, which are what a person sees: no level is had that they don't explain.
+    #[test]
+    fn nobody_is_elevated_but_by_an_approval_of_that_very_proposal(config in configs(), history in history()) {
+        let (world, outcomes) = lived(config, history);
+        let mut pending: BTreeMap<Option<Category>, ProposedPromotion> = BTreeMap::new();
+        let mut explained: BTreeMap<Option<Category>, TrustLevel> = BTreeMap::new();
+        for outcome in &outcomes {
+            match outcome {
+                Outcome::NeedsApproval(proposal) => {
+                    prop_assert_eq!(pending.insert(proposal.category, proposal.clone()), None);
+                }
+                Outcome::Withdrawn { proposal_id } => {
+                    let before = pending.len();
+                    pending.retain(|_, proposal| proposal.proposal_id != *proposal_id);
+                    prop_assert_eq!(pending.len() + 1, before);
+                }
+                Outcome::Changed(change) => {
+                    let known = explained.insert(change.category, change.new);
+                    prop_assert!(known.is_none_or(|known| known == change.old));
+                    if change.reason == ChangeReason::HumanApproval {
+                        let proposal = pending.remove(&change.category).unwrap();
+                        let step = (proposal.transition.from(), proposal.transition.to());
+                        prop_assert_eq!((change.old, change.new), step);
+                        let event = world.events.iter().find(|event| Some(event.event_id) == change.event_id);
+                        let approval = World::approval(&proposal);
+                        prop_assert_eq!(&event.unwrap().kind, &approval);
+                    } else if change.new > change.old {
+                        prop_assert!(change.new <= TrustLevel::Standard);
+                        let by_itself = Some(change.new) == change.old.next().map(Transition::to);
+                        prop_assert!(by_itself || change.reason == ChangeReason::Manual);
+                    }
+                }
+                Outcome::Ignored(_) => {}
+            }
+        }
+        let state = world.state();
+        prop_assert_eq!(pending.into_values().collect::<Vec<_>>(), state.pending);
+        for (category, level) in explained {
+            let shown = category.map_or(state.global_level, |category| state.category_levels[&category]);
+            prop_assert_eq!(shown, level);
+        }
+    }
+
+    /// Without any answer and any word of a person, nobody is above what the gates lead to by themselves.
+    #[test]
+    fn nobody_passes_a_gate_that_nobody_opens(config in configs(), history in history()) {
+        let alone = history.into_iter().filter(|(_, next)| {
+            !matches!(next, Next::Answered(..) | Next::Is(TrustEventKind::LevelSet { .. }))
+        });
+        let (world, outcomes) = lived(config, alone.collect());
+        prop_assert!(levels(&world).into_iter().all(|level| level <= TrustLevel::Standard));
+        for change in changes(&outcomes).iter().filter(|change| change.new > change.old) {
+            let step = change.old.next().unwrap();
+            let gate = world.config.gate(change.category, step);
+            prop_assert!(gate.is_some_and(|gate| !gate.asks_person) && step.to() == change.new);
+        }
+    }
+
+    #[test]
+    fn the_same_events_give_the_same_in_whatever_order_they_come(
+        config in configs(), history in history(), hours in 0..500_i64, seed in any::<u64>(),
+    ) {
+        let (mut world, outcomes) = lived(config, history);
+        world.passes(SignedDuration::from_hours(hours));
+        let once = world.replayed();
+        let mut shuffled = world.events.clone();
+        shuffled.sort_by_key(|event| identity::of([seed.to_string().as_str(), &event.event_id.to_string()]));
+        prop_assert_eq!(&replay(&world.config, &agent(), &shuffled, world.now), &once);
+        // And what was lived is what is gone through again.
+        let at_last = world.trust.evaluate(&world.config, world.now);
+        prop_assert_eq!(&world.trust, &once.trust);
+        let all: Vec<Outcome> = outcomes.into_iter().chain(at_last).collect();
+        prop_assert_eq!(changes(&all), once.changes);
+    }
+
+    #[test]
+    fn who_looks_twice_at_a_moment_sees_the_same(config in configs(), history in history(), hours in 0..500_i64) {
+        let (mut world, _) = lived(config, history);
+        world.passes(SignedDuration::from_hours(hours));
+        world.trust.evaluate(&world.config, world.now);
+        let before = world.trust.clone();
+        prop_assert_eq!(world.trust.evaluate(&world.config, world.now), vec![]);
+        prop_assert_eq!(&world.trust, &before);
+        // Nor does who looks back.
+        let back = world.now.checked_sub(SignedDuration::from_hours(1)).unwrap();
+        prop_assert_eq!(world.trust.evaluate(&world.config, back), vec![]);
+        prop_assert_eq!(&world.trust, &before);
+    }
+
+    /// Time takes levels and gives none, and takes as many however often somebody looks.
+    #[test]
+    fn time_alone_lowers_and_does_not_lower_faster_for_being_watched(
+        config in configs(), history in history(), looks in proptest::collection::vec(0..300_i64, 0..20),
+    ) {
+        let (mut world, _) = lived(config, history);
+        // Nothing is earned by looking: of gates there are none.
+        world.config.gates.clear();
+        let mut unwatched = world.clone();
+        let mut lost = Vec::new();
+        for hours in looks {
+            let before = levels(&world);
+            world.passes(SignedDuration::from_hours(hours));
+            lost.extend(changes(&world.trust.evaluate(&world.config, world.now)));
+            prop_assert!(levels(&world).iter().zip(&before).all(|(after, before)| after <= before));
+        }
+        let at_once = changes(&unwatched.trust.evaluate(&world.config, world.now));
+        prop_assert_eq!(lost, at_once);
+        prop_assert_eq!(levels(&world), levels(&unwatched));
+    }
+
+    /// Of two agents that did the same, the one that fails once more is nowhere trusted more, while nothing else happens.
+    #[test]
+    fn a_failure_gains_nobody_anything(config in configs(), history in history()) {
+        let (world, _) = lived(config, history);
+        let (mut clean, mut worse) = (world.clone(), world);
+        worse.does_at_once(failed(None));
+        clean.days(1);
+        worse.days(1);
+        let [clean_levels, worse_levels] = [&mut clean, &mut worse].map(|world| {
+            world.trust.evaluate(&world.config, world.now);
+            levels(world)
+        });
+        // Failing is doing something, which idleness is not: only what is lost by that may be kept by failing.
+        let is_idle = clean.replayed().changes.iter().any(|change| change.reason == ChangeReason::IdleDecay);
+        prop_assert!(is_idle || worse_levels.iter().zip(&clean_levels).all(|(worse, clean)| worse <= clean));
+    }
+}

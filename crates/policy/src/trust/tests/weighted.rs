@@ -1,0 +1,176 @@
+//! `weighted`: one score, one level.
+
+use super::*;
+
+/// The example of the specification.
+pub(super) const WEIGHTED: &str = "
+strategy: weighted
+initial_level: sandboxed
+weights:
+  task_difficulty: 0.3
+  completion_rate: 0.25
+  error_rate: 0.25
+  human_feedback: 0.2
+promotion_thresholds:
+  sandboxed_to_restricted: 0.4
+  restricted_to_standard: 0.6
+  standard_to_elevated:
+    score: 0.8
+    requires_human_approval: true
+";
+
+fn feedback(score: f64) -> TrustEventKind {
+    TrustEventKind::HumanFeedback { score: share(score) }
+}
+
+fn score(world: &World) -> f64 {
+    world.state().score.unwrap().into()
+}
+
+#[test]
+fn the_score_is_made_of_what_is_recorded_and_nothing_else() {
+    let task = |difficulty| TrustEventKind::TaskCompleted { category: None, difficulty, quality: None };
+    let (hard, easy, unsaid) = (task(Some(share(1.0))), task(Some(share(0.2))), task(None));
+    let no = failed(None);
+    for (events, expected) in [
+        (vec![], 0.0),
+        // A single task is one of ten for what it was and how it went, and one of twenty of late.
+        (vec![(1, &hard)], 0.03 + 0.025 + 0.0125),
+        (vec![(10, &hard)], 0.3 + 0.25 + 0.125),
+        (vec![(20, &hard)], 0.8),
+        (vec![(20, &hard), (1, &feedback(1.0))], 1.0),
+        (vec![(20, &hard), (1, &feedback(1.0)), (1, &feedback(0.5))], 0.95),
+        (vec![(20, &easy)], 0.06 + 0.5),
+        // Of what nobody says how hard it was, nothing is known to have been hard.
+        (vec![(20, &unsaid)], 0.5),
+        (vec![(10, &unsaid), (10, &hard)], 0.65),
+        // What counts of failures are all of them, and apart from that the last ones.
+        (vec![(20, &no)], 0.0),
+        (vec![(20, &no), (20, &hard)], 0.3 + 0.125 + 0.25),
+        (vec![(20, &hard), (20, &no)], 0.3 + 0.125),
+        (vec![(30, &hard), (10, &no)], 0.3 + 0.1875 + 0.125),
+        (vec![(3, &feedback(1.0))], 0.2),
+    ] {
+        let mut world = World::new(WEIGHTED);
+        events.iter().for_each(|(times, kind)| drop(world.does_times(*times, kind)));
+        assert!((score(&world) - expected).abs() < 1e-9, "{events:?}: {}", score(&world));
+    }
+}
+
+#[test]
+fn completing_and_failing_of_late_are_two_measures() {
+    let mut world = World::new(WEIGHTED);
+    world.does_times(60, &failed(None));
+    world.does_times(20, &done(None));
+    let figures = world.trust.figures(&world.config, None, world.now).unwrap();
+    assert_eq!((figures.completion_rate, figures.error_rate), (share(0.25), Share::ZERO));
+    let mut world = World::new(WEIGHTED);
+    world.does_times(60, &done(None));
+    world.does_times(20, &failed(None));
+    let figures = world.trust.figures(&world.config, None, world.now).unwrap();
+    assert_eq!((figures.completion_rate, figures.error_rate), (share(0.75), share(1.0)));
+    assert_eq!((figures.tasks_completed, figures.tasks_failed), (60, 20));
+}
+
+#[test]
+fn a_score_that_is_high_enough_leads_a_step_up_and_one_below_does_not() {
+    let mut world = World::new(WEIGHTED);
+    // 5 of 10: 0.15 + 0.125 + 0.0625; with 0.3125 of content 0.4 is just reached.
+    world.does_times(5, &done(None));
+    world.does(feedback(0.312));
+    assert_eq!((world.looks(), score(&world)), (vec![], 0.3999));
+    let mut world = World::new(WEIGHTED);
+    world.does_times(5, &done(None));
+    world.does(feedback(0.3125));
+    let outcomes = world.looks();
+    assert_eq!(score(&world), 0.4);
+    assert_eq!(
+        reasons(&outcomes),
+        [(TrustLevel::Sandboxed, TrustLevel::Restricted, ChangeReason::ScoreThreshold)]
+    );
+    assert_eq!(changes(&outcomes)[0].details.score, Some(share(0.4)));
+    assert_eq!(world.state().last_promoted_at, Some(world.now));
+}
+
+#[test]
+fn each_look_leads_one_step_up_at_most_and_none_to_elevated() {
+    let mut world = World::new(WEIGHTED);
+    world.does_times(20, &done(None));
+    world.does(feedback(1.0));
+    assert_eq!(score(&world), 1.0);
+    world.looks();
+    assert_eq!(world.level(), TrustLevel::Restricted);
+    assert_eq!(world.trust.evaluate(&world.config, world.now), [], "at the same moment");
+    world.looks();
+    assert_eq!(world.level(), TrustLevel::Standard);
+    let outcomes = world.looks();
+    let proposal = proposed(&outcomes).unwrap();
+    assert_eq!((outcomes.len(), proposal.transition), (1, Transition::StandardToElevated));
+    assert_eq!((proposal.reason, proposal.details.score), (ChangeReason::ScoreThreshold, Some(Share::MOST)));
+    assert_eq!(world.looks_on(), [], "it is proposed once");
+    assert_eq!((world.level(), world.state().pending), (TrustLevel::Standard, vec![proposal]));
+}
+
+#[test]
+fn a_lower_step_waits_for_a_person_too_where_that_is_configured() {
+    let yaml = "
+strategy: weighted
+promotion_thresholds:
+  sandboxed_to_restricted: {score: 0.4, requires_human_approval: true}
+  restricted_to_standard: {score: 0.6, requires_human_approval: false}
+";
+    let mut world = World::new(yaml);
+    assert_eq!(world.level(), TrustLevel::Sandboxed, "it is the lowest where nothing is said");
+    world.does_times(20, &done(None));
+    let proposal = proposed(&world.looks()).unwrap();
+    assert_eq!(world.level(), TrustLevel::Sandboxed);
+    let outcomes = world.does(World::approval(&proposal));
+    assert_eq!(
+        reasons(&outcomes),
+        [(TrustLevel::Sandboxed, TrustLevel::Restricted, ChangeReason::HumanApproval)]
+    );
+    assert_eq!(changes(&outcomes)[0].approval_id, Some(Uuid::from_u128(77)));
+    world.looks_on();
+    assert_eq!(world.level(), TrustLevel::Standard, "and no gate leads on");
+}
+
+#[test]
+fn weights_that_make_a_little_more_than_one_make_no_score_above_it() {
+    let yaml = WEIGHTED.replace("human_feedback: 0.2", "human_feedback: 0.21");
+    let mut world = World::new(&yaml);
+    world.does_times(20, &done(None));
+    world.does(feedback(1.0));
+    assert_eq!(score(&world), 1.0);
+    let yaml = WEIGHTED.replace("human_feedback: 0.2", "human_feedback: 0.19");
+    let mut world = World::new(&yaml);
+    world.does_times(20, &done(None));
+    world.does(feedback(1.0));
+    assert_eq!(score(&world), 0.99);
+}
+
+#[test]
+fn a_high_score_lowers_nobody_and_a_low_one_neither() {
+    let mut world = World::new(WEIGHTED);
+    world.does_times(20, &done(None));
+    world.looks_on();
+    assert_eq!(world.level(), TrustLevel::Standard);
+    world.does_times(40, &failed(None));
+    world.days(10_000);
+    world.looks_on();
+    assert_eq!(world.level(), TrustLevel::Standard, "nothing lapses where nothing is to be looked at again");
+}
+
+#[test]
+fn nobody_begins_higher_than_is_configured_and_nobody_elevated() {
+    for (initial, hired_with, expected) in [
+        ("sandboxed", Some(TrustLevel::Elevated), TrustLevel::Sandboxed),
+        ("standard", Some(TrustLevel::Elevated), TrustLevel::Standard),
+        ("standard", Some(TrustLevel::Restricted), TrustLevel::Restricted),
+        ("standard", None, TrustLevel::Standard),
+    ] {
+        let yaml = WEIGHTED.replace("initial_level: sandboxed", &format!("initial_level: {initial}"));
+        let mut world = World::before_hiring(&yaml);
+        world.does(TrustEventKind::AgentHired { level: hired_with });
+        assert_eq!(world.level(), expected, "{initial} {hired_with:?}");
+    }
+}

@@ -1,0 +1,50 @@
+//! One level, and what has been done for it.
+
+use super::level::NewLevel;
+use super::record::Record;
+use belljar_contract::trust::TrustLevel;
+use jiff::Timestamp;
+
+/// The level of one category, or of all, and the record that it rests on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Track {
+    level: TrustLevel,
+    changed_at: Timestamp,
+    /// What has been done.
+    pub(super) record: Record,
+}
+
+// === impl Track ===
+
+impl Track {
+    /// One that begins with that level.
+    pub(super) fn begin(level: &NewLevel, at: Timestamp) -> Self {
+        Self { level: level.get(), changed_at: at, record: Record::begun(at) }
+    }
+
+    /// Takes another level, and says what it was. Whoever is lowered begins anew.
+    pub(super) fn take(&mut self, level: &NewLevel, at: Timestamp) -> TrustLevel {
+        let old = self.level;
+        self.level = level.get();
+        self.changed_at = at;
+        if self.level < old {
+            self.record = self.record.begun_anew(at);
+        }
+        old
+    }
+
+    /// Keeps the level, and begins anew as somebody does who was told no.
+    pub(super) fn begin_after_denial(&mut self, at: Timestamp) {
+        self.changed_at = at;
+        self.record = self.record.begun_after_denial(at);
+    }
+
+    pub(super) fn level(&self) -> TrustLevel {
+        self.level
+    }
+
+    /// Whether it has had this level for some time, however short: nobody is promoted at the moment of another change.
+    pub(super) fn is_settled(&self, now: Timestamp) -> bool {
+        self.changed_at < now
+    }
+}
