@@ -36,6 +36,7 @@ pub mod text;
 pub mod tool;
 pub mod usage;
 pub mod version;
+pub mod workbench;
 pub mod worker;
 pub mod yaml;
 

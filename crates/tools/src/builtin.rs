@@ -2,6 +2,8 @@
 
 pub mod api;
 pub mod artifact;
+pub mod execution;
+pub mod files;
 pub mod help;
 pub mod memory;
 pub mod preference;

@@ -1,0 +1,17 @@
+//! Tools that work in a workspace, in real sandboxes, and workspaces that mean no good.
+
+mod code;
+mod everywhere;
+mod files;
+mod hostile_files;
+mod leaving_nothing;
+pub(crate) mod rig;
+
+use rig::Benches;
+
+/// A test: what it shows, and how; the reason if it can't be shown here.
+pub(crate) type Case = (&'static str, fn(&Benches) -> Result<(), String>);
+
+pub(crate) fn cases() -> Vec<Case> {
+    [files::CASES, hostile_files::CASES, code::CASES, leaving_nothing::CASES, everywhere::CASES].concat()
+}

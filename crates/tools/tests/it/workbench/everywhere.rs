@@ -1,0 +1,3 @@
+//! x
+use super::Case;
+pub(crate) const CASES: &[Case] = &[];
