@@ -4,6 +4,7 @@ pub mod api;
 pub mod artifact;
 pub mod execution;
 pub mod files;
+pub mod git;
 pub mod help;
 pub mod memory;
 pub mod preference;

@@ -3,7 +3,9 @@
 mod code;
 mod everywhere;
 mod files;
+mod git;
 mod hostile_files;
+mod hostile_git;
 mod leaving_nothing;
 pub(crate) mod rig;
 
@@ -13,5 +15,14 @@ use rig::Benches;
 pub(crate) type Case = (&'static str, fn(&Benches) -> Result<(), String>);
 
 pub(crate) fn cases() -> Vec<Case> {
-    [files::CASES, hostile_files::CASES, code::CASES, leaving_nothing::CASES, everywhere::CASES].concat()
+    [
+        files::CASES,
+        hostile_files::CASES,
+        code::CASES,
+        leaving_nothing::CASES,
+        git::CASES,
+        hostile_git::CASES,
+        everywhere::CASES,
+    ]
+    .concat()
 }

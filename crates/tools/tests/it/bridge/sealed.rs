@@ -6,8 +6,10 @@ use super::rig::{House, folder, run, scripted};
 use serde_json::json;
 use std::net::{Ipv4Addr, TcpListener};
 
-pub(crate) const CASES: &[Case] =
-    &[("a_servers_program_reaches_neither_the_network_nor_the_hosts_files", sealed)];
+pub(crate) const CASES: &[Case] = &[(
+    "a_servers_program_reaches_neither_the_network_nor_the_hosts_files",
+    a_servers_program_reaches_neither_the_network_nor_the_hosts_files,
+)];
 
 /// Tries both, and says how it went.
 const TRIES: &str = r#"
@@ -32,7 +34,7 @@ def listed(params):
 serve()
 "#;
 
-fn sealed(house: &House) -> Result<(), String> {
+fn a_servers_program_reaches_neither_the_network_nor_the_hosts_files(house: &House) -> Result<(), String> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listener.set_nonblocking(true).unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -19,9 +19,11 @@ use belljar_sandbox::state::State;
 use belljar_sandbox::subprocess;
 use belljar_testkit::foreign_root::{Docker, IMAGE};
 use belljar_testkit::launcher::Launcher;
+use belljar_testkit::runner;
 use belljar_tools::Tool;
 use belljar_tools::answer::{Answer, Failure};
 use belljar_tools::builtin::execution::Languages;
+use belljar_tools::builtin::git::{self, Signature};
 use belljar_tools::builtin::{execution, files};
 use belljar_tools::caller::Caller;
 use belljar_tools::registry::Registry;
@@ -226,7 +228,12 @@ impl Drop for Bench {
 }
 
 fn tools(workbench: &Arc<dyn Workbench>) -> Vec<Arc<dyn Tool>> {
-    let sets = [files::tools(workbench), execution::tools(workbench, &Languages::all())];
+    let signature = Signature { name: "An Agent".to_owned(), email: "agent@example.org".to_owned() };
+    let sets = [
+        files::tools(workbench),
+        execution::tools(workbench, &Languages::all()),
+        git::tools(workbench, &signature),
+    ];
     sets.into_iter().flat_map(Result::unwrap).collect()
 }
 
@@ -250,10 +257,12 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
 
 /// This file is also the programs that backends and tools start.
 pub(crate) fn as_another_program() -> Option<ExitCode> {
+    if let Some(code) = runner::if_started_as_it() {
+        return Some(code);
+    }
     let mut arguments = std::env::args_os();
     let name = arguments.next()?;
     match Path::new(&name).file_name()?.to_str()? {
-        "cynode-sba" => Some(belljar_runner::main_with(arguments)),
         inside::NAME => Some(inside::main(arguments)),
         subprocess::SUPERVISOR => Some(subprocess::main_inside()),
         _ => None,
