@@ -18,7 +18,7 @@ const HOOKS: &str = "pre-commit prepare-commit-msg commit-msg post-commit post-c
 /// Writes programs that say in a file that they ran, and has the repository name them wherever it can.
 async fn set_traps(bench: &Bench) {
     let script = format!(
-        r#"mkdir -p ../tmp/marks; T=/workspace/.git/traps; mkdir $T
+        r#"set -e; mkdir -p /tmp/marks; T=/workspace/.git/traps; mkdir $T
         trap_of() {{ printf '#!/bin/sh\n: >/tmp/marks/%s\n%s\n' "$1" "$2" >$T/$1; chmod 755 $T/$1; }}
         for hook in {HOOKS}; do trap_of hook-$hook ''; cp $T/hook-$hook .git/hooks/$hook; done
         trap_of fsmonitor 'exit 1'; trap_of clean cat; trap_of smudge cat; trap_of textconv 'cat "$1"'
@@ -33,10 +33,10 @@ async fn set_traps(bench: &Bench) {
         git config gpg.program $T/gpg; git config log.showSignature true; git config format.pretty '%G? %h'
         git config commit.gpgSign true
         printf 'a filter=odd.name\nd/* filter=long\n*.c diff=conv\n*.d diff=drv\n' >.git/info/attributes
-        echo x >e.c; echo x >e.d; git -c core.hooksPath=/dev/null -c core.fsmonitor= -c commit.gpgSign=false add e.c e.d
+        echo x >e.c; echo x >e.d; git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c filter.long.process= add e.c e.d
         rm -f /tmp/marks/*"#
     );
-    bench.shell(&script.replace("../tmp", "/tmp")).await;
+    bench.shell(&script).await;
 }
 
 /// What has run since this was asked last.
