@@ -37,6 +37,7 @@ pub mod tool;
 pub mod trust;
 pub mod usage;
 pub mod version;
+pub mod workbench;
 pub mod worker;
 pub mod yaml;
 

@@ -28,6 +28,22 @@ pub fn is_hidden(c: char) -> bool {
         )
 }
 
+/// Bytes as a line of text: what is no UTF-8 as `\\xff`, what is hidden or ends a line as `\\u{202e}`, a backslash as two.
+pub fn escaped(bytes: &[u8]) -> String {
+    let mut shown = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\\' => shown.push_str("\\\\"),
+                c if c.is_control() || is_hidden(c) => shown.extend(c.escape_unicode()),
+                c => shown.push(c),
+            }
+        }
+        chunk.invalid().iter().for_each(|byte| shown.push_str(&format!("\\x{byte:02x}")));
+    }
+    shown
+}
+
 /// Whether it is a line of text: something in it, nothing hidden, no line ends, no other space than the usual one, and none at
 /// its ends.
 pub(crate) fn is_printable(text: &str) -> bool {
@@ -38,6 +54,20 @@ pub(crate) fn is_printable(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn any_name_is_one_line_and_no_two_names_are_the_same_line() {
+        for (name, shown) in [
+            (&b"a b/\xc3\xa9.rs"[..], "a b/\u{e9}.rs"),
+            (b"a\n[FILE] b", "a\\u{a}[FILE] b"),
+            (b"a\\u{a}", "a\\\\u{a}"),
+            (b"\xff\xc3", "\\xff\\xc3"),
+            (b"\\xff", "\\\\xff"),
+            ("\u{202e}\u{1b}[0m".as_bytes(), "\\u{202e}\\u{1b}[0m"),
+        ] {
+            assert_eq!(escaped(name), shown);
+        }
+    }
 
     #[test]
     fn what_is_read_is_seen_and_what_misleads_is_hidden() {

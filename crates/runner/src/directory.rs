@@ -9,7 +9,7 @@
 //! ([`Symlinks::Refused`]): through a link, an allowed name could stand for another file. A file that is about to be
 //! replaced is never a link, whatever the setting.
 //!
-//! Where `openat2` is missing, paths are walked component by component without following any link.
+//! Where `openat2` is missing, paths are walked component by component, and links are read and walked alike.
 
 mod components;
 mod replace;
@@ -18,7 +18,7 @@ pub(crate) use replace::Replacement;
 
 use crate::fault::{Fault, code_of_io};
 use belljar_contract::failure::FailureCode;
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -38,7 +38,7 @@ pub(crate) struct Directory {
 pub(crate) enum Resolver {
     /// The kernel.
     Openat2,
-    /// Ourselves, one component at a time; follows no symbolic link.
+    /// Ourselves, one component at a time.
     Components,
 }
 
@@ -166,6 +166,24 @@ impl Directory {
         Ok((parent, Path::new(name)))
     }
 
+    /// Whether what is at `path` leads out of the directory: a link there does, or one on the way.
+    pub(crate) fn leads_out(&self, path: &Path) -> bool {
+        matches!(self.resolve(path, LOCATE), Err(PathError::Escapes { .. }))
+    }
+
+    /// Removes what `path` names, unless that is a directory; of a link the link. Gives how large it was.
+    pub(crate) fn remove_file(&self, path: &Path) -> Result<u64, PathError> {
+        let (parent, name) = self.locate_parent(path)?;
+        let stat = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|error| PathError::io("inspect", path, error))?;
+        // The kernel refuses a directory that comes there meanwhile.
+        match rustix::fs::unlinkat(&parent, name, AtFlags::empty()) {
+            Ok(()) => Ok(u64::try_from(stat.st_size).unwrap_or(0)),
+            Err(Errno::ISDIR) => Err(PathError::IsDirectory { path: path.to_owned() }),
+            Err(error) => Err(PathError::io("remove", path, error)),
+        }
+    }
+
     /// Makes the directories that `path` lies in, as far as they are missing.
     fn make_parents(&self, path: &Path) -> Result<(), PathError> {
         let parents: Vec<&Path> =
@@ -184,7 +202,7 @@ impl Directory {
         let relative = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         match self.resolver {
             Resolver::Openat2 => self.resolve_in_kernel(relative, flags),
-            Resolver::Components => components::resolve(self.as_fd(), relative, flags),
+            Resolver::Components => components::resolve(self.as_fd(), relative, flags, self.symlinks),
         }
         .map_err(|error| match error {
             Errno::XDEV => PathError::Escapes { path: path.to_owned() },

@@ -1,5 +1,6 @@
 //! The command line of `cynode-sba`.
 
+use belljar_contract::workbench;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,8 @@ use std::path::{Path, PathBuf};
 pub(crate) enum Invocation {
     /// To run a job.
     Run(Options),
+    /// To do the one thing that stands on its stdin, for a tool.
+    Workbench,
     /// To say how it is used.
     Help,
     /// To say which build this is.
@@ -88,8 +91,16 @@ const PATH_FLAGS: [&str; 4] = ["--job", "--result", "--workspace", "--artifacts"
 
 impl Invocation {
     /// Reads the arguments that follow the program's name.
-    pub(crate) fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Self, InvocationError> {
+    pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Self, InvocationError> {
         let mut given = Given::default();
+        let mut arguments = arguments.peekable();
+        if arguments.peek().is_some_and(|first| first == workbench::SUBCOMMAND) {
+            arguments.next();
+            return match arguments.next() {
+                Some(argument) => Err(InvocationError::Unknown { argument }),
+                None => Ok(Self::Workbench),
+            };
+        }
         while let Some(argument) = arguments.next() {
             let (flag, value) = split(&argument);
             if let Some(place) = PATH_FLAGS.iter().position(|known| OsStr::new(known) == flag) {
@@ -187,6 +198,8 @@ mod tests {
     fn whatever_is_not_understood_is_refused() {
         for (arguments, message) in [
             (&["--jbo"][..], "unknown argument --jbo"),
+            (&["workbench", "--job"], "unknown argument --job"),
+            (&["--stdin", "workbench"], "unknown argument workbench"),
             (&["job.json"], "unknown argument job.json"),
             (&["--job"], "--job needs a value"),
             (&["--job="], "--job needs a value"),

@@ -4,6 +4,8 @@
 //! [`step`]s, has the [`agent`] work if there is one, and collects its artifacts; [`result_file`] puts the result where it can't be half written. A result is
 //! complete whatever happened on the way.
 //!
+//! Asked for one thing by a tool of the host, it does that instead ([`workbench`]).
+//!
 //! No network but the host's hatches ([`status`], [`local_http`]), no async runtime, no shell. The runner trusts neither the job nor what its steps leave behind.
 
 #![forbid(unsafe_code)]
@@ -33,6 +35,7 @@ mod run;
 mod status;
 mod step;
 mod walk;
+mod workbench;
 
 use invocation::Invocation;
 use std::ffi::OsString;
@@ -45,6 +48,7 @@ use std::process::ExitCode;
 pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let said = match Invocation::parse(arguments) {
         Ok(Invocation::Run(options)) => return run::run(&options),
+        Ok(Invocation::Workbench) => return workbench::serve(),
         Ok(Invocation::Help) => write!(std::io::stdout(), "{}", invocation::USAGE),
         Ok(Invocation::Version) => writeln!(std::io::stdout(), "cynode-sba {}", env!("CARGO_PKG_VERSION")),
         Err(error) => {

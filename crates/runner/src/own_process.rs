@@ -37,10 +37,15 @@ pub(crate) fn prepare(log: &Log<'_>) -> io::Result<Cancellation> {
     Ok(cancellation)
 }
 
+/// Whether nobody knows what the programs that are started here leave running.
+pub(crate) fn loses_orphans() -> bool {
+    LOSES_ORPHANS.load(Ordering::SeqCst)
+}
+
 /// Does what PID 1 has to look into the runner's memory for: it connects sockets in here, and reads there where to. Nobody else
 /// is left who could look in meanwhile: what steps have started is ended first.
 pub(crate) fn seen_by_init<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    if LOSES_ORPHANS.load(Ordering::SeqCst) {
+    if loses_orphans() {
         return Err(io::Error::other("nobody knows what steps have left running"));
     }
     process::end_all().map_err(|survivors| io::Error::other(survivors.to_string()))?;

@@ -11,7 +11,7 @@ mod program;
 mod spawn;
 mod tree;
 
-pub(crate) use capture::Captured;
+pub(crate) use capture::{Captured, Keep};
 pub(crate) use fence::Fence;
 pub(crate) use spawn::{Order, SpawnError};
 pub(crate) use tree::{Survivors, end_all};
@@ -72,7 +72,7 @@ pub(crate) fn run(
     let started = Instant::now();
     let spawned = spawn::spawn(order)?;
     let mut tree = Tree::of(spawned.leader);
-    let mut outputs = spawned.outputs.map(|pipe| Capture::new(pipe, order.max_output));
+    let mut outputs = spawned.outputs.map(|pipe| Capture::new(pipe, order.keep));
     let ending = watch(&mut tree, &mut outputs, deadline, &mut progress);
     let survivors = tree.end().err();
     for output in &mut outputs {

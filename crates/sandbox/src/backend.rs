@@ -34,6 +34,12 @@ pub trait Backend: Debug + Send + Sync {
     /// The name that configurations and reports use.
     fn name(&self) -> &'static str;
 
+    /// Whether its sandboxes have a root of their own, in which what is lent can be seen anywhere. Otherwise it is seen where it
+    /// is on the host.
+    fn has_own_root(&self) -> bool {
+        true
+    }
+
     /// Whether sandboxes can be made here, by making use of everything that making one needs.
     ///
     /// # Errors

@@ -176,7 +176,7 @@ pub enum RunError {
 }
 
 /// Where the runner is inside, relative to the root.
-pub(crate) const RUNNER_INSIDE: &str = "run/belljar/cynode-sba";
+pub const RUNNER_INSIDE: &str = "run/belljar/cynode-sba";
 
 /// The runner keeps its own time; it is given this much more to write its result down.
 const GRACE: Duration = Duration::from_secs(3);

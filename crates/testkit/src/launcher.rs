@@ -1,6 +1,6 @@
 //! A launcher of sandboxes, for tests in crates that don't know the walls.
 
-use belljar_confine::launcher::Launcher;
+pub use belljar_confine::launcher::Launcher;
 use std::sync::Arc;
 
 /// Starts one. To be called before the first thread.

@@ -25,6 +25,7 @@ pub mod orchestrator;
 pub mod postgres;
 pub mod processes;
 pub mod random;
+pub mod runner;
 pub mod s3;
 pub mod schemathesis;
 pub mod searxng;

@@ -2,6 +2,9 @@
 
 pub mod api;
 pub mod artifact;
+pub mod execution;
+pub mod files;
+pub mod git;
 pub mod help;
 pub mod memory;
 pub mod preference;

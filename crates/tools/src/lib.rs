@@ -17,6 +17,7 @@ pub mod page;
 pub mod registry;
 pub mod schema;
 pub mod typed;
+pub mod workbench;
 
 use answer::Answer;
 use caller::Caller;

@@ -1,29 +1,88 @@
-//! Resolving a path without `openat2`: one component at a time, each opened from the one before, no link followed.
+//! Resolving a path without `openat2`: one component at a time, each opened from the one before, no link followed by the
+//! kernel.
+//!
+//! A link is read, and what it says is walked like the path itself. The way back, `..`, is never asked of the kernel: every
+//! directory on the way is held, and it leads to the one before, so that nothing that is moved meanwhile leads out.
 
+use super::Symlinks;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path};
 
-/// Opens `path` beneath `base` with `flags`. [`Errno::LOOP`] stands for a symbolic link anywhere in it, and
+/// As many links are followed in one path, as the kernel does.
+const MOST_LINKS: usize = 40;
+
+/// What of a path is still to be walked, the next component last.
+#[derive(Default)]
+struct Ahead(Vec<OsString>);
+
+/// Opens `path` beneath `base` with `flags`. [`Errno::LOOP`] stands for a symbolic link that isn't followed, and
 /// [`Errno::XDEV`] for a path that leads out, as with `openat2`.
-pub(super) fn resolve(base: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let mut names = Vec::new();
-    for component in path.components() {
-        match component {
-            Component::Normal(name) => names.push(name),
-            Component::CurDir => {}
-            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return Err(Errno::XDEV),
+pub(super) fn resolve(
+    base: BorrowedFd<'_>,
+    path: &Path,
+    flags: OFlags,
+    symlinks: Symlinks,
+) -> Result<OwnedFd, Errno> {
+    let mut ahead = Ahead::default();
+    ahead.put(path)?;
+    let mut held: Vec<OwnedFd> = Vec::new();
+    let mut links = 0;
+    loop {
+        let Some(name) = ahead.0.pop() else {
+            return open_component(held.last().map_or(base, AsFd::as_fd), OsStr::new("."), flags);
+        };
+        if name == ".." {
+            held.pop().ok_or(Errno::XDEV)?;
+            continue;
+        }
+        let directory = held.last().map_or(base, AsFd::as_fd);
+        let is_last = ahead.0.is_empty();
+        let wanted = if is_last { flags } else { OFlags::PATH | OFlags::CLOEXEC | OFlags::DIRECTORY };
+        match open_component(directory, &name, wanted) {
+            Ok(opened) if is_last => return Ok(opened),
+            Ok(opened) => held.push(opened),
+            Err(Errno::LOOP) if symlinks == Symlinks::Beneath && links < MOST_LINKS => {
+                links += 1;
+                match target_of(directory, &name) {
+                    Ok(target) => ahead.put(Path::new(&target))?,
+                    // It was a link a moment ago.
+                    Err(Errno::INVAL) => ahead.0.push(name),
+                    Err(error) => return Err(error),
+                }
+            }
+            Err(error) => return Err(error),
         }
     }
-    let last = names.pop().unwrap_or(OsStr::new("."));
-    let mut held: Option<OwnedFd> = None;
-    for name in names {
-        let directory = held.as_ref().map_or(base, AsFd::as_fd);
-        held = Some(open_component(directory, name, OFlags::PATH | OFlags::CLOEXEC | OFlags::DIRECTORY)?);
+}
+
+// === impl Ahead ===
+
+impl Ahead {
+    /// Has that path come next.
+    fn put(&mut self, path: &Path) -> Result<(), Errno> {
+        for component in path.components().rev() {
+            match component {
+                Component::Normal(name) => self.0.push(name.to_owned()),
+                Component::CurDir => {}
+                Component::ParentDir => self.0.push("..".into()),
+                Component::RootDir | Component::Prefix(_) => return Err(Errno::XDEV),
+            }
+        }
+        Ok(())
     }
-    open_component(held.as_ref().map_or(base, AsFd::as_fd), last, flags)
+}
+
+fn target_of(directory: BorrowedFd<'_>, name: &OsStr) -> Result<OsString, Errno> {
+    let target = rustix::fs::readlinkat(directory, name, Vec::new())?;
+    match target.as_bytes() {
+        // The kernel finds nothing by it either.
+        [] => Err(Errno::NOENT),
+        target => Ok(OsString::from_vec(target.to_vec())),
+    }
 }
 
 fn open_component(directory: BorrowedFd<'_>, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {

@@ -43,14 +43,26 @@ fn a_link_that_stays_beneath_is_followed_and_one_that_leads_out_is_not() {
     symlink("folder", place.path("in")).unwrap();
     symlink("..", place.path("out")).unwrap();
     symlink(place.root.path(), place.path("absolute")).unwrap();
-    let directory = place.open(Resolver::Openat2);
-    assert!(directory.open_file(Path::new("in/inside")).is_ok());
-    for path in ["out/secret", "absolute/secret"] {
-        assert_eq!(code(directory.open_file(Path::new(path))), FailureCode::PolicyViolation);
-        assert_eq!(code(directory.replace_file(Path::new(path), &REPLACEMENT)), FailureCode::PolicyViolation);
-    }
-    for path in ["out", "absolute"] {
-        assert_eq!(code(directory.open_directory(Path::new(path))), FailureCode::PolicyViolation);
+    symlink("../in/../folder/inside", place.path("folder/round")).unwrap();
+    symlink("../../secret", place.path("folder/deep")).unwrap();
+    symlink("loop", place.path("loop")).unwrap();
+    for resolver in RESOLVERS {
+        let directory = place.open(resolver);
+        for path in ["in/inside", "folder/round", "in/round"] {
+            assert!(directory.open_file(Path::new(path)).is_ok(), "{path} {resolver:?}");
+            assert!(!directory.leads_out(Path::new(path)), "{path} {resolver:?}");
+        }
+        assert!(directory.open_directory(Path::new("in")).is_ok());
+        assert_eq!(code(directory.open_file(Path::new("loop"))), FailureCode::PolicyViolation);
+        for path in ["out/secret", "absolute/secret", "folder/deep"] {
+            let path = Path::new(path);
+            assert_eq!(code(directory.open_file(path)), FailureCode::PolicyViolation, "{resolver:?}");
+            assert_eq!(code(directory.replace_file(path, &REPLACEMENT)), FailureCode::PolicyViolation);
+            assert!(directory.leads_out(path), "{path:?} {resolver:?}");
+        }
+        for path in ["out", "absolute"] {
+            assert_eq!(code(directory.open_directory(Path::new(path))), FailureCode::PolicyViolation);
+        }
     }
     // The control: what was refused is there for whoever may go there.
     assert_eq!(std::fs::read(place.path("out/secret")).unwrap(), b"secret");
@@ -60,9 +72,7 @@ fn a_link_that_stays_beneath_is_followed_and_one_that_leads_out_is_not() {
 fn where_links_are_refused_not_even_an_inner_one_is_followed() {
     let place = Place::new();
     symlink("folder", place.path("in")).unwrap();
-    for directory in
-        [place.open(Resolver::Components), place.open(Resolver::Openat2).with_symlinks(Symlinks::Refused)]
-    {
+    for directory in RESOLVERS.map(|resolver| place.open(resolver).with_symlinks(Symlinks::Refused)) {
         assert!(directory.open_file(Path::new("folder/inside")).is_ok());
         assert_eq!(code(directory.open_file(Path::new("in/inside"))), FailureCode::PolicyViolation);
         assert_eq!(code(directory.open_directory(Path::new("in"))), FailureCode::PolicyViolation);
@@ -141,5 +151,21 @@ fn parents_are_made_when_asked_for_and_files_are_kept_when_asked_for() {
         assert!(directory.replace_file(Path::new("a/b/d"), &without_overwriting).is_ok());
         let names = std::fs::read_dir(place.path("a/b")).unwrap().count();
         assert_eq!(names, 2, "nothing but the two files");
+    }
+}
+
+#[test]
+fn what_is_removed_is_what_the_name_means_and_never_a_directory() {
+    for resolver in RESOLVERS {
+        let place = Place::new();
+        symlink("../secret", place.path("link")).unwrap();
+        let directory = place.open(resolver);
+        assert_eq!(directory.remove_file(Path::new("link")).unwrap(), 9);
+        assert!(place.root.path().join("secret").exists());
+        symlink("..", place.path("out")).unwrap();
+        assert_eq!(code(directory.remove_file(Path::new("out/secret"))), FailureCode::PolicyViolation);
+        assert!(matches!(directory.remove_file(Path::new("folder")), Err(PathError::IsDirectory { .. })));
+        assert_eq!(directory.remove_file(Path::new("folder/inside")).unwrap(), 6);
+        assert!(directory.remove_file(Path::new("folder/inside")).unwrap_err().is_absent());
     }
 }

@@ -1,9 +1,19 @@
-//! One output of a program, kept up to a cap.
+//! One output of a program, kept up to a cap: the first of it, or its beginning and its end.
 
 use crate::content::Content;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
+
+/// What of an output is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// So many bytes from its beginning. A program that prints more is ended.
+    First(usize),
+    /// Half as many from its beginning and half from its end, however much it prints.
+    Ends(usize),
+}
 
 /// An output that is being read.
 #[derive(Debug)]
@@ -11,6 +21,9 @@ pub(crate) struct Capture {
     pipe: Option<OwnedFd>,
     kept: Vec<u8>,
     cap: usize,
+    /// The last of it, if that is kept.
+    tail: Option<VecDeque<u8>>,
+    read: u64,
     overflowed: bool,
     buffer: Vec<u8>,
 }
@@ -20,7 +33,11 @@ pub(crate) struct Capture {
 pub(crate) struct Captured {
     /// The first bytes, up to the cap.
     pub(crate) bytes: Vec<u8>,
-    /// Whether there were more.
+    /// The last ones, if they are kept and are not among the first.
+    pub(crate) tail: Vec<u8>,
+    /// How many came between the two.
+    pub(crate) left_out: u64,
+    /// Whether there were more than are kept.
     pub(crate) truncated: bool,
 }
 
@@ -33,12 +50,17 @@ const DRAINED_BYTES: usize = 4 << 20;
 // === impl Capture ===
 
 impl Capture {
-    /// Starts to keep what comes through `pipe`, up to `cap` bytes.
-    pub(super) fn new(pipe: OwnedFd, cap: usize) -> Self {
+    /// Starts to keep what comes through `pipe`.
+    pub(super) fn new(pipe: OwnedFd, keep: Keep) -> Self {
         // A pipe that can't be made non-blocking is no pipe; reading it is then as good as it gets.
         let _ = rustix::fs::fcntl_getfl(&pipe)
             .and_then(|flags| rustix::fs::fcntl_setfl(&pipe, flags | OFlags::NONBLOCK));
-        Self { pipe: Some(pipe), kept: Vec::new(), cap, overflowed: false, buffer: vec![0; BUFFER_BYTES] }
+        let (cap, tail) = match keep {
+            Keep::First(cap) => (cap, None),
+            Keep::Ends(cap) => (cap / 2, Some(VecDeque::new())),
+        };
+        let buffer = vec![0; BUFFER_BYTES];
+        Self { pipe: Some(pipe), kept: Vec::new(), cap, tail, read: 0, overflowed: false, buffer }
     }
 
     /// What to wait on, as long as something may come.
@@ -46,7 +68,7 @@ impl Capture {
         self.pipe.as_ref()
     }
 
-    /// Whether more has come than is kept.
+    /// Whether more has come than may come.
     pub(super) fn has_overflowed(&self) -> bool {
         self.overflowed
     }
@@ -64,8 +86,16 @@ impl Capture {
         };
         let news = &self.buffer[..read];
         let room = self.cap - self.kept.len();
-        self.kept.extend_from_slice(&news[..read.min(room)]);
-        self.overflowed |= read > room;
+        let (first, rest) = news.split_at(read.min(room));
+        self.kept.extend_from_slice(first);
+        self.read += read as u64;
+        match &mut self.tail {
+            Some(tail) => {
+                tail.extend(&rest[rest.len().saturating_sub(self.cap)..]);
+                tail.drain(..tail.len().saturating_sub(self.cap));
+            }
+            None => self.overflowed |= !rest.is_empty(),
+        }
         progress(news);
         read
     }
@@ -82,7 +112,9 @@ impl Capture {
     }
 
     pub(super) fn finish(self) -> Captured {
-        Captured { bytes: self.kept, truncated: self.overflowed }
+        let tail: Vec<u8> = self.tail.unwrap_or_default().into();
+        let left_out = self.read - (self.kept.len() + tail.len()) as u64;
+        Captured { bytes: self.kept, tail, left_out, truncated: left_out > 0 }
     }
 }
 
@@ -95,5 +127,42 @@ impl Captured {
             true => Content::cut(self.bytes),
             false => Content::whole(self.bytes),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn captured(keep: Keep, printed: &[u8]) -> Captured {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let mut capture = Capture::new(reader.into(), keep);
+        std::thread::scope(|scope| {
+            scope.spawn(move || writer.write_all(printed).unwrap());
+            while capture.pipe().is_some() {
+                capture.read_once(&mut |_| {});
+            }
+        });
+        capture.finish()
+    }
+
+    #[test]
+    fn of_the_ends_nothing_is_kept_twice_and_what_is_between_is_counted() {
+        let printed: Vec<u8> = (0..200_000_u32).map(|number| u8::try_from(number % 251).unwrap()).collect();
+        for length in [0, 1, 5, 6, 9, 10, 11, 100, 65_535, 65_536, 65_537, 200_000] {
+            let kept = captured(Keep::Ends(10), &printed[..length]);
+            assert_eq!(kept.bytes, printed[..length.min(5)], "{length}");
+            assert_eq!(
+                kept.tail,
+                printed[length.saturating_sub(5).max(kept.bytes.len())..length],
+                "{length}"
+            );
+            let both = u64::try_from(kept.bytes.len() + kept.tail.len()).unwrap();
+            assert_eq!(kept.left_out + both, u64::try_from(length).unwrap());
+            assert_eq!(kept.truncated, length > 10);
+        }
+        let first = captured(Keep::First(10), &printed[..100]);
+        assert_eq!((first.bytes.len(), first.tail.len(), first.left_out), (10, 0, 90));
     }
 }

@@ -3,11 +3,12 @@
 //! A thread of its own starts each program: it fences itself off first, the program inherits that, and the runner's
 //! other threads stay outside. The thread ends as soon as the program has started.
 //!
-//! The program gets the environment of the runner with the step's variables, no stdin, its outputs as pipes, a
+//! The program gets the environment of the runner with the step's variables, what it is to read, its outputs as pipes, a
 //! process group of its own, no other descriptor, default signal dispositions and no blocked signal (the standard
 //! library sees to the last two). Its directory is entered by descriptor. There is no shell: a text file without
 //! `#!` doesn't run.
 
+use super::capture::Keep;
 use super::fence::{self, Fence};
 use super::program::{self, ProgramError};
 use crate::fault::{Fault, code_of_io};
@@ -15,7 +16,7 @@ use belljar_contract::failure::FailureCode;
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -30,8 +31,10 @@ pub(crate) struct Order<'o> {
     pub(crate) directory: BorrowedFd<'o>,
     /// Variables beside those of the runner.
     pub(crate) variables: Vec<(OsString, OsString)>,
-    /// How many bytes of each output are kept.
-    pub(crate) max_output: usize,
+    /// What it reads.
+    pub(crate) input: &'o [u8],
+    /// What of each output is kept.
+    pub(crate) keep: Keep,
 }
 
 /// A program that has started.
@@ -91,13 +94,26 @@ fn start(order: &Order<'_>) -> Result<(Child, Fence), SpawnError> {
         .arg0(program_name(order))
         .args(order.argv.iter().skip(1))
         .envs(order.variables.iter().map(|(name, value)| (name, value)))
-        .stdin(no_input().map_err(failed)?)
+        .stdin(input(order.input).map_err(failed)?)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
         .spawn()
         .map_err(failed)?;
     Ok((child, fence))
+}
+
+/// What the program reads. Somebody has to write it while it runs; nobody waits for that, and when the program is gone it
+/// is over.
+fn input(bytes: &[u8]) -> io::Result<Stdio> {
+    if bytes.is_empty() {
+        return no_input();
+    }
+    let (reader, mut writer) = io::pipe()?;
+    let bytes = bytes.to_vec();
+    // Who doesn't read all of it doesn't want it.
+    thread::Builder::new().name("feeder".to_owned()).spawn(move || drop(writer.write_all(&bytes)))?;
+    Ok(reader.into())
 }
 
 fn no_input() -> io::Result<Stdio> {

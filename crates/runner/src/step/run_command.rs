@@ -8,7 +8,7 @@ use crate::directory::PathError;
 use crate::fault::Fault;
 use crate::log::Progress;
 use crate::network_need::{self, Unreached};
-use crate::process::{self, Ending, Fence, Order, Outcome, SpawnError};
+use crate::process::{self, Ending, Fence, Keep, Order, Outcome, SpawnError};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::job::step::run_command::RunCommand;
 use belljar_contract::path::WorkspacePath;
@@ -54,7 +54,8 @@ fn run(
         argv: &command.argv,
         directory: directory.as_fd(),
         variables: variables(command, &path, surroundings),
-        max_output: surroundings.max_output(),
+        input: &[],
+        keep: Keep::First(surroundings.max_output()),
     };
     let mut progress = surroundings.progress.then(|| Progress::of_step(surroundings.log, index));
     let show = |news: &[u8]| progress.iter_mut().for_each(|progress| progress.show(news));

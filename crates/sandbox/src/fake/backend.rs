@@ -52,6 +52,10 @@ impl Backend for FakeBackend {
         Self::NAME
     }
 
+    fn has_own_root(&self) -> bool {
+        false
+    }
+
     fn health(&self) -> Result<(), BackendError> {
         self.pass(Operation::Health).map(drop)
     }

@@ -127,6 +127,12 @@ impl Lease {
         self.with(|sandbox| Ok(sandbox.ended_by())).ok().and_then(|(limit, _)| limit)
     }
 
+    /// Has the sandbox destroyed, whoever uses it; the owner's next call gets another one. For one of which nobody can say any
+    /// more what runs in it. It takes time.
+    pub fn discard(self, why: &str) {
+        self.table.take_gone(&self.tenure, self.number, why);
+    }
+
     fn with<T>(
         &self,
         act: impl FnOnce(&dyn Sandbox) -> Result<T, BackendError>,

@@ -102,6 +102,10 @@ impl Backend for SubprocessBackend {
         Self::NAME
     }
 
+    fn has_own_root(&self) -> bool {
+        false
+    }
+
     fn health(&self) -> Result<(), BackendError> {
         let probe = || -> Result<(), Failure> {
             let plan = Plan {

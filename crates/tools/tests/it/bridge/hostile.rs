@@ -1,7 +1,7 @@
 //! Servers that die, lie, flood and never end.
 
-use crate::Case;
-use crate::rig::{House, OTHER_TASK, Rig, TASK, folder, run, scripted, text};
+use super::Case;
+use super::rig::{House, OTHER_TASK, Rig, TASK, folder, run, scripted, text};
 use belljar_contract::tool::DomainCode;
 use serde_json::json;
 use std::time::Instant;

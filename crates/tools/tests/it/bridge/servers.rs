@@ -1,7 +1,7 @@
 //! Real servers: the reference ones, and one of the official SDK for Python.
 
-use crate::Case;
-use crate::rig::{House, folder, program, reference, run, text};
+use super::Case;
+use super::rig::{House, folder, program, reference, run, text};
 use belljar_contract::tool::{DomainCode, ToolScope};
 use belljar_testkit::mcp;
 use belljar_tools::definition::Effect;

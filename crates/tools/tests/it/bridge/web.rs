@@ -1,7 +1,7 @@
 //! Servers that are asked by HTTP: real ones, and some that mean no good.
 
-use crate::Case;
-use crate::rig::{House, Rig, run, text};
+use super::Case;
+use super::rig::{House, Rig, run, text};
 use belljar_contract::tool::DomainCode;
 use belljar_testkit::mcp;
 use belljar_testkit::mcp_server::McpServer;
@@ -202,7 +202,7 @@ fn credential(house: &House) -> Result<(), String> {
         }
         _ => text_answer(id, "plain"),
     });
-    let folder = crate::rig::folder();
+    let folder = super::rig::folder();
     let path = folder.path().join("key");
     std::fs::write(&path, SECRET).unwrap();
     let headers = format!(

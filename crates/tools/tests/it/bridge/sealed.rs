@@ -1,8 +1,8 @@
 //! What a server's program reaches: in its sandbox nothing of the network and nothing of the host, and on the host, where the
 //! configuration puts it there in as many words, both.
 
-use crate::Case;
-use crate::rig::{House, folder, run, scripted};
+use super::Case;
+use super::rig::{House, folder, run, scripted};
 use serde_json::json;
 use std::net::{Ipv4Addr, TcpListener};
 

@@ -1,0 +1,135 @@
+//! One thing done for a tool of the host, in the sandbox that the tool's caller has: a program run, a file read, written, edited
+//! or removed, a directory listed.
+//!
+//! ```text
+//! stdin: one request ─► read to its end, bounded ─► done, in the directory that this was started in ─► stdout: one answer
+//! ```
+//! Whoever is in the sandbox may have put anything anywhere, and may be at work meanwhile. What is written, edited and removed
+//! is reached through no link at all; and what is git's own is left to git, since what stands there makes git run programs.
+
+mod edit_file;
+mod list_directory;
+mod read_file;
+mod run;
+mod write_file;
+
+use crate::cancellation::Cancellation;
+use crate::deadline::{Deadline, JobTime};
+use crate::directory::{Directory, PathError, Symlinks};
+use crate::fault::explain;
+use crate::log::Log;
+use crate::own_process;
+use belljar_contract::path::{StepPath, WORKSPACE, WorkspacePath};
+use belljar_contract::workbench::{Answer, Deleted, LONGEST_REQUEST_BYTES, Refusal, Refused, Request};
+use belljar_policy::git::is_dot_git;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// So long anything with files may take.
+const FILES_WITHIN: Duration = Duration::from_secs(30);
+
+/// Whoever leaves something running waits so long for somebody who ends it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Does what stands on stdin.
+///
+/// Where nobody can say that a program left nothing running, this doesn't end by itself: as long as it lives, what came of the
+/// program is below it, and can be ended with it.
+pub(crate) fn serve() -> ExitCode {
+    let stderr = io::stderr();
+    let log = Log::to(stderr.as_fd());
+    let answer = match own_process::prepare(&log) {
+        Ok(cancellation) => read_request().and_then(|request| act(&request, &cancellation)),
+        Err(error) => Err(Refused::new(Refusal::Failed, format!("signals can't be handled: {error}"))),
+    };
+    let answer = answer.unwrap_or_else(Answer::Refused);
+    // Whoever asked may be gone, and is told nothing then.
+    let _ = tell(&answer);
+    if matches!(&answer, Answer::Ran(ran) if ran.left_behind) {
+        std::thread::sleep(PATIENCE);
+        return ExitCode::FAILURE;
+    }
+    // It says no more than that nothing is left of it.
+    ExitCode::SUCCESS
+}
+
+fn read_request() -> Result<Request, Refused> {
+    let mut bytes = Vec::new();
+    let most = LONGEST_REQUEST_BYTES as u64 + 1;
+    let read = io::stdin().take(most).read_to_end(&mut bytes);
+    read.map_err(|error| Refused::new(Refusal::Failed, format!("can't read the request: {error}")))?;
+    if bytes.len() > LONGEST_REQUEST_BYTES {
+        return Err(Refused::new(Refusal::TooLarge, "the request is too long"));
+    }
+    serde_json::from_slice(&bytes)
+        .map_err(|error| Refused::new(Refusal::Invalid, format!("not a request: {error}")))
+}
+
+fn tell(answer: &Answer) -> io::Result<()> {
+    let bytes = serde_json::to_vec(answer)?;
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(&bytes)?;
+    stdout.flush()?;
+    // The end of the answer is the end of the stream, also while this lives on.
+    let nothing = rustix::fs::open("/dev/null", rustix::fs::OFlags::WRONLY, rustix::fs::Mode::empty())?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    Ok(())
+}
+
+fn act(request: &Request, cancellation: &Cancellation) -> Result<Answer, Refused> {
+    let workspace = Directory::open(Path::new(".")).map_err(|error| refused(&error))?;
+    let within = match request {
+        Request::Run(run) => Duration::from_millis(run.within_ms),
+        _ => FILES_WITHIN,
+    };
+    let time = JobTime::start(within, None, &|| None);
+    let deadline = Deadline::of_job(&time, cancellation);
+    match request {
+        Request::Run(run) => run::run(run, &workspace, &deadline),
+        Request::ReadFile(read) => read_file::read(read, &workspace, &deadline),
+        Request::ListDirectory(list) => list_directory::list(list, &workspace, &deadline),
+        Request::WriteFile(write) => write_file::write(write, &workspace.with_symlinks(Symlinks::Refused)),
+        Request::EditFile(edit) => {
+            edit_file::edit(edit, &workspace.with_symlinks(Symlinks::Refused), &deadline)
+        }
+        Request::DeleteFile(delete) => {
+            let path = changeable(&delete.path)?;
+            let workspace = workspace.with_symlinks(Symlinks::Refused);
+            let size_bytes =
+                workspace.remove_file(Path::new(path.as_str())).map_err(|error| refused(&error))?;
+            Ok(Answer::Deleted(Deleted { size_bytes }))
+        }
+    }
+}
+
+/// A path beneath the workspace.
+fn beneath(path: &StepPath) -> Result<WorkspacePath, Refused> {
+    path.beneath(WORKSPACE).map_err(|error| Refused::new(Refusal::Forbidden, error.to_string()))
+}
+
+/// The path of a file that may be changed.
+fn changeable(path: &StepPath) -> Result<WorkspacePath, Refused> {
+    let path = beneath(path)?;
+    if path.as_str().split('/').any(is_dot_git) {
+        let said = format!("{path} is git's own: what stands there can have git run programs");
+        return Err(Refused::new(Refusal::Forbidden, said));
+    }
+    Ok(path)
+}
+
+fn refused(error: &PathError) -> Refused {
+    let why = match error {
+        PathError::Escapes { .. } | PathError::Symlink { .. } => Refusal::Forbidden,
+        PathError::WrongType { .. } | PathError::IsDirectory { .. } => Refusal::WrongKind,
+        error if error.is_absent() => Refusal::NotFound,
+        error if error.is_no_directory() => Refusal::WrongKind,
+        PathError::Exists { .. } | PathError::Io { .. } => Refusal::Failed,
+    };
+    Refused::new(why, explain(error))
+}
+
+#[cfg(test)]
+mod tests;

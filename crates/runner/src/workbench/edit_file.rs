@@ -1,0 +1,67 @@
+//! A text in a file, replaced by another one: the one place where it stands, or each.
+
+use super::read_file::{Beginning, beginning};
+use super::{changeable, refused};
+use crate::deadline::Deadline;
+use crate::directory::{Directory, Replacement};
+use belljar_contract::path::WorkspacePath;
+use belljar_contract::workbench::{
+    Answer, EditFile, Edited, MOST_EDITED_BYTES, MOST_WRITTEN_BYTES, Refusal, Refused,
+};
+use std::path::Path;
+
+/// So many places are told by their lines.
+const MOST_TOLD: usize = 8;
+
+pub(super) fn edit(
+    edit: &EditFile,
+    workspace: &Directory,
+    deadline: &Deadline<'_>,
+) -> Result<Answer, Refused> {
+    let path = changeable(&edit.path)?;
+    if edit.old_text.is_empty() {
+        return Err(Refused::new(Refusal::Invalid, "`old_text` is empty: it stands everywhere"));
+    }
+    let name = Path::new(path.as_str());
+    let file = workspace.open_file(name).map_err(|error| refused(&error))?;
+    let Beginning { bytes, is_cut } = beginning(file.file, MOST_EDITED_BYTES, deadline)?;
+    if is_cut {
+        let said = format!("{path} is larger than {MOST_EDITED_BYTES} bytes, and is edited by other means");
+        return Err(Refused::new(Refusal::TooLarge, said));
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Refused::new(Refusal::NotText, format!("{path} is no text in UTF-8")))?;
+    let places: Vec<usize> = text.match_indices(&edit.old_text).map(|(at, _)| at).collect();
+    if edit.old_text == edit.new_text {
+        return Ok(Answer::Edited(Edited { replacements: 0, size_bytes: text.len() as u64 }));
+    }
+    match places.as_slice() {
+        [] => return Err(Refused::new(Refusal::NotFound, format!("`old_text` is not in {path}"))),
+        [_, _, ..] if !edit.all => return Err(several(&path, &text, &places)),
+        _ => {}
+    }
+    // Before it is made: a short text in a thousand places may become a long one in each.
+    let size = edit.new_text.len().checked_mul(places.len()).map(|added| added + text.len());
+    if size.is_none_or(|size| size > MOST_WRITTEN_BYTES) {
+        return Err(Refused::new(Refusal::TooLarge, format!("{path} would become too large")));
+    }
+    let edited = text.replace(&edit.old_text, &edit.new_text);
+    let content =
+        Replacement { content: edited.as_bytes(), mode: None, create_parents: false, overwrite: true };
+    workspace.replace_file(name, &content).map_err(|error| refused(&error))?;
+    Ok(Answer::Edited(Edited { replacements: places.len() as u64, size_bytes: edited.len() as u64 }))
+}
+
+fn several(path: &WorkspacePath, text: &str, places: &[usize]) -> Refused {
+    let line = |at: &usize| text[..*at].matches('\n').count() + 1;
+    let mut lines: Vec<String> = places.iter().take(MOST_TOLD).map(|at| line(at).to_string()).collect();
+    if places.len() > MOST_TOLD {
+        lines.push("…".to_owned());
+    }
+    let said = format!(
+        "`old_text` is in {path} {} times (lines {}): give more of what is around it, or `all: true`",
+        places.len(),
+        lines.join(", ")
+    );
+    Refused::new(Refusal::Ambiguous, said)
+}

@@ -1,0 +1,74 @@
+//! A program, of which nothing is left when this has ended.
+
+use super::{beneath, refused};
+use crate::deadline::Deadline;
+use crate::directory::Directory;
+use crate::fault::explain;
+use crate::own_process;
+use crate::process::{self, Captured, Ending as HowItEnded, Keep, Order, Outcome, SpawnError};
+use belljar_contract::path::WorkspacePath;
+use belljar_contract::workbench::{
+    Answer, Bytes, Ending, Kept, Ran, Refusal, Refused, Run, VARIABLE_OF_WORKSPACE,
+};
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+/// The signal of one that has been ended and whose status nobody has.
+const KILL: i32 = 9;
+
+pub(super) fn run(run: &Run, workspace: &Directory, deadline: &Deadline<'_>) -> Result<Answer, Refused> {
+    let path = run.directory.as_ref().map_or(Ok(WorkspacePath::root()), beneath)?;
+    let directory = workspace.open_directory(Path::new(path.as_str())).map_err(|error| refused(&error))?;
+    let order = Order {
+        argv: &run.argv,
+        directory: directory.as_fd(),
+        variables: variables(run, &path)?,
+        input: &run.input.0,
+        keep: Keep::Ends(run.most_bytes),
+    };
+    let outcome = process::run(&order, deadline, |_| {}).map_err(|error| not_started(&error))?;
+    let left_behind = outcome.survivors.is_some() || own_process::loses_orphans();
+    let duration_ms = u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX);
+    Ok(Answer::Ran(Ran {
+        ending: ending(&outcome),
+        stdout: kept(outcome.stdout),
+        stderr: kept(outcome.stderr),
+        duration_ms,
+        left_behind,
+    }))
+}
+
+/// What was asked for, and where it is.
+fn variables(run: &Run, path: &WorkspacePath) -> Result<Vec<(OsString, OsString)>, Refused> {
+    // Its own path: the sandbox's programs see the workspace wherever its backend has put it.
+    let workspace = std::env::current_dir();
+    let workspace = workspace
+        .map_err(|error| Refused::new(Refusal::Failed, format!("the workspace has no path: {error}")))?;
+    let directory = if path.is_root() { workspace.clone() } else { workspace.join(path.as_str()) };
+    let mut variables: Vec<(OsString, OsString)> =
+        vec![("PWD".into(), directory.into()), (VARIABLE_OF_WORKSPACE.into(), workspace.into())];
+    variables.extend(run.env.iter().map(|(name, value)| (name.into(), value.into())));
+    Ok(variables)
+}
+
+fn ending(outcome: &Outcome) -> Ending {
+    match (outcome.ending, outcome.exit_code, outcome.signal) {
+        (HowItEnded::Interrupted(_), ..) => Ending::OutOfTime,
+        (_, Some(code), _) => Ending::Exited(code),
+        (_, None, signal) => Ending::Killed(signal.unwrap_or(KILL)),
+    }
+}
+
+fn kept(captured: Captured) -> Kept {
+    Kept { head: Bytes(captured.bytes), tail: Bytes(captured.tail), left_out_bytes: captured.left_out }
+}
+
+fn not_started(error: &SpawnError) -> Refused {
+    let why = match error {
+        SpawnError::Program(_) => Refusal::NoProgram,
+        SpawnError::Start { .. } => Refusal::Failed,
+        SpawnError::NoProcessLeft { .. } => Refusal::TooLarge,
+    };
+    Refused::new(why, explain(error))
+}

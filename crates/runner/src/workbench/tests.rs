@@ -1,0 +1,22 @@
+//! What needs no sandbox to be seen.
+
+use super::*;
+
+#[test]
+fn what_is_gits_own_is_not_changed_in_any_spelling() {
+    for path in [".git/config", "sub/.git/hooks/x", ".GIT/config", "a/.git", "git~1/config", ".git./config"] {
+        let refused = changeable(&StepPath::parse(path).unwrap()).unwrap_err();
+        assert_eq!(refused.why, Refusal::Forbidden, "{path}");
+    }
+    for path in [".gitignore", ".github/workflows/x.yml", "git/config", "a.git/config"] {
+        assert!(changeable(&StepPath::parse(path).unwrap()).is_ok(), "{path}");
+    }
+}
+
+#[test]
+fn a_path_stays_in_the_workspace() {
+    for path in ["../x", "a/../../x", "/etc/passwd", "/workspace/../x"] {
+        assert_eq!(beneath(&StepPath::parse(path).unwrap()).unwrap_err().why, Refusal::Forbidden, "{path}");
+    }
+    assert_eq!(beneath(&StepPath::parse("./a/./b").unwrap()).unwrap().as_str(), "a/b");
+}

@@ -1,0 +1,31 @@
+//! A file's content, all of it at once: whoever looks sees the old one or the new one.
+
+use super::{changeable, refused};
+use crate::directory::{Directory, Replacement};
+use belljar_contract::workbench::{Answer, MOST_WRITTEN_BYTES, Refusal, Refused, WriteFile, Written};
+use std::path::Path;
+
+pub(super) fn write(write: &WriteFile, workspace: &Directory) -> Result<Answer, Refused> {
+    let path = changeable(&write.path)?;
+    if write.content.0.len() > MOST_WRITTEN_BYTES {
+        let said = format!("the content is longer than {MOST_WRITTEN_BYTES} bytes");
+        return Err(Refused::new(Refusal::TooLarge, said));
+    }
+    let replacement = Replacement {
+        content: &write.content.0,
+        mode: None,
+        create_parents: write.create_directories,
+        overwrite: true,
+    };
+    let written = workspace.replace_file(Path::new(path.as_str()), &replacement).map_err(|error| {
+        let is_absent = error.is_absent() && !write.create_directories;
+        let Refused { why, message } = refused(&error);
+        match is_absent {
+            true => {
+                Refused::new(why, format!("{message}; `create_directories` makes the directories it lies in"))
+            }
+            false => Refused::new(why, message),
+        }
+    })?;
+    Ok(Answer::Written(Written { created: written.created }))
+}

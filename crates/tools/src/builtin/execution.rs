@@ -1,0 +1,117 @@
+//! `code_runner`, `shell_command`: programs of a caller's own, in its sandbox (`spec/3 §Tool Categories`, Code Execution and
+//! Terminal).
+
+mod code;
+mod shell;
+
+pub use code::{Language, Languages};
+
+use super::Tools;
+use crate::answer::{Failure, Success};
+use crate::definition::{Definition, Effect};
+use crate::typed::{schema_of, tool};
+use crate::workbench::{Ended, LONGEST_RUN, Workbench};
+use belljar_contract::action::{ActionType, Leaf};
+use belljar_contract::category::Category;
+use belljar_contract::tool::CostTier;
+use belljar_contract::workbench::Ending;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a call may take besides the program's own time: to have a sandbox, and to end what is left.
+const BESIDES: Duration = Duration::from_secs(60);
+
+/// So long a program may run unless its caller says otherwise, in seconds.
+const USUAL_SECONDS: f64 = 30.0;
+
+/// A program, an argument or a variable is no longer, in bytes: the kernel takes 128 KiB, with the zero at its end.
+const LONGEST_ARGUMENT_BYTES: usize = (128 << 10) - 1;
+
+/// The tools, for sandboxes with these languages. Without any there is nothing to run code with.
+///
+/// # Errors
+/// None in truth: their names are names.
+pub fn tools(workbench: &Arc<dyn Workbench>, languages: &Languages) -> Tools {
+    let define = |name, category, summary, input, description: String| {
+        let definition = Definition::named(name, category, summary, input)?;
+        Ok(Definition {
+            action: ActionType::from(Leaf::CodeWrite),
+            effect: Effect::Destructive,
+            cost: CostTier::Moderate,
+            within: LONGEST_RUN + BESIDES,
+            description,
+            ..definition
+        })
+    };
+    let command = define(
+        "shell_command",
+        Category::Terminal,
+        "Runs a command by a shell.",
+        schema_of::<shell::Arguments>(),
+        shell::DESCRIPTION.to_owned(),
+    )?;
+    let mut tools = vec![tool(command, shell::Shell(Arc::clone(workbench)))];
+    if !languages.is_empty() {
+        let mut input = schema_of::<code::Arguments>();
+        input["properties"]["language"]["enum"] = json!(languages.names());
+        let summary = "Runs code.";
+        let definition =
+            define("code_runner", Category::CodeExecution, summary, input, code::description(languages))?;
+        tools.push(tool(definition, code::Code(Arc::clone(workbench))));
+    }
+    Ok(tools)
+}
+
+/// What a caller has said of the time, as a time.
+fn within(seconds: Option<f64>) -> Duration {
+    let asked = seconds.unwrap_or(USUAL_SECONDS).clamp(1.0, LONGEST_RUN.as_secs_f64());
+    Duration::try_from_secs_f64(asked).unwrap_or(LONGEST_RUN)
+}
+
+/// What a caller is told of a program.
+fn told(ended: &Ended, within: Duration) -> Success {
+    let mut told = json!({
+        "stdout": ended.stdout.text(),
+        "stderr": ended.stderr.text(),
+        "exit_code": ended.exit_code(),
+        "timed_out": ended.by == Ending::OutOfTime,
+        "truncated": ended.stdout.left_out_bytes + ended.stderr.left_out_bytes > 0,
+        "duration_ms": u64::try_from(ended.took.as_millis()).unwrap_or(u64::MAX),
+    });
+    match ended.by {
+        Ending::Killed(signal) => told["signal"] = json!(signal),
+        Ending::OutOfTime => {
+            let said = format!("ended after {} s, with everything that it had started", within.as_secs_f64());
+            told["notice"] = json!(said);
+        }
+        Ending::Exited(_) => {}
+    }
+    Success::of(told)
+}
+
+/// What a program can be given as an argument.
+fn check_argument(name: &str, text: &str) -> Result<(), Failure> {
+    if text.contains('\0') {
+        return Err(Failure::argument(format!("/{name}: no program takes the character U+0000")));
+    }
+    match text.len() > LONGEST_ARGUMENT_BYTES {
+        true => Err(Failure::argument(format!(
+            "/{name}: it is longer than {LONGEST_ARGUMENT_BYTES} bytes; write it into a file, and run that"
+        ))),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_what_was_asked_for_within_bounds() {
+        for (asked, given) in [(None, 30.0), (Some(0.0), 1.0), (Some(1.5), 1.5), (Some(1e300), 600.0)] {
+            assert_eq!(within(asked), Duration::from_secs_f64(given), "{asked:?}");
+        }
+        assert_eq!(within(Some(f64::NAN)), LONGEST_RUN);
+    }
+}

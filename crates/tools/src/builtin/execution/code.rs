@@ -1,0 +1,142 @@
+//! `code_runner`: a text in a language, by that language's interpreter.
+
+use super::{check_argument, told, within};
+use crate::answer::{Answer, Failure};
+use crate::caller::Caller;
+use crate::typed::TypedTool;
+use crate::workbench::{Command, Workbench, has_program};
+use belljar_contract::category::Category;
+use belljar_contract::tool::DomainCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::sync::Arc;
+
+/// A language that code can be in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each is what it is called")]
+pub enum Language {
+    Python,
+    Javascript,
+    Bash,
+}
+
+/// The languages that sandboxes have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Languages(Vec<Language>);
+
+/// What is run, and in which language.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The code.
+    #[schemars(length(min = 1))]
+    code: String,
+    /// What it is written in.
+    language: Language,
+    /// So many seconds it may run; 30 if nothing is said.
+    #[schemars(range(min = 1, max = 600))]
+    timeout: Option<f64>,
+}
+
+pub(super) struct Code(pub(super) Arc<dyn Workbench>);
+
+pub(super) fn description(languages: &Languages) -> String {
+    let missing: Vec<_> =
+        Language::ALL.into_iter().filter(|language| !languages.0.contains(language)).collect();
+    let missing = match missing.as_slice() {
+        [] => String::new(),
+        missing => {
+            let told = missing.iter().map(|one| format!("{} ({})", one.name(), one.interpreter().0));
+            format!(" Not in these sandboxes: {}.", told.collect::<Vec<_>>().join(", "))
+        }
+    };
+    format!(
+        "Runs code in the sandbox, in the workspace's root: by `python3 -c`, `node -e` or `bash -c`. Answers with `stdout`, `stderr`, \
+        `exit_code`, `timed_out`, `language`; of an output that is longer than 64 KiB the beginning and the end, with what was left out. \
+        When it is over, nothing that it has started runs any more; files stay.{missing}"
+    )
+}
+
+impl TypedTool for Code {
+    type Arguments = Arguments;
+
+    async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
+        let Arguments { code, language, timeout } = arguments;
+        check_argument("code", &code)?;
+        let (program, flag) = language.interpreter();
+        let argv = vec![program.to_owned(), flag.to_owned(), code];
+        let within = within(timeout);
+        let command = Command { within, ..Command::new(Category::CodeExecution, argv) };
+        let ended = self.0.run(caller, command).await.map_err(|failure| match failure.code {
+            DomainCode::NotSupported => Failure::new(
+                DomainCode::NotSupported,
+                format!("there is no {} in this sandbox: no {program}", language.name()),
+            ),
+            _ => failure,
+        })?;
+        let mut told = told(&ended, within);
+        told.data["language"] = json!(language);
+        Ok(told)
+    }
+}
+
+// === impl Language ===
+
+impl Language {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Python, Self::Javascript, Self::Bash];
+
+    /// Its name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Python => "python",
+            Self::Javascript => "javascript",
+            Self::Bash => "bash",
+        }
+    }
+
+    /// What runs it, and by which of its flags.
+    const fn interpreter(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Python => ("python3", "-c"),
+            Self::Javascript => ("node", "-e"),
+            Self::Bash => ("bash", "-c"),
+        }
+    }
+}
+
+// === impl Languages ===
+
+impl Languages {
+    /// All of them, whether or not they are there: who asks for one that isn't is told so then.
+    pub fn all() -> Self {
+        Self(Language::ALL.to_vec())
+    }
+
+    /// Those that are in the sandboxes of that caller.
+    ///
+    /// # Errors
+    /// [`Failure`] when there is no sandbox to look in.
+    pub async fn probe(workbench: &dyn Workbench, caller: &Caller) -> Result<Self, Failure> {
+        let mut found = Vec::new();
+        for language in Language::ALL {
+            let (program, flag) = language.interpreter();
+            if has_program(workbench, caller, (Category::CodeExecution, &[program, flag, ""])).await? {
+                found.push(language);
+            }
+        }
+        Ok(Self(found))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Their names.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.0.iter().map(|language| language.name()).collect()
+    }
+}

@@ -1,0 +1,65 @@
+//! `shell_command`: a command, by a shell of the sandbox.
+
+use super::{check_argument, told, within};
+use crate::answer::{Answer, Failure};
+use crate::builtin::files::relative;
+use crate::caller::Caller;
+use crate::typed::TypedTool;
+use crate::workbench::{Command, Workbench};
+use belljar_contract::category::Category;
+use belljar_contract::tool::DomainCode;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+
+pub(super) const DESCRIPTION: &str = "Runs a command in the sandbox by `bash -c`, or by `sh -c` where there is no bash (`shell` says which), in the \
+    workspace's root or in `working_directory`. Answers with `stdout`, `stderr`, `exit_code` (128 and the signal for what a signal has \
+    ended), `timed_out`; of an output that is longer than 64 KiB the beginning and the end, with what was left out. It reads nothing. \
+    When it is over, nothing that it has started runs any more, in the background or not; files stay.";
+
+/// The shells, the first of which is wanted.
+const SHELLS: [&str; 2] = ["bash", "sh"];
+
+/// What is run, and where.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The command.
+    #[schemars(length(min = 1), regex(pattern = r"\S"))]
+    command: String,
+    /// The directory, relative to the workspace's root.
+    #[schemars(length(min = 1, max = 4095))]
+    working_directory: Option<String>,
+    /// So many seconds it may run; 30 if nothing is said.
+    #[schemars(range(min = 1, max = 600))]
+    timeout: Option<f64>,
+}
+
+pub(super) struct Shell(pub(super) Arc<dyn Workbench>);
+
+impl TypedTool for Shell {
+    type Arguments = Arguments;
+
+    async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
+        let Arguments { command: text, working_directory, timeout } = arguments;
+        check_argument("command", &text)?;
+        let directory = working_directory.as_deref().map(|name| relative("working_directory", name));
+        let directory = directory.transpose()?;
+        let within = within(timeout);
+        for shell in SHELLS {
+            let argv = vec![shell.to_owned(), "-c".to_owned(), text.clone()];
+            let directory = directory.clone();
+            let command = Command { within, directory, ..Command::new(Category::Terminal, argv) };
+            match self.0.run(caller, command).await {
+                Err(failure) if failure.code == DomainCode::NotSupported => {}
+                ended => {
+                    let mut told = told(&ended?, within);
+                    told.data["shell"] = json!(shell);
+                    return Ok(told);
+                }
+            }
+        }
+        Err(Failure::new(DomainCode::NotSupported, "there is no shell in this sandbox"))
+    }
+}

@@ -1,0 +1,93 @@
+//! `read_file`, `write_file`, `edit_file`, `list_directory`, `delete_file`: files of a caller's workspace (`spec/3 §Tool
+//! Categories`, File System).
+//!
+//! Nothing of it is opened on the host: a program of ours does it in the caller's sandbox, whoever else is at work there.
+
+mod delete;
+mod edit;
+mod list;
+mod read;
+mod write;
+
+use super::Tools;
+use crate::answer::Failure;
+use crate::definition::{Definition, Effect};
+use crate::typed::{schema_of, tool};
+use crate::workbench::Workbench;
+use belljar_contract::action::{ActionType, Leaf};
+use belljar_contract::category::Category;
+use belljar_contract::path::StepPath;
+use belljar_contract::tool::DomainCode;
+use std::sync::Arc;
+
+/// The tools.
+///
+/// # Errors
+/// None in truth: their names are names.
+pub fn tools(workbench: &Arc<dyn Workbench>) -> Tools {
+    let define = |name, summary, input, (leaf, effect): (Leaf, Effect), description: &str| {
+        let definition = Definition::named(name, Category::FileSystem, summary, input)?;
+        let (action, description) = (ActionType::from(leaf), description.to_owned());
+        Ok(Definition { action, effect, description, ..definition })
+    };
+    let bench = || Arc::clone(workbench);
+    let (reads, changes) = ((Leaf::CodeRead, Effect::ReadOnly), (Leaf::CodeWrite, Effect::Destructive));
+    let read = (schema_of::<read::Arguments>(), reads, read::DESCRIPTION);
+    let write = (schema_of::<write::Arguments>(), changes, write::DESCRIPTION);
+    let edit = (schema_of::<edit::Arguments>(), changes, edit::DESCRIPTION);
+    let list = (schema_of::<list::Arguments>(), reads, list::DESCRIPTION);
+    let removes = (Leaf::CodeDelete, Effect::Destructive);
+    let delete = (schema_of::<delete::Arguments>(), removes, delete::DESCRIPTION);
+    Ok(vec![
+        tool(define("read_file", "Reads a file as text.", read.0, read.1, read.2)?, read::Read(bench())),
+        tool(define("write_file", "Writes a file.", write.0, write.1, write.2)?, write::Write(bench())),
+        tool(define("edit_file", "Replaces a text in a file.", edit.0, edit.1, edit.2)?, edit::Edit(bench())),
+        tool(
+            define("list_directory", "Lists what a directory holds.", list.0, list.1, list.2)?,
+            list::List(bench()),
+        ),
+        tool(
+            define("delete_file", "Removes a file.", delete.0, delete.1, delete.2)?,
+            delete::Delete(bench()),
+        ),
+    ])
+}
+
+/// A path that a caller has given: relative to the workspace's root, and nothing else on any system.
+pub(super) fn relative(name: &str, text: &str) -> Result<StepPath, Failure> {
+    let is_drive = |text: &str| {
+        let mut characters = text.chars();
+        characters.next().is_some_and(|first| first.is_ascii_alphabetic()) && characters.next() == Some(':')
+    };
+    if text.starts_with(['/', '\\']) || is_drive(text) {
+        return Err(Failure::argument(format!("/{name}: paths are relative to the workspace's root")));
+    }
+    let path = StepPath::parse(text).map_err(|error| Failure::argument(format!("/{name}: {error}")))?;
+    match text.split(['/', '\\']).any(|part| part == "..") {
+        true => Err(Failure::new(DomainCode::PermissionDenied, format!("path escapes workspace: {path}"))),
+        false => Ok(path),
+    }
+}
+
+/// The workbench has answered something else than it was asked: it runs where anybody may be.
+pub(super) fn strange() -> Failure {
+    Failure::new(DomainCode::Unavailable, "the sandbox has answered something else than was asked")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_relative_on_any_system() {
+        for path in ["a", "./a/b", ".", "a.b/c d", "ä/ö"] {
+            assert!(relative("path", path).is_ok(), "{path}");
+        }
+        for path in ["/etc/passwd", "/workspace/a", "\\a", "C:\\a", "c:a", "", "a\nb", "a//b"] {
+            assert_eq!(relative("path", path).unwrap_err().code, DomainCode::InvalidArgument, "{path:?}");
+        }
+        for path in ["..", "../a", "a/../b", "a\\..\\b"] {
+            assert_eq!(relative("path", path).unwrap_err().code, DomainCode::PermissionDenied, "{path:?}");
+        }
+    }
+}

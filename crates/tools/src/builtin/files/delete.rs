@@ -1,0 +1,39 @@
+//! `delete_file`: a file, removed.
+
+use super::{relative, strange};
+use crate::answer::{Answer, Success};
+use crate::caller::Caller;
+use crate::typed::TypedTool;
+use crate::workbench::Workbench;
+use belljar_contract::category::Category;
+use belljar_contract::workbench::{self, DeleteFile, Deleted, Request};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+
+pub(super) const DESCRIPTION: &str = "Removes a file of the workspace; of a symbolic link the link, and not what it leads to. Answers with \
+    `path` and `size_bytes`. Directories are not removed, nor what a `.git` holds, and nothing is reached through a symbolic link.";
+
+/// Which file.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// Its path, relative to the workspace's root.
+    #[schemars(length(min = 1, max = 4095))]
+    path: String,
+}
+
+pub(super) struct Delete(pub(super) Arc<dyn Workbench>);
+
+impl TypedTool for Delete {
+    type Arguments = Arguments;
+
+    async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
+        let Arguments { path: name } = arguments;
+        let request = Request::DeleteFile(DeleteFile { path: relative("path", &name)? });
+        let answer = self.0.ask(caller, Category::FileSystem, request).await?;
+        let workbench::Answer::Deleted(Deleted { size_bytes }) = answer else { return Err(strange()) };
+        Ok(Success::of(json!({ "path": name, "size_bytes": size_bytes })))
+    }
+}

@@ -1,0 +1,52 @@
+//! `edit_file`: a text in a file, replaced.
+
+use super::{relative, strange};
+use crate::answer::{Answer, Success};
+use crate::caller::Caller;
+use crate::typed::TypedTool;
+use crate::workbench::Workbench;
+use belljar_contract::category::Category;
+use belljar_contract::workbench::{self, EditFile, Edited, Request};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+
+pub(super) const DESCRIPTION: &str = "Replaces a text in a file of the workspace. `old_text` is what is there, exactly, with white space and \
+    line ends; it may be there once. Where it is several times it is a `conflict` that says how often and in which lines, unless \
+    `all: true` has it replaced everywhere. A text that is not there is `not_found`. Answers with `path`, `replacements` and `size_bytes`; \
+    where both texts are the same, nothing is done. Files of 1 MiB at most; no `.git`, and nothing through a symbolic link.";
+
+/// Which file, and what becomes what.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// Its path, relative to the workspace's root.
+    #[schemars(length(min = 1, max = 4095))]
+    path: String,
+    /// What is there.
+    #[schemars(length(min = 1, max = 1_048_576))]
+    old_text: String,
+    /// What is to be there instead; nothing to have it gone.
+    #[schemars(length(max = 1_048_576))]
+    new_text: String,
+    /// Whether it is replaced wherever it is.
+    #[serde(default)]
+    all: bool,
+}
+
+pub(super) struct Edit(pub(super) Arc<dyn Workbench>);
+
+impl TypedTool for Edit {
+    type Arguments = Arguments;
+
+    async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
+        let Arguments { path: name, old_text, new_text, all } = arguments;
+        let path = relative("path", &name)?;
+        let request = Request::EditFile(EditFile { path, old_text, new_text, all });
+        let answer = self.0.ask(caller, Category::FileSystem, request).await?;
+        let workbench::Answer::Edited(edited) = answer else { return Err(strange()) };
+        let Edited { replacements, size_bytes } = edited;
+        Ok(Success::of(json!({ "path": name, "replacements": replacements, "size_bytes": size_bytes })))
+    }
+}

@@ -1,0 +1,99 @@
+//! `list_directory`: what a directory holds, a line for each.
+
+use super::{relative, strange};
+use crate::answer::{Answer, Failure, Success};
+use crate::caller::Caller;
+use crate::typed::TypedTool;
+use crate::workbench::Workbench;
+use belljar_contract::category::Category;
+use belljar_contract::result::output::EntryKind;
+use belljar_contract::workbench::{self, Entry, ListDirectory, Listed, MOST_ENTRIES, Request};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+
+pub(super) const DESCRIPTION: &str = "Lists what a directory of the workspace holds: `content`, a line for each, with `[DIR]`, `[FILE]` (and its \
+    size), `[SYMLINK]` (and where it leads) or `[OTHER]` before its path, and how many `entries` these are. `recursive: true` goes into \
+    directories, but not into a `.git`. `pattern` is a glob: `*` stays within a name, `**` takes `recursive`. 1000 entries at most; \
+    `truncated` says that there are more. Characters that no reader sees are escaped (`\\u{a}`, `\\xff`).";
+
+/// Which directory, and what of it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// Its path, relative to the workspace's root, which is `.`.
+    #[schemars(length(min = 1, max = 4095))]
+    #[serde(default = "root")]
+    path: String,
+    /// What paths below it must match.
+    #[schemars(length(min = 1, max = 1024))]
+    pattern: Option<String>,
+    /// Whether the directories in it are listed, too.
+    #[serde(default)]
+    recursive: bool,
+}
+
+fn root() -> String {
+    ".".to_owned()
+}
+
+pub(super) struct List(pub(super) Arc<dyn Workbench>);
+
+impl TypedTool for List {
+    type Arguments = Arguments;
+
+    async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
+        let Arguments { path: name, pattern, recursive } = arguments;
+        let path = relative("path", &name)?;
+        if let Some(pattern) = &pattern {
+            check(pattern, recursive)?;
+        }
+        let request = Request::ListDirectory(ListDirectory { path, pattern, recursive });
+        let answer = self.0.ask(caller, Category::FileSystem, request).await?;
+        let workbench::Answer::Listed(listed) = answer else { return Err(strange()) };
+        Ok(Success::of(json!({
+            "path": name,
+            "content": text(&listed),
+            "entries": listed.entries.len(),
+            "truncated": listed.truncated,
+        })))
+    }
+}
+
+fn check(pattern: &str, recursive: bool) -> Result<(), Failure> {
+    if pattern.starts_with('/') || pattern.split('/').any(|part| part == "..") {
+        return Err(Failure::argument("/pattern: it is relative, and has no `..` in it"));
+    }
+    match pattern.contains("**") && !recursive {
+        true => Err(Failure::argument("/pattern: `**` takes `recursive: true`")),
+        false => Ok(()),
+    }
+}
+
+fn text(listed: &Listed) -> String {
+    let mut lines: Vec<String> = listed.entries.iter().map(line).collect();
+    if listed.unreadable_directories > 0 {
+        lines.push(format!("[ERROR] {} directories could not be read", listed.unreadable_directories));
+    }
+    if listed.truncated {
+        lines.push(format!("[… there is more; {MOST_ENTRIES} entries at most are listed …]"));
+    }
+    if lines.is_empty() { "(empty)".to_owned() } else { lines.join("\n") }
+}
+
+fn line(entry: &Entry) -> String {
+    let Entry { path, kind, size_bytes, target, leads_out } = entry;
+    match kind {
+        EntryKind::Directory => format!("[DIR]  {path}"),
+        EntryKind::File => {
+            let size = size_bytes.map(|size| format!(" ({size} bytes)"));
+            format!("[FILE] {path}{}", size.unwrap_or_default())
+        }
+        EntryKind::Symlink => {
+            let target = target.as_deref().unwrap_or("?");
+            format!("[SYMLINK] {path} -> {target}{}", if *leads_out { " (out of the workspace)" } else { "" })
+        }
+        EntryKind::Other => format!("[OTHER] {path}"),
+    }
+}

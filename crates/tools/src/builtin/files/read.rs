@@ -1,0 +1,64 @@
+//! `read_file`: a file's text, or some lines of it.
+
+use super::{relative, strange};
+use crate::answer::{Answer, Failure, Success};
+use crate::caller::Caller;
+use crate::typed::TypedTool;
+use crate::workbench::Workbench;
+use belljar_contract::category::Category;
+use belljar_contract::workbench::{self, FileRead, MOST_READ_BYTES, ReadFile, Request};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+
+pub(super) const DESCRIPTION: &str = "Reads a file of the workspace as text: `content`, with `path`, `size_bytes`, `line_count` and whether \
+    it is `truncated`. `start_line` and `end_line`, counted from 1 and both included, ask for some of its lines. Of a file that is larger \
+    than 1 MiB the beginning comes, with a `notice`, and no lines can be asked for. What is no text in UTF-8 is `not_supported`.";
+
+/// Which file, and which lines of it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// Its path, relative to the workspace's root.
+    #[schemars(length(min = 1, max = 4095))]
+    path: String,
+    /// The first line that is wanted.
+    #[schemars(range(min = 1))]
+    start_line: Option<u64>,
+    /// The last line that is wanted.
+    #[schemars(range(min = 1))]
+    end_line: Option<u64>,
+}
+
+pub(super) struct Read(pub(super) Arc<dyn Workbench>);
+
+impl TypedTool for Read {
+    type Arguments = Arguments;
+
+    async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
+        let Arguments { path: name, start_line, end_line } = arguments;
+        let path = relative("path", &name)?;
+        if let (Some(start), Some(end)) = (start_line, end_line)
+            && end < start
+        {
+            return Err(Failure::argument(format!("/end_line: {end} is before start_line ({start})")));
+        }
+        let request = Request::ReadFile(ReadFile { path, start_line, end_line });
+        let answer = self.0.ask(caller, Category::FileSystem, request).await?;
+        let workbench::Answer::FileRead(read) = answer else { return Err(strange()) };
+        let FileRead { content, size_bytes, line_count, truncated } = read;
+        let mut told = json!({
+            "path": name,
+            "content": content,
+            "size_bytes": size_bytes,
+            "line_count": line_count,
+            "truncated": truncated,
+        });
+        if truncated {
+            told["notice"] =
+                json!(format!("these are the first {MOST_READ_BYTES} bytes of {size_bytes} at most"));
+        }
+        Ok(Success::of(told))
+    }
+}

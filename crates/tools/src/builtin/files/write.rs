@@ -1,0 +1,54 @@
+//! `write_file`: a file's content, all of it.
+
+use super::{relative, strange};
+use crate::answer::{Answer, Failure, Success};
+use crate::caller::Caller;
+use crate::typed::TypedTool;
+use crate::workbench::Workbench;
+use belljar_contract::category::Category;
+use belljar_contract::tool::DomainCode;
+use belljar_contract::workbench::{self, Bytes, MOST_WRITTEN_BYTES, Request, WriteFile, Written};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+
+pub(super) const DESCRIPTION: &str = "Gives a file of the workspace this content, whether or not it is there; what it held before is gone. \
+    Answers with `path`, `bytes_written` and whether it was `created`. `create_directories: true` makes the directories that it lies in. \
+    Whoever looks sees the old content or the new, never a part. What a `.git` holds is not written, nothing is written through a \
+    symbolic link, and no more than 10 MiB.";
+
+/// Which file, and what it is to hold.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// Its path, relative to the workspace's root.
+    #[schemars(length(min = 1, max = 4095))]
+    path: String,
+    /// All that it is to hold.
+    content: String,
+    /// Whether the directories that it lies in are made.
+    #[serde(default)]
+    create_directories: bool,
+}
+
+pub(super) struct Write(pub(super) Arc<dyn Workbench>);
+
+impl TypedTool for Write {
+    type Arguments = Arguments;
+
+    async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
+        let Arguments { path: name, content, create_directories } = arguments;
+        let path = relative("path", &name)?;
+        let bytes_written = content.len();
+        if bytes_written > MOST_WRITTEN_BYTES {
+            let said = format!("the content is longer than {MOST_WRITTEN_BYTES} bytes");
+            return Err(Failure::new(DomainCode::LimitExceeded, said));
+        }
+        let content = Bytes(content.into_bytes());
+        let request = Request::WriteFile(WriteFile { path, content, create_directories });
+        let answer = self.0.ask(caller, Category::FileSystem, request).await?;
+        let workbench::Answer::Written(Written { created }) = answer else { return Err(strange()) };
+        Ok(Success::of(json!({ "path": name, "bytes_written": bytes_written, "created": created })))
+    }
+}

@@ -1,0 +1,93 @@
+//! `git_status`, `git_log`, `git_diff`, `git_branch`, `git_commit`: the repository of a caller's workspace (`spec/3 §Tool
+//! Categories`, Version Control).
+//!
+//! Git runs in the caller's sandbox and nowhere else. Even there it runs no program that the repository names: whoever may look at
+//! a repository may not run programs by that.
+
+mod branch;
+mod commit;
+mod diff;
+mod hardening;
+mod log;
+mod repository;
+mod status;
+
+use super::Tools;
+use crate::answer::Failure;
+use crate::caller::Caller;
+use crate::definition::{Definition, Effect};
+use crate::typed::{schema_of, tool};
+use crate::workbench::{Workbench, has_program};
+use belljar_contract::action::{ActionType, Leaf};
+use belljar_contract::category::Category;
+use belljar_contract::tool::CostTier;
+use repository::Git;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// As whom commits are made. What a repository says of that counts for nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signature {
+    /// A name.
+    pub name: String,
+    /// Where mail gets to whoever has it.
+    pub email: String,
+}
+
+/// So long a call may take: git has 30 seconds for each of its steps.
+const WITHIN: Duration = Duration::from_secs(240);
+
+/// What every tool of these says of itself.
+const OF_ALL: &str = " `directory` is the root of the repository, below the workspace's; the workspace's own if nothing is said.";
+
+/// Whether the sandboxes of that caller have git at all.
+///
+/// # Errors
+/// [`Failure`] when there is no sandbox to look in.
+pub async fn is_there(workbench: &dyn Workbench, caller: &Caller) -> Result<bool, Failure> {
+    has_program(workbench, caller, (Category::VersionControl, &["git", "--version"])).await
+}
+
+/// The tools; commits are made as this.
+///
+/// # Errors
+/// None in truth: their names are names.
+pub fn tools(workbench: &Arc<dyn Workbench>, signature: &Signature) -> Tools {
+    let define = |name, summary, input: Value, (leaf, effect): (Leaf, Effect), description: &str| {
+        let definition = Definition::named(name, Category::VersionControl, summary, input)?;
+        let (action, description) = (ActionType::from(leaf), [description, OF_ALL].concat());
+        let (cost, within) = (CostTier::Moderate, WITHIN);
+        Ok(Definition { action, effect, description, cost, within, ..definition })
+    };
+    let git = || Git::new(Arc::clone(workbench), signature.clone());
+    let reads = (Leaf::VcsRead, Effect::ReadOnly);
+    let status = define(
+        "git_status",
+        "Tells what has changed.",
+        schema_of::<status::Arguments>(),
+        reads,
+        status::DESCRIPTION,
+    )?;
+    let log = define("git_log", "Lists commits.", schema_of::<log::Arguments>(), reads, log::DESCRIPTION)?;
+    let diff = define(
+        "git_diff",
+        "Shows what has changed.",
+        schema_of::<diff::Arguments>(),
+        reads,
+        diff::DESCRIPTION,
+    )?;
+    let branches = (Leaf::VcsBranch, Effect::Destructive);
+    let input = schema_of::<branch::Arguments>();
+    let branch = define("git_branch", "Works with branches.", input, branches, branch::DESCRIPTION)?;
+    let commits = (Leaf::VcsCommit, Effect::Additive);
+    let input = schema_of::<commit::Arguments>();
+    let commit = define("git_commit", "Makes a commit.", input, commits, commit::DESCRIPTION)?;
+    Ok(vec![
+        tool(status, status::Status(git())),
+        tool(log, log::Log(git())),
+        tool(diff, diff::Diff(git())),
+        tool(branch, branch::Branch(git())),
+        tool(commit, commit::Commit(git())),
+    ])
+}

@@ -1,0 +1,97 @@
+//! `git_branch`: branches, listed, created, switched to, removed.
+
+use super::repository::{Git, word};
+use crate::answer::{Answer, Failure, Success};
+use crate::caller::Caller;
+use crate::typed::TypedTool;
+use belljar_policy::git::is_branch_name;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+pub(super) const DESCRIPTION: &str = "Works with branches: `action` is `list`, `create` (at `start_point`, or where the workspace is; it stays there), \
+    `switch`, or `delete` (what is merged; anything with `force: true`). All but `list` take a `name`. `force: true` has a branch that is \
+    there already be moved by `create`, and local changes be thrown away by `switch`. Answers with `output`.";
+
+/// What is done, and with which branch.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// What is done.
+    action: Action,
+    /// The branch.
+    #[schemars(length(min = 1, max = 200))]
+    name: Option<String>,
+    /// Where it begins.
+    #[schemars(length(min = 1, max = 1024))]
+    start_point: Option<String>,
+    /// Whether it is done although something is lost by it.
+    #[serde(default)]
+    force: bool,
+    /// Where the repository is.
+    #[schemars(length(min = 1, max = 4095))]
+    directory: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    List,
+    Create,
+    Switch,
+    Delete,
+}
+
+pub(super) struct Branch(pub(super) Git);
+
+impl TypedTool for Branch {
+    type Arguments = Arguments;
+
+    async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
+        let Arguments { action, name, start_point, force, directory } = arguments;
+        let name = match (action, &name) {
+            (Action::List, _) => "",
+            (_, None) => return Err(Failure::argument("/name: a branch is needed")),
+            (_, Some(name)) if !is_branch_name(name) => {
+                return Err(Failure::argument("/name: it is no name of a branch"));
+            }
+            (_, Some(name)) => name,
+        };
+        let start = start_point.as_deref().map(|start| word("start_point", start)).transpose()?;
+        if start.is_some() && action != Action::Create {
+            return Err(Failure::argument("/start_point: only a branch that is created has one"));
+        }
+        let (asked, done): (Vec<&str>, _) = match action {
+            Action::List => {
+                (vec!["branch", "--list", "--all", "--no-column", "--no-color", "--verbose"], String::new())
+            }
+            Action::Create => {
+                let mut asked = vec!["branch", "--no-track", "--no-recurse-submodules"];
+                asked.extend(force.then_some("--force"));
+                asked.extend(["--end-of-options", name]);
+                asked.extend(start);
+                (asked, format!("{name} has been created\n"))
+            }
+            Action::Switch => {
+                let mut asked = vec!["switch", "--quiet", "--no-guess", "--no-recurse-submodules"];
+                asked.extend(force.then_some("--discard-changes"));
+                asked.extend(["--end-of-options", name]);
+                (asked, format!("the workspace is at {name} now\n"))
+            }
+            Action::Delete => {
+                let mut asked = vec!["branch", "--delete"];
+                asked.extend(force.then_some("--force"));
+                asked.extend(["--end-of-options", name]);
+                (asked, format!("{name} has been removed\n"))
+            }
+        };
+        let repository = self.0.open(caller, directory.as_deref()).await?;
+        let (output, is_whole) = repository.shown(&asked).await?;
+        let output = match (action, output.is_empty()) {
+            (Action::List, true) => "there are no branches yet\n".to_owned(),
+            (Action::List, false) => output,
+            _ => done,
+        };
+        Ok(Success::of(json!({ "output": output, "is_whole": is_whole })))
+    }
+}

@@ -1,0 +1,79 @@
+//! `git_diff`: what differs, as a patch.
+
+use super::repository::{Git, paths, word};
+use crate::answer::{Answer, Failure, Success};
+use crate::caller::Caller;
+use crate::typed::TypedTool;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+pub(super) const DESCRIPTION: &str = "Shows what differs, as a patch: `output`, and whether it `is_whole`. Without more it is what has changed since it \
+    was staged; `staged: true` is what is staged since the last commit. `ref1` compares with a commit, `ref1` and `ref2` compare two. \
+    `stat: true` counts lines instead. `paths` says of what. Submodules are not looked into.";
+
+/// What is compared.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// What is staged.
+    #[serde(default)]
+    staged: bool,
+    /// The commit, branch or tag to compare with.
+    #[schemars(length(min = 1, max = 1024))]
+    ref1: Option<String>,
+    /// A second one, to compare the first with.
+    #[schemars(length(min = 1, max = 1024))]
+    ref2: Option<String>,
+    /// Counts instead of a patch.
+    #[serde(default)]
+    stat: bool,
+    /// Of what.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    paths: Vec<String>,
+    /// Where the repository is.
+    #[schemars(length(min = 1, max = 4095))]
+    directory: Option<String>,
+}
+
+pub(super) struct Diff(pub(super) Git);
+
+impl TypedTool for Diff {
+    type Arguments = Arguments;
+
+    async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
+        let Arguments { staged, ref1, ref2, stat, paths: of, directory } = arguments;
+        if ref1.is_none() && ref2.is_some() {
+            return Err(Failure::argument("/ref2: it takes ref1"));
+        }
+        if staged && ref2.is_some() {
+            return Err(Failure::argument("/ref2: what is staged is compared with one commit"));
+        }
+        let mut asked = vec![
+            "diff",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-color",
+            "--ignore-submodules=all",
+            "--submodule=short",
+            "--src-prefix=a/",
+            "--dst-prefix=b/",
+        ];
+        asked.extend(staged.then_some("--staged"));
+        asked.push(if stat { "--stat" } else { "--patch" });
+        asked.push("--end-of-options");
+        for (name, reference) in [("ref1", &ref1), ("ref2", &ref2)] {
+            if let Some(reference) = reference {
+                asked.push(word(name, reference)?);
+            }
+        }
+        asked.push("--");
+        let of = paths("paths", &of)?;
+        asked.extend(of.iter().map(String::as_str));
+        let repository = self.0.open(caller, directory.as_deref()).await?;
+        let (output, is_whole) = repository.shown(&asked).await?;
+        let output = if output.is_empty() { "No changes\n".to_owned() } else { output };
+        Ok(Success::of(json!({ "output": output, "is_whole": is_whole })))
+    }
+}

@@ -1,0 +1,95 @@
+//! `git_log`: commits, the latest first.
+
+use super::repository::{Git, paths, word};
+use crate::answer::{Answer, Success};
+use crate::caller::Caller;
+use crate::typed::TypedTool;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+pub(super) const DESCRIPTION: &str = "Lists commits, the latest first: `output`, and whether it `is_whole`. `max_count` is how many (10, and 100 at \
+    most); `oneline` a line for each. `ref` is where to begin; `author`, `since`, `until` and `paths` say which.";
+
+/// Which commits.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// So many at most.
+    #[schemars(range(min = 1))]
+    max_count: Option<u64>,
+    /// A line for each.
+    #[serde(default)]
+    oneline: bool,
+    /// The commit, branch or tag to begin at.
+    #[serde(rename = "ref")]
+    #[schemars(length(min = 1, max = 1024))]
+    reference: Option<String>,
+    /// Whose.
+    #[schemars(length(min = 1, max = 1024))]
+    author: Option<String>,
+    /// Not before.
+    #[schemars(length(min = 1, max = 128))]
+    since: Option<String>,
+    /// Not after.
+    #[schemars(length(min = 1, max = 128))]
+    until: Option<String>,
+    /// What they have changed.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    paths: Vec<String>,
+    /// Where the repository is.
+    #[schemars(length(min = 1, max = 4095))]
+    directory: Option<String>,
+}
+
+pub(super) struct Log(pub(super) Git);
+
+const USUAL: u64 = 10;
+const MOST: u64 = 100;
+
+/// Without what a setting could put there: some placeholders have a signature checked, by a program.
+const WHOLE: &str = "--format=commit %H%d%nAuthor: %an <%ae>%nDate:   %aI%n%n%w(0,4,4)%B";
+const ONE_LINE: &str = "--format=%h%d %s";
+
+impl TypedTool for Log {
+    type Arguments = Arguments;
+
+    async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
+        let count = arguments.max_count.unwrap_or(USUAL).clamp(1, MOST);
+        let mut asked: Vec<String> = [
+            "log",
+            "--no-show-signature",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-patch",
+            if arguments.oneline { ONE_LINE } else { WHOLE },
+        ]
+        .map(str::to_owned)
+        .into();
+        asked.push(format!("--max-count={count}"));
+        let which = [("author", &arguments.author), ("since", &arguments.since), ("until", &arguments.until)];
+        for (name, value) in which {
+            if let Some(value) = value {
+                asked.push(format!("--{name}={}", word(name, value)?));
+            }
+        }
+        asked.push("--end-of-options".to_owned());
+        if let Some(reference) = &arguments.reference {
+            asked.push(word("ref", reference)?.to_owned());
+        }
+        asked.push("--".to_owned());
+        asked.extend(paths("paths", &arguments.paths)?);
+        let repository = self.0.open(caller, arguments.directory.as_deref()).await?;
+        // Who asks for what a repository begins with has not made a mistake.
+        let is_empty = arguments.reference.is_none()
+            && !repository.is(&["rev-parse", "--verify", "--quiet", "HEAD"]).await?;
+        if is_empty {
+            return Ok(Success::of(json!({ "output": "there are no commits yet\n", "is_whole": true })));
+        }
+        let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
+        let (output, is_whole) = repository.shown(&asked).await?;
+        let output = if output.is_empty() { "no commit is like that\n".to_owned() } else { output };
+        Ok(Success::of(json!({ "output": output, "is_whole": is_whole })))
+    }
+}

@@ -1,0 +1,47 @@
+//! `git_status`: what has changed, and what is new.
+
+use super::repository::Git;
+use crate::answer::{Answer, Success};
+use crate::caller::Caller;
+use crate::typed::TypedTool;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+pub(super) const DESCRIPTION: &str = "Tells what git knows of the workspace: `output`, and whether it `is_whole`. `short` is a line for each file, \
+    `porcelain` the same in a form that programs read. Submodules are not looked into.";
+
+/// In which form.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// A line for each file.
+    #[serde(default)]
+    short: bool,
+    /// The same in a form that programs read.
+    #[serde(default)]
+    porcelain: bool,
+    /// Where the repository is.
+    #[schemars(length(min = 1, max = 4095))]
+    directory: Option<String>,
+}
+
+pub(super) struct Status(pub(super) Git);
+
+impl TypedTool for Status {
+    type Arguments = Arguments;
+
+    async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
+        let Arguments { short, porcelain, directory } = arguments;
+        let repository = self.0.open(caller, directory.as_deref()).await?;
+        let form = match (porcelain, short) {
+            (true, _) => "--porcelain",
+            (false, true) => "--short",
+            (false, false) => "--long",
+        };
+        let asked = ["status", "--ignore-submodules=all", "--no-column", "--no-ahead-behind", form];
+        let (output, is_whole) = repository.shown(&asked).await?;
+        let output = if output.is_empty() { "nothing has changed\n".to_owned() } else { output };
+        Ok(Success::of(json!({ "output": output, "is_whole": is_whole })))
+    }
+}

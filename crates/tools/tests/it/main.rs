@@ -1,0 +1,56 @@
+//! Tools that work in sandboxes, in real ones: those of other servers of MCP, and those that work in a workspace.
+
+#![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
+
+mod bridge;
+mod workbench;
+
+use belljar_sandbox::native::NativeBackend;
+use belljar_testkit::skip::skip;
+use bridge::rig::House;
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::sync::Arc;
+use workbench::rig::Benches;
+
+fn main() -> std::process::ExitCode {
+    if let Some(code) = workbench::rig::as_another_program() {
+        return code;
+    }
+    let arguments = Arguments::from_args();
+    // Before the first thread.
+    let launcher = belljar_testkit::launcher::start().unwrap();
+    let house = Arc::new(House::new(|state| NativeBackend::new(Arc::clone(&launcher), state)));
+    let benches = Arc::new(Benches::new(launcher));
+    let mut trials = trials(&bridge::cases(), &house);
+    trials.extend(workbench_trials(&benches));
+    let code = libtest_mimic::run(&arguments, trials).exit_code();
+    drop(benches);
+    code
+}
+
+fn trials(cases: &[bridge::Case], house: &Arc<House>) -> Vec<Trial> {
+    let trial = |(name, case): &bridge::Case| {
+        let (house, case) = (Arc::clone(house), *case);
+        trial(name, move || case(&house))
+    };
+    cases.iter().map(trial).collect()
+}
+
+fn workbench_trials(benches: &Arc<Benches>) -> Vec<Trial> {
+    let trial = |(name, case): &workbench::Case| {
+        let (benches, case) = (Arc::clone(benches), *case);
+        trial(name, move || case(&benches))
+    };
+    workbench::cases().iter().map(trial).collect()
+}
+
+/// A test: what it shows, and how; the reason if it can't be shown here.
+fn trial(name: &'static str, case: impl FnOnce() -> Result<(), String> + Send + 'static) -> Trial {
+    Trial::test(name, move || {
+        if let Err(reason) = case() {
+            skip(name, &reason);
+        }
+        Ok::<(), Failed>(())
+    })
+}

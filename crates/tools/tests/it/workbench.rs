@@ -1,0 +1,28 @@
+//! Tools that work in a workspace, in real sandboxes, and workspaces that mean no good.
+
+mod code;
+mod everywhere;
+mod files;
+mod git;
+mod hostile_files;
+mod hostile_git;
+mod leaving_nothing;
+pub(crate) mod rig;
+
+use rig::Benches;
+
+/// A test: what it shows, and how; the reason if it can't be shown here.
+pub(crate) type Case = (&'static str, fn(&Benches) -> Result<(), String>);
+
+pub(crate) fn cases() -> Vec<Case> {
+    [
+        files::CASES,
+        hostile_files::CASES,
+        code::CASES,
+        leaving_nothing::CASES,
+        git::CASES,
+        hostile_git::CASES,
+        everywhere::CASES,
+    ]
+    .concat()
+}

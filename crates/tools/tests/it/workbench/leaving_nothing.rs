@@ -1,0 +1,202 @@
+//! Nothing of a call runs when the call is over; files stay, and so does the sandbox.
+
+use super::Case;
+use super::rig::{Bench, Benches, Setting, run};
+use belljar_contract::category::Category;
+use belljar_sandbox::config::Strategy;
+use belljar_sandbox::event::{Event, LifecycleChange};
+use belljar_tools::caller::Caller;
+use belljar_tools::workbench::Command;
+use serde_json::json;
+use std::time::Duration;
+
+pub(crate) const CASES: &[Case] = &[
+    ("what_a_call_has_left_in_the_background_is_dead_when_it_is_over", daemons),
+    ("a_call_that_is_given_up_ends_with_everything_that_came_of_it", given_up),
+    ("calls_at_the_same_time_end_without_each_other", at_once),
+    ("whoever_kills_all_that_it_can_kills_neither_the_helper_nor_its_sandbox", killer),
+    ("a_sandbox_is_its_callers_and_goes_with_what_the_caller_may", owners),
+    ("a_sandbox_that_its_memory_ends_is_told_and_the_next_call_gets_another", memory),
+];
+
+/// Makes itself a daemon by every trick there is, and says by a file that it lives, as long as it does.
+const DAEMON: &str = r#"
+import os, signal, time
+for _ in range(2):
+    if os.fork():
+        os._exit(0) if _ else None
+        time.sleep(0.2)
+        print("left", flush=True)
+        os._exit(0)
+    os.setsid()
+for fd in range(3):
+    os.close(fd)
+for sig in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    signal.signal(sig, signal.SIG_IGN)
+while True:
+    with open("/workspace/alive", "a") as alive:
+        alive.write("x")
+    time.sleep(0.02)
+"#;
+
+/// Whether somebody still writes that.
+async fn is_alive(bench: &Bench) -> bool {
+    let sizes = bench.shell("stat -c %s alive; sleep 0.3; stat -c %s alive").await;
+    let sizes: Vec<&str> = sizes.lines().collect();
+    sizes[0] != sizes[1]
+}
+
+fn daemons(benches: &Benches) -> Result<(), String> {
+    let bench = benches.native();
+    run(async {
+        let before = bench.processes().await;
+        bench.shell("echo kept >f").await;
+        for (name, arguments) in [
+            ("code_runner", json!({ "language": "python", "code": DAEMON })),
+            (
+                "shell_command",
+                json!({ "command": "(setsid nohup sh -c 'while :; do echo >>alive; sleep 0.02; done' &) ; sleep 0.2" }),
+            ),
+            (
+                "shell_command",
+                json!({ "command": "while :; do echo >>alive; sleep 0.02; done & while :; do :; done", "timeout": 1 }),
+            ),
+        ] {
+            bench.shell("rm -f alive").await;
+            bench.done(name, arguments.clone()).await;
+            assert!(!is_alive(&bench).await, "{arguments}");
+            assert_eq!(bench.processes().await, before, "{arguments}");
+        }
+        assert_eq!(bench.shell("cat f").await, "kept\n");
+        // The control: while the call goes on, it lives.
+        let script = format!(
+            "python3 -c '{}' & sleep 0.6; a=$(stat -c %s alive); sleep 0.3; [ $(stat -c %s alive) -gt $a ]",
+            DAEMON.replace('\'', "\"")
+        );
+        bench.shell(&script).await;
+        assert!(!is_alive(&bench).await);
+    });
+    Ok(())
+}
+
+fn given_up(benches: &Benches) -> Result<(), String> {
+    let bench = benches.native();
+    run(async {
+        bench.shell("echo kept >f; : >alive").await;
+        let before = bench.processes().await;
+        for wait in [0, 5, 50, 500] {
+            let code = json!({ "language": "python", "code": DAEMON });
+            let command = json!({ "command": "while :; do echo >>alive; sleep 0.02; done" });
+            for (name, arguments) in [("code_runner", code), ("shell_command", command)] {
+                let call = bench.call(name, arguments);
+                let _ = tokio::time::timeout(Duration::from_millis(wait), call).await;
+            }
+        }
+        // It takes a moment: nobody waited for it.
+        let mut after = 0;
+        for _ in 0..100 {
+            after = bench.processes().await;
+            if after == before {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        assert_eq!(after, before);
+        assert!(!is_alive(&bench).await);
+        assert_eq!(bench.shell("cat f").await, "kept\n");
+        assert_eq!(gone(&bench), 0);
+    });
+    Ok(())
+}
+
+/// How many sandboxes have gone before their time.
+fn gone(bench: &Bench) -> usize {
+    let is_gone =
+        |event: &Event| matches!(event, Event::Lifecycle(event) if event.what == LifecycleChange::Gone);
+    bench.events.take().iter().filter(|event| is_gone(event)).count()
+}
+
+fn at_once(benches: &Benches) -> Result<(), String> {
+    let bench = benches.native();
+    run(async {
+        bench.shell(":").await;
+        let long = bench.call(
+            "shell_command",
+            json!({ "command": "for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; sleep 0.2; done" }),
+        );
+        let shorts = async {
+            for number in 0..5 {
+                bench.shell(&format!("(sleep 60 &); echo x >f{number}")).await;
+                bench.done("read_file", json!({ "path": format!("f{number}") })).await;
+                let endless = json!({ "command": "sleep 60 & sleep 60" });
+                let _ = tokio::time::timeout(Duration::from_millis(50), bench.call("shell_command", endless))
+                    .await;
+            }
+        };
+        let (long, ()) = tokio::join!(long, shorts);
+        let long = long.unwrap().data;
+        assert_eq!(long["stdout"], "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n", "{long}");
+    });
+    Ok(())
+}
+
+fn killer(benches: &Benches) -> Result<(), String> {
+    let bench = benches.native();
+    run(async {
+        bench.shell("echo kept >f").await;
+        let beside = bench.call("shell_command", json!({ "command": "sleep 2; echo done" }));
+        let kill = "for p in /proc/[0-9]*; do [ ${p#/proc/} = $$ ] || kill -9 ${p#/proc/} 2>/dev/null; done; kill -9 -1; kill -9 $PPID";
+        let killer = async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            bench.call("shell_command", json!({ "command": kill })).await
+        };
+        let (beside, killer) = tokio::join!(beside, killer);
+        assert_eq!(beside.unwrap().data["stdout"], "done\n");
+        // `kill -1` spares whoever sends it.
+        assert_eq!(killer.unwrap().data["timed_out"], false);
+        assert_eq!(bench.shell("cat f").await, "kept\n");
+        assert_eq!(gone(&bench), 0);
+    });
+    Ok(())
+}
+
+fn owners(benches: &Benches) -> Result<(), String> {
+    let bench = benches.native();
+    let per_call = benches.bench(Setting { strategy: Strategy::PerCall, ..Setting::default() })?;
+    run(async {
+        let write = json!({ "path": "f", "content": "mine" });
+        bench.done("write_file", write.clone()).await;
+        let other = Caller { user_id: Some("somebody-else".to_owned()), ..bench.caller.clone() };
+        let read = json!({ "path": "f" });
+        assert!(bench.call_as(&other, "read_file", read.clone()).await.is_err());
+        assert!(bench.call("read_file", read.clone()).await.is_ok());
+        // Whoever has no name has no sandbox that stays.
+        let nobody = Caller::of(bench.caller.kind);
+        bench.call_as(&nobody, "write_file", write.clone()).await.unwrap();
+        assert!(bench.call_as(&nobody, "read_file", read.clone()).await.is_err());
+        per_call.done("write_file", write).await;
+        assert!(per_call.call("read_file", read).await.is_err());
+        let again = Command::new(Category::Terminal, vec!["true".to_owned()]);
+        bench.sandboxes.release(&bench.caller);
+        assert!(
+            belljar_tools::workbench::Workbench::run(&*bench.sandboxes, &bench.caller, again).await.is_ok()
+        );
+    });
+    Ok(())
+}
+
+fn memory(benches: &Benches) -> Result<(), String> {
+    let mut setting = Setting::default();
+    setting.limits.memory_bytes = Some(256 << 20);
+    let bench = benches.bench(setting)?;
+    run(async {
+        bench.shell("echo kept >f").await;
+        let eats =
+            json!({ "language": "python", "code": "x = []\nwhile True: x.append(bytearray(1 << 24))" });
+        let eaten = bench.call("code_runner", eats).await.unwrap_err();
+        assert!(eaten.message.contains("memory") || eaten.message.contains("ended"), "{eaten:?}");
+        let listed = bench.done("list_directory", json!({})).await;
+        assert_eq!(listed["content"], "(empty)", "it is another sandbox");
+    });
+    Ok(())
+}

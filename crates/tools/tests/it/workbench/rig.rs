@@ -1,0 +1,270 @@
+//! Tools on a workbench, in sandboxes of a backend, and how cases use them.
+
+use belljar_contract::category::Category;
+use belljar_contract::id::{JobId, RunId, TaskId};
+use belljar_contract::isolation::Required;
+use belljar_contract::tool::{DomainCode, ToolName};
+use belljar_policy::tool::ToolGrants;
+use belljar_sandbox::backend::Wanted;
+use belljar_sandbox::backends::here::Here;
+use belljar_sandbox::backends::{Backends, Makers};
+use belljar_sandbox::clock::{Clock, SystemClock};
+use belljar_sandbox::config::{BackendName, Sandboxing, Strategy};
+use belljar_sandbox::docker::inside;
+use belljar_sandbox::event::{EventQueue, EventSink};
+use belljar_sandbox::limits::Limits;
+use belljar_sandbox::run::WorkspaceChoice;
+use belljar_sandbox::spec::HostPath;
+use belljar_sandbox::state::State;
+use belljar_sandbox::subprocess;
+use belljar_testkit::foreign_root::{Docker, IMAGE};
+use belljar_testkit::launcher::Launcher;
+use belljar_testkit::runner;
+use belljar_tools::Tool;
+use belljar_tools::answer::{Answer, Failure};
+use belljar_tools::builtin::execution::Languages;
+use belljar_tools::builtin::git::{self, Signature};
+use belljar_tools::builtin::{execution, files};
+use belljar_tools::caller::Caller;
+use belljar_tools::registry::Registry;
+use belljar_tools::workbench::{Command, Ended, SandboxWorkbench, Workbench};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Where backends come from.
+pub(crate) struct Benches {
+    here: Here,
+    // The program that does things inside is this one, by its other name.
+    helper: PathBuf,
+    engine: Mutex<Option<Result<Docker, String>>>,
+    state: TempDir,
+}
+
+/// Tools, in sandboxes of one backend.
+pub(crate) struct Bench {
+    pub(crate) workbench: Arc<dyn Workbench>,
+    pub(crate) sandboxes: Arc<SandboxWorkbench>,
+    pub(crate) events: Arc<EventQueue>,
+    pub(crate) caller: Caller,
+    backends: Arc<Backends>,
+    registry: Registry,
+}
+
+/// What a bench is unless something else is said.
+pub(crate) struct Setting {
+    pub(crate) backend: BackendName,
+    pub(crate) strategy: Strategy,
+    pub(crate) workspace: WorkspaceChoice,
+    pub(crate) limits: Limits,
+    /// Where programs are looked for.
+    pub(crate) search_path: Option<&'static str>,
+}
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(100);
+
+const ID: &str = "0192f0c1-7d3e-7c4a-9b1e-5f6a7b8c9d0e";
+
+// === impl Benches ===
+
+impl Benches {
+    pub(crate) fn new(launcher: Arc<Launcher>) -> Self {
+        let state = folder();
+        let helper = state.path().join("cynode-sba");
+        symlink(std::env::current_exe().unwrap(), &helper).unwrap();
+        let here = Here {
+            launcher,
+            state: State::at(state.path().join("state")),
+            executable: std::env::current_exe().unwrap(),
+            docker_socket: PathBuf::from("/nowhere"),
+        };
+        Self { here, helper, engine: Mutex::new(None), state }
+    }
+
+    /// In native sandboxes, kept for an agent, with an empty workspace.
+    pub(crate) fn native(&self) -> Bench {
+        self.bench(Setting::default()).unwrap()
+    }
+
+    /// The same on a directory of the host's, worked on in place.
+    pub(crate) fn native_in(&self, folder: &Path) -> Bench {
+        self.bench(Setting { workspace: direct(folder), ..Setting::default() }).unwrap()
+    }
+
+    pub(crate) fn bench(&self, setting: Setting) -> Result<Bench, String> {
+        let Setting { backend, strategy, workspace, limits, search_path } = setting;
+        let mut sandboxing =
+            Sandboxing { default_backend: backend, overrides: BTreeMap::new(), ..Sandboxing::default() };
+        sandboxing.native.lifecycle.strategy = strategy;
+        sandboxing.docker.lifecycle.strategy = strategy;
+        sandboxing.docker.image = IMAGE.to_owned();
+        let mut here = self.here.clone();
+        // One each: folders of runs are looked at.
+        let state = tempfile::Builder::new().prefix("state-").tempdir_in(self.state.path()).unwrap().keep();
+        std::fs::set_permissions(&state, std::fs::Permissions::from_mode(0o755)).unwrap();
+        here.state = State::at(&state);
+        if backend == BackendName::Docker {
+            here.docker_socket = self.engine()?;
+        }
+        let makers =
+            Makers::default().with(backend, move |sandboxing: &Sandboxing| here.make(backend, sandboxing));
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::start().unwrap());
+        let events = Arc::new(EventQueue::with_room_for(1_000));
+        let sink: Arc<dyn EventSink> = Arc::clone(&events) as _;
+        let backends = Arc::new(Backends::build(sandboxing, makers, &clock, &sink));
+        backends.for_category(Category::Terminal).unwrap();
+        let env: BTreeMap<String, String> =
+            search_path.map(|path| ("PATH".to_owned(), path.to_owned())).into_iter().collect();
+        let wanted = move |_: &Caller, _| {
+            Ok::<_, Failure>(Wanted {
+                workspace: workspace.clone(),
+                lent: Vec::new(),
+                env: env.clone(),
+                limits,
+                required: Required::default(),
+                hatches: Vec::new(),
+                home: BTreeMap::new(),
+            })
+        };
+        let sandboxes = SandboxWorkbench::new(Arc::clone(&backends), Arc::new(wanted), &self.helper);
+        let sandboxes = Arc::new(sandboxes.unwrap());
+        let workbench: Arc<dyn Workbench> = Arc::clone(&sandboxes) as _;
+        let tools = tools(&workbench);
+        let (task, job) = (TaskId::parse(ID).unwrap(), JobId::parse(ID).unwrap());
+        let caller = Caller::in_sandbox(task, job, RunId::parse(ID).unwrap(), ToolGrants::default());
+        let registry = Registry::new(tools).unwrap();
+        Ok(Bench { workbench, sandboxes, events, caller, backends, registry })
+    }
+
+    fn engine(&self) -> Result<PathBuf, String> {
+        let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        engine.get_or_insert_with(Docker::start).as_ref().map(Docker::socket).map_err(Clone::clone)
+    }
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        Self {
+            backend: BackendName::Native,
+            strategy: Strategy::PerAgent,
+            workspace: WorkspaceChoice::Empty,
+            limits: Limits::default(),
+            search_path: None,
+        }
+    }
+}
+
+// === impl Bench ===
+
+impl Bench {
+    /// Calls a tool, with arguments that its schema lets through.
+    pub(crate) async fn call(&self, name: &str, arguments: Value) -> Answer {
+        self.call_as(&self.caller, name, arguments).await
+    }
+
+    pub(crate) async fn call_as(&self, caller: &Caller, name: &str, arguments: Value) -> Answer {
+        let entry = self.registry.find(&ToolName::parse(name).unwrap()).unwrap();
+        let arguments = arguments.as_object().unwrap().clone();
+        entry.schema.check(&arguments).unwrap();
+        tokio::time::timeout(PATIENCE, entry.tool.call(caller, arguments)).await.unwrap()
+    }
+
+    /// What a call that goes well gives.
+    pub(crate) async fn done(&self, name: &str, arguments: Value) -> Value {
+        self.call(name, arguments.clone())
+            .await
+            .unwrap_or_else(|error| panic!("{name} {arguments}: {error:?}"))
+            .data
+    }
+
+    /// Why a call that doesn't has not.
+    pub(crate) async fn refused(&self, name: &str, arguments: Value) -> (DomainCode, String) {
+        let Failure { code, message, .. } =
+            self.call(name, arguments.clone()).await.expect_err(&arguments.to_string());
+        (code, message)
+    }
+
+    /// Whether a tool's schema lets these arguments through.
+    pub(crate) fn lets_through(&self, name: &str, arguments: &Value) -> bool {
+        let entry = self.registry.find(&ToolName::parse(name).unwrap()).unwrap();
+        entry.schema.check(arguments.as_object().unwrap()).is_ok()
+    }
+
+    /// Runs a script in the sandbox, which must go well, and gives what it prints. What it leaves running is ended.
+    pub(crate) async fn shell(&self, script: &str) -> String {
+        let ended = self.run(&["sh", "-c", script]).await;
+        assert!(ended.is_well(), "{script}: {ended:?}");
+        ended.stdout.text()
+    }
+
+    pub(crate) async fn run(&self, argv: &[&str]) -> Ended {
+        let argv = argv.iter().map(|argument| (*argument).to_owned()).collect();
+        let command = Command { within: Duration::from_secs(60), ..Command::new(Category::Terminal, argv) };
+        self.workbench.run(&self.caller, command).await.unwrap()
+    }
+
+    /// How many processes run in the sandbox that is kept.
+    pub(crate) async fn processes(&self) -> usize {
+        // The shell and the program that has started it: PID 1 is not shown.
+        let listed = self.shell("for p in /proc/[0-9]*; do echo $p; done").await;
+        listed.lines().count()
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        for made in Category::ALL.into_iter().filter_map(|category| self.backends.for_category(category).ok())
+        {
+            made.lifecycle.cleanup_all();
+        }
+    }
+}
+
+fn tools(workbench: &Arc<dyn Workbench>) -> Vec<Arc<dyn Tool>> {
+    let signature = Signature { name: "An Agent".to_owned(), email: "agent@example.org".to_owned() };
+    let sets = [
+        files::tools(workbench),
+        execution::tools(workbench, &Languages::all()),
+        git::tools(workbench, &signature),
+    ];
+    sets.into_iter().flat_map(Result::unwrap).collect()
+}
+
+/// A directory, worked on in place.
+pub(crate) fn direct(folder: &Path) -> WorkspaceChoice {
+    WorkspaceChoice::Direct(HostPath::resolve(folder).unwrap())
+}
+
+/// A folder that others may look into.
+pub(crate) fn folder() -> TempDir {
+    let folder = tempfile::Builder::new().prefix("belljar-test-").tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    folder
+}
+
+/// Runs a test.
+pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.unwrap().block_on(test)
+}
+
+/// This file is also the programs that backends and tools start.
+pub(crate) fn as_another_program() -> Option<ExitCode> {
+    if let Some(code) = runner::if_started_as_it() {
+        return Some(code);
+    }
+    let mut arguments = std::env::args_os();
+    let name = arguments.next()?;
+    match Path::new(&name).file_name()?.to_str()? {
+        inside::NAME => Some(inside::main(arguments)),
+        subprocess::SUPERVISOR => Some(subprocess::main_inside()),
+        _ => None,
+    }
+}
