@@ -112,4 +112,4 @@ impl Trust {
 }
 
 #[cfg(test)]
-mod tests;
+mod cases;

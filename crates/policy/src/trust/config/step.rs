@@ -42,6 +42,9 @@ pub(super) fn thresholds(node: &Node, log: &mut Log) -> Option<Steps> {
 
 /// `promotion_criteria` of a category
 pub(super) fn criteria(node: &Node, log: &mut Log) -> Option<Steps> {
+    if matches!(&node.value, Value::Mapping(members) if members.is_empty()) {
+        log.note(node.position, place(node), "no step", "one at least, such as `sandboxed_to_restricted`");
+    }
     steps(node, log, |transition, node, log| {
         let mut members = Members::open(node, log)?;
         let tasks_completed = members.or("tasks_completed", USUAL_CRITERIA.tasks_completed, tasks);
@@ -99,14 +102,6 @@ fn steps(
     for transition in Transition::ALL {
         let gate = members.optional(transition.as_str(), |node, log| read(transition, node, log));
         steps.extend(gate.map(|gate| (transition, gate)));
-    }
-    if matches!(&node.value, Value::Mapping(members) if members.is_empty()) {
-        members.log.note(
-            node.position,
-            place(node),
-            "no step",
-            "one at least, such as `sandboxed_to_restricted`",
-        );
     }
     members.finish();
     Some(steps)

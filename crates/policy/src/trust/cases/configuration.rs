@@ -109,7 +109,7 @@ fn weights_and_thresholds_are_shares_that_fit_together() {
     2:56: promotion_thresholds.restricted_to_standard.score: found `2`; expected a number from 0 to 1, with up to three places
     2:59: promotion_thresholds.restricted_to_standard.auto_promote: found an unknown member; expected one of: requires_human_approval, score
     ");
-    insta::assert_snapshot!(weighted("promotion_thresholds: {}"), @"2:23: promotion_thresholds: found no step; expected one at least, such as `sandboxed_to_restricted`");
+    insta::assert_snapshot!(weighted(""), @"1:1: promotion_thresholds: found `strategy: weighted` without it; expected this member");
     config(
         "strategy: weighted\nweights: {human_feedback: 0.21}\npromotion_thresholds: {sandboxed_to_restricted: 0.4}",
     );

@@ -177,3 +177,71 @@ fn what_is_worked_out_again_has_the_same_ids_and_what_is_another_has_others() {
     assert_eq!((distinct.len(), ids.len()), (7, 7));
     assert!(ids.iter().all(|id| id.get_version_num() == 8));
 }
+
+#[test]
+fn what_is_shown_of_an_agent_and_of_a_change_has_one_form() {
+    let (mut world, proposal) = waiting();
+    let shown = serde_json::to_value(world.state()).unwrap();
+    insta::assert_snapshot!(format!("{shown:#}"), @r#"
+    {
+      "agent_id": "ada",
+      "as_of": "2026-01-22T00:25:00Z",
+      "created_at": "2026-01-01T00:01:00Z",
+      "global_level": "standard",
+      "last_active_at": "2026-01-01T00:21:00Z",
+      "last_promoted_at": "2026-01-08T00:23:00Z",
+      "last_verified_at": "2026-01-01T00:01:00Z",
+      "pending": [
+        {
+          "agent_id": "ada",
+          "details": {
+            "active_days": 21,
+            "clean_days": 21,
+            "completion_rate": 1.0,
+            "difficulty": 1.0,
+            "error_rate": 0.0,
+            "human_feedback": 0.0,
+            "idle_days": 21,
+            "quality": 10.0,
+            "since": "2026-01-01T00:01:00Z",
+            "tasks_completed": 20,
+            "tasks_failed": 0
+          },
+          "proposal_id": "665ae2be-3948-8293-9303-362dd76a8d08",
+          "proposed_at": "2026-01-22T00:25:00Z",
+          "reason": "milestone_achieved",
+          "transition": "standard_to_elevated"
+        }
+      ]
+    }
+    "#);
+    assert_eq!(serde_json::from_value::<TrustState>(shown).unwrap(), world.state());
+    let change = changes(&world.does(World::approval(&proposal))).remove(0);
+    let shown = serde_json::to_value(&change).unwrap();
+    insta::assert_snapshot!(format!("{shown:#}"), @r#"
+    {
+      "agent_id": "ada",
+      "approval_id": "00000000-0000-0000-0000-00000000004d",
+      "at": "2026-01-22T00:26:00Z",
+      "details": {
+        "active_days": 21,
+        "clean_days": 21,
+        "completion_rate": 1.0,
+        "difficulty": 1.0,
+        "error_rate": 0.0,
+        "human_feedback": 0.0,
+        "idle_days": 21,
+        "quality": 10.0,
+        "since": "2026-01-01T00:01:00Z",
+        "tasks_completed": 20,
+        "tasks_failed": 0
+      },
+      "event_id": "00000000-0000-0000-0000-00000000001a",
+      "id": "a304c8ad-cfcf-8c30-8020-1fe0e2617b03",
+      "new": "elevated",
+      "old": "standard",
+      "reason": "human_approval"
+    }
+    "#);
+    assert_eq!(serde_json::from_value::<TrustChange>(shown).unwrap(), change);
+}
