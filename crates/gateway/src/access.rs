@@ -96,16 +96,16 @@ impl Case {
         self.judged.verdict == Verdict::Escalate
     }
 
-    /// What whoever called is told: which rule, and what would help.
-    pub(crate) fn explained(&self, decision: &uuid::Uuid) -> String {
+    /// What whoever called is told: which rule, and what would help. A person's yes to the one call would, where one can be asked.
+    pub(crate) fn explained(&self, decision: &uuid::Uuid, can_ask: bool) -> String {
         let why = format!("{} (rule {}, decision {decision})", self.judged.rule, self.judged.rule.code());
         match (&self.judged.proposal, &self.record.proposal) {
-            (Some(Proposal::Call), Some(lasting)) => format!(
+            (Some(Proposal::Call), Some(lasting)) if can_ask => format!(
                 "{why}. A person can say yes to this one call: `request_human_approval` with this decision asks for it. \
                  For all such calls of {}: {lasting}",
                 self.agent
             ),
-            (Some(Proposal::Constraint { .. }), Some(lasting)) => {
+            (Some(_), Some(lasting)) => {
                 format!("{why}. The least that would change that: {lasting}")
             }
             _ => format!("{why}. Nothing that could be asked for would change that"),

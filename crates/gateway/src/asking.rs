@@ -59,7 +59,7 @@ impl Gateway {
                 Ok(Err(refused(DomainCode::PermissionDenied, &message)))
             }
             (_, exact) => {
-                let message = case.explained(&recording.id());
+                let message = case.explained(&recording.id(), self.approver.is_some());
                 if let Some(exact) = exact.filter(|_| self.approver.is_some()) {
                     self.refused.keep(exact);
                 }

@@ -156,6 +156,7 @@ async fn an_agent_is_shown_what_it_may_call_and_told_why_it_may_not_call_the_res
     let refused = house.call("low", "tell", json!({})).await;
     assert_eq!(code(&refused), Some(DomainCode::PermissionDenied));
     let told = message(&refused);
+    assert!(told.contains("request_human_approval"), "{told}");
     for part in [
         "the level sandboxed has no tools of the category design",
         "rule level:sandboxed:design",
@@ -239,6 +240,10 @@ async fn with_nobody_to_ask_what_takes_a_yes_is_refused() {
         (record["decision"].as_str(), record["judged"]["rule"].as_str()),
         (Some("deny"), Some("no_approver"))
     );
+    // Nor is anybody told to ask.
+    let refused = answer(&rig, "low", "tell", json!({})).await;
+    let told = message(&refused);
+    assert!(told.contains("allowed: [tell]") && !told.contains("request_human_approval"), "{told}");
     assert_eq!(rig.called(), 0);
 }
 
