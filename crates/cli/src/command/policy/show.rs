@@ -4,8 +4,9 @@ use crate::access::{AccessArguments, rules_of};
 use crate::error::CliError;
 use crate::progress::harmless;
 use anstyle::Style;
-use belljar_policy::access::AgentStanding;
+use belljar_contract::action::ActionType;
 use belljar_policy::access::compiled::{Compiled, ProgramTerms, WebTerms, WorkspaceTerms};
+use belljar_policy::access::{AccessRules, AgentStanding};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -66,12 +67,12 @@ impl ShowArguments {
 // === impl Shown ===
 
 impl Shown {
-    fn asked<'r>(&self, rules: &'r belljar_policy::access::AccessRules) -> Vec<&'r str> {
+    fn asked<'r>(&self, rules: &'r AccessRules) -> Vec<&'r str> {
         let autonomy = &self.standing.autonomy;
-        rules.actions().all().filter(|action| autonomy.asks(action)).map(|action| action.as_str()).collect()
+        rules.actions().all().filter(|action| autonomy.asks(action)).map(ActionType::as_str).collect()
     }
 
-    fn as_json(&self, rules: &belljar_policy::access::AccessRules) -> Value {
+    fn as_json(&self, rules: &AccessRules) -> Value {
         let permissions = &self.standing.permissions;
         json!({
             "name": self.name,
@@ -88,13 +89,13 @@ impl Shown {
         })
     }
 
-    fn as_text(&self, rules: &belljar_policy::access::AccessRules) -> String {
+    fn as_text(&self, rules: &AccessRules) -> String {
         let head = Style::new().bold();
         let permissions = &self.standing.permissions;
         let listed = |names: Vec<&str>| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         let categories = permissions.categories().iter().map(|category| category.as_str()).collect();
         let constraints = permissions.constraints();
-        let approvals = constraints.requires_approval.iter().map(|action| action.as_str()).collect();
+        let approvals = constraints.requires_approval.iter().map(ActionType::as_str).collect();
         let mut text = format!("{head}{}{head:#}: {}\n", harmless(&self.name), harmless(&self.description));
         let autonomy = &self.standing.autonomy;
         let rows = [
