@@ -1,13 +1,14 @@
 //! Nothing of a call runs when the call is over; files stay, and so does the sandbox.
 
 use super::Case;
-use super::rig::{Bench, Benches, Setting, run};
+use super::rig::{Bench, Benches, Setting, folder, run};
 use belljar_contract::category::Category;
 use belljar_contract::tool::DomainCode;
 use belljar_sandbox::config::Strategy;
 use belljar_sandbox::event::{Event, LifecycleChange};
 use belljar_tools::caller::Caller;
 use belljar_tools::workbench::Command;
+use rustix::process::{Pid, Signal};
 use serde_json::json;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_call_that_is_given_up_ends_with_everything_that_came_of_it", given_up),
     ("calls_at_the_same_time_end_without_each_other", at_once),
     ("whoever_kills_all_that_it_can_kills_neither_the_helper_nor_its_sandbox", killer),
+    ("a_sandbox_in_which_somebody_may_be_left_goes_with_the_call", helper_killed),
     ("a_sandbox_is_its_callers_and_goes_with_what_the_caller_may", owners),
     ("a_sandbox_that_its_memory_ends_is_told_and_the_next_call_gets_another", memory),
 ];
@@ -199,6 +201,56 @@ fn memory(benches: &Benches) -> Result<(), String> {
         assert!(eaten.message.contains("memory"), "{eaten:?}");
         let listed = bench.done("list_directory", json!({})).await;
         assert_eq!(listed["content"], "(empty)", "it is another sandbox");
+    });
+    Ok(())
+}
+
+/// The programs of ours that descend from this process and do something in a sandbox.
+fn helpers() -> Vec<i32> {
+    let parent = |pid: i32| -> Option<i32> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()
+    };
+    let own = i32::try_from(std::process::id()).unwrap();
+    let is_ours = |pid: &i32| {
+        let ancestors = std::iter::successors(Some(*pid), |pid| parent(*pid).filter(|pid| *pid > 1));
+        ancestors.take(64).any(|pid| pid == own)
+    };
+    let does_something = |pid: &i32| {
+        std::fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|line| line.ends_with(b"cynode-sba\0workbench\0"))
+    };
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(does_something).filter(is_ours).collect()
+}
+
+fn helper_killed(benches: &Benches) -> Result<(), String> {
+    let place = folder();
+    let bench = benches.native_in(place.path());
+    run(async {
+        bench.shell(":").await;
+        gone(&bench);
+        let daemon =
+            json!({ "command": "(setsid sh -c 'while :; do echo >>alive; sleep 0.02; done' &); sleep 600" });
+        let alive = place.path().join("alive");
+        let kill = async {
+            while !alive.exists() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            // As the kernel does when memory is short.
+            for pid in helpers() {
+                rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+            }
+        };
+        let (called, ()) = tokio::join!(bench.call("shell_command", daemon), kill);
+        assert_eq!(called.unwrap_err().code, DomainCode::Unavailable);
+        let size = || std::fs::metadata(&alive).unwrap().len();
+        let before = size();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(size(), before);
+        assert_eq!(gone(&bench), 1, "it could not be known what was left");
+        assert_eq!(bench.shell("echo another").await, "another\n");
     });
     Ok(())
 }
