@@ -262,3 +262,18 @@ fn alarms_that_ring_early_are_not_set_again_and_again() {
     }
     assert!(setting.clock.alarms() <= 3, "{}", setting.clock.alarms());
 }
+
+#[test]
+fn one_that_is_discarded_is_destroyed_whoever_uses_it_and_its_owner_gets_another() {
+    for strategy in ALL {
+        let setting = Setting::new(strategy);
+        let (first, other) = (setting.acquire("a"), setting.acquire("b"));
+        let beside = (strategy != Strategy::PerCall).then(|| setting.acquire("a"));
+        first.discard("nobody knows what runs in it");
+        assert_eq!(setting.alive(), [number(&other)], "{strategy:?}");
+        assert!(beside.is_none_or(|beside| matches!(exec(&beside), Err(BackendError::Gone))));
+        assert_eq!(number(&setting.acquire("a")), 3);
+        let told = if strategy == Strategy::PerCall { Vec::new() } else { vec![LifecycleChange::Gone] };
+        assert_eq!(setting.told(), told);
+    }
+}

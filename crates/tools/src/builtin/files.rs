@@ -69,6 +69,26 @@ pub(super) fn relative(name: &str, text: &str) -> Result<StepPath, Failure> {
     }
 }
 
+/// As much of a text fits into an answer, as JSON, in bytes: an answer has 1 MiB, and there is more in it than the text.
+const FITS_BYTES: usize = (1 << 20) - (32 << 10);
+
+/// How much of a text fits into an answer, in bytes of the text.
+fn fits(text: &str) -> usize {
+    let mut room = FITS_BYTES;
+    for (at, character) in text.char_indices() {
+        let written = match character {
+            '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+            '\0'..='\u{1f}' => 6,
+            _ => character.len_utf8(),
+        };
+        match room.checked_sub(written) {
+            Some(left) => room = left,
+            None => return at,
+        }
+    }
+    text.len()
+}
+
 /// The workbench has answered something else than it was asked: it runs where anybody may be.
 pub(super) fn strange() -> Failure {
     Failure::new(DomainCode::Unavailable, "the sandbox has answered something else than was asked")
@@ -77,6 +97,17 @@ pub(super) fn strange() -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_fits_is_as_long_as_json_is() {
+        for unit in ["a", "\n", "\u{1}", "\u{e9}", "\"\\\u{7f}", "\u{8}\u{c}\t\r", "\u{1f980}"] {
+            let text = unit.repeat(1 << 20);
+            let kept = &text[..fits(&text)];
+            let written = serde_json::to_string(kept).unwrap().len() - 2;
+            assert!((FITS_BYTES - 6..=FITS_BYTES).contains(&written), "{unit:?}: {written}");
+        }
+        assert_eq!(fits("short"), 5);
+    }
 
     #[test]
     fn a_path_is_relative_on_any_system() {

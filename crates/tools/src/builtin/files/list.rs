@@ -1,6 +1,6 @@
 //! `list_directory`: what a directory holds, a line for each.
 
-use super::{relative, strange};
+use super::{fits, relative, strange};
 use crate::answer::{Answer, Failure, Success};
 use crate::caller::Caller;
 use crate::typed::TypedTool;
@@ -52,11 +52,12 @@ impl TypedTool for List {
         let request = Request::ListDirectory(ListDirectory { path, pattern, recursive });
         let answer = self.0.ask(caller, Category::FileSystem, request).await?;
         let workbench::Answer::Listed(listed) = answer else { return Err(strange()) };
+        let (content, entries) = text(&listed);
         Ok(Success::of(json!({
             "path": name,
-            "content": text(&listed),
-            "entries": listed.entries.len(),
-            "truncated": listed.truncated,
+            "content": content,
+            "entries": entries,
+            "truncated": listed.truncated || entries < listed.entries.len(),
         })))
     }
 }
@@ -71,15 +72,27 @@ fn check(pattern: &str, recursive: bool) -> Result<(), Failure> {
     }
 }
 
-fn text(listed: &Listed) -> String {
-    let mut lines: Vec<String> = listed.entries.iter().map(line).collect();
+/// A line for each entry, and how many these are.
+fn text(listed: &Listed) -> (String, usize) {
+    let all: Vec<String> = listed.entries.iter().map(line).collect();
+    let whole = all.join("\n");
+    let kept = fits(&whole);
+    let mut lines: Vec<&str> = whole[..kept].lines().collect();
+    if kept < whole.len() {
+        // The last one is cut through, or seems to be.
+        lines.pop();
+    }
+    let entries = lines.len();
+    let unreadable = format!("[ERROR] {} directories could not be read", listed.unreadable_directories);
     if listed.unreadable_directories > 0 {
-        lines.push(format!("[ERROR] {} directories could not be read", listed.unreadable_directories));
+        lines.push(&unreadable);
     }
-    if listed.truncated {
-        lines.push(format!("[… there is more; {MOST_ENTRIES} entries at most are listed …]"));
+    let more = format!("[… there is more; {MOST_ENTRIES} entries at most are listed …]");
+    if listed.truncated || entries < all.len() {
+        lines.push(&more);
     }
-    if lines.is_empty() { "(empty)".to_owned() } else { lines.join("\n") }
+    let content = if lines.is_empty() { "(empty)".to_owned() } else { lines.join("\n") };
+    (content, entries)
 }
 
 fn line(entry: &Entry) -> String {
@@ -95,5 +108,26 @@ fn line(entry: &Entry) -> String {
             format!("[SYMLINK] {path} -> {target}{}", if *leads_out { " (out of the workspace)" } else { "" })
         }
         EntryKind::Other => format!("[OTHER] {path}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listing_that_does_not_fit_has_whole_lines_and_says_that_there_is_more() {
+        let entry = |number: usize| Entry {
+            path: format!("{number}{}", "x".repeat(4_000)),
+            kind: EntryKind::Directory,
+            size_bytes: None,
+            target: None,
+            leads_out: false,
+        };
+        let entries: Vec<_> = (0..MOST_ENTRIES).map(entry).collect();
+        let (content, shown) = text(&Listed { entries, truncated: false, unreadable_directories: 0 });
+        assert!((200..300).contains(&shown) && content.len() < 1 << 20, "{shown}");
+        assert_eq!(content.lines().count(), shown + 1);
+        assert!(content.lines().take(shown).all(|line| line.len() > 4_000));
     }
 }

@@ -1,20 +1,20 @@
 //! `read_file`: a file's text, or some lines of it.
 
-use super::{relative, strange};
+use super::{fits, relative, strange};
 use crate::answer::{Answer, Failure, Success};
 use crate::caller::Caller;
 use crate::typed::TypedTool;
 use crate::workbench::Workbench;
 use belljar_contract::category::Category;
-use belljar_contract::workbench::{self, FileRead, MOST_READ_BYTES, ReadFile, Request};
+use belljar_contract::workbench::{self, FileRead, ReadFile, Request};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 
 pub(super) const DESCRIPTION: &str = "Reads a file of the workspace as text: `content`, with `path`, `size_bytes`, `line_count` and whether \
-    it is `truncated`. `start_line` and `end_line`, counted from 1 and both included, ask for some of its lines. Of a file that is larger \
-    than 1 MiB the beginning comes, with a `notice`, and no lines can be asked for. What is no text in UTF-8 is `not_supported`.";
+    it is `truncated`. `start_line` and `end_line`, counted from 1 and both included, ask for some of its lines. Of what doesn't \
+    fit into an answer (about 1 MiB) the beginning comes, with a `notice`; of a file that is larger than 1 MiB no lines can be asked for. What is no text in UTF-8 is `not_supported`.";
 
 /// Which file, and which lines of it.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -47,17 +47,21 @@ impl TypedTool for Read {
         let request = Request::ReadFile(ReadFile { path, start_line, end_line });
         let answer = self.0.ask(caller, Category::FileSystem, request).await?;
         let workbench::Answer::FileRead(read) = answer else { return Err(strange()) };
-        let FileRead { content, size_bytes, line_count, truncated } = read;
+        let read_bytes = read.content.len();
+        let FileRead { mut content, size_bytes, line_count, truncated: is_cut } = read;
+        content.truncate(fits(&content));
+        let truncated = is_cut || content.len() < read_bytes;
         let mut told = json!({
             "path": name,
-            "content": content,
+            "content": &content,
             "size_bytes": size_bytes,
             "line_count": line_count,
             "truncated": truncated,
         });
         if truncated {
+            let then = if is_cut { "the rest is read by other means" } else { "ask for lines of it" };
             told["notice"] =
-                json!(format!("these are the first {MOST_READ_BYTES} bytes of {size_bytes} at most"));
+                json!(format!("these are the first {} bytes of what was asked for; {then}", content.len()));
         }
         Ok(Success::of(told))
     }

@@ -86,12 +86,12 @@ impl TypedTool for Branch {
             }
         };
         let repository = self.0.open(caller, directory.as_deref()).await?;
-        let (output, is_whole) = repository.shown(&asked).await?;
+        let (output, truncated) = repository.shown(&asked).await?;
         let output = match (action, output.is_empty()) {
             (Action::List, true) => "there are no branches yet\n".to_owned(),
             (Action::List, false) => output,
             _ => done,
         };
-        Ok(Success::of(json!({ "output": output, "is_whole": is_whole })))
+        Ok(Success::of(json!({ "output": output, "truncated": truncated })))
     }
 }

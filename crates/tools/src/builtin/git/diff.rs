@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-pub(super) const DESCRIPTION: &str = "Shows what differs, as a patch: `output`, and whether it `is_whole`. Without more it is what has changed since it \
+pub(super) const DESCRIPTION: &str = "Shows what differs, as a patch: `output`, and whether it is `truncated`. Without more it is what has changed since it \
     was staged; `staged: true` is what is staged since the last commit. `ref1` compares with a commit, `ref1` and `ref2` compare two. \
     `stat: true` counts lines instead. `paths` says of what. Submodules are not looked into.";
 
@@ -72,8 +72,8 @@ impl TypedTool for Diff {
         let of = paths("paths", &of)?;
         asked.extend(of.iter().map(String::as_str));
         let repository = self.0.open(caller, directory.as_deref()).await?;
-        let (output, is_whole) = repository.shown(&asked).await?;
+        let (output, truncated) = repository.shown(&asked).await?;
         let output = if output.is_empty() { "No changes\n".to_owned() } else { output };
-        Ok(Success::of(json!({ "output": output, "is_whole": is_whole })))
+        Ok(Success::of(json!({ "output": output, "truncated": truncated })))
     }
 }

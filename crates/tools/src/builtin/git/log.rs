@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-pub(super) const DESCRIPTION: &str = "Lists commits, the latest first: `output`, and whether it `is_whole`. `max_count` is how many (10, and 100 at \
+pub(super) const DESCRIPTION: &str = "Lists commits, the latest first: `output`, and whether it is `truncated`. `max_count` is how many (10, and 100 at \
     most); `oneline` a line for each. `ref` is where to begin; `author`, `since`, `until` and `paths` say which.";
 
 /// Which commits.
@@ -85,11 +85,11 @@ impl TypedTool for Log {
         let is_empty = arguments.reference.is_none()
             && !repository.is(&["rev-parse", "--verify", "--quiet", "HEAD"]).await?;
         if is_empty {
-            return Ok(Success::of(json!({ "output": "there are no commits yet\n", "is_whole": true })));
+            return Ok(Success::of(json!({ "output": "there are no commits yet\n", "truncated": false })));
         }
         let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
-        let (output, is_whole) = repository.shown(&asked).await?;
+        let (output, truncated) = repository.shown(&asked).await?;
         let output = if output.is_empty() { "no commit is like that\n".to_owned() } else { output };
-        Ok(Success::of(json!({ "output": output, "is_whole": is_whole })))
+        Ok(Success::of(json!({ "output": output, "truncated": truncated })))
     }
 }

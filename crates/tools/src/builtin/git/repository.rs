@@ -73,11 +73,11 @@ impl Git {
 // === impl Repository ===
 
 impl Repository<'_> {
-    /// Has git do something, which must go well, and gives what is to be shown of it, and whether that is all.
+    /// Has git do something, which must go well, and gives what is to be shown of it, and whether there is more.
     pub(super) async fn shown(&self, arguments: &[&str]) -> Result<(String, bool), Failure> {
         let ended = self.ran(arguments, (&[], MOST_SHOWN_BYTES)).await?;
         match ended.is_well() {
-            true => Ok((ended.stdout.text(), ended.stdout.left_out_bytes == 0)),
+            true => Ok((ended.stdout.text(), ended.stdout.left_out_bytes > 0)),
             false => Err(self.complaint(&ended)),
         }
     }

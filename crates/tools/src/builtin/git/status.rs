@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-pub(super) const DESCRIPTION: &str = "Tells what git knows of the workspace: `output`, and whether it `is_whole`. `short` is a line for each file, \
+pub(super) const DESCRIPTION: &str = "Tells what git knows of the workspace: `output`, and whether it is `truncated`. `short` is a line for each file, \
     `porcelain` the same in a form that programs read. Submodules are not looked into.";
 
 /// In which form.
@@ -40,8 +40,8 @@ impl TypedTool for Status {
             (false, false) => "--long",
         };
         let asked = ["status", "--ignore-submodules=all", "--no-column", "--no-ahead-behind", form];
-        let (output, is_whole) = repository.shown(&asked).await?;
+        let (output, truncated) = repository.shown(&asked).await?;
         let output = if output.is_empty() { "nothing has changed\n".to_owned() } else { output };
-        Ok(Success::of(json!({ "output": output, "is_whole": is_whole })))
+        Ok(Success::of(json!({ "output": output, "truncated": truncated })))
     }
 }

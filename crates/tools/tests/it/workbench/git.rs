@@ -26,7 +26,7 @@ pub(super) async fn repository(bench: &Bench) {
 
 async fn output(bench: &Bench, name: &str, arguments: Value) -> String {
     let answer = bench.done(name, arguments).await;
-    assert_eq!(answer["is_whole"], true);
+    assert_eq!(answer["truncated"], false);
     answer["output"].as_str().unwrap().to_owned()
 }
 
@@ -155,6 +155,10 @@ fn place(benches: &Benches) -> Result<(), String> {
             bench.refused("git_status", json!({ "directory": "../x" })).await.0,
             DomainCode::PermissionDenied
         );
+        // A repository can't have another directory looked at, either. The control: with git itself it can.
+        bench.shell("git -C r config core.worktree /etc; git -C r status --short | grep -q passwd").await;
+        assert_eq!(output(&bench, "git_status", json!({ "directory": "r", "short": true })).await, "?? f\n");
+        bench.shell("git -C r config --unset core.worktree").await;
         // An empty repository has none of anything.
         let there = json!({ "directory": "r" });
         assert_eq!(output(&bench, "git_log", there.clone()).await, "there are no commits yet\n");

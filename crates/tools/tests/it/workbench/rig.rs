@@ -186,9 +186,10 @@ impl Bench {
 
     /// Why a call that doesn't has not.
     pub(crate) async fn refused(&self, name: &str, arguments: Value) -> (DomainCode, String) {
-        let Failure { code, message, .. } =
-            self.call(name, arguments.clone()).await.expect_err(&arguments.to_string());
-        (code, message)
+        match self.call(name, arguments.clone()).await {
+            Ok(done) => panic!("{name} {arguments}: {:?}", done.data),
+            Err(Failure { code, message, .. }) => (code, message),
+        }
     }
 
     /// Whether a tool's schema lets these arguments through.
