@@ -186,9 +186,10 @@ fn a_step_cannot_limit_slow_down_or_pin_the_runner() {
     assert_eq!(ran.outcome(), "success", "{ran:#?}");
     let complaints = ran.step(0)["result"]["stderr"].as_str().unwrap();
     assert_eq!(complaints.matches("Operation not permitted").count(), 6, "{complaints}");
-    // The control: a process may do all that to its children. This one stops itself and opens no file that its new
-    // limit could be too small for.
-    let control = scene.run_step(bash(&format!("(kill -STOP $BASHPID) & {}", attack("$!"))));
+    // The control: a process may do all that to its children. This one has stopped itself before, so that it opens no file that
+    // its new limit could be too small for.
+    let stopped = "until grep -q '^State:.T' /proc/$!/status; do :; done";
+    let control = scene.run_step(bash(&format!("(kill -STOP $BASHPID) & {stopped}; {}", attack("$!"))));
     assert_eq!(control["result"]["stderr"], "");
 }
 
