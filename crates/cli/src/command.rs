@@ -16,6 +16,7 @@ mod node;
 mod policy;
 mod run;
 pub(crate) mod session;
+mod tools;
 mod usage;
 mod validate;
 mod why;
@@ -44,13 +45,14 @@ struct Entry {
     run: fn(&ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Error>,
 }
 
-const SUBCOMMANDS: [Entry; 19] = [
+const SUBCOMMANDS: [Entry; 20] = [
     Entry::of::<run::RunArguments>(),
     Entry::of::<exec::ExecArguments>(),
     Entry::of::<session::SessionArguments>(),
     Entry::of::<agent::AgentArguments>(),
     Entry::of::<agents::AgentsArguments>(),
     Entry::of::<mcp::McpArguments>(),
+    Entry::of::<tools::ToolsArguments>(),
     Entry::of::<node::NodeArguments>(),
     Entry::of::<job::JobArguments>(),
     Entry::of::<policy::PolicyArguments>(),

@@ -18,24 +18,33 @@ use crate::caller::Caller;
 use belljar_contract::category::Category;
 use belljar_contract::path::StepPath;
 use belljar_contract::tool::DomainCode;
-use belljar_contract::workbench::{Answer, Kept, Refusal, Refused, Request};
+use belljar_contract::workbench::{Answer, Bytes, Kept, Ran, Refusal, Refused, Request, Run};
 pub use belljar_contract::workbench::{Ending, VARIABLE_OF_WORKSPACE};
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A place where things are done for callers.
 pub trait Workbench: Send + Sync {
-    /// Runs a program. When this is done, or dropped, nothing that came of the program runs.
-    fn run<'a>(&'a self, caller: &'a Caller, command: Command) -> BoxFuture<'a, Result<Ended, Failure>>;
-
-    /// Has something done to files.
+    /// Has something done by the program of ours. When this is done, or dropped, nothing that came of it runs.
     fn ask<'a>(
         &'a self,
         caller: &'a Caller,
         category: Category,
         request: Request,
     ) -> BoxFuture<'a, Result<Answer, Failure>>;
+
+    /// Runs a program, in the same way.
+    fn run<'a>(&'a self, caller: &'a Caller, command: Command) -> BoxFuture<'a, Result<Ended, Failure>> {
+        async move {
+            match self.ask(caller, command.category, command.into_request()).await? {
+                Answer::Ran(ran) => Ok(ran.into()),
+                _ => Err(strange()),
+            }
+        }
+        .boxed()
+    }
 }
 
 /// A program to run.
@@ -125,6 +134,19 @@ impl Command {
             most_bytes: 64 << 10,
         }
     }
+
+    /// As the program of ours is asked for it, held to what one may take.
+    fn into_request(self) -> Request {
+        let within = self.within.min(LONGEST_RUN);
+        Request::Run(Run {
+            argv: self.argv,
+            env: self.env,
+            directory: self.directory,
+            input: Bytes(self.input),
+            within_ms: u64::try_from(within.as_millis()).unwrap_or(u64::MAX),
+            most_bytes: self.most_bytes.min(MOST_OUTPUT_BYTES),
+        })
+    }
 }
 
 // === impl Ended ===
@@ -142,6 +164,13 @@ impl Ended {
     /// Whether it has ended well.
     pub fn is_well(&self) -> bool {
         self.by == Ending::Exited(0)
+    }
+}
+
+impl From<Ran> for Ended {
+    fn from(Ran { ending, stdout, stderr, duration_ms, left_behind: _ }: Ran) -> Self {
+        let took = Duration::from_millis(duration_ms);
+        Self { by: ending, stdout: stdout.into(), stderr: stderr.into(), took }
     }
 }
 
@@ -170,8 +199,23 @@ impl From<Kept> for Output {
     }
 }
 
+/// So long the program of ours may take for that.
+pub fn time_for(request: &Request) -> Duration {
+    match request {
+        Request::Run(run) => Duration::from_millis(run.within_ms).min(LONGEST_RUN),
+        _ => FILES_WITHIN,
+    }
+}
+
+/// So long something with files may take.
+const FILES_WITHIN: Duration = Duration::from_secs(30);
+
+fn strange() -> Failure {
+    Failure::new(DomainCode::Unavailable, "the sandbox has answered something else than was asked")
+}
+
 /// How what was not done is told to whoever called.
-pub(crate) fn failure(Refused { why, message }: Refused) -> Failure {
+pub fn failure(Refused { why, message }: Refused) -> Failure {
     let code = match why {
         Refusal::Invalid => DomainCode::InvalidArgument,
         Refusal::NotFound => DomainCode::NotFound,

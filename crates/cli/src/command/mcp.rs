@@ -6,74 +6,49 @@
 //!                                  └─► audit
 //! ```
 
+mod bench;
 mod desk;
 mod execution;
 mod failures;
 mod inside;
+mod offering;
 mod output;
 mod registration;
 mod serving;
 mod token_file;
 mod tools;
 
+pub(crate) use offering::{OfferArguments, Offered};
+pub(crate) use serving::{caller, end, gateway, runtime, stop_when_asked};
 pub(crate) use token_file::TokenFileError;
-pub(crate) use tools::ToolsError;
+pub(crate) use tools::{ToolSet, ToolsError};
 
 use super::Subcommand;
-use super::session::{Opening, policy_file};
-use crate::access::{self, AccessArguments};
-use crate::backend::BackendArguments;
+use super::session::Opening;
 use crate::error::CliError;
-use crate::handoff::TrustArguments;
-use crate::lending::{AllowanceArguments, directory, parse_duration};
-use crate::state;
-use crate::web::WebArguments;
 use belljar_sandbox::run::WorkspaceChoice;
-use belljar_sandbox::session;
-use desk::{Desk, Offer, Root};
+use desk::Offer;
 use registration::ClientKind;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 
 #[derive(Debug, clap::Args)]
 #[command(about = Self::ABOUT, after_help = AFTER_HELP)]
 pub(crate) struct McpArguments {
-    /// A directory that sessions may begin with a copy of; of several the first is meant when a client names none. Without any,
-    /// sessions begin empty
-    #[arg(long, value_name = "DIR")]
-    workspace: Vec<PathBuf>,
+    #[command(flatten)]
+    offer: OfferArguments,
+    /// Which tools are served
+    #[arg(long, value_name = "SET", value_enum, default_value = "sessions")]
+    tools: ToolSet,
     /// Print how a client is told of this server, with the options that are given here, and serve nothing
     #[arg(long, value_name = "CLIENT", value_enum)]
     print_config: Option<ClientKind>,
     /// How much it tells on standard error: off, error, warn, info, debug, trace
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
     log_level: LevelFilter,
-    #[command(flatten)]
-    allowance: AllowanceArguments,
-    #[command(flatten)]
-    backend: BackendArguments,
-    #[command(flatten)]
-    web: WebArguments,
-    #[command(flatten)]
-    access: AccessArguments,
-    /// End a session when nothing has run in it for this long
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "1h", help_heading = HEADING)]
-    idle: Duration,
-    /// A session that was made before, and that clients may use, too: its name, or the beginning of its id
-    #[arg(long, value_name = "SESSION", help_heading = HEADING)]
-    session: Vec<String>,
-    /// Leave the sessions that clients have opened when the server ends, instead of ending them
-    #[arg(long, help_heading = HEADING)]
-    keep: bool,
-    /// Let clients write what a session changed into the directory that it is a copy of
-    #[arg(long, help_heading = HEADING)]
-    allow_approve: bool,
-    #[command(flatten)]
-    trust: TrustArguments,
     #[command(flatten)]
     http: HttpArguments,
 }
@@ -95,8 +70,6 @@ struct HttpArguments {
     allow_remote: bool,
 }
 
-const HEADING: &str = "Sessions";
-
 const AFTER_HELP: &str = "\
 Registering it takes one line:
   claude mcp add belljar -- belljar mcp --workspace \"$PWD\"
@@ -116,8 +89,7 @@ impl Subcommand for McpArguments {
             return Ok(ExitCode::SUCCESS);
         }
         self.begin_log();
-        let desk = Desk::new(self.offer()?, self.named()?);
-        serving::run(&self.http, self.access.identity(), &desk)
+        serving::run(&self.http, &self.offer.offered(self.tools)?)
     }
 }
 
@@ -129,44 +101,6 @@ fn tell(text: &str) {
 // === impl McpArguments ===
 
 impl McpArguments {
-    /// What clients may have.
-    fn offer(&self) -> Result<Offer, CliError> {
-        let backend = self.backend.chosen()?;
-        let root = |said: &PathBuf| {
-            let path = directory(said)?;
-            // A policy that a client could change by what it commits is told of now, and not when it opens something.
-            policy_file(&self.web, &WorkspaceChoice::Copy(path.clone()))?;
-            Ok::<_, CliError>(Root { said: said.clone(), real: path.as_path().to_owned() })
-        };
-        let roots = self.workspace.iter().map(root).collect::<Result<Vec<_>, _>>()?;
-        let (lent, egress) = (self.allowance.lent()?, policy_file(&self.web, &WorkspaceChoice::Empty)?);
-        let asked = (None, !lent.is_empty(), egress.as_deref());
-        // Whatever directories there are: who has an empty workspace is refused those when they are asked for.
-        let compiled = |identity| access::compiled(&identity, asked, &WorkspaceChoice::Empty);
-        let access = self.access.identity().map(compiled).transpose()?;
-        Ok(Offer {
-            lent,
-            env: self.allowance.env(),
-            limits: self.allowance.limits(),
-            required: self.allowance.required_of(&backend)?,
-            idle_limit: self.idle,
-            lifetime_limit: self.allowance.timeout(),
-            egress,
-            access,
-            approves: self.allow_approve.then(|| self.trust.trust()),
-            keeps: self.keep,
-            backend,
-            roots,
-        })
-    }
-
-    /// The ids of the sessions that were named.
-    fn named(&self) -> Result<Vec<String>, CliError> {
-        let state = state::open();
-        let id = |name: &String| Ok(session::find(&state, name)?.session().id.clone());
-        self.session.iter().map(id).collect()
-    }
-
     fn begin_log(&self) {
         // Standard output is the client's. Should nobody read standard error, the server goes on all the same.
         let log = tracing_subscriber::fmt().with_max_level(self.log_level).log_internal_errors(false);

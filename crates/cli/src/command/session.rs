@@ -3,9 +3,11 @@
 mod checkpoint;
 mod keeper;
 mod opening;
+mod own_runner;
 
 pub(crate) use keeper::keep;
 pub(crate) use opening::{Opening, open, policy_file};
+pub(crate) use own_runner::own_runner;
 
 use super::{Subcommand, exec};
 use crate::access::AccessArguments;

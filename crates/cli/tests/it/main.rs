@@ -23,6 +23,7 @@ mod sealed;
 mod secrets;
 mod session;
 mod session_workspace;
+mod tools;
 mod usage;
 mod validate;
 mod workspace_copy;

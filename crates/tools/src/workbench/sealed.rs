@@ -2,13 +2,13 @@
 
 use super::call::Call;
 use super::owner::{correlation, owner};
-use super::{Command, Ended, LONGEST_RUN, MOST_OUTPUT_BYTES, Workbench, failure};
+use super::{Workbench, failure, time_for};
 use crate::answer::Failure;
 use crate::caller::Caller;
 use belljar_contract::category::Category;
 use belljar_contract::path::WORKSPACE;
 use belljar_contract::tool::DomainCode;
-use belljar_contract::workbench::{Answer, Bytes, LONGEST_REQUEST_BYTES, Request, Run, SUBCOMMAND};
+use belljar_contract::workbench::{Answer, LONGEST_REQUEST_BYTES, Request, SUBCOMMAND};
 use belljar_sandbox::backend::{Backend, BackendError, Sandbox, Wanted, with_causes};
 use belljar_sandbox::backends::{Backends, Made};
 use belljar_sandbox::correlation::CorrelationId;
@@ -64,9 +64,6 @@ struct Job {
     within: Duration,
     runs_programs: bool,
 }
-
-/// So long something with files may take.
-const FILES_WITHIN: Duration = Duration::from_secs(30);
 
 // === impl SandboxWorkbench ===
 
@@ -156,31 +153,6 @@ impl SandboxWorkbench {
 }
 
 impl Workbench for SandboxWorkbench {
-    fn run<'a>(&'a self, caller: &'a Caller, command: Command) -> BoxFuture<'a, Result<Ended, Failure>> {
-        async move {
-            let within = command.within.min(LONGEST_RUN);
-            let run = Request::Run(Run {
-                argv: command.argv,
-                env: command.env,
-                directory: command.directory,
-                input: Bytes(command.input),
-                within_ms: u64::try_from(within.as_millis()).unwrap_or(u64::MAX),
-                most_bytes: command.most_bytes.min(MOST_OUTPUT_BYTES),
-            });
-            let job = Job { request: document(&run)?, within, runs_programs: true };
-            let Answer::Ran(ran) = self.carry_out(caller, command.category, job).await? else {
-                return Err(strange());
-            };
-            Ok(Ended {
-                by: ran.ending,
-                stdout: ran.stdout.into(),
-                stderr: ran.stderr.into(),
-                took: Duration::from_millis(ran.duration_ms),
-            })
-        }
-        .boxed()
-    }
-
     fn ask<'a>(
         &'a self,
         caller: &'a Caller,
@@ -189,7 +161,7 @@ impl Workbench for SandboxWorkbench {
     ) -> BoxFuture<'a, Result<Answer, Failure>> {
         async move {
             let runs_programs = matches!(request, Request::Run(_));
-            let job = Job { request: document(&request)?, within: FILES_WITHIN, runs_programs };
+            let job = Job { request: document(&request)?, within: time_for(&request), runs_programs };
             self.carry_out(caller, category, job).await
         }
         .boxed()
@@ -242,8 +214,4 @@ fn document(request: &Request) -> Result<Vec<u8>, Failure> {
 fn not_begun(error: &BackendError) -> Failure {
     tracing::warn!(error = with_causes(error), "a tool can't work in its sandbox");
     Failure::new(DomainCode::Unavailable, "there is no sandbox to be had for this at the moment")
-}
-
-fn strange() -> Failure {
-    Failure::new(DomainCode::Unavailable, "the sandbox has answered something else than was asked")
 }

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 /// What clients may have.
 pub(super) struct Offer {
@@ -51,13 +51,15 @@ pub(super) struct Root {
 }
 
 /// Where clients come with what they want.
-pub(super) struct Desk {
+pub(crate) struct Desk {
     pub(super) offer: Offer,
     held: Mutex<Held>,
+    /// The id of the session in which the built-in tools work, once there is one.
+    own: Mutex<Option<String>>,
     /// How many sandboxes there may still be.
     room: Arc<Semaphore>,
     /// How many calls there may still be at once.
-    pub(super) calls: Semaphore,
+    calls: Semaphore,
 }
 
 #[derive(Default)]
@@ -83,7 +85,33 @@ impl Desk {
     pub(super) fn new(offer: Offer, named: Vec<String>) -> Arc<Self> {
         let held = Held { named: named.into_iter().collect(), ..Held::default() };
         let room = Arc::new(Semaphore::new(MOST_SANDBOXES));
-        Arc::new(Self { offer, held: Mutex::new(held), room, calls: Semaphore::new(MOST_CALLS) })
+        // Whoever names the one there is means that one.
+        let own = held.named.first().filter(|_| held.named.len() == 1).cloned();
+        Arc::new(Self {
+            offer,
+            held: Mutex::new(held),
+            own: Mutex::new(own),
+            room,
+            calls: Semaphore::new(MOST_CALLS),
+        })
+    }
+
+    /// A place among the calls that are under way.
+    pub(super) fn turn(&self) -> Result<SemaphorePermit<'_>, Failure> {
+        let message = "too many calls are under way: wait for some";
+        self.calls.try_acquire().map_err(|_| Failure::new(DomainCode::LimitExceeded, message))
+    }
+
+    /// The session in which the built-in tools work: the one that was named, or one of their own, opened when it is first needed.
+    pub(super) fn own_session(&self) -> Result<Client, Failure> {
+        // Held while one is opened: those who call at once work in the same.
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = own.as_ref().and_then(|id| self.find(id).ok()) {
+            return Ok(client);
+        }
+        let client = self.open(None)?;
+        *own = Some(client.session().id.clone());
+        Ok(client)
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {

@@ -2,6 +2,7 @@
 
 use super::HttpArguments;
 use super::desk::Desk;
+use super::offering::Offered;
 use super::{tell, token_file, tools};
 use crate::access;
 use crate::error::CliError;
@@ -14,13 +15,14 @@ use belljar_gateway::{Door, Gateway, Room, bearer};
 use belljar_policy::constraint::WorksIn;
 use belljar_policy::tool::ToolGrants;
 use belljar_store::audit::{AuditLog, folder_in};
-use belljar_tools::caller::{Caller, Identity};
+use belljar_tools::caller::Caller;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -38,50 +40,55 @@ const ROOM: Room = Room { connections: 256, grace: Duration::from_secs(2) };
 const ACTOR: &str = "belljar mcp";
 
 /// Serves until the client or somebody else ends it.
-pub(super) fn run(
-    http: &HttpArguments,
-    identity: Option<Identity>,
-    desk: &Arc<Desk>,
-) -> Result<ExitCode, CliError> {
-    let audit = Arc::new(AuditLog::open(&folder_in(state::open().path()))?);
-    let registry = Arc::new(tools::registry(desk)?);
-    let gateway = Gateway::new(registry, audit).instructing(INSTRUCTIONS);
-    let gateway = match &identity {
-        Some(_) => {
-            gateway.judging_by(Arc::new(HouseAccess::new(access::rules_of(None)?, all_in_sandboxes())))
-        }
-        None => gateway,
-    };
-    let gateway = Arc::new(gateway);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|source| CliError::Runtime { source })?;
-    let served = runtime.block_on(serve((http, identity), desk, gateway));
+pub(super) fn run(http: &HttpArguments, offered: &Offered) -> Result<ExitCode, CliError> {
+    let gateway = Arc::new(gateway(offered)?.instructing(INSTRUCTIONS));
+    let runtime = runtime()?;
+    let served = runtime.block_on(serve(http, offered, gateway));
     // Whoever still holds standard input open must not hold this up.
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS)
 }
 
-async fn serve(
-    (http, identity): (&HttpArguments, Option<Identity>),
-    desk: &Arc<Desk>,
-    gateway: Arc<Gateway>,
-) -> Result<(), CliError> {
+/// What is offered, behind a gateway that records into this machine's audit and holds whoever calls to their rules.
+pub(crate) fn gateway(offered: &Offered) -> Result<Gateway, CliError> {
+    let audit = Arc::new(AuditLog::open(&folder_in(state::open().path()))?);
+    let registry = Arc::new(tools::registry(&offered.desk, offered.set)?);
+    let gateway = Gateway::new(registry, audit);
+    Ok(match &offered.identity {
+        Some(_) => {
+            gateway.judging_by(Arc::new(HouseAccess::new(access::rules_of(None)?, all_in_sandboxes())))
+        }
+        None => gateway,
+    })
+}
+
+pub(crate) fn runtime() -> Result<Runtime, CliError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|source| CliError::Runtime { source })
+}
+
+async fn serve(http: &HttpArguments, offered: &Offered, gateway: Arc<Gateway>) -> Result<(), CliError> {
     let stopped = CancellationToken::new();
     stop_when_asked(&stopped)?;
-    let seat = Seat::new(Caller { identity, ..operator() }, stopped.clone());
+    let seat = Seat::new(caller(offered), stopped.clone());
     let served = match http.address {
         Some(address) => serve_http(http, address, (gateway, seat), &stopped).await,
         None => belljar_gateway::stdio(gateway, seat, stopped.clone()).await.map_err(Into::into),
     };
     // What is still being called is given up.
     stopped.cancel();
+    end(&offered.desk).await;
+    served
+}
+
+/// Ends what was opened, unless it is kept.
+pub(crate) async fn end(desk: &Arc<Desk>) {
     let ending = Arc::clone(desk);
     let kept = tokio::task::spawn_blocking(move || ending.end()).await.unwrap_or_default();
     desk.settled(SETTLED_WITHIN).await;
     if kept > 0 {
         tell(&format!("{kept} sessions go on; `belljar session list` tells which"));
     }
-    served
 }
 
 /// Whatever is done here is done in a sandbox.
@@ -90,7 +97,7 @@ fn all_in_sandboxes() -> BTreeMap<Category, WorksIn> {
 }
 
 /// Has the token tell when this process is asked to end.
-fn stop_when_asked(stopped: &CancellationToken) -> Result<(), CliError> {
+pub(crate) fn stop_when_asked(stopped: &CancellationToken) -> Result<(), CliError> {
     for kind in [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()] {
         let mut asked = signal(kind).map_err(|source| CliError::Runtime { source })?;
         let stopped = stopped.clone();
@@ -103,8 +110,9 @@ fn stop_when_asked(stopped: &CancellationToken) -> Result<(), CliError> {
 }
 
 /// Whoever owns this machine. What their sandboxes may reach was said when the server was started.
-fn operator() -> Caller {
+pub(crate) fn caller(offered: &Offered) -> Caller {
     Caller {
+        identity: offered.identity.clone(),
         actor: Some(ACTOR.to_owned()),
         user_id: Some(rustix::process::getuid().as_raw().to_string()),
         grants: ToolGrants { may_reach_out: true, ..ToolGrants::default() },

@@ -12,15 +12,22 @@ mod run;
 mod sessions;
 mod write;
 
+use super::bench::SessionBench;
 use super::desk::Desk;
 use super::execution::{GivenUp, waiting};
+use belljar_contract::action::{ActionType, Leaf};
 use belljar_contract::category::Category;
-use belljar_contract::tool::{CostTier, DomainCode, InvalidToolNameError, ToolName};
+use belljar_contract::tool::{CostTier, InvalidToolNameError, ToolName};
 use belljar_tools::Tool;
 use belljar_tools::answer::{Answer, Failure};
+use belljar_tools::builtin;
+use belljar_tools::builtin::execution::Languages;
+use belljar_tools::builtin::git::Signature;
 use belljar_tools::definition::{Definition, Effect};
 use belljar_tools::registry::{RegisterError, Registry};
 use belljar_tools::typed::{TypedTool, schema_of, tool};
+use belljar_tools::workbench::Workbench;
+use clap::ValueEnum;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,9 +62,39 @@ const LONGEST_COMMAND: Duration = Duration::from_secs(3600);
 /// What comes before and after a command.
 const AROUND_A_COMMAND: Duration = Duration::from_secs(60);
 
-/// All of them.
-pub(super) fn registry(desk: &Arc<Desk>) -> Result<Registry, ToolsError> {
-    let all = [
+/// Which tools are served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ToolSet {
+    /// Those that open sessions and work in them
+    Sessions,
+    /// Those of agents, for files, code, commands and git, in one session of their own
+    Builtin,
+    /// All of them
+    All,
+}
+
+/// As whom commits of agents are made.
+const NAME_OF_COMMITS: &str = "Belljar agent";
+const EMAIL_OF_COMMITS: &str = "agent@belljar.invalid";
+
+/// Those of a set.
+pub(super) fn registry(desk: &Arc<Desk>, set: ToolSet) -> Result<Registry, ToolsError> {
+    let mut all = match set {
+        ToolSet::Builtin => Vec::new(),
+        ToolSet::Sessions | ToolSet::All => of_sessions(desk)?,
+    };
+    if set != ToolSet::Sessions {
+        let bench: Arc<dyn Workbench> = Arc::new(SessionBench { desk: Arc::clone(desk) });
+        let signature = Signature { name: NAME_OF_COMMITS.to_owned(), email: EMAIL_OF_COMMITS.to_owned() };
+        all.extend(builtin::files::tools(&bench)?);
+        all.extend(builtin::execution::tools(&bench, &Languages::all())?);
+        all.extend(builtin::git::tools(&bench, &signature)?);
+    }
+    Ok(Registry::new(all)?)
+}
+
+fn of_sessions(desk: &Arc<Desk>) -> Result<Vec<Arc<dyn Tool>>, ToolsError> {
+    Ok([
         defined(&run::ABOUT, desk, run::Run)?,
         defined(&open::ABOUT, desk, open::Open)?,
         defined(&exec::ABOUT, desk, exec::Exec)?,
@@ -69,8 +106,8 @@ pub(super) fn registry(desk: &Arc<Desk>) -> Result<Registry, ToolsError> {
         defined(&discard::ABOUT, desk, discard::Discard)?,
         defined(&close::ABOUT, desk, close::Close)?,
         defined(&sessions::ABOUT, desk, sessions::Sessions)?,
-    ];
-    Ok(Registry::new(all)?)
+    ]
+    .into())
 }
 
 /// What a tool does, on a thread that may wait.
@@ -91,12 +128,7 @@ impl<D: Does> TypedTool for AtDesk<D> {
     type Arguments = D::Arguments;
 
     async fn call(&self, _: &belljar_tools::caller::Caller, arguments: D::Arguments) -> Answer {
-        let Ok(_turn) = self.desk.calls.try_acquire() else {
-            return Err(Failure::new(
-                DomainCode::LimitExceeded,
-                "too many calls are under way: wait for some",
-            ));
-        };
+        let _turn = self.desk.turn()?;
         // Dropped with this call, whether it has ended or is given up.
         let (_waiting, given_up) =
             waiting().map_err(|errno| Failure::internal("watch over the call", &errno))?;
@@ -110,7 +142,13 @@ fn defined<D: Does>(about: &About, desk: &Arc<Desk>, does: D) -> Result<Arc<dyn 
     let name = ToolName::parse(about.name)?;
     let new = Definition::new(name, about.category, about.summary, schema_of::<D::Arguments>());
     let runs = matches!(about.name, run::NAME | exec::NAME);
+    let action = match (about.effect, about.category) {
+        (Effect::ReadOnly, Category::VersionControl) => ActionType::from(Leaf::VcsRead),
+        (Effect::ReadOnly, _) => ActionType::from(Leaf::CodeRead),
+        _ => new.action.clone(),
+    };
     let definition = Definition {
+        action,
         description: format!("{} {}", about.summary, about.details),
         cost: if runs { CostTier::Expensive } else { CostTier::Moderate },
         effect: about.effect,

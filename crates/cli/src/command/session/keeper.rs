@@ -1,5 +1,6 @@
 //! The process that keeps a session: what it is told, what it serves, and its one word.
 
+use super::own_runner;
 use crate::error::CliError;
 use crate::web;
 use belljar_contract::id::RunId;
@@ -132,7 +133,8 @@ fn inspection_of(session: &Session) -> Result<Option<Inspection>, CliError> {
 /// What is to be kept, and what it takes to look into what it reaches.
 fn keeping(order: Order) -> Result<(Keeping, Option<Inspection>), KeeperError> {
     let cant = |error: CliError| KeeperError::Serve(error.into());
-    let Order { site, backend, workspace, lent, mut env, limits, required, session } = order;
+    let Order { site, backend, workspace, mut lent, mut env, limits, required, session } = order;
+    lent.push(own_runner::lent(&site, &backend).map_err(|error| KeeperError::Serve(error.into()))?);
     let hatches = session.reaches_the_web().then_some(Hatch::Web).into_iter().collect();
     let mut home = BTreeMap::new();
     let inspection = inspection_of(&session).map_err(cant)?;

@@ -1,0 +1,109 @@
+//! What is offered, as it is said on the command line: directories, what sessions have, and whose rules count.
+
+use super::desk::{Desk, Offer, Root};
+use super::tools::ToolSet;
+use crate::access::{self, AccessArguments};
+use crate::backend::BackendArguments;
+use crate::command::session::policy_file;
+use crate::error::CliError;
+use crate::handoff::TrustArguments;
+use crate::lending::{AllowanceArguments, directory, parse_duration};
+use crate::state;
+use crate::web::WebArguments;
+use belljar_sandbox::run::WorkspaceChoice;
+use belljar_sandbox::session;
+use belljar_tools::caller::Identity;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct OfferArguments {
+    /// A directory that sessions may begin with a copy of; of several the first is meant when a client names none. Without any,
+    /// sessions begin empty
+    #[arg(long, value_name = "DIR")]
+    workspace: Vec<PathBuf>,
+    #[command(flatten)]
+    allowance: AllowanceArguments,
+    #[command(flatten)]
+    backend: BackendArguments,
+    #[command(flatten)]
+    web: WebArguments,
+    #[command(flatten)]
+    access: AccessArguments,
+    /// End a session when nothing has run in it for this long
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "1h", help_heading = HEADING)]
+    idle: Duration,
+    /// A session that was made before, and that clients may use, too: its name, or the beginning of its id. The built-in tools work
+    /// in it, if it is the only one
+    #[arg(long, value_name = "SESSION", help_heading = HEADING)]
+    session: Vec<String>,
+    /// Leave the sessions that were opened when this ends, instead of ending them
+    #[arg(long, help_heading = HEADING)]
+    keep: bool,
+    /// Let clients write what a session changed into the directory that it is a copy of
+    #[arg(long, help_heading = HEADING)]
+    allow_approve: bool,
+    #[command(flatten)]
+    trust: TrustArguments,
+}
+
+/// What is offered, to whom.
+pub(crate) struct Offered {
+    pub(crate) desk: Arc<Desk>,
+    pub(super) identity: Option<Identity>,
+    pub(super) set: ToolSet,
+}
+
+const HEADING: &str = "Sessions";
+
+// === impl OfferArguments ===
+
+impl OfferArguments {
+    /// What was said, with those tools.
+    ///
+    /// # Errors
+    /// Usage, when that can't be; and what sessions can't be found for.
+    pub(crate) fn offered(&self, set: ToolSet) -> Result<Offered, CliError> {
+        let desk = Desk::new(self.offer()?, self.named()?);
+        Ok(Offered { desk, identity: self.access.identity(), set })
+    }
+
+    /// What clients may have.
+    fn offer(&self) -> Result<Offer, CliError> {
+        let backend = self.backend.chosen()?;
+        let root = |said: &PathBuf| {
+            let path = directory(said)?;
+            // A policy that a client could change by what it commits is told of now, and not when it opens something.
+            policy_file(&self.web, &WorkspaceChoice::Copy(path.clone()))?;
+            Ok::<_, CliError>(Root { said: said.clone(), real: path.as_path().to_owned() })
+        };
+        let roots = self.workspace.iter().map(root).collect::<Result<Vec<_>, _>>()?;
+        let (lent, egress) = (self.allowance.lent()?, policy_file(&self.web, &WorkspaceChoice::Empty)?);
+        let asked = (None, !lent.is_empty(), egress.as_deref());
+        // Whatever directories there are: who has an empty workspace is refused those when they are asked for.
+        let compiled = |identity| access::compiled(&identity, asked, &WorkspaceChoice::Empty);
+        let access = self.access.identity().map(compiled).transpose()?;
+        Ok(Offer {
+            lent,
+            env: self.allowance.env(),
+            limits: self.allowance.limits(),
+            required: self.allowance.required_of(&backend)?,
+            idle_limit: self.idle,
+            lifetime_limit: self.allowance.timeout(),
+            egress,
+            access,
+            approves: self.allow_approve.then(|| self.trust.trust()),
+            keeps: self.keep,
+            backend,
+            roots,
+        })
+    }
+
+    /// The ids of the sessions that were named.
+    fn named(&self) -> Result<Vec<String>, CliError> {
+        let state = state::open();
+        let id = |name: &String| Ok(session::find(&state, name)?.session().id.clone());
+        self.session.iter().map(id).collect()
+    }
+}

@@ -1,0 +1,88 @@
+//! `belljar tools`: the tools of agents, as they are offered to one, and called without one.
+
+mod call;
+mod list;
+mod show;
+
+use super::Subcommand;
+use super::mcp::{Offered, ToolSet, caller, gateway};
+use crate::error::CliError;
+use belljar_tools::definition::{Definition, Effect};
+use belljar_tools::registry::Entry;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+#[derive(Debug, clap::Args)]
+#[command(about = Self::ABOUT)]
+pub(crate) struct ToolsArguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List the tools that whoever is named may call
+    List(Box<list::ListArguments>),
+    /// Show one: what it is for, and what it takes
+    Show(Box<show::ShowArguments>),
+    /// Call one, by the same way that an agent's call takes
+    Call(Box<call::CallArguments>),
+}
+
+impl Subcommand for ToolsArguments {
+    const NAME: &'static str = "tools";
+    const ABOUT: &'static str = "Tools of agents: which there are, and what comes of a call";
+
+    fn run(&self) -> Result<ExitCode, CliError> {
+        match &self.command {
+            Command::List(arguments) => arguments.run(),
+            Command::Show(arguments) => arguments.run(),
+            Command::Call(arguments) => arguments.run(),
+        }
+    }
+}
+
+/// All that there are here: those of agents, and those that open sessions.
+const SET: ToolSet = ToolSet::All;
+
+/// Exit code when there is no such tool, or it doesn't take what it was given.
+const BAD_INPUT: u8 = 2;
+
+/// The tools that whoever is named may call.
+fn listed(offered: &Offered) -> Result<Vec<Arc<Entry>>, CliError> {
+    Ok(gateway(offered)?.listed(&caller(offered)))
+}
+
+/// A tool, as programs read it.
+fn described(definition: &Definition) -> Value {
+    json!({
+        "name": definition.name,
+        "category": definition.category,
+        "action_type": definition.action,
+        "summary": definition.summary,
+        "description": definition.description,
+        "cost": definition.cost,
+        "effect": effect(definition.effect),
+        "reaches_out": definition.reaches_out,
+        "timeout_seconds": definition.within.as_secs(),
+        "input_schema": definition.input,
+    })
+}
+
+fn effect(effect: Effect) -> &'static str {
+    match effect {
+        Effect::ReadOnly => "read_only",
+        Effect::Additive => "additive",
+        Effect::Idempotent => "idempotent",
+        Effect::Destructive => "destructive",
+    }
+}
+
+/// Prints a document for programs.
+fn print(document: &Value) -> Result<(), CliError> {
+    use std::io::Write as _;
+    let mut text = serde_json::to_vec_pretty(document).map_err(|error| CliError::output(error.into()))?;
+    text.push(b'\n');
+    std::io::stdout().lock().write_all(&text).map_err(CliError::output)
+}

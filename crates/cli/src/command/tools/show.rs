@@ -1,0 +1,57 @@
+//! `belljar tools show`
+
+use super::{BAD_INPUT, SET, described, effect, listed, print};
+use crate::command::mcp::OfferArguments;
+use crate::error::CliError;
+use anstyle::Style;
+use belljar_tools::definition::Definition;
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ShowArguments {
+    /// Its name
+    tool: String,
+    #[command(flatten)]
+    offer: OfferArguments,
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+// === impl ShowArguments ===
+
+impl ShowArguments {
+    pub(super) fn run(&self) -> Result<ExitCode, CliError> {
+        let entries = listed(&self.offer.offered(SET)?)?;
+        let Some(entry) = entries.iter().find(|entry| entry.name().as_str() == self.tool) else {
+            anstream::eprintln!(
+                "belljar: there is no tool {:?} that may be called; `belljar tools list` tells which there are",
+                self.tool
+            );
+            return Ok(ExitCode::from(BAD_INPUT));
+        };
+        let definition = entry.tool.definition();
+        match self.json {
+            true => print(&described(definition))?,
+            false => tell(definition)?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn tell(definition: &Definition) -> Result<(), CliError> {
+    let bold = Style::new().bold();
+    anstream::println!("{bold}{}{bold:#}  {}", definition.name, definition.summary);
+    let description = definition.description.trim_start_matches(definition.summary.as_str()).trim();
+    if !description.is_empty() {
+        anstream::println!("\n{description}");
+    }
+    anstream::println!(
+        "\ncategory  {}\naction    {}\neffect    {}\nwithin    {} s\n\n{bold}Arguments{bold:#}",
+        definition.category,
+        definition.action,
+        effect(definition.effect),
+        definition.within.as_secs()
+    );
+    print(&definition.input)
+}

@@ -1,0 +1,151 @@
+//! `belljar tools`, and the built-in tools of `belljar mcp`: one way for a call, whoever makes it, and one session for all of an agent's.
+
+use crate::BELLJAR;
+use crate::mcp::Talk;
+use crate::session::{Sessions, create};
+use belljar_testkit::git::git;
+use belljar_testkit::world::World;
+use serde_json::{Value, json};
+
+/// A world with a project in it, and where that is.
+fn project() -> (World, String) {
+    let world = World::new(BELLJAR);
+    world.write("project/notes.txt", "one\ntwo\n");
+    let path = world.path().join("project").display().to_string();
+    (world, path)
+}
+
+fn names(world: &World, whose: &[&str]) -> Vec<String> {
+    let all = world.run(&[&["tools", "list", "--json"], whose].concat()).succeeded().json();
+    all.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+fn called(world: &World, (tool, arguments): (&str, &Value), options: &[&str]) -> (i32, Value) {
+    let arguments = arguments.to_string();
+    let ran = world.run(&[&["tools", "call", tool, &arguments, "--json"], options].concat());
+    (ran.code, ran.json())
+}
+
+#[test]
+fn whoever_is_named_is_shown_what_they_may_call() {
+    let world = World::new(BELLJAR);
+    let [sandboxed, restricted, standard] =
+        ["sandboxed", "restricted", "standard"].map(|level| names(&world, &["--level", level]));
+    let has = |names: &[String], name: &str| names.iter().any(|known| known == name);
+    for least in [&sandboxed, &restricted] {
+        assert!(has(least, "read_file") && has(least, "git_commit") && !has(least, "shell_command"));
+    }
+    assert!(has(&standard, "shell_command"));
+    let shown = world.run(&["tools", "show", "edit_file", "--level", "restricted"]).succeeded().stdout;
+    for part in ["edit_file", "file_system", "code:write", "\"path\""] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert_eq!(world.run(&["tools", "show", "shell_command", "--level", "restricted"]).code, 2);
+}
+
+#[test]
+fn what_calls_do_in_a_session_stays_there_until_a_person_takes_it_over() {
+    let (world, project) = project();
+    let session = create(&world, &["--workspace-copy", &project]);
+    let _ended = Sessions(&world);
+    let with = ["--session", session.as_str(), "--level", "standard"];
+    let edit = json!({ "path": "notes.txt", "old_text": "two", "new_text": "three" });
+    let (code, edited) = called(&world, ("edit_file", &edit), &with);
+    assert_eq!((code, &edited["status"]), (0, &json!("ok")), "{edited}");
+    let (_, read) = called(&world, ("read_file", &json!({ "path": "notes.txt" })), &with);
+    assert_eq!(read["data"]["content"], "one\nthree\n");
+    let source = || std::fs::read_to_string(world.path().join("project/notes.txt")).unwrap();
+    assert_eq!(source(), "one\ntwo\n");
+    world.run(&["session", "commit", &session]).succeeded();
+    assert_eq!(source(), "one\nthree\n");
+    // Without it a session is made for the call, and nothing of it stays.
+    let write = json!({ "path": "more.txt", "content": "x" });
+    assert_eq!(called(&world, ("write_file", &write), &["--workspace", &project]).0, 0);
+    assert!(!world.path().join("project/more.txt").exists());
+    assert_eq!(world.run(&["session", "list", "--json"]).succeeded().json().as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn how_a_call_ended_is_told_by_its_exit_code() {
+    let (world, project) = project();
+    let code =
+        |call: (&str, &Value), level| called(&world, call, &["--workspace", &project, "--level", level]).0;
+    let list = ("shell_command", &json!({ "command": "ls" }));
+    assert_eq!((code(list, "restricted"), code(list, "standard")), (3, 0));
+    let read = |path: &str| json!({ "path": path });
+    assert_eq!(code(("read_file", &read("absent")), "standard"), 1);
+    assert_eq!(code(("read_file", &json!({ "paths": [] })), "standard"), 2);
+    let refused = |arguments: &[&str]| world.run(&[&["tools", "call"], arguments].concat());
+    let absent = refused(&["write_fil"]);
+    assert_eq!(absent.code, 2, "{absent:?}");
+    for wrong in ["[]", "{", "1"] {
+        let ran = refused(&["read_file", wrong]);
+        assert!(ran.code == 2 && ran.stderr.contains("JSON object"), "{wrong}: {ran:?}");
+    }
+    // Who was refused is told of the decision, and that of its rule.
+    let ran =
+        world.run(&["tools", "call", "shell_command", "{\"command\": \"ls\"}", "--level", "restricted"]);
+    let decision = ran.stderr.split("decision ").nth(1).unwrap().split(')').next().unwrap().to_owned();
+    let why = world.run(&["why", &decision]).succeeded().stdout;
+    assert!(why.contains("constraint:terminal:none"), "{why}");
+}
+
+#[test]
+fn an_agents_tools_work_in_one_session_of_its_own() {
+    let (world, project) = project();
+    let mut talk =
+        Talk::begin(&world, &["--tools", "builtin", "--level", "standard", "--workspace", &project]);
+    let _ended = Sessions(&world);
+    let listed = talk.ask("tools/list", &json!({}));
+    let tools = listed["result"]["tools"].as_array().unwrap().clone();
+    let has = |name: &str| tools.iter().any(|tool| tool["name"] == name);
+    assert!(has("read_file") && has("git_commit") && !has("open"), "{listed}");
+    talk.done(
+        "write_file",
+        &json!({ "path": "src/new.txt", "content": "new\n", "create_directories": true }),
+    );
+    let ran = talk.done("shell_command", &json!({ "command": "cat src/new.txt notes.txt" }));
+    assert_eq!((&ran["stdout"], &ran["exit_code"]), (&json!("new\none\ntwo\n"), &json!(0)), "{ran}");
+    let code = json!({ "language": "python", "code": "print(open('notes.txt').read().upper(), end='')" });
+    assert_eq!(talk.done("code_runner", &code)["stdout"], "ONE\nTWO\n");
+    let sessions = world.run(&["session", "list", "--json"]).succeeded().json();
+    assert_eq!(sessions.as_array().unwrap().len(), 1, "{sessions}");
+    // What leads out of it leads nowhere.
+    let (refused, _) = talk.refused("read_file", &json!({ "path": "../../etc/passwd" }));
+    assert_eq!(refused, "permission_denied");
+    assert!(!world.path().join("project/src").exists());
+    assert_eq!(talk.end(), Some(0));
+    assert_eq!(world.run(&["session", "list", "--json"]).succeeded().json(), json!([]));
+}
+
+#[test]
+fn an_agents_commits_are_made_in_its_copy() {
+    let (world, project) = project();
+    let at = world.path().join("project");
+    git(&at, &["init", "--quiet", "--initial-branch", "main"]);
+    git(&at, &["add", "."]);
+    git(&at, &["-c", "user.name=a", "-c", "user.email=a@b.invalid", "commit", "--quiet", "-m", "first"]);
+    let mut talk =
+        Talk::begin(&world, &["--tools", "builtin", "--level", "restricted", "--workspace", &project]);
+    let _ended = Sessions(&world);
+    talk.done("write_file", &json!({ "path": "notes.txt", "content": "other\n" }));
+    let committed = talk.done("git_commit", &json!({ "message": "second", "paths": ["notes.txt"] }));
+    let log = talk.done("git_log", &json!({}));
+    let log = log["output"].as_str().unwrap();
+    assert!(log.contains("second") && log.contains("first"), "{committed} {log}");
+    assert_eq!(git(&at, &["rev-list", "--count", "HEAD"]).trim(), "1");
+    // Who works with nobody's files has nothing to commit.
+    drop(talk);
+    let mut alone =
+        Talk::begin(&world, &["--tools", "builtin", "--level", "sandboxed", "--workspace", &project]);
+    let (refused, _) = alone.refused("git_commit", &json!({ "message": "third", "paths": ["notes.txt"] }));
+    assert_eq!(refused, "not_found");
+}
+
+#[test]
+fn tools_work_where_a_sandbox_has_no_root_of_its_own() {
+    let (world, project) = project();
+    let options = ["--workspace", project.as_str(), "--backend", "subprocess"];
+    let read = called(&world, ("read_file", &json!({ "path": "notes.txt" })), &options);
+    assert_eq!((read.0, &read.1["data"]["content"]), (0, &json!("one\ntwo\n")), "{}", read.1);
+}
