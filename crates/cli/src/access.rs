@@ -2,11 +2,12 @@
 
 use crate::configuration::{Configuration, found};
 use crate::error::CliError;
+use crate::trust;
 use belljar_contract::access::AccessLevel;
 use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;
 use belljar_policy::access::compiled::{Compiled, WebTerms, WorkspaceTerms};
-use belljar_policy::access::{AccessRules, AgentStanding};
+use belljar_policy::access::{AccessRules, AgentStanding, Earned};
 use belljar_policy::constraint::WorksIn;
 use belljar_sandbox::config::{BackendName, Config};
 use belljar_sandbox::run::WorkspaceChoice;
@@ -52,11 +53,19 @@ pub(crate) fn configuration(named: Option<&Path>) -> Result<Option<Configuration
     found(named).map(|path| Configuration::read(&path)).transpose()
 }
 
-/// What they say of somebody.
-pub(crate) fn standing(rules: &AccessRules, identity: &Identity) -> AgentStanding {
+/// What they say of somebody who has earned that.
+pub(crate) fn standing(rules: &AccessRules, identity: &Identity, earned: Option<&Earned>) -> AgentStanding {
     match identity {
-        Identity::Agent(agent) => rules.of_agent(agent, None),
+        Identity::Agent(agent) => rules.of_agent(agent, earned),
         Identity::Level(level) => rules.of_level(*level),
+    }
+}
+
+/// What somebody has earned by now.
+pub(crate) fn earned(config: Option<&Path>, identity: &Identity) -> Result<Option<Earned>, CliError> {
+    match identity {
+        Identity::Agent(agent) => trust::earned(config, agent),
+        Identity::Level(_) => Ok(None),
     }
 }
 
@@ -69,7 +78,9 @@ pub(crate) fn compiled(
     (config, is_lent_to, egress): (Option<&Path>, bool, Option<&Path>),
     workspace: &WorkspaceChoice,
 ) -> Result<Compiled, CliError> {
-    let compiled = Compiled::of(standing(&rules_of(config)?, identity).permissions.constraints());
+    let earned = earned(config, identity)?;
+    let standing = standing(&rules_of(config)?, identity, earned.as_ref());
+    let compiled = Compiled::of(standing.permissions.constraints());
     let asked = [
         (is_lent_to && !compiled.is_lent_to, "--ro", "is lent nothing of the host"),
         (egress.is_some() && compiled.web == WebTerms::None, "--egress", "reaches nothing"),

@@ -14,9 +14,11 @@ mod man;
 pub(crate) mod mcp;
 mod node;
 mod policy;
+mod printing;
 mod run;
 pub(crate) mod session;
 mod tools;
+mod trust;
 mod usage;
 mod validate;
 mod why;
@@ -45,7 +47,7 @@ struct Entry {
     run: fn(&ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Error>,
 }
 
-const SUBCOMMANDS: [Entry; 20] = [
+const SUBCOMMANDS: [Entry; 21] = [
     Entry::of::<run::RunArguments>(),
     Entry::of::<exec::ExecArguments>(),
     Entry::of::<session::SessionArguments>(),
@@ -57,6 +59,7 @@ const SUBCOMMANDS: [Entry; 20] = [
     Entry::of::<job::JobArguments>(),
     Entry::of::<policy::PolicyArguments>(),
     Entry::of::<why::WhyArguments>(),
+    Entry::of::<trust::TrustArguments>(),
     Entry::of::<egress::EgressArguments>(),
     Entry::of::<git::GitArguments>(),
     Entry::of::<doctor::DoctorArguments>(),

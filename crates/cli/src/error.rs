@@ -34,6 +34,8 @@ use belljar_sandbox::workspace::apply::ApplyError;
 use belljar_sandbox::workspace::changes::ChangesError;
 use belljar_store::audit::AuditError;
 use belljar_store::audit::export::ExportError;
+use belljar_store::database::DatabaseError;
+use belljar_store::trust::RecordError;
 use rustix::io::Errno;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -51,6 +53,12 @@ pub(crate) const OUT_OF_TIME: u8 = 124;
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
+    /// What is kept of agents can't be read or written.
+    #[error("what is kept of agents on this machine can't be used")]
+    Agents(#[from] DatabaseError),
+    /// Something about an agent can't be recorded.
+    #[error("can't record something about an agent")]
+    Trust(#[from] RecordError),
     /// A node can't go on.
     #[error("the process that launches sandboxes is gone; start the node again")]
     LauncherGone,

@@ -18,6 +18,7 @@ mod progress;
 mod state;
 mod summary;
 mod terminal;
+mod trust;
 mod web;
 
 use belljar_sandbox::subprocess;

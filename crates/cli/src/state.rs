@@ -4,6 +4,8 @@ use crate::error::CliError;
 use belljar_sandbox::state::State;
 use std::path::PathBuf;
 
+const AGENTS: &str = "agents.db";
+
 /// The state directory: `BELLJAR_STATE_DIR`, else the system's for root, else the user's.
 ///
 /// Root's is not in a home directory: those are closed to everybody else, the sandbox's user included.
@@ -26,4 +28,16 @@ pub(crate) fn open() -> State {
 /// The file that this program was started from, which is the runner too.
 pub(crate) fn own_program() -> Result<PathBuf, CliError> {
     std::env::current_exe().map_err(|source| CliError::read("/proc/self/exe".as_ref(), source))
+}
+
+/// Whether anything is kept of agents on this machine.
+pub(crate) fn has_agents_database() -> bool {
+    open().path().join(AGENTS).exists()
+}
+
+/// The file with what is kept of agents on this machine.
+pub(crate) fn agents_database() -> Result<PathBuf, CliError> {
+    let state = open();
+    std::fs::create_dir_all(state.path()).map_err(|source| CliError::read(state.path(), source))?;
+    Ok(state.path().join(AGENTS))
 }

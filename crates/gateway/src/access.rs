@@ -9,9 +9,11 @@
 //! ```
 
 mod approver;
+mod earning;
 mod house;
 
 pub use approver::{Approver, ApproverError, ExactCall};
+pub use earning::Earning;
 pub use house::HouseAccess;
 
 use belljar_contract::category::Category;

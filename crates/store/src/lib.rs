@@ -17,6 +17,7 @@ pub mod skills;
 pub mod task_artifacts;
 pub mod telemetry;
 pub mod tokens;
+pub mod trust;
 
 mod digest;
 mod random;

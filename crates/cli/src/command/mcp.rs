@@ -19,13 +19,14 @@ mod token_file;
 mod tools;
 
 pub(crate) use offering::{OfferArguments, Offered};
-pub(crate) use serving::{caller, end, gateway, runtime, stop_when_asked};
+pub(crate) use serving::{caller, end, follow_earned, gateway, runtime, stop_when_asked};
 pub(crate) use token_file::TokenFileError;
 pub(crate) use tools::{ToolSet, ToolsError};
 
 use super::Subcommand;
 use super::session::Opening;
 use crate::error::CliError;
+use belljar_policy::access::compiled::Compiled;
 use belljar_sandbox::run::WorkspaceChoice;
 use desk::Offer;
 use registration::ClientKind;
@@ -112,7 +113,7 @@ impl McpArguments {
 
 impl Offer {
     /// A session that works on that.
-    fn opening(&self, workspace: WorkspaceChoice) -> Opening {
+    fn opening(&self, workspace: WorkspaceChoice, access: Option<Compiled>) -> Opening {
         Opening {
             backend: self.backend.clone(),
             workspace,
@@ -122,7 +123,7 @@ impl Offer {
             required: self.required.clone(),
             name: None,
             egress: self.egress.clone(),
-            access: self.access.clone(),
+            access,
             idle_limit: self.idle_limit,
             lifetime_limit: self.lifetime_limit,
         }

@@ -78,11 +78,3 @@ fn effect(effect: Effect) -> &'static str {
         Effect::Destructive => "destructive",
     }
 }
-
-/// Prints a document for programs.
-fn print(document: &Value) -> Result<(), CliError> {
-    use std::io::Write as _;
-    let mut text = serde_json::to_vec_pretty(document).map_err(|error| CliError::output(error.into()))?;
-    text.push(b'\n');
-    std::io::stdout().lock().write_all(&text).map_err(CliError::output)
-}

@@ -24,6 +24,7 @@ mod secrets;
 mod session;
 mod session_workspace;
 mod tools;
+mod trust;
 mod usage;
 mod validate;
 mod workspace_copy;

@@ -64,6 +64,11 @@ impl HouseAccess {
         now.of_agents.remove(agent);
     }
 
+    /// What somebody may, as of now.
+    pub fn of(&self, identity: &Identity) -> Arc<Stood> {
+        self.kept(identity).unwrap_or_else(|| self.made(identity))
+    }
+
     fn kept(&self, identity: &Identity) -> Option<Arc<Stood>> {
         let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
         match identity {
@@ -99,8 +104,7 @@ impl HouseAccess {
 
 impl Access for HouseAccess {
     fn standing(&self, caller: &Caller) -> Option<Arc<Stood>> {
-        let identity = caller.identity.as_ref()?;
-        Some(self.kept(identity).unwrap_or_else(|| self.made(identity)))
+        caller.identity.as_ref().map(|identity| self.of(identity))
     }
 
     fn works_in(&self, category: Category) -> WorksIn {

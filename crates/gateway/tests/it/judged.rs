@@ -5,17 +5,22 @@ use belljar_contract::access::AccessLevel;
 use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;
 use belljar_contract::tool::{AgentKind, DomainCode, Envelope};
+use belljar_contract::trust::{Quality, TrustEvent, TrustEventKind};
 use belljar_contract::yaml::{self, Log, Members};
-use belljar_gateway::access::{Approver, ApproverError, ExactCall, HouseAccess};
+use belljar_gateway::access::{Approver, ApproverError, Earning, ExactCall, HouseAccess};
 use belljar_gateway::batch::Call;
 use belljar_gateway::call::{Called, Refusal};
 use belljar_gateway::seat::Seat;
 use belljar_policy::access::{AccessRules, Earned};
 use belljar_policy::constraint::WorksIn;
+use belljar_policy::trust::{TrustConfig, replay};
+use belljar_store::database::{Database, Location};
+use belljar_store::trust::TrustEvents;
 use belljar_tools::Arguments;
 use belljar_tools::caller::{Caller, Identity};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -42,6 +47,24 @@ tool_access:
     - {name: careful, level: elevated, autonomy: semi}
     - {name: locked, level: elevated, autonomy: full, denied: [tell]}
 ";
+
+/// Good tasks lead from the lowest level to `standard`, and a person to the highest.
+const MILESTONES: &str = "
+strategy: milestone
+initial_level: sandboxed
+milestones:
+  sandboxed_to_restricted: {tasks_completed: 1, quality_score_min: 7.0}
+  restricted_to_standard: {tasks_completed: 2, quality_score_min: 7.0}
+  standard_to_elevated: {tasks_completed: 2, quality_score_min: 7.0, requires_human_approval: true}
+";
+
+fn milestones() -> TrustConfig {
+    let mut log = Log::default();
+    let root = yaml::parse(MILESTONES.as_bytes(), &mut log).unwrap();
+    let config = TrustConfig::read(&root, &mut log);
+    log.finish().unwrap();
+    config
+}
 
 struct House {
     rig: Rig,
@@ -342,4 +365,58 @@ fn text_of(called: &Called) -> String {
         },
         Called::Refused(refusal) => panic!("{refusal}"),
     }
+}
+
+#[tokio::test]
+async fn what_is_recorded_of_an_agent_counts_at_its_next_call() {
+    let house = House::new();
+    let folder = tempfile::tempdir().unwrap();
+    let database = Database::open(&Location::File(folder.path().join("agents.db"))).await.unwrap();
+    let events = TrustEvents::new(database);
+    let mut earning = Earning::new(events.clone(), milestones(), Arc::clone(&house.access));
+    let (agent, begun) = (AgentId::parse("free").unwrap(), Timestamp::now());
+    let mut now = begun;
+    let mut later = || {
+        now += SignedDuration::from_secs(1);
+        now
+    };
+    earning.hire(&agent, later()).await.unwrap();
+    earning.look(later()).await.unwrap();
+    // The configured level is none that was earned.
+    let run = |agent| house.call(agent, "tell", json!({}));
+    assert_eq!(code(&run("free").await), Some(DomainCode::PermissionDenied));
+    let record = async |kind, at| {
+        let event = TrustEvent { at, event_id: Uuid::now_v7(), agent_id: agent.clone(), kind };
+        events.record(&event).await.unwrap();
+    };
+    let task = || {
+        let quality = Some(Quality::from_steps(9_000));
+        TrustEventKind::TaskCompleted { category: None, difficulty: None, quality }
+    };
+    for _ in 0..2 {
+        record(task(), later()).await;
+        earning.look(later()).await.unwrap();
+    }
+    earning.look(later() + SignedDuration::from_secs(60)).await.unwrap();
+    // What a person has to say yes to is proposed, and no more than that.
+    assert_eq!(code(&run("free").await), Some(DomainCode::PermissionDenied));
+    let all = events.of(&agent).await.unwrap();
+    // A look is recorded where something came of it, so that whoever replays comes to the same.
+    let looks = all.iter().filter(|event| event.kind == TrustEventKind::Evaluated).count();
+    assert_eq!(looks, 3, "{all:?}");
+    let at = later() + SignedDuration::from_secs(120);
+    let proposed = replay(&milestones(), &agent, &all, at).trust.state(&milestones()).pending.remove(0);
+    let approved = TrustEventKind::PromotionApproved {
+        approval_id: Uuid::now_v7(),
+        proposal_id: proposed.proposal_id,
+        transition: proposed.transition,
+        category: None,
+    };
+    record(approved, at).await;
+    earning.look(at).await.unwrap();
+    assert_eq!(code(&run("free").await), None);
+    let at = at + SignedDuration::from_secs(1);
+    record(TrustEventKind::SecurityIncident, at).await;
+    earning.look(at).await.unwrap();
+    assert_eq!(code(&run("free").await), Some(DomainCode::PermissionDenied));
 }

@@ -112,6 +112,18 @@ impl Compiled {
         }
     }
 
+    /// Whether it has nothing that the other one doesn't have: who may have that may have this.
+    pub fn is_within(&self, other: &Self) -> bool {
+        let isolation = self.isolation == other.isolation || self.isolation == CodeIsolation::Containerized;
+        (self.workspace == other.workspace || self.workspace == WorkspaceTerms::Empty)
+            && (!self.is_lent_to || other.is_lent_to)
+            && self.web.is_within(&other.web)
+            && self.programs.is_within(&other.programs)
+            && (!self.git.fetches || other.git.fetches)
+            && (!self.git.pushes || other.git.pushes)
+            && isolation
+    }
+
     /// What is reached of the web, where the house has these rules; nothing where there is no way out at all.
     pub fn egress(&self, house: &EgressPolicy) -> Option<EgressPolicy> {
         let with = |rules: Vec<Rule>| house.rules().iter().cloned().chain(rules).collect();
@@ -126,6 +138,37 @@ impl Compiled {
             }
         };
         Some(if refuses_pushes { policy.refusing_pushes() } else { policy })
+    }
+}
+
+// === impl WebTerms ===
+
+impl WebTerms {
+    fn is_within(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::None, _) => true,
+            (
+                Self::Listed { places, refuses_pushes },
+                Self::Listed { places: others, refuses_pushes: other_refuses },
+            ) => (*refuses_pushes || !other_refuses) && places.iter().all(|place| others.contains(place)),
+            (
+                Self::Listed { refuses_pushes, .. } | Self::Open { refuses_pushes },
+                Self::Open { refuses_pushes: other_refuses },
+            ) => *refuses_pushes || !other_refuses,
+            (Self::Open { .. }, Self::Listed { .. }) | (_, Self::None) => false,
+        }
+    }
+}
+
+// === impl ProgramTerms ===
+
+impl ProgramTerms {
+    fn is_within(&self, other: &Self) -> bool {
+        match (self, other) {
+            (_, Self::All) => true,
+            (Self::All, Self::Only { .. }) => false,
+            (Self::Only { names }, Self::Only { names: others }) => names.is_subset(others),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ mod step;
 
 use super::gate::{Gate, Weights};
 use super::record::Record;
+use crate::access::Earned;
 use belljar_contract::category::Category;
 use belljar_contract::trust::{Quality, Share, Transition, TrustLevel};
 use belljar_contract::yaml::{
@@ -125,8 +126,17 @@ impl TrustConfig {
         self.strategy
     }
 
-    pub(super) fn is_disabled(&self) -> bool {
+    /// Whether nothing is earned: levels are what people say.
+    pub fn is_disabled(&self) -> bool {
         self.strategy == Strategy::Disabled
+    }
+
+    /// What an agent has of which nothing is recorded; nothing, where nothing is earned.
+    pub fn of_newcomer(&self) -> Option<Earned> {
+        let level = self.begins.values().min().filter(|_| !self.is_disabled())?.access();
+        let begins = self.begins.iter();
+        let by_category = begins.filter_map(|(category, level)| Some(((*category)?, level.access())));
+        Some(Earned { level, by_category: by_category.collect(), setback: None })
     }
 
     /// What agents begin with.

@@ -2,8 +2,10 @@
 
 use super::outcome::{Ignored, Outcome};
 use super::{Trust, TrustConfig};
+use crate::access::Earned;
+use crate::autonomy::Setback;
 use belljar_contract::id::AgentId;
-use belljar_contract::trust::{TrustChange, TrustEvent};
+use belljar_contract::trust::{ChangeReason, TrustChange, TrustEvent};
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 use uuid::Uuid;
@@ -54,4 +56,35 @@ pub fn replay<'e>(
         _ => None,
     }));
     Replay { trust, changes, at_last, ignored }
+}
+
+// === impl Replay ===
+
+impl Replay {
+    /// What the agent has come to by it; nothing, if nobody has hired it. Where nothing is earned, it is what a person has said, if one has.
+    pub fn earned(&self, config: &TrustConfig) -> Option<Earned> {
+        self.trust.life.as_ref()?;
+        let is_said = || self.changes.iter().any(|change| change.reason == ChangeReason::Manual);
+        if config.is_disabled() && !is_said() {
+            return None;
+        }
+        let by_category = self.trust.tracks.iter().filter_map(|(category, track)| {
+            let category = (*category)?;
+            Some((category, track.level().access()))
+        });
+        Some(Earned {
+            level: self.trust.global_level().access(),
+            by_category: by_category.collect(),
+            setback: self.changes.last().and_then(setback),
+        })
+    }
+}
+
+/// What the last change means for what it does by itself: until something else is said of it, or it has come up again.
+fn setback(last: &TrustChange) -> Option<Setback> {
+    match last.reason {
+        ChangeReason::ErrorRate => Some(Setback::HighErrorRate),
+        ChangeReason::SecurityIncident => Some(Setback::SecurityIncident),
+        _ => None,
+    }
 }

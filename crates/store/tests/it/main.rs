@@ -20,3 +20,4 @@ mod telemetry;
 mod text;
 mod tokens;
 mod torn;
+mod trust;

@@ -59,6 +59,8 @@ fn asked(client: &Client, request: &Request, given_up: &GivenUp) -> Result<Answe
         input,
         within: time_for(request) + GRACE,
         most_bytes: LONGEST_ANSWER_BYTES,
+        // Where something may be left of what it ran, it waits to be killed, and that with it.
+        ends_with_output: true,
     };
     let ended = execution::run(client, command, given_up).map_err(|error| failures::of_session(&error))?;
     match heard(ended)? {

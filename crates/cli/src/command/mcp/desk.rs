@@ -6,14 +6,16 @@ use crate::state;
 use belljar_confine::plan::HostPath;
 use belljar_contract::isolation::Required;
 use belljar_contract::tool::DomainCode;
+use belljar_gateway::access::HouseAccess;
 use belljar_policy::access::compiled::{Compiled, WorkspaceTerms};
 use belljar_policy::handoff::Trust;
 use belljar_sandbox::backends::chosen::Chosen;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::run::WorkspaceChoice;
-use belljar_sandbox::session::{self, Client};
+use belljar_sandbox::session::{self, Client, Session};
 use belljar_sandbox::spec::Lent;
 use belljar_tools::answer::Failure;
+use belljar_tools::caller::Identity;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,14 +34,18 @@ pub(super) struct Offer {
     pub(super) required: Required,
     /// The file with the policy by which sessions reach the web.
     pub(super) egress: Option<PathBuf>,
-    /// What the level of access of whoever is served means for sessions, if they have one.
-    pub(super) access: Option<Compiled>,
     pub(super) idle_limit: Duration,
     pub(super) lifetime_limit: Option<Duration>,
     /// What may gain trust by what a client approves; nothing if it may approve nothing.
     pub(super) approves: Option<Trust>,
     /// Whether sessions stay when the server ends.
     pub(super) keeps: bool,
+}
+
+/// Whoever is served, with the rules by which they are judged.
+pub(super) struct Ruled {
+    pub(super) house: Arc<HouseAccess>,
+    pub(super) identity: Identity,
 }
 
 /// A directory that was named when the server was started.
@@ -53,6 +59,7 @@ pub(super) struct Root {
 /// Where clients come with what they want.
 pub(crate) struct Desk {
     pub(super) offer: Offer,
+    ruled: Option<Ruled>,
     held: Mutex<Held>,
     /// The id of the session in which the built-in tools work, once there is one.
     own: Mutex<Option<String>>,
@@ -82,13 +89,14 @@ const MOST_SANDBOXES: usize = 16;
 
 impl Desk {
     /// One that also knows the sessions of these ids.
-    pub(super) fn new(offer: Offer, named: Vec<String>) -> Arc<Self> {
+    pub(super) fn new(offer: Offer, ruled: Option<Ruled>, named: Vec<String>) -> Arc<Self> {
         let held = Held { named: named.into_iter().collect(), ..Held::default() };
         let room = Arc::new(Semaphore::new(MOST_SANDBOXES));
         // Whoever names the one there is means that one.
         let own = held.named.first().filter(|_| held.named.len() == 1).cloned();
         Arc::new(Self {
             offer,
+            ruled,
             held: Mutex::new(held),
             own: Mutex::new(own),
             room,
@@ -118,15 +126,22 @@ impl Desk {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What the rules of whoever is served mean for sessions as of now, if there are any.
+    fn terms(&self) -> Option<Compiled> {
+        self.ruled.as_ref().map(Ruled::terms)
+    }
+
     /// Opens a session on a copy of the directory that was named, or of the usual one.
     pub(super) fn open(&self, directory: Option<&str>) -> Result<Client, Failure> {
-        let workspace = self.workspace(directory)?;
+        let terms = self.terms();
+        let workspace = self.workspace(directory, terms.as_ref())?;
         self.forget_ended();
         let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else {
             let message = format!("{MOST_SANDBOXES} sandboxes are there already: `close` one first");
             return Err(Failure::new(DomainCode::LimitExceeded, message));
         };
-        let session = open(self.offer.opening(workspace)).map_err(|error| failures::of_opening(&error))?;
+        let session =
+            open(self.offer.opening(workspace, terms)).map_err(|error| failures::of_opening(&error))?;
         let client =
             session::find(&state::open(), &session.id).map_err(|error| failures::of_session(&error))?;
         let mut held = self.held();
@@ -141,7 +156,11 @@ impl Desk {
 
     /// What a session begins with: one of the directories that whoever started the server has named, and nothing below one. What may
     /// gain trust in a directory is known by where it lies in it.
-    fn workspace(&self, directory: Option<&str>) -> Result<WorkspaceChoice, Failure> {
+    fn workspace(
+        &self,
+        directory: Option<&str>,
+        terms: Option<&Compiled>,
+    ) -> Result<WorkspaceChoice, Failure> {
         let roots = &self.offer.roots;
         let root = match directory {
             None => roots.first(),
@@ -153,7 +172,7 @@ impl Desk {
             }
         };
         let Some(root) = root else { return Ok(WorkspaceChoice::Empty) };
-        if self.offer.access.as_ref().is_some_and(|access| access.workspace == WorkspaceTerms::Empty) {
+        if terms.is_some_and(|terms| terms.workspace == WorkspaceTerms::Empty) {
             return match directory {
                 None => Ok(WorkspaceChoice::Empty),
                 Some(directory) => {
@@ -189,10 +208,42 @@ impl Desk {
         if !is_held {
             return Err(failures::no_session(id));
         }
-        session::find(&state::open(), id).map_err(|_| {
+        let client = session::find(&state::open(), id).map_err(|_| {
             self.held().opened.remove(id);
             failures::no_session(id)
-        })
+        })?;
+        self.check(client.session())?;
+        Ok(client)
+    }
+
+    /// Sessions outlast rules: one that was made when its agent could do more is none for it any more.
+    fn check(&self, session: &Session) -> Result<(), Failure> {
+        let (Some(made_for), Some(terms)) = (&session.access, self.terms()) else { return Ok(()) };
+        if made_for.is_within(&terms) {
+            return Ok(());
+        }
+        let id = &session.id;
+        let message = format!(
+            "session {id} was made when this agent could do more: it is a person's now (`belljar session diff {id}`); open another"
+        );
+        Err(Failure::new(DomainCode::PermissionDenied, message))
+    }
+
+    /// Ends the sessions that were opened here, were made when their agent could do more, and in which something runs. Those in which nothing
+    /// does hold what a person may want to look at, and do nothing.
+    pub(super) fn enforce(&self) {
+        let opened: Vec<_> = self.held().opened.keys().cloned().collect();
+        let state = state::open();
+        for client in opened.iter().filter_map(|id| session::find(&state, id).ok()) {
+            let is_at_work = || client.describe().is_ok_and(|described| described.running > 0);
+            if self.check(client.session()).is_err() && is_at_work() {
+                tracing::warn!(
+                    session = client.session().id,
+                    "its agent may do less by now: what runs there ends"
+                );
+                let _ = client.end();
+            }
+        }
     }
 
     /// All of them that live.
@@ -247,5 +298,14 @@ impl Desk {
     pub(super) async fn settled(&self, within: Duration) {
         let all = u32::try_from(MOST_SANDBOXES).unwrap_or(u32::MAX);
         let _ = tokio::time::timeout(within, self.room.acquire_many(all)).await;
+    }
+}
+
+// === impl Ruled ===
+
+impl Ruled {
+    fn terms(&self) -> Compiled {
+        let stood = self.house.of(&self.identity);
+        Compiled::of(stood.agent.permissions.constraints())
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Command {
     pub(super) within: Duration,
     /// As much of each of its streams is kept.
     pub(super) most_bytes: usize,
+    /// Whether it is over when it says no more, and is killed then.
+    pub(super) ends_with_output: bool,
 }
 
 /// What came of it.
@@ -40,6 +42,8 @@ pub(super) enum Ending {
     OutOfTime,
     /// Nobody waited for it any more.
     GivenUp,
+    /// It said no more, and was killed.
+    Silent,
 }
 
 /// Whoever holds this waits for a command; dropped, it gives the command up.
@@ -60,6 +64,9 @@ struct Pipes {
     outputs: [(Option<OwnedFd>, Output); 2],
 }
 
+/// So long one may take to end that has said all.
+const AFTER_OUTPUT: Duration = Duration::from_millis(500);
+
 const PORTION: usize = 64 << 10;
 
 /// As many portions are read in a row: one that prints without end must not hold up the watch over its time.
@@ -76,7 +83,8 @@ pub(super) fn waiting() -> Result<(Waiting, GivenUp), Errno> {
 
 /// Runs a command to its end, and reads all that it prints. What it has left in the background may go on printing; nobody reads that.
 pub(super) fn run(client: &Client, command: Command, given_up: &GivenUp) -> Result<Ended, SessionError> {
-    let deadline = Instant::now() + command.within;
+    let mut deadline = Instant::now() + command.within;
+    let mut silent = false;
     let failed = |source| SessionError::Unreachable { source };
     let (streams, mut pipes) = Pipes::make(command.input, command.most_bytes).map_err(failed)?;
     let execution = client.exec(&command.argv, &command.directory, Streams::Descriptors(streams))?;
@@ -84,6 +92,10 @@ pub(super) fn run(client: &Client, command: Command, given_up: &GivenUp) -> Resu
     loop {
         let (has_ended, is_given_up) = pipes.wait(&execution, given_up, deadline).map_err(failed)?;
         pipes.work();
+        if command.ends_with_output && !silent && pipes.has_said_all() {
+            // It is about to end by itself, or waits for this.
+            (silent, deadline) = (true, deadline.min(Instant::now() + AFTER_OUTPUT));
+        }
         rounds_after_end += u32::from(has_ended);
         // What it printed is there by now.
         let by = match () {
@@ -91,12 +103,17 @@ pub(super) fn run(client: &Client, command: Command, given_up: &GivenUp) -> Resu
                 Ending::Outcome(ended(&execution)?)
             }
             () if is_given_up => Ending::GivenUp,
+            () if Instant::now() >= deadline && silent => Ending::Silent,
             () if Instant::now() >= deadline => Ending::OutOfTime,
             () => continue,
         };
         if !matches!(by, Ending::Outcome(_)) {
             execution.kill();
-            execution.wait_until(None)?;
+            let killed = execution.wait_until(None);
+            // Whoever said all before it was killed is not waited for.
+            if by != Ending::Silent {
+                killed?;
+            }
             pipes.work();
         }
         let [(_, stdout), (_, stderr)] = pipes.outputs;
@@ -173,6 +190,11 @@ impl Pipes {
                 *pipe = None;
             }
         }
+    }
+
+    /// Whether its output is closed.
+    fn has_said_all(&self) -> bool {
+        self.outputs[0].0.is_none()
     }
 
     /// Whether there is nothing to read at this moment.

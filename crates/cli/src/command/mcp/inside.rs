@@ -101,6 +101,7 @@ impl Script {
             input,
             within: WITHIN,
             most_bytes: self.most_bytes,
+            ends_with_output: false,
         };
         let ended =
             execution::run(client, command, given_up).map_err(|error| failures::of_session(&error))?;
@@ -112,7 +113,7 @@ impl Script {
                 Err(failed(path, code).unwrap_or_else(|| complained(path, ended.stderr.text().0.trim())))
             }
             Ending::Outcome(_) => Err(complained(path, "the session or the shell in it was ended")),
-            Ending::OutOfTime | Ending::GivenUp => {
+            Ending::OutOfTime | Ending::GivenUp | Ending::Silent => {
                 Err(Failure::new(DomainCode::LimitExceeded, format!("{path} took too long")))
             }
         }

@@ -1,6 +1,6 @@
 //! What is offered, as it is said on the command line: directories, what sessions have, and whose rules count.
 
-use super::desk::{Desk, Offer, Root};
+use super::desk::{Desk, Offer, Root, Ruled};
 use super::tools::ToolSet;
 use crate::access::{self, AccessArguments};
 use crate::backend::BackendArguments;
@@ -10,9 +10,13 @@ use crate::handoff::TrustArguments;
 use crate::lending::{AllowanceArguments, directory, parse_duration};
 use crate::state;
 use crate::web::WebArguments;
+use belljar_contract::category::Category;
+use belljar_gateway::access::HouseAccess;
+use belljar_policy::constraint::WorksIn;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session;
 use belljar_tools::caller::Identity;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,6 +56,8 @@ pub(crate) struct OfferArguments {
 pub(crate) struct Offered {
     pub(crate) desk: Arc<Desk>,
     pub(super) identity: Option<Identity>,
+    /// By what whoever is served is judged, if by anything.
+    pub(super) house: Option<Arc<HouseAccess>>,
     pub(super) set: ToolSet,
 }
 
@@ -65,8 +71,11 @@ impl OfferArguments {
     /// # Errors
     /// Usage, when that can't be; and what sessions can't be found for.
     pub(crate) fn offered(&self, set: ToolSet) -> Result<Offered, CliError> {
-        let desk = Desk::new(self.offer()?, self.named()?);
-        Ok(Offered { desk, identity: self.access.identity(), set })
+        let identity = self.access.identity();
+        let house = identity.as_ref().map(house).transpose()?;
+        let rules = house.clone().zip(identity.clone()).map(|(house, identity)| Ruled { house, identity });
+        let desk = Desk::new(self.offer()?, rules, self.named()?);
+        Ok(Offered { desk, identity, house, set })
     }
 
     /// What clients may have.
@@ -82,8 +91,9 @@ impl OfferArguments {
         let (lent, egress) = (self.allowance.lent()?, policy_file(&self.web, &WorkspaceChoice::Empty)?);
         let asked = (None, !lent.is_empty(), egress.as_deref());
         // Whatever directories there are: who has an empty workspace is refused those when they are asked for.
-        let compiled = |identity| access::compiled(&identity, asked, &WorkspaceChoice::Empty);
-        let access = self.access.identity().map(compiled).transpose()?;
+        if let Some(identity) = self.access.identity() {
+            access::compiled(&identity, asked, &WorkspaceChoice::Empty)?;
+        }
         Ok(Offer {
             lent,
             env: self.allowance.env(),
@@ -92,7 +102,6 @@ impl OfferArguments {
             idle_limit: self.idle,
             lifetime_limit: self.allowance.timeout(),
             egress,
-            access,
             approves: self.allow_approve.then(|| self.trust.trust()),
             keeps: self.keep,
             backend,
@@ -106,4 +115,18 @@ impl OfferArguments {
         let id = |name: &String| Ok(session::find(&state, name)?.session().id.clone());
         self.session.iter().map(id).collect()
     }
+}
+
+/// The house's rules, with what somebody has earned by now.
+fn house(identity: &Identity) -> Result<Arc<HouseAccess>, CliError> {
+    let house = HouseAccess::new(access::rules_of(None)?, all_in_sandboxes());
+    if let Identity::Agent(agent) = identity {
+        house.set_earned(agent, access::earned(None, identity)?);
+    }
+    Ok(Arc::new(house))
+}
+
+/// Whatever is done here is done in a sandbox.
+fn all_in_sandboxes() -> BTreeMap<Category, WorksIn> {
+    Category::ALL.into_iter().map(|category| (category, WorksIn::Container)).collect()
 }

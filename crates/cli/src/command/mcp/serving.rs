@@ -4,19 +4,17 @@ use super::HttpArguments;
 use super::desk::Desk;
 use super::offering::Offered;
 use super::{tell, token_file, tools};
-use crate::access;
 use crate::error::CliError;
 use crate::state;
-use belljar_contract::category::Category;
+use crate::trust;
 use belljar_contract::tool::AgentKind;
-use belljar_gateway::access::HouseAccess;
+use belljar_gateway::access::{Access, Earning};
 use belljar_gateway::seat::Seat;
 use belljar_gateway::{Door, Gateway, Room, bearer};
-use belljar_policy::constraint::WorksIn;
 use belljar_policy::tool::ToolGrants;
 use belljar_store::audit::{AuditLog, folder_in};
-use belljar_tools::caller::Caller;
-use std::collections::BTreeMap;
+use belljar_tools::caller::{Caller, Identity};
+use jiff::Timestamp;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -32,6 +30,9 @@ const INSTRUCTIONS: &str = "These are sealed sandboxes on this machine. `run` do
 
 /// What is being done when the server ends has so long to be given up.
 const SETTLED_WITHIN: Duration = Duration::from_secs(5);
+
+/// So often it is looked whether a program runs by rules that count no more.
+const ENFORCED_EVERY: Duration = Duration::from_millis(500);
 
 /// How much is served at once.
 const ROOM: Room = Room { connections: 256, grace: Duration::from_secs(2) };
@@ -54,12 +55,31 @@ pub(crate) fn gateway(offered: &Offered) -> Result<Gateway, CliError> {
     let audit = Arc::new(AuditLog::open(&folder_in(state::open().path()))?);
     let registry = Arc::new(tools::registry(&offered.desk, offered.set)?);
     let gateway = Gateway::new(registry, audit);
-    Ok(match &offered.identity {
-        Some(_) => {
-            gateway.judging_by(Arc::new(HouseAccess::new(access::rules_of(None)?, all_in_sandboxes())))
-        }
+    Ok(match &offered.house {
+        Some(house) => gateway.judging_by(Arc::clone(house) as Arc<dyn Access>),
         None => gateway,
     })
+}
+
+/// Follows what an agent with a name has earned, from what it has by now on.
+pub(crate) async fn follow_earned(offered: &Offered, stopped: &CancellationToken) -> Result<(), CliError> {
+    let (Some(Identity::Agent(agent)), Some(house)) = (&offered.identity, &offered.house) else {
+        return Ok(());
+    };
+    let mut earning = Earning::new(trust::events().await?, trust::config(None)?, Arc::clone(house));
+    earning.hire(agent, Timestamp::now()).await?;
+    earning.look(Timestamp::now()).await?;
+    tokio::spawn(earning.follow(Timestamp::now, stopped.clone()));
+    tokio::spawn(enforce(Arc::clone(&offered.desk), stopped.clone()));
+    Ok(())
+}
+
+/// Has no program go on by rules that count no more.
+async fn enforce(desk: Arc<Desk>, stopped: CancellationToken) {
+    while tokio::time::timeout(ENFORCED_EVERY, stopped.cancelled()).await.is_err() {
+        let desk = Arc::clone(&desk);
+        let _ = tokio::task::spawn_blocking(move || desk.enforce()).await;
+    }
 }
 
 pub(crate) fn runtime() -> Result<Runtime, CliError> {
@@ -70,6 +90,7 @@ pub(crate) fn runtime() -> Result<Runtime, CliError> {
 async fn serve(http: &HttpArguments, offered: &Offered, gateway: Arc<Gateway>) -> Result<(), CliError> {
     let stopped = CancellationToken::new();
     stop_when_asked(&stopped)?;
+    follow_earned(offered, &stopped).await?;
     let seat = Seat::new(caller(offered), stopped.clone());
     let served = match http.address {
         Some(address) => serve_http(http, address, (gateway, seat), &stopped).await,
@@ -89,11 +110,6 @@ pub(crate) async fn end(desk: &Arc<Desk>) {
     if kept > 0 {
         tell(&format!("{kept} sessions go on; `belljar session list` tells which"));
     }
-}
-
-/// Whatever is done here is done in a sandbox.
-fn all_in_sandboxes() -> BTreeMap<Category, WorksIn> {
-    Category::ALL.into_iter().map(|category| (category, WorksIn::Container)).collect()
 }
 
 /// Has the token tell when this process is asked to end.

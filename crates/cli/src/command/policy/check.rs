@@ -100,7 +100,7 @@ fn changed(
         Some(agent) => Identity::Agent(agent.clone()),
         None => Identity::Level(judged.level),
     };
-    let standing = access::standing(rules, &identity);
+    let standing = access::standing(rules, &identity, None);
     let facts = ToolFacts {
         name: &name,
         category: judged.category,

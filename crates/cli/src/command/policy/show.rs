@@ -43,7 +43,8 @@ impl ShowArguments {
             .whose
             .identity()
             .ok_or_else(|| CliError::usage("say whose: --level LEVEL or --agent NAME".to_owned()))?;
-        let standing = crate::access::standing(&rules, &identity);
+        let earned = crate::access::earned(self.config.as_deref(), &identity)?;
+        let standing = crate::access::standing(&rules, &identity, earned.as_ref());
         let level = standing.permissions.level();
         let shown = Shown {
             name: crate::access::name(&identity),

@@ -1,7 +1,10 @@
 //! `belljar tools call`
 
-use super::{BAD_INPUT, SET, print};
-use crate::command::mcp::{OfferArguments, Offered, caller, end, gateway, runtime, stop_when_asked};
+use super::{BAD_INPUT, SET};
+use crate::command::mcp::{
+    OfferArguments, Offered, caller, end, follow_earned, gateway, runtime, stop_when_asked,
+};
+use crate::command::printing::document;
 use crate::error::{CliError, DENIED};
 use belljar_contract::tool::{DomainCode, Envelope};
 use belljar_gateway::call::{Called, Refusal};
@@ -76,10 +79,10 @@ impl CallArguments {
         };
         if self.json {
             let envelope = serde_json::to_value(&answered.envelope);
-            print(&envelope.map_err(|error| CliError::output(error.into()))?)?;
+            document(&envelope.map_err(|error| CliError::output(error.into()))?)?;
         }
         match &answered.envelope {
-            Envelope::Ok { data, .. } if !self.json => print(data).map(|()| ExitCode::SUCCESS),
+            Envelope::Ok { data, .. } if !self.json => document(data).map(|()| ExitCode::SUCCESS),
             Envelope::Ok { .. } => Ok(ExitCode::SUCCESS),
             Envelope::Error { domain_code, message, .. } => {
                 if !self.json {
@@ -95,6 +98,7 @@ async fn called(offered: &Offered, tool: &str, arguments: Arguments) -> Result<C
     let gateway = gateway(offered)?;
     let stopped = CancellationToken::new();
     stop_when_asked(&stopped)?;
+    follow_earned(offered, &stopped).await?;
     let seat = Seat::new(caller(offered), stopped.clone());
     let called = tokio::select! {
         called = gateway.call(&seat, tool, arguments) => called,

@@ -1,7 +1,8 @@
 //! `belljar tools show`
 
-use super::{BAD_INPUT, SET, described, effect, listed, print};
+use super::{BAD_INPUT, SET, described, effect, listed};
 use crate::command::mcp::OfferArguments;
+use crate::command::printing::document;
 use crate::error::CliError;
 use anstyle::Style;
 use belljar_tools::definition::Definition;
@@ -32,7 +33,7 @@ impl ShowArguments {
         };
         let definition = entry.tool.definition();
         match self.json {
-            true => print(&described(definition))?,
+            true => document(&described(definition))?,
             false => tell(definition)?,
         }
         Ok(ExitCode::SUCCESS)
@@ -53,5 +54,5 @@ fn tell(definition: &Definition) -> Result<(), CliError> {
         effect(definition.effect),
         definition.within.as_secs()
     );
-    print(&definition.input)
+    document(&definition.input)
 }

@@ -110,3 +110,24 @@ fn programs_are_all_or_those_that_are_listed_or_what_tools_need() {
     let ProgramTerms::Only { names } = of(TerminalAccess::None) else { panic!("all of them") };
     assert!(names.contains("python3") && !names.iter().any(|name| name.ends_with("sh")));
 }
+
+#[test]
+fn of_two_levels_the_lower_has_nothing_that_the_higher_does_not_have() {
+    let all = [AccessLevel::Sandboxed, AccessLevel::Restricted, AccessLevel::Standard, AccessLevel::Elevated]
+        .map(|level| Compiled::of(&constraints(level)));
+    for (index, lower) in all.iter().enumerate() {
+        for higher in &all[index..] {
+            assert!(lower.is_within(higher), "{lower:?} {higher:?}");
+        }
+        for higher in &all[index + 1..] {
+            assert!(!higher.is_within(lower), "{higher:?} {lower:?}");
+        }
+    }
+    let listed = |places: &[&str], refuses_pushes| WebTerms::Listed {
+        places: places.iter().map(|place| NetworkPlace::parse(place).unwrap()).collect(),
+        refuses_pushes,
+    };
+    assert!(listed(&["a.example"], true).is_within(&listed(&["a.example", "b.example"], false)));
+    assert!(!listed(&["c.example"], true).is_within(&listed(&["a.example"], false)));
+    assert!(!listed(&[], false).is_within(&listed(&[], true)));
+}

@@ -97,6 +97,7 @@ impl Said {
             input: self.stdin.unwrap_or_default().into_bytes(),
             within: Duration::from_secs(self.timeout_seconds.unwrap_or(120)).min(LONGEST_COMMAND),
             most_bytes: self.output_bytes.unwrap_or(32 << 10),
+            ends_with_output: false,
         })
     }
 }
@@ -152,7 +153,7 @@ fn told(ended: Ended) -> Result<Value, Failure> {
         Ending::GivenUp => {
             return Err(Failure::new(DomainCode::Unavailable, "nobody waits for the command any more"));
         }
-        Ending::OutOfTime => None,
+        Ending::OutOfTime | Ending::Silent => None,
         Ending::Outcome(outcome) => Some(outcome),
     };
     let mut told = json!({

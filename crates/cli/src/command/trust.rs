@@ -1,0 +1,97 @@
+//! `belljar trust`: what is recorded of agents on this machine, which levels they have by it, and a person's word on that.
+
+mod decide;
+mod record;
+mod show;
+
+use super::Subcommand;
+use crate::error::CliError;
+use crate::trust::{self, Book};
+use belljar_contract::id::{AgentId, UserId};
+use belljar_contract::trust::{TrustEvent, TrustEventKind};
+use belljar_store::trust::{RecordError, Recorded};
+use jiff::Timestamp;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use uuid::Uuid;
+
+#[derive(Debug, clap::Args)]
+#[command(about = Self::ABOUT)]
+pub(crate) struct TrustArguments {
+    #[command(subcommand)]
+    command: Command,
+    /// The configuration with the strategy [default: BELLJAR_CONFIG, or config.yaml in the user's or the system's configuration]
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List the agents of whom something is recorded, and their levels
+    List(show::ListArguments),
+    /// Show an agent's level, how it came about, and what waits for a person's answer
+    Show(show::ShowArguments),
+    /// Record something that happened
+    Record(record::RecordArguments),
+    /// Say yes to a promotion that is proposed
+    Approve(decide::ApproveArguments),
+    /// Say no to one
+    Deny(decide::DenyArguments),
+    /// Say which level an agent is to have: down at once, and up to `elevated` as a proposal
+    Set(decide::SetArguments),
+    /// Say that an agent was looked at again, and is in order
+    Verify(decide::VerifyArguments),
+}
+
+impl Subcommand for TrustArguments {
+    const NAME: &'static str = "trust";
+    const ABOUT: &'static str = "Which levels agents have come to, by what is recorded of them";
+
+    fn run(&self) -> Result<ExitCode, CliError> {
+        let book = Book::open(trust::config(self.config.as_deref())?)?;
+        match &self.command {
+            Command::List(arguments) => arguments.run(&book),
+            Command::Show(arguments) => arguments.run(&book),
+            Command::Record(arguments) => arguments.run(&book),
+            Command::Approve(arguments) => arguments.run(&book),
+            Command::Deny(arguments) => arguments.run(&book),
+            Command::Set(arguments) => arguments.run(&book),
+            Command::Verify(arguments) => arguments.run(&book),
+        }
+    }
+}
+
+/// Exit code when there is no such agent or proposal, or an event is malformed or changes nothing.
+const BAD_INPUT: u8 = 2;
+
+/// Records something, and tells what came of it. An event that changes nothing is recorded all the same: it happened.
+fn record(book: &Book, event: &TrustEvent) -> Result<ExitCode, CliError> {
+    match book.runtime.block_on(book.events.record(event)) {
+        Ok(Recorded::Now) => {}
+        Ok(Recorded::Before) => anstream::eprintln!("it was recorded already"),
+        Err(error @ (RecordError::Another { .. } | RecordError::TooMany)) => {
+            anstream::eprintln!("belljar: {error}");
+            return Ok(ExitCode::from(BAD_INPUT));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let replayed = book.of(&event.agent_id)?;
+    if let Some((_, why)) = replayed.ignored.iter().find(|(id, _)| *id == event.event_id) {
+        anstream::eprintln!("belljar: it is recorded, and changes nothing: {why}");
+        return Ok(ExitCode::from(BAD_INPUT));
+    }
+    let state = replayed.trust.state(&book.config);
+    anstream::println!("{}  {}", event.agent_id, state.global_level);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Something that happens now.
+fn happening(agent: &AgentId, kind: TrustEventKind) -> TrustEvent {
+    TrustEvent { at: Timestamp::now(), event_id: Uuid::now_v7(), agent_id: agent.clone(), kind }
+}
+
+/// Whoever types this.
+fn person() -> Result<UserId, CliError> {
+    let name = format!("uid:{}", rustix::process::getuid().as_raw());
+    UserId::parse(&name).map_err(|error| CliError::usage(error.to_string()))
+}

@@ -1,0 +1,124 @@
+//! `belljar trust approve`, `deny`, `set`, `verify`: a person's word.
+
+use super::{BAD_INPUT, happening, person, record};
+use crate::error::CliError;
+use crate::trust::Book;
+use belljar_contract::category::Category;
+use belljar_contract::id::AgentId;
+use belljar_contract::trust::{ProposedPromotion, TrustEventKind, TrustLevel};
+use std::process::ExitCode;
+use uuid::Uuid;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ApproveArguments {
+    /// The agent
+    #[arg(value_parser = AgentId::parse)]
+    agent: AgentId,
+    /// The proposal, or the beginning of its id, as `show` tells it
+    proposal: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct DenyArguments {
+    /// The agent
+    #[arg(value_parser = AgentId::parse)]
+    agent: AgentId,
+    /// The proposal, or the beginning of its id, as `show` tells it
+    proposal: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct SetArguments {
+    /// The agent
+    #[arg(value_parser = AgentId::parse)]
+    agent: AgentId,
+    /// sandboxed, restricted, standard, elevated
+    #[arg(value_parser = parse_level)]
+    level: TrustLevel,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    /// For tools of this category alone, where each has a level of its own
+    #[arg(long, value_name = "CATEGORY", value_parser = parse_category)]
+    category: Option<Category>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct VerifyArguments {
+    /// The agent
+    #[arg(value_parser = AgentId::parse)]
+    agent: AgentId,
+}
+
+fn parse_level(text: &str) -> Result<TrustLevel, String> {
+    let known = TrustLevel::ALL.map(TrustLevel::as_str);
+    let level = TrustLevel::ALL.into_iter().find(|level| level.as_str() == text);
+    level.ok_or_else(|| format!("{text:?} is no level of trust; there are {}", known.join(", ")))
+}
+
+fn parse_category(text: &str) -> Result<Category, String> {
+    let known = Category::ALL.map(|category| category.to_string());
+    let category = Category::ALL.into_iter().find(|category| category.to_string() == text);
+    category.ok_or_else(|| format!("{text:?} is no category; there are {}", known.join(", ")))
+}
+
+// === impl ApproveArguments ===
+
+impl ApproveArguments {
+    pub(super) fn run(&self, book: &Book) -> Result<ExitCode, CliError> {
+        let Some(proposed) = proposed(book, &self.agent, &self.proposal)? else {
+            return Ok(ExitCode::from(BAD_INPUT));
+        };
+        let ProposedPromotion { proposal_id, transition, category, .. } = proposed;
+        let approval_id = Uuid::now_v7();
+        let approved = TrustEventKind::PromotionApproved { approval_id, proposal_id, transition, category };
+        record(book, &happening(&self.agent, approved))
+    }
+}
+
+// === impl DenyArguments ===
+
+impl DenyArguments {
+    pub(super) fn run(&self, book: &Book) -> Result<ExitCode, CliError> {
+        let Some(ProposedPromotion { proposal_id, .. }) = proposed(book, &self.agent, &self.proposal)? else {
+            return Ok(ExitCode::from(BAD_INPUT));
+        };
+        let denied = TrustEventKind::PromotionDenied { approval_id: Uuid::now_v7(), proposal_id };
+        record(book, &happening(&self.agent, denied))
+    }
+}
+
+// === impl SetArguments ===
+
+impl SetArguments {
+    pub(super) fn run(&self, book: &Book) -> Result<ExitCode, CliError> {
+        let Self { level, category, reason, .. } = self;
+        let (reason, by) = (reason.clone(), person()?);
+        let set = TrustEventKind::LevelSet { level: *level, category: *category, reason, by };
+        record(book, &happening(&self.agent, set))
+    }
+}
+
+// === impl VerifyArguments ===
+
+impl VerifyArguments {
+    pub(super) fn run(&self, book: &Book) -> Result<ExitCode, CliError> {
+        record(book, &happening(&self.agent, TrustEventKind::ReVerified { by: person()? }))
+    }
+}
+
+/// The proposal that is meant, if it is the only one whose id begins so.
+fn proposed(book: &Book, agent: &AgentId, begins: &str) -> Result<Option<ProposedPromotion>, CliError> {
+    let pending = book.of(agent)?.trust.state(&book.config).pending;
+    let is_meant = |one: &ProposedPromotion| one.proposal_id.to_string().starts_with(begins);
+    let mut meant = pending.into_iter().filter(is_meant);
+    match (meant.next(), meant.next()) {
+        (Some(one), None) => Ok(Some(one)),
+        _ => {
+            anstream::eprintln!(
+                "belljar: no promotion of {agent} is proposed by that id, or several are; `belljar trust show {agent}` tells which"
+            );
+            Ok(None)
+        }
+    }
+}

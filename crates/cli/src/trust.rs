@@ -1,0 +1,62 @@
+//! What is recorded of agents on this machine, and what they have earned by it.
+
+use crate::access::configuration;
+use crate::error::CliError;
+use crate::state;
+use belljar_contract::id::AgentId;
+use belljar_policy::access::Earned;
+use belljar_policy::trust::{Replay, TrustConfig, replay};
+use belljar_store::database::{Database, Location};
+use belljar_store::trust::TrustEvents;
+use jiff::Timestamp;
+use std::path::Path;
+use tokio::runtime::Runtime;
+
+/// What is recorded, and the configuration by which it counts.
+pub(crate) struct Book {
+    pub(crate) runtime: Runtime,
+    pub(crate) events: TrustEvents,
+    pub(crate) config: TrustConfig,
+}
+
+/// The strategy of a configuration.
+pub(crate) fn config(named: Option<&Path>) -> Result<TrustConfig, CliError> {
+    Ok(configuration(named)?.and_then(|configuration| configuration.trust).unwrap_or_default())
+}
+
+/// What is recorded.
+pub(crate) async fn events() -> Result<TrustEvents, CliError> {
+    Ok(TrustEvents::new(Database::open(&Location::File(state::agents_database()?)).await?))
+}
+
+/// What an agent has earned by now; nothing, where levels are what the configuration says they are. Where they are earned, one of whom
+/// nothing is recorded begins as all do.
+pub(crate) fn earned(named: Option<&Path>, agent: &AgentId) -> Result<Option<Earned>, CliError> {
+    let config = config(named)?;
+    if config.is_disabled() && !state::has_agents_database() {
+        return Ok(None);
+    }
+    let book = Book::open(config)?;
+    let earned = book.of(agent)?.earned(&book.config);
+    Ok(earned.or_else(|| book.config.of_newcomer()))
+}
+
+// === impl Book ===
+
+impl Book {
+    pub(crate) fn open(config: TrustConfig) -> Result<Self, CliError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|source| CliError::Runtime { source })?;
+        let events = runtime.block_on(events())?;
+        Ok(Self { runtime, events, config })
+    }
+
+    pub(crate) fn of(&self, agent: &AgentId) -> Result<Replay, CliError> {
+        let events = self.runtime.block_on(self.events.of(agent))?;
+        Ok(replay(&self.config, agent, &events, Timestamp::now()))
+    }
+
+    pub(crate) fn agents(&self) -> Result<Vec<AgentId>, CliError> {
+        Ok(self.runtime.block_on(self.events.agents())?.into_keys().collect())
+    }
+}

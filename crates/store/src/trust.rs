@@ -1,0 +1,116 @@
+//! What is recorded of agents and counts for the trust in them: kept as it was recorded, each event once. Which level an agent has by it
+//! is worked out from all of it, elsewhere (`belljar_policy::trust`).
+
+use crate::database::{Database, DatabaseError, Row, to_the_end, unreadable, values};
+use belljar_contract::id::AgentId;
+use belljar_contract::trust::TrustEvent;
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+/// The events of a database. Clones share it.
+#[derive(Debug, Clone)]
+pub struct TrustEvents {
+    database: Database,
+}
+
+/// What came of an event that was to be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recorded {
+    /// It is.
+    Now,
+    /// It was already.
+    Before,
+}
+
+/// An event isn't recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// There is another one of its id.
+    #[error("there is another event {event_id} of that agent")]
+    Another {
+        /// The id.
+        event_id: Uuid,
+    },
+    /// There are enough.
+    #[error("{MOST} events are recorded of that agent, and no more may be")]
+    TooMany,
+    /// It can't be written down.
+    #[error("the event can't be written down")]
+    Unwritten(#[source] serde_json::Error),
+    /// The database does not do what it should.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+}
+
+/// As many events may be recorded of an agent.
+pub const MOST: u64 = 100_000;
+
+const FIND: &str = "SELECT event FROM trust_events WHERE agent_id = $1 AND event_id = $2";
+
+const COUNT: &str = "SELECT count(*) AS events FROM trust_events WHERE agent_id = $1";
+
+const RECORD: &str = "INSERT INTO trust_events (agent_id, event_id, at_ms, event) VALUES ($1, $2, $3, $4)";
+
+const ALL: &str = "SELECT event FROM trust_events WHERE agent_id = $1 ORDER BY at_ms, event_id";
+
+const AGENTS: &str = "SELECT agent_id, count(*) AS events FROM trust_events GROUP BY agent_id";
+
+// === impl TrustEvents ===
+
+impl TrustEvents {
+    /// Those of a database.
+    pub fn new(database: Database) -> Self {
+        Self { database }
+    }
+
+    /// Records an event; the same again changes nothing. It is on the disk when this is back.
+    ///
+    /// # Errors
+    /// [`RecordError`]; nothing has changed then, unless the database says that it is in doubt.
+    pub async fn record(&self, event: &TrustEvent) -> Result<Recorded, RecordError> {
+        let text = serde_json::to_string(event).map_err(RecordError::Unwritten)?;
+        let (database, event) = (self.database.clone(), event.clone());
+        to_the_end(async move {
+            let (agent, id) = (event.agent_id.as_str(), event.event_id.to_string());
+            let mut transaction = database.begin().await?;
+            // Of two who record one event at once, the second finds it.
+            transaction.alone("trust_events").await?;
+            let known = transaction.fetch(FIND, values![agent, id.as_str()]).await?;
+            if let Some(row) = known.first() {
+                return match read(row)? == event {
+                    true => Ok(Recorded::Before),
+                    false => Err(RecordError::Another { event_id: event.event_id }),
+                };
+            }
+            let rows = transaction.fetch(COUNT, values![agent]).await?;
+            if rows.first().map_or(Ok(0), |row| row.count("events"))? >= MOST {
+                return Err(RecordError::TooMany);
+            }
+            transaction.execute(RECORD, values![agent, id, event.at, text]).await?;
+            transaction.commit("trust_record").await?;
+            Ok(Recorded::Now)
+        })
+        .await
+    }
+
+    /// All that is recorded of an agent, in the order of their times.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when it can't be read.
+    pub async fn of(&self, agent: &AgentId) -> Result<Vec<TrustEvent>, DatabaseError> {
+        self.database.fetch(ALL, values![agent.as_str()]).await?.iter().map(read).collect()
+    }
+
+    /// The agents of whom something is recorded, and how much.
+    ///
+    /// # Errors
+    /// [`DatabaseError`] when it can't be read.
+    pub async fn agents(&self) -> Result<BTreeMap<AgentId, u64>, DatabaseError> {
+        let rows = self.database.fetch(AGENTS, values![]).await?;
+        rows.iter().map(|row| Ok((row.parsed("agent_id", AgentId::parse)?, row.count("events")?))).collect()
+    }
+}
+
+fn read(row: &Row) -> Result<TrustEvent, DatabaseError> {
+    serde_json::from_str(&row.text("event")?).map_err(|error| unreadable(error.into()))
+}

@@ -1,0 +1,53 @@
+//! What is recorded of agents, on both engines.
+
+use crate::jobs::on_both_engines;
+use crate::jobs::world::{World, now};
+use belljar_contract::id::AgentId;
+use belljar_contract::trust::{TrustEvent, TrustEventKind};
+use belljar_store::trust::{RecordError, Recorded, TrustEvents};
+use uuid::Uuid;
+
+fn agent(name: &str) -> AgentId {
+    AgentId::parse(name).unwrap()
+}
+
+fn event(name: &str, kind: TrustEventKind) -> TrustEvent {
+    TrustEvent { at: now(), event_id: Uuid::now_v7(), agent_id: agent(name), kind }
+}
+
+on_both_engines! {
+    async fn an_event_is_recorded_once_and_never_changed(world: World) {
+        let events = TrustEvents::new(world.database.clone());
+        let hired = event("a", TrustEventKind::AgentHired { level: None });
+        assert_eq!(events.record(&hired).await.unwrap(), Recorded::Now);
+        assert_eq!(events.record(&hired).await.unwrap(), Recorded::Before);
+        let other = TrustEvent { kind: TrustEventKind::SecurityIncident, ..hired.clone() };
+        let refused = events.record(&other).await;
+        assert!(matches!(refused, Err(RecordError::Another { event_id }) if event_id == hired.event_id));
+        assert_eq!(events.of(&agent("a")).await.unwrap(), [hired]);
+        assert_eq!(events.of(&agent("b")).await.unwrap(), []);
+    }
+
+    async fn events_come_in_the_order_of_their_times(world: World) {
+        let events = TrustEvents::new(world.database.clone());
+        let first = event("a", TrustEventKind::AgentHired { level: None });
+        let second = TrustEvent {
+            at: first.at + std::time::Duration::from_secs(1),
+            ..event("a", TrustEventKind::SecurityIncident)
+        };
+        for one in [&second, &first, &event("b", TrustEventKind::Evaluated)] {
+            events.record(one).await.unwrap();
+        }
+        assert_eq!(events.of(&agent("a")).await.unwrap(), [first, second]);
+        let known: Vec<_> = events.agents().await.unwrap().into_iter().collect();
+        assert_eq!(known, [(agent("a"), 2), (agent("b"), 1)]);
+    }
+
+    async fn of_many_who_record_one_event_at_once_one_does(world: World) {
+        let events = TrustEvents::new(world.database.clone());
+        let hired = event("a", TrustEventKind::AgentHired { level: None });
+        let all = futures_util::future::join_all((0..8).map(|_| events.record(&hired))).await;
+        let first = all.iter().filter(|recorded| matches!(recorded, Ok(Recorded::Now))).count();
+        assert_eq!((first, all.iter().all(Result::is_ok)), (1, true));
+    }
+}
