@@ -26,6 +26,7 @@ use crate::backend::BackendArguments;
 use crate::error::CliError;
 use crate::handoff::TrustArguments;
 use crate::lending::{AllowanceArguments, directory, parse_duration};
+use crate::programs::ProgramArguments;
 use crate::state;
 use crate::web::WebArguments;
 use belljar_sandbox::run::WorkspaceChoice;
@@ -54,6 +55,8 @@ pub(crate) struct McpArguments {
     log_level: LevelFilter,
     #[command(flatten)]
     allowance: AllowanceArguments,
+    #[command(flatten)]
+    programs: ProgramArguments,
     #[command(flatten)]
     backend: BackendArguments,
     #[command(flatten)]
@@ -152,6 +155,7 @@ impl McpArguments {
             idle_limit: self.idle,
             lifetime_limit: self.allowance.timeout(),
             egress,
+            programs: self.programs.listed_with(&inside::PROGRAMS, access.as_ref())?,
             access,
             approves: self.allow_approve.then(|| self.trust.trust()),
             keeps: self.keep,
@@ -189,6 +193,7 @@ impl Offer {
             name: None,
             egress: self.egress.clone(),
             access: self.access.clone(),
+            programs: self.programs.clone(),
             idle_limit: self.idle_limit,
             lifetime_limit: self.lifetime_limit,
         }

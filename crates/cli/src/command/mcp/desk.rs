@@ -5,6 +5,7 @@ use crate::command::session::open;
 use crate::state;
 use belljar_confine::plan::HostPath;
 use belljar_contract::isolation::Required;
+use belljar_contract::programs::ProgramList;
 use belljar_contract::tool::DomainCode;
 use belljar_policy::access::compiled::{Compiled, WorkspaceTerms};
 use belljar_policy::handoff::Trust;
@@ -34,6 +35,8 @@ pub(super) struct Offer {
     pub(super) egress: Option<PathBuf>,
     /// What the level of access of whoever is served means for sessions, if they have one.
     pub(super) access: Option<Compiled>,
+    /// The only programs that can be started in them, if not all can.
+    pub(super) programs: Option<ProgramList>,
     pub(super) idle_limit: Duration,
     pub(super) lifetime_limit: Option<Duration>,
     /// What may gain trust by what a client approves; nothing if it may approve nothing.
