@@ -106,6 +106,8 @@ mod tests {
         assert_eq!(of(&[]).listed_for(None).unwrap(), None);
         assert_eq!(of(&[""]).listed_for(None).unwrap(), Some(listed(&[])));
         assert_eq!(of(&["sh", "ls"]).listed_for(None).unwrap(), Some(listed(&["ls", "sh"])));
-        assert!(of(&["/bin/sh"]).listed_for(None).unwrap_err().to_string().contains("--programs: \"/bin/sh\""));
+        assert!(
+            of(&["/bin/sh"]).listed_for(None).unwrap_err().to_string().contains("--programs: \"/bin/sh\"")
+        );
     }
 }

@@ -115,8 +115,7 @@ fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fa
     let hatches = hatches::open(&plan.hatches)?;
     progress.pass(Stage::Landlock);
     let programs = wall!(ListedPrograms: plan.programs.as_ref(), else None);
-    let (rules, landlock_abi) =
-        wall!(Landlock: landlock::rules(&plan.writable, programs)?, else (None, 0));
+    let (rules, landlock_abi) = wall!(Landlock: landlock::rules(&plan.writable, programs)?, else (None, 0));
     progress.pass(Stage::Privileges);
     privileges::drop_all()?;
     // PID 1 enters the domain, and so every program is in the same: they may signal each other.

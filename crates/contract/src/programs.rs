@@ -14,7 +14,9 @@ pub struct ProgramList(BTreeSet<String>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseProgramsError {
     /// One can't be a program's.
-    #[error("{name:?} is no program's name: 1 to {LONGEST} bytes of printable text without a slash, and no place such as `..`")]
+    #[error(
+        "{name:?} is no program's name: 1 to {LONGEST} bytes of printable text without a slash, and no place such as `..`"
+    )]
     Name {
         /// The name, cut off where it is too long.
         name: String,

@@ -115,7 +115,12 @@ impl ExecArguments {
         let running = native::start(&spec, &state, &program, stdio);
         let mut running = match running {
             Ok(running) => running,
-            Err(error) => return Ok(Executed { run: spec.id, code: not_started(error, &program, spec.programs.as_ref())? }),
+            Err(error) => {
+                return Ok(Executed {
+                    run: spec.id,
+                    code: not_started(error, &program, spec.programs.as_ref())?,
+                });
+            }
         };
         if self.isolation {
             anstream::eprintln!("{}", serde_json::to_string_pretty(&running.isolation).unwrap_or_default());
@@ -207,11 +212,7 @@ pub(super) fn watched(
 }
 
 /// A program that isn't there or may not be run gets the exit code that shells give.
-pub(super) fn cant_run(
-    program: &str,
-    source: rustix::io::Errno,
-    listed: Option<&ProgramList>,
-) -> ExitCode {
+pub(super) fn cant_run(program: &str, source: rustix::io::Errno, listed: Option<&ProgramList>) -> ExitCode {
     anstream::eprintln!("belljar: can't run {program}: {source}");
     if let Some(hint) = programs::hint(program, source, listed) {
         anstream::eprintln!("hint: {hint}");

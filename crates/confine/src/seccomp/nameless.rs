@@ -1,7 +1,9 @@
 //! Keeps files without a name from being made: no mount and no rule of Landlock reaches them, so that a program written into one
 //! could be started in spite of any list.
 
-use super::program::{Instruction, JUMP_IF_EQUAL, OFFSET_NUMBER, RETURN_ALLOW, RETURN_ERRNO, give, jump_if, load};
+use super::program::{
+    Instruction, JUMP_IF_EQUAL, OFFSET_NUMBER, RETURN_ALLOW, RETURN_ERRNO, give, jump_if, load,
+};
 
 /// A filter, for use on top of the policy: the call that makes such files is answered as by a kernel without it.
 pub(crate) fn refuse() -> Vec<Instruction> {

@@ -1,11 +1,11 @@
 //! The native backend: sandboxes launched by a small process, their folders in a state directory.
 
 use super::groups::Groups;
+use super::programs::NO_LANDLOCK;
 use super::remains::Remains;
 use super::sandbox::{Made, NativeSandbox};
 use super::spares::{Spare, Spares};
 use super::warden::Warden;
-use super::programs::NO_LANDLOCK;
 use super::{HostUser, Running, Site, StartError, build};
 use crate::backend::{Backend, BackendError, Fill, Sandbox, Wanted};
 use crate::directory::{Directory, DirectoryError};

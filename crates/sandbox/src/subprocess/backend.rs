@@ -145,8 +145,7 @@ impl Backend for SubprocessBackend {
 }
 
 /// Landlock alone would not hold one: a loader, which every program needs, starts whatever has been written.
-const NO_MOUNTS: &str =
-    "without mounts of its own, programs could be written and started by their loader; the native backend holds one";
+const NO_MOUNTS: &str = "without mounts of its own, programs could be written and started by their loader; the native backend holds one";
 
 /// The kernel counts these for each process, and processes for each user.
 fn limits(wanted: &Limits) -> plan::Limits {

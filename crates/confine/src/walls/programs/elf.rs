@@ -17,10 +17,24 @@ struct Layout {
     smallest_entry: usize,
 }
 
-const WIDE: Layout =
-    Layout { word: 8, table: 32, entry_size: 54, count: 56, file_offset: 8, file_size: 32, smallest_entry: 56 };
-const NARROW: Layout =
-    Layout { word: 4, table: 28, entry_size: 42, count: 44, file_offset: 4, file_size: 16, smallest_entry: 32 };
+const WIDE: Layout = Layout {
+    word: 8,
+    table: 32,
+    entry_size: 54,
+    count: 56,
+    file_offset: 8,
+    file_size: 32,
+    smallest_entry: 56,
+};
+const NARROW: Layout = Layout {
+    word: 4,
+    table: 28,
+    entry_size: 42,
+    count: 44,
+    file_offset: 4,
+    file_size: 16,
+    smallest_entry: 32,
+};
 
 const HEADER_BYTES: usize = 64;
 
