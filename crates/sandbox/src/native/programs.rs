@@ -10,19 +10,22 @@ use belljar_contract::programs::ProgramList;
 const DIRECTORIES: [&str; 6] = ["usr/local/sbin", "usr/local/bin", "usr/sbin", "usr/bin", "sbin", "bin"];
 
 /// Further directories in which there are programs and nothing that others read.
-const CLOSED: [&str; 3] = ["usr/games", "usr/local/games", "usr/libexec"];
+const CLOSED: [&str; 4] = ["usr/games", "usr/local/games", "usr/libexec", "usr/local/libexec"];
 
-/// Programs that are made of several, and where the others are.
+/// Programs that are made of several, and where the others are, in each of [`INSTALLED_IN`].
 const PARTS: [(&str, &[&str]); 6] = [
     ("cc", COMPILER),
     ("c++", COMPILER),
     ("gcc", COMPILER),
     ("g++", COMPILER),
-    ("git", &["usr/lib/git-core", "usr/libexec/git-core"]),
-    ("go", &["usr/lib/go/pkg/tool"]),
+    ("git", &["lib/git-core", "libexec/git-core"]),
+    ("go", &["lib/go/pkg/tool"]),
 ];
 
-const COMPILER: &[&str] = &["usr/lib/gcc", "usr/libexec/gcc"];
+const COMPILER: &[&str] = &["lib/gcc", "libexec/gcc"];
+
+/// Where programs are installed whole: by the system, and by whoever built them.
+const INSTALLED_IN: [&str; 2] = ["usr", "usr/local"];
 
 /// Why a list of programs can't be held here.
 pub(super) const NO_LANDLOCK: &str = "this kernel has no Landlock (Linux 5.13 and newer, named in the boot parameter lsm=); `belljar doctor` says more";
@@ -37,12 +40,13 @@ pub(super) fn of(listed: &ProgramList, spec: &SandboxSpec) -> Result<Programs, S
     }
     let owned = |places: &[&str]| places.iter().map(|&place| place.to_owned()).collect();
     let parts = PARTS.iter().filter(|(name, _)| listed.has(name)).flat_map(|(_, parts)| *parts);
+    let installed = |part: &&str| INSTALLED_IN.map(|place| format!("{place}/{part}"));
     let runner = spec.lent.iter().filter(|lent| lent.inside == RUNNER_INSIDE);
     Ok(Programs {
         names: listed.names().map(str::to_owned).collect(),
         directories: owned(&DIRECTORIES),
         closed: owned(&CLOSED),
-        parts: parts.map(|&part| part.to_owned()).collect(),
+        parts: parts.flat_map(|part| installed(&part)).collect(),
         besides: runner.map(|lent| lent.inside.clone()).collect(),
     })
 }
@@ -68,7 +72,9 @@ mod tests {
 
     #[test]
     fn only_a_program_that_is_on_the_list_brings_its_parts() {
-        assert_eq!(compiled(&["git", "sh"], Vec::new()).parts, ["usr/lib/git-core", "usr/libexec/git-core"]);
+        let of_git = ["usr/lib", "usr/local/lib", "usr/libexec", "usr/local/libexec"];
+        let of_git = of_git.map(|place| format!("{place}/git-core"));
+        assert_eq!(compiled(&["git", "sh"], Vec::new()).parts, of_git);
         assert_eq!(compiled(&["sh"], Vec::new()).parts, [""; 0]);
     }
 
