@@ -46,7 +46,7 @@ pub(super) fn of(listed: &ProgramList, spec: &SandboxSpec) -> Result<Programs, S
         names: listed.names().map(str::to_owned).collect(),
         directories: owned(&DIRECTORIES),
         closed: owned(&CLOSED),
-        parts: parts.flat_map(|part| installed(&part)).collect(),
+        parts: parts.flat_map(installed).collect(),
         besides: runner.map(|lent| lent.inside.clone()).collect(),
     })
 }
