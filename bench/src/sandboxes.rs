@@ -54,6 +54,7 @@ impl House {
             required: Required::default(),
             hatches: Vec::new(),
             home: BTreeMap::new(),
+            programs: None,
         };
         self.backend.create(wanted).expect("a sandbox")
     }

@@ -2,8 +2,11 @@
 
 use crate::error::CliError;
 use crate::limits::LimitArguments;
+use crate::programs::ProgramArguments;
 use belljar_confine::plan::HostPath;
 use belljar_contract::isolation::Required;
+use belljar_contract::programs::ProgramList;
+use belljar_policy::access::compiled::Compiled;
 use belljar_sandbox::backends::chosen::Chosen;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::run::WorkspaceChoice;
@@ -21,6 +24,8 @@ pub(crate) struct SandboxArguments {
     /// Work on a copy of this directory; the directory itself is never changed
     #[arg(long, value_name = "DIR")]
     workspace_copy: Option<PathBuf>,
+    #[command(flatten)]
+    programs: ProgramArguments,
     #[command(flatten)]
     allowance: AllowanceArguments,
 }
@@ -61,6 +66,16 @@ impl SandboxArguments {
     /// Variables to set inside.
     pub(crate) fn env(&self) -> BTreeMap<String, String> {
         self.allowance.env()
+    }
+
+    /// The only programs that can be started in it, if not all can.
+    pub(crate) fn programs(&self) -> Result<Option<ProgramList>, CliError> {
+        self.programs.listed()
+    }
+
+    /// The same for somebody with rules of their own.
+    pub(crate) fn programs_for(&self, access: Option<&Compiled>) -> Result<Option<ProgramList>, CliError> {
+        self.programs.listed_for(access)
     }
 
     /// What it may use.

@@ -14,6 +14,7 @@ mod handoff;
 mod lending;
 mod limits;
 mod models;
+mod programs;
 mod progress;
 mod state;
 mod summary;

@@ -114,12 +114,16 @@ fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fa
     let exported = plan.exported.as_deref().map(export).transpose()?;
     let hatches = hatches::open(&plan.hatches)?;
     progress.pass(Stage::Landlock);
-    let (rules, landlock_abi) = wall!(Landlock: landlock::rules(&plan.writable)?, else (None, 0));
+    let programs = wall!(ListedPrograms: plan.programs.as_ref(), else None);
+    let (rules, landlock_abi) = wall!(Landlock: landlock::rules(&plan.writable, programs)?, else (None, 0));
     progress.pass(Stage::Privileges);
     privileges::drop_all()?;
     // PID 1 enters the domain, and so every program is in the same: they may signal each other.
     rules.map_or(Ok(()), |rules| kernel::enter_landlock(rules.as_fd())).about("landlock")?;
     progress.pass(Stage::Seccomp);
+    if plan.programs.is_some() {
+        wall!(MemoryFiles: kernel::install_filter(&seccomp::nameless::refuse()).about("filter")?, else ());
+    }
     wall!(SystemCalls: kernel::install_filter(seccomp::policy(plan.audience)).about("filter")?, else ());
     // No program starts before the last wall stands, and nothing but PID 1 is there when it does.
     worker.take().map_or(Ok(()), Worker::finish)?;
@@ -165,6 +169,7 @@ fn build_root(plan: &Plan, mut worker: Worker, progress: &mut Progress) -> Resul
     devices::put_up(root.as_fd())?;
     progress.pass(Stage::Pivot);
     root::enter(&root)?;
+    forbid_programs(plan)?;
     progress.pass(Stage::Network);
     worker.enter_network()?;
     worker::set_host_name(&plan.hostname).about("host name")?;
@@ -186,9 +191,19 @@ fn furnish_root(plan: &Plan, progress: &mut Progress) -> Result<House, Fault> {
     root::put_up_proc(root.as_fd())?;
     progress.pass(Stage::Devices);
     devices::put_up_terminals(root.as_fd())?;
+    forbid_programs(plan)?;
     progress.pass(Stage::Network);
     worker::set_host_name(&plan.hostname).about("host name")?;
     Ok(House { root, worker: None, hidden: None })
+}
+
+/// With a list of programs, nothing else that is in the root can be one.
+fn forbid_programs(plan: &Plan) -> Result<(), Fault> {
+    if plan.programs.is_none() {
+        return Ok(());
+    }
+    let places = plan.places_without_programs().chain([devices::SHARED_MEMORY]);
+    wall!(NoProgramsHere: root::forbid_programs(places), else Ok(()))
 }
 
 fn die_with_host(control: BorrowedFd<'_>) -> Result<(), Fault> {

@@ -3,8 +3,10 @@
 //! A plan holds no host secret and nothing that is decided inside. Paths named `inside` are relative to the sandbox's
 //! root and have no leading slash.
 
+pub mod programs;
 pub(crate) mod wire;
 
+use self::programs::Programs;
 use crate::group::Entrance;
 use crate::seccomp::policy::Audience;
 use rustix::fd::{AsFd, OwnedFd};
@@ -47,6 +49,8 @@ pub struct Plan {
     pub audience: Audience,
     /// Whether `/proc/self/mountinfo` is kept from telling what is bound from where: it then tells of no mount at all.
     pub hides_mounts: bool,
+    /// The only programs that can be started; all of them where there is no list.
+    pub programs: Option<Programs>,
     /// What runs. The sandbox ends with it; one without a program ends when the host says so.
     pub program: Option<Program>,
 }
@@ -233,6 +237,24 @@ impl Plan {
             Entry::Scratch { inside } => Some(inside.as_str()),
             _ => None,
         })
+    }
+
+    /// Where nothing can be started and nothing mapped as code, if there is a list of programs: whatever may be written, and
+    /// whatever is lent but what is on the list.
+    pub(crate) fn places_without_programs(&self) -> impl Iterator<Item = &str> {
+        let besides = self.programs.iter().flat_map(|programs| &programs.besides);
+        let besides: Vec<&String> = besides.collect();
+        let listed = self.programs.iter().flat_map(|_| &self.root);
+        listed
+            .filter_map(|entry| match entry {
+                Entry::Scratch { inside }
+                | Entry::Bind { inside, .. }
+                | Entry::View { inside, .. }
+                | Entry::Overlay { inside, .. } => Some(inside),
+                Entry::Symlink { .. } | Entry::File { .. } => None,
+            })
+            .filter(move |inside| !besides.contains(inside))
+            .map(String::as_str)
     }
 
     /// Whether nothing of the host is in it but what is in all of its kind.

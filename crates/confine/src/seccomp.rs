@@ -5,6 +5,7 @@
 //! when it is installed: a linear list of this length costs ten times as much (`bench/README.md`).
 
 mod compiled;
+pub(crate) mod nameless;
 pub mod policy;
 pub mod profile;
 pub mod program;

@@ -6,6 +6,7 @@ pub(crate) mod hatches;
 pub(crate) mod identity;
 pub(crate) mod landlock;
 pub(crate) mod privileges;
+pub(crate) mod programs;
 pub(crate) mod root;
 pub(crate) mod sources;
 pub(crate) mod worker;

@@ -28,6 +28,7 @@ pub mod media;
 pub mod path;
 pub mod preference;
 pub mod problem;
+pub mod programs;
 pub mod result;
 pub mod schema;
 pub mod scope;

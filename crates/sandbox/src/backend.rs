@@ -21,6 +21,7 @@ use belljar_confine::plan::{Identity, Stdio};
 use belljar_confine::sealed::Ending;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::{Isolation, Layer, Required};
+use belljar_contract::programs::ProgramList;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -197,6 +198,9 @@ pub struct Wanted {
     /// Files in its home that are there before anything runs, by their path below it.
     #[serde(default)]
     pub home: BTreeMap<String, String>,
+    /// The only programs that can be started in it, by whomever; all of them where there is no list.
+    #[serde(default)]
+    pub programs: Option<ProgramList>,
 }
 
 /// How large a terminal is.
@@ -240,6 +244,14 @@ pub enum BackendError {
         backend: &'static str,
         /// The layers that are missing, each with the reason.
         missing: Vec<Layer>,
+    },
+    /// A list of programs can't be held. There is no sandbox then.
+    #[error("the {backend} backend can't hold a list of programs: {why}")]
+    Programs {
+        /// The backend's name.
+        backend: &'static str,
+        /// What is missing.
+        why: &'static str,
     },
     /// A program can't be run.
     #[error("can't run {program}")]

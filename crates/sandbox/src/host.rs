@@ -99,7 +99,8 @@ fn landlock() -> Feature {
         name: "landlock",
         state: if abi > 0 { Presence::Have } else { Presence::Absent },
         found: if abi > 0 { format!("ABI {abi}") } else { "not there".to_owned() },
-        why: "a second lock on files that holds even if a mount doesn't; from ABI 6 on also on signals and sockets",
+        why: "a second lock on files that holds even if a mount doesn't; from ABI 6 on also on signals and sockets; \
+              without it no list of programs can be held",
         remedy: "use a kernel with CONFIG_SECURITY_LANDLOCK and `landlock` in the lsm= boot parameter",
     }
 }

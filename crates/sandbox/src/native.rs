@@ -5,6 +5,7 @@ pub(crate) mod environment;
 pub(crate) mod groups;
 mod identity;
 mod isolation;
+mod programs;
 mod remains;
 mod sandbox;
 mod spares;
@@ -34,6 +35,7 @@ use belljar_confine::wall;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::{Isolation, Layer};
 use groups::Groups;
+use programs::NO_LANDLOCK;
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStringExt;
@@ -74,6 +76,9 @@ pub enum StartError {
         /// The layers that are missing, each with the reason.
         missing: Vec<Layer>,
     },
+    /// A list of programs can't be held.
+    #[error("this host can't hold a list of programs: {NO_LANDLOCK}")]
+    NoLandlock,
     /// The kernel refused.
     #[error("can't start the sandbox")]
     Launch(#[from] LaunchError),
@@ -151,6 +156,7 @@ fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) ->
         (Some(_), Some(_)) => Some("workspace".to_owned()),
         (Some(_), None) => None,
     };
+    let programs = spec.programs.as_ref().map(|listed| programs::of(listed, spec)).transpose()?;
     let growth = warden::growth(places_on_disk(spec), spec.limits.disk_bytes)?;
     let held = site.groups.hold(&spec.id, &spec.limits)?;
     let plan = Plan {
@@ -167,6 +173,7 @@ fn build(site: &Site<'_>, spec: &SandboxSpec, program: Option<plan::Program>) ->
         group_name: held.group.as_ref().and_then(Group::name).map(str::to_owned),
         watched_memory_bytes: held.watched_memory_bytes,
         hides_mounts: names_host_paths(spec),
+        programs,
         audience: if spec.is_runner {
             Audience::Runner
         } else {

@@ -36,6 +36,7 @@ use belljar_contract::id::{JobId, RunId, TaskId};
 use belljar_contract::isolation::Required;
 use belljar_contract::job::Job;
 use belljar_contract::path::WORKSPACE;
+use belljar_contract::programs::ProgramList;
 use belljar_contract::result::{Failure, JobResult, StepError, StepResult, StepStatus};
 use belljar_policy::admission::{Admitted, Refused, admit};
 use hearing::Hearing;
@@ -60,6 +61,8 @@ pub struct Request {
     pub env: BTreeMap<String, String>,
     /// Files in its home that are there before anything runs, by their path below it.
     pub home: BTreeMap<String, String>,
+    /// The only programs that can be started in its sandbox, besides the runner, if not all can.
+    pub programs: Option<ProgramList>,
     /// What its sandbox may use.
     pub limits: Limits,
     /// The layers without which it shall not run.
@@ -187,8 +190,20 @@ const GRACE: Duration = Duration::from_secs(3);
 /// # Errors
 /// [`RunError`] when the host can't do its part; how the job itself ended is in the result.
 pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Result<Finished, RunError> {
-    let Request { document, job, workspace, lent, env, home, limits, required, hatches, timeout, runner } =
-        request;
+    let Request {
+        document,
+        job,
+        workspace,
+        lent,
+        env,
+        home,
+        programs,
+        limits,
+        required,
+        hatches,
+        timeout,
+        runner,
+    } = request;
     let admitted = match admit(job.clone(), WORKSPACE) {
         Ok(admitted) => admitted,
         Err(refused) => {
@@ -210,6 +225,7 @@ pub fn carry_out(request: Request, site: &Site<'_>, watch: &mut dyn Watch) -> Re
         env: with_identity(env, (&job.job_id, &job.task_id), &hatches),
         home,
         hatches,
+        programs,
         limits,
         required,
         ..SandboxSpec::new(folder.id().clone(), user)

@@ -22,6 +22,7 @@ pub use keeper::{KEEPER, KeeperError, Keeping, Serve, keep};
 pub use protocol::{Asking, Load, Outcome, Refusal, Streams};
 
 use crate::config::BackendName;
+use belljar_contract::programs::ProgramList;
 use belljar_policy::access::compiled::{Compiled, WebTerms};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,9 @@ pub struct Session {
     /// What its level of access means for it, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Box<Compiled>>,
+    /// The only programs that can be started in it, if not all can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub programs: Option<ProgramList>,
     /// How long nothing may run before it ends.
     pub idle_limit: Duration,
     /// How long it may live.

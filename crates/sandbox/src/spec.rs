@@ -9,6 +9,7 @@ pub use belljar_confine::plan::HostPath;
 use belljar_confine::plan::HostPathError;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Required;
+use belljar_contract::programs::ProgramList;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -37,6 +38,8 @@ pub struct SandboxSpec {
     pub env: BTreeMap<String, String>,
     /// Files in its home that are there before anything runs, by their path below it.
     pub home: BTreeMap<String, String>,
+    /// The only programs that can be started in it, if not all can.
+    pub programs: Option<ProgramList>,
     /// What it may use.
     pub limits: Limits,
     /// The layers without which there shall be no sandbox.
@@ -112,6 +115,7 @@ impl SandboxSpec {
             hatches: Vec::new(),
             env: BTreeMap::new(),
             home: BTreeMap::new(),
+            programs: None,
             limits: Limits::default(),
             required: Required::default(),
         }

@@ -11,10 +11,11 @@ use crate::lending::SandboxArguments;
 use crate::models::ModelArguments;
 use crate::terminal::{self, Relay};
 use crate::web::WebArguments;
-use crate::{limits, state, summary};
+use crate::{limits, programs, state, summary};
 use belljar_confine::launch::LaunchError;
 use belljar_confine::stage::Stage;
 use belljar_contract::id::RunId;
+use belljar_contract::programs::ProgramList;
 use belljar_node::web::policy_file::OpenPolicy;
 use belljar_sandbox::backends::chosen::Chosen;
 use belljar_sandbox::directory::Directory;
@@ -114,7 +115,12 @@ impl ExecArguments {
         let running = native::start(&spec, &state, &program, stdio);
         let mut running = match running {
             Ok(running) => running,
-            Err(error) => return Ok(Executed { run: spec.id, code: not_started(error, &program)? }),
+            Err(error) => {
+                return Ok(Executed {
+                    run: spec.id,
+                    code: not_started(error, &program, spec.programs.as_ref())?,
+                });
+            }
         };
         if self.isolation {
             anstream::eprintln!("{}", serde_json::to_string_pretty(&running.isolation).unwrap_or_default());
@@ -173,6 +179,7 @@ impl ExecArguments {
             workspace,
             lent: self.sandbox.lent()?,
             env: self.sandbox.env(),
+            programs: self.sandbox.programs()?,
             limits: self.sandbox.limits(),
             required: self.sandbox.required()?,
             ..SandboxSpec::new(id, user)
@@ -205,20 +212,27 @@ pub(super) fn watched(
 }
 
 /// A program that isn't there or may not be run gets the exit code that shells give.
-pub(super) fn cant_run(program: &str, source: rustix::io::Errno) -> ExitCode {
+pub(super) fn cant_run(program: &str, source: rustix::io::Errno, listed: Option<&ProgramList>) -> ExitCode {
     anstream::eprintln!("belljar: can't run {program}: {source}");
+    if let Some(hint) = programs::hint(program, source, listed) {
+        anstream::eprintln!("hint: {hint}");
+    }
     ExitCode::from(match source {
         rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR => 127,
         _ => 126,
     })
 }
 
-fn not_started(error: StartError, program: &Program) -> Result<ExitCode, CliError> {
+fn not_started(
+    error: StartError,
+    program: &Program,
+    listed: Option<&ProgramList>,
+) -> Result<ExitCode, CliError> {
     let StartError::Launch(LaunchError::Stage { stage: Stage::Exec, source, .. }) = &error else {
         return Err(error.into());
     };
     let name = program.argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    Ok(cant_run(&name, *source))
+    Ok(cant_run(&name, *source, listed))
 }
 
 fn settle(

@@ -113,8 +113,9 @@ impl McpArguments {
 
 impl Offer {
     /// A session that works on that.
-    fn opening(&self, workspace: WorkspaceChoice, access: Option<Compiled>) -> Opening {
-        Opening {
+    fn opening(&self, workspace: WorkspaceChoice, access: Option<Compiled>) -> Result<Opening, CliError> {
+        let programs = self.programs.listed_with(self.own_programs, access.as_ref())?;
+        Ok(Opening {
             backend: self.backend.clone(),
             workspace,
             lent: self.lent.clone(),
@@ -124,8 +125,9 @@ impl Offer {
             name: None,
             egress: self.egress.clone(),
             access,
+            programs,
             idle_limit: self.idle_limit,
             lifetime_limit: self.lifetime_limit,
-        }
+        })
     }
 }

@@ -97,6 +97,7 @@ fn run_job(arguments: &RunArguments, document: Vec<u8>, job: Job) -> Result<Exit
         lent: arguments.sandbox.lent()?,
         env,
         home,
+        programs: arguments.sandbox.programs()?,
         limits: arguments.sandbox.limits(),
         required: arguments.sandbox.required()?,
         hatches: web.iter().map(|_| Hatch::Web).collect(),

@@ -155,6 +155,7 @@ fn create(arguments: &CreateArguments) -> Result<ExitCode, CliError> {
         required: arguments.sandbox.required_of(&backend)?,
         name: arguments.name.clone(),
         egress,
+        programs: arguments.sandbox.programs_for(access.as_ref())?,
         access,
         idle_limit: arguments.idle,
         lifetime_limit: arguments.sandbox.timeout(),
@@ -189,7 +190,9 @@ fn run(
     };
     let mut execution = match client.exec(command, directory, streams) {
         Ok(execution) => execution,
-        Err(SessionError::NotStarted { program, source }) => return Ok(exec::cant_run(&program, source)),
+        Err(SessionError::NotStarted { program, source }) => {
+            return Ok(exec::cant_run(&program, source, client.session().programs.as_ref()));
+        }
         Err(error) => return Err(error.into()),
     };
     let terminal = execution.terminal.take();

@@ -4,7 +4,7 @@ use crate::BELLJAR;
 use crate::egress::Server;
 use crate::egress::git_server::GitServer;
 use crate::mcp::Talk;
-use crate::session::{Sessions, create, exec};
+use crate::session::{Sessions, create};
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
@@ -82,16 +82,28 @@ fn a_session_has_no_more_than_its_level() {
         let ran = world.run(&[&["session", "create"], wrong].concat());
         assert!(ran.code == 125 && ran.stderr.contains(told), "{wrong:?}: {ran:?}");
     }
-    let get = format!("unset NO_PROXY no_proxy; curl -sS {there}");
-    let beyond = "unset NO_PROXY no_proxy; curl -sS -o /dev/null -w '%{http_code}' http://elsewhere.example/";
+    // There is no shell at these levels.
+    let python = |session: &str, script: &str| {
+        let script = format!(
+            "import os, urllib.request\nfor name in ('NO_PROXY', 'no_proxy'): os.environ.pop(name, None)\n{script}"
+        );
+        world.run(&["session", "exec", session, "--", "python3", "-c", &script])
+    };
+    let get = |url: &str| {
+        format!(
+            "try: print(urllib.request.urlopen('{url}').read().decode(), end='')\n\
+             except OSError as error: print(getattr(error, 'code', 'nothing'))\n"
+        )
+    };
     let restricted =
         create(&world, &["--level", "restricted", "--egress", "policy.yaml", "--workspace-copy", "source"]);
-    assert_eq!(exec(&world, &restricted, &get).stdout, "hello\n");
-    assert_eq!(exec(&world, &restricted, beyond).stdout, "403");
-    assert_eq!(exec(&world, &restricted, "cat file").stdout, "of the project\n");
+    assert_eq!(python(&restricted, &get(&there)).stdout, "hello\n");
+    assert_eq!(python(&restricted, &get("http://elsewhere.example/")).stdout, "403\n");
+    assert_eq!(python(&restricted, "print(open('file').read(), end='')").stdout, "of the project\n");
     let sandboxed = create(&world, &["--level", "sandboxed"]);
-    let ran = exec(&world, &sandboxed, &format!("{get}; env | grep -ci proxy; ls | wc -l"));
-    assert_eq!(ran.stdout, "0\n0\n", "{ran:?}");
+    let count = "print(sum('proxy' in name.lower() for name in os.environ), len(os.listdir()))";
+    let ran = python(&sandboxed, &format!("{}{count}", get(&there)));
+    assert_eq!(ran.stdout, "nothing\n0 0\n", "{ran:?}");
     assert_eq!(server.asked(), 1);
 }
 
@@ -108,14 +120,21 @@ fn who_may_only_read_by_git_can_not_push_around_the_checker_either() {
     );
     // Nobody is asked whom to trust: that is not what this is about.
     let script = format!(
-        "set -e; unset NO_PROXY no_proxy; export GIT_SSL_NO_VERIFY=1; git clone -q {} work; cd work; \
-         git -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m one; echo cloned; \
-         git push -q origin HEAD:refs/heads/BRANCH; echo pushed",
+        "import os, subprocess
+for name in ('NO_PROXY', 'no_proxy'): os.environ.pop(name, None)
+os.environ['GIT_SSL_NO_VERIFY'] = '1'
+def git(*words): subprocess.run(['git', *words], check=True)
+git('clone', '-q', '{}', 'work')
+os.chdir('work')
+git('-c', 'user.name=a', '-c', 'user.email=a@example.org', 'commit', '-q', '--allow-empty', '-m', 'one')
+print('cloned', flush=True)
+git('push', '-q', 'origin', 'HEAD:refs/heads/BRANCH')
+print('pushed')",
         server.url()
     );
     let push = |level: &str| {
         let session = create(&world, &["--level", level, "--egress", "policy.yaml"]);
-        exec(&world, &session, &script.replace("BRANCH", level))
+        world.run(&["session", "exec", &session, "--", "python3", "-c", &script.replace("BRANCH", level)])
     };
     let ran = push("restricted");
     assert!(ran.code != 0 && ran.stdout == "cloned\n" && ran.stderr.contains("403"), "{ran:?}");

@@ -18,6 +18,7 @@ mod killed;
 mod mcp;
 mod models;
 mod node;
+mod programs;
 mod run;
 mod sealed;
 mod secrets;

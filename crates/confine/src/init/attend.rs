@@ -44,7 +44,7 @@ fn put_up<'a>(control: BorrowedFd<'a>, walls: &Walls, stage: &mut Stage) -> Resu
     // The user may have processes in other sandboxes, too: how many there may be is for a control group to say.
     privileges::limit(Limits { open_files: walls.open_files, processes: u64::MAX, ..Limits::default() })?;
     *stage = Stage::Landlock;
-    let (rules, landlock_abi) = landlock::rules(&walls.writable)?;
+    let (rules, landlock_abi) = landlock::rules(&walls.writable, None)?;
     *stage = Stage::Privileges;
     privileges::hold_none()?;
     rules.map_or(Ok(()), |rules| kernel::enter_landlock(rules.as_fd())).about("landlock")?;

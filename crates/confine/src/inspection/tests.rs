@@ -28,6 +28,7 @@ fn plan() -> Plan {
         watched_memory_bytes: None,
         audience: Audience::Everyone,
         hides_mounts: false,
+        programs: None,
         program: None,
     }
 }

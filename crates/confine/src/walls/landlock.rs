@@ -1,7 +1,10 @@
 //! Landlock: a second lock on the files, and on signals and abstract sockets, that holds even if a mount did not.
 
-use super::Fault;
+mod readable;
+
+use super::{Fault, programs};
 use crate::kernel::landlock_abi;
+use crate::plan::programs::Programs;
 use crate::wall;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
@@ -19,25 +22,60 @@ const DEVICE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{WriteFile | Truncat
 const NEVER: BitFlags<AccessFs> = make_bitflags!(AccessFs::{MakeChar | MakeBlock});
 
 /// The rules for a root with these writable directories, and the ABI they are written in. Nothing on a kernel
-/// without Landlock.
-pub(crate) fn rules(writable: &[String]) -> Result<(Option<OwnedFd>, u32), Fault> {
+/// without Landlock, unless there is a list of programs, which nothing else holds.
+pub(crate) fn rules(
+    writable: &[String],
+    programs: Option<&Programs>,
+) -> Result<(Option<OwnedFd>, u32), Fault> {
     let offered = landlock_abi();
     let abi = ABI::from(i32::try_from(offered).unwrap_or(0));
     if abi == ABI::Unsupported {
-        return Ok((None, 0));
+        return match programs {
+            None => Ok((None, 0)),
+            Some(_) => Err(Fault { subject: "a list of programs".to_owned(), errno: Errno::NOSYS }),
+        };
     }
     let mut rules = create(abi).map_err(|error| fault("ruleset", &error))?;
-    let everything = everything(abi);
-    let places = [("/", READ), ("/dev", DEVICE)].into_iter().map(|(path, access)| (path.to_owned(), access));
-    let places = places.chain([("/dev/shm".to_owned(), everything)]);
-    let places = places.chain(writable.iter().map(|path| (format!("/{path}"), everything)));
-    for (path, access) in places {
+    let written = match programs {
+        None => everything(abi),
+        Some(_) => everything(abi) & !AccessFs::Execute,
+    };
+    let places = match programs {
+        None => vec![("/".to_owned(), READ)],
+        Some(programs) => {
+            rules = allow_listed(rules, programs, writable)?;
+            vec![("/".to_owned(), AccessFs::ReadDir.into())]
+        }
+    };
+    let own = ["dev/shm"].into_iter().chain(writable.iter().map(String::as_str));
+    let own = own.map(|path| (format!("/{path}"), written));
+    for (path, access) in places.into_iter().chain([("/dev".to_owned(), DEVICE)]).chain(own) {
         let place = openat(CWD, &path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
             .map_err(|errno| Fault { subject: path.clone(), errno })?;
         let rule = PathBeneath::new(place, access & AccessFs::from_all(abi));
         rules = rules.add_rule(rule).map_err(|error| fault(&path, &error))?;
     }
     Ok((rules.into(), offered))
+}
+
+/// Lets the listed programs be run, and read what is in no directory of programs: a loader, which is one itself, would start
+/// whatever program it may read.
+fn allow_listed(
+    mut rules: RulesetCreated,
+    listed: &Programs,
+    writable: &[String],
+) -> Result<RulesetCreated, Fault> {
+    let closed = wall!(ClosedPrograms: programs::directories(listed), else Vec::new());
+    for (path, place) in readable::all_but(&closed)? {
+        let rule = PathBeneath::new(place, AccessFs::ReadFile);
+        rules = rules.add_rule(rule).map_err(|error| fault(&path.display().to_string(), &error))?;
+    }
+    for (path, program) in programs::find(listed, writable)?.into_opened() {
+        let access = make_bitflags!(AccessFs::{Execute | ReadFile});
+        let rule = PathBeneath::new(program, access);
+        rules = rules.add_rule(rule).map_err(|error| fault(&path.display().to_string(), &error))?;
+    }
+    Ok(rules)
 }
 
 /// The rules for a sandbox without a root of its own: of the host's files those that are listed, of networks nothing.

@@ -84,6 +84,17 @@ pub(crate) fn enter(root: &OwnedFd) -> Result<(), Fault> {
     set_mount_attributes(root.as_fd(), read_only | restrictive(), false).about("new root")
 }
 
+/// Has nothing be started from these places, which are mounts of this sandbox's own, and nothing be mapped as code: a loader
+/// would start what it may only read.
+pub(crate) fn forbid_programs<'a>(places: impl Iterator<Item = &'a str>) -> Result<(), Fault> {
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    for place in places {
+        let mount = openat(CWD, format!("/{place}"), OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+        mount.and_then(|mount| set_mount_attributes(mount.as_fd(), attributes, true)).about(place)?;
+    }
+    Ok(())
+}
+
 /// Moves this process to another mount namespace and leaves its root where it was. `/proc/self/mountinfo` tells of the
 /// mounts in one's namespace that lie below one's root: now there are none, and it names no directory of the host that
 /// was bound. The namespace with the root lives as long as what comes back.

@@ -118,6 +118,7 @@ fn carry_out(
             lent: Vec::new(),
             env: sandbox.env,
             home,
+            programs: None,
             limits,
             required,
             hatches,

@@ -77,6 +77,7 @@ fn in_container(
         hatches: hatches(spec),
         // It is copied there below, so that it is the program's own.
         home: BTreeMap::new(),
+        programs: None,
     };
     let mut told = None;
     let made = docker.create_in(&place.folder, wanted, &mut |copy, owner| {

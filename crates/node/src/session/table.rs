@@ -282,6 +282,7 @@ impl Sessions {
             required,
             hatches: hatches.to_vec(),
             home: BTreeMap::new(),
+            programs: None,
         };
         if let Some(inspection) = inspection {
             inspection.furnish(&mut wanted.env, &mut wanted.home);

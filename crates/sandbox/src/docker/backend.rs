@@ -65,6 +65,10 @@ enum PutError {
 /// What shall be where in a container, by device and inode.
 type Meant = BTreeMap<String, (u64, u64)>;
 
+/// What is written into a directory of the host could be started by its loader.
+const NO_MOUNTS: &str =
+    "engines mount directories so that programs start from them; the native backend holds one";
+
 /// Who it is inside when it can be anybody.
 const USER: User = User { uid: 1000, gid: 1000 };
 
@@ -204,6 +208,9 @@ impl DockerBackend {
     ) -> Result<DockerSandbox, BackendError> {
         let create = |error: Box<dyn Error + Send + Sync>| BackendError::Create(error);
         let Place { folder, user, has_job } = *place;
+        if wanted.programs.is_some() {
+            return Err(BackendError::Programs { backend: Self::NAME, why: NO_MOUNTS });
+        }
         let image = self.image()?;
         let job = has_job.then(|| HostPath::resolve(folder.path().join(JOB))).transpose();
         let job = job.map_err(|error| BackendError::Create(error.into()))?;
@@ -284,6 +291,7 @@ impl Backend for DockerBackend {
             required: Required::default(),
             hatches: Vec::new(),
             home: BTreeMap::new(),
+            programs: None,
         });
         made.and_then(Sandbox::destroy).map_err(|error| unavailable(&error))
     }

@@ -29,6 +29,7 @@ fn wanted(required: &[&str]) -> Wanted {
         required: Required::parse(required.iter().map(|name| (*name).to_owned())).unwrap(),
         hatches: Vec::new(),
         home: BTreeMap::new(),
+        programs: None,
     }
 }
 

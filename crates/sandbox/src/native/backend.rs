@@ -1,6 +1,7 @@
 //! The native backend: sandboxes launched by a small process, their folders in a state directory.
 
 use super::groups::Groups;
+use super::programs::NO_LANDLOCK;
 use super::remains::Remains;
 use super::sandbox::{Made, NativeSandbox};
 use super::spares::{Spare, Spares};
@@ -77,7 +78,8 @@ impl NativeBackend {
         let is_plain = matches!(spec.workspace, Workspace::Empty)
             && spec.lent.is_empty()
             && spec.hatches.is_empty()
-            && spec.home.is_empty();
+            && spec.home.is_empty()
+            && spec.programs.is_none();
         let spare = self.spares.as_ref().filter(|_| is_plain).and_then(|spares| spares.take(&spec.limits));
         let Some(Spare { spec: made_for, running }) = spare else {
             return self.shop.build(&spec).map(|running| (spec, running));
@@ -128,6 +130,7 @@ impl Backend for NativeBackend {
             required: wanted.required,
             hatches: wanted.hatches,
             home: wanted.home,
+            programs: wanted.programs,
             ..SandboxSpec::new(id, user)
         };
         // Held from before the start: whatever comes to their names, these are what was meant.
@@ -137,6 +140,7 @@ impl Backend for NativeBackend {
         }
         let (spec, running) = self.have(spec).map_err(|error| match error {
             StartError::Weaker { missing } => BackendError::Weaker { backend: Self::NAME, missing },
+            StartError::NoLandlock => BackendError::Programs { backend: Self::NAME, why: NO_LANDLOCK },
             error => create(error.into()),
         })?;
         let user = spec.user.identity();

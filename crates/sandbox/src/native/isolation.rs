@@ -48,7 +48,14 @@ pub(super) fn report(plan: &Plan, spec: &SandboxSpec, keepers: Keepers<'_>) -> I
         in_force.into_iter().map(|(name, detail)| layer(name, true, detail)).collect();
     layers.push(match belljar_confine::landlock_abi() {
         0 => layer("landlock", false, "this kernel has no Landlock".to_owned()),
-        abi => layer("landlock", true, format!("ABI {abi}: writes in {}", plan.writable.join(", "))),
+        abi => {
+            let started = plan.programs.as_ref().map(|programs| match programs.names.len() {
+                0 => "; starts no program".to_owned(),
+                count => format!("; starts {count} programs by name and no other"),
+            });
+            let started = started.unwrap_or_default();
+            layer("landlock", true, format!("ABI {abi}: writes in {}{started}", plan.writable.join(", ")))
+        }
     });
     layers.push(unprivileged(&spec.user));
     layers.extend(limits(plan, spec, keepers));

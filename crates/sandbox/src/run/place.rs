@@ -38,6 +38,7 @@ fn in_container(
         required: spec.required.clone(),
         hatches: spec.hatches.clone(),
         home: spec.home.clone(),
+        programs: spec.programs.clone(),
     };
     let (sandbox, workspace) = docker.create_for_job(folder, wanted).map_err(EnclosureError::Container)?;
     let execution = sandbox.exec(program, stdio).map_err(EnclosureError::Container)?;

@@ -172,7 +172,7 @@ impl Client {
     pub fn describe(&self) -> Result<Description, SessionError> {
         match self.ask(&Ask::Describe)? {
             Some(Answer::Description { session, running, idle_for, load }) => {
-                Ok(Description { session, running, idle_for, load })
+                Ok(Description { session: *session, running, idle_for, load })
             }
             other => Err(unexpected(other)),
         }

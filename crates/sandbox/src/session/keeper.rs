@@ -270,7 +270,7 @@ impl Keeper {
         let activity = lock(&self.activity);
         let idle_for = if activity.running == 0 { activity.since.elapsed() } else { Duration::ZERO };
         let (session, running) = (self.session.clone(), activity.running);
-        Ok(Answer::Description { session, running, idle_for, load: stats.into() })
+        Ok(Answer::Description { session: Box::new(session), running, idle_for, load: stats.into() })
     }
 }
 

@@ -74,7 +74,7 @@ pub(super) enum Answer {
     /// It has ended.
     Ended(Outcome),
     Description {
-        session: Session,
+        session: Box<Session>,
         running: u64,
         idle_for: Duration,
         load: Load,

@@ -128,6 +128,9 @@ impl Backend for SubprocessBackend {
 
     fn create(&self, wanted: Wanted) -> Result<Box<dyn Sandbox>, BackendError> {
         none_of(self.name(), &wanted.hatches)?;
+        if wanted.programs.is_some() {
+            return Err(BackendError::Programs { backend: Self::NAME, why: NO_MOUNTS });
+        }
         let sandbox = self.make(&wanted).map_err(BackendError::Create)?;
         let missing = sandbox.isolation.missing(&wanted.required);
         match missing.is_empty() {
@@ -140,6 +143,9 @@ impl Backend for SubprocessBackend {
         self.state.reconcile().map_err(|error| BackendError::Clear(error.into()))
     }
 }
+
+/// Landlock alone would not hold one: a loader, which every program needs, starts whatever has been written.
+const NO_MOUNTS: &str = "without mounts of its own, programs could be written and started by their loader; the native backend holds one";
 
 /// The kernel counts these for each process, and processes for each user.
 fn limits(wanted: &Limits) -> plan::Limits {

@@ -83,6 +83,7 @@ impl House {
             required,
             hatches: Vec::new(),
             home: BTreeMap::new(),
+            programs: None,
         }
     }
 

@@ -56,6 +56,7 @@ impl<'h> Keeping<'h> {
             required: Required::default(),
             hatches: Vec::new(),
             home: std::collections::BTreeMap::new(),
+            programs: None,
         };
         self.lifecycle.acquire(&self.claim(), Box::new(|| self.house.backend.create(wanted))).unwrap()
     }

@@ -14,6 +14,7 @@ mod house;
 mod keeping;
 mod lifetime;
 mod limits;
+mod programs;
 mod ready;
 mod walls;
 
@@ -37,21 +38,32 @@ struct Maker {
 }
 
 const BACKENDS: [Maker; 5] = [
-    Maker { name: "native", make: House::native, own: &[lifetime::SEALED, hostile::CASES, hatches::OPEN] },
+    Maker {
+        name: "native",
+        make: House::native,
+        own: &[lifetime::SEALED, hostile::CASES, hatches::OPEN, programs::HELD],
+    },
     Maker {
         name: "native_made_ahead",
         make: House::native_made_ahead,
-        own: &[lifetime::SEALED, hostile::CASES, hatches::OPEN],
+        own: &[lifetime::SEALED, hostile::CASES, hatches::OPEN, programs::HELD],
     },
     Maker {
         name: "docker",
         make: House::docker,
-        own: &[lifetime::SEALED, hostile::CASES, hatches::OPEN, containers::CASES],
+        own: &[lifetime::SEALED, hostile::CASES, hatches::OPEN, containers::CASES, programs::REFUSED],
     },
     Maker {
         name: "subprocess",
         make: House::subprocess,
-        own: &[lifetime::SEALED, hostile::CASES, hatches::SHUT, walls::CASES, calls::CASES],
+        own: &[
+            lifetime::SEALED,
+            hostile::CASES,
+            hatches::SHUT,
+            walls::CASES,
+            calls::CASES,
+            programs::REFUSED,
+        ],
     },
     // No trait promises a wall; the isolation report does.
     Maker { name: "fake", make: House::fake, own: &[lifetime::UNSEALED, hatches::SHUT] },

@@ -83,6 +83,7 @@ impl Scene {
             required: Required::default(),
             hatches: Vec::new(),
             home: BTreeMap::new(),
+            programs: None,
         };
         change(&mut wanted);
         self.backend(walls).create(wanted)

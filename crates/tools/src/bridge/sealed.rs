@@ -91,5 +91,6 @@ pub(super) fn wanted(found: &Found, config: &StdioConfig, required: Required) ->
         required,
         hatches: Vec::new(),
         home: BTreeMap::new(),
+        programs: None,
     }
 }

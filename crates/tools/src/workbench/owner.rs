@@ -87,6 +87,7 @@ mod tests {
             required: Required::default(),
             hatches: Vec::new(),
             home: BTreeMap::new(),
+            programs: None,
         }
     }
 

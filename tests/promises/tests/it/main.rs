@@ -27,6 +27,7 @@ mod network;
 mod policy;
 mod posture;
 mod privileges;
+mod programs;
 #[cfg(feature = "removable-walls")]
 mod removal;
 mod resources;

@@ -23,6 +23,7 @@ const FILES: &str = "files::no_file_of_the_host_is_read_or_changed_and_no_path_l
 const NETWORK: &str = "network::nobody_outside_is_reached_by_any_address_name_or_socket";
 const PRIVILEGES: &str = "privileges::no_right_is_gained_and_no_dangerous_call_reaches_the_kernel";
 const STOPPED: &str = "lifetime::remains::nobody_is_left_of_a_sandbox_whose_first_process_stands_still";
+const PROGRAMS: &str = "programs::no_program_is_started_that_is_not_on_the_list";
 const SWAPPED: &str = "swapped::what_was_swapped_since_the_host_looked_is_not_lent";
 
 const MEMORY: &str = "resources::memory::whoever_takes_too_much_memory_ends_the_sandbox";
@@ -121,6 +122,10 @@ fn missed_by(wall: Wall) -> (&'static str, &'static str) {
         Wall::DiskLimit => (DISK, "RS3 plain in a copy"),
         Wall::Landlock => (POSTURE, "posture process: domains_left"),
         Wall::LandlockScopes => (NETWORK, "NT4 connect to @abstract"),
+        Wall::ListedPrograms => (PROGRAMS, "PG1 by its path"),
+        Wall::ClosedPrograms => (PROGRAMS, "PG1 by the loader"),
+        Wall::NoProgramsHere => (PROGRAMS, "PG1 by the loader, a copy"),
+        Wall::MemoryFiles => (PROGRAMS, "PG1 by a file without a name"),
         Wall::BoundingSet => (POSTURE, "posture threads: CapBnd"),
         Wall::Capabilities => (INIT, "init CapPrm"),
         Wall::NoNewPrivileges => (POSTURE, "posture threads: NoNewPrivs"),

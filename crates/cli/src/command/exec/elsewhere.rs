@@ -42,6 +42,7 @@ pub(super) fn run(arguments: &ExecArguments, chosen: &Chosen) -> Result<ExitCode
         required: arguments.sandbox.required_of(chosen)?,
         hatches: ways_out.hatches(),
         home: BTreeMap::new(),
+        programs: arguments.sandbox.programs()?,
     };
     ways_out.furnish(&mut wanted.env, &mut wanted.home)?;
     let site = Site { state: state::open().path().to_owned(), executable: state::own_program()? };
@@ -53,7 +54,7 @@ pub(super) fn run(arguments: &ExecArguments, chosen: &Chosen) -> Result<ExitCode
     let served = ways_out.serve(sandbox.id(), &state::open(), sockets)?;
     let code = match relay(arguments, &*sandbox) {
         Err(CliError::Backend(BackendError::NotStarted { program, source })) => {
-            return Ok(cant_run(&program, source));
+            return Ok(cant_run(&program, source, arguments.sandbox.programs()?.as_ref()));
         }
         code => code?,
     };

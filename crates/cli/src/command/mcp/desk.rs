@@ -2,6 +2,7 @@
 
 use super::failures;
 use crate::command::session::open;
+use crate::programs::ProgramArguments;
 use crate::state;
 use belljar_confine::plan::HostPath;
 use belljar_contract::isolation::Required;
@@ -34,6 +35,10 @@ pub(super) struct Offer {
     pub(super) required: Required,
     /// The file with the policy by which sessions reach the web.
     pub(super) egress: Option<PathBuf>,
+    /// The only programs that can be started in them, where rules say nothing less.
+    pub(super) programs: ProgramArguments,
+    /// What the tools that are served run themselves.
+    pub(super) own_programs: &'static [&'static str],
     pub(super) idle_limit: Duration,
     pub(super) lifetime_limit: Option<Duration>,
     /// What may gain trust by what a client approves; nothing if it may approve nothing.
@@ -140,8 +145,11 @@ impl Desk {
             let message = format!("{MOST_SANDBOXES} sandboxes are there already: `close` one first");
             return Err(Failure::new(DomainCode::LimitExceeded, message));
         };
-        let session =
-            open(self.offer.opening(workspace, terms)).map_err(|error| failures::of_opening(&error))?;
+        let session = self
+            .offer
+            .opening(workspace, terms)
+            .and_then(open)
+            .map_err(|error| failures::of_opening(&error))?;
         let client =
             session::find(&state::open(), &session.id).map_err(|error| failures::of_session(&error))?;
         let mut held = self.held();

@@ -15,6 +15,10 @@ pub(super) struct Script {
     most_bytes: usize,
 }
 
+/// What these scripts run, the shell included: a list of programs has them, too.
+pub(super) const PROGRAMS: [&str; 11] =
+    ["cat", "cp", "find", "head", "mkdir", "mv", "readlink", "rm", "sh", "tail", "wc"];
+
 /// Prints the size of a file (1), and then so many of its bytes (3) from that one on (2), counted from 1.
 pub(super) const READ: Script = Script {
     text: r#"

@@ -1,6 +1,7 @@
 //! What is offered, as it is said on the command line: directories, what sessions have, and whose rules count.
 
 use super::desk::{Desk, Offer, Root, Ruled};
+use super::inside::PROGRAMS;
 use super::tools::ToolSet;
 use crate::access::{self, AccessArguments};
 use crate::backend::BackendArguments;
@@ -8,6 +9,7 @@ use crate::command::session::policy_file;
 use crate::error::CliError;
 use crate::handoff::TrustArguments;
 use crate::lending::{AllowanceArguments, directory, parse_duration};
+use crate::programs::ProgramArguments;
 use crate::state;
 use crate::web::WebArguments;
 use belljar_contract::category::Category;
@@ -29,6 +31,8 @@ pub(crate) struct OfferArguments {
     workspace: Vec<PathBuf>,
     #[command(flatten)]
     allowance: AllowanceArguments,
+    #[command(flatten)]
+    programs: ProgramArguments,
     #[command(flatten)]
     backend: BackendArguments,
     #[command(flatten)]
@@ -74,12 +78,12 @@ impl OfferArguments {
         let identity = self.access.identity();
         let house = identity.as_ref().map(house).transpose()?;
         let rules = house.clone().zip(identity.clone()).map(|(house, identity)| Ruled { house, identity });
-        let desk = Desk::new(self.offer()?, rules, self.named()?);
+        let desk = Desk::new(self.offer(set)?, rules, self.named()?);
         Ok(Offered { desk, identity, house, set })
     }
 
     /// What clients may have.
-    fn offer(&self) -> Result<Offer, CliError> {
+    fn offer(&self, set: ToolSet) -> Result<Offer, CliError> {
         let backend = self.backend.chosen()?;
         let root = |said: &PathBuf| {
             let path = directory(said)?;
@@ -91,9 +95,9 @@ impl OfferArguments {
         let (lent, egress) = (self.allowance.lent()?, policy_file(&self.web, &WorkspaceChoice::Empty)?);
         let asked = (None, !lent.is_empty(), egress.as_deref());
         // Whatever directories there are: who has an empty workspace is refused those when they are asked for.
-        if let Some(identity) = self.access.identity() {
-            access::compiled(&identity, asked, &WorkspaceChoice::Empty)?;
-        }
+        let compiled = |identity| access::compiled(&identity, asked, &WorkspaceChoice::Empty);
+        let access = self.access.identity().map(compiled).transpose()?;
+        self.programs.listed_for(access.as_ref())?;
         Ok(Offer {
             lent,
             env: self.allowance.env(),
@@ -102,6 +106,11 @@ impl OfferArguments {
             idle_limit: self.idle,
             lifetime_limit: self.allowance.timeout(),
             egress,
+            programs: self.programs.clone(),
+            own_programs: match set {
+                ToolSet::Builtin => &[],
+                ToolSet::Sessions | ToolSet::All => &PROGRAMS,
+            },
             approves: self.allow_approve.then(|| self.trust.trust()),
             keeps: self.keep,
             backend,

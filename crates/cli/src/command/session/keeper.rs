@@ -139,7 +139,8 @@ fn keeping(order: Order) -> Result<(Keeping, Option<Inspection>), KeeperError> {
     let mut home = BTreeMap::new();
     let inspection = inspection_of(&session).map_err(cant)?;
     inspection.iter().for_each(|inspection| inspection.furnish(&mut env, &mut home));
-    let wanted = Wanted { workspace, lent, env, limits, required, hatches, home };
+    let programs = session.programs.clone();
+    let wanted = Wanted { workspace, lent, env, limits, required, hatches, home, programs };
     Ok((Keeping { site, backend, wanted, session }, inspection))
 }
 

@@ -5,6 +5,7 @@ use crate::error::CliError;
 use crate::state;
 use crate::web::WebArguments;
 use belljar_contract::isolation::Required;
+use belljar_contract::programs::ProgramList;
 use belljar_policy::access::compiled::Compiled;
 use belljar_sandbox::backend::with_causes;
 use belljar_sandbox::backends::chosen::{Chosen, Site};
@@ -43,6 +44,8 @@ pub(crate) struct Opening {
     pub(crate) egress: Option<PathBuf>,
     /// What its level of access means for it, if it has one ([`crate::access::compiled`]).
     pub(crate) access: Option<Compiled>,
+    /// The only programs that can be started in it, if not all can.
+    pub(crate) programs: Option<ProgramList>,
     /// How long nothing may run before it ends.
     pub(crate) idle_limit: Duration,
     /// How long it may live.
@@ -76,6 +79,7 @@ pub(crate) fn open(opening: Opening) -> Result<Session, CliError> {
         forked_from: None,
         egress: opening.egress,
         access: opening.access.map(Box::new),
+        programs: opening.programs,
         idle_limit: opening.idle_limit,
         lifetime_limit: opening.lifetime_limit.unwrap_or(LONGEST),
     };

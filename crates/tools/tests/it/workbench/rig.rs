@@ -131,6 +131,7 @@ impl Benches {
                 required: Required::default(),
                 hatches: Vec::new(),
                 home: BTreeMap::new(),
+                programs: None,
             })
         };
         let sandboxes = SandboxWorkbench::new(Arc::clone(&backends), Arc::new(wanted), &self.helper);

@@ -1,0 +1,113 @@
+//! Lists of programs, said on the command line and by a level of access. That the kernel holds them is `tests/promises`'s to show.
+
+use crate::BELLJAR;
+use crate::mcp::Talk;
+use crate::session::{Sessions, create, exec};
+use belljar_testkit::world::World;
+use serde_json::json;
+
+#[test]
+fn what_is_not_on_the_list_ends_as_in_a_shell_and_its_reason_is_told() {
+    let world = World::new(BELLJAR);
+    let ran = world.run(&[
+        "exec",
+        "--programs",
+        "sh,ls",
+        "--programs",
+        "cat",
+        "--",
+        "sh",
+        "-c",
+        "ls / | cat; wc x",
+    ]);
+    assert!(ran.code == 126 && ran.stdout.contains("usr\n"), "{ran:?}");
+    assert!(ran.stderr.contains("wc: Permission denied"), "{ran:?}");
+    let ran = world.run(&["exec", "--programs", "sh,ls", "--", "wc"]);
+    assert_eq!(
+        (ran.code, ran.stderr.as_str()),
+        (
+            126,
+            "belljar: can't run wc: Permission denied (os error 13)\n\
+             hint: it is not on this sandbox's list of programs (--programs, or a level of access): ls, sh\n"
+        )
+    );
+    assert_eq!(world.run(&["exec", "--programs", "", "--", "sh"]).code, 126);
+    assert_eq!(world.run(&["exec", "--programs", "sh,none-such", "--", "none-such"]).code, 127);
+    // The control.
+    assert_eq!(world.run(&["exec", "--", "wc", "/dev/null"]).code, 0);
+}
+
+#[test]
+fn a_list_that_is_none_or_can_not_be_held_is_refused_before_anything_is_made() {
+    let world = World::new(BELLJAR);
+    let ran = world.run(&["exec", "--programs", "sh,/bin/ls", "--", "sh"]);
+    assert!(
+        ran.code == 125 && ran.stderr.contains("--programs: \"/bin/ls\" is no program's name"),
+        "{ran:?}"
+    );
+    let exec = ["exec", "--backend", "subprocess", "--programs", "sh", "--", "true"];
+    let ran = world.run(&exec);
+    assert!(
+        ran.code == 125 && ran.stderr.contains("the subprocess backend can't hold a list of programs"),
+        "{ran:?}"
+    );
+    let ran = world.run(&["session", "create", "--backend", "subprocess", "--level", "sandboxed"]);
+    assert!(ran.code != 0 && ran.stderr.contains("can't hold a list of programs"), "{ran:?}");
+    // The control.
+    assert_eq!(world.run(&["exec", "--backend", "subprocess", "--", "true"]).code, 0);
+}
+
+#[test]
+fn a_session_keeps_its_list_and_so_does_its_fork() {
+    let world = World::new(BELLJAR);
+    let _sessions = Sessions(&world);
+    world.write("source/file", "of the project\n");
+    let session = create(&world, &["--workspace-copy", "source", "--programs", "sh,cat"]);
+    let fork = world.run(&["session", "fork", &session]).succeeded().stdout.trim().to_owned();
+    for session in [session, fork] {
+        assert_eq!(
+            exec(&world, &session, "cat file; ls 2> /dev/null || echo refused").stdout,
+            "of the project\nrefused\n"
+        );
+        let ran = world.run(&["session", "exec", &session, "--", "ls"]);
+        assert!(ran.code == 126 && ran.stderr.contains("hint: it is not on"), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_level_without_a_terminal_starts_what_its_tools_take_and_no_shell() {
+    let world = World::new(BELLJAR);
+    let _sessions = Sessions(&world);
+    let code =
+        |session: &str, argv: &[&str]| world.run(&[&["session", "exec", session, "--"], argv].concat()).code;
+    let sandboxed = create(&world, &["--level", "sandboxed"]);
+    assert_eq!(code(&sandboxed, &["sh", "-c", ":"]), 126);
+    assert_eq!(code(&sandboxed, &["python3", "-c", "pass"]), 0);
+    assert_eq!(code(&sandboxed, &["git", "--version"]), 0);
+    let run = "import subprocess; subprocess.run(['sh', '-c', ':'])";
+    assert_eq!(code(&sandboxed, &["python3", "-c", run]), 1);
+    // A list that is asked for besides takes away, and adds nothing.
+    let narrower = create(&world, &["--level", "sandboxed", "--programs", "git,sh"]);
+    assert_eq!(["git", "sh", "python3"].map(|name| code(&narrower, &[name, "--version"])), [0, 126, 126]);
+    // The controls.
+    let standard = create(&world, &["--level", "standard"]);
+    assert_eq!(
+        ["sh -c :", "ls", "ssh -V"].map(|line| code(&standard, &line.split(' ').collect::<Vec<_>>())),
+        [0, 0, 126]
+    );
+    let elevated = create(&world, &["--level", "elevated"]);
+    assert_eq!(code(&elevated, &["ssh", "-V"]), 0);
+}
+
+#[test]
+fn tools_for_files_work_where_an_agent_has_no_terminal() {
+    let world = World::new(BELLJAR);
+    let _sessions = Sessions(&world);
+    let mut talk = Talk::begin(&world, &["--level", "sandboxed"]);
+    let session = talk.open();
+    talk.done("write", &json!({ "session": session, "path": "a/file", "content": "written\n" }));
+    let read = talk.done("read", &json!({ "session": session, "path": "a/file" }));
+    assert!(read.to_string().contains("written"), "{read}");
+    let list = talk.done("list", &json!({ "session": session, "path": "a" }));
+    assert!(list.to_string().contains("file"), "{list}");
+}

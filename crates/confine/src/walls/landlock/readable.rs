@@ -1,0 +1,74 @@
+//! Everything that may be read, where some directories may not be: a rule of Landlock allows and takes nothing back, so that what
+//! is around them is named piece by piece.
+
+use crate::walls::{About, Fault};
+use rustix::fd::OwnedFd;
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, openat};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// What there is in the root besides these directories, which are named without links: each place opened, and all of it
+/// readable.
+pub(super) fn all_but(closed: &[PathBuf]) -> Result<Vec<(PathBuf, OwnedFd)>, Fault> {
+    let mut pending = vec![PathBuf::from("/")];
+    let mut readable = Vec::new();
+    while let Some(place) = pending.pop() {
+        if closed.contains(&place) {
+            continue;
+        }
+        if closed.iter().any(|closed| closed.starts_with(&place)) {
+            pending.extend(entries(&place)?);
+        } else if let Some(opened) = open(&place)? {
+            readable.push((place, opened));
+        }
+    }
+    Ok(readable)
+}
+
+/// Nothing for what is gone by now.
+fn open(place: &Path) -> Result<Option<OwnedFd>, Fault> {
+    match openat(CWD, place, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(opened) => Ok(Some(opened)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno).about(&place.display().to_string()),
+    }
+}
+
+/// What is in a directory. A link is no place of its own.
+fn entries(directory: &Path) -> Result<Vec<PathBuf>, Fault> {
+    let subject = directory.display().to_string();
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = openat(CWD, directory, flags, Mode::empty()).about(&subject)?;
+    let mut entries = Vec::new();
+    for entry in Dir::new(opened).about(&subject)? {
+        let entry = entry.about(&subject)?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if entry.file_type() != FileType::Symlink && name != "." && name != ".." {
+            entries.push(directory.join(name));
+        }
+    }
+    Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_readable_but_what_is_closed_and_what_leads_there() {
+        let readable = |closed: &[&str]| -> Vec<PathBuf> {
+            let closed: Vec<PathBuf> = closed.iter().map(PathBuf::from).collect();
+            all_but(&closed).unwrap().into_iter().map(|(path, _)| path).collect()
+        };
+        assert_eq!(readable(&[]), [PathBuf::from("/")]);
+        let some = readable(&["/usr/bin", "/usr/local/bin"]);
+        for closed in ["/", "/usr", "/usr/bin", "/usr/local", "/usr/local/bin"] {
+            assert!(!some.contains(&PathBuf::from(closed)), "{closed}");
+        }
+        for open in ["/usr/lib", "/usr/share", "/usr/local/lib", "/etc", "/proc"] {
+            assert!(some.contains(&PathBuf::from(open)), "{open}");
+        }
+    }
+}

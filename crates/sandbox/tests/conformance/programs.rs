@@ -1,0 +1,62 @@
+//! Lists of programs: held, or refused.
+
+use crate::Case;
+use crate::house::{House, nothing, program, run};
+use belljar_confine::plan::Stdio;
+use belljar_contract::programs::ProgramList;
+use belljar_sandbox::backend::{BackendError, Sandbox, Wanted};
+use belljar_sandbox::run::WorkspaceChoice;
+use rustix::io::Errno;
+
+pub(crate) const HELD: &[Case] = &[
+    ("a_list_of_programs_holds_for_everybody_inside", a_list_of_programs_holds_for_everybody_inside),
+    (
+        "a_sandbox_with_a_list_is_nobody_elses_and_none_without",
+        a_sandbox_with_a_list_is_nobody_elses_and_none_without,
+    ),
+];
+
+pub(crate) const REFUSED: &[Case] = &[(
+    "a_list_of_programs_that_can_not_be_held_is_refused",
+    a_list_of_programs_that_can_not_be_held_is_refused,
+)];
+
+fn wanted(programs: &[&str]) -> Wanted {
+    let programs = ProgramList::new(programs.iter().map(|&name| name.to_owned())).unwrap();
+    Wanted { programs: Some(programs), ..House::wanted(WorkspaceChoice::Empty) }
+}
+
+/// Why a program can't be started; nothing if it can.
+fn refusal(sandbox: &dyn Sandbox, argv: &[&str]) -> Option<Errno> {
+    let stdio = Stdio::Descriptors([nothing(), nothing(), nothing()]);
+    match sandbox.exec(&program(argv), stdio) {
+        Ok(_) => None,
+        Err(BackendError::NotStarted { source, .. }) => Some(source),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn a_list_of_programs_holds_for_everybody_inside(house: &House) {
+    let sandbox = house.backend.create(wanted(&["sh", "ls", "no-such-program"])).unwrap();
+    assert_eq!(run(&*sandbox, "ls -d /tmp; cat /etc/passwd || echo refused").stdout, "/tmp\nrefused\n");
+    assert_eq!(refusal(&*sandbox, &["cat"]), Some(Errno::ACCESS));
+    assert_eq!(refusal(&*sandbox, &["no-such-program"]), Some(Errno::NOENT));
+    let none = house.backend.create(wanted(&[])).unwrap();
+    assert_eq!(refusal(&*none, &["sh"]), Some(Errno::ACCESS));
+}
+
+fn a_sandbox_with_a_list_is_nobody_elses_and_none_without(house: &House) {
+    for _ in 0..3 {
+        let listed = house.backend.create(wanted(&["sh"])).unwrap();
+        assert_eq!(refusal(&*listed, &["ls"]), Some(Errno::ACCESS));
+        assert_eq!(refusal(&*house.sandbox(), &["ls"]), None);
+    }
+}
+
+fn a_list_of_programs_that_can_not_be_held_is_refused(house: &House) {
+    match house.backend.create(wanted(&["sh"])) {
+        Err(BackendError::Programs { backend, .. }) => assert_eq!(backend, house.backend.name()),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(refusal(&*house.sandbox(), &["sh"]), None, "the control");
+}
