@@ -3,13 +3,13 @@
 mod killed;
 
 use crate::jobs::on_both_engines;
-use crate::jobs::world::{World, now};
+use crate::jobs::world::World;
 use belljar_contract::action::{ActionType, Risk};
 use belljar_contract::approval::{Approval, ApprovalStatus, Ruling};
 use belljar_contract::id::{AgentId, ApprovalId, RunId, UserId};
 use belljar_contract::tool::{AgentKind, ToolName, ToolSubject};
 use belljar_store::approvals::{Answer, ApprovalError, Approvals, CallKey, Question};
-use belljar_store::audit::{AuditLog, reading};
+use belljar_store::audit::{AuditLog, Settings, reading};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -95,6 +95,10 @@ fn answer(ruling: Ruling) -> Answer {
 }
 
 const HOUR: Duration = Duration::from_secs(3_600);
+
+fn now() -> Timestamp {
+    "2026-01-02T03:04:05Z".parse().unwrap()
+}
 
 fn after(duration: SignedDuration) -> Timestamp {
     now() + duration
@@ -220,11 +224,9 @@ on_both_engines! {
         desk.approve(&approved.id).await;
         let Desk { approvals, audit, folder } = desk;
         drop((approvals, audit));
-        // Nothing can be written there.
-        let blocked = folder.path().join("blocked");
-        let audit = Arc::new(AuditLog::open(&blocked).unwrap());
-        std::fs::remove_dir_all(&blocked).unwrap();
-        std::fs::write(&blocked, "").unwrap();
+        // A log in which nothing may wait takes nothing.
+        let full = Settings { most_waiting: 0, ..Settings::default() };
+        let audit = Arc::new(AuditLog::open_with(folder.path(), full).unwrap());
         let approvals = Approvals::new(world.database.clone(), audit);
         let is_audit = |error: ApprovalError| matches!(error, ApprovalError::Audit(_));
         assert!(is_audit(approvals.ask(question(call('c')), now(), None).await.unwrap_err()));

@@ -1,8 +1,8 @@
 //! Processes that use approvals and are killed at any moment: each approved call is made at most once.
 
-use super::{answer, call, question};
+use super::{answer, call, now, question};
 use crate::jobs::on_both_engines;
-use crate::jobs::world::{World, now};
+use crate::jobs::world::World;
 use belljar_contract::approval::{ApprovalStatus, Ruling};
 use belljar_contract::tool::ToolName;
 use belljar_store::approvals::{Approvals, CallKey};
@@ -107,6 +107,5 @@ on_both_engines! {
         assert!(killed > 0 && times.len() > CALLS / 2, "{killed} killed, {} calls", times.len());
         let used = approvals.list(Some(ApprovalStatus::Used), (None, 500), now()).await.unwrap().entries.len();
         assert!(used >= times.len() && used == CALLS, "{used} used, {} made", times.len());
-        eprintln!("{killed} killed, {} of {used} approved calls made", times.len());
     }
 }
