@@ -85,11 +85,14 @@ mod tests {
 
     #[test]
     fn nothing_that_would_approve_by_itself_can_be_written_and_every_mistake_is_told() {
-        for wrong in ["approve", "{approve_after: 4h}", "{low: approve}", "{deny_after: 0s}", "{}", "[]", "4h"] {
+        for wrong in
+            ["approve", "{approve_after: 4h}", "{low: approve}", "{deny_after: 0s}", "{}", "[]", "4h"]
+        {
             assert!(read(&format!("timeout: {wrong}")).is_err(), "{wrong}");
         }
         assert!(read("timeout: {deny_after: 4h, low: 1h}").is_err());
-        let mistakes = read("timeout: {low: soon, hihg: 1h}\nretention_days: 0\nmore: 1").unwrap_err().to_string();
+        let mistakes =
+            read("timeout: {low: soon, hihg: 1h}\nretention_days: 0\nmore: 1").unwrap_err().to_string();
         for part in ["timeout.low", "timeout.hihg", "critical, deny_after, high", "retention_days", "more"] {
             assert!(mistakes.contains(part), "{part} in {mistakes}");
         }

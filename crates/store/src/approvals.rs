@@ -218,7 +218,11 @@ impl Approvals {
     ///
     /// # Errors
     /// [`ApprovalError`]; the call may not be made then.
-    pub async fn begin_use(&self, call: &CallKey, now: Timestamp) -> Result<Option<ApprovalId>, ApprovalError> {
+    pub async fn begin_use(
+        &self,
+        call: &CallKey,
+        now: Timestamp,
+    ) -> Result<Option<ApprovalId>, ApprovalError> {
         let (this, key) = (self.clone(), call.key());
         to_the_end(async move {
             let seen = this.database.fetch(OPEN, values![now, key.as_str()]).await?;
@@ -286,7 +290,11 @@ impl Approvals {
     }
 }
 
-async fn found(transaction: &mut Transaction, id: &ApprovalId, now: Timestamp) -> Result<Approval, DatabaseError> {
+async fn found(
+    transaction: &mut Transaction,
+    id: &ApprovalId,
+    now: Timestamp,
+) -> Result<Approval, DatabaseError> {
     let found = row::first(&transaction.fetch(FIND, values![now, id.key()]).await?)?;
     found.ok_or_else(|| unreadable("what was written is not there".into()))
 }

@@ -115,7 +115,9 @@ mod tests {
     fn a_no_has_a_reason_and_a_yes_may_have_one() {
         assert!(ApproveRequest::parse(br#"{"version":1}"#).is_ok());
         assert!(DenyRequest::parse(br#"{"version":1,"reason":"too risky"}"#).is_ok());
-        for wrong in [r#"{"version":1}"#, r#"{"version":1,"reason":" "}"#, r#"{"version":1,"reason":"x","by":"ada"}"#] {
+        for wrong in
+            [r#"{"version":1}"#, r#"{"version":1,"reason":" "}"#, r#"{"version":1,"reason":"x","by":"ada"}"#]
+        {
             assert!(DenyRequest::parse(wrong.as_bytes()).is_err(), "{wrong}");
         }
         for wrong in ["{}", r#"{"version":1,"reason":7}"#, r#"{"version":1,"always":true}"#] {

@@ -50,10 +50,7 @@ fn read(row: &Row) -> Result<Approval, DatabaseError> {
         subject: document(row, "subject")?,
         tool: row.parsed("tool", ToolName::parse)?,
         action_type: row.parsed("action_type", ActionType::parse)?,
-        risk: Risk::ALL
-            .into_iter()
-            .find(|one| one.as_str() == risk)
-            .ok_or_else(|| unknown("risk", &risk))?,
+        risk: Risk::ALL.into_iter().find(|one| one.as_str() == risk).ok_or_else(|| unknown("risk", &risk))?,
         arguments_sha256: row.text("arguments_sha256")?,
         arguments: document(row, "arguments")?,
         reason: row.text("reason")?,
