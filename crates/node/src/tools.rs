@@ -113,7 +113,7 @@ impl NodeTools {
         let registry = Arc::new(Registry::new(own(parts, &files)?)?);
         let approvals = Approvals::new(parts.database.clone(), Arc::clone(parts.audit));
         let approver = StoredApprover::new(approvals.clone(), parts.timeout.clone(), Arc::clone(parts.clock));
-        let gateway = Gateway::new(registry, Arc::clone(parts.audit)).asking(Arc::new(approver));
+        let gateway = Gateway::new(registry, Arc::clone(parts.audit)).asking(Arc::new(approver))?;
         Ok(Self { gateway: Arc::new(gateway), files, approvals, audit: Arc::clone(parts.audit) })
     }
 
