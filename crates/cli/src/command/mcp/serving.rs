@@ -4,8 +4,8 @@ use super::HttpArguments;
 use super::desk::Desk;
 use super::{tell, token_file, tools};
 use crate::access;
+use crate::approvals;
 use crate::error::CliError;
-use crate::state;
 use belljar_contract::category::Category;
 use belljar_contract::tool::AgentKind;
 use belljar_gateway::access::HouseAccess;
@@ -13,7 +13,6 @@ use belljar_gateway::seat::Seat;
 use belljar_gateway::{Door, Gateway, Room, bearer};
 use belljar_policy::constraint::WorksIn;
 use belljar_policy::tool::ToolGrants;
-use belljar_store::audit::{AuditLog, folder_in};
 use belljar_tools::caller::{Caller, Identity};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -43,18 +42,22 @@ pub(super) fn run(
     identity: Option<Identity>,
     desk: &Arc<Desk>,
 ) -> Result<ExitCode, CliError> {
-    let audit = Arc::new(AuditLog::open(&folder_in(state::open().path()))?);
+    let audit = approvals::audit()?;
+    let runtime = approvals::runtime()?;
     let registry = Arc::new(tools::registry(desk)?);
-    let gateway = Gateway::new(registry, audit).instructing(INSTRUCTIONS);
+    let gateway = Gateway::new(registry, Arc::clone(&audit)).instructing(INSTRUCTIONS);
     let gateway = match &identity {
         Some(_) => {
-            gateway.judging_by(Arc::new(HouseAccess::new(access::rules_of(None)?, all_in_sandboxes())))
+            let configuration = access::configuration(None)?;
+            let approver = approvals::approver(&audit, configuration.as_ref());
+            let approver = Arc::new(runtime.block_on(approver)?);
+            let rules = configuration.map(|configuration| configuration.access).unwrap_or_default();
+            let access = Arc::new(HouseAccess::new(rules, all_in_sandboxes()));
+            gateway.judging_by(access).asking(approver)?
         }
         None => gateway,
     };
     let gateway = Arc::new(gateway);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|source| CliError::Runtime { source })?;
     let served = runtime.block_on(serve((http, identity), desk, gateway));
     // Whoever still holds standard input open must not hold this up.
     runtime.shutdown_background();
