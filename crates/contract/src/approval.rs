@@ -112,6 +112,9 @@ pub struct ApprovalPage {
 /// A reason has no more characters.
 pub const LONGEST_REASON: usize = 1_024;
 
+/// What a schema says of it.
+pub(crate) const REASON_PATTERN: &str = r"^[^\u0000]*[^\u0000-\u0020\u007f][^\u0000]*$";
+
 /// The kinds under which they stand in the audit.
 pub const APPROVAL_ASKED: &str = "approval_asked";
 /// Somebody is about to answer.
@@ -122,7 +125,8 @@ pub const APPROVAL_USED: &str = "approval_used";
 /// Whether the text is a reason that somebody can read.
 pub fn is_reason(text: &str) -> bool {
     // What is no text to every database is none.
-    !text.trim().is_empty() && !text.contains('\0') && text.chars().count() <= LONGEST_REASON
+    let is_said = |c: char| !matches!(c, '\0'..=' ' | '\x7f');
+    text.contains(is_said) && !text.contains('\0') && text.chars().count() <= LONGEST_REASON
 }
 
 // === impl Approval ===

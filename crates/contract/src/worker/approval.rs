@@ -1,7 +1,7 @@
 //! Approvals of a node: `/v1/worker/approvals`.
 
 use super::ApiVersion;
-use crate::approval::{Approval, ApprovalPage, LONGEST_REASON, is_reason};
+use crate::approval::{Approval, ApprovalPage, LONGEST_REASON, REASON_PATTERN, is_reason};
 use crate::decode::{At, Decode, Fields, decode_document};
 use crate::json::{self, Node};
 use crate::problem::Problems;
@@ -36,7 +36,7 @@ pub struct ApproveRequest {
     pub version: ApiVersion,
     /// Why, for the record.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(default, with = "String", length(min = 1, max = LONGEST_REASON))]
+    #[schemars(default, with = "String", length(min = 1, max = LONGEST_REASON), regex(pattern = REASON_PATTERN))]
     pub reason: Option<String>,
 }
 
@@ -47,7 +47,7 @@ pub struct DenyRequest {
     /// The version of the Worker API.
     pub version: ApiVersion,
     /// Why; whoever asked is told.
-    #[schemars(length(min = 1, max = LONGEST_REASON))]
+    #[schemars(length(min = 1, max = LONGEST_REASON), regex(pattern = REASON_PATTERN))]
     pub reason: String,
 }
 
