@@ -2,6 +2,7 @@
 
 mod agent;
 mod agents;
+mod approval;
 mod audit;
 mod completions;
 mod config;
@@ -47,7 +48,7 @@ struct Entry {
     run: fn(&ArgMatches) -> Result<Result<ExitCode, CliError>, clap::Error>,
 }
 
-const SUBCOMMANDS: [Entry; 21] = [
+const SUBCOMMANDS: [Entry; 22] = [
     Entry::of::<run::RunArguments>(),
     Entry::of::<exec::ExecArguments>(),
     Entry::of::<session::SessionArguments>(),
@@ -57,6 +58,7 @@ const SUBCOMMANDS: [Entry; 21] = [
     Entry::of::<tools::ToolsArguments>(),
     Entry::of::<node::NodeArguments>(),
     Entry::of::<job::JobArguments>(),
+    Entry::of::<approval::ApprovalArguments>(),
     Entry::of::<policy::PolicyArguments>(),
     Entry::of::<why::WhyArguments>(),
     Entry::of::<trust::TrustArguments>(),
@@ -83,7 +85,8 @@ Exit codes:
   0    success
   1    the job or the agent failed, or the grant doesn't cover it; the result says why. audit verify: something is not as
        it was written. usage reconcile: something differs. policy check: something would change
-  2    the job, the configuration, the grant or the messages are malformed, or there is no such agent or job; nothing ran
+  2    the job, the configuration, the grant or the messages are malformed, or there is no such agent or job; nothing ran.
+       approval: there is none, or it was answered otherwise or has expired
   3    egress: what was asked about is denied, or not as it was expected. git, and whatever writes a sandbox's work somewhere
        else: it isn't allowed, or takes a yes (--trust) that nobody has said
   4    git push: there is such a branch already, and it is something else

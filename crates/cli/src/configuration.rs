@@ -7,6 +7,7 @@ use belljar_egress::web::config::WebConfig;
 use belljar_node::agent::catalogue::Catalogue;
 use belljar_node::daemon::{McpConfig, NodeConfig};
 use belljar_policy::access::AccessRules;
+use belljar_policy::approval::ApprovalRules;
 use belljar_policy::git::GitRules;
 use belljar_policy::trust::TrustConfig;
 use belljar_sandbox::config::Config;
@@ -34,13 +35,15 @@ pub(crate) struct Configuration {
     pub(crate) git: GitRules,
     /// What agents may do.
     pub(crate) access: AccessRules,
+    /// How long people are waited for who are asked about calls.
+    pub(crate) approvals: ApprovalRules,
     /// How agents come to higher levels, where something is said of it.
     pub(crate) trust: Option<TrustConfig>,
 }
 
 /// The sections that may stand without `sandboxing`.
-const OTHERS: [&str; 9] =
-    ["inference", "egress", "agents", "node", "git", "mcp", "tool_access", "autonomy", "trust"];
+const OTHERS: [&str; 10] =
+    ["approvals", "inference", "egress", "agents", "node", "git", "mcp", "tool_access", "autonomy", "trust"];
 
 // === impl Configuration ===
 
@@ -78,6 +81,7 @@ impl Configuration {
         let node = members.section("node", NodeConfig::read);
         let mcp = members.section("mcp", McpConfig::read);
         let git = members.section("git", GitRules::read);
+        let approvals = members.section("approvals", ApprovalRules::read);
         let trust = members.optional("trust", |node, log| Some(TrustConfig::read(node, log)));
         if let Some(node) = members.node("git") {
             let known =
@@ -90,7 +94,19 @@ impl Configuration {
         }
         let access = AccessRules::read(&mut members);
         members.finish();
-        Some(Self { sandboxing, has_sandboxing, inference, egress, node, mcp, agents, git, access, trust })
+        Some(Self {
+            sandboxing,
+            has_sandboxing,
+            inference,
+            egress,
+            node,
+            mcp,
+            agents,
+            git,
+            access,
+            approvals,
+            trust,
+        })
     }
 
     fn nothing() -> Self {
@@ -106,6 +122,7 @@ impl Configuration {
             agents,
             git,
             access: AccessRules::default(),
+            approvals: ApprovalRules::default(),
             trust: None,
         }
     }

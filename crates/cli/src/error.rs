@@ -32,10 +32,12 @@ use belljar_sandbox::session::{InterruptedError, Refusal, SessionError};
 use belljar_sandbox::state::StateError;
 use belljar_sandbox::workspace::apply::ApplyError;
 use belljar_sandbox::workspace::changes::ChangesError;
+use belljar_store::approvals::ApprovalError;
 use belljar_store::audit::AuditError;
 use belljar_store::audit::export::ExportError;
 use belljar_store::database::DatabaseError;
 use belljar_store::trust::RecordError;
+use belljar_tools::registry::RegisterError;
 use rustix::io::Errno;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -53,9 +55,6 @@ pub(crate) const OUT_OF_TIME: u8 = 124;
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
-    /// What is kept of agents can't be read or written.
-    #[error("what is kept of agents on this machine can't be used")]
-    Agents(#[from] DatabaseError),
     /// Something about an agent can't be recorded.
     #[error("can't record something about an agent")]
     Trust(#[from] RecordError),
@@ -196,6 +195,15 @@ pub(crate) enum CliError {
     Changes(#[from] ChangesError),
     #[error(transparent)]
     Apply(#[from] ApplyError),
+    /// Somebody can't be asked about a call, or can't answer.
+    #[error(transparent)]
+    Approval(#[from] ApprovalError),
+    /// A database of this machine can't be used.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    /// A tool can't be among the others.
+    #[error(transparent)]
+    Register(#[from] RegisterError),
     /// The audit log can't be used.
     #[error(transparent)]
     Audit(#[from] AuditError),
@@ -280,6 +288,12 @@ impl CliError {
         match self {
             Self::Invalid { .. } | Self::Config { .. } | Self::Plan(_) => BAD_INPUT,
             Self::Node(error) if error.is_bad_input() => BAD_INPUT,
+            Self::Approval(
+                ApprovalError::Unknown { .. }
+                | ApprovalError::Decided { .. }
+                | ApprovalError::Expired { .. }
+                | ApprovalError::Reason,
+            ) => BAD_INPUT,
             _ if asked(self).is_some() => DENIED,
             Self::Branch { .. } | Self::Clone(CloneError::Pin(PinError::Denied(_))) => DENIED,
             _ => OWN_FAILURE,

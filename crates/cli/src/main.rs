@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod approvals;
 mod backend;
 mod client;
 mod command;

@@ -123,6 +123,10 @@ id! {
     /// One way through the egress proxy, a tunnel or a request; made by the host.
     PassageId
 }
+id! {
+    /// A question that a person is asked about a call; made by the host.
+    ApprovalId
+}
 
 /// The hyphenated form, either case.
 const UUID_PATTERN: &str = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$";

@@ -4,6 +4,7 @@
 //! mistyped members are refused at any depth, and every one of them is told.
 
 pub mod acknowledgement;
+pub mod approval;
 pub mod assignment;
 mod base64;
 pub mod callback;

@@ -45,6 +45,9 @@ pub const STEPS: &[&str] = &[
     "folder.after_removal",
 ];
 
+/// Writes of approvals, each with a place before and one after.
+pub const APPROVALS: &[&str] = &["approval_ask", "approval_decide", "approval_use"];
+
 /// Steps of a push of git.
 pub const PUSHES: &[&str] = &[
     "git_note.before",

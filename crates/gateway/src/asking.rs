@@ -1,7 +1,11 @@
 //! Calls that are not simply made: refused with what would help, or put before a person; and the yes of one, used once.
 
+mod tool;
+
+pub(crate) use tool::{is_asking, tool};
+
 use crate::Gateway;
-use crate::access::{ApproverError, Case, ExactCall};
+use crate::access::{Approver, ApproverError, Case, ExactCall};
 use crate::call::{Answered, Refusal, unrecorded};
 use crate::recording::Recording;
 use belljar_contract::tool::DomainCode;
@@ -10,12 +14,19 @@ use belljar_tools::answer::{Failure, envelope};
 use belljar_tools::caller::Caller;
 use belljar_tools::registry::Entry;
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
+
+/// Who is asked, and what they could be asked about.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    approver: Arc<dyn Approver>,
+    refused: Refused,
+}
 
 /// Calls that were refused lately, and that a person could say yes to.
 #[derive(Debug, Default)]
-pub(crate) struct Refused {
+struct Refused {
     calls: Mutex<VecDeque<ExactCall>>,
 }
 
@@ -33,8 +44,9 @@ impl Gateway {
         mut recording: Recording,
     ) -> Result<Result<Recording, Answered>, Refusal> {
         let exact = recording.exact(entry.name(), case).filter(|_| case.can_be_approved());
-        if let (Some(approver), Some(exact)) = (&self.approver, &exact) {
-            match approver.begin_use(exact).await {
+        let asking = self.asking.as_deref();
+        if let (Some(asking), Some(exact)) = (asking, &exact) {
+            match asking.approver.begin_use(exact).await {
                 Ok(Some(id)) => {
                     recording.approval(id, Some(&Rule::Approved));
                     return Ok(Ok(recording));
@@ -43,8 +55,8 @@ impl Gateway {
                 Err(error) => return unasked(recording, &error).await.map(Err),
             }
         }
-        match (&self.approver, exact) {
-            (Some(approver), Some(exact)) if case.escalates() => match approver.ask(&exact).await {
+        match (asking, exact) {
+            (Some(asking), Some(exact)) if case.escalates() => match asking.approver.ask(&exact).await {
                 Ok(id) => {
                     recording.approval(id, None);
                     recording.escalate().await.map_err(unrecorded)?;
@@ -58,10 +70,10 @@ impl Gateway {
                 recording.deny(&Rule::NoApprover.code()).await.map_err(unrecorded)?;
                 Ok(Err(refused(DomainCode::PermissionDenied, &message)))
             }
-            (_, exact) => {
-                let message = case.explained(&recording.id(), self.approver.is_some());
-                if let Some(exact) = exact.filter(|_| self.approver.is_some()) {
-                    self.refused.keep(exact);
+            (asking, exact) => {
+                let message = case.explained(&recording.id(), asking.is_some());
+                if let (Some(asking), Some(exact)) = (asking, exact) {
+                    asking.refused.keep(exact);
                 }
                 recording.deny(&case.judged.rule.code()).await.map_err(unrecorded)?;
                 Ok(Err(refused(DomainCode::PermissionDenied, &message)))
@@ -74,18 +86,27 @@ impl Gateway {
     /// # Errors
     /// [`Failure`] when there was no such call of theirs, or nobody can be asked.
     pub async fn ask_about(&self, caller: &Caller, decision: Uuid) -> Result<Uuid, Failure> {
-        let nothing = || {
+        match &self.asking {
+            Some(asking) => asking.ask_about(caller, decision).await,
+            None => Err(Failure::new(DomainCode::NotSupported, Rule::NoApprover.to_string())),
+        }
+    }
+}
+
+// === impl Asking ===
+
+impl Asking {
+    pub(crate) fn new(approver: Arc<dyn Approver>) -> Self {
+        Self { approver, refused: Refused::default() }
+    }
+
+    async fn ask_about(&self, caller: &Caller, decision: Uuid) -> Result<Uuid, Failure> {
+        let is_theirs = |exact: &ExactCall| exact.subject == crate::recording::subject(caller);
+        let exact = self.refused.find(decision).filter(is_theirs).ok_or_else(|| {
             let message = "there is no such decision of yours that a person could be asked about";
             Failure::new(DomainCode::NotFound, message)
-        };
-        let exact = self.refused.find(decision).ok_or_else(nothing)?;
-        if exact.subject != crate::recording::subject(caller) {
-            return Err(nothing());
-        }
-        let Some(approver) = &self.approver else {
-            return Err(Failure::new(DomainCode::NotSupported, Rule::NoApprover.to_string()));
-        };
-        approver.ask(&exact).await.map_err(|error| of_approver(&error))
+        })?;
+        self.approver.ask(&exact).await.map_err(|error| of_approver(&error))
     }
 }
 

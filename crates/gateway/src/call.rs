@@ -3,6 +3,7 @@
 use crate::Gateway;
 use crate::access::Case;
 use crate::arguments;
+use crate::asking::is_asking;
 use crate::recording::{RecordError, Recording};
 use crate::seat::Seat;
 use belljar_contract::tool::{DomainCode, Envelope, ToolName, ToolStatus};
@@ -80,6 +81,8 @@ impl Gateway {
         seat.turn().await;
         let caller = seat.caller();
         let entry = ToolName::parse(name).ok().and_then(|name| self.registry.find(&name));
+        // Nothing is refused those without rules that a person could say yes to.
+        let entry = entry.filter(|entry| !is_asking(entry.name()) || caller.identity.is_some());
         let schema = entry.as_ref().map(|entry| &entry.tool.definition().input);
         let mut recording = self.recording(caller, (name, schema), &arguments);
         let Some(entry) = entry else {
@@ -98,8 +101,9 @@ impl Gateway {
             recording.deny(by).await.map_err(unrecorded)?;
             return Err(refusal);
         }
-        let case =
-            self.access.as_deref().and_then(|access| Case::judge(access, caller, entry.tool.definition()));
+        // To ask takes no yes.
+        let access = self.access.as_deref().filter(|_| !is_asking(entry.name()));
+        let case = access.and_then(|access| Case::judge(access, caller, entry.tool.definition()));
         if let Some(case) = &case {
             recording.judged(case);
         }

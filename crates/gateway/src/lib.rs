@@ -30,13 +30,13 @@ pub use serving::{Room, connection, serve};
 pub use stdio::{StdioError, stdio};
 
 use access::{Access, Approver};
-use asking::Refused;
+use asking::Asking;
 use belljar_contract::tool::ToolName;
 use belljar_policy::tool::{self, Denied, Facts, Permitted};
 use belljar_sandbox::shipping::Redactor;
 use belljar_store::audit::AuditLog;
 use belljar_tools::caller::Caller;
-use belljar_tools::registry::{Entry, Registry};
+use belljar_tools::registry::{Entry, RegisterError, Registry};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -53,9 +53,11 @@ pub struct Gateway {
     /// By whose rules agents are judged; nothing where there are none.
     access: Option<Arc<dyn Access>>,
     /// Who is asked where a person has to say yes; nobody, where there is none.
-    approver: Option<Arc<dyn Approver>>,
-    refused: Refused,
+    asking: Option<Arc<Asking>>,
 }
+
+/// Under which its own tool is among those of others.
+const OF_GATEWAY: &str = "gateway";
 
 const INSTRUCTIONS: &str = "Tools of the host. Each answers with an envelope: {\"status\":\"ok\",\"data\":…} or \
     {\"status\":\"error\",\"domain_code\":…,\"message\":…}.";
@@ -73,8 +75,7 @@ impl Gateway {
             disabled: RwLock::default(),
             instructions,
             access: None,
-            approver: None,
-            refused: Refused::default(),
+            asking: None,
         }
     }
 
@@ -83,9 +84,17 @@ impl Gateway {
         Self { access: Some(access), ..self }
     }
 
-    /// The same, which asks there where a person has to say yes.
-    pub fn asking(self, approver: Arc<dyn Approver>) -> Self {
-        Self { approver: Some(approver), ..self }
+    /// The same, which asks there where a person has to say yes. Agents with rules of their own are shown a tool that asks, too.
+    ///
+    /// # Errors
+    /// [`RegisterError`] when another tool has its name.
+    pub fn asking(self, approver: Arc<dyn Approver>) -> Result<Self, RegisterError> {
+        let asking = Arc::new(Asking::new(approver));
+        let tool = asking::tool(&asking);
+        match self.registry.install(OF_GATEWAY, tool).into_iter().next() {
+            None => Ok(Self { asking: Some(asking), ..self }),
+            Some(error) => Err(error),
+        }
     }
 
     /// The same, which says this to whoever begins, after what holds for every gateway.
@@ -113,7 +122,12 @@ impl Gateway {
         let is_shown = |entry: &Arc<Entry>| {
             let access = self.access.as_deref();
             self.decide(caller, entry).is_ok()
-                && access.is_none_or(|access| access::shows(access, caller, entry.tool.definition()))
+                && match asking::is_asking(entry.name()) {
+                    true => caller.identity.is_some(),
+                    false => {
+                        access.is_none_or(|access| access::shows(access, caller, entry.tool.definition()))
+                    }
+                }
         };
         self.registry.all().into_iter().filter(is_shown).collect()
     }

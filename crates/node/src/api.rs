@@ -4,6 +4,7 @@
 mod acknowledgement;
 mod agent_tokens;
 mod answer;
+mod approvals;
 mod artifacts;
 mod body;
 mod cancellation;
@@ -128,6 +129,11 @@ fn handler(operation: Operation) -> MethodRouter<Shared> {
         Operation::ProxyHttp => post(managed::proxy_http),
         Operation::IssueToken => post(agent_tokens::issue),
         Operation::RevokeToken => post(agent_tokens::revoke),
+        Operation::ListApprovals => get(approvals::list),
+        Operation::ShowApproval => get(show_approval),
+        Operation::ApproveCall => post(answer_approval),
+        // The same place as the one above.
+        Operation::DenyCall => MethodRouter::new(),
         Operation::NodeInfo => get(telemetry::info),
         Operation::NodeStats => get(telemetry::stats),
         Operation::ListContainers => get(telemetry::containers),
@@ -168,6 +174,24 @@ async fn show_job(State(api): State<Shared>, Path(name): Path<String>, request: 
     match name.rsplit_once(':').map(|(_, verb)| verb) {
         Some("cancel" | "ack") => no_such_method(request.method().clone()).await.into_response(),
         _ => job::show.call(request, api).await,
+    }
+}
+
+/// `POST /v1/worker/approvals/{approval_id}:{verb}`.
+async fn answer_approval(State(api): State<Shared>, Path(name): Path<String>, request: Request) -> Response {
+    match name.rsplit_once(':').map(|(_, verb)| verb) {
+        Some("approve") => approvals::approve.call(request, api).await,
+        Some("deny") => approvals::deny.call(request, api).await,
+        Some(_) => nothing_here().await.into_response(),
+        None => no_such_method(request.method().clone()).await.into_response(),
+    }
+}
+
+/// `GET /v1/worker/approvals/{approval_id}`.
+async fn show_approval(State(api): State<Shared>, Path(name): Path<String>, request: Request) -> Response {
+    match name.rsplit_once(':').map(|(_, verb)| verb) {
+        Some("approve" | "deny") => no_such_method(request.method().clone()).await.into_response(),
+        _ => approvals::show.call(request, api).await,
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod api;
+pub mod approvals;
 pub mod book;
 mod chain;
 pub mod clone;

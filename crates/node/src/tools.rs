@@ -9,6 +9,7 @@ pub(crate) use remote::RemoteSeats;
 pub(crate) use planner::follow_images;
 
 use crate::api::Api;
+use crate::approvals::StoredApprover;
 use crate::daemon::WallClock;
 use belljar_contract::id::{GroupId, JobId, ProjectId, RunId, TaskId, UserId};
 use belljar_contract::tool::{InvalidToolNameError, ToolName};
@@ -16,7 +17,9 @@ use belljar_egress::api::ApiCaller;
 use belljar_egress::upstream::names::NameSource;
 use belljar_gateway::seat::Seat;
 use belljar_gateway::{Door, Gateway, bearer};
+use belljar_policy::approval::TimeoutPolicy;
 use belljar_policy::tool::ToolGrants;
+use belljar_store::approvals::Approvals;
 use belljar_store::artifacts::Artifacts;
 use belljar_store::audit::{AuditError, AuditLog, Event};
 use belljar_store::database::Database;
@@ -45,6 +48,8 @@ pub(crate) struct NodeTools {
     gateway: Arc<Gateway>,
     /// What tasks keep.
     files: TaskArtifacts,
+    /// What people are asked about calls.
+    approvals: Approvals,
     audit: Arc<AuditLog>,
 }
 
@@ -72,6 +77,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) clock: &'a WallClock,
     pub(crate) audit: &'a Arc<AuditLog>,
     pub(crate) reaches: &'a Reaches,
+    /// How long people are waited for.
+    pub(crate) timeout: &'a TimeoutPolicy,
 }
 
 /// There are no tools to be had.
@@ -104,8 +111,10 @@ impl NodeTools {
     pub(crate) fn new(parts: &Parts<'_>) -> Result<Self, ToolsError> {
         let files = TaskArtifacts::new(parts.database.clone(), task_artifacts::Limits::default());
         let registry = Arc::new(Registry::new(own(parts, &files)?)?);
-        let gateway = Arc::new(Gateway::new(registry, Arc::clone(parts.audit)));
-        Ok(Self { gateway, files, audit: Arc::clone(parts.audit) })
+        let approvals = Approvals::new(parts.database.clone(), Arc::clone(parts.audit));
+        let approver = StoredApprover::new(approvals.clone(), parts.timeout.clone(), Arc::clone(parts.clock));
+        let gateway = Gateway::new(registry, Arc::clone(parts.audit)).asking(Arc::new(approver))?;
+        Ok(Self { gateway: Arc::new(gateway), files, approvals, audit: Arc::clone(parts.audit) })
     }
 
     /// Has these tools be nobody's.
@@ -116,6 +125,11 @@ impl NodeTools {
     /// What tasks keep.
     pub(crate) fn files(&self) -> &TaskArtifacts {
         &self.files
+    }
+
+    /// What people are asked about calls.
+    pub(crate) fn approvals(&self) -> &Approvals {
+        &self.approvals
     }
 
     /// Adds what agents that plan call, once there is what carries it out.

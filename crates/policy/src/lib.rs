@@ -8,6 +8,7 @@
 pub mod access;
 pub mod action;
 pub mod admission;
+pub mod approval;
 pub mod autonomy;
 pub mod constraint;
 pub mod egress;

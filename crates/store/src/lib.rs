@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod approvals;
 pub mod artifacts;
 pub mod audit;
 pub mod database;

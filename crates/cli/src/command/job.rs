@@ -14,6 +14,7 @@ mod token;
 mod watch;
 
 pub(crate) use artifacts::ArtifactError;
+pub(super) use list::aligned;
 
 use super::Subcommand;
 use crate::client::{Client, Place, ShownToken};
@@ -137,7 +138,7 @@ fn parse_id(text: &str) -> Result<JobId, String> {
 }
 
 /// Prints text on standard output. Whoever reads may have seen enough.
-fn print(text: &str) -> Result<(), CliError> {
+pub(super) fn print(text: &str) -> Result<(), CliError> {
     let mut output = std::io::stdout().lock();
     match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -145,7 +146,7 @@ fn print(text: &str) -> Result<(), CliError> {
     }
 }
 
-fn print_json(document: &impl Serialize) -> Result<(), CliError> {
+pub(super) fn print_json(document: &impl Serialize) -> Result<(), CliError> {
     let text = serde_json::to_string_pretty(document).map_err(|error| CliError::output(error.into()))?;
     print(&(text + "\n"))
 }

@@ -19,7 +19,7 @@ mod token_file;
 mod tools;
 
 pub(crate) use offering::{OfferArguments, Offered};
-pub(crate) use serving::{caller, end, follow_earned, gateway, runtime, stop_when_asked};
+pub(crate) use serving::{caller, end, follow_earned, gateway, stop_when_asked};
 pub(crate) use token_file::TokenFileError;
 pub(crate) use tools::{ToolSet, ToolsError};
 

@@ -6,6 +6,7 @@ mod show;
 
 use super::Subcommand;
 use super::mcp::{Offered, ToolSet, caller, gateway};
+use crate::approvals;
 use crate::error::CliError;
 use belljar_tools::definition::{Definition, Effect};
 use belljar_tools::registry::Entry;
@@ -51,7 +52,7 @@ const BAD_INPUT: u8 = 2;
 
 /// The tools that whoever is named may call.
 fn listed(offered: &Offered) -> Result<Vec<Arc<Entry>>, CliError> {
-    Ok(gateway(offered)?.listed(&caller(offered)))
+    Ok(approvals::runtime()?.block_on(gateway(offered))?.listed(&caller(offered)))
 }
 
 /// A tool, as programs read it.

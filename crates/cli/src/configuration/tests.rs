@@ -37,6 +37,7 @@ struct Outcome {
     managed: ManagedSettings,
     traces: Option<TracesConfig>,
     access: AccessRules,
+    approvals: belljar_policy::approval::ApprovalRules,
     callback: Option<CallbackConfig>,
 }
 
@@ -56,6 +57,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("denied", "[x]"),
     ("auto_approve", "[deploy]"),
     ("human_approval", "[code]"),
+    ("timeout", "{deny_after: 4h}"),
     ("level", "supervised"),
     ("mode", "direct"),
     ("default_backend", "native"),
@@ -328,6 +330,7 @@ fn outcome(read: &Configuration, world: &World) -> Outcome {
         trust: read.trust.clone(),
         mcp: read.mcp.clone(),
         access: read.access.clone(),
+        approvals: read.approvals.clone(),
         agents: read.agents.clone(),
         inference: read.inference.as_ref().map(|inference| (inference.budget, inference.keeps_bodies)),
         egress: read.egress.clone(),

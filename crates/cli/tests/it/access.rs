@@ -167,7 +167,7 @@ fn each_decision_can_be_asked_for_its_reason_and_tried_by_other_rules() {
     drop(talk);
     let mut talk = Talk::begin(&world, &["--agent", "asker"]);
     let (code, message) = talk.refused("run", &json!({ "argv": ["true"] }));
-    assert!(code == "permission_denied" && message.contains("nobody here who could give it"), "{message}");
+    assert!(code == "approval_required" && message.contains("belljar approval approve"), "{message}");
     drop(talk);
 
     let why = world.run(&["why", &decision, "--json"]).succeeded().json();

@@ -17,7 +17,7 @@ mod many;
 mod modeled;
 mod planned;
 mod refused;
-mod remote_tools;
+pub(crate) mod remote_tools;
 mod repaired;
 mod reported;
 mod searched;

@@ -1,6 +1,7 @@
 //! The OpenAPI document of the Worker API (OpenAPI 3.1), made from its operations and types.
 
 use super::acknowledgement::AcknowledgeRequest;
+use super::approval::{ApprovalListResponse, ApprovalResponse, ApproveRequest, DenyRequest};
 use super::assignment::RunJobRequest;
 use super::event::JobEvent;
 use super::job::{JobListResponse, JobResponse};
@@ -20,6 +21,7 @@ use super::telemetry::{
     ContainerResponse, ContainerStatus, ContainersResponse, LogsResponse, NodeInfoResponse, NodeStatsResponse,
 };
 use super::token::{IssueTokenRequest, IssueTokenResponse, RevokeTokenRequest, RevokeTokenResponse};
+use crate::approval::ApprovalStatus;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -123,6 +125,8 @@ fn body_of(operation: Operation, types: &mut Types) -> Body {
         Operation::ProxyHttp => Body::Json(types.sent::<ProxyHttpRequest>()),
         Operation::IssueToken => Body::Json(types.sent::<IssueTokenRequest>()),
         Operation::RevokeToken => Body::Json(types.sent::<RevokeTokenRequest>()),
+        Operation::ApproveCall => Body::Maybe(types.sent::<ApproveRequest>()),
+        Operation::DenyCall => Body::Json(types.sent::<DenyRequest>()),
         _ => Body::None,
     }
 }
@@ -177,6 +181,10 @@ fn answers(operation: Operation, types: &mut Types) -> Vec<Answer> {
         Operation::ProxyHttp => one(types.answered::<ProxyHttpResponse>()),
         Operation::IssueToken => vec![(201, "It is good", JSON, types.answered::<IssueTokenResponse>())],
         Operation::RevokeToken => one(types.answered::<RevokeTokenResponse>()),
+        Operation::ListApprovals => one(types.answered::<ApprovalListResponse>()),
+        Operation::ShowApproval | Operation::ApproveCall | Operation::DenyCall => {
+            one(types.answered::<ApprovalResponse>())
+        }
         Operation::NodeInfo => one(types.answered::<NodeInfoResponse>()),
         Operation::NodeStats => one(types.answered::<NodeStatsResponse>()),
         Operation::ListContainers => one(types.answered::<ContainersResponse>()),
@@ -287,6 +295,15 @@ fn query_of(operation: Operation) -> Vec<Parameter> {
                 ("status", false, one_of(states), "Those in a state"),
                 limit(100, 1_000),
                 page(),
+            ]
+        }
+        Operation::ListApprovals => {
+            let all = ApprovalStatus::ALL.iter().map(|status| status.as_str()).collect();
+            let cursor = json!({ "type": "string", "pattern": "^[0-9]{1,18}$" });
+            vec![
+                ("status", false, one_of(all), "Those of which that has become"),
+                limit(100, 500),
+                ("cursor", false, cursor, "The `next_cursor` of the page before"),
             ]
         }
         Operation::FollowJob => vec![("after", false, number(), "Go on behind that event")],

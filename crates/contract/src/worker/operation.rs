@@ -31,6 +31,10 @@ pub enum Operation {
     ProxyHttp,
     IssueToken,
     RevokeToken,
+    ListApprovals,
+    ShowApproval,
+    ApproveCall,
+    DenyCall,
     NodeInfo,
     NodeStats,
     ListContainers,
@@ -63,7 +67,7 @@ impl Method {
 
 impl Operation {
     /// Every one.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 36] = [
         Self::Alive,
         Self::Ready,
         Self::Metrics,
@@ -91,6 +95,10 @@ impl Operation {
         Self::ProxyHttp,
         Self::IssueToken,
         Self::RevokeToken,
+        Self::ListApprovals,
+        Self::ShowApproval,
+        Self::ApproveCall,
+        Self::DenyCall,
         Self::NodeInfo,
         Self::NodeStats,
         Self::ListContainers,
@@ -129,6 +137,10 @@ impl Operation {
             Self::ProxyHttp => (Post, "/v1/worker/managed-services/{service_id}/proxy:http"),
             Self::IssueToken => (Post, "/v1/worker/mcp/tokens"),
             Self::RevokeToken => (Post, "/v1/worker/mcp/tokens:revoke"),
+            Self::ListApprovals => (Get, "/v1/worker/approvals"),
+            Self::ShowApproval => (Get, "/v1/worker/approvals/{approval_id}"),
+            Self::ApproveCall => (Post, "/v1/worker/approvals/{approval_id}:approve"),
+            Self::DenyCall => (Post, "/v1/worker/approvals/{approval_id}:deny"),
             Self::NodeInfo => (Get, "/v1/worker/telemetry/node:info"),
             Self::NodeStats => (Get, "/v1/worker/telemetry/node:stats"),
             Self::ListContainers => (Get, "/v1/worker/telemetry/containers"),
@@ -172,6 +184,10 @@ impl Operation {
             Self::ProxyHttp => "Pass a request on to a service that the node manages",
             Self::IssueToken => "Have a token for an agent that calls the node's tools from elsewhere",
             Self::RevokeToken => "Take such a token back",
+            Self::ListApprovals => "What people are asked about calls, the last asked first",
+            Self::ShowApproval => "What a person is asked about a call, and what became of it",
+            Self::ApproveCall => "Say yes to a call with exactly these arguments, once",
+            Self::DenyCall => "Say no to a call",
             Self::NodeInfo => "Which node it is",
             Self::NodeStats => "How much of the machine is used",
             Self::ListContainers => "Sandboxes, the last made first",

@@ -1,8 +1,10 @@
-//! How much: sizes and shares of processors, in the notations of Docker and of Kubernetes.
+//! How much: sizes and shares of processors, in the notations of Docker and of Kubernetes; and how long.
 
 use super::document::Node;
 use super::mistake::Log;
 use super::scalar::{text_or_number, thousandths, whole_number};
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
 /// A size in memory (`512m`), in bytes, at least so many.
 pub fn size(node: &Node, log: &mut Log, least: u64) -> Option<u64> {
@@ -18,6 +20,27 @@ pub fn processors(node: &Node, log: &mut Log) -> Option<u32> {
         let millis = thousandths(text).filter(|millis| (1..=MOST).contains(millis))?;
         u32::try_from(millis).ok()
     })
+}
+
+/// How long (`4h`): a whole number and its unit.
+pub fn duration(node: &Node, log: &mut Log, range: RangeInclusive<Duration>) -> Option<Duration> {
+    let [least, most] = [range.start(), range.end()].map(|one| whole_units(*one));
+    let expected = format!("a duration from {least} to {most}, such as 4h: a whole number and s, m, h or d");
+    text_or_number(node, log, &expected, |text| in_units(text).filter(|duration| range.contains(duration)))
+}
+
+const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
+
+fn in_units(text: &str) -> Option<Duration> {
+    let (unit, seconds) = UNITS.into_iter().find(|(unit, _)| text.ends_with(*unit))?;
+    let number = whole_number(text.strip_suffix(unit)?)?;
+    number.checked_mul(seconds).map(Duration::from_secs)
+}
+
+fn whole_units(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let fits = UNITS.into_iter().find(|(_, of_unit)| seconds >= *of_unit && seconds.is_multiple_of(*of_unit));
+    fits.map_or_else(|| "0s".to_owned(), |(unit, of_unit)| format!("{}{unit}", seconds / of_unit))
 }
 
 fn bytes(text: &str) -> Option<u64> {
@@ -64,6 +87,17 @@ pub fn kubernetes_memory(node: &Node, log: &mut Log) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_duration_is_a_whole_number_and_its_unit() {
+        for (text, seconds) in [("4h", 14_400), ("90s", 90), ("15m", 900), ("2d", 172_800)] {
+            assert_eq!(in_units(text), Some(Duration::from_secs(seconds)), "{text}");
+            assert_eq!(whole_units(Duration::from_secs(seconds)), text);
+        }
+        for other in ["", "4", "h", "-4h", "04h", "1.5h", "4 h", "4H", "99999999999999999999d"] {
+            assert_eq!(in_units(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn a_size_is_a_positive_number_and_perhaps_a_unit() {

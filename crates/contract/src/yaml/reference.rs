@@ -5,6 +5,7 @@
 
 mod access;
 mod agents;
+mod approvals;
 mod egress;
 mod git;
 mod inference;
@@ -123,6 +124,12 @@ pub const ROOT: &[Member] = &[
         takes: Takes::Section(access::AUTONOMY),
         unsaid: Unsaid::Members,
         meaning: "what agents do by themselves, and what takes a person's yes",
+    },
+    Member {
+        name: "approvals",
+        takes: Takes::Section(approvals::APPROVALS),
+        unsaid: Unsaid::Members,
+        meaning: "how long people are waited for who are asked about calls, and how long that is kept",
     },
     Member {
         name: "trust",

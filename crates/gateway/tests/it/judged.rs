@@ -109,7 +109,7 @@ impl House {
         let access = Arc::new(HouseAccess::new(rules(RULES), works_in));
         let approver = Arc::new(Answers::default());
         let (judging, asking) = (Arc::clone(&access), Arc::clone(&approver));
-        let rig = Rig::with(|gateway| gateway.judging_by(judging).asking(asking));
+        let rig = Rig::with(|gateway| gateway.judging_by(judging).asking(asking).unwrap());
         Self { rig, access, approver }
     }
 
@@ -153,6 +153,13 @@ fn code(envelope: &Envelope) -> Option<DomainCode> {
     match envelope {
         Envelope::Error { domain_code, .. } => Some(*domain_code),
         Envelope::Ok { .. } => None,
+    }
+}
+
+fn data(envelope: Envelope) -> Value {
+    match envelope {
+        Envelope::Ok { data, .. } => data,
+        Envelope::Error { message, .. } => panic!("{message}"),
     }
 }
 
@@ -251,6 +258,56 @@ async fn a_refused_call_may_be_put_before_a_person_by_whoever_made_it() {
     assert_eq!(code(&house.call("low", "tell", json!({})).await), None);
     assert_eq!(house.last()["judged"]["approval_id"], asked.to_string());
     assert_eq!(code(&house.call("low", "tell", json!({})).await), Some(DomainCode::PermissionDenied));
+}
+
+#[tokio::test]
+async fn an_agent_asks_by_a_tool_that_is_shown_where_somebody_can_be_asked_and_takes_no_yes_itself() {
+    const ASK: &str = "request_human_approval";
+    let house = House::new();
+    assert!(house.shown("low").contains(&ASK.to_owned()) && house.shown("locked").contains(&ASK.to_owned()));
+    // Nothing is refused those without rules by one of them, and where nobody can be asked there is no such tool.
+    let nobody = seat(Caller::of(AgentKind::Operator));
+    assert!(!house.rig.gateway.listed(nobody.caller()).iter().any(|entry| entry.name().as_str() == ASK));
+    assert!(matches!(
+        house.rig.gateway.call(&nobody, ASK, Arguments::new()).await,
+        Called::Refused(Refusal::Unknown { .. })
+    ));
+    let alone = House::without_anybody_to_ask();
+    assert!(!alone.gateway.listed(caller("low").caller()).iter().any(|entry| entry.name().as_str() == ASK));
+
+    house.call("low", "tell", json!({})).await;
+    let decision = house.last()["call_id"].clone();
+    let others = house.call("free", ASK, json!({ "decision": decision })).await;
+    assert_eq!(code(&others), Some(DomainCode::NotFound));
+    let asked = data(house.call("low", ASK, json!({ "decision": decision })).await);
+    assert_eq!((&asked["status"], &asked["requires_parking"]), (&json!("pending"), &json!(true)));
+    assert_eq!(house.last()["decision"], "allow");
+    house.say_yes();
+    assert_eq!(code(&house.call("low", "tell", json!({})).await), None);
+    assert_eq!(house.last()["judged"]["approval_id"], asked["approval_id"]);
+}
+
+#[tokio::test]
+async fn an_agent_asks_about_what_it_says_and_is_told_of_a_yes_to_just_that_once() {
+    const ASK: &str = "request_human_approval";
+    let house = House::new();
+    let about =
+        |title: &str| json!({ "action_type": "deploy:production", "title": title, "description": "now" });
+    let asked = data(house.call("low", ASK, about("release")).await);
+    assert_eq!((&asked["status"], &asked["risk_level"]), (&json!("pending"), &json!("critical")));
+    let unknown = json!({ "action_type": "acme:rotate", "title": "keys", "description": "now" });
+    assert_eq!(data(house.call("free", ASK, unknown).await)["risk_level"], "high");
+    let again = data(house.call("low", ASK, about("release")).await);
+    assert_eq!(again["approval_id"], asked["approval_id"]);
+    house.say_yes();
+    assert_eq!(data(house.call("low", ASK, about("another")).await)["status"], "pending");
+    let approved = data(house.call("low", ASK, about("release")).await);
+    assert_eq!((&approved["status"], &approved["requires_parking"]), (&json!("approved"), &json!(false)));
+    assert_eq!(data(house.call("low", ASK, about("release")).await)["status"], "pending");
+    for wrong in [json!({}), json!({ "title": "x" }), json!({ "decision": Uuid::now_v7(), "title": "x" })] {
+        let refused = house.call("low", ASK, wrong.clone()).await;
+        assert_eq!(code(&refused), Some(DomainCode::InvalidArgument), "{wrong}");
+    }
 }
 
 #[tokio::test]

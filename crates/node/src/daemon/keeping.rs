@@ -77,6 +77,8 @@ async fn once(workplace: &Arc<Workplace>) -> Result<(), DatabaseError> {
     while workplace.tools.files().expire(before(YOUNG)).await? > 0 {}
     // Whoever shows one that is gone is as little let in as before.
     while workplace.tokens.purge(before(TOKENS_KEPT)).await? > 0 {}
+    let answered = workplace.settings.approvals.retention;
+    while workplace.tools.approvals().purge(before(answered)).await? > 0 {}
     if let Err(error) = workplace.telemetry.expire(now).await {
         tracing::warn!(error = crate::chain(&error), "can't remove what is old of the telemetry");
     }

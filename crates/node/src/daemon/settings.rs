@@ -11,6 +11,7 @@ use crate::web::policy_file::PolicyFile;
 use belljar_confine::plan::HostPath;
 use belljar_contract::isolation::Required;
 use belljar_egress::inference::config::InferenceConfig;
+use belljar_policy::approval::ApprovalRules;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::state::State;
 use belljar_store::database::Location;
@@ -63,6 +64,8 @@ pub struct Settings {
     pub managed: ManagedSettings,
     /// How agents elsewhere reach its tools.
     pub mcp: McpConfig,
+    /// How long people are waited for who are asked about calls.
+    pub approvals: ApprovalRules,
     /// What each sandbox of the node's own programs may use.
     pub limits: Limits,
     /// The layers without which no job runs there.
@@ -164,6 +167,7 @@ impl Settings {
             traces: None,
             managed: ManagedSettings::default(),
             mcp: McpConfig::default(),
+            approvals: ApprovalRules::default(),
             limits: Limits::default(),
             required: Required::default(),
         }

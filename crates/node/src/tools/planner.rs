@@ -1,6 +1,7 @@
 //! What agents that plan call: sandboxes, jobs and tasks of this node, by the node's own endpoints, so that neither side has a rule that
 //! the other hasn't.
 
+mod approval;
 mod desk;
 mod files;
 mod images;
@@ -31,6 +32,7 @@ pub(crate) fn tools(api: &Weak<Api>) -> Result<Vec<Arc<dyn Tool>>, InvalidToolNa
     all.extend(task::tools(&desk)?);
     all.extend(files::tools(&desk)?);
     all.extend(images::tools(&desk)?);
+    all.extend(approval::tools(&desk)?);
     all.push(job::events(&desk)?);
     Ok(all)
 }

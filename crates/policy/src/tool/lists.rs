@@ -2,9 +2,21 @@
 
 use belljar_contract::tool::AgentKind;
 
+/// What asks a person; whoever may be asked about is shown it.
+const ASKING: &str = "request_human_approval";
+
 /// What an agent in a sandbox may call.
-const SANDBOX: &[&str] =
-    &["artifact.*", "memory.*", "skills.list", "skills.get", "web.fetch", "web.search", "api.call", "help.*"];
+const SANDBOX: &[&str] = &[
+    "artifact.*",
+    "memory.*",
+    "skills.list",
+    "skills.get",
+    "web.fetch",
+    "web.search",
+    "api.call",
+    "help.*",
+    ASKING,
+];
 
 /// What it never may, whatever anybody installs or configures: these reach the host's own affairs.
 const NEVER_IN_A_SANDBOX: &[&str] = &[
@@ -14,6 +26,9 @@ const NEVER_IN_A_SANDBOX: &[&str] = &[
     "job.*",
     "task.*",
     "settings.*",
+    "list_approvals",
+    "approve_call",
+    "deny_call",
     "skills.create",
     "skills.update",
     "skills.delete",
@@ -37,6 +52,10 @@ const PROJECT_MANAGER: &[&str] = &[
     "web.search",
     "api.call",
     "help.*",
+    "list_approvals",
+    "approve_call",
+    "deny_call",
+    ASKING,
 ];
 
 /// What one that looks into things may.
@@ -57,6 +76,7 @@ const PROJECT_ANALYST: &[&str] = &[
     "web.search",
     "api.call",
     "help.*",
+    ASKING,
 ];
 
 /// Whether a name is among those that such an agent may call.

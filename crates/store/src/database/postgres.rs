@@ -41,7 +41,8 @@ const STEPS: &[(i64, &str, &str)] = &[
     (5, "skills", include_str!("../../migrations/postgres/0005_skills.sql")),
     (6, "preferences", include_str!("../../migrations/postgres/0006_preferences.sql")),
     (7, "settings", include_str!("../../migrations/postgres/0007_settings.sql")),
-    (8, "trust", include_str!("../../migrations/postgres/0009_trust.sql")),
+    (8, "approvals", include_str!("../../migrations/postgres/0008_approvals.sql")),
+    (9, "trust", include_str!("../../migrations/postgres/0009_trust.sql")),
 ];
 
 const MOST_CONNECTIONS: u32 = 10;

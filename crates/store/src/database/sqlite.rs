@@ -55,6 +55,7 @@ pub(super) const JOBS: Steps = &[
     ("skills", include_str!("../../migrations/sqlite/0005_skills.sql")),
     ("preferences", include_str!("../../migrations/sqlite/0006_preferences.sql")),
     ("settings", include_str!("../../migrations/sqlite/0007_settings.sql")),
+    ("approvals", include_str!("../../migrations/sqlite/0008_approvals.sql")),
     ("trust", include_str!("../../migrations/sqlite/0009_trust.sql")),
 ];
 pub(super) const TELEMETRY: Steps =

@@ -95,9 +95,14 @@ fn table<'j>(jobs: impl Iterator<Item = &'j JobSummary>, now: Timestamp) -> Stri
     if rows.len() == 1 {
         return "No jobs.\n".to_owned();
     }
+    aligned(&rows)
+}
+
+/// Rows in columns.
+pub(in crate::command) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or_default();
-    let widths: [usize; 6] = std::array::from_fn(width);
-    let line = |row: &[String; 6]| {
+    let widths: [usize; N] = std::array::from_fn(width);
+    let line = |row: &[String; N]| {
         let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
         format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
     };

@@ -5,14 +5,12 @@ use super::desk::Desk;
 use super::offering::Offered;
 use super::{tell, token_file, tools};
 use crate::error::CliError;
-use crate::state;
-use crate::trust;
+use crate::{access, approvals, trust};
 use belljar_contract::tool::AgentKind;
 use belljar_gateway::access::{Access, Earning};
 use belljar_gateway::seat::Seat;
 use belljar_gateway::{Door, Gateway, Room, bearer};
 use belljar_policy::tool::ToolGrants;
-use belljar_store::audit::{AuditLog, folder_in};
 use belljar_tools::caller::{Caller, Identity};
 use jiff::Timestamp;
 use std::net::SocketAddr;
@@ -20,7 +18,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -42,8 +39,8 @@ const ACTOR: &str = "belljar mcp";
 
 /// Serves until the client or somebody else ends it.
 pub(super) fn run(http: &HttpArguments, offered: &Offered) -> Result<ExitCode, CliError> {
-    let gateway = Arc::new(gateway(offered)?.instructing(INSTRUCTIONS));
-    let runtime = runtime()?;
+    let runtime = approvals::runtime()?;
+    let gateway = Arc::new(runtime.block_on(gateway(offered))?.instructing(INSTRUCTIONS));
     let served = runtime.block_on(serve(http, offered, gateway));
     // Whoever still holds standard input open must not hold this up.
     runtime.shutdown_background();
@@ -51,14 +48,13 @@ pub(super) fn run(http: &HttpArguments, offered: &Offered) -> Result<ExitCode, C
 }
 
 /// What is offered, behind a gateway that records into this machine's audit and holds whoever calls to their rules.
-pub(crate) fn gateway(offered: &Offered) -> Result<Gateway, CliError> {
-    let audit = Arc::new(AuditLog::open(&folder_in(state::open().path()))?);
+pub(crate) async fn gateway(offered: &Offered) -> Result<Gateway, CliError> {
+    let audit = approvals::audit()?;
     let registry = Arc::new(tools::registry(&offered.desk, offered.set)?);
-    let gateway = Gateway::new(registry, audit);
-    Ok(match &offered.house {
-        Some(house) => gateway.judging_by(Arc::clone(house) as Arc<dyn Access>),
-        None => gateway,
-    })
+    let gateway = Gateway::new(registry, Arc::clone(&audit));
+    let Some(house) = &offered.house else { return Ok(gateway) };
+    let approver = approvals::approver(&audit, access::configuration(None)?.as_ref()).await?;
+    Ok(gateway.judging_by(Arc::clone(house) as Arc<dyn Access>).asking(Arc::new(approver))?)
 }
 
 /// Follows what an agent with a name has earned, from what it has by now on.
@@ -80,11 +76,6 @@ async fn enforce(desk: Arc<Desk>, stopped: CancellationToken) {
         let desk = Arc::clone(&desk);
         let _ = tokio::task::spawn_blocking(move || desk.enforce()).await;
     }
-}
-
-pub(crate) fn runtime() -> Result<Runtime, CliError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.map_err(|source| CliError::Runtime { source })
 }
 
 async fn serve(http: &HttpArguments, offered: &Offered, gateway: Arc<Gateway>) -> Result<(), CliError> {

@@ -1,9 +1,8 @@
 //! `belljar tools call`
 
 use super::{BAD_INPUT, SET};
-use crate::command::mcp::{
-    OfferArguments, Offered, caller, end, follow_earned, gateway, runtime, stop_when_asked,
-};
+use crate::approvals;
+use crate::command::mcp::{OfferArguments, Offered, caller, end, follow_earned, gateway, stop_when_asked};
 use crate::command::printing::document;
 use crate::error::{CliError, DENIED};
 use belljar_contract::tool::{DomainCode, Envelope};
@@ -52,7 +51,7 @@ impl CallArguments {
             }
         };
         let offered = self.offer.offered(SET)?;
-        let runtime = runtime()?;
+        let runtime = approvals::runtime()?;
         let called = runtime.block_on(called(&offered, &self.tool, arguments));
         runtime.shutdown_background();
         self.tell(called?)
@@ -95,7 +94,7 @@ impl CallArguments {
 }
 
 async fn called(offered: &Offered, tool: &str, arguments: Arguments) -> Result<Called, CliError> {
-    let gateway = gateway(offered)?;
+    let gateway = gateway(offered).await?;
     let stopped = CancellationToken::new();
     stop_when_asked(&stopped)?;
     follow_earned(offered, &stopped).await?;

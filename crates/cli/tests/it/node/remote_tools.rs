@@ -56,7 +56,7 @@ fn list(node: &Node<'_>, token: &str) -> Answered {
     sent(node.address(), token, asked("tools/list", json!({})))
 }
 
-pub(super) fn call(to: SocketAddr, token: &str, name: &str, arguments: &Value) -> Value {
+pub(crate) fn call(to: SocketAddr, token: &str, name: &str, arguments: &Value) -> Value {
     let answered = sent(to, token, asked("tools/call", json!({ "name": name, "arguments": arguments })));
     answered.json()
 }
@@ -65,7 +65,7 @@ fn note(of: &Waiting, key: &str) -> Value {
     json!({ "task_id": of.task_id, "job_id": of.job_id, "key": key, "content": "c" })
 }
 
-pub(super) fn envelope(answer: &Value) -> &Value {
+pub(crate) fn envelope(answer: &Value) -> &Value {
     &answer["result"]["structuredContent"]
 }
 
@@ -84,7 +84,7 @@ fn issue(node: &Node<'_>, mut wanted: Value) -> Answered {
     node.post(ISSUE, &wanted)
 }
 
-pub(super) fn token(node: &Node<'_>, wanted: Value) -> String {
+pub(crate) fn token(node: &Node<'_>, wanted: Value) -> String {
     let answered = issue(node, wanted);
     assert_eq!(answered.status, 201, "{}", answered.json());
     answered.json()["token"].as_str().unwrap().to_owned()

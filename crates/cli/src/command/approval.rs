@@ -1,0 +1,79 @@
+//! `belljar approval`: what agents' calls wait for, and a person's answers; of a node, or of this machine.
+
+mod decide;
+mod list;
+mod show;
+mod source;
+
+use super::Subcommand;
+use crate::client::Place;
+use crate::error::CliError;
+use belljar_contract::approval::is_reason;
+use belljar_contract::id::ApprovalId;
+use source::Source;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+#[command(about = Self::ABOUT, after_help = AFTER_HELP)]
+pub(crate) struct ApprovalArguments {
+    #[command(flatten)]
+    reach: Reach,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Whose approvals.
+#[derive(Debug, clap::Args)]
+struct Reach {
+    /// The node, such as http://127.0.0.1:12090; without one, those of this machine
+    #[arg(long, global = true, value_name = "URL", env = "BELLJAR_NODE", value_parser = Place::parse)]
+    node: Option<Place>,
+    /// The file with the token that the node takes
+    #[arg(long, global = true, value_name = "FILE", env = "BELLJAR_NODE_TOKEN_FILE")]
+    token_file: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List approvals, the last asked first
+    List(list::ListArguments),
+    /// Show an approval: the call, its arguments, and what became of it
+    Show(show::ShowArguments),
+    /// Say yes to a call with exactly these arguments, once
+    Approve(decide::ApproveArguments),
+    /// Say no to a call
+    Deny(decide::DenyArguments),
+}
+
+const AFTER_HELP: &str = "\
+Without --node these are the approvals that `belljar mcp --agent NAME` and `--level LEVEL` have asked for on this machine. \
+An agent whose call was approved makes the same call again; with other arguments it takes another yes.
+
+Exit codes: 0 done, also when the same was said before; 2 there is no such approval, or it was answered otherwise or has expired.";
+
+impl Subcommand for ApprovalArguments {
+    const NAME: &'static str = "approval";
+    const ABOUT: &'static str = "What agents' calls wait for a person to say: list it, say yes or no";
+
+    fn run(&self) -> Result<ExitCode, CliError> {
+        let source = Source::open(&self.reach)?;
+        match &self.command {
+            Command::List(arguments) => arguments.run(&source)?,
+            Command::Show(arguments) => arguments.run(&source)?,
+            Command::Approve(arguments) => arguments.run(&source)?,
+            Command::Deny(arguments) => arguments.run(&source)?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// An id as somebody types it.
+fn parse_id(text: &str) -> Result<ApprovalId, String> {
+    ApprovalId::parse(text).map_err(|error| error.to_string())
+}
+
+fn parse_reason(text: &str) -> Result<String, String> {
+    let reason = is_reason(text).then(|| text.to_owned());
+    reason.ok_or_else(|| "expected a reason of 1 to 1024 characters".to_owned())
+}

@@ -1,0 +1,84 @@
+//! `belljar approval list`
+
+use super::source::Source;
+use crate::command::job::{aligned, print, print_json};
+use crate::command::plain;
+use crate::error::CliError;
+use belljar_contract::approval::{Approval, ApprovalStatus};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ListArguments {
+    /// Only those of which that has become: pending, approved, denied, expired, used
+    #[arg(long, value_parser = parse_status)]
+    status: Option<ApprovalStatus>,
+    /// So many at most
+    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    limit: u32,
+    /// Print the approvals as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A page holds no more.
+const LARGEST_PAGE: u32 = 500;
+
+/// As much of an agent's name or a tool's is shown.
+const WIDEST: usize = 40;
+
+fn parse_status(text: &str) -> Result<ApprovalStatus, String> {
+    ApprovalStatus::named(text).ok_or_else(|| {
+        let names: Vec<_> = ApprovalStatus::ALL.iter().map(|status| status.as_str()).collect();
+        format!("one of: {}", names.join(", "))
+    })
+}
+
+// === impl ListArguments ===
+
+impl ListArguments {
+    pub(super) fn run(&self, source: &Source) -> Result<(), CliError> {
+        let approvals = self.collect(source)?;
+        match self.json {
+            true => print_json(&approvals),
+            false => print(&table(&approvals)),
+        }
+    }
+
+    fn collect(&self, source: &Source) -> Result<Vec<Approval>, CliError> {
+        let limit = self.limit as usize;
+        let (mut all, mut cursor): (Vec<Approval>, Option<String>) = (Vec::new(), None);
+        loop {
+            let page = source.page(self.status, (cursor.as_deref(), self.limit.min(LARGEST_PAGE)))?;
+            // A page with nothing on it leads nowhere, whatever it says.
+            let is_last = page.approvals.is_empty();
+            all.extend(page.approvals);
+            all.truncate(limit);
+            cursor = page.next_cursor;
+            if cursor.is_none() || is_last || all.len() >= limit {
+                return Ok(all);
+            }
+        }
+    }
+}
+
+fn table(approvals: &[Approval]) -> String {
+    if approvals.is_empty() {
+        return "No approvals.\n".to_owned();
+    }
+    let head = ["APPROVAL", "STATUS", "RISK", "ASKED", "AGENT", "TOOL", "ACTION"].map(str::to_owned);
+    let rows: Vec<_> = std::iter::once(head).chain(approvals.iter().map(row)).collect();
+    aligned(&rows)
+}
+
+fn row(approval: &Approval) -> [String; 7] {
+    let short = |text: &str| plain(text).chars().take(WIDEST).collect();
+    let agent = approval.agent_id.as_ref().map_or("-", |agent| agent.as_str());
+    [
+        approval.id.to_string(),
+        approval.status.to_string(),
+        approval.risk.as_str().to_owned(),
+        approval.created_at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        short(agent),
+        short(approval.tool.as_str()),
+        approval.action_type.to_string(),
+    ]
+}

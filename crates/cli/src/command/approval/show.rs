@@ -1,0 +1,65 @@
+//! `belljar approval show`
+
+use super::parse_id;
+use super::source::Source;
+use crate::command::job::{print, print_json};
+use crate::command::plain;
+use crate::error::CliError;
+use belljar_contract::approval::Approval;
+use belljar_contract::id::ApprovalId;
+use jiff::Timestamp;
+use std::fmt::Write;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ShowArguments {
+    /// The approval's id
+    #[arg(value_parser = parse_id)]
+    id: ApprovalId,
+    /// Print the approval as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+// === impl ShowArguments ===
+
+impl ShowArguments {
+    pub(super) fn run(&self, source: &Source) -> Result<(), CliError> {
+        let approval = source.find(&self.id)?;
+        match self.json {
+            true => print_json(&approval),
+            false => print(&description(&approval)),
+        }
+    }
+}
+
+fn description(approval: &Approval) -> String {
+    let mut text = String::new();
+    let mut say = |name: &str, value: &str| {
+        // Writing to a String can't fail.
+        let _ = writeln!(text, "  {name:<10}  {}", plain(value));
+    };
+    let time = |time: Timestamp| time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string();
+    say("approval", approval.id.as_str());
+    say("status", approval.status.as_str());
+    if let Some(agent) = &approval.agent_id {
+        say("agent", agent.as_str());
+    }
+    say("tool", approval.tool.as_str());
+    say("action", &format!("{}, risk {}", approval.action_type, approval.risk.as_str()));
+    say("arguments", &approval.arguments.to_string());
+    say("digest", &format!("sha256:{}", approval.arguments_sha256));
+    say("why", &approval.reason);
+    say("decision", &approval.decision_id.to_string());
+    say("asked", &time(approval.created_at));
+    if let Some(expires_at) = approval.expires_at {
+        say("expires", &time(expires_at));
+    }
+    if let Some(decision) = &approval.decision {
+        say("decided", &format!("{} by {}", time(decision.decided_at), decision.decided_by));
+        decision.decision_reason.iter().for_each(|reason| say("reason", reason));
+    }
+    if let Some(used_at) = approval.used_at {
+        say("used", &time(used_at));
+    }
+    text
+}

@@ -1,0 +1,113 @@
+//! Where approvals are: at a node, which is asked, or in this machine's own state.
+
+use super::Reach;
+use crate::approvals;
+use crate::client::{Ask, Client, ShownToken};
+use crate::error::CliError;
+use belljar_contract::approval::{Approval, ApprovalPage, ApprovalStatus, Ruling};
+use belljar_contract::id::{ApprovalId, UserId};
+use belljar_contract::worker::ApiVersion;
+use belljar_contract::worker::approval::{
+    ApprovalListResponse, ApprovalResponse, ApproveRequest, DenyRequest,
+};
+use belljar_store::approvals::{Answer, ApprovalError, Approvals};
+use jiff::Timestamp;
+use serde::Serialize;
+use tokio::runtime::Runtime;
+
+/// Where they are.
+pub(super) enum Source {
+    Node(Client),
+    Here { approvals: Approvals, runtime: Runtime },
+}
+
+// === impl Source ===
+
+impl Source {
+    pub(super) fn open(reach: &Reach) -> Result<Self, CliError> {
+        match (&reach.node, &reach.token_file) {
+            (Some(node), Some(file)) => Ok(Self::Node(Client::new(node.clone(), ShownToken::read(file)?))),
+            (Some(_), None) => {
+                let what =
+                    "--node also needs --token-file FILE, or BELLJAR_NODE_TOKEN_FILE: the node's token";
+                Err(CliError::usage(what.to_owned()))
+            }
+            (None, _) => {
+                let runtime = approvals::runtime()?;
+                let approvals = runtime.block_on(approvals::open(&approvals::audit()?))?;
+                Ok(Self::Here { approvals, runtime })
+            }
+        }
+    }
+
+    pub(super) fn page(
+        &self,
+        status: Option<ApprovalStatus>,
+        (cursor, limit): (Option<&str>, u32),
+    ) -> Result<ApprovalPage, CliError> {
+        match self {
+            Self::Node(client) => {
+                let status = status.map_or(String::new(), |status| format!("&status={status}"));
+                // What is no number is none of a node's.
+                let cursor = cursor.and_then(|cursor| cursor.parse::<u64>().ok());
+                let cursor = cursor.map_or(String::new(), |cursor| format!("&cursor={cursor}"));
+                let path = format!("/approvals?limit={limit}{status}{cursor}");
+                let told = client.document::<ApprovalListResponse>(&Ask { path: &path, ..Ask::default() })?;
+                Ok(told.known.page)
+            }
+            Self::Here { approvals, runtime } => {
+                let place = (cursor.and_then(|cursor| cursor.parse().ok()), limit);
+                let page = runtime.block_on(approvals.list(status, place, Timestamp::now()))?;
+                let next_cursor = page.next.map(|number| number.to_string());
+                Ok(ApprovalPage { approvals: page.entries, next_cursor })
+            }
+        }
+    }
+
+    pub(super) fn find(&self, id: &ApprovalId) -> Result<Approval, CliError> {
+        match self {
+            Self::Node(client) => {
+                let path = format!("/approvals/{id}");
+                let told = client.document::<ApprovalResponse>(&Ask { path: &path, ..Ask::default() })?;
+                Ok(told.known.approval)
+            }
+            Self::Here { approvals, runtime } => {
+                let found = runtime.block_on(approvals.find(id, Timestamp::now()))?;
+                Ok(found.ok_or_else(|| ApprovalError::Unknown { id: id.clone() })?)
+            }
+        }
+    }
+
+    pub(super) fn decide(
+        &self,
+        id: &ApprovalId,
+        (ruling, reason): (Ruling, Option<String>),
+    ) -> Result<Approval, CliError> {
+        match (self, ruling, reason) {
+            (Self::Node(client), Ruling::Deny, Some(reason)) => {
+                post(client, &format!("/approvals/{id}:deny"), &DenyRequest { version: ApiVersion, reason })
+            }
+            (Self::Node(client), Ruling::Approve, reason) => {
+                let request = ApproveRequest { version: ApiVersion, reason };
+                post(client, &format!("/approvals/{id}:approve"), &request)
+            }
+            (Self::Node(_), Ruling::Deny, None) => Err(ApprovalError::Reason.into()),
+            (Self::Here { approvals, runtime }, ruling, reason) => {
+                let answer = Answer { ruling, by: whoever_runs_this()?, reason };
+                Ok(runtime.block_on(approvals.decide(id, answer, Timestamp::now()))?)
+            }
+        }
+    }
+}
+
+fn post(client: &Client, path: &str, request: &impl Serialize) -> Result<Approval, CliError> {
+    let body = serde_json::to_vec(request).map_err(|error| CliError::output(error.into()))?;
+    let ask = Ask { is_post: true, path, body: Some(&body), ..Ask::default() };
+    Ok(client.document::<ApprovalResponse>(&ask)?.known.approval)
+}
+
+/// The kernel's name for them: what the environment says of names anybody may have written.
+fn whoever_runs_this() -> Result<UserId, CliError> {
+    let name = format!("uid:{}", rustix::process::getuid().as_raw());
+    UserId::parse(&name).map_err(|error| CliError::usage(error.to_string()))
+}

@@ -1,0 +1,251 @@
+//! What agents' calls wait for, and who answers: on one machine, and at a node.
+
+use crate::BELLJAR;
+use crate::mcp::Talk;
+use crate::node::remote_tools::{call, envelope, token};
+use crate::session::Sessions;
+use belljar_contract::action::{ActionType, Risk};
+use belljar_contract::approval::Approval;
+use belljar_contract::id::ApprovalId;
+use belljar_contract::tool::{AgentKind, ToolName, ToolSubject};
+use belljar_store::approvals::{Approvals, CallKey, Question};
+use belljar_store::audit::AuditLog;
+use belljar_store::database::{Database, Location};
+use belljar_testkit::http::Asked;
+use belljar_testkit::node::{Node, TOKEN};
+use belljar_testkit::wait;
+use belljar_testkit::world::{Ran, World};
+use rustix::process::{Signal, kill_process};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use uuid::Uuid;
+
+const HOUSE: &str = "
+tool_access:
+  agents:
+    - {name: asker, level: standard, autonomy: full, human_approval: ['code:write']}
+    - {name: other, level: standard, autonomy: full, human_approval: ['code:write']}
+";
+
+fn world(more: &str) -> World {
+    let world = World::new(BELLJAR);
+    world.write(".config/belljar/config.yaml", format!("{HOUSE}{more}"));
+    world
+}
+
+fn approval(world: &World, arguments: &[&str]) -> Ran {
+    world.run(&[&["approval"], arguments].concat())
+}
+
+fn listed(world: &World, status: &str) -> Vec<Value> {
+    let listed = approval(world, &["list", "--status", status, "--json"]).succeeded().json();
+    listed.as_array().unwrap().clone()
+}
+
+/// The approval that a call is told to wait for.
+fn waits(talk: &mut Talk, argv: &Value) -> String {
+    let (code, message) = talk.refused("run", &json!({ "argv": argv }));
+    assert_eq!(code, "approval_required", "{message}");
+    message.split("Approval ").nth(1).unwrap()[..36].to_owned()
+}
+
+#[test]
+fn a_call_waits_for_a_person_who_says_yes_to_just_that_once_also_when_the_server_is_another_by_then() {
+    let world = world("");
+    let _sessions = Sessions(&world);
+    assert_eq!(approval(&world, &["list"]).succeeded().stdout, "No approvals.\n");
+    let mut talk = Talk::begin(&world, &["--agent", "asker"]);
+    let id = waits(&mut talk, &json!(["true"]));
+    assert_eq!(waits(&mut talk, &json!(["true"])), id);
+    drop(talk);
+    let pending = listed(&world, "pending");
+    assert_eq!((pending.len(), &pending[0]["id"], &pending[0]["agent_id"]), (1, &json!(id), &json!("asker")));
+    assert_eq!(pending[0]["arguments"], json!({ "argv": ["true"] }));
+    let shown = approval(&world, &["show", &id]).succeeded().stdout;
+    for part in ["pending", "asker", "run", "code:write, risk", "sha256:", r#"{"argv":["true"]}"#] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    approval(&world, &["approve", &id, "--reason", "fine"]).succeeded();
+    approval(&world, &["approve", &id]).succeeded();
+    let otherwise = approval(&world, &["deny", &id, "--reason", "no"]);
+    assert!(otherwise.code == 2 && otherwise.stderr.contains("approved already"), "{otherwise:?}");
+
+    let mut other = Talk::begin(&world, &["--agent", "other"]);
+    assert_ne!(waits(&mut other, &json!(["true"])), id);
+    drop(other);
+    let mut talk = Talk::begin(&world, &["--agent", "asker"]);
+    assert_ne!(waits(&mut talk, &json!(["false"])), id, "other arguments take another yes");
+    assert_eq!(talk.done("run", &json!({ "argv": ["true"] }))["exit_code"], 0);
+    assert_ne!(waits(&mut talk, &json!(["true"])), id, "once");
+    drop(talk);
+    let used = approval(&world, &["show", &id, "--json"]).succeeded().json();
+    let said = ["status", "decision_reason"].map(|name| used[name].as_str().unwrap_or_default().to_owned());
+    assert_eq!(said, ["used", "fine"]);
+    assert!(used["decided_by"].as_str().unwrap().starts_with("uid:"), "{used}");
+    let audit = world.run(&["audit", "verify"]);
+    assert_eq!(audit.code, 0, "{audit:?}");
+}
+
+#[test]
+fn a_no_has_a_reason_and_what_is_unknown_is_said_to_be() {
+    let world = world("");
+    let _sessions = Sessions(&world);
+    let mut talk = Talk::begin(&world, &["--agent", "asker"]);
+    let id = waits(&mut talk, &json!(["true"]));
+    assert_eq!(approval(&world, &["deny", &id]).code, 125);
+    approval(&world, &["deny", &id, "--reason", "too risky"]).succeeded();
+    let yes = approval(&world, &["approve", &id]);
+    assert!(yes.code == 2 && yes.stderr.contains("denied already"), "{yes:?}");
+    // The same call is a new question, and is not made.
+    assert_ne!(waits(&mut talk, &json!(["true"])), id);
+    assert_eq!(approval(&world, &["show", &Uuid::nil().to_string()]).code, 2);
+    assert_eq!(approval(&world, &["list", "--status", "maybe"]).code, 125);
+}
+
+#[test]
+fn a_question_that_has_expired_can_not_be_approved() {
+    let world = world("approvals: {timeout: {low: 1s, medium: 1s, high: 1s, critical: 1s}}\n");
+    let _sessions = Sessions(&world);
+    let mut talk = Talk::begin(&world, &["--agent", "asker"]);
+    let id = waits(&mut talk, &json!(["true"]));
+    wait::until(|| !listed(&world, "expired").is_empty());
+    let late = approval(&world, &["approve", &id]);
+    assert!(late.code == 2 && late.stderr.contains("expired"), "{late:?}");
+    assert_ne!(waits(&mut talk, &json!(["true"])), id);
+}
+
+#[test]
+fn a_call_whose_server_is_killed_takes_a_new_yes() {
+    let world = world("");
+    let _sessions = Sessions(&world);
+    let long = json!(["sleep", "600"]);
+    let mut talk = Talk::begin(&world, &["--agent", "asker"]);
+    let id = waits(&mut talk, &long);
+    approval(&world, &["approve", &id]).succeeded();
+    talk.begin_asking("tools/call", &json!({ "name": "run", "arguments": { "argv": long } }));
+    wait::until(|| !listed(&world, "used").is_empty());
+    kill_process(talk.pid(), Signal::KILL).unwrap();
+    drop(talk);
+    let mut talk = Talk::begin(&world, &["--agent", "asker"]);
+    assert_ne!(waits(&mut talk, &long), id);
+}
+
+/// Has the node's database ask about a call of somebody of that kind.
+fn ask(state: &Path, kind: AgentKind, digit: &str) -> Approval {
+    let subject = ToolSubject {
+        subject_type: kind,
+        subject_id: Some("somebody".to_owned()),
+        user_id: None,
+        group_ids: Vec::new(),
+        project_id: None,
+        task_id: None,
+        job_id: None,
+        run_id: None,
+    };
+    let question = Question {
+        id: ApprovalId::from_uuid(Uuid::now_v7()),
+        decision_id: Uuid::now_v7(),
+        reason: "it takes a yes".to_owned(),
+        arguments: json!({ "text": "\u{1b}[31m" }),
+        action: ActionType::parse("docs:write").unwrap(),
+        risk: Risk::Low,
+        call: CallKey {
+            agent_id: None,
+            subject,
+            tool: ToolName::parse("tell").unwrap(),
+            arguments_sha256: digit.repeat(64),
+        },
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let database = Database::open(&Location::File(state.join("node.db"))).await.unwrap();
+        let audit = Arc::new(AuditLog::open(&state.join("audit")).unwrap());
+        let now = jiff::Timestamp::now();
+        let within = Some(Duration::from_secs(3_600));
+        Approvals::new(database, audit).ask(question, now, within).await.unwrap()
+    })
+}
+
+fn state_of(world: &World) -> PathBuf {
+    let below = [".local/state/belljar/node", "state/node", "state", "node"];
+    let found =
+        below.into_iter().map(|below| world.path().join(below)).find(|path| path.join("node.db").exists());
+    found.unwrap_or_else(|| panic!("{:?}", world.picture(".")))
+}
+
+#[test]
+fn a_nodes_operator_answers_over_http_and_nobody_with_another_token_does() {
+    let world = World::new(BELLJAR);
+    let node = Node::start(&world, &[]);
+    let state = state_of(&world);
+    let [first, second, third] = ["a", "b", "c"].map(|digit| ask(&state, AgentKind::Sandbox, digit));
+    let place = |id: &ApprovalId, verb: &str| format!("/v1/worker/approvals/{id}{verb}");
+    let page = node.get("/v1/worker/approvals?status=pending&limit=2").json();
+    assert_eq!(page["approvals"][0]["id"], third.id.as_str());
+    let next = page["next_cursor"].as_str().unwrap();
+    let page = node.get(&format!("/v1/worker/approvals?status=pending&limit=2&cursor={next}")).json();
+    assert_eq!((&page["approvals"][0]["id"], page.get("next_cursor")), (&json!(first.id), None));
+    assert_eq!(node.get("/v1/worker/approvals?status=maybe").status, 400);
+
+    // An agent's token opens nothing here.
+    let manager = token(&node, json!({ "kind": "project_manager", "project_id": "mean" }));
+    for wrong in [manager.as_str(), "another-token-0123456789"] {
+        let asked = Asked::new("POST", &place(&first.id, ":approve"))
+            .header("Authorization", &format!("Bearer {wrong}"));
+        assert_eq!(asked.json(r#"{"version":1}"#).send(node.address()).unwrap().status, 401, "{wrong}");
+    }
+    assert_eq!(node.get(&place(&first.id, "")).json()["status"], "pending");
+    // The control: the node's does.
+    let yes = || node.post(&place(&first.id, ":approve"), &json!({ "version": 1 }));
+    let approved = yes();
+    assert_eq!((approved.status, &approved.json()["decided_by"]), (200, &json!("operator")));
+    assert_eq!(yes().json(), approved.json());
+    let no = node.post(&place(&first.id, ":deny"), &json!({ "version": 1, "reason": "no" }));
+    assert_eq!(no.status, 409, "{}", no.json());
+    assert_eq!(node.post(&place(&second.id, ":deny"), &json!({ "version": 1 })).status, 400);
+    let no = node.post(&place(&second.id, ":deny"), &json!({ "version": 1, "reason": "no" }));
+    assert_eq!(no.json()["decision_reason"], "no");
+    let unknown = ApprovalId::from_uuid(Uuid::now_v7());
+    assert_eq!(node.get(&place(&unknown, "")).status, 404);
+    assert_eq!(node.get(&place(&first.id, ":approve")).status, 405);
+
+    world.write("operator-token", TOKEN);
+    let url = format!("http://{}", node.address());
+    let at_node = ["--node", &url, "--token-file", "operator-token"];
+    let shown = approval(&world, &[&["show", third.id.as_str()], &at_node[..]].concat()).succeeded().stdout;
+    assert!(shown.contains("pending") && shown.contains("expires") && !shown.contains('\u{1b}'), "{shown}");
+    approval(&world, &[&["approve", third.id.as_str()], &at_node[..]].concat()).succeeded();
+    let listed = approval(&world, &[&["list"], &at_node[..]].concat()).succeeded().stdout;
+    assert_eq!(listed.lines().count(), 4, "{listed}");
+    let refused = approval(&world, &[&["deny", third.id.as_str(), "--reason", "no"], &at_node[..]].concat());
+    assert_eq!(refused.code, 2, "{refused:?}");
+}
+
+#[test]
+fn one_that_plans_answers_for_agents_in_sandboxes_with_a_reason_and_never_for_those_that_plan() {
+    let world = World::new(BELLJAR);
+    let node = Node::start(&world, &[]);
+    let state = state_of(&world);
+    let [of_sandbox, second] = ["a", "b"].map(|digit| ask(&state, AgentKind::Sandbox, digit));
+    let of_planner = ask(&state, AgentKind::ProjectManager, "c");
+    let token = token(&node, json!({ "kind": "project_manager", "project_id": "mean" }));
+    let answered =
+        |name: &str, arguments: Value| envelope(&call(node.address(), &token, name, &arguments)).clone();
+    let listed = answered("list_approvals", json!({ "status": "pending" }));
+    assert_eq!(listed["data"]["approvals"].as_array().unwrap().len(), 3, "{listed}");
+    let of =
+        |approval: &Approval| json!({ "approval_id": approval.id, "confirm": true, "reason": "looked at" });
+    let unsure = answered("approve_call", json!({ "approval_id": of_sandbox.id, "reason": "looked at" }));
+    assert_eq!(unsure["domain_code"], "guardrail_violated", "{unsure}");
+    let own = answered("approve_call", of(&of_planner));
+    assert_eq!(own["domain_code"], "permission_denied", "{own}");
+    let approved = answered("approve_call", of(&of_sandbox));
+    assert_eq!(approved["data"]["approval"]["status"], "approved", "{approved}");
+    let otherwise = answered("deny_call", of(&of_sandbox));
+    assert_eq!(otherwise["domain_code"], "conflict", "{otherwise}");
+    assert_eq!(answered("deny_call", of(&second))["data"]["approval"]["status"], "denied");
+    let shown = node.get(&format!("/v1/worker/approvals/{}", of_planner.id)).json();
+    assert_eq!(shown["status"], "pending");
+}

@@ -1,0 +1,127 @@
+//! Approvals of a node: `/v1/worker/approvals`.
+
+use super::ApiVersion;
+use crate::approval::{Approval, ApprovalPage, LONGEST_REASON, REASON_PATTERN, is_reason};
+use crate::decode::{At, Decode, Fields, decode_document};
+use crate::json::{self, Node};
+use crate::problem::Problems;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Some approvals, the last asked first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ApprovalListResponse {
+    /// The version of the Worker API.
+    pub version: ApiVersion,
+    /// The page.
+    #[serde(flatten)]
+    pub page: ApprovalPage,
+}
+
+/// One approval.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ApprovalResponse {
+    /// The version of the Worker API.
+    pub version: ApiVersion,
+    /// The approval.
+    #[serde(flatten)]
+    pub approval: Approval,
+}
+
+/// A yes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ApproveRequest {
+    /// The version of the Worker API.
+    pub version: ApiVersion,
+    /// Why, for the record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, with = "String", length(min = 1, max = LONGEST_REASON), regex(pattern = REASON_PATTERN))]
+    pub reason: Option<String>,
+}
+
+/// A no.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct DenyRequest {
+    /// The version of the Worker API.
+    pub version: ApiVersion,
+    /// Why; whoever asked is told.
+    #[schemars(length(min = 1, max = LONGEST_REASON), regex(pattern = REASON_PATTERN))]
+    pub reason: String,
+}
+
+struct Reason(String);
+
+// === impl ApproveRequest ===
+
+impl ApproveRequest {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// [`Problems`]: every one that is found.
+    pub fn parse(document: &[u8]) -> Result<Self, Problems> {
+        decode_document(&json::parse(document)?)
+    }
+}
+
+impl Decode for ApproveRequest {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let mut fields = Fields::open(node, at)?;
+        let version = fields.required("version");
+        let reason = fields.optional("reason");
+        fields.finish()?;
+        Some(Self { version: version?, reason: reason?.map(|Reason(text)| text) })
+    }
+}
+
+// === impl DenyRequest ===
+
+impl DenyRequest {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// [`Problems`]: every one that is found.
+    pub fn parse(document: &[u8]) -> Result<Self, Problems> {
+        decode_document(&json::parse(document)?)
+    }
+}
+
+impl Decode for DenyRequest {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let mut fields = Fields::open(node, at)?;
+        let version = fields.required("version");
+        let reason = fields.required("reason");
+        fields.finish()?;
+        let Reason(reason) = reason?;
+        Some(Self { version: version?, reason })
+    }
+}
+
+impl Decode for Reason {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        match node.as_str().filter(|text| is_reason(text)) {
+            Some(text) => Some(Self(text.to_owned())),
+            None => at.mistyped(node, "a reason of 1 to 1024 characters"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_no_has_a_reason_and_a_yes_may_have_one() {
+        assert!(ApproveRequest::parse(br#"{"version":1}"#).is_ok());
+        assert!(DenyRequest::parse(br#"{"version":1,"reason":"too risky"}"#).is_ok());
+        for wrong in
+            [r#"{"version":1}"#, r#"{"version":1,"reason":" "}"#, r#"{"version":1,"reason":"x","by":"ada"}"#]
+        {
+            assert!(DenyRequest::parse(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+        for wrong in ["{}", r#"{"version":1,"reason":7}"#, r#"{"version":1,"always":true}"#] {
+            assert!(ApproveRequest::parse(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! `approvals`.
+
+use super::Member;
+use super::Takes::One;
+use super::Unsaid::Stands;
+
+pub(super) const APPROVALS: &[Member] = &[
+    Member {
+        name: "timeout",
+        takes: One("`wait`, `{deny_after: 4h}`, or durations for some of low, medium, high and critical"),
+        unsaid: Stands("wait"),
+        meaning: "when a question that nobody answers is denied: never, after some time, or after one for each risk; \
+            a risk without one waits",
+    },
+    Member {
+        name: "retention_days",
+        takes: One("a whole number from 1 to 3650"),
+        unsaid: Stands("90"),
+        meaning: "how long what was decided is kept",
+    },
+];

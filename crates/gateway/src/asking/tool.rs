@@ -1,0 +1,134 @@
+//! `request_human_approval`: an agent asks a person, about a call that was refused or about something of its own.
+
+use super::{Asking, of_approver};
+use crate::access::ExactCall;
+use crate::recording::subject;
+use belljar_contract::action::ActionType;
+use belljar_contract::category::Category;
+use belljar_contract::tool::ToolName;
+use belljar_policy::action::ActionRegistry;
+use belljar_tools::answer::{Answer, Failure, Success};
+use belljar_tools::caller::{Caller, Identity};
+use belljar_tools::definition::{Definition, Effect};
+use belljar_tools::{Arguments, Tool, canonical};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use uuid::Uuid;
+
+const NAME: &str = "request_human_approval";
+
+const SUMMARY: &str =
+    "Asks a person: about a call of yours that was refused, or about something that you are about to do.";
+
+const DESCRIPTION: &str = "Asks a person. With `decision`, the id that a refusal told, it is about that very call: once a person has said \
+    yes, make the same call with the same arguments again. With `action_type`, `title` and `description` it is about what these say: \
+    call this again with the same words, and `status` tells when a person has said yes, once. Nothing is approved by time.";
+
+struct RequestHumanApproval {
+    definition: Definition,
+    asking: Arc<Asking>,
+}
+
+/// Whether it is the tool that asks.
+pub(crate) fn is_asking(name: &ToolName) -> bool {
+    name.as_str() == NAME
+}
+
+/// The tool, for whoever asks there.
+pub(crate) fn tool(asking: &Arc<Asking>) -> Option<Arc<dyn Tool>> {
+    let definition = Definition::named(NAME, Category::Communication, SUMMARY, takes()).ok()?;
+    let definition =
+        Definition { effect: Effect::Idempotent, description: DESCRIPTION.to_owned(), ..definition };
+    Some(Arc::new(RequestHumanApproval { definition, asking: Arc::clone(asking) }))
+}
+
+fn takes() -> Value {
+    const UUID: &str = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$";
+    let text = |most: u32, about: &str| json!({ "type": "string", "minLength": 1, "maxLength": most, "description": about });
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "decision": { "type": "string", "format": "uuid", "pattern": UUID, "description": "The decision that a refusal told; alone." },
+            "action_type": text(128, "What is done, as `category:action`."),
+            "title": text(256, "What it is, in a line."),
+            "description": text(4_096, "What it is, and why."),
+        },
+    })
+}
+
+impl Tool for RequestHumanApproval {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
+        self.ask(caller, arguments).boxed()
+    }
+}
+
+// === impl RequestHumanApproval ===
+
+impl RequestHumanApproval {
+    async fn ask(&self, caller: &Caller, arguments: Arguments) -> Answer {
+        let said = |name: &str| arguments.get(name).and_then(Value::as_str);
+        match (said("decision"), said("action_type"), said("title"), said("description")) {
+            (Some(decision), None, None, None) => {
+                let decision =
+                    Uuid::parse_str(decision).map_err(|error| Failure::argument(error.to_string()))?;
+                let id = self.asking.ask_about(caller, decision).await?;
+                Ok(Success::of(json!({ "approval_id": id, "status": "pending", "requires_parking": true })))
+            }
+            (None, Some(action), Some(title), Some(_)) => {
+                let action = ActionType::parse(action)
+                    .map_err(|error| Failure::argument(format!("action_type: {error}")))?;
+                let reason = title.to_owned();
+                self.ask_freely(self.exact(caller, (action, reason), arguments)).await
+            }
+            _ => Err(Failure::argument(
+                "either `decision` alone, or `action_type`, `title` and `description` together".to_owned(),
+            )),
+        }
+    }
+
+    async fn ask_freely(&self, exact: ExactCall) -> Answer {
+        let approver = &self.asking.approver;
+        let failed = |error| of_approver(&error);
+        let (id, is_good) = match approver.begin_use(&exact).await.map_err(failed)? {
+            Some(id) => (id, true),
+            None => (approver.ask(&exact).await.map_err(failed)?, false),
+        };
+        Ok(Success::of(json!({
+            "approval_id": id,
+            "status": if is_good { "approved" } else { "pending" },
+            "requires_parking": !is_good,
+            "action_type": exact.action,
+            "risk_level": exact.risk,
+        })))
+    }
+
+    fn exact(
+        &self,
+        caller: &Caller,
+        (action, reason): (ActionType, String),
+        arguments: Arguments,
+    ) -> ExactCall {
+        let agent_id = match &caller.identity {
+            Some(Identity::Agent(agent)) => Some(agent.clone()),
+            Some(Identity::Level(_)) | None => None,
+        };
+        ExactCall {
+            decision_id: Uuid::now_v7(),
+            agent_id,
+            subject: subject(caller),
+            tool: self.definition.name.clone(),
+            risk: ActionRegistry::default().risk(&action),
+            action,
+            arguments_sha256: canonical::digest(&arguments),
+            arguments: Value::Object(arguments),
+            reason,
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What people are asked about calls: `/v1/worker/approvals`. Whoever shows the node's token answers, and nobody else: an agent's
+//! token is good for tools alone.
+
+use super::answer::{Refusal, json};
+use super::query::{Query, whole};
+use super::{Shared, body};
+use axum::extract::{Path, Request, State};
+use axum::http::{StatusCode, Uri};
+use axum::response::Response;
+use belljar_contract::approval::{Approval, ApprovalPage, ApprovalStatus, Ruling};
+use belljar_contract::id::{ApprovalId, UserId};
+use belljar_contract::worker::ApiVersion;
+use belljar_contract::worker::approval::{
+    ApprovalListResponse, ApprovalResponse, ApproveRequest, DenyRequest,
+};
+use belljar_contract::worker::problem::ProblemKind;
+use belljar_store::approvals::{Answer, ApprovalError};
+
+/// What a page holds unless something else is said, and at most.
+const USUAL: u32 = 100;
+const MOST: u32 = 500;
+
+const MOST_REQUEST_BYTES: usize = 64 << 10;
+
+/// Under this name whoever shows the node's token stands in the record.
+const OPERATOR: &str = "operator";
+
+/// `GET /v1/worker/approvals`.
+pub(super) async fn list(State(api): State<Shared>, uri: Uri) -> Result<Response, Refusal> {
+    let mut query = Query::parse(uri.query().unwrap_or_default())?;
+    let status = query.optional("status", &statuses(), ApprovalStatus::named)?;
+    let cursor = query.optional("cursor", "a `next_cursor` of this node", whole)?;
+    let limit = query.limit(USUAL, MOST)?;
+    query.finish()?;
+    let page = api.workplace.tools.approvals().list(status, (cursor, limit), api.workplace.now()).await?;
+    let next_cursor = page.next.map(|number| number.to_string());
+    let page = ApprovalPage { approvals: page.entries, next_cursor };
+    Ok(json(StatusCode::OK, &ApprovalListResponse { version: ApiVersion, page }))
+}
+
+/// `GET /v1/worker/approvals/{approval_id}`.
+pub(super) async fn show(State(api): State<Shared>, Path(name): Path<String>) -> Result<Response, Refusal> {
+    let id = id(&name)?;
+    let found = api.workplace.tools.approvals().find(&id, api.workplace.now()).await?;
+    found.map_or_else(|| Err(ApprovalError::Unknown { id }.into()), |approval| Ok(told(approval)))
+}
+
+/// `POST /v1/worker/approvals/{approval_id}:approve`.
+pub(super) async fn approve(
+    State(api): State<Shared>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let bytes = body::read_or_nothing(request, MOST_REQUEST_BYTES).await?;
+    let reason = match bytes.is_empty() {
+        true => None,
+        false => ApproveRequest::parse(&bytes)?.reason,
+    };
+    answer(&api, &name, (Ruling::Approve, reason)).await
+}
+
+/// `POST /v1/worker/approvals/{approval_id}:deny`.
+pub(super) async fn deny(
+    State(api): State<Shared>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let wanted = DenyRequest::parse(&body::read(request, MOST_REQUEST_BYTES).await?)?;
+    answer(&api, &name, (Ruling::Deny, Some(wanted.reason))).await
+}
+
+async fn answer(
+    api: &Shared,
+    name: &str,
+    (ruling, reason): (Ruling, Option<String>),
+) -> Result<Response, Refusal> {
+    let by =
+        UserId::parse(OPERATOR).map_err(|error| Refusal::new(ProblemKind::Internal, error.to_string()))?;
+    let answer = Answer { ruling, by, reason };
+    let decided = api.workplace.tools.approvals().decide(&id(name)?, answer, api.workplace.now()).await?;
+    Ok(told(decided))
+}
+
+fn told(approval: Approval) -> Response {
+    json(StatusCode::OK, &ApprovalResponse { version: ApiVersion, approval })
+}
+
+/// The id in a path, with or without a verb behind it.
+fn id(name: &str) -> Result<ApprovalId, Refusal> {
+    let id = name.split_once(':').map_or(name, |(id, _)| id);
+    ApprovalId::parse(id)
+        .map_err(|error| Refusal::new(ProblemKind::NotFound, format!("there is no approval {id}: {error}")))
+}
+
+fn statuses() -> String {
+    let names: Vec<_> = ApprovalStatus::ALL.iter().map(|status| status.as_str()).collect();
+    format!("one of: {}", names.join(", "))
+}
+
+impl From<ApprovalError> for Refusal {
+    fn from(error: ApprovalError) -> Self {
+        match error {
+            ApprovalError::Unknown { .. } => Self::new(ProblemKind::NotFound, error.to_string()),
+            ApprovalError::Decided { .. } | ApprovalError::Expired { .. } => {
+                Self::new(ProblemKind::Conflict, error.to_string())
+            }
+            ApprovalError::Reason => Self::new(ProblemKind::Validation, error.to_string()),
+            ApprovalError::Event(_) | ApprovalError::Audit(_) => {
+                tracing::error!(error = crate::chain(&error), "an approval can't be recorded");
+                Self::new(ProblemKind::Unavailable, "the node can't record this")
+            }
+            ApprovalError::Database(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! `list_approvals`, `approve_call`, `deny_call`: what people are asked about the calls of agents in sandboxes, for those that plan.
+//! Nobody who plans answers for itself, or for another one who plans: those questions are the operator's.
+
+use super::desk::{Desk, text};
+use super::{define, id, object};
+use belljar_contract::approval::{Approval, ApprovalStatus, LONGEST_REASON, Ruling};
+use belljar_contract::id::{ApprovalId, UserId};
+use belljar_contract::tool::{AgentKind, DomainCode, InvalidToolNameError};
+use belljar_store::approvals::{Answer as Said, ApprovalError};
+use belljar_tools::answer::{Answer, Failure, Success};
+use belljar_tools::caller::Caller;
+use belljar_tools::definition::{Definition, Effect};
+use belljar_tools::{Arguments, Tool};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// How many are listed unless something else is said, and at most.
+const USUAL: u32 = 50;
+const MOST: u32 = 200;
+
+/// Lists them.
+struct List {
+    definition: Definition,
+    desk: Arc<Desk>,
+}
+
+/// Answers one.
+struct Decide {
+    definition: Definition,
+    ruling: Ruling,
+    desk: Arc<Desk>,
+}
+
+pub(super) fn tools(desk: &Arc<Desk>) -> Result<Vec<Arc<dyn Tool>>, InvalidToolNameError> {
+    let statuses = ApprovalStatus::ALL.map(ApprovalStatus::as_str);
+    let takes = object(
+        &[],
+        &json!({
+            "status": { "type": "string", "enum": statuses },
+            "limit": { "type": "integer", "minimum": 1, "maximum": MOST },
+            "cursor": { "type": "string", "pattern": "^[0-9]{1,18}$", "description": "A `next_cursor`." },
+        }),
+    );
+    let list =
+        define("list_approvals", "Lists what people are asked about calls, the last asked first.", takes)?;
+    let list = Arc::new(List { definition: list, desk: Arc::clone(desk) });
+    let decide = |name, summary, ruling| {
+        let definition = define(name, summary, what_an_answer_takes())?;
+        let definition = Definition { effect: Effect::Destructive, is_guarded: true, ..definition };
+        Ok::<Arc<dyn Tool>, _>(Arc::new(Decide { definition, ruling, desk: Arc::clone(desk) }))
+    };
+    Ok(vec![
+        list,
+        decide("approve_call", "Says yes to a call with exactly its arguments, once.", Ruling::Approve)?,
+        decide("deny_call", "Says no to a call.", Ruling::Deny)?,
+    ])
+}
+
+fn what_an_answer_takes() -> Value {
+    object(
+        &["approval_id"],
+        &json!({
+            "approval_id": id("The approval."),
+            "confirm": { "type": "boolean" },
+            "reason": { "type": "string", "maxLength": LONGEST_REASON },
+        }),
+    )
+}
+
+impl Tool for List {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, _: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
+        async move {
+            let api = self.desk.api()?;
+            let status = ApprovalStatus::named(text(&arguments, "status"));
+            let cursor = text(&arguments, "cursor").parse().ok();
+            let limit = arguments.get("limit").and_then(Value::as_u64).and_then(|it| u32::try_from(it).ok());
+            let place = (cursor, limit.unwrap_or(USUAL).min(MOST));
+            let page = api.workplace.tools.approvals().list(status, place, api.workplace.now()).await;
+            let page = page.map_err(|error| Failure::unreachable(&error))?;
+            let next = page.next.map(|number| number.to_string());
+            Ok(Success::of(json!({ "approvals": page.entries, "next_cursor": next })))
+        }
+        .boxed()
+    }
+}
+
+impl Tool for Decide {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
+        self.decide(caller, arguments).boxed()
+    }
+}
+
+// === impl Decide ===
+
+impl Decide {
+    async fn decide(&self, caller: &Caller, arguments: Arguments) -> Answer {
+        let unknown = || Failure::new(DomainCode::NotFound, "there is no such approval");
+        let id = ApprovalId::parse(text(&arguments, "approval_id")).map_err(|_| unknown())?;
+        let api = self.desk.api()?;
+        let (approvals, now) = (api.workplace.tools.approvals(), api.workplace.now());
+        let found = approvals.find(&id, now).await.map_err(|error| Failure::unreachable(&error))?;
+        if !is_of_a_sandbox(&found.ok_or_else(unknown)?) {
+            let message = "the operator answers this one: it is about a call of somebody who plans";
+            return Err(Failure::new(DomainCode::PermissionDenied, message));
+        }
+        let by = caller.actor.as_deref().or(caller.user_id.as_deref()).unwrap_or_default();
+        let by = UserId::parse(by).map_err(|error| Failure::internal("name whoever answers", &error))?;
+        let said = Said { ruling: self.ruling, by, reason: Some(text(&arguments, "reason").to_owned()) };
+        let decided = approvals.decide(&id, said, now).await.map_err(|error| failure(&error))?;
+        Ok(Success::of(json!({ "approval": decided })))
+    }
+}
+
+fn is_of_a_sandbox(approval: &Approval) -> bool {
+    approval.subject.subject_type == AgentKind::Sandbox
+}
+
+fn failure(error: &ApprovalError) -> Failure {
+    match error {
+        ApprovalError::Unknown { .. } => Failure::new(DomainCode::NotFound, error.to_string()),
+        ApprovalError::Decided { .. } | ApprovalError::Expired { .. } => {
+            Failure::new(DomainCode::Conflict, error.to_string())
+        }
+        ApprovalError::Reason => Failure::argument(error.to_string()),
+        ApprovalError::Database(error) => Failure::unreachable(error),
+        ApprovalError::Event(_) | ApprovalError::Audit(_) => Failure::internal("record the answer", error),
+    }
+}

@@ -1,0 +1,100 @@
+//! How long a person is waited for who is asked about a call. No answer in time is a no; nothing here is ever a yes.
+//!
+//! ```yaml
+//! approvals:
+//!   timeout: {high: 1h, critical: 15m}   # or wait, or {deny_after: 4h}
+//!   retention_days: 90
+//! ```
+
+mod config;
+
+use belljar_contract::action::Risk;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What a configuration says of approvals.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalRules {
+    /// How long they are waited for.
+    pub timeout: TimeoutPolicy,
+    /// How long what is over is kept.
+    pub retention: Duration,
+}
+
+/// When a question that nobody answers is denied.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum TimeoutPolicy {
+    /// Never.
+    #[default]
+    Wait,
+    /// After some time.
+    DenyAfter(Duration),
+    /// After some time for each risk; one that isn't there waits.
+    Tiered(BTreeMap<Risk, Duration>),
+}
+
+/// When a question is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expiry;
+
+// === impl Expiry ===
+
+impl Expiry {
+    /// How long a question about a call of that risk is waited for; without end, if nothing.
+    pub fn of(risk: Risk, policy: &TimeoutPolicy) -> Option<Duration> {
+        match policy {
+            TimeoutPolicy::Wait => None,
+            TimeoutPolicy::DenyAfter(duration) => Some(*duration),
+            TimeoutPolicy::Tiered(tiers) => tiers.get(&risk).copied(),
+        }
+    }
+}
+
+// === impl ApprovalRules ===
+
+impl Default for ApprovalRules {
+    fn default() -> Self {
+        Self { timeout: TimeoutPolicy::Wait, retention: config::USUAL_RETENTION }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use belljar_contract::yaml::{self, Log, Mistakes};
+
+    fn read(text: &str) -> Result<ApprovalRules, Mistakes> {
+        let mut log = Log::default();
+        let root = yaml::parse(text.as_bytes(), &mut log).unwrap();
+        let rules = ApprovalRules::read(&root, &mut log);
+        log.finish().map(|()| rules)
+    }
+
+    fn timeouts(text: &str) -> Vec<Option<u64>> {
+        let rules = read(&format!("timeout: {text}")).unwrap();
+        Risk::ALL.iter().map(|risk| Expiry::of(*risk, &rules.timeout).map(|it| it.as_secs())).collect()
+    }
+
+    #[test]
+    fn a_question_waits_or_is_denied_after_the_time_of_its_risk() {
+        assert_eq!(read("{}").unwrap(), ApprovalRules::default());
+        assert_eq!(timeouts("wait"), [None; 4]);
+        assert_eq!(timeouts("{deny_after: 4h}"), [Some(14_400); 4]);
+        assert_eq!(timeouts("{low: 2d, critical: 15m}"), [Some(172_800), None, None, Some(900)]);
+    }
+
+    #[test]
+    fn nothing_that_would_approve_by_itself_can_be_written_and_every_mistake_is_told() {
+        for wrong in
+            ["approve", "{approve_after: 4h}", "{low: approve}", "{deny_after: 0s}", "{}", "[]", "4h"]
+        {
+            assert!(read(&format!("timeout: {wrong}")).is_err(), "{wrong}");
+        }
+        assert!(read("timeout: {deny_after: 4h, low: 1h}").is_err());
+        let mistakes =
+            read("timeout: {low: soon, hihg: 1h}\nretention_days: 0\nmore: 1").unwrap_err().to_string();
+        for part in ["timeout.low", "timeout.hihg", "critical, deny_after, high", "retention_days", "more"] {
+            assert!(mistakes.contains(part), "{part} in {mistakes}");
+        }
+    }
+}
