@@ -10,6 +10,7 @@ use belljar_policy::access::AccessRules;
 use belljar_policy::git::GitRules;
 use belljar_policy::trust::TrustConfig;
 use belljar_sandbox::config::Config;
+use belljar_tools::builtin::configured::config::ToolsConfig;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,8 @@ pub(crate) struct Configuration {
     pub(crate) node: NodeConfig,
     /// How agents elsewhere reach the node's tools.
     pub(crate) mcp: McpConfig,
+    /// What tools may ask and tell.
+    pub(crate) tools: ToolsConfig,
     /// Agents besides those that are built in, or instead of them.
     pub(crate) agents: Catalogue,
     /// Where the host's git may go.
@@ -39,8 +42,8 @@ pub(crate) struct Configuration {
 }
 
 /// The sections that may stand without `sandboxing`.
-const OTHERS: [&str; 9] =
-    ["inference", "egress", "agents", "node", "git", "mcp", "tool_access", "autonomy", "trust"];
+const OTHERS: [&str; 10] =
+    ["inference", "egress", "agents", "node", "git", "mcp", "tools", "tool_access", "autonomy", "trust"];
 
 // === impl Configuration ===
 
@@ -77,6 +80,7 @@ impl Configuration {
         let agents = members.section("agents", Catalogue::read);
         let node = members.section("node", NodeConfig::read);
         let mcp = members.section("mcp", McpConfig::read);
+        let tools = members.section("tools", ToolsConfig::read);
         let git = members.section("git", GitRules::read);
         let trust = members.optional("trust", |node, log| Some(TrustConfig::read(node, log)));
         if let Some(node) = members.node("git") {
@@ -90,7 +94,19 @@ impl Configuration {
         }
         let access = AccessRules::read(&mut members);
         members.finish();
-        Some(Self { sandboxing, has_sandboxing, inference, egress, node, mcp, agents, git, access, trust })
+        Some(Self {
+            sandboxing,
+            has_sandboxing,
+            inference,
+            egress,
+            node,
+            mcp,
+            tools,
+            agents,
+            git,
+            access,
+            trust,
+        })
     }
 
     fn nothing() -> Self {
@@ -103,6 +119,7 @@ impl Configuration {
             egress: None,
             node,
             mcp,
+            tools: ToolsConfig::default(),
             agents,
             git,
             access: AccessRules::default(),

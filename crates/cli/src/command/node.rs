@@ -137,6 +137,7 @@ pub(super) fn configure(settings: &mut Settings, named: Option<&Path>) -> Result
     settings.required = sandboxing.native.required;
     settings.models = configuration.inference;
     settings.mcp = configuration.mcp;
+    settings.tools = configuration.tools;
     settings.egress = Some(web::of_configuration(&path)?);
     settings.traces = configuration.node.traces.map(traces::of_configuration);
     settings.callbacks = configuration.node.callback.map(callbacks).transpose()?;

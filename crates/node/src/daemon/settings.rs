@@ -14,6 +14,7 @@ use belljar_egress::inference::config::InferenceConfig;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::state::State;
 use belljar_store::database::Location;
+use belljar_tools::builtin::configured::config::ToolsConfig;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::time::Duration;
@@ -63,6 +64,8 @@ pub struct Settings {
     pub managed: ManagedSettings,
     /// How agents elsewhere reach its tools.
     pub mcp: McpConfig,
+    /// What its tools may ask and tell besides.
+    pub tools: ToolsConfig,
     /// What each sandbox of the node's own programs may use.
     pub limits: Limits,
     /// The layers without which no job runs there.
@@ -164,6 +167,7 @@ impl Settings {
             traces: None,
             managed: ManagedSettings::default(),
             mcp: McpConfig::default(),
+            tools: ToolsConfig::default(),
             limits: Limits::default(),
             required: Required::default(),
         }

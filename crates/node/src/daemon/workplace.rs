@@ -37,8 +37,14 @@ pub(super) async fn furnish(
     let listed_calls = if traces.are_wanted() { traces::MOST_CALLS } else { 0 };
     let WaysOut { models, web, following } =
         ways_out::begin(&mut settings, &audit, (&metrics, listed_calls))?;
-    let parts =
-        Parts { database, artifacts: &artifacts, clock: &clock, audit: &audit, reaches: web.reaches() };
+    let parts = Parts {
+        database,
+        artifacts: &artifacts,
+        clock: &clock,
+        audit: &audit,
+        reaches: web.reaches(),
+        config: &settings.tools,
+    };
     let tools = NodeTools::new(&parts).map_err(|source| DaemonError::Tools { source })?;
     tools.disable(&settings.mcp.disabled_tools);
     let denials = Denials::new(Arc::clone(&audit));

@@ -3,8 +3,21 @@
 use belljar_contract::tool::AgentKind;
 
 /// What an agent in a sandbox may call.
-const SANDBOX: &[&str] =
-    &["artifact.*", "memory.*", "skills.list", "skills.get", "web.fetch", "web.search", "api.call", "help.*"];
+const SANDBOX: &[&str] = &[
+    "artifact.*",
+    "memory.*",
+    "skills.list",
+    "skills.get",
+    "web.fetch",
+    "web.search",
+    "api.call",
+    "sql_query",
+    "schema_inspect",
+    "query_metrics",
+    "render_chart",
+    "html_parser",
+    "help.*",
+];
 
 /// What it never may, whatever anybody installs or configures: these reach the host's own affairs.
 const NEVER_IN_A_SANDBOX: &[&str] = &[
@@ -36,6 +49,15 @@ const PROJECT_MANAGER: &[&str] = &[
     "web.fetch",
     "web.search",
     "api.call",
+    "sql_query",
+    "schema_inspect",
+    "sql_execute",
+    "sql_migrate",
+    "query_metrics",
+    "render_chart",
+    "html_parser",
+    "send_notification",
+    "send_external_message",
     "help.*",
 ];
 
@@ -56,6 +78,11 @@ const PROJECT_ANALYST: &[&str] = &[
     "web.fetch",
     "web.search",
     "api.call",
+    "sql_query",
+    "schema_inspect",
+    "query_metrics",
+    "render_chart",
+    "html_parser",
     "help.*",
 ];
 
