@@ -14,8 +14,6 @@ const SANDBOX: &[&str] = &[
     "sql_query",
     "schema_inspect",
     "query_metrics",
-    "render_chart",
-    "html_parser",
     "help.*",
 ];
 
@@ -54,8 +52,6 @@ const PROJECT_MANAGER: &[&str] = &[
     "sql_execute",
     "sql_migrate",
     "query_metrics",
-    "render_chart",
-    "html_parser",
     "send_notification",
     "send_external_message",
     "help.*",
@@ -81,8 +77,6 @@ const PROJECT_ANALYST: &[&str] = &[
     "sql_query",
     "schema_inspect",
     "query_metrics",
-    "render_chart",
-    "html_parser",
     "help.*",
 ];
 
