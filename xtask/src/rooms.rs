@@ -158,9 +158,14 @@ pub(crate) const OUTSIDERS: &[Outsider] = &[
         why: "they change often: one module writes traces in their form, and one reads them for tests",
     },
     Outsider {
-        names: &["object_store", "rusqlite", "rusqlite_migration", "sqlx"],
+        names: &["object_store", "rusqlite_migration"],
         only_in: &["store", "bench"],
         why: "what is kept in a database or a bucket is kept by one room, which speaks with its own server and nobody else; the bench measures it by a bare insert",
+    },
+    Outsider {
+        names: &["rusqlite", "sqlx"],
+        only_in: &["store", "tools", "bench"],
+        why: "the store speaks with the node's own database, and tools ask those that the configuration names; nobody else asks any",
     },
     Outsider {
         names: &["libc", "nix"],

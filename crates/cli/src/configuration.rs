@@ -11,6 +11,7 @@ use belljar_policy::approval::ApprovalRules;
 use belljar_policy::git::GitRules;
 use belljar_policy::trust::TrustConfig;
 use belljar_sandbox::config::Config;
+use belljar_tools::builtin::configured::config::ToolsConfig;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,8 @@ pub(crate) struct Configuration {
     pub(crate) node: NodeConfig,
     /// How agents elsewhere reach the node's tools.
     pub(crate) mcp: McpConfig,
+    /// What tools may ask and tell.
+    pub(crate) tools: ToolsConfig,
     /// Agents besides those that are built in, or instead of them.
     pub(crate) agents: Catalogue,
     /// Where the host's git may go.
@@ -42,8 +45,19 @@ pub(crate) struct Configuration {
 }
 
 /// The sections that may stand without `sandboxing`.
-const OTHERS: [&str; 10] =
-    ["approvals", "inference", "egress", "agents", "node", "git", "mcp", "tool_access", "autonomy", "trust"];
+const OTHERS: [&str; 11] = [
+    "approvals",
+    "inference",
+    "egress",
+    "agents",
+    "node",
+    "git",
+    "mcp",
+    "tools",
+    "tool_access",
+    "autonomy",
+    "trust",
+];
 
 // === impl Configuration ===
 
@@ -80,6 +94,7 @@ impl Configuration {
         let agents = members.section("agents", Catalogue::read);
         let node = members.section("node", NodeConfig::read);
         let mcp = members.section("mcp", McpConfig::read);
+        let tools = members.section("tools", ToolsConfig::read);
         let git = members.section("git", GitRules::read);
         let approvals = members.section("approvals", ApprovalRules::read);
         let trust = members.optional("trust", |node, log| Some(TrustConfig::read(node, log)));
@@ -101,6 +116,7 @@ impl Configuration {
             egress,
             node,
             mcp,
+            tools,
             agents,
             git,
             access,
@@ -119,6 +135,7 @@ impl Configuration {
             egress: None,
             node,
             mcp,
+            tools: ToolsConfig::default(),
             agents,
             git,
             access: AccessRules::default(),

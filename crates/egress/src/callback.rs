@@ -171,7 +171,7 @@ impl Sender {
         Ok(Self { orders })
     }
 
-    /// Sends a message; the status that it is answered with.
+    /// Sends a message, signed if there is a key for it; the status that it is answered with.
     ///
     /// # Errors
     /// [`SendError`]; it may have arrived all the same.
@@ -179,7 +179,7 @@ impl Sender {
         &self,
         destination: &Destination,
         message: &Message,
-        key: &SigningKey,
+        key: Option<&SigningKey>,
     ) -> Result<u16, SendError> {
         let (answer, answered) = oneshot::channel();
         let request = request(destination, message, key);
@@ -189,16 +189,17 @@ impl Sender {
     }
 }
 
-fn request(destination: &Destination, message: &Message, key: &SigningKey) -> Vec<u8> {
+fn request(destination: &Destination, message: &Message, key: Option<&SigningKey>) -> Vec<u8> {
     let (path, host) = (&destination.path, destination.upstream.host());
     let Message { id, at, body } = message;
+    let signature = key.map(|key| format!("webhook-signature: {}\r\n", key.sign(message)));
     let head = format!(
         "POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
-         content-digest: sha-256=:{}:\r\nwebhook-id: {id}\r\nwebhook-timestamp: {}\r\nwebhook-signature: {}\r\n\r\n",
+         content-digest: sha-256=:{}:\r\nwebhook-id: {id}\r\nwebhook-timestamp: {}\r\n{}\r\n",
         body.len(),
         STANDARD.encode(Sha256::digest(body)),
         at.as_second(),
-        key.sign(message),
+        signature.unwrap_or_default(),
     );
     [head.as_bytes(), body].concat()
 }

@@ -7,6 +7,7 @@ pub(crate) use config::read_source;
 
 use crate::echo::Forms;
 use crate::secret::{Secret, SecretError};
+use belljar_contract::yaml::{Log, Node};
 use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -127,6 +128,29 @@ impl Credential {
     /// One from a source that is asked when the secret is first needed.
     pub fn new(source: Source) -> Self {
         Self { source, known: Mutex::new(None), asking: tokio::sync::Mutex::default() }
+    }
+
+    /// Reads where one comes from: one of `env`, `file` and `command`.
+    pub fn read_from(node: &Node, log: &mut Log) -> Option<Arc<Self>> {
+        read_source(node, log).map(|source| Arc::new(Self::new(source)))
+    }
+
+    /// The password of a login that others make: at a database, whose protocol isn't spoken here.
+    ///
+    /// # Errors
+    /// [`CredentialError`].
+    pub async fn password(self: &Arc<Self>) -> Result<Zeroizing<String>, CredentialError> {
+        let injected = self.get_beside().await?;
+        // A secret is visible ASCII.
+        Ok(Zeroizing::new(String::from_utf8_lossy(injected.secret.expose()).into_owned()))
+    }
+
+    /// Whether there is one.
+    ///
+    /// # Errors
+    /// [`CredentialError`] when there is none.
+    pub fn check(&self) -> Result<(), CredentialError> {
+        self.get().map(drop)
     }
 
     /// The same, without holding anybody else up while a program is asked.

@@ -20,10 +20,11 @@ mod through;
 mod trust;
 
 pub(crate) use answer::AnswerError;
-pub(crate) use connect::{ConnectError, secure};
+pub(crate) use connect::{ConnectError, Connector, secure};
 pub(crate) use dial::{DialAllowedError, Dialed, Patience, dial_allowed, is_of_this_machine};
 pub use place::{Upstream, UpstreamError};
 pub(crate) use pool::{Connection, Pool};
+pub(crate) use stream::Stream;
 pub(crate) use through::{Resolver, Through};
 pub(crate) use trust::Trust;
 pub(crate) use trust::pem;

@@ -220,7 +220,7 @@ impl Deliverer {
         let message = CallbackMessage { version: ApiVersion, event: event.clone(), job };
         let body = serde_json::to_vec(&message).map_err(|error| error.to_string())?;
         let message = Message { id: format!("{job_id}.{}", event.id), at: self.workplace.now(), body };
-        self.sender.send(destination, &message, key).await.map_err(|error| crate::chain(&error))
+        self.sender.send(destination, &message, Some(key)).await.map_err(|error| crate::chain(&error))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The tools of a node, for agents that work on its jobs and for those that plan them.
 
 mod bridged;
+mod configured;
 mod planner;
 mod remote;
 
@@ -30,6 +31,8 @@ use belljar_store::task_artifacts::{self, TaskArtifacts};
 use belljar_tools::Tool;
 use belljar_tools::builtin;
 use belljar_tools::builtin::artifact::Shelf;
+use belljar_tools::builtin::configured::ConfiguredError;
+use belljar_tools::builtin::configured::config::ToolsConfig;
 use belljar_tools::builtin::memory::Notes;
 use belljar_tools::builtin::preference::Wishes;
 use belljar_tools::builtin::skills::Library;
@@ -79,6 +82,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) reaches: &'a Reaches,
     /// How long people are waited for.
     pub(crate) timeout: &'a TimeoutPolicy,
+    pub(crate) config: &'a ToolsConfig,
 }
 
 /// There are no tools to be had.
@@ -90,6 +94,9 @@ pub enum ToolsError {
     /// One can't be among the others.
     #[error(transparent)]
     Register(#[from] RegisterError),
+    /// Those that a configuration asks for can't be had.
+    #[error(transparent)]
+    Configured(#[from] ConfiguredError),
     /// There can be no thread for calls of services.
     #[error("can't start what calls services")]
     Start(#[from] std::io::Error),
@@ -206,6 +213,7 @@ fn own(parts: &Parts<'_>, files: &TaskArtifacts) -> Result<Vec<Arc<dyn Tool>>, T
         builtin::memory::tools(notes)?,
         builtin::web::tools(reaches, &calls)?,
         builtin::api::tools(reaches, &calls)?,
+        configured::tools(parts.config)?,
     ];
     Ok(tools.into_iter().flatten().collect())
 }

@@ -2,13 +2,17 @@
 
 pub mod api;
 pub mod artifact;
+pub mod configured;
 pub mod execution;
 pub mod files;
 pub mod git;
 pub mod help;
 pub mod memory;
+pub mod message;
+mod metrics;
 pub mod preference;
 pub mod skills;
+pub mod sql;
 pub mod web;
 pub mod writer;
 

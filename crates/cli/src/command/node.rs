@@ -138,6 +138,7 @@ pub(super) fn configure(settings: &mut Settings, named: Option<&Path>) -> Result
     settings.models = configuration.inference;
     settings.mcp = configuration.mcp;
     settings.approvals = configuration.approvals;
+    settings.tools = configuration.tools;
     settings.egress = Some(web::of_configuration(&path)?);
     settings.traces = configuration.node.traces.map(traces::of_configuration);
     settings.callbacks = configuration.node.callback.map(callbacks).transpose()?;

@@ -18,6 +18,7 @@ use belljar_policy::access::AccessRules;
 use belljar_sandbox::config::Config;
 use belljar_sandbox::state::State;
 use belljar_testkit::world::World;
+use belljar_tools::builtin::configured::config::ToolsConfig;
 
 /// A member and the way to it: each with those that it stands among.
 type Way = Vec<(&'static Member, &'static [Member])>;
@@ -28,6 +29,7 @@ struct Outcome {
     git: belljar_policy::git::GitRules,
     trust: Option<belljar_policy::trust::TrustConfig>,
     mcp: McpConfig,
+    tools: ToolsConfig,
     sandboxing: Config,
     agents: Catalogue,
     inference: Option<(BudgetLimits, bool)>,
@@ -59,6 +61,8 @@ const OTHERS: &[(&str, &str)] = &[
     ("human_approval", "[code]"),
     ("timeout", "{deny_after: 4h}"),
     ("level", "supervised"),
+    ("audience", "internal"),
+    ("tls", "implicit"),
     ("mode", "direct"),
     ("default_backend", "native"),
     ("required", "[landlock]"),
@@ -244,7 +248,15 @@ fn each_member_asks_for_what_the_reference_says() {
 }
 
 /// Members that say where a secret comes from.
-const SOURCES: [&str; 5] = ["credential.", "from.", "access_key_id.", "secret_access_key.", "session_token."];
+const SOURCES: [&str; 7] = [
+    "credential.",
+    "from.",
+    "access_key_id.",
+    "secret_access_key.",
+    "session_token.",
+    "password.",
+    "secret.",
+];
 
 /// What names something in another part of the file.
 const OF_OTHERS: &str = "egress.rules[0].credentials";
@@ -329,6 +341,7 @@ fn outcome(read: &Configuration, world: &World) -> Outcome {
         git: read.git.clone(),
         trust: read.trust.clone(),
         mcp: read.mcp.clone(),
+        tools: read.tools.clone(),
         access: read.access.clone(),
         approvals: read.approvals.clone(),
         agents: read.agents.clone(),

@@ -12,6 +12,7 @@ mod inference;
 mod mcp;
 mod node;
 mod sandboxing;
+mod tools;
 mod trust;
 
 /// One member.
@@ -112,6 +113,12 @@ pub const ROOT: &[Member] = &[
         takes: Takes::Section(mcp::MCP),
         unsaid: Unsaid::Members,
         meaning: "how agents elsewhere reach the node's tools, and whose tools besides are its own",
+    },
+    Member {
+        name: "tools",
+        takes: Takes::Section(tools::TOOLS),
+        unsaid: Unsaid::Members,
+        meaning: "databases, channels of messages and servers of metrics that tools work with",
     },
     Member {
         name: "tool_access",

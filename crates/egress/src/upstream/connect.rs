@@ -2,21 +2,23 @@
 
 use super::dial::{DialError, dial};
 use super::names::{NameSource, Names};
-use super::place::Upstream;
+use super::place::{Tls, Upstream};
 use super::pool::Connection;
 use super::secure::Secure;
 use super::stream::Stream;
 use super::trust::{Authorities, Trust, TrustError};
 use belljar_policy::egress::Host;
+use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// What it takes to make connections; loaded when it is first needed.
-pub(super) struct Connector {
+pub(crate) struct Connector {
     names: Names,
     trust: Trust,
 }
@@ -50,22 +52,39 @@ pub(crate) enum ConnectError {
 // === impl Connector ===
 
 impl Connector {
-    pub(super) fn new(names: NameSource) -> Self {
+    pub(crate) fn new(names: NameSource) -> Self {
         Self { names: Names::new(names), trust: Trust::default() }
     }
 
-    pub(super) async fn connect(&self, upstream: &Upstream) -> Result<Stream, ConnectError> {
-        let Some(tls) = &upstream.tls else { return Ok(dial(&upstream.place, &self.names).await?) };
+    pub(crate) async fn connect(&self, upstream: &Upstream) -> Result<Stream, ConnectError> {
+        let Some(tls) = &upstream.tls else { return self.dial(upstream).await };
         // Before anybody hears of it: without trust there is nothing to be said.
+        let config = self.trusted(tls).await?;
+        made_secure(self.dial(upstream).await?, tls, config).await
+    }
+
+    /// A connection as it is, for protocols that say themselves when it is made secure.
+    pub(crate) async fn dial(&self, upstream: &Upstream) -> Result<Stream, ConnectError> {
+        Ok(dial(&upstream.place, &self.names).await?)
+    }
+
+    /// Makes such a connection secure, where that upstream says that it is.
+    pub(crate) async fn upgrade(&self, stream: Stream, upstream: &Upstream) -> Result<Stream, ConnectError> {
+        let Some(tls) = &upstream.tls else { return Ok(stream) };
+        made_secure(stream, tls, self.trusted(tls).await?).await
+    }
+
+    async fn trusted(&self, tls: &Tls) -> Result<Arc<ClientConfig>, ConnectError> {
         let authorities = tls.authority.clone().map_or(Authorities::System, Authorities::Only);
-        let config = self.trust.config(authorities).await;
-        let config = config.map_err(|source| ConnectError::NoTrust { source })?;
-        let stream = dial(&upstream.place, &self.names).await?;
-        match Secure::open(stream, tls.server.clone(), config).await {
-            Ok(stream) => Ok(Stream::Secure(Box::new(stream))),
-            Err(source) if is_of_tls(&source) => Err(ConnectError::Untrusted { source }),
-            Err(source) => Err(ConnectError::Unreachable { source }),
-        }
+        self.trust.config(authorities).await.map_err(|source| ConnectError::NoTrust { source })
+    }
+}
+
+async fn made_secure(stream: Stream, tls: &Tls, config: Arc<ClientConfig>) -> Result<Stream, ConnectError> {
+    match Secure::open(stream, tls.server.clone(), config).await {
+        Ok(stream) => Ok(Stream::Secure(Box::new(stream))),
+        Err(source) if is_of_tls(&source) => Err(ConnectError::Untrusted { source }),
+        Err(source) => Err(ConnectError::Unreachable { source }),
     }
 }
 

@@ -15,6 +15,7 @@ use belljar_policy::approval::ApprovalRules;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::state::State;
 use belljar_store::database::Location;
+use belljar_tools::builtin::configured::config::ToolsConfig;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::time::Duration;
@@ -66,6 +67,8 @@ pub struct Settings {
     pub mcp: McpConfig,
     /// How long people are waited for who are asked about calls.
     pub approvals: ApprovalRules,
+    /// What its tools may ask and tell besides.
+    pub tools: ToolsConfig,
     /// What each sandbox of the node's own programs may use.
     pub limits: Limits,
     /// The layers without which no job runs there.
@@ -168,6 +171,7 @@ impl Settings {
             managed: ManagedSettings::default(),
             mcp: McpConfig::default(),
             approvals: ApprovalRules::default(),
+            tools: ToolsConfig::default(),
             limits: Limits::default(),
             required: Required::default(),
         }

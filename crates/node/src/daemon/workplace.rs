@@ -44,6 +44,7 @@ pub(super) async fn furnish(
         audit: &audit,
         reaches: web.reaches(),
         timeout: &settings.approvals.timeout,
+        config: &settings.tools,
     };
     let tools = NodeTools::new(&parts).map_err(|source| DaemonError::Tools { source })?;
     tools.disable(&settings.mcp.disabled_tools);

@@ -17,6 +17,7 @@
 
 mod stdio;
 
+pub(crate) use stdio::read_path;
 pub use stdio::{Folder, FolderMode, StdioConfig};
 
 use belljar_contract::tool::ToolScope;
@@ -171,7 +172,7 @@ impl ServerConfig {
     }
 }
 
-fn read_name(node: &Node, log: &mut Log) -> Option<String> {
+pub(crate) fn read_name(node: &Node, log: &mut Log) -> Option<String> {
     text(node, log, "1 to 32 of a-z, 0-9, `_` and `-`", |text| {
         let is_plain =
             |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');

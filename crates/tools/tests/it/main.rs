@@ -1,9 +1,15 @@
-//! Tools that work in sandboxes, in real ones: those of other servers of MCP, and those that work in a workspace.
+//! Tools that work in sandboxes, in real ones: those of other servers of MCP, and those that work in a workspace; and tools
+//! that work on the host, with what a configuration names.
 
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
 
 mod bridge;
+mod configured;
+mod file;
+mod message;
+mod metrics;
+mod postgres;
 mod workbench;
 
 use belljar_sandbox::native::NativeBackend;
@@ -24,6 +30,7 @@ fn main() -> std::process::ExitCode {
     let benches = Arc::new(Benches::new(launcher));
     let mut trials = trials(&bridge::cases(), &house);
     trials.extend(workbench_trials(&benches));
+    trials.extend(configured::cases().into_iter().map(|(name, case)| trial(name, case)));
     let code = libtest_mimic::run(&arguments, trials).exit_code();
     drop(benches);
     code

@@ -102,7 +102,7 @@ impl Folder {
     }
 }
 
-fn read_path(node: &Node, log: &mut Log) -> Option<PathBuf> {
+pub(crate) fn read_path(node: &Node, log: &mut Log) -> Option<PathBuf> {
     text(node, log, "an absolute path without `.` and `..` that is not the root", |text| {
         let is_normal = |path: &str| path.split('/').all(|part| !matches!(part, "" | "." | ".."));
         let is_meant = text.strip_prefix('/').is_some_and(is_normal) && !text.contains('\0');

@@ -1,0 +1,211 @@
+//! Mail to addresses that the configuration names, by the server that it names. Nobody else says an address, or a line of a header.
+//!
+//! ```text
+//! Mailer::send ─► one thread: dialed ─► greeting ─► [STARTTLS ─►] TLS ─► login ─► sender, recipients ─► content ─► taken
+//! ```
+
+mod config;
+mod content;
+mod dialogue;
+
+pub use content::{Mail, NotMailError};
+
+use crate::credential::{Credential, CredentialError};
+use crate::upstream::names::NameSource;
+use crate::upstream::{ConnectError, Connector, Upstream};
+use dialogue::Dialogue;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use zeroize::Zeroizing;
+
+/// Addresses that mail goes to, and the server that takes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mailbox {
+    /// The server, which shows by TLS that it is that.
+    server: Upstream,
+    /// Whether TLS begins with the connection; otherwise the server is asked for it first.
+    is_implicit: bool,
+    login: Option<Login>,
+    from: Address,
+    to: Vec<Address>,
+}
+
+/// An address of mail: nothing in it ends a line or an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Address(String);
+
+/// As whom the server is asked.
+#[derive(Debug, Clone, PartialEq)]
+struct Login {
+    user: String,
+    password: Arc<Credential>,
+}
+
+/// Sends mail. Dropping it ends what is under way.
+#[derive(Debug)]
+pub struct Mailer {
+    orders: mpsc::UnboundedSender<Order>,
+}
+
+/// No server is known to have taken it.
+#[derive(Debug, thiserror::Error)]
+pub enum MailError {
+    /// There is no password to log in with.
+    #[error("there is no password for the mail server")]
+    NoPassword {
+        /// Why.
+        #[source]
+        source: CredentialError,
+    },
+    /// There is no connection.
+    #[error("no connection to the mail server")]
+    Connect {
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// It broke.
+    #[error("the connection to the mail server broke")]
+    Broken {
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The server takes no TLS, and so is told nothing.
+    #[error("the mail server takes no TLS")]
+    NoTls,
+    /// What it says is no SMTP.
+    #[error("the mail server's answer can't be understood")]
+    Malformed,
+    /// It refuses.
+    #[error("the mail server answers {code} to {said}")]
+    Refused {
+        /// What was said to it.
+        said: &'static str,
+        /// Its code.
+        code: u16,
+    },
+    /// It took too long.
+    #[error("the mail server didn't take it in time")]
+    OutOfTime,
+    /// Nothing is sent any more.
+    #[error("nothing is sent any more")]
+    Over,
+}
+
+struct Order {
+    mailbox: Mailbox,
+    password: Option<Zeroizing<String>>,
+    mail: Mail,
+    answer: oneshot::Sender<Result<(), MailError>>,
+}
+
+/// So long all of it may take.
+const WITHIN: Duration = Duration::from_secs(45);
+
+// === impl Mailbox ===
+
+impl Mailbox {
+    /// What the server is logged in to with.
+    pub fn password(&self) -> Option<&Arc<Credential>> {
+        self.login.as_ref().map(|login| &login.password)
+    }
+
+    /// How many addresses it has.
+    pub fn recipients(&self) -> usize {
+        self.to.len()
+    }
+}
+
+// === impl Mailer ===
+
+impl Mailer {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// [`io::Error`] when there can't be one.
+    pub fn start() -> io::Result<Self> {
+        let (orders, taken) = mpsc::unbounded_channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+        let named = std::thread::Builder::new().name("belljar-mail".to_owned());
+        named.spawn(move || {
+            let local = tokio::task::LocalSet::new();
+            local.block_on(&runtime, take_orders(taken));
+        })?;
+        Ok(Self { orders })
+    }
+
+    /// Sends a mail to all addresses of a mailbox, or to none that it knows of.
+    ///
+    /// # Errors
+    /// [`MailError`]; it may have been taken all the same.
+    pub async fn send(&self, mailbox: &Mailbox, mail: Mail) -> Result<(), MailError> {
+        let password = match &mailbox.login {
+            Some(login) => {
+                let password = login.password.password().await;
+                Some(password.map_err(|source| MailError::NoPassword { source })?)
+            }
+            None => None,
+        };
+        let (answer, answered) = oneshot::channel();
+        let order = Order { mailbox: mailbox.clone(), password, mail, answer };
+        self.orders.send(order).map_err(|_| MailError::Over)?;
+        answered.await.map_err(|_| MailError::Over)?
+    }
+}
+
+async fn take_orders(mut orders: mpsc::UnboundedReceiver<Order>) {
+    let connector = Rc::new(Connector::new(NameSource::of_system()));
+    while let Some(order) = orders.recv().await {
+        let connector = Rc::clone(&connector);
+        tokio::task::spawn_local(async move {
+            let Order { mailbox, password, mail, mut answer } = order;
+            tokio::select! {
+                sent = timeout(WITHIN, deliver(&connector, &mailbox, password, &mail)) => {
+                    let _ = answer.send(sent.unwrap_or(Err(MailError::OutOfTime)));
+                }
+                () = answer.closed() => {}
+            }
+        });
+    }
+}
+
+async fn deliver(
+    connector: &Connector,
+    mailbox: &Mailbox,
+    password: Option<Zeroizing<String>>,
+    mail: &Mail,
+) -> Result<(), MailError> {
+    let mut dialogue = match mailbox.is_implicit {
+        true => {
+            let mut dialogue = Dialogue::new(connector.connect(&mailbox.server).await?);
+            dialogue.greeted().await?;
+            dialogue
+        }
+        false => {
+            let mut plain = Dialogue::new(connector.dial(&mailbox.server).await?);
+            plain.greeted().await?;
+            plain.hello().await?;
+            let stream = plain.begin_tls().await?;
+            Dialogue::new(connector.upgrade(stream, &mailbox.server).await?)
+        }
+    };
+    dialogue.hello().await?;
+    if let (Some(login), Some(password)) = (&mailbox.login, &password) {
+        dialogue.log_in(&login.user, password).await?;
+    }
+    let to: Vec<&str> = mailbox.to.iter().map(|Address(address)| address.as_str()).collect();
+    let from = mailbox.from.0.as_str();
+    dialogue.envelope(from, &to).await?;
+    dialogue.content(&mail.written(from, &to)).await
+}
+
+impl From<ConnectError> for MailError {
+    fn from(error: ConnectError) -> Self {
+        Self::Connect { source: Box::new(error) }
+    }
+}

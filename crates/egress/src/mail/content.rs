@@ -1,0 +1,132 @@
+//! A mail as it is written down. What it says is encoded, so that no line of it is one of a header or ends it.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
+use std::fmt::Write;
+
+/// A mail: plain text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mail {
+    id: String,
+    at: Timestamp,
+    subject: String,
+    body: String,
+}
+
+/// It can't be a mail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotMailError {
+    /// A line end, or something else that nobody sees.
+    #[error("a subject is one line, without control characters")]
+    Subject,
+    /// Too long.
+    #[error("a subject has {LONGEST_SUBJECT} characters at most")]
+    LongSubject,
+}
+
+const LONGEST_SUBJECT: usize = 200;
+
+/// As many characters of Base64 are on a line.
+const LINE: usize = 76;
+
+/// So many bytes are encoded in one word of a subject, which has 75 characters at most.
+const WORD_BYTES: usize = 45;
+
+// === impl Mail ===
+
+impl Mail {
+    /// One with an id that no other has: letters, digits and `-`.
+    ///
+    /// # Errors
+    /// [`NotMailError`].
+    pub fn new(id: String, at: Timestamp, subject: &str, body: &str) -> Result<Self, NotMailError> {
+        if subject.contains(char::is_control) {
+            return Err(NotMailError::Subject);
+        }
+        if subject.chars().count() > LONGEST_SUBJECT {
+            return Err(NotMailError::LongSubject);
+        }
+        Ok(Self { id, at, subject: subject.to_owned(), body: body.to_owned() })
+    }
+
+    /// All of it, in lines of ASCII, without the dot at its end.
+    pub(super) fn written(&self, from: &str, to: &[&str]) -> String {
+        let host = from.rsplit('@').next().unwrap_or_default();
+        let date = rfc2822::to_string(&self.at.to_zoned(jiff::tz::TimeZone::UTC)).unwrap_or_default();
+        let mut text = format!(
+            "From: <{from}>\r\nTo: <{}>\r\nSubject: {}\r\nDate: {date}\r\nMessage-ID: <{}@{host}>\r\n\
+             MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\
+             Content-Transfer-Encoding: base64\r\nAuto-Submitted: auto-generated\r\n\r\n",
+            to.join(">,\r\n <"),
+            subject(&self.subject),
+            self.id,
+        );
+        let body = self.body.replace("\r\n", "\n").replace('\n', "\r\n");
+        let encoded = STANDARD.encode(body);
+        for line in encoded.as_bytes().chunks(LINE) {
+            text.push_str(&String::from_utf8_lossy(line));
+            text.push_str("\r\n");
+        }
+        text
+    }
+}
+
+/// In words that are encoded, unless all of it is what everybody reads.
+fn subject(text: &str) -> String {
+    // What looks like an encoded word is encoded, so that it comes as it was.
+    if text.is_ascii() && !text.contains("=?") {
+        return text.to_owned();
+    }
+    let mut written = String::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (word, left) = rest.split_at(rest.floor_char_boundary(WORD_BYTES.min(rest.len())));
+        let separator = if written.is_empty() { "" } else { "\r\n " };
+        // Writing to a text doesn't fail.
+        let _ = write!(written, "{separator}=?utf-8?B?{}?=", STANDARD.encode(word));
+        rest = left;
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_is_one_line_whatever_it_says() {
+        let mail = |subject: &str| Mail::new("1".to_owned(), Timestamp::UNIX_EPOCH, subject, "");
+        assert_eq!(mail("a\r\nBcc: x@y"), Err(NotMailError::Subject));
+        assert_eq!(mail("a\nb"), Err(NotMailError::Subject));
+        assert_eq!(mail(&"x".repeat(LONGEST_SUBJECT + 1)), Err(NotMailError::LongSubject));
+        assert_eq!(subject("plain"), "plain");
+        assert_eq!(subject("Größe"), "=?utf-8?B?R3LDtsOfZQ==?=");
+        assert_eq!(subject("=?utf-8?Q?x?="), "=?utf-8?B?PT91dGYtOD9RP3g/PQ==?=");
+        assert!(subject(&"ö".repeat(200)).split("\r\n").all(|line| line.len() <= 76));
+    }
+
+    #[test]
+    fn a_body_can_not_end_the_mail_or_add_to_its_head() {
+        let body = "x\r\n.\r\nMAIL FROM:<a@b>\n\n.";
+        let mail = Mail::new("1".to_owned(), Timestamp::UNIX_EPOCH, "s", body).unwrap();
+        let written = mail.written("a@h.example", &["b@h.example", "c@h.example"]);
+        assert!(!written.contains("MAIL FROM") && !written.lines().any(|line| line.starts_with('.')));
+        let (head, body) = written.split_once("\r\n\r\n").unwrap();
+        insta::assert_snapshot!(head.replace('\r', ""), @r"
+        From: <a@h.example>
+        To: <b@h.example>,
+         <c@h.example>
+        Subject: s
+        Date: Thu, 1 Jan 1970 00:00:00 +0000
+        Message-ID: <1@h.example>
+        MIME-Version: 1.0
+        Content-Type: text/plain; charset=utf-8
+        Content-Transfer-Encoding: base64
+        Auto-Submitted: auto-generated
+        ");
+        let decoded = STANDARD.decode(body.replace("\r\n", "")).unwrap();
+        assert_eq!(String::from_utf8(decoded).unwrap(), "x\r\n.\r\nMAIL FROM:<a@b>\r\n\r\n.");
+    }
+}

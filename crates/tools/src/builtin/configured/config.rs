@@ -1,0 +1,85 @@
+//! `tools` in the configuration file: what the host's own tools may ask and tell besides.
+//!
+//! ```yaml
+//! tools:
+//!   databases:
+//!     sqlite: [{name: house, path: /srv/house.db}]
+//!     postgres: [{name: books, host: db.example, database: books, user: reader, password: {file: /run/keys/books}}]
+//!   channels:
+//!     webhooks: [{name: team, url: 'https://hooks.example/team', secret: {env: TEAM_KEY}, audience: internal}]
+//!     slack: [{name: ops, url: 'https://hooks.slack.example/services/x'}]
+//!     mail: [{name: owners, host: mail.example, from: bell@house.example, to: [owner@house.example]}]
+//!   metrics: [{name: house, url: 'http://127.0.0.1:9090'}]
+//! ```
+
+mod channel;
+mod database;
+mod metrics;
+
+pub use channel::{Audience, ChannelConfig, Way};
+pub use database::{DatabaseConfig, Engine, PostgresConfig};
+pub use metrics::MetricsConfig;
+
+use belljar_contract::yaml::{Log, Members, Node, list, quoted};
+
+/// All of them. Nothing is there that isn't named.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolsConfig {
+    /// Databases that may be asked.
+    pub databases: Vec<DatabaseConfig>,
+    /// Where messages may go.
+    pub channels: Vec<ChannelConfig>,
+    /// Servers of metrics.
+    pub metrics: Vec<MetricsConfig>,
+}
+
+// === impl ToolsConfig ===
+
+impl ToolsConfig {
+    /// Reads the section; what is wrong with it is noted.
+    pub fn read(node: &Node, log: &mut Log) -> Self {
+        let Some(mut members) = Members::open(node, log) else { return Self::default() };
+        let read = Self {
+            databases: members.section("databases", database::read),
+            channels: members.section("channels", channel::read),
+            metrics: members
+                .or("metrics", Vec::new(), |node, log| Some(named(node, log, MetricsConfig::read))),
+        };
+        members.finish();
+        read
+    }
+}
+
+/// What has a name.
+trait Named {
+    fn name(&self) -> &str;
+}
+
+/// Reads a list of what has names, each of which is there once.
+fn named<T: Named>(node: &Node, log: &mut Log, mut read: impl FnMut(&Node, &mut Log) -> Option<T>) -> Vec<T> {
+    let all = list(node, log, |node, log| Some((read(node, log)?, node.position, node.path.clone())));
+    let all = all.unwrap_or_default();
+    for (at, (one, position, path)) in all.iter().enumerate() {
+        if all.iter().take(at).any(|(other, ..)| other.name() == one.name()) {
+            log.note(*position, path, format!("{} again", quoted(one.name())), "each name once");
+        }
+    }
+    all.into_iter().map(|(one, ..)| one).collect()
+}
+
+/// Notes names that two lists have, and puts the lists together.
+fn together<T: Named>(node: &Node, log: &mut Log, lists: impl IntoIterator<Item = Vec<T>>) -> Vec<T> {
+    let mut all = Vec::<T>::new();
+    for one in lists.into_iter().flatten() {
+        // Within a list it has been noted.
+        if all.iter().any(|other| other.name() == one.name()) {
+            let found = format!("{} of two kinds", quoted(one.name()));
+            log.note(node.position, &node.path, found, "each name once");
+        }
+        all.push(one);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests;

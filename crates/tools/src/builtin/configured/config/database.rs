@@ -1,0 +1,128 @@
+//! `tools.databases`.
+
+use super::{Named, named, together};
+use crate::bridge::config::{read_name, read_path};
+use belljar_contract::yaml::{Log, Members, Node, boolean, text, whole};
+use belljar_egress::credential::Credential;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A database that may be asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DatabaseConfig {
+    /// The name by which agents ask it.
+    pub name: String,
+    /// Where it is.
+    pub engine: Engine,
+    /// Whether it may be changed, too.
+    pub is_writable: bool,
+}
+
+/// Where a database is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Engine {
+    /// In a file of this host.
+    Sqlite(PathBuf),
+    /// On a server.
+    Postgres(PostgresConfig),
+}
+
+/// A database on a server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PostgresConfig {
+    /// A name, an address, or the directory of a socket.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// Which of its databases.
+    pub database: String,
+    /// As whom it is asked.
+    pub user: String,
+    /// With what, if that takes something.
+    pub password: Option<Arc<Credential>>,
+    /// Whether the server must show by TLS that it is that host.
+    pub has_tls: bool,
+    /// A file with the authorities that count for that, instead of those that everybody trusts.
+    pub authority: Option<PathBuf>,
+}
+
+const PORT: u16 = 5432;
+
+const HOST: &str = "a name, an address, or the absolute path of a socket's directory";
+
+/// Reads the section.
+pub(super) fn read(node: &Node, log: &mut Log) -> Vec<DatabaseConfig> {
+    let Some(mut members) = Members::open(node, log) else { return Vec::new() };
+    let lists = [
+        members.or("sqlite", Vec::new(), |node, log| Some(named(node, log, read_sqlite))),
+        members.or("postgres", Vec::new(), |node, log| Some(named(node, log, read_postgres))),
+    ];
+    let all = together(node, members.log, lists);
+    members.finish();
+    all
+}
+
+fn read_sqlite(node: &Node, log: &mut Log) -> Option<DatabaseConfig> {
+    let mut members = Members::open(node, log)?;
+    let name = members.required("name", read_name);
+    let path = members.required("path", read_path);
+    let is_writable = members.or("writable", false, boolean);
+    members.finish();
+    Some(DatabaseConfig { name: name?, engine: Engine::Sqlite(path?), is_writable })
+}
+
+fn read_postgres(node: &Node, log: &mut Log) -> Option<DatabaseConfig> {
+    let word =
+        |node: &Node, log: &mut Log| text(node, log, "a name", |text| is_word(text).then(|| text.to_owned()));
+    let mut members = Members::open(node, log)?;
+    let name = members.required("name", read_name);
+    let host = members.required("host", |node, log| {
+        text(node, log, HOST, |text| (is_word(text) && !text.contains('@')).then(|| text.to_owned()))
+    });
+    let port = members.or("port", PORT, |node, log| u16::try_from(whole(node, log, 1..=65_535)?).ok());
+    let database = members.required("database", word);
+    let user = members.required("user", word);
+    let password = members.optional("password", Credential::read_from);
+    let has_tls = members.or("tls", true, boolean);
+    let authority = members.optional("ca", read_path);
+    let is_writable = members.or("writable", false, boolean);
+    members.finish();
+    let (host, database, user) = (host?, database?, user?);
+    let engine =
+        Engine::Postgres(PostgresConfig { host, port, database, user, password, has_tls, authority });
+    Some(DatabaseConfig { name: name?, engine, is_writable })
+}
+
+fn is_word(text: &str) -> bool {
+    (1..=253).contains(&text.len())
+        && !text.contains(|letter: char| letter.is_control() || letter.is_whitespace())
+}
+
+// === impl DatabaseConfig ===
+
+impl Named for DatabaseConfig {
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+// === impl Engine ===
+
+impl Engine {
+    /// What agents are told that it is.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "sqlite",
+            Self::Postgres(_) => "postgresql",
+        }
+    }
+}
+
+// === impl PostgresConfig ===
+
+impl PostgresConfig {
+    /// Whether it is reached by a socket of this machine.
+    pub fn is_of_this_machine(&self) -> bool {
+        self.host.starts_with('/')
+    }
+}

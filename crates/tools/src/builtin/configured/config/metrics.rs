@@ -1,0 +1,36 @@
+//! `tools.metrics`.
+
+use super::Named;
+use crate::bridge::config::read_name;
+use belljar_contract::yaml::{Log, Members, Node, below};
+use belljar_egress::remote::Remote;
+
+/// A server that is asked as Prometheus is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MetricsConfig {
+    /// The name by which agents ask it.
+    pub name: String,
+    /// Where it is, and with what it is asked.
+    pub remote: Remote,
+}
+
+// === impl MetricsConfig ===
+
+impl MetricsConfig {
+    pub(super) fn read(node: &Node, log: &mut Log) -> Option<Self> {
+        let mut members = Members::open(node, log)?;
+        let name = members.required("name", read_name);
+        let remote = Remote::read(&mut members);
+        if members.node("url").is_none() {
+            members.log.note(node.position, &below(&node.path, "url"), "nothing", "this required member");
+        }
+        members.finish();
+        Some(Self { name: name?, remote: remote? })
+    }
+}
+
+impl Named for MetricsConfig {
+    fn name(&self) -> &str {
+        &self.name
+    }
+}

@@ -1,0 +1,48 @@
+//! What is read of `tools`, and what is said of mistakes in it.
+
+use super::*;
+use belljar_contract::yaml;
+
+fn read(text: &str) -> Result<ToolsConfig, String> {
+    let mut log = Log::default();
+    let root = yaml::parse(text.as_bytes(), &mut log);
+    let read = root.map(|root| ToolsConfig::read(&root, &mut log));
+    log.finish().map_err(|mistakes| mistakes.to_string())?;
+    Ok(read.unwrap_or_default())
+}
+
+#[test]
+fn what_is_named_is_read_and_nothing_else_is_there() {
+    assert_eq!(read("{}"), Ok(ToolsConfig::default()));
+    let read = read(
+        "databases:
+  sqlite: [{name: house, path: /srv/house.db}]
+  postgres: [{name: books, host: db.example, database: books, user: reader, password: {env: KEY}, writable: true}]
+channels:
+  webhooks: [{name: team, url: 'https://hooks.example/t', audience: internal}]
+  mail: [{name: owners, host: mail.example, from: a@b.example, to: [c@d.example]}]
+metrics: [{name: house, url: 'http://127.0.0.1:9090'}]
+",
+    );
+    let read = read.unwrap();
+    let databases: Vec<_> =
+        read.databases.iter().map(|one| (one.name.as_str(), one.engine.kind(), one.is_writable)).collect();
+    assert_eq!(databases, [("house", "sqlite", false), ("books", "postgresql", true)]);
+    let channels: Vec<_> = read.channels.iter().map(|one| (one.name.as_str(), one.audience)).collect();
+    assert_eq!(channels, [("team", Audience::Internal), ("owners", Audience::External)]);
+    assert_eq!(read.metrics.len(), 1);
+}
+
+#[test]
+fn all_mistakes_are_told_at_once() {
+    let said = read(
+        "databases:
+  sqlite: [{name: a, path: house.db}, {name: b, path: /b.db}, {name: b, path: /b.db}]
+  postgres: [{name: b, host: db.example, database: x, user: y, port: 0}]
+channels:
+  mail: [{name: m, host: mail.example, from: 'a@b, c@d', to: []}]
+metrics: [{name: x}]
+",
+    );
+    insta::assert_snapshot!(said.unwrap_err(), @"");
+}

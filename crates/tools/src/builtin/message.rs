@@ -1,0 +1,197 @@
+//! `send_notification` and `send_external_message`: messages to channels that the configuration names. Where they go is said there
+//! and nowhere else: an agent names a channel, and can't add an address to it.
+
+use super::Tools;
+use super::configured::config::{Audience, ChannelConfig, Way};
+use crate::answer::{Answer, Failure, Success};
+use crate::caller::Caller;
+use crate::definition::{Definition, Effect};
+use crate::typed::{TypedTool, schema_of, tool};
+use belljar_contract::action::Leaf;
+use belljar_contract::category::Category;
+use belljar_contract::tool::{CostTier, DomainCode, InvalidToolNameError};
+use belljar_egress::callback::{Message, Sender};
+use belljar_egress::mail::{Mail, MailError, Mailer};
+use belljar_egress::webhook::{Webhook, WebhookError};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Channels, and what sends to them.
+#[derive(Debug, Clone)]
+pub struct Messengers(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    channels: Vec<ChannelConfig>,
+    sender: Sender,
+    mailer: Mailer,
+}
+
+/// What is sent, and where.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The channel, by its name.
+    #[schemars(length(min = 1, max = 32))]
+    channel: String,
+    /// What it is about, in one line.
+    #[schemars(length(min = 1, max = 200))]
+    subject: String,
+    /// The message: plain text.
+    #[schemars(length(min = 1, max = 16_384))]
+    message: String,
+}
+
+struct Send {
+    messengers: Messengers,
+    audience: Audience,
+}
+
+const NOTIFICATION: &str = "Sends a message to a channel of the house. Which channels there are, an error tells when you name another; \
+    where one leads is the configuration's affair. Answers once whoever takes it has it; `unavailable` may mean that it arrived all the \
+    same.";
+
+const EXTERNAL: &str = "Sends a message to a channel that people outside of the house read. Which channels there are, an error tells when \
+    you name another; where one leads is the configuration's affair. Answers once whoever takes it has it; `unavailable` may mean that it \
+    arrived all the same.";
+
+/// Longer than sending takes at most.
+const WITHIN: Duration = Duration::from_secs(60);
+
+/// The tools: one for each kind of channels that there are.
+///
+/// # Errors
+/// None in truth: their names are names.
+pub fn tools(messengers: &Messengers) -> Tools {
+    let kinds = [
+        (Audience::Internal, "send_notification", NOTIFICATION, Leaf::CommsInternal),
+        (Audience::External, "send_external_message", EXTERNAL, Leaf::CommsExternal),
+    ];
+    let there = kinds.into_iter().filter(|(audience, ..)| messengers.of(*audience).next().is_some());
+    let tools = there.map(|(audience, name, description, action)| {
+        let summary = match audience {
+            Audience::Internal => "Sends a message to a channel of the house.",
+            Audience::External => "Sends a message to a channel that others read.",
+        };
+        let definition = Definition {
+            description: description.to_owned(),
+            action: action.into(),
+            cost: CostTier::Moderate,
+            effect: Effect::Additive,
+            reaches_out: true,
+            within: WITHIN,
+            ..Definition::named(name, Category::Communication, summary, schema_of::<Arguments>())?
+        };
+        Ok::<_, InvalidToolNameError>(tool(definition, Send { messengers: messengers.clone(), audience }))
+    });
+    tools.collect()
+}
+
+impl TypedTool for Send {
+    type Arguments = Arguments;
+
+    async fn call(&self, _: &Caller, arguments: Arguments) -> Answer {
+        let Arguments { channel, subject, message } = arguments;
+        let named = self.messengers.of(self.audience).find(|one| one.name == channel);
+        let channel = named.ok_or_else(|| {
+            let names: Vec<&str> = self.messengers.of(self.audience).map(|one| one.name.as_str()).collect();
+            let said = format!("there is no such channel; there are: {}", names.join(", "));
+            Failure::new(DomainCode::NotFound, said)
+        })?;
+        if subject.contains(char::is_control) {
+            return Err(Failure::argument("subject: it is one line, without control characters"));
+        }
+        self.messengers.send(channel, &subject, &message).await
+    }
+}
+
+// === impl Messengers ===
+
+impl Messengers {
+    /// Starts what sends.
+    ///
+    /// # Errors
+    /// [`io::Error`] when there can be no thread for it.
+    pub fn start(channels: Vec<ChannelConfig>) -> io::Result<Self> {
+        Ok(Self(Arc::new(Inner { channels, sender: Sender::start()?, mailer: Mailer::start()? })))
+    }
+
+    fn of(&self, audience: Audience) -> impl Iterator<Item = &ChannelConfig> {
+        self.0.channels.iter().filter(move |channel| channel.audience == audience)
+    }
+
+    async fn send(&self, channel: &ChannelConfig, subject: &str, message: &str) -> Answer {
+        let id = Uuid::now_v7().to_string();
+        match &channel.way {
+            Way::Webhook(webhook) => {
+                let body = json!({ "id": id, "type": "message", "subject": subject, "message": message });
+                self.post(webhook, id, &body).await
+            }
+            Way::Slack(webhook) => {
+                let text = format!("*{}*\n{}", of_slack(subject), of_slack(message));
+                self.post(webhook, id, &json!({ "text": text })).await
+            }
+            Way::Mail(mailbox) => {
+                let mail = Mail::new(id.clone(), Timestamp::now(), subject, message);
+                let mail = mail.map_err(|error| Failure::argument(error.to_string()))?;
+                self.0.mailer.send(mailbox, mail).await.map_err(|error| of_mail(&error))?;
+                Ok(Success::of(json!({ "id": id, "recipients": mailbox.recipients() })))
+            }
+        }
+    }
+
+    async fn post(&self, webhook: &Webhook, id: String, body: &Value) -> Answer {
+        let message = Message { id: id.clone(), at: Timestamp::now(), body: body.to_string().into_bytes() };
+        let status = webhook.send(&self.0.sender, &message).await.map_err(|error| of_webhook(&error))?;
+        match status {
+            200..300 => Ok(Success::of(json!({ "id": id, "http_status": status }))),
+            _ => {
+                let said = format!("whoever takes messages of this channel has answered {status}");
+                Err(Failure::new(DomainCode::ToolFailed, said))
+            }
+        }
+    }
+}
+
+/// What Slack reads as a mark, as itself: otherwise a message could call everybody, or name a link as another.
+fn of_slack(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+fn of_webhook(error: &WebhookError) -> Failure {
+    tracing::warn!(error = error as &dyn std::error::Error, "a message was not sent");
+    let said = match error {
+        WebhookError::NoSecret { .. } | WebhookError::NoKey { .. } => {
+            "this host has no secret to sign it with"
+        }
+        WebhookError::Send(_) => "whoever takes messages of this channel has not answered",
+    };
+    Failure::new(DomainCode::Unavailable, said)
+}
+
+fn of_mail(error: &MailError) -> Failure {
+    tracing::warn!(error = error as &dyn std::error::Error, "a mail was not sent");
+    let code = match error {
+        MailError::Refused { code: 500.., .. } | MailError::NoTls | MailError::Malformed => {
+            DomainCode::ToolFailed
+        }
+        _ => DomainCode::Unavailable,
+    };
+    Failure::new(code, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_for_slack_calls_nobody_and_names_no_link() {
+        assert_eq!(of_slack("<!channel> a & <https://x|y>"), "&lt;!channel&gt; a &amp; &lt;https://x|y&gt;");
+    }
+}

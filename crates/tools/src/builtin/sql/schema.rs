@@ -1,0 +1,69 @@
+//! `schema_inspect`: which databases there are, and what is in one.
+
+use super::{Databases, Engine, postgres, sqlite};
+use crate::Tool;
+use crate::answer::{Answer, Success};
+use crate::caller::Caller;
+use crate::definition::Definition;
+use crate::typed::{TypedTool, schema_of, tool};
+use belljar_contract::tool::InvalidToolNameError;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// What is looked at.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The database, by its name; without it, all databases are listed.
+    #[schemars(length(min = 1, max = 32))]
+    database: Option<String>,
+    /// Of that database this table alone.
+    #[schemars(length(min = 1, max = 200))]
+    table: Option<String>,
+}
+
+struct Inspect(Databases);
+
+const DESCRIPTION: &str = "Without `database`: which databases there are, of which kind each is, and whether it is `writable`. With it: \
+    the columns of its tables and views, a row each, or those of one `table`; `truncated` says that there are more.";
+
+const SQLITE: &str = "SELECT tables.name AS \"table\", tables.type AS kind, columns.name AS \"column\", columns.type AS type, \
+    NOT columns.\"notnull\" AS nullable, columns.pk > 0 AS is_key \
+    FROM sqlite_schema AS tables, pragma_table_xinfo(tables.name) AS columns \
+    WHERE tables.type IN ('table', 'view') AND tables.name NOT LIKE 'sqlite~_%' ESCAPE '~' AND (?1 IS NULL OR tables.name = ?1) \
+    ORDER BY tables.name, columns.cid";
+
+/// The tool.
+pub(super) fn inspect(databases: &Databases) -> Result<Arc<dyn Tool>, InvalidToolNameError> {
+    let summary = "Lists databases, and what is in one.";
+    let definition = databases.define("schema_inspect", summary, schema_of::<Arguments>())?;
+    let definition = Definition { description: DESCRIPTION.to_owned(), ..definition };
+    Ok(tool(definition, Inspect(databases.clone())))
+}
+
+impl TypedTool for Inspect {
+    type Arguments = Arguments;
+
+    async fn call(&self, _: &Caller, arguments: Arguments) -> Answer {
+        let Arguments { database, table } = arguments;
+        let Some(database) = database else { return Ok(Success::of(self.listed())) };
+        let rows = match &self.0.find(&database)?.engine {
+            Engine::Sqlite(path) => sqlite::look(path, SQLITE, table).await?,
+            Engine::Postgres(server) => postgres::look(server, table).await?,
+        };
+        Ok(Success::of(rows.told()))
+    }
+}
+
+// === impl Inspect ===
+
+impl Inspect {
+    fn listed(&self) -> Value {
+        let all = self.0.0.iter().map(|database| {
+            json!({ "name": database.name, "kind": database.engine.kind(), "writable": database.is_writable })
+        });
+        json!({ "databases": all.collect::<Vec<Value>>() })
+    }
+}

@@ -1,0 +1,243 @@
+//! SQLite: a file of this host, opened for one call. What a call may do is decided by SQLite itself, statement by statement, when it
+//! reads them; and a call that only reads has a file that is open for reading.
+
+mod allowed;
+
+use super::bounds::{Bounds, Rows};
+use super::{PATIENCE, Parameter};
+use crate::answer::Failure;
+use allowed::{Access, authorization};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use belljar_contract::tool::DomainCode;
+use rusqlite::config::DbConfig;
+use rusqlite::hooks::{AuthContext, Authorization};
+use rusqlite::limits::Limit;
+use rusqlite::types::{ToSqlOutput, Value as Bound, ValueRef};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, ToSql, params_from_iter};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// A migration: its name, what it says by a hash, and its statements.
+pub(super) struct Migration {
+    pub(super) name: String,
+    pub(super) sha256: String,
+    pub(super) statements: Vec<String>,
+}
+
+/// Gives a call up when it is dropped.
+struct GivenUp(Arc<AtomicBool>);
+
+/// As large as any value may be that is worked on, in bytes.
+const LARGEST_VALUE: i32 = 16 << 20;
+
+/// So many steps of its machine lie between two looks at the time.
+const BETWEEN_LOOKS: i32 = 10_000;
+
+const LEDGER: &str = "CREATE TABLE IF NOT EXISTS belljar_migrations (name TEXT PRIMARY KEY, sha256 TEXT NOT NULL, applied_at TEXT NOT NULL)";
+
+/// Reads rows.
+pub(super) async fn query(
+    path: &Path,
+    sql: String,
+    parameters: Vec<Parameter>,
+    bounds: Bounds,
+) -> Result<Rows, Failure> {
+    with(path, Access::Read, move |connection| {
+        guard(connection, Access::Read)?;
+        read(connection, &sql, &parameters, bounds)
+    })
+    .await
+}
+
+/// Changes rows; how many.
+pub(super) async fn execute(path: &Path, sql: String, parameters: Vec<Parameter>) -> Result<u64, Failure> {
+    with(path, Access::Change, move |connection| {
+        guard(connection, Access::Change)?;
+        let changed = connection.execute(&sql, params_from_iter(&parameters));
+        changed.map(|count| count as u64).map_err(|error| failure(&error))
+    })
+    .await
+}
+
+/// Applies a migration, unless it has been; whether it was now.
+pub(super) async fn migrate(path: &Path, migration: Migration) -> Result<bool, Failure> {
+    with(path, Access::Define, move |connection| {
+        let failed = |error: rusqlite::Error| failure(&error);
+        let Migration { name, sha256, statements } = migration;
+        let transaction = connection.unchecked_transaction().map_err(failed)?;
+        transaction.execute(LEDGER, ()).map_err(failed)?;
+        let known = "SELECT sha256 FROM belljar_migrations WHERE name = ?1";
+        let known = transaction.query_row(known, [&name], |row| row.get::<_, String>(0)).optional();
+        if let Some(there) = known.map_err(failed)? {
+            return super::migrate::applied_before(&there, &sha256);
+        }
+        guard(connection, Access::Define)?;
+        for statement in &statements {
+            connection.execute(statement, ()).map_err(failed)?;
+        }
+        unguard(connection)?;
+        let entry = "INSERT INTO belljar_migrations VALUES (?1, ?2, strftime('%Y-%m-%dT%H:%M:%SZ'))";
+        transaction.execute(entry, [&name, &sha256]).map_err(failed)?;
+        transaction.commit().map_err(failed)?;
+        Ok(true)
+    })
+    .await
+}
+
+/// Reads what the database itself says of its tables: by statements of ours, which nobody guards.
+pub(super) async fn look(path: &Path, sql: &'static str, table: Option<String>) -> Result<Rows, Failure> {
+    with(path, Access::Read, move |connection| {
+        let table = table.map_or(Parameter::Null(()), Parameter::Text);
+        read(connection, sql, &[table], Bounds::of(Some(usize::MAX)))
+    })
+    .await
+}
+
+/// Whether there is a database.
+pub(crate) fn check(path: &Path) -> rusqlite::Result<()> {
+    let connection = opened(path, Access::Read)?;
+    connection.query_row("SELECT count(*) FROM sqlite_schema", (), |_| Ok(()))
+}
+
+/// Works with a connection on a thread of its own, and has it stop when nobody waits any more.
+async fn with<T: Send + 'static>(
+    path: &Path,
+    access: Access,
+    work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let (path, is_over) = (path.to_owned(), Arc::new(AtomicBool::new(false)));
+    let _given_up = GivenUp(Arc::clone(&is_over));
+    let working = tokio::task::spawn_blocking(move || {
+        let connection = opened(&path, access).map_err(|error| unreachable(&error))?;
+        let until = Instant::now() + PATIENCE;
+        let is_late = move || is_over.load(Ordering::Relaxed) || Instant::now() > until;
+        connection.progress_handler(BETWEEN_LOOKS, Some(is_late)).map_err(|error| failure(&error))?;
+        work(&connection)
+    });
+    working.await.map_err(|error| Failure::internal("ask the database", &error))?
+}
+
+fn opened(path: &Path, access: Access) -> rusqlite::Result<Connection> {
+    let way = match access {
+        Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
+        Access::Change | Access::Define => OpenFlags::SQLITE_OPEN_READ_WRITE,
+    };
+    // Without URIs: a path is a path. None is made that isn't there.
+    let connection = Connection::open_with_flags(path, way | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LARGEST_VALUE)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    if access == Access::Read {
+        connection.pragma_update(None, "query_only", true)?;
+    }
+    Ok(connection)
+}
+
+fn guard(connection: &Connection, access: Access) -> Result<(), Failure> {
+    let hook = move |context: AuthContext<'_>| authorization(access, &context.action);
+    connection.authorizer(Some(hook)).map_err(|error| failure(&error))
+}
+
+fn unguard(connection: &Connection) -> Result<(), Failure> {
+    let none = None::<fn(AuthContext<'_>) -> Authorization>;
+    connection.authorizer(none).map_err(|error| failure(&error))
+}
+
+fn read(
+    connection: &Connection,
+    sql: &str,
+    parameters: &[Parameter],
+    bounds: Bounds,
+) -> Result<Rows, Failure> {
+    let failed = |error: rusqlite::Error| failure(&error);
+    let mut statement = connection.prepare(sql).map_err(failed)?;
+    let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    super::statement::named_once(&columns)?;
+    let mut found = statement.query(params_from_iter(parameters)).map_err(failed)?;
+    let mut rows = Rows::new(columns.clone(), bounds);
+    while let Some(row) = found.next().map_err(failed)? {
+        let (mut told, mut bytes) = (Map::new(), 0);
+        for (at, column) in columns.iter().enumerate() {
+            let value = row.get_ref(at).map_err(failed)?;
+            bytes += column.len() + size(value);
+            // What is too large is not copied first.
+            if bytes <= super::bounds::LARGEST_ROW {
+                told.insert(column.clone(), self::told(value));
+            }
+        }
+        if !rows.take(Some(told), bytes) {
+            break;
+        }
+    }
+    Ok(rows)
+}
+
+/// About as many bytes as it has as JSON.
+fn size(value: ValueRef<'_>) -> usize {
+    const PLAIN: usize = 8;
+    match value {
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => PLAIN,
+        ValueRef::Text(text) => PLAIN + text.len(),
+        ValueRef::Blob(bytes) => 3 * PLAIN + bytes.len().div_ceil(3) * 4,
+    }
+}
+
+fn told(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => Value::from(number),
+        ValueRef::Real(number) => Value::from(number),
+        ValueRef::Text(text) => Value::from(String::from_utf8_lossy(text)),
+        ValueRef::Blob(bytes) => json!({ "base64": STANDARD.encode(bytes) }),
+    }
+}
+
+fn unreachable(error: &rusqlite::Error) -> Failure {
+    tracing::warn!(%error, "a tool can't open a database");
+    Failure::new(DomainCode::Unavailable, "the database can't be opened")
+}
+
+/// What a statement has come to: the engine says it, and it is the statement's own.
+fn failure(error: &rusqlite::Error) -> Failure {
+    let said = error.to_string();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::OperationInterrupted) => {
+            Failure::new(DomainCode::LimitExceeded, "it took the database longer than 20 s")
+        }
+        Some(ErrorCode::AuthorizationForStatementDenied | ErrorCode::ReadOnly) => {
+            Failure::new(DomainCode::PermissionDenied, said)
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            Failure::new(DomainCode::Unavailable, said)
+        }
+        Some(ErrorCode::ConstraintViolation) => Failure::new(DomainCode::Conflict, said),
+        _ => Failure::argument(said),
+    }
+}
+
+// === impl GivenUp ===
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+// === impl Parameter ===
+
+impl ToSql for Parameter {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Owned(match self {
+            Self::Null(()) => Bound::Null,
+            Self::Boolean(value) => Bound::Integer((*value).into()),
+            Self::Integer(number) => Bound::Integer(*number),
+            Self::Number(number) => Bound::Real(*number),
+            Self::Text(text) => Bound::Text(text.clone()),
+        }))
+    }
+}

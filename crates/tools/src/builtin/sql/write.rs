@@ -1,0 +1,61 @@
+//! `sql_execute`: rows of a database that may be changed.
+
+use super::statement::{self, Kind};
+use super::{Databases, Engine, Parameter, postgres, sqlite};
+use crate::Tool;
+use crate::answer::{Answer, Success};
+use crate::caller::Caller;
+use crate::definition::Definition;
+use crate::typed::{TypedTool, schema_of, tool};
+use belljar_contract::action::Leaf;
+use belljar_contract::tool::InvalidToolNameError;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+
+/// What is changed.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The database, by its name.
+    #[schemars(length(min = 1, max = 32))]
+    database: String,
+    /// One statement: INSERT, UPDATE, DELETE, MERGE or REPLACE, without RETURNING. Its parameters are ?1, ?2, … in SQLite and
+    /// $1, $2, … in PostgreSQL.
+    #[schemars(length(min = 1, max = 65_536))]
+    statement: String,
+    /// What is bound to the parameters, in their order.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    params: Vec<Parameter>,
+}
+
+struct Execute(Databases);
+
+const DESCRIPTION: &str = "Changes rows of a database that this host's configuration says may be changed, by one statement in a \
+    transaction of its own: all of it is done or nothing. Answers with `rows_affected`. Values are bound by `params`, never pasted in. \
+    A database that is read only is `permission_denied`, what its own rules are against `conflict`.";
+
+/// The tool.
+pub(super) fn execute(databases: &Databases) -> Result<Arc<dyn Tool>, InvalidToolNameError> {
+    let said = ("sql_execute", "Changes rows of a database by one statement.");
+    let definition = databases.define_change(said, schema_of::<Arguments>(), Leaf::DbMutate)?;
+    let definition = Definition { description: DESCRIPTION.to_owned(), ..definition };
+    Ok(tool(definition, Execute(databases.clone())))
+}
+
+impl TypedTool for Execute {
+    type Arguments = Arguments;
+
+    async fn call(&self, _: &Caller, arguments: Arguments) -> Answer {
+        let Arguments { database, statement, params } = arguments;
+        let database = self.0.find_writable(&database)?;
+        let statement = statement::one(&statement, Kind::Changes)?.to_owned();
+        let rows_affected = match &database.engine {
+            Engine::Sqlite(path) => sqlite::execute(path, statement, params).await?,
+            Engine::Postgres(server) => postgres::execute(server, &statement, &params).await?,
+        };
+        Ok(Success::of(json!({ "rows_affected": rows_affected })))
+    }
+}

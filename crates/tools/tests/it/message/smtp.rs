@@ -1,0 +1,138 @@
+//! A mail server that keeps what is said to it, with an authority of its own.
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tempfile::TempDir;
+
+/// How it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// It speaks TLS when it is asked to.
+    Asked,
+    /// It speaks nothing else.
+    Implicit,
+    /// It takes no TLS.
+    WithoutTls,
+    /// It has said more when TLS begins.
+    AheadOfTls,
+    /// It is of another name.
+    Another,
+    /// It takes no second recipient.
+    RefusesTheSecond,
+}
+
+/// One that listens. Its thread goes with the test's process.
+pub(crate) struct Server {
+    port: u16,
+    heard: Arc<Mutex<Vec<String>>>,
+    folder: TempDir,
+}
+
+// === impl Server ===
+
+impl Server {
+    pub(crate) fn start(manner: Manner) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        std::fs::write(folder.path().join("ca.pem"), issuer.pem()).unwrap();
+        let name = if manner == Manner::Another { "other.example" } else { "localhost" };
+        let key = KeyPair::generate().unwrap();
+        let certificate =
+            CertificateParams::new([name.to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
+        let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+        let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+        let config = Arc::new(config.with_single_cert(vec![certificate.into()], key).unwrap());
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let heard = Arc::<Mutex<Vec<String>>>::default();
+        let theirs = Arc::clone(&heard);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                // Whoever hangs up has said what they had to say.
+                let _ = serve(stream, manner, &config, &theirs);
+            }
+        });
+        Self { port, heard, folder }
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(crate) fn authority(&self) -> PathBuf {
+        self.folder.path().join("ca.pem")
+    }
+
+    /// Every line so far.
+    pub(crate) fn heard(&self) -> Vec<String> {
+        locked(&self.heard).clone()
+    }
+}
+
+fn locked(heard: &Mutex<Vec<String>>) -> MutexGuard<'_, Vec<String>> {
+    heard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn serve(
+    mut stream: TcpStream,
+    manner: Manner,
+    config: &Arc<ServerConfig>,
+    heard: &Mutex<Vec<String>>,
+) -> io::Result<()> {
+    let secure = |stream| {
+        let session = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
+        Ok::<_, io::Error>(StreamOwned::new(session, stream))
+    };
+    if manner == Manner::Implicit {
+        let mut stream = secure(stream)?;
+        stream.write_all(b"220 house\r\n")?;
+        return converse(&mut stream, manner, heard).map(drop);
+    }
+    stream.write_all(b"220-house\r\n220 at your service\r\n")?;
+    if converse(&mut stream, manner, heard)? {
+        converse(&mut secure(stream)?, manner, heard)?;
+    }
+    Ok(())
+}
+
+/// Answers until it is asked for TLS, or hung up on; whether TLS begins.
+fn converse<S: Read + Write>(stream: &mut S, manner: Manner, heard: &Mutex<Vec<String>>) -> io::Result<bool> {
+    // By single bytes, so that nothing is taken of what comes behind.
+    let mut lines = BufReader::with_capacity(1, stream);
+    let mut is_mail = false;
+    loop {
+        let mut line = String::new();
+        if lines.read_line(&mut line)? == 0 {
+            return Ok(false);
+        }
+        let line = line.trim_end_matches("\r\n").to_owned();
+        locked(heard).push(line.clone());
+        let answer = match line.split([' ', ':']).next().unwrap_or_default() {
+            _ if is_mail && line != "." => continue,
+            "EHLO" => "250-house\r\n250-STARTTLS\r\n250 AUTH PLAIN",
+            "STARTTLS" if manner == Manner::WithoutTls => "502 no",
+            "STARTTLS" if manner == Manner::AheadOfTls => "220 go\r\n250 and more",
+            "STARTTLS" => "220 go",
+            "AUTH" => "235 welcome",
+            "RCPT" if manner == Manner::RefusesTheSecond && line.contains("two@") => "550 nobody",
+            "DATA" => "354 go on",
+            "QUIT" => return Ok(false),
+            _ => "250 fine",
+        };
+        is_mail = answer.starts_with("354");
+        lines.get_mut().write_all(format!("{answer}\r\n").as_bytes())?;
+        lines.get_mut().flush()?;
+        if line == "STARTTLS" && manner != Manner::WithoutTls {
+            return Ok(true);
+        }
+    }
+}
