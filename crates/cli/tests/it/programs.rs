@@ -100,6 +100,21 @@ fn a_level_without_a_terminal_starts_what_its_tools_take_and_no_shell() {
 }
 
 #[test]
+fn a_client_is_told_why_a_program_is_not_started() {
+    let world = World::new(BELLJAR);
+    let _sessions = Sessions(&world);
+    let mut talk = Talk::begin(&world, &["--programs", "true"]);
+    assert_eq!(talk.done("run", &json!({ "argv": ["true"] }))["exit_code"], 0);
+    let ran = talk.done("run", &json!({ "argv": ["env"] }));
+    assert_eq!(ran["exit_code"], 126, "{ran}");
+    let told = ran["stderr"].as_str().unwrap();
+    assert!(
+        told.contains("can't run env") && told.contains("hint: it is not on this sandbox's list"),
+        "{told}"
+    );
+}
+
+#[test]
 fn tools_for_files_work_where_an_agent_has_no_terminal() {
     let world = World::new(BELLJAR);
     let _sessions = Sessions(&world);

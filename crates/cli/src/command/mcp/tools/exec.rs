@@ -4,6 +4,7 @@ use super::super::desk::Desk;
 use super::super::execution::{self, Command, Ended, Ending, GivenUp};
 use super::super::failures;
 use super::{AROUND_A_COMMAND, About, Does, LONGEST_COMMAND};
+use crate::programs;
 use belljar_contract::category::Category;
 use belljar_contract::tool::DomainCode;
 use belljar_sandbox::session::{Client, Outcome, SessionError};
@@ -139,9 +140,10 @@ pub(super) fn ran(client: &Client, command: Command, given_up: &GivenUp) -> Resu
         // As a shell tells it.
         Err(SessionError::NotStarted { program, source }) => {
             let code = if matches!(source, Errno::NOENT | Errno::NOTDIR) { 127 } else { 126 };
-            Ok(json!({
-                "exit_code": code, "stdout": "", "stderr": format!("can't run {program}: {source}"), "timed_out": false
-            }))
+            let hint = programs::hint(&program, source, client.session().programs.as_ref());
+            let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+            let stderr = format!("can't run {program}: {source}{hint}");
+            Ok(json!({ "exit_code": code, "stdout": "", "stderr": stderr, "timed_out": false }))
         }
         Err(error) => Err(failures::of_session(&error)),
     }
