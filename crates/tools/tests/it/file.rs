@@ -125,9 +125,9 @@ fn what_may_only_read_changes_nothing_and_reaches_no_other_file() -> Result<(), 
 fn what_a_file_has_is_told_by_its_columns() -> Result<(), String> {
     let house = House::new();
     let rig = house.rig("");
-    let sql = "SELECT ?1 AS number, ?2 AS said, ?3 AS truth, ?4 AS nothing, 1.5 AS figure, x'0102' AS bytes";
+    let sql = "SELECT ?1 AS number, ?2 AS said, ?3 AS truth, ?4 AS missing, 1.5 AS figure, x'0102' AS bytes";
     let asked = json!({ "database": "house", "query": sql, "params": [7, "it's; --", true, null] });
-    let row = json!({ "number": 7, "said": "it's; --", "truth": 1, "nothing": null, "figure": 1.5, "bytes": { "base64": "AQI=" } });
+    let row = json!({ "number": 7, "said": "it's; --", "truth": 1, "missing": null, "figure": 1.5, "bytes": { "base64": "AQI=" } });
     assert_eq!(rig.call("sql_query", &asked).unwrap().data["rows"], json!([row]));
     let count = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 5000) SELECT i FROM n";
     let many =

@@ -151,7 +151,7 @@ fn a_message_by_http_is_signed_and_says_nothing_but_itself() -> Result<(), Strin
         house.url("/services/x"),
     ));
     let send = |channel: &str| rig.call("send_notification", &message(channel, "On <fire>", "All & sundry"));
-    assert_eq!(send("team").unwrap().data["http_status"], 200);
+    assert_eq!(send("team").unwrap().data["http_status"], 204);
     send("ops").unwrap();
     let received = house.received();
     let [team, ops] = received.as_slice() else { panic!("{received:?}") };

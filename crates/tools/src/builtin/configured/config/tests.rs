@@ -38,11 +38,19 @@ fn all_mistakes_are_told_at_once() {
     let said = read(
         "databases:
   sqlite: [{name: a, path: house.db}, {name: b, path: /b.db}, {name: b, path: /b.db}]
-  postgres: [{name: b, host: db.example, database: x, user: y, port: 0}]
+  postgres: [{name: b, host: db.example, database: x, user: reader, port: 0}]
 channels:
   mail: [{name: m, host: mail.example, from: 'a@b, c@d', to: []}]
 metrics: [{name: x}]
 ",
     );
-    insta::assert_snapshot!(said.unwrap_err(), @"");
+    insta::assert_snapshot!(said.unwrap_err(), @r#"
+    2:3: databases: found "b" of two kinds; expected each name once
+    2:28: databases.sqlite[0].path: found "house.db"; expected an absolute path without `.` and `..` that is not the root
+    2:63: databases.sqlite[2]: found "b" again; expected each name once
+    3:75: databases.postgres[0].port: found `0`; expected a whole number from 1 to 65535
+    5:10: channels.mail[0].to: found nobody; expected one address at least
+    5:46: channels.mail[0].from: found "a@b, c@d"; expected an address such as owner@house.example
+    6:11: metrics[0].url: found nothing; expected this required member
+    "#);
 }
