@@ -6,6 +6,7 @@ use crate::session::{Sessions, create};
 use belljar_testkit::git::git;
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
+use std::process::Command;
 
 /// A world with a project in it, and where that is.
 fn project() -> (World, String) {
@@ -148,4 +149,23 @@ fn tools_work_where_a_sandbox_has_no_root_of_its_own() {
     let options = ["--workspace", project.as_str(), "--backend", "subprocess"];
     let read = called(&world, ("read_file", &json!({ "path": "notes.txt" })), &options);
     assert_eq!((read.0, &read.1["data"]["content"]), (0, &json!("one\ntwo\n")), "{}", read.1);
+}
+
+#[test]
+fn what_a_configuration_brings_is_called_by_the_same_way() {
+    let world = World::new(BELLJAR);
+    let database = world.path().join("house.db");
+    let make = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript('CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);')";
+    let made = Command::new("python3").args(["-c", make]).arg(&database).status().unwrap();
+    assert!(made.success());
+    let config =
+        format!("tools: {{databases: {{sqlite: [{{name: house, path: {}}}]}}}}\n", database.display());
+    world.write(".config/belljar/config.yaml", config);
+    let query = |text: &str| json!({ "database": "house", "query": text });
+    let elevated = ["--level", "elevated"];
+    let (code, read) = called(&world, ("sql_query", &query("SELECT sum(a) AS s FROM t")), &elevated);
+    assert_eq!((code, &read["data"]["rows"]), (0, &json!([{ "s": 3 }])), "{read}");
+    let (code, refused) = called(&world, ("sql_query", &query("DELETE FROM t")), &elevated);
+    assert_ne!(code, 0, "{refused}");
+    assert!(!names(&world, &["--level", "restricted"]).contains(&"sql_query".to_owned()));
 }

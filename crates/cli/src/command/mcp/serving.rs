@@ -50,10 +50,12 @@ pub(super) fn run(http: &HttpArguments, offered: &Offered) -> Result<ExitCode, C
 /// What is offered, behind a gateway that records into this machine's audit and holds whoever calls to their rules.
 pub(crate) async fn gateway(offered: &Offered) -> Result<Gateway, CliError> {
     let audit = approvals::audit()?;
-    let registry = Arc::new(tools::registry(&offered.desk, offered.set)?);
+    let configuration = access::configuration(None)?;
+    let brought = configuration.as_ref().map(|configuration| configuration.tools.clone()).unwrap_or_default();
+    let registry = Arc::new(tools::registry(&offered.desk, offered.set, &brought)?);
     let gateway = Gateway::new(registry, Arc::clone(&audit));
     let Some(house) = &offered.house else { return Ok(gateway) };
-    let approver = approvals::approver(&audit, access::configuration(None)?.as_ref()).await?;
+    let approver = approvals::approver(&audit, configuration.as_ref()).await?;
     Ok(gateway.judging_by(Arc::clone(house) as Arc<dyn Access>).asking(Arc::new(approver))?)
 }
 

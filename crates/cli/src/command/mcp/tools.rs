@@ -15,12 +15,16 @@ mod write;
 use super::bench::SessionBench;
 use super::desk::Desk;
 use super::execution::{GivenUp, waiting};
+use super::tell;
 use belljar_contract::action::{ActionType, Leaf};
 use belljar_contract::category::Category;
 use belljar_contract::tool::{CostTier, InvalidToolNameError, ToolName};
+use belljar_sandbox::backend::with_causes;
 use belljar_tools::Tool;
 use belljar_tools::answer::{Answer, Failure};
 use belljar_tools::builtin;
+use belljar_tools::builtin::configured::config::ToolsConfig;
+use belljar_tools::builtin::configured::{self, ConfiguredError};
 use belljar_tools::builtin::execution::Languages;
 use belljar_tools::builtin::git::Signature;
 use belljar_tools::definition::{Definition, Effect};
@@ -40,6 +44,9 @@ pub(crate) enum ToolsError {
     /// One can't be among the others.
     #[error(transparent)]
     Register(#[from] RegisterError),
+    /// There are none of the configuration's.
+    #[error(transparent)]
+    Configured(#[from] ConfiguredError),
 }
 
 /// What a tool says of itself besides what it takes.
@@ -77,8 +84,8 @@ pub(crate) enum ToolSet {
 const NAME_OF_COMMITS: &str = "Belljar agent";
 const EMAIL_OF_COMMITS: &str = "agent@belljar.invalid";
 
-/// Those of a set.
-pub(super) fn registry(desk: &Arc<Desk>, set: ToolSet) -> Result<Registry, ToolsError> {
+/// Those of a set, with what a configuration brings.
+pub(super) fn registry(desk: &Arc<Desk>, set: ToolSet, config: &ToolsConfig) -> Result<Registry, ToolsError> {
     let mut all = match set {
         ToolSet::Builtin => Vec::new(),
         ToolSet::Sessions | ToolSet::All => of_sessions(desk)?,
@@ -89,6 +96,9 @@ pub(super) fn registry(desk: &Arc<Desk>, set: ToolSet) -> Result<Registry, Tools
         all.extend(builtin::files::tools(&bench)?);
         all.extend(builtin::execution::tools(&bench, &Languages::all())?);
         all.extend(builtin::git::tools(&bench, &signature)?);
+        let configured = configured::tools(config)?;
+        configured.unusable.iter().for_each(|error| tell(&with_causes(error)));
+        all.extend(configured.tools);
     }
     Ok(Registry::new(all)?)
 }
