@@ -26,7 +26,7 @@ struct House {
 }
 
 /// Each would change something, if it could.
-const ATTEMPTS: [&str; 17] = [
+const ATTEMPTS: [&str; 16] = [
     "INSERT INTO kept VALUES (2)",
     "SELECT 1; INSERT INTO kept VALUES (2)",
     "SELECT 1; COMMIT; INSERT INTO kept VALUES (2)",
@@ -41,7 +41,6 @@ const ATTEMPTS: [&str; 17] = [
     "SELECT open_and_put(2)",
     "SELECT nextval('numbers')",
     "SELECT setval('numbers', 7)",
-    "SELECT lo_create(4711)",
     "SELECT * FROM kept FOR UPDATE",
     "DO $$ BEGIN COMMIT; INSERT INTO kept VALUES (2); END $$",
 ];
@@ -100,14 +99,19 @@ fn what_may_only_read_changes_nothing_although_its_role_could() -> Result<(), St
         let answer = rig.call("sql_query", &query(attempt));
         assert!(answer.is_err(), "{attempt}: {answer:?}");
     }
-    assert_eq!(house.count().trim(), "1|f");
+    // Some servers let it be done where nothing may be changed; it is never committed.
+    let _ = rig.call("sql_query", &query("SELECT lo_create(4711)"));
+    let objects = || house.as_role("SELECT count(*) FROM pg_largeobject_metadata").unwrap();
+    assert_eq!((house.count().trim(), objects().trim()), ("1|f", "0"));
     assert_eq!(
         rig.call("sql_query", &query("SELECT number FROM kept")).unwrap().data["rows"],
         json!([{ "number": 1 }])
     );
     // The control: the same role can, where nothing is in its way.
-    house.as_role("INSERT INTO kept VALUES (2); SELECT put(3); SELECT nextval('numbers')")?;
-    assert_eq!(house.count().trim(), "3|t");
+    house.as_role(
+        "INSERT INTO kept VALUES (2); SELECT put(3); SELECT nextval('numbers'); SELECT lo_create(4711)",
+    )?;
+    assert_eq!((house.count().trim(), objects().trim()), ("3|t", "1"));
     let insert = json!({ "database": "house", "statement": "INSERT INTO kept VALUES ($1)", "params": [4] });
     assert_eq!(house.rig(", writable: true").call("sql_execute", &insert).unwrap().data["rows_affected"], 1);
     assert_eq!(house.count().trim(), "4|t");

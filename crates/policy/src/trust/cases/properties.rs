@@ -247,6 +247,8 @@ proptest! {
             lost.extend(changes(&world.trust.evaluate(&world.config, world.now)));
             prop_assert!(levels(&world).iter().zip(&before).all(|(after, before)| after <= before));
         }
+        // The last look is at the same time as the only one.
+        lost.extend(changes(&world.trust.evaluate(&world.config, world.now)));
         let at_once = changes(&unwatched.trust.evaluate(&world.config, world.now));
         prop_assert_eq!(lost, at_once);
         prop_assert_eq!(levels(&world), levels(&unwatched));

@@ -21,6 +21,7 @@ pub use database::{DatabaseConfig, Engine, PostgresConfig};
 pub use metrics::MetricsConfig;
 
 use belljar_contract::yaml::{Log, Members, Node, list, quoted};
+use std::collections::BTreeSet;
 
 /// All of them. Nothing is there that isn't named.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -70,13 +71,13 @@ fn named<T: Named>(node: &Node, log: &mut Log, mut read: impl FnMut(&Node, &mut 
 /// Notes names that two lists have, and puts the lists together.
 fn together<T: Named>(node: &Node, log: &mut Log, lists: impl IntoIterator<Item = Vec<T>>) -> Vec<T> {
     let mut all = Vec::<T>::new();
-    for one in lists.into_iter().flatten() {
+    for list in lists {
         // Within a list it has been noted.
-        if all.iter().any(|other| other.name() == one.name()) {
-            let found = format!("{} of two kinds", quoted(one.name()));
-            log.note(node.position, &node.path, found, "each name once");
+        let names: BTreeSet<&str> = list.iter().map(Named::name).collect();
+        for name in names.into_iter().filter(|name| all.iter().any(|other| other.name() == *name)) {
+            log.note(node.position, &node.path, format!("{} of two kinds", quoted(name)), "each name once");
         }
-        all.push(one);
+        all.extend(list);
     }
     all
 }
