@@ -134,12 +134,16 @@ fn a_call_whose_server_is_killed_takes_a_new_yes() {
 
 /// Has the node's database ask about a call of somebody of that kind.
 fn ask(state: &Path, kind: AgentKind, digit: &str) -> Approval {
+    ask_in(state, (kind, "mean"), digit)
+}
+
+fn ask_in(state: &Path, (kind, project): (AgentKind, &str), digit: &str) -> Approval {
     let subject = ToolSubject {
         subject_type: kind,
         subject_id: Some("somebody".to_owned()),
         user_id: None,
         group_ids: Vec::new(),
-        project_id: None,
+        project_id: Some(project.to_owned()),
         task_id: None,
         job_id: None,
         run_id: None,
@@ -230,6 +234,7 @@ fn one_that_plans_answers_for_agents_in_sandboxes_with_a_reason_and_never_for_th
     let state = state_of(&world);
     let [of_sandbox, second] = ["a", "b"].map(|digit| ask(&state, AgentKind::Sandbox, digit));
     let of_planner = ask(&state, AgentKind::ProjectManager, "c");
+    let elsewhere = ask_in(&state, (AgentKind::Sandbox, "other"), "d");
     let token = token(&node, json!({ "kind": "project_manager", "project_id": "mean" }));
     let answered =
         |name: &str, arguments: Value| envelope(&call(node.address(), &token, name, &arguments)).clone();
@@ -241,6 +246,8 @@ fn one_that_plans_answers_for_agents_in_sandboxes_with_a_reason_and_never_for_th
     assert_eq!(unsure["domain_code"], "guardrail_violated", "{unsure}");
     let own = answered("approve_call", of(&of_planner));
     assert_eq!(own["domain_code"], "permission_denied", "{own}");
+    let others = answered("approve_call", of(&elsewhere));
+    assert_eq!(others["domain_code"], "not_found", "{others}");
     let approved = answered("approve_call", of(&of_sandbox));
     assert_eq!(approved["data"]["approval"]["status"], "approved", "{approved}");
     let otherwise = answered("deny_call", of(&of_sandbox));

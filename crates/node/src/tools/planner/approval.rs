@@ -1,10 +1,10 @@
 //! `list_approvals`, `approve_call`, `deny_call`: what people are asked about the calls of agents in sandboxes, for those that plan.
-//! Nobody who plans answers for itself, or for another one who plans: those questions are the operator's.
+//! Whoever is bound to a project or a task sees and answers what is of it, and nothing else. Nobody who plans answers for itself, or for another one who plans: those questions are the operator's.
 
 use super::desk::{Desk, text};
 use super::{define, id, object};
 use belljar_contract::approval::{Approval, ApprovalStatus, LONGEST_REASON, Ruling};
-use belljar_contract::id::{ApprovalId, UserId};
+use belljar_contract::id::{ApprovalId, TaskId, UserId};
 use belljar_contract::tool::{AgentKind, DomainCode, InvalidToolNameError};
 use belljar_store::approvals::{Answer as Said, ApprovalError};
 use belljar_tools::answer::{Answer, Failure, Success};
@@ -74,7 +74,7 @@ impl Tool for List {
         &self.definition
     }
 
-    fn call<'a>(&'a self, _: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
+    fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
         async move {
             let api = self.desk.api()?;
             let status = ApprovalStatus::named(text(&arguments, "status"));
@@ -84,7 +84,8 @@ impl Tool for List {
             let page = api.workplace.tools.approvals().list(status, place, api.workplace.now()).await;
             let page = page.map_err(|error| Failure::unreachable(&error))?;
             let next = page.next.map(|number| number.to_string());
-            Ok(Success::of(json!({ "approvals": page.entries, "next_cursor": next })))
+            let seen: Vec<_> = page.entries.into_iter().filter(|one| is_within(caller, one)).collect();
+            Ok(Success::of(json!({ "approvals": seen, "next_cursor": next })))
         }
         .boxed()
     }
@@ -109,7 +110,8 @@ impl Decide {
         let api = self.desk.api()?;
         let (approvals, now) = (api.workplace.tools.approvals(), api.workplace.now());
         let found = approvals.find(&id, now).await.map_err(|error| Failure::unreachable(&error))?;
-        if !is_of_a_sandbox(&found.ok_or_else(unknown)?) {
+        let found = found.filter(|found| is_within(caller, found)).ok_or_else(unknown)?;
+        if found.subject.subject_type != AgentKind::Sandbox {
             let message = "the operator answers this one: it is about a call of somebody who plans";
             return Err(Failure::new(DomainCode::PermissionDenied, message));
         }
@@ -121,8 +123,14 @@ impl Decide {
     }
 }
 
-fn is_of_a_sandbox(approval: &Approval) -> bool {
-    approval.subject.subject_type == AgentKind::Sandbox
+/// Whether it is of the project and the task that the caller is bound to.
+fn is_within(caller: &Caller, approval: &Approval) -> bool {
+    let subject = &approval.subject;
+    let key = |task: &TaskId| task.key();
+    let is_of_project = caller.project_id.is_none() || caller.project_id == subject.project_id;
+    let is_of_task =
+        caller.task_id.is_none() || caller.task_id.as_ref().map(key) == subject.task_id.as_ref().map(key);
+    is_of_project && is_of_task
 }
 
 fn failure(error: &ApprovalError) -> Failure {
