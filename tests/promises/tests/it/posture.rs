@@ -209,7 +209,7 @@ fn fields_of_process(way: Way) -> Vec<(&'static str, Value)> {
         // A root that was left lies on top of one's own for a while, and above the root is what lies on top.
         ("root_is_on_top", json!(true)),
         // Where something is bound whose path is nobody's business inside, there is no list.
-        ("mounts_are_listed", json!(!matches!(way, Way::Direct | Way::Job))),
+        ("mounts_are_listed", json!(!matches!(way, Way::Direct | Way::Job | Way::Session))),
         ("mounts_follow_others", json!(false)),
         ("domains_left", json!(domains_left(way))),
     ]
