@@ -5,7 +5,7 @@ use crate::error::CliError;
 use crate::trust;
 use belljar_contract::access::AccessLevel;
 use belljar_contract::category::Category;
-use belljar_contract::id::AgentId;
+use belljar_contract::id::{AgentId, UserId};
 use belljar_policy::access::compiled::{Compiled, WebTerms, WorkspaceTerms};
 use belljar_policy::access::{AccessRules, AgentStanding, Earned};
 use belljar_policy::constraint::WorksIn;
@@ -116,4 +116,10 @@ pub(crate) fn works_in(sandboxing: &Config) -> BTreeMap<Category, WorksIn> {
         _ => WorksIn::Container,
     };
     Category::ALL.into_iter().map(|category| (category, works_in(category))).collect()
+}
+
+/// Whoever types this, by the kernel's name for them: what the environment says of names anybody may have written.
+pub(crate) fn whoever_runs_this() -> Result<UserId, CliError> {
+    let name = format!("uid:{}", rustix::process::getuid().as_raw());
+    UserId::parse(&name).map_err(|error| CliError::usage(error.to_string()))
 }

@@ -1,6 +1,7 @@
 //! `belljar config`
 
 use super::Subcommand;
+use super::printing::print_json;
 use crate::configuration::{Configuration, read_bytes};
 use crate::error::CliError;
 use crate::progress::harmless;
@@ -13,7 +14,7 @@ use belljar_sandbox::limits::Limits;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -206,10 +207,4 @@ fn amount(bytes: u64) -> String {
     let units = [(30, "g"), (20, "m"), (10, "k")];
     let fits = units.into_iter().find(|(shift, _)| bytes.trailing_zeros() >= *shift);
     fits.map_or_else(|| bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
-}
-
-fn print_json(value: &Value) -> Result<(), CliError> {
-    let mut text = serde_json::to_vec_pretty(value).map_err(|error| CliError::output(error.into()))?;
-    text.push(b'\n');
-    std::io::stdout().lock().write_all(&text).map_err(CliError::output)
 }

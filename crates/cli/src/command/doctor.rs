@@ -1,13 +1,13 @@
 //! `belljar doctor`
 
 use super::Subcommand;
+use super::printing::print_json;
 use crate::error::CliError;
 use crate::state;
 use anstyle::{AnsiColor, Style};
 use belljar_sandbox::canary::{self, CanaryError, Finding, Verdict};
 use belljar_sandbox::host::{Feature, Presence, features};
 use serde::Serialize;
-use std::io::Write;
 use std::process::ExitCode;
 
 const LONG_ABOUT: &str = "\
@@ -68,12 +68,6 @@ fn said(error: CanaryError) -> String {
         CanaryError::Program(error) => CliError::from(error).chain(),
         other => other.to_string(),
     }
-}
-
-fn print_json(findings: &Findings) -> Result<(), CliError> {
-    let mut text = serde_json::to_vec_pretty(findings).map_err(|error| CliError::output(error.into()))?;
-    text.push(b'\n');
-    std::io::stdout().lock().write_all(&text).map_err(CliError::output)
 }
 
 fn print(findings: &Findings) {

@@ -14,15 +14,12 @@ mod token;
 mod watch;
 
 pub(crate) use artifacts::ArtifactError;
-pub(super) use list::aligned;
 
 use super::Subcommand;
 use crate::client::{Client, Place, ShownToken};
 use crate::error::CliError;
 use belljar_contract::id::JobId;
 use embedded::{Embedded, Purpose};
-use serde::Serialize;
-use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -135,18 +132,4 @@ impl Reach {
 /// An id as somebody types it.
 fn parse_id(text: &str) -> Result<JobId, String> {
     JobId::parse(text).map_err(|error| error.to_string())
-}
-
-/// Prints text on standard output. Whoever reads may have seen enough.
-pub(super) fn print(text: &str) -> Result<(), CliError> {
-    let mut output = std::io::stdout().lock();
-    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(CliError::output),
-    }
-}
-
-pub(super) fn print_json(document: &impl Serialize) -> Result<(), CliError> {
-    let text = serde_json::to_string_pretty(document).map_err(|error| CliError::output(error.into()))?;
-    print(&(text + "\n"))
 }

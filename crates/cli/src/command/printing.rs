@@ -1,43 +1,31 @@
-//! What commands print: documents for programs, tables for people.
+//! What commands print: documents for programs, rows in columns for people.
 
 use crate::error::CliError;
-use anstyle::Style;
 use serde::Serialize;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 
-/// Rows under a heading, each column as wide as it has to be.
-pub(crate) struct Table<const COLUMNS: usize> {
-    rows: Vec<[String; COLUMNS]>,
+/// Prints text on standard output. Whoever reads may have seen enough.
+pub(super) fn print(text: &str) -> Result<(), CliError> {
+    let mut output = std::io::stdout().lock();
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(CliError::output),
+    }
 }
 
-/// Prints a document for programs.
-pub(crate) fn document(document: &impl Serialize) -> Result<(), CliError> {
-    let mut text = serde_json::to_vec_pretty(document).map_err(|error| CliError::output(error.into()))?;
-    text.push(b'\n');
-    std::io::stdout().lock().write_all(&text).map_err(CliError::output)
+/// Prints a document.
+pub(super) fn print_json(document: &impl Serialize) -> Result<(), CliError> {
+    let text = serde_json::to_string_pretty(document).map_err(|error| CliError::output(error.into()))?;
+    print(&(text + "\n"))
 }
 
-// === impl Table ===
-
-impl<const COLUMNS: usize> Table<COLUMNS> {
-    pub(crate) fn new(heading: [&str; COLUMNS]) -> Self {
-        Self { rows: vec![heading.map(str::to_owned)] }
-    }
-
-    pub(crate) fn row(&mut self, row: [String; COLUMNS]) {
-        self.rows.push(row);
-    }
-
-    pub(crate) fn print(&self) {
-        let mut widths = [0; COLUMNS];
-        for row in &self.rows {
-            widths.iter_mut().zip(row).for_each(|(width, cell)| *width = (*width).max(cell.chars().count()));
-        }
-        for (index, row) in self.rows.iter().enumerate() {
-            let style = if index == 0 { Style::new().bold() } else { Style::new() };
-            let cells: Vec<_> =
-                row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-            anstream::println!("{style}{}{style:#}", cells.join("  ").trim_end());
-        }
-    }
+/// Rows in columns.
+pub(super) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
+    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or_default();
+    let widths: [usize; N] = std::array::from_fn(width);
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
 }

@@ -47,9 +47,6 @@ impl Subcommand for ToolsArguments {
 /// All that there are here: those of agents, and those that open sessions.
 const SET: ToolSet = ToolSet::All;
 
-/// Exit code when there is no such tool, or it doesn't take what it was given.
-const BAD_INPUT: u8 = 2;
-
 /// The tools that whoever is named may call.
 fn listed(offered: &Offered) -> Result<Vec<Arc<Entry>>, CliError> {
     Ok(approvals::runtime()?.block_on(gateway(offered))?.listed(&caller(offered)))

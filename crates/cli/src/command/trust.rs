@@ -5,9 +5,9 @@ mod record;
 mod show;
 
 use super::Subcommand;
-use crate::error::CliError;
+use crate::error::{BAD_INPUT, CliError};
 use crate::trust::{self, Book};
-use belljar_contract::id::{AgentId, UserId};
+use belljar_contract::id::AgentId;
 use belljar_contract::trust::{TrustEvent, TrustEventKind};
 use belljar_store::trust::{RecordError, Recorded};
 use jiff::Timestamp;
@@ -61,9 +61,6 @@ impl Subcommand for TrustArguments {
     }
 }
 
-/// Exit code when there is no such agent or proposal, or an event is malformed or changes nothing.
-const BAD_INPUT: u8 = 2;
-
 /// Records something, and tells what came of it. An event that changes nothing is recorded all the same: it happened.
 fn record(book: &Book, event: &TrustEvent) -> Result<ExitCode, CliError> {
     match book.runtime.block_on(book.events.record(event)) {
@@ -88,10 +85,4 @@ fn record(book: &Book, event: &TrustEvent) -> Result<ExitCode, CliError> {
 /// Something that happens now.
 fn happening(agent: &AgentId, kind: TrustEventKind) -> TrustEvent {
     TrustEvent { at: Timestamp::now(), event_id: Uuid::now_v7(), agent_id: agent.clone(), kind }
-}
-
-/// Whoever types this.
-fn person() -> Result<UserId, CliError> {
-    let name = format!("uid:{}", rustix::process::getuid().as_raw());
-    UserId::parse(&name).map_err(|error| CliError::usage(error.to_string()))
 }

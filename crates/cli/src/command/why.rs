@@ -2,13 +2,13 @@
 
 use super::Subcommand;
 use super::audit::records_since;
+use super::printing::print_json;
 use crate::error::CliError;
 use crate::progress::harmless;
 use anstyle::Style;
 use belljar_contract::tool::{TOOL_CALLED, ToolCallRecord, ToolDecision};
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
@@ -48,10 +48,7 @@ impl Subcommand for WhyArguments {
             [(event, _)] if self.json => {
                 let value: Value =
                     serde_json::from_str(event).map_err(|error| CliError::output(error.into()))?;
-                let mut text =
-                    serde_json::to_vec_pretty(&value).map_err(|error| CliError::output(error.into()))?;
-                text.push(b'\n');
-                std::io::stdout().lock().write_all(&text).map_err(CliError::output)?;
+                print_json(&value)?;
                 Ok(ExitCode::SUCCESS)
             }
             [(_, record)] => {

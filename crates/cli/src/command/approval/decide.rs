@@ -2,8 +2,8 @@
 
 use super::source::Source;
 use super::{parse_id, parse_reason};
-use crate::command::job::{print, print_json};
 use crate::command::plain;
+use crate::command::printing::{print, print_json};
 use crate::error::CliError;
 use belljar_contract::approval::{Approval, Ruling};
 use belljar_contract::id::ApprovalId;

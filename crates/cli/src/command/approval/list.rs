@@ -1,8 +1,8 @@
 //! `belljar approval list`
 
 use super::source::Source;
-use crate::command::job::{aligned, print, print_json};
 use crate::command::plain;
+use crate::command::printing::{aligned, print, print_json};
 use crate::error::CliError;
 use belljar_contract::approval::{Approval, ApprovalStatus};
 

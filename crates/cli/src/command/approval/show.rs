@@ -2,8 +2,8 @@
 
 use super::parse_id;
 use super::source::Source;
-use crate::command::job::{print, print_json};
 use crate::command::plain;
+use crate::command::printing::{print, print_json};
 use crate::error::CliError;
 use belljar_contract::approval::Approval;
 use belljar_contract::id::ApprovalId;

@@ -1,11 +1,12 @@
 //! Where approvals are: at a node, which is asked, or in this machine's own state.
 
 use super::Reach;
+use crate::access::whoever_runs_this;
 use crate::approvals;
 use crate::client::{Ask, Client, ShownToken};
 use crate::error::CliError;
 use belljar_contract::approval::{Approval, ApprovalPage, ApprovalStatus, Ruling};
-use belljar_contract::id::{ApprovalId, UserId};
+use belljar_contract::id::ApprovalId;
 use belljar_contract::worker::ApiVersion;
 use belljar_contract::worker::approval::{
     ApprovalListResponse, ApprovalResponse, ApproveRequest, DenyRequest,
@@ -104,10 +105,4 @@ fn post(client: &Client, path: &str, request: &impl Serialize) -> Result<Approva
     let body = serde_json::to_vec(request).map_err(|error| CliError::output(error.into()))?;
     let ask = Ask { is_post: true, path, body: Some(&body), ..Ask::default() };
     Ok(client.document::<ApprovalResponse>(&ask)?.known.approval)
-}
-
-/// The kernel's name for them: what the environment says of names anybody may have written.
-fn whoever_runs_this() -> Result<UserId, CliError> {
-    let name = format!("uid:{}", rustix::process::getuid().as_raw());
-    UserId::parse(&name).map_err(|error| CliError::usage(error.to_string()))
 }

@@ -4,9 +4,10 @@ mod fetching;
 
 pub(crate) use fetching::ArtifactError;
 
-use super::{parse_id, print, print_json};
+use super::parse_id;
 use crate::client::Client;
 use crate::command::plain;
+use crate::command::printing::{print, print_json};
 use crate::error::CliError;
 use belljar_contract::id::JobId;
 use belljar_contract::result::Artifact;

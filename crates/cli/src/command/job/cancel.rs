@@ -1,8 +1,9 @@
 //! `belljar job cancel`
 
 use super::ending::words;
-use super::{parse_id, print, print_json};
+use super::parse_id;
 use crate::client::Client;
+use crate::command::printing::{print, print_json};
 use crate::error::CliError;
 use belljar_contract::id::JobId;
 use std::process::ExitCode;

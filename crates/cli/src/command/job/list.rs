@@ -1,8 +1,8 @@
 //! `belljar job list`
 
 use super::ending::words;
-use super::{print, print_json};
 use crate::client::Client;
+use crate::command::printing::{aligned, print, print_json};
 use crate::error::CliError;
 use belljar_contract::id::TaskId;
 use belljar_contract::worker::job::JobSummary;
@@ -96,17 +96,6 @@ fn table<'j>(jobs: impl Iterator<Item = &'j JobSummary>, now: Timestamp) -> Stri
         return "No jobs.\n".to_owned();
     }
     aligned(&rows)
-}
-
-/// Rows in columns.
-pub(in crate::command) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
-    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or_default();
-    let widths: [usize; N] = std::array::from_fn(width);
-    let line = |row: &[String; N]| {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
-        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
-    };
-    rows.iter().map(line).collect()
 }
 
 fn row(job: &JobSummary, now: Timestamp) -> [String; 6] {

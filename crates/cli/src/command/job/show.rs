@@ -1,9 +1,10 @@
 //! `belljar job show`
 
 use super::ending::headline;
-use super::{parse_id, print, print_json};
+use super::parse_id;
 use crate::client::Client;
 use crate::command::plain;
+use crate::command::printing::{print, print_json};
 use crate::error::CliError;
 use belljar_contract::egress::{DeniedDestination, WebUsage};
 use belljar_contract::id::JobId;

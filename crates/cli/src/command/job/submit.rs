@@ -3,11 +3,12 @@
 mod order;
 mod waiting;
 
+use super::Reach;
 use super::embedded::Purpose;
 use super::ending::{exit_code_of, headline};
-use super::{Reach, print, print_json};
 use crate::client::events::{Extent, Followed, follow};
 use crate::client::{Ask, Client, ClientError, Told};
+use crate::command::printing::{print, print_json};
 use crate::error::CliError;
 use belljar_contract::worker::job::JobResponse;
 use belljar_contract::worker::state::JobState;

@@ -1,7 +1,8 @@
 //! `belljar job token`
 
-use super::{parse_id, print, print_json};
+use super::parse_id;
 use crate::client::{Ask, Client};
+use crate::command::printing::{print, print_json};
 use crate::error::CliError;
 use belljar_contract::id::JobId;
 use belljar_contract::worker::token::{IssueTokenResponse, LONGEST_LIFE_SECONDS, RemoteAgent};

@@ -1,10 +1,11 @@
 //! `belljar job watch`
 
 use super::ending::{exit_code_of, headline};
+use super::parse_id;
 use super::telling::lines;
-use super::{parse_id, print};
 use crate::client::events::{Extent, Followed, Follower, follow};
 use crate::client::{Client, ClientError};
+use crate::command::printing::print;
 use crate::error::CliError;
 use crate::progress::harmless;
 use belljar_contract::id::JobId;

@@ -2,6 +2,7 @@
 
 use crate::access::{self, works_in};
 use crate::command::audit::{parse_since, records_since};
+use crate::command::printing::print_json;
 use crate::error::CliError;
 use crate::progress::harmless;
 use anstyle::Style;
@@ -16,7 +17,6 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -134,9 +134,7 @@ fn changed(
 impl Replayed {
     fn print(&self, is_json: bool) -> Result<(), CliError> {
         if is_json {
-            let mut text = serde_json::to_vec_pretty(self).map_err(|error| CliError::output(error.into()))?;
-            text.push(b'\n');
-            return std::io::stdout().lock().write_all(&text).map_err(CliError::output);
+            return print_json(self);
         }
         anstream::print!("{}", self.as_text());
         Ok(())

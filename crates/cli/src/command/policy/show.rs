@@ -1,6 +1,7 @@
 //! `belljar policy show`
 
 use crate::access::{AccessArguments, rules_of};
+use crate::command::printing::print_json;
 use crate::error::CliError;
 use crate::progress::harmless;
 use anstyle::Style;
@@ -9,7 +10,6 @@ use belljar_policy::access::compiled::{Compiled, ProgramTerms, WebTerms, Workspa
 use belljar_policy::access::{AccessRules, AgentStanding};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -53,12 +53,7 @@ impl ShowArguments {
             standing,
         };
         match self.json {
-            true => {
-                let mut text = serde_json::to_vec_pretty(&shown.as_json(&rules))
-                    .map_err(|error| CliError::output(error.into()))?;
-                text.push(b'\n');
-                std::io::stdout().lock().write_all(&text).map_err(CliError::output)?;
-            }
+            true => print_json(&shown.as_json(&rules))?,
             false => anstream::print!("{}", shown.as_text(&rules)),
         }
         Ok(ExitCode::SUCCESS)

@@ -1,10 +1,10 @@
 //! `belljar tools call`
 
-use super::{BAD_INPUT, SET};
+use super::SET;
 use crate::approvals;
 use crate::command::mcp::{OfferArguments, Offered, caller, end, follow_earned, gateway, stop_when_asked};
-use crate::command::printing::document;
-use crate::error::{CliError, DENIED};
+use crate::command::printing::print_json;
+use crate::error::{BAD_INPUT, CliError, DENIED};
 use belljar_contract::tool::{DomainCode, Envelope};
 use belljar_gateway::call::{Called, Refusal};
 use belljar_gateway::seat::Seat;
@@ -78,10 +78,10 @@ impl CallArguments {
         };
         if self.json {
             let envelope = serde_json::to_value(&answered.envelope);
-            document(&envelope.map_err(|error| CliError::output(error.into()))?)?;
+            print_json(&envelope.map_err(|error| CliError::output(error.into()))?)?;
         }
         match &answered.envelope {
-            Envelope::Ok { data, .. } if !self.json => document(data).map(|()| ExitCode::SUCCESS),
+            Envelope::Ok { data, .. } if !self.json => print_json(data).map(|()| ExitCode::SUCCESS),
             Envelope::Ok { .. } => Ok(ExitCode::SUCCESS),
             Envelope::Error { domain_code, message, .. } => {
                 if !self.json {

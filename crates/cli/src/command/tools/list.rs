@@ -2,8 +2,9 @@
 
 use super::{SET, described, effect, listed};
 use crate::command::mcp::OfferArguments;
-use crate::command::printing::{Table, document};
+use crate::command::printing::{aligned, print, print_json};
 use crate::error::CliError;
+use belljar_tools::definition::Definition;
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
@@ -22,19 +23,21 @@ impl ListArguments {
         let entries = listed(&self.offer.offered(SET)?)?;
         let definitions: Vec<_> = entries.iter().map(|entry| entry.tool.definition()).collect();
         if self.json {
-            document(&definitions.iter().map(|definition| described(definition)).collect::<Vec<_>>())?;
+            print_json(&definitions.iter().map(|definition| described(definition)).collect::<Vec<_>>())?;
             return Ok(ExitCode::SUCCESS);
         }
-        let mut table = Table::new(["TOOL", "CATEGORY", "ACTION", "EFFECT"]);
-        for definition in definitions {
-            table.row([
-                definition.name.to_string(),
-                definition.category.to_string(),
-                definition.action.to_string(),
-                effect(definition.effect).to_owned(),
-            ]);
-        }
-        table.print();
+        let heading = ["TOOL", "CATEGORY", "ACTION", "EFFECT"].map(str::to_owned);
+        let rows: Vec<_> = std::iter::once(heading).chain(definitions.into_iter().map(row)).collect();
+        print(&aligned(&rows))?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn row(definition: &Definition) -> [String; 4] {
+    [
+        definition.name.to_string(),
+        definition.category.to_string(),
+        definition.action.to_string(),
+        effect(definition.effect).to_owned(),
+    ]
 }

@@ -1,9 +1,9 @@
 //! `belljar tools show`
 
-use super::{BAD_INPUT, SET, described, effect, listed};
+use super::{SET, described, effect, listed};
 use crate::command::mcp::OfferArguments;
-use crate::command::printing::document;
-use crate::error::CliError;
+use crate::command::printing::print_json;
+use crate::error::{BAD_INPUT, CliError};
 use anstyle::Style;
 use belljar_tools::definition::Definition;
 use std::process::ExitCode;
@@ -33,7 +33,7 @@ impl ShowArguments {
         };
         let definition = entry.tool.definition();
         match self.json {
-            true => document(&described(definition))?,
+            true => print_json(&described(definition))?,
             false => tell(definition)?,
         }
         Ok(ExitCode::SUCCESS)
@@ -54,5 +54,5 @@ fn tell(definition: &Definition) -> Result<(), CliError> {
         effect(definition.effect),
         definition.within.as_secs()
     );
-    document(&definition.input)
+    print_json(&definition.input)
 }

@@ -1,7 +1,8 @@
 //! `belljar trust approve`, `deny`, `set`, `verify`: a person's word.
 
-use super::{BAD_INPUT, happening, person, record};
-use crate::error::CliError;
+use super::{happening, record};
+use crate::access::whoever_runs_this;
+use crate::error::{BAD_INPUT, CliError};
 use crate::trust::Book;
 use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;
@@ -93,7 +94,7 @@ impl DenyArguments {
 impl SetArguments {
     pub(super) fn run(&self, book: &Book) -> Result<ExitCode, CliError> {
         let Self { level, category, reason, .. } = self;
-        let (reason, by) = (reason.clone(), person()?);
+        let (reason, by) = (reason.clone(), whoever_runs_this()?);
         let set = TrustEventKind::LevelSet { level: *level, category: *category, reason, by };
         record(book, &happening(&self.agent, set))
     }
@@ -103,7 +104,7 @@ impl SetArguments {
 
 impl VerifyArguments {
     pub(super) fn run(&self, book: &Book) -> Result<ExitCode, CliError> {
-        record(book, &happening(&self.agent, TrustEventKind::ReVerified { by: person()? }))
+        record(book, &happening(&self.agent, TrustEventKind::ReVerified { by: whoever_runs_this()? }))
     }
 }
 

@@ -1,7 +1,7 @@
 //! `belljar trust record`
 
-use super::{BAD_INPUT, record};
-use crate::error::CliError;
+use super::record;
+use crate::error::{BAD_INPUT, CliError};
 use crate::trust::Book;
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::{TrustEvent, TrustEventKind};

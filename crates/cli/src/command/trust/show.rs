@@ -1,8 +1,7 @@
 //! `belljar trust list`, `show`
 
-use super::BAD_INPUT;
-use crate::command::printing::{Table, document};
-use crate::error::CliError;
+use crate::command::printing::{aligned, print, print_json};
+use crate::error::{BAD_INPUT, CliError};
 use crate::trust::Book;
 use anstyle::Style;
 use belljar_contract::id::AgentId;
@@ -38,21 +37,23 @@ impl ListArguments {
             .map(|agent| Ok(book.of(agent)?.trust.state(&book.config)))
             .collect::<Result<_, CliError>>()?;
         if self.json {
-            document(&states)?;
+            print_json(&states)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let mut table = Table::new(["AGENT", "LEVEL", "SCORE", "PROPOSED"]);
-        for state in &states {
-            table.row([
-                state.agent_id.to_string(),
-                state.global_level.to_string(),
-                state.score.map_or_else(|| "-".to_owned(), |score| score.to_string()),
-                state.pending.len().to_string(),
-            ]);
-        }
-        table.print();
+        let heading = ["AGENT", "LEVEL", "SCORE", "PROPOSED"].map(str::to_owned);
+        let rows: Vec<_> = std::iter::once(heading).chain(states.iter().map(row)).collect();
+        print(&aligned(&rows))?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn row(state: &TrustState) -> [String; 4] {
+    [
+        state.agent_id.to_string(),
+        state.global_level.to_string(),
+        state.score.map_or_else(|| "-".to_owned(), |score| score.to_string()),
+        state.pending.len().to_string(),
+    ]
 }
 
 // === impl ShowArguments ===
@@ -66,7 +67,7 @@ impl ShowArguments {
             return Ok(ExitCode::from(BAD_INPUT));
         }
         match self.json {
-            true => document(&as_json(&state, &replayed))?,
+            true => print_json(&as_json(&state, &replayed))?,
             false => tell(&state, &replayed),
         }
         Ok(ExitCode::SUCCESS)
