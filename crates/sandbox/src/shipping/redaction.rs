@@ -24,6 +24,9 @@ struct Patterns {
 /// What stands where a secret was.
 const HIDDEN: &str = "***";
 
+/// How often a text is looked at for secrets.
+const LOOKS: usize = 8;
+
 /// The names under which secrets are passed around.
 const NAMES: &str = "client_secret|client_id|refresh_token|access_token|code_verifier|api[_-]?key|api[_-]?secret|\
     id_token|assertion|passwd|password|passphrase|pwd|bearer|authorization|proxy-authorization|secret|token|\
@@ -36,9 +39,9 @@ impl Redactor {
     pub fn new() -> Self {
         let secrets = [
             // A private key, whole or cut off.
-            r"(?s)(?<keep>-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----)(?:.*?-----END [A-Z0-9 ]*PRIVATE KEY-----|.*)".to_owned(),
+            r"(?s)(?<keep>-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----)(?:.*?(?<after>-----END [A-Z0-9 ]*PRIVATE KEY-----)|.*)".to_owned(),
             // Who logs in, in an address.
-            r"(?<keep>[A-Za-z][A-Za-z0-9+.-]*://)[^/\s@'\x22]+@".to_owned(),
+            r"(?<keep>[A-Za-z][A-Za-z0-9+.-]*://)[^/\s@'\x22]+(?<after>@)".to_owned(),
             // A header, and its value alone.
             r"(?i)(?<keep>\b(?:bearer|basic|token)\s+)[A-Za-z0-9._~+/=-]{8,}".to_owned(),
             // A member of JSON, escaped or not.
@@ -63,17 +66,20 @@ impl Redactor {
     }
 
     /// The same, unless it takes until the deadline; nothing then.
+    ///
+    /// What is hidden can put together what looks like a secret again (`https://password=a/b,c@`), so the text is
+    /// looked at until nothing changes. A text that keeps on changing is made to, and hidden as a whole.
     pub(super) fn text_until(&self, text: &str, deadline: Option<Instant>) -> Option<String> {
         let Some(patterns) = &self.patterns else { return Some(HIDDEN.to_owned()) };
-        patterns.secrets.iter().try_fold(text.to_owned(), |text, pattern| {
-            let hide = |found: &Captures<'_>| {
-                let kept = found.name("keep").map_or("", |kept| kept.as_str());
-                let at = if found[0].ends_with('@') { "@" } else { "" };
-                format!("{kept}{HIDDEN}{at}")
-            };
-            let is_in_time = deadline.is_none_or(|deadline| Instant::now() < deadline);
-            is_in_time.then(|| pattern.replace_all(&text, hide).into_owned())
-        })
+        let mut text = text.to_owned();
+        for _ in 0..LOOKS {
+            let redacted = patterns.hide(&text, deadline)?;
+            if redacted == text {
+                return Some(text);
+            }
+            text = redacted;
+        }
+        Some(HIDDEN.to_owned())
     }
 
     /// The value without secrets, in texts and under names that say that one stands there.
@@ -95,6 +101,23 @@ impl Redactor {
 
     fn is_secret(&self, name: &str) -> bool {
         self.patterns.as_ref().is_none_or(|patterns| patterns.name.is_match(name))
+    }
+}
+
+// === impl Patterns ===
+
+impl Patterns {
+    /// The text after one look for each pattern, unless the deadline passes.
+    fn hide(&self, text: &str, deadline: Option<Instant>) -> Option<String> {
+        self.secrets.iter().try_fold(text.to_owned(), |text, pattern| {
+            let hide = |found: &Captures<'_>| {
+                let [keep, after] =
+                    ["keep", "after"].map(|part| found.name(part).map_or("", |part| part.as_str()));
+                format!("{keep}{HIDDEN}{after}")
+            };
+            let is_in_time = deadline.is_none_or(|deadline| Instant::now() < deadline);
+            is_in_time.then(|| pattern.replace_all(&text, hide).into_owned())
+        })
     }
 }
 

@@ -57,7 +57,7 @@ fn what_is_named_or_looks_like_a_secret_is_hidden_and_the_rest_is_not() {
     ***
     ***
     ***
-    -----BEGIN RSA PRIVATE KEY-----***
+    -----BEGIN RSA PRIVATE KEY-----***-----END RSA PRIVATE KEY-----
     after
     -----BEGIN PRIVATE KEY-----***
     "#);
@@ -114,12 +114,19 @@ fn a_secret_that_the_looking_ends_in_is_not_told_when_what_is_before_it_becomes_
     assert!(raw.truncated);
 }
 
+#[test]
+fn what_becomes_a_secret_as_others_are_hidden_is_hidden_too() {
+    let redactor = Redactor::new();
+    assert_eq!(redactor.text("https://password=a/b,c@host"), "https://***@host");
+    assert_eq!(redactor.text("https://password:https://@"), "https://password:***");
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
     #[test]
     fn what_is_redacted_stays_as_it_is_when_it_is_redacted_again(
-        parts in prop::collection::vec("(password|token|Bearer|code|https://|@|:|=|\"|'|\\\\|[a-z]{1,9}| |\n|sk-|\\*)", 0..20),
+        parts in prop::collection::vec("(password|token|Bearer|code|https://|@|:|=|\"|'|\\\\|[a-z]{1,9}| |\n|sk-|\\*)", 0..24),
     ) {
         let redactor = Redactor::new();
         let once = redactor.text(&parts.concat());
