@@ -4,11 +4,13 @@ use crate::access::configuration;
 use crate::error::CliError;
 use crate::state;
 use belljar_contract::id::AgentId;
+use belljar_contract::trust::TrustEvent;
 use belljar_policy::access::Earned;
 use belljar_policy::trust::{Replay, TrustConfig, replay};
 use belljar_store::database::{Database, Location};
 use belljar_store::trust::TrustEvents;
 use jiff::Timestamp;
+use std::collections::BTreeMap;
 use std::path::Path;
 use tokio::runtime::Runtime;
 
@@ -39,6 +41,16 @@ pub(crate) fn earned(named: Option<&Path>, agent: &AgentId) -> Result<Option<Ear
     let book = Book::open(config)?;
     let earned = book.of(agent)?.earned(&book.config);
     Ok(earned.or_else(|| book.config.of_newcomer()))
+}
+
+/// All that is recorded of agents, where it may count.
+pub(crate) fn recorded(config: &TrustConfig) -> Result<BTreeMap<AgentId, Vec<TrustEvent>>, CliError> {
+    if !state::has_agents_database() {
+        return Ok(BTreeMap::new());
+    }
+    let book = Book::open(config.clone())?;
+    let agents = book.agents()?.into_iter();
+    agents.map(|agent| Ok((agent.clone(), book.runtime.block_on(book.events.of(&agent))?))).collect()
 }
 
 // === impl Book ===

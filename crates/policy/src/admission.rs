@@ -220,6 +220,41 @@ mod tests {
     }
 
     #[test]
+    fn beside_an_allowlist_other_variables_are_as_they_were() {
+        let allowed = r#", "allowed_commands": ["git"]"#;
+        let run = |name: &str| {
+            RUN_GIT.replace(r#"["git", "status"]"#, &format!(r#"["git"], "env": {{"{name}": "x"}}"#))
+        };
+        for name in ["HOME", "MY_PATH", "PATHS", "OLD_PATH"] {
+            assert!(admitted(allowed, &run(name)).is_ok(), "{name}");
+        }
+        for name in ["PATH", "LD_PRELOAD", "LD_LIBRARY_PATH"] {
+            assert_eq!(denials(allowed, &run(name)).len(), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_the_job_wants_kept_is_told_by_its_place_in_the_workspace() {
+        let wanting = |paths: &str| format!(r#"}}, "artifacts": {paths}, "context": {{"#);
+        let kept = admitted(&wanting(r#"["out/a.txt", "/workspace/b"]"#), RUN_GIT).unwrap();
+        let told: Vec<String> = kept.artifacts().iter().map(ToString::to_string).collect();
+        assert_eq!(told, ["out/a.txt", "b"]);
+        assert!(admitted(&wanting(r#"["../a"]"#), RUN_GIT).is_err());
+    }
+
+    #[test]
+    fn a_refusal_tells_everything_that_stands_in_the_way() {
+        let read = r#"{"type": "read_file", "args": {"path": "/etc/passwd"}}"#;
+        let refused = admitted(r#", "allowed_paths": ["../x"]"#, &[RUN_GIT, read].join(",")).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "step 1: path not allowed: . is not within constraints.allowed_paths\n\
+             step 2: path escapes workspace: /etc/passwd\n\
+             path escapes workspace: ../x"
+        );
+    }
+
+    #[test]
     fn an_empty_allowlist_allows_nothing() {
         assert_eq!(denials(r#", "allowed_commands": []"#, RUN_GIT).len(), 1);
         assert_eq!(denials(r#", "allowed_paths": []"#, r#"{"type": "list_tree"}"#).len(), 1);

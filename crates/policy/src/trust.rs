@@ -27,7 +27,7 @@ mod track;
 
 pub use config::{Strategy, TrustConfig};
 pub use outcome::{Ignored, Outcome};
-pub use replay::{Replay, replay};
+pub use replay::{History, Replay, replay};
 
 use belljar_contract::access::AccessLevel;
 use belljar_contract::category::Category;

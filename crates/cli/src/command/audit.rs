@@ -99,11 +99,11 @@ impl Subcommand for AuditArguments {
     }
 }
 
-/// Shows every event of that kind from that time on, in order.
+/// Shows every event of that kind from that time on, in order, with when it was.
 pub(super) fn records_since(
     since: Option<Timestamp>,
     kind: &str,
-    see: &mut dyn FnMut(&str),
+    see: &mut dyn FnMut(&str, &str),
 ) -> Result<(), CliError> {
     let folder = audit::folder_in(state::open().path());
     if !folder.exists() {
@@ -113,7 +113,7 @@ pub(super) fn records_since(
     let since = since.map(|since| format!("{since:.6}"));
     audit::reading::each(&folder, &mut |record, _| {
         if record.kind == kind && since.as_deref().is_none_or(|since| record.time >= since) {
-            see(record.event);
+            see(record.time, record.event);
         }
     })?;
     Ok(())

@@ -38,7 +38,7 @@ impl Subcommand for WhyArguments {
             return Err(CliError::usage(format!("give at least {SHORTEST} characters of the decision's id")));
         }
         let mut found: Vec<(String, ToolCallRecord)> = Vec::new();
-        records_since(None, TOOL_CALLED, &mut |event| {
+        records_since(None, TOOL_CALLED, &mut |_, event| {
             let Ok(record) = serde_json::from_str::<ToolCallRecord>(event) else { return };
             if record.call_id.to_string().starts_with(&begins) {
                 found.push((event.to_owned(), record));

@@ -119,3 +119,37 @@ fn what_is_earned_and_lost_counts_for_whoever_is_being_served() {
     let shown = world.run(&["policy", "show", "--agent", "worker", "--json"]).succeeded().json();
     assert_eq!(shown["level"], "sandboxed", "{shown}");
 }
+
+#[test]
+fn other_rules_are_tried_by_what_an_agent_had_earned_when_it_called() {
+    let world = world();
+    let _sessions = Sessions(&world);
+    record(&world, &json!({ "type": "agent_hired" }));
+    let list = || {
+        world
+            .run(&["tools", "call", "shell_command", r#"{"command": "ls"}"#, "--agent", "worker", "--json"])
+            .code
+    };
+    assert_eq!(list(), 3);
+    for _ in 0..3 {
+        good_task(&world);
+        look(&world);
+    }
+    assert_eq!((level(&world), list()), (json!("standard"), 0));
+    let check = |config: &str| {
+        world.write("tried.yaml", config);
+        world.run(&["policy", "check", "tried.yaml", "--json"]).json()
+    };
+    // By today's level the first call would be done.
+    assert_eq!(check(MILESTONES), json!({ "calls": 2, "changes": [] }));
+    for wider in [
+        MILESTONES.replace("initial_level: sandboxed", "initial_level: standard"),
+        MILESTONES.split("trust:").next().unwrap().to_owned(),
+    ] {
+        let change = &check(&wider)["changes"][0];
+        assert_eq!((&change["was"], &change["would_be"]), (&json!("deny"), &json!("allow")), "{wider}");
+    }
+    let slower = MILESTONES.replace("tasks_completed: 3", "tasks_completed: 30");
+    let change = &check(&slower)["changes"][0];
+    assert_eq!((&change["was"], &change["would_be"]), (&json!("allow"), &json!("deny")));
+}

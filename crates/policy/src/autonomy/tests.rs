@@ -56,6 +56,9 @@ fn the_presets_do_what_is_written_down() {
         "browser:diff",
         "browser:accessibility_scan",
     ];
+    // What is shown of it is what is asked by.
+    let shown: Vec<&str> = supervised.by_itself().map(ActionType::as_str).collect();
+    assert_eq!(shown.len(), expected.len(), "{shown:?}");
     for leaf in Leaf::ALL {
         assert_eq!(!supervised.asks(&leaf.into()), expected.contains(&leaf.as_str()), "{leaf}");
     }

@@ -33,6 +33,11 @@ fn each_level_has_its_categories_and_no_others() {
     ];
     assert_eq!(rows.len(), AccessLevel::ALL.len());
     for (level, categories) in rows {
+        let shown: Vec<Category> = at(level).categories().iter().copied().collect();
+        assert_eq!(
+            shown,
+            categories.iter().copied().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+        );
         for category in Category::ALL {
             let expected = match categories.contains(&category) {
                 true => Ok(Basis::Level(level)),

@@ -8,6 +8,8 @@ use belljar_contract::id::AgentId;
 use belljar_contract::trust::{ChangeReason, TrustChange, TrustEvent};
 use jiff::Timestamp;
 use std::collections::BTreeSet;
+use std::iter::Peekable;
+use std::vec::IntoIter;
 use uuid::Uuid;
 
 /// What comes of all events.
@@ -23,39 +25,82 @@ pub struct Replay {
     pub ignored: Vec<(Uuid, Ignored)>,
 }
 
+/// The trust in an agent as time goes by: what is recorded is gone through once, however often somebody asks.
+#[derive(Debug)]
+pub struct History<'e> {
+    config: &'e TrustConfig,
+    trust: Trust,
+    changes: Vec<TrustChange>,
+    ignored: Vec<(Uuid, Ignored)>,
+    known: BTreeSet<Uuid>,
+    /// What is yet to come, by time.
+    ahead: Peekable<IntoIter<&'e TrustEvent>>,
+}
+
 /// Works out the trust in an agent from the events that are recorded of it, in whatever order they come, and looks at it.
 /// The same events, and the same time, give the same.
 pub fn replay<'e>(
-    config: &TrustConfig,
+    config: &'e TrustConfig,
     agent: &AgentId,
     events: impl IntoIterator<Item = &'e TrustEvent>,
     now: Timestamp,
 ) -> Replay {
-    let mut events: Vec<&TrustEvent> = events.into_iter().collect();
-    events.sort_unstable();
-    let mut trust = Trust::new(agent.clone());
-    let (mut changes, mut ignored, mut known) = (Vec::new(), Vec::new(), BTreeSet::new());
-    for event in events {
-        let outcomes = match () {
-            () if event.at > now => Err(Ignored::NotYet),
-            () if !known.insert(event.event_id) => Err(Ignored::Duplicate),
-            () => trust.apply(config, event),
+    let mut history = History::new(config, agent, events);
+    let mut replay = history.at(now);
+    replay.ignored.extend(history.ahead.map(|event| (event.event_id, Ignored::NotYet)));
+    replay
+}
+
+// === impl History ===
+
+impl<'e> History<'e> {
+    /// That of an agent, by the events that are recorded of it, in whatever order they come.
+    pub fn new(
+        config: &'e TrustConfig,
+        agent: &AgentId,
+        events: impl IntoIterator<Item = &'e TrustEvent>,
+    ) -> Self {
+        let mut events: Vec<&TrustEvent> = events.into_iter().collect();
+        events.sort_unstable();
+        Self {
+            config,
+            trust: Trust::new(agent.clone()),
+            changes: Vec::new(),
+            ignored: Vec::new(),
+            known: BTreeSet::new(),
+            ahead: events.into_iter().peekable(),
+        }
+    }
+
+    /// What had come of it by then, for whoever looked. Times are asked for in their order: one that was passed already is as
+    /// the last one.
+    pub fn at(&mut self, now: Timestamp) -> Replay {
+        while let Some(event) = self.ahead.next_if(|event| event.at <= now) {
+            self.apply(event);
+        }
+        let (mut trust, mut changes) = (self.trust.clone(), self.changes.clone());
+        let at_last = trust.evaluate(self.config, now);
+        changes.extend(at_last.iter().filter_map(|outcome| match outcome {
+            Outcome::Changed(change) => Some(change.clone()),
+            _ => None,
+        }));
+        Replay { trust, changes, at_last, ignored: self.ignored.clone() }
+    }
+
+    fn apply(&mut self, event: &TrustEvent) {
+        let outcomes = if self.known.insert(event.event_id) {
+            self.trust.apply(self.config, event)
+        } else {
+            Err(Ignored::Duplicate)
         };
-        let outcomes = outcomes.unwrap_or_else(|why| vec![Outcome::Ignored(why)]);
-        for outcome in outcomes {
+        for outcome in outcomes.unwrap_or_else(|why| vec![Outcome::Ignored(why)]) {
             match outcome {
-                Outcome::Changed(change) => changes.push(change),
-                Outcome::Ignored(why) => ignored.push((event.event_id, why)),
+                Outcome::Changed(change) => self.changes.push(change),
+                Outcome::Ignored(why) => self.ignored.push((event.event_id, why)),
                 Outcome::NeedsApproval(_) | Outcome::Withdrawn { .. } => {}
             }
         }
     }
-    let at_last = trust.evaluate(config, now);
-    changes.extend(at_last.iter().filter_map(|outcome| match outcome {
-        Outcome::Changed(change) => Some(change.clone()),
-        _ => None,
-    }));
-    Replay { trust, changes, at_last, ignored }
 }
 
 // === impl Replay ===

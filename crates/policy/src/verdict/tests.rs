@@ -56,6 +56,13 @@ fn rows() -> Vec<Row> {
         },
         Row { leaves: true, ..row("send_external_message", Category::Communication, Leaf::CommsExternal) },
         row("html_parser", Category::Web, Leaf::CodeRead),
+        // By its category alone, and by its name alone.
+        Row { leaves: true, ..row("web_form", Category::Web, Leaf::DocsWrite) },
+        Row {
+            leaves: true,
+            git: Some(GitAccess::Full),
+            ..row("git_push", Category::VersionControl, Leaf::VcsCommit)
+        },
         row("git_status", Category::VersionControl, Leaf::VcsRead),
         row("delete_file", Category::FileSystem, Leaf::CodeDelete),
         row("sql_execute", Category::Database, Leaf::DbMutate),
@@ -145,7 +152,7 @@ fn every_level_category_and_constraint_is_judged_as_it_is_written_down() {
             }
         }
     }
-    assert_eq!(judged_of_all, 5 * 324 * 26 * 3);
+    assert_eq!(judged_of_all, 5 * 324 * 28 * 3);
 }
 
 /// Every value of every dimension with every other.

@@ -45,10 +45,22 @@ fn build(program: &Path) {
 /// When the newest source of a crate that ships was changed.
 fn newest_source(crates: &Path) -> SystemTime {
     let mut newest = SystemTime::UNIX_EPOCH;
-    let mut pending: Vec<PathBuf> =
-        ["cli", "node", "store", "failpoint", "egress", "sandbox", "confine", "runner", "policy", "contract"]
-            .map(|name| crates.join(name).join("src"))
-            .into();
+    let mut pending: Vec<PathBuf> = [
+        "cli",
+        "node",
+        "gateway",
+        "tools",
+        "store",
+        "failpoint",
+        "egress",
+        "sandbox",
+        "confine",
+        "runner",
+        "policy",
+        "contract",
+    ]
+    .map(|name| crates.join(name).join("src"))
+    .into();
     while let Some(directory) = pending.pop() {
         for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
             let metadata = entry.metadata().unwrap();

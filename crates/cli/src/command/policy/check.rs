@@ -5,17 +5,22 @@ use crate::command::audit::{parse_since, records_since};
 use crate::command::printing::print_json;
 use crate::error::CliError;
 use crate::progress::harmless;
+use crate::trust;
 use anstyle::Style;
 use belljar_contract::category::Category;
+use belljar_contract::id::AgentId;
 use belljar_contract::tool::{JudgedRecord, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolName};
-use belljar_policy::access::AccessRules;
+use belljar_contract::trust::TrustEvent;
+use belljar_policy::access::{AccessRules, Earned};
 use belljar_policy::constraint::WorksIn;
 use belljar_policy::permission::ToolFacts;
+use belljar_policy::trust::{History, TrustConfig};
 use belljar_policy::verdict::{Rule, Verdict};
 use belljar_tools::caller::Identity;
 use jiff::Timestamp;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -58,6 +63,15 @@ struct Change {
 /// What tells one kind of change from another.
 type Kind = (String, String, Verdict, String, Verdict, String);
 
+/// What is tried.
+struct Tried<'e> {
+    rules: AccessRules,
+    works_in: BTreeMap<Category, WorksIn>,
+    config: &'e TrustConfig,
+    recorded: &'e BTreeMap<AgentId, Vec<TrustEvent>>,
+    histories: BTreeMap<AgentId, History<'e>>,
+}
+
 /// Exit code when something would change.
 const CHANGES: u8 = 1;
 
@@ -66,14 +80,22 @@ const CHANGES: u8 = 1;
 impl CheckArguments {
     pub(super) fn run(&self) -> Result<ExitCode, CliError> {
         let candidate = crate::configuration::Configuration::read(&self.file)?;
-        let (rules, works_in) = (candidate.access, works_in(&candidate.sandboxing));
+        let config = candidate.trust.unwrap_or_default();
+        let recorded = trust::recorded(&config)?;
+        let mut tried = Tried {
+            works_in: works_in(&candidate.sandboxing),
+            rules: candidate.access,
+            histories: BTreeMap::new(),
+            recorded: &recorded,
+            config: &config,
+        };
         let mut calls = 0;
         let mut changes = BTreeMap::<Kind, (u64, String)>::new();
-        records_since(self.since, TOOL_CALLED, &mut |event| {
+        records_since(self.since, TOOL_CALLED, &mut |at, event| {
             let Ok(record) = serde_json::from_str::<ToolCallRecord>(event) else { return };
-            let Some(judged) = &record.judged else { return };
+            let (Some(judged), Ok(at)) = (&record.judged, at.parse()) else { return };
             calls += 1;
-            if let Some(kind) = changed(&rules, &works_in, &record, judged) {
+            if let Some(kind) = tried.changed(at, &record, judged) {
                 let (count, last) = changes.entry(kind).or_default();
                 *count += 1;
                 *last = record.call_id.to_string();
@@ -89,44 +111,61 @@ impl CheckArguments {
     }
 }
 
-fn changed(
-    rules: &AccessRules,
-    works_in: &BTreeMap<Category, WorksIn>,
-    record: &ToolCallRecord,
-    judged: &JudgedRecord,
-) -> Option<Kind> {
-    let name = ToolName::parse(&record.tool_name).ok()?;
-    let identity = match &judged.agent_id {
-        Some(agent) => Identity::Agent(agent.clone()),
-        None => Identity::Level(judged.level),
-    };
-    let standing = access::standing(rules, &identity, None);
-    let facts = ToolFacts {
-        name: &name,
-        category: judged.category,
-        action: &judged.action_type,
-        reaches_out: judged.reaches_out,
-    };
-    let works_in = works_in.get(&judged.category).copied().unwrap_or(WorksIn::Container);
-    let now = rules.judging(&standing).judge(&facts, works_in);
-    let was = match record.decision {
+// === impl Tried ===
+
+impl<'e> Tried<'e> {
+    /// What of a call would be otherwise, by what its agent would have earned when it was made.
+    fn changed(&mut self, at: Timestamp, record: &ToolCallRecord, judged: &JudgedRecord) -> Option<Kind> {
+        let name = ToolName::parse(&record.tool_name).ok()?;
+        let identity = match &judged.agent_id {
+            Some(agent) => Identity::Agent(agent.clone()),
+            None => Identity::Level(judged.level),
+        };
+        let earned = judged.agent_id.as_ref().and_then(|agent| self.earned(agent, at));
+        let standing = access::standing(&self.rules, &identity, earned.as_ref());
+        let facts = ToolFacts {
+            name: &name,
+            category: judged.category,
+            action: &judged.action_type,
+            reaches_out: judged.reaches_out,
+        };
+        let works_in = self.works_in.get(&judged.category).copied().unwrap_or(WorksIn::Container);
+        let now = self.rules.judging(&standing).judge(&facts, works_in);
+        let was = verdict_of(record.decision, judged);
+        (was != now.verdict).then(|| {
+            (
+                access::name(&identity),
+                record.tool_name.clone(),
+                was,
+                judged.rule.clone(),
+                now.verdict,
+                now.rule.code(),
+            )
+        })
+    }
+
+    fn earned(&mut self, agent: &AgentId, at: Timestamp) -> Option<Earned> {
+        let history = match self.histories.entry(agent.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let events = self.recorded.get(agent).map(Vec::as_slice).unwrap_or_default();
+                new.insert(History::new(self.config, agent, events))
+            }
+        };
+        history.at(at).earned(self.config).or_else(|| self.config.of_newcomer())
+    }
+}
+
+/// How a call was judged.
+fn verdict_of(decision: ToolDecision, judged: &JudgedRecord) -> Verdict {
+    match decision {
         // It was put before a person before, and would be again.
         ToolDecision::Allow if judged.rule == Rule::Approved.code() => Verdict::Escalate,
         ToolDecision::Deny if judged.rule == Rule::NoApprover.code() => Verdict::Escalate,
         ToolDecision::Allow => Verdict::Allow,
         ToolDecision::Escalate => Verdict::Escalate,
         ToolDecision::Deny => Verdict::Deny,
-    };
-    (was != now.verdict).then(|| {
-        (
-            access::name(&identity),
-            record.tool_name.clone(),
-            was,
-            judged.rule.clone(),
-            now.verdict,
-            now.rule.code(),
-        )
-    })
+    }
 }
 
 // === impl Replayed ===

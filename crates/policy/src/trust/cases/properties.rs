@@ -217,6 +217,21 @@ proptest! {
         prop_assert_eq!(changes(&all), once.changes);
     }
 
+    /// Whoever goes through a history asks for what it was at each moment, and is told what was known then.
+    #[test]
+    fn a_history_that_is_gone_through_once_is_at_each_moment_what_it_was(
+        config in configs(), history in history(), between in proptest::collection::vec(0..200_i64, 1..8),
+    ) {
+        let (world, _) = lived(config, history);
+        let mut all = History::new(&world.config, &agent(), &world.events);
+        let mut moment = world.events.iter().map(|event| event.at).min().unwrap_or(world.now);
+        for hours in between {
+            let known: Vec<_> = world.events.iter().filter(|event| event.at <= moment).cloned().collect();
+            prop_assert_eq!(all.at(moment), replay(&world.config, &agent(), &known, moment));
+            moment = moment.checked_add(SignedDuration::from_hours(hours)).unwrap();
+        }
+    }
+
     #[test]
     fn who_looks_twice_at_a_moment_sees_the_same(config in configs(), history in history(), hours in 0..500_i64) {
         let (mut world, _) = lived(config, history);

@@ -1,0 +1,143 @@
+//! A call that takes a person's yes, killed wherever somebody asks, answers or uses it: it is made at most once for each yes, and never
+//! without one.
+
+use crate::belljar::belljar;
+use belljar_failpoint::{APPROVALS, VARIABLE};
+use belljar_testkit::world::{Ran, World};
+use serde_json::{Value, json};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+const HOUSE: &str = "
+tool_access:
+  agents:
+    - {name: asker, level: standard, autonomy: full, human_approval: ['code:write']}
+";
+
+/// It takes a yes.
+const REFUSED: i32 = 3;
+
+/// Places on the way of each record to the disk, which a call comes by several times.
+const RECORDS: [&str; 4] = ["audit.announced", "audit.written", "audit.stored", "audit.confirmed"];
+
+/// A session in which an agent's calls leave a line each.
+struct Ground(World);
+
+// === impl Ground ===
+
+impl Ground {
+    fn lay() -> Self {
+        let world = World::new(belljar());
+        world.write(".config/belljar/config.yaml", HOUSE);
+        world.run(&["session", "create", "--name", "work"]).succeeded();
+        Self(world)
+    }
+
+    /// Does what a command says, and dies at a place if one is named.
+    fn run(&self, arguments: &[&str], place: Option<&str>) -> (ExitStatus, Ran) {
+        let mut command = self.0.command(arguments);
+        command.envs(place.map(|place| (VARIABLE, place)));
+        let output = command.output().unwrap();
+        (output.status, Ran::from(output))
+    }
+
+    /// The agent's call.
+    fn call(&self, place: Option<&str>) -> (ExitStatus, Ran) {
+        let line = json!({ "command": "echo made >> made" }).to_string();
+        let whose = ["--session", "work", "--agent", "asker", "--json"];
+        self.run(&[&["tools", "call", "shell_command", &line], &whose[..]].concat(), place)
+    }
+
+    /// The ids of what stands so.
+    fn listed(&self, status: &str) -> Vec<String> {
+        let listed = self.0.run(&["approval", "list", "--status", status, "--json"]).succeeded().json();
+        listed.as_array().unwrap().iter().map(|one: &Value| one["id"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Says yes to what is asked.
+    fn approve(&self, place: Option<&str>) -> (ExitStatus, Ran) {
+        let open = [self.listed("pending"), self.listed("approved")].concat();
+        assert_eq!(open.len(), 1, "the same call is one question: {open:?}");
+        self.run(&["approval", "approve", &open[0]], place)
+    }
+
+    /// How often the call was made.
+    fn made(&self) -> usize {
+        let count = ["session", "exec", "work", "--", "sh", "-c", "cat made 2> /dev/null | wc -l"];
+        self.0.run(&count).succeeded().stdout.trim().parse().unwrap()
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        let _ = self.0.run(&["session", "end", "work"]);
+    }
+}
+
+#[test]
+fn a_call_that_is_killed_around_its_approval_is_made_at_most_once_and_never_without() {
+    let places = super::places(APPROVALS, &[]);
+    for place in &places {
+        let ground = Ground::lay();
+        let armed = format!("{place}@1");
+        let at = |write: &str| place.starts_with(write).then_some(armed.as_str());
+        let dies = |(status, ran): (ExitStatus, Ran)| {
+            assert_eq!(status.signal(), Some(9), "{place}: it has not died there: {ran:?}");
+        };
+        let is_late = place.ends_with(".after");
+        if let Some(armed) = at("approval_ask") {
+            dies(ground.call(Some(armed)));
+            assert_eq!(ground.listed("pending").len(), usize::from(is_late), "{place}");
+        }
+        assert_eq!(ground.call(None).1.code, REFUSED, "{place}: nobody has said yes");
+        if let Some(armed) = at("approval_decide") {
+            dies(ground.approve(Some(armed)));
+            assert_eq!(ground.listed("approved").len(), usize::from(is_late), "{place}");
+        }
+        ground.approve(None).1.succeeded();
+        assert_eq!(ground.made(), 0, "{place}: a yes alone makes no call");
+        let mut makes = true;
+        if let Some(armed) = at("approval_use") {
+            dies(ground.call(Some(armed)));
+            assert_eq!((ground.made(), ground.listed("used").len()), (0, usize::from(is_late)), "{place}");
+            makes = !is_late;
+        }
+        // The control: a yes that nobody has used is good for the call.
+        let code = if makes { 0 } else { REFUSED };
+        assert_eq!(ground.call(None).1.code, code, "{place}");
+        assert_eq!(ground.call(None).1.code, REFUSED, "{place}: it takes a new yes");
+        assert_eq!((ground.made(), ground.listed("used").len()), (usize::from(makes), 1), "{place}");
+        assert_eq!(ground.0.run(&["audit", "verify"]).code, 0, "{place}");
+    }
+    super::tell(&format!(
+        "approvals died at {} places, each call was made once or takes a new yes",
+        places.len()
+    ));
+}
+
+#[test]
+fn a_call_that_is_killed_at_any_record_of_it_is_made_at_most_once() {
+    let mut deaths = 0;
+    for place in super::places(&[], &RECORDS) {
+        for time in 1.. {
+            let ground = Ground::lay();
+            assert_eq!(ground.call(None).1.code, REFUSED);
+            ground.approve(None).1.succeeded();
+            let (status, ran) = ground.call(Some(&format!("{place}@{time}")));
+            let died = status.signal() == Some(9);
+            let again = ground.call(None).1.code;
+            assert!([0, REFUSED].contains(&again), "{place}, {time}: {again}");
+            let (made, used) = (ground.made(), ground.listed("used").len());
+            assert!(made <= 1 && used == 1, "{place}, {time}: made {made} times, used {used}");
+            assert_eq!(ground.0.run(&["audit", "verify"]).code, 0, "{place}, {time}");
+            if !died {
+                // The control: it was made, by the one that nobody killed.
+                assert_eq!((ran.code, made, again), (0, 1, REFUSED), "{place}, {time}: {ran:?}");
+                assert!(time > 1, "nothing died at {place}");
+                break;
+            }
+            deaths += 1;
+        }
+    }
+    super::tell(&format!("approved calls died at {deaths} moments of their records, none was made twice"));
+}
