@@ -103,7 +103,9 @@ mod tests {
 
     #[test]
     fn what_is_no_address_of_repositories_is_no_pattern() {
-        for text in ["", "/", ":", "git.example/", "file:///srv/", "https://", "https://a:b@git.example/", "**"] {
+        for text in
+            ["", "/", ":", "git.example/", "file:///srv/", "https://", "https://a:b@git.example/", "**"]
+        {
             assert!(RemotePattern::parse(text).is_err(), "{text}");
         }
     }
