@@ -124,8 +124,8 @@ fn both_are_recorded_as_calls_and_as_what_git_does() {
 #[test]
 fn who_works_locally_clones_nothing_and_who_only_reads_pushes_nothing() {
     let Some(rig) = rig("who_works_locally_clones_nothing_and_who_only_reads_pushes_nothing") else { return };
-    let access = "tool_access: {agents: [{name: reader, level: elevated, git: read_and_branch}, \
-                  {name: local, level: elevated, git: local_only}, {name: whole, level: elevated}]}\n";
+    let access = "tool_access: {agents: [{name: reader, level: elevated, sub_constraints: {git: read_and_branch}}, \
+                  {name: local, level: elevated, sub_constraints: {git: local_only}}, {name: whole, level: elevated}]}\n";
     let config = rig.world.read(".config/belljar/config.yaml") + access;
     rig.world.write(".config/belljar/config.yaml", config);
     let clone = json!({ "url": rig.url });

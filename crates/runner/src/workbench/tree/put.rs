@@ -27,7 +27,7 @@ pub(super) fn put(
     workspace.make_parents(place).map_err(|error| refused(&error))?;
     let (parent, name) = workspace.locate_parent(place).map_err(|error| refused(&error))?;
     let part = format!(".belljar-tree-{}", uuid::Uuid::new_v4());
-    mkdirat(&parent, &part, Mode::RWXU).map_err(|errno| not_made(path, errno))?;
+    mkdirat(&parent, &part, Mode::from_raw_mode(0o777)).map_err(|errno| not_made(path, errno))?;
     let beside = place.with_file_name(&part);
     let made = workspace
         .subdirectory(&beside)
@@ -44,7 +44,7 @@ fn make(top: &Directory, from: &mut impl BufRead) -> Result<(), Refused> {
     loop {
         match line(from)? {
             TreeLine::Directory { path } => {
-                put_one(top, &path, |parent, name| Ok(mkdirat(parent, name, Mode::from_raw_mode(0o777))?))?
+                put_one(top, &path, |parent, name| Ok(mkdirat(parent, name, Mode::from_raw_mode(0o777))?))?;
             }
             TreeLine::File { path, is_executable, size_bytes } => {
                 let mode = if is_executable { 0o777 } else { 0o666 };
