@@ -6,6 +6,7 @@
 mod answer;
 mod bytes;
 mod request;
+mod tree;
 
 pub use answer::{
     Answer, Deleted, Edited, Ending, Entry, FileRead, Kept, Listed, Ran, Refusal, Refused, Written,
@@ -14,6 +15,7 @@ pub use bytes::Bytes;
 pub use request::{
     DeleteFile, EditFile, ListDirectory, ReadFile, Request, Run, VARIABLE_OF_WORKSPACE, WriteFile,
 };
+pub use tree::{LONGEST_TREE_LINE_BYTES, PUT_TREE, TAKE_TREE, TreeLine};
 
 /// The argument that has `cynode-sba` do what is asked.
 pub const SUBCOMMAND: &str = "workbench";

@@ -31,6 +31,10 @@ pub struct Cloning<'c> {
     pub folder: &'c Path,
     /// The empty directory in which it is laid out.
     pub directory: &'c Path,
+    /// So many commits of its history; all if nothing is said.
+    pub depth: Option<u32>,
+    /// Whether what is laid out knows where it is from.
+    pub tells_origin: bool,
     /// The branch that is on top of it.
     pub branch: &'c str,
     /// The run that it is for; nobody's where a person has asked.
@@ -81,7 +85,8 @@ pub fn clone(cloning: &Cloning<'_>) -> Result<Base, CloneError> {
     });
     let mut base = cloned?;
     recorded?;
-    lay_out(&mut base, (cloning.directory, cloning.branch), cloning.env, cloning.is_canceled)?;
+    let origin = cloning.tells_origin.then(|| cloning.origin.remote());
+    lay_out(&mut base, (cloning.directory, cloning.branch, origin), cloning.env, cloning.is_canceled)?;
     Ok(base)
 }
 

@@ -17,6 +17,7 @@ mod commit;
 mod environment;
 mod fetch;
 mod ignored;
+mod in_session;
 mod journal;
 mod lay_out;
 mod leftovers;

@@ -11,6 +11,7 @@ mod config;
 mod forge;
 mod redact;
 mod remote;
+mod remote_pattern;
 mod rules;
 mod tree_path;
 
@@ -18,5 +19,6 @@ pub use branch::{BranchName, InvalidBranch, is_branch_name};
 pub use forge::{Forge, ForgeKind, NoProject, Project};
 pub use redact::redact;
 pub use remote::{InvalidRemote, Remote, Scheme};
+pub use remote_pattern::{Below, RemotePattern};
 pub use rules::GitRules;
 pub use tree_path::{InvalidTreePath, TreePath, folded, is_dot_git};

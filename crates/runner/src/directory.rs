@@ -185,7 +185,7 @@ impl Directory {
     }
 
     /// Makes the directories that `path` lies in, as far as they are missing.
-    fn make_parents(&self, path: &Path) -> Result<(), PathError> {
+    pub(crate) fn make_parents(&self, path: &Path) -> Result<(), PathError> {
         let parents: Vec<&Path> =
             path.ancestors().skip(1).filter(|parent| *parent != Path::new("")).collect();
         for parent in parents.into_iter().rev() {

@@ -1,5 +1,6 @@
 //! The command line of `cynode-sba`.
 
+use crate::workbench::tree::Way;
 use belljar_contract::workbench;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -11,6 +12,8 @@ pub(crate) enum Invocation {
     Run(Options),
     /// To do the one thing that stands on its stdin, for a tool.
     Workbench,
+    /// To carry a tree into the workspace or out of it, for a tool.
+    Tree { way: Way, directory: String },
     /// To say how it is used.
     Help,
     /// To say which build this is.
@@ -101,6 +104,11 @@ impl Invocation {
                 None => Ok(Self::Workbench),
             };
         }
+        let ways = [(workbench::PUT_TREE, Way::Put), (workbench::TAKE_TREE, Way::Take)];
+        let way = arguments.peek().and_then(|first| ways.into_iter().find(|(name, _)| first == *name));
+        if let Some((flag, way)) = way {
+            return Self::tree((flag, way), arguments.skip(1));
+        }
         while let Some(argument) = arguments.next() {
             let (flag, value) = split(&argument);
             if let Some(place) = PATH_FLAGS.iter().position(|known| OsStr::new(known) == flag) {
@@ -121,6 +129,18 @@ impl Invocation {
             }
         }
         given.into_options().map(Self::Run)
+    }
+
+    fn tree(
+        (flag, way): (&'static str, Way),
+        mut arguments: impl Iterator<Item = OsString>,
+    ) -> Result<Self, InvocationError> {
+        let directory = arguments.next().and_then(|directory| directory.into_string().ok());
+        let directory = directory.ok_or(InvocationError::NoValue { flag })?;
+        match arguments.next() {
+            Some(argument) => Err(InvocationError::Unknown { argument }),
+            None => Ok(Self::Tree { way, directory }),
+        }
     }
 }
 

@@ -49,6 +49,7 @@ pub fn main_with(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let said = match Invocation::parse(arguments) {
         Ok(Invocation::Run(options)) => return run::run(&options),
         Ok(Invocation::Workbench) => return workbench::serve(),
+        Ok(Invocation::Tree { way, directory }) => return workbench::tree::carry(way, &directory),
         Ok(Invocation::Help) => write!(std::io::stdout(), "{}", invocation::USAGE),
         Ok(Invocation::Version) => writeln!(std::io::stdout(), "cynode-sba {}", env!("CARGO_PKG_VERSION")),
         Err(error) => {

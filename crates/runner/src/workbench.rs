@@ -11,6 +11,7 @@ mod edit_file;
 mod list_directory;
 mod read_file;
 mod run;
+pub(crate) mod tree;
 mod write_file;
 
 use crate::cancellation::Cancellation;

@@ -42,6 +42,9 @@ pub struct Session {
     pub created_at: Timestamp,
     /// What it works on, for people.
     pub workspace: String,
+    /// The directory that its workspace is a copy of, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_of: Option<PathBuf>,
     /// The session whose workspace it began with, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<String>,

@@ -223,7 +223,7 @@ pub fn failure(Refused { why, message }: Refused) -> Failure {
         Refusal::WrongKind | Refusal::Failed => DomainCode::ToolFailed,
         Refusal::NotText | Refusal::NoProgram => DomainCode::NotSupported,
         Refusal::TooLarge => DomainCode::LimitExceeded,
-        Refusal::Ambiguous => DomainCode::Conflict,
+        Refusal::Ambiguous | Refusal::Exists => DomainCode::Conflict,
     };
     // It comes from inside: a line, and no more of it than somebody reads.
     Failure::new(code, crate::page::one_line(&crate::page::cut(message, LONGEST_MESSAGE).0))

@@ -7,9 +7,11 @@
 //! ```
 
 mod bench;
+mod carrying;
 mod desk;
 mod execution;
 mod failures;
+mod hatch;
 mod inside;
 mod offering;
 mod output;

@@ -50,6 +50,7 @@ const UNKNOWN: &str = "a_member_that_no_section_knows";
 const OTHERS: &[(&str, &str)] = &[
     ("hosts", "[git.house.example]"),
     ("networks", "[10.0.0.0/8]"),
+    ("remotes", "['https://git.house.example/team/']"),
     ("args", "[x]"),
     ("lend", "[/opt/x]"),
     ("disabled_tools", "[x]"),

@@ -10,3 +10,4 @@ mod pull_requests;
 mod refs;
 mod rig;
 mod ssh;
+mod tools;

@@ -157,6 +157,8 @@ pub enum Refusal {
     TooLarge,
     /// There is more than one of what there should be one of.
     Ambiguous,
+    /// Something is there already.
+    Exists,
     /// There is no such program.
     NoProgram,
     /// It did not work.

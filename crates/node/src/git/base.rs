@@ -42,6 +42,9 @@ pub struct BaseRecord {
     pub model: Option<String>,
     /// Where it was laid out.
     directory: Option<LaidOut>,
+    /// Where it is in the workspace of a session, if it is in one's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_directory: Option<String>,
 }
 
 /// A directory, and by what one tells that it is still the same.
@@ -106,7 +109,7 @@ impl Base {
     /// Fetches one into a folder, which isn't there yet.
     pub(super) fn fetch(
         folder: &Path,
-        (pinned, reference, run_id): (&Pinned, &str, Option<&RunId>),
+        (pinned, (reference, depth), run_id): (&Pinned, (&str, Option<u32>), Option<&RunId>),
         env: &HostEnv,
         is_canceled: &dyn Fn() -> bool,
     ) -> Result<Self, BaseError> {
@@ -118,20 +121,18 @@ impl Base {
         let git = Git::bare(&repository, env, is_canceled);
         let url = pinned.remote().to_string();
         let wanted = format!("+{reference}:{REFERENCE}");
-        git.reach(
-            pinned,
-            &[
-                "fetch",
-                "--quiet",
-                "--no-tags",
-                "--no-write-fetch-head",
-                "--no-recurse-submodules",
-                "--no-auto-maintenance",
-                "--",
-                &url,
-                &wanted,
-            ],
-        )?;
+        let depth = depth.map(|depth| format!("--depth={depth}"));
+        let arguments = ["fetch"].into_iter().chain(depth.as_deref()).chain([
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-recurse-submodules",
+            "--no-auto-maintenance",
+            "--",
+            &url,
+            &wanted,
+        ]);
+        git.reach(pinned, &arguments.collect::<Vec<_>>())?;
         let commit = git.run(&["rev-parse", "--verify", "--quiet", &format!("{REFERENCE}^{{commit}}")])?;
         let commit = object_id(&commit).ok_or(GitError::Unreadable { step: "rev-parse".to_owned() })?;
         git.run(&["update-ref", REFERENCE, &commit])?;
@@ -144,6 +145,7 @@ impl Base {
             agent: None,
             model: None,
             directory: None,
+            workspace_directory: None,
         };
         let base = Self { folder: folder.to_owned(), record };
         base.keep()?;
@@ -212,6 +214,17 @@ impl Base {
     /// The repository.
     pub(super) fn repository(&self) -> PathBuf {
         self.folder.join(REPOSITORY)
+    }
+
+    /// Whether its history ends somewhere.
+    pub(super) fn is_shallow(&self) -> bool {
+        self.repository().join("shallow").exists()
+    }
+
+    /// Notes where it is in the workspace of a session.
+    pub(super) fn is_in_workspace_at(&mut self, directory: &str) -> Result<(), BaseError> {
+        self.record.workspace_directory = Some(directory.to_owned());
+        self.keep()
     }
 
     fn keep(&self) -> Result<(), BaseError> {

@@ -9,7 +9,7 @@ use belljar_egress::git::Pinned;
 
 /// Fetches what is wanted.
 pub(crate) fn fetch(cloning: &Cloning<'_>) -> Result<Base, CloneError> {
-    let Cloning { origin, rules, names, folder, run_id, env, is_canceled, .. } = cloning;
+    let Cloning { origin, rules, names, folder, depth, run_id, env, is_canceled, .. } = cloning;
     let pinned = Pinned::pin(origin.remote().clone(), rules, names.clone())?;
     cloning.journal().fetch_begun(&FetchBegun {
         run_id: run_id.cloned(),
@@ -17,7 +17,7 @@ pub(crate) fn fetch(cloning: &Cloning<'_>) -> Result<Base, CloneError> {
         reference: Excerpt::of(origin.reference()),
         addresses: pinned.addresses().to_vec(),
     })?;
-    Ok(Base::fetch(folder, (&pinned, origin.reference(), *run_id), env, *is_canceled)?)
+    Ok(Base::fetch(folder, (&pinned, (origin.reference(), *depth), *run_id), env, *is_canceled)?)
 }
 
 // === impl Cloning ===

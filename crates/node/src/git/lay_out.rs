@@ -1,4 +1,5 @@
-//! Lays a clone of the host's out for a sandbox: files and history, no remote, and nobody's settings.
+//! Lays a clone of the host's out for a sandbox: files and history, and nobody's settings. Where it is from it knows only if that is
+//! wanted.
 //!
 //! What is checked out is laid out without any of the host's settings, so that nothing in the repository, hooks, filters and
 //! submodules included, has anything run.
@@ -6,6 +7,7 @@
 use super::base::{Base, BaseError, REFERENCE};
 use super::environment::HostEnv;
 use super::runner::Git;
+use belljar_policy::git::Remote;
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -18,13 +20,13 @@ const SETTINGS: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true
 /// Where what was copied is, for a moment.
 const COPIED: &str = "refs/belljar/fetched";
 
-/// Lays it out in an empty directory, with a branch of its own.
+/// Lays it out in an empty directory, with a branch of its own, and where it is from if that is named.
 ///
 /// # Errors
 /// [`BaseError`]; what is in the directory then is of no use.
 pub fn lay_out(
     base: &mut Base,
-    (directory, branch): (&Path, &str),
+    (directory, branch, origin): (&Path, &str, Option<&Remote>),
     env: &HostEnv,
     is_canceled: &dyn Fn() -> bool,
 ) -> Result<(), BaseError> {
@@ -38,24 +40,29 @@ pub fn lay_out(
     let copy = copy.map(std::ffi::OsStr::new).into_iter();
     let rest = ["--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance", "--"];
     let rest = rest.map(std::ffi::OsStr::new).into_iter();
-    let arguments: Vec<_> = copy.chain(rest).chain([from.as_os_str(), wanted.as_ref()]).collect();
+    let shallow = base.is_shallow().then(|| std::ffi::OsStr::new("--update-shallow"));
+    let arguments: Vec<_> =
+        copy.chain(shallow).chain(rest).chain([from.as_os_str(), wanted.as_ref()]).collect();
     git.run(&arguments)?;
     let branch = format!("refs/heads/{branch}");
     git.run(&["update-ref", &branch, COPIED])?;
     git.run(&["update-ref", "-d", COPIED])?;
     git.run(&["symbolic-ref", "HEAD", &branch])?;
     git.run(&["read-tree", "--reset", "-u", "--no-recurse-submodules", "HEAD"])?;
-    settle(&directory.join(".git")).map_err(keep)?;
+    settle(&directory.join(".git"), origin).map_err(keep)?;
     base.laid_out_at(directory)
 }
 
 /// Writes the settings anew. What else says where the clone is from is removed, should there be any.
-fn settle(folder: &Path) -> io::Result<()> {
+fn settle(folder: &Path, origin: Option<&Remote>) -> io::Result<()> {
     for name in ["FETCH_HEAD", "ORIG_HEAD", "config", "config.worktree"] {
         match std::fs::remove_file(folder.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
     }
-    File::create_new(folder.join("config"))?.write_all(SETTINGS.as_bytes())
+    // An address has neither quotes nor backslashes in it, and no password.
+    let origin =
+        origin.map(|remote| format!("[remote \"origin\"]\n\turl = \"{remote}\"\n")).unwrap_or_default();
+    File::create_new(folder.join("config"))?.write_all([SETTINGS, &origin].concat().as_bytes())
 }

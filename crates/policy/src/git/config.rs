@@ -8,9 +8,10 @@
 //!     - host: git.house.example                     # of the repositories
 //!       kind: gitea                                 # github, gitea, gitlab
 //!       connection: forge                           # one of `egress.connections`: its interface, and the credential for it
+//!   remotes: ["https://git.house.example/team/"]    # what tools of agents may clone and push to: all below, or one repository
 //! ```
 
-use super::{Forge, ForgeKind, GitRules};
+use super::{Forge, ForgeKind, GitRules, RemotePattern};
 use crate::egress::{Host, HostPattern, Network};
 use belljar_contract::yaml::{Log, Members, Node, list, one_of, place, quoted, text};
 
@@ -23,8 +24,9 @@ impl GitRules {
         let hosts = members.or("hosts", Vec::new(), |node, log| list(node, log, host));
         let networks = members.or("networks", Vec::new(), |node, log| list(node, log, network));
         let forges = members.or("forges", Vec::new(), |node, log| Some(forges(node, log)));
+        let remotes = members.or("remotes", Vec::new(), |node, log| list(node, log, remote));
         members.finish();
-        Self { hosts, networks, forges }
+        Self { hosts, networks, forges, remotes }
     }
 }
 
@@ -54,6 +56,11 @@ fn forge(node: &Node, log: &mut Log) -> Option<Forge> {
 
 fn host(node: &Node, log: &mut Log) -> Option<HostPattern> {
     text(node, log, "a name, *.NAME, **.NAME or an address", |text| HostPattern::parse(text).ok())
+}
+
+fn remote(node: &Node, log: &mut Log) -> Option<RemotePattern> {
+    let would_be = "the address of a repository, or one with a slash at its end for all below it";
+    text(node, log, would_be, |text| RemotePattern::parse(text).ok())
 }
 
 fn network(node: &Node, log: &mut Log) -> Option<Network> {

@@ -142,6 +142,13 @@ impl Remote {
         self.destination.as_ref()
     }
 
+    /// Whether another one is reached in the same way, as the same user of the same host.
+    pub(super) fn is_beside(&self, other: &Self) -> bool {
+        let Self { scheme, user, destination, is_short, path: _ } = self;
+        (scheme, user, destination, is_short)
+            == (&other.scheme, &other.user, &other.destination, &other.is_short)
+    }
+
     /// Its path, as the server is told.
     pub fn path(&self) -> &str {
         &self.path

@@ -1,6 +1,6 @@
 //! Where the host's git may go: anywhere on the open internet, and to what was named besides; and what stands beside it there.
 
-use super::{Forge, Remote};
+use super::{Forge, Remote, RemotePattern};
 use crate::egress::{Allowed, Asked, Denied, Destination, EgressPolicy, HostPattern, Network, Rule};
 
 /// What was named besides the open internet.
@@ -12,6 +12,8 @@ pub struct GitRules {
     pub networks: Vec<Network>,
     /// Forges, at most one for each host.
     pub forges: Vec<Forge>,
+    /// Repositories that the tools of agents may clone, and push to. Without any there are no such tools.
+    pub remotes: Vec<RemotePattern>,
 }
 
 // === impl GitRules ===
@@ -31,6 +33,11 @@ impl GitRules {
             ..Rule::for_hosts(HostPattern::One(destination.host.clone()))
         };
         EgressPolicy::new(vec![rule]).decide(destination.clone(), Asked::Tunnel).map(Some)
+    }
+
+    /// Whether the tools of agents may have git go there at all.
+    pub fn is_for_agents(&self, remote: &Remote) -> bool {
+        self.remotes.iter().any(|pattern| pattern.matches(remote))
     }
 
     /// The forge that has a remote's repository, if it is known.

@@ -3,12 +3,17 @@
 //!
 //! Git runs in the caller's sandbox and nowhere else. Even there it runs no program that the repository names: whoever may look at
 //! a repository may not run programs by that.
+//!
+//! `git_clone` and `git_push` are the host's: it fetches and pushes, and the sandbox goes nowhere ([`hatch`]).
 
 mod branch;
+mod clone;
 mod commit;
 mod diff;
 mod hardening;
+pub mod hatch;
 mod log;
+mod push;
 mod repository;
 mod status;
 
@@ -21,6 +26,7 @@ use crate::workbench::{Workbench, has_program};
 use belljar_contract::action::{ActionType, Leaf};
 use belljar_contract::category::Category;
 use belljar_contract::tool::CostTier;
+use hatch::GitHatch;
 use repository::Git;
 use serde_json::Value;
 use std::sync::Arc;
@@ -90,4 +96,38 @@ pub fn tools(workbench: &Arc<dyn Workbench>, signature: &Signature) -> Tools {
         tool(branch, branch::Branch(git())),
         tool(commit, commit::Commit(git())),
     ])
+}
+
+/// So long a clone may take.
+const CLONE_WITHIN: Duration = Duration::from_secs(120);
+
+/// And a push: much may have to be read first.
+const PUSH_WITHIN: Duration = Duration::from_secs(300);
+
+/// The tools by which the host's git goes to servers.
+///
+/// # Errors
+/// None in truth: their names are names.
+pub fn hatch_tools(hatch: &Arc<dyn GitHatch>) -> Tools {
+    let clones = "Clones a repository into the workspace.";
+    let clone = Definition {
+        description: clone::DESCRIPTION.to_owned(),
+        action: Leaf::VcsRead.into(),
+        cost: CostTier::Expensive,
+        effect: Effect::Additive,
+        reaches_out: true,
+        within: CLONE_WITHIN,
+        ..Definition::named("git_clone", Category::VersionControl, clones, schema_of::<clone::Arguments>())?
+    };
+    let pushes = "Pushes what has become of a clone, to a new branch.";
+    let push = Definition {
+        description: push::DESCRIPTION.to_owned(),
+        action: Leaf::VcsPush.into(),
+        cost: CostTier::Expensive,
+        effect: Effect::Additive,
+        reaches_out: true,
+        within: PUSH_WITHIN,
+        ..Definition::named("git_push", Category::VersionControl, pushes, schema_of::<push::Arguments>())?
+    };
+    Ok(vec![tool(clone, clone::Clone(Arc::clone(hatch))), tool(push, push::Push(Arc::clone(hatch)))])
 }

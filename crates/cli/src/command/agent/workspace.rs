@@ -115,6 +115,8 @@ impl WorkspaceArguments {
                 names: NameSource::of_system(),
                 folder: &Base::folder_in_run(&state.run_folder(place.run_id())),
                 directory: &source,
+                depth: None,
+                tells_origin: false,
                 branch: &format!("sandbox/{}", place.run_id()),
                 run_id: Some(place.run_id()),
                 env: &HostEnv::of_process(),

@@ -40,6 +40,8 @@ impl CloneArguments {
             names: NameSource::of_system(),
             folder: &folder,
             directory: &self.directory,
+            depth: None,
+            tells_origin: false,
             branch: "sandbox/work",
             run_id: None,
             env: &env,

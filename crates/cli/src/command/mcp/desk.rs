@@ -43,6 +43,8 @@ pub(super) struct Offer {
     pub(super) lifetime_limit: Option<Duration>,
     /// What may gain trust by what a client approves; nothing if it may approve nothing.
     pub(super) approves: Option<Trust>,
+    /// What may gain trust by what agents push.
+    pub(super) pushes: Trust,
     /// Whether sessions stay when the server ends.
     pub(super) keeps: bool,
 }

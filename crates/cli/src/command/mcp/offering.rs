@@ -112,6 +112,7 @@ impl OfferArguments {
                 ToolSet::Sessions | ToolSet::All => &PROGRAMS,
             },
             approves: self.allow_approve.then(|| self.trust.trust()),
+            pushes: self.trust.trust(),
             keeps: self.keep,
             backend,
             roots,

@@ -51,8 +51,7 @@ pub(super) fn run(http: &HttpArguments, offered: &Offered) -> Result<ExitCode, C
 pub(crate) async fn gateway(offered: &Offered) -> Result<Gateway, CliError> {
     let audit = approvals::audit()?;
     let configuration = access::configuration(None)?;
-    let brought = configuration.as_ref().map(|configuration| configuration.tools.clone()).unwrap_or_default();
-    let registry = Arc::new(tools::registry(&offered.desk, offered.set, &brought)?);
+    let registry = Arc::new(tools::registry(&offered.desk, offered.set, configuration.as_ref())?);
     let gateway = Gateway::new(registry, Arc::clone(&audit));
     let Some(house) = &offered.house else { return Ok(gateway) };
     let approver = approvals::approver(&audit, configuration.as_ref()).await?;

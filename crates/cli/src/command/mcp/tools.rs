@@ -15,7 +15,9 @@ mod write;
 use super::bench::SessionBench;
 use super::desk::Desk;
 use super::execution::{GivenUp, waiting};
+use super::hatch::SessionHatch;
 use super::tell;
+use crate::configuration::Configuration;
 use belljar_contract::action::{ActionType, Leaf};
 use belljar_contract::category::Category;
 use belljar_contract::tool::{CostTier, InvalidToolNameError, ToolName};
@@ -23,10 +25,10 @@ use belljar_sandbox::backend::with_causes;
 use belljar_tools::Tool;
 use belljar_tools::answer::{Answer, Failure};
 use belljar_tools::builtin;
-use belljar_tools::builtin::configured::config::ToolsConfig;
 use belljar_tools::builtin::configured::{self, ConfiguredError};
 use belljar_tools::builtin::execution::Languages;
 use belljar_tools::builtin::git::Signature;
+use belljar_tools::builtin::git::hatch::GitHatch;
 use belljar_tools::definition::{Definition, Effect};
 use belljar_tools::registry::{RegisterError, Registry};
 use belljar_tools::typed::{TypedTool, schema_of, tool};
@@ -85,7 +87,11 @@ const NAME_OF_COMMITS: &str = "Belljar agent";
 const EMAIL_OF_COMMITS: &str = "agent@belljar.invalid";
 
 /// Those of a set, with what a configuration brings.
-pub(super) fn registry(desk: &Arc<Desk>, set: ToolSet, config: &ToolsConfig) -> Result<Registry, ToolsError> {
+pub(super) fn registry(
+    desk: &Arc<Desk>,
+    set: ToolSet,
+    config: Option<&Configuration>,
+) -> Result<Registry, ToolsError> {
     let mut all = match set {
         ToolSet::Builtin => Vec::new(),
         ToolSet::Sessions | ToolSet::All => of_sessions(desk)?,
@@ -96,11 +102,22 @@ pub(super) fn registry(desk: &Arc<Desk>, set: ToolSet, config: &ToolsConfig) -> 
         all.extend(builtin::files::tools(&bench)?);
         all.extend(builtin::execution::tools(&bench, &Languages::all())?);
         all.extend(builtin::git::tools(&bench, &signature)?);
-        let configured = configured::tools(config)?;
-        configured.unusable.iter().for_each(|error| tell(&with_causes(error)));
-        all.extend(configured.tools);
+        all.extend(config.map(|config| of_configuration(desk, config)).transpose()?.unwrap_or_default());
     }
     Ok(Registry::new(all)?)
+}
+
+/// Those that a configuration brings: without one they aren't there.
+fn of_configuration(desk: &Arc<Desk>, config: &Configuration) -> Result<Vec<Arc<dyn Tool>>, ToolsError> {
+    let configured = configured::tools(&config.tools)?;
+    configured.unusable.iter().for_each(|error| tell(&with_causes(error)));
+    let mut all = configured.tools;
+    if !config.git.remotes.is_empty() {
+        let hatch = SessionHatch { desk: Arc::clone(desk), rules: Arc::new(config.git.clone()) };
+        let hatch: Arc<dyn GitHatch> = Arc::new(hatch);
+        all.extend(builtin::git::hatch_tools(&hatch)?);
+    }
+    Ok(all)
 }
 
 fn of_sessions(desk: &Arc<Desk>) -> Result<Vec<Arc<dyn Tool>>, ToolsError> {

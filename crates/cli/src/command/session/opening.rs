@@ -76,6 +76,10 @@ pub(crate) fn open(opening: Opening) -> Result<Session, CliError> {
         backend: backend.name(),
         created_at: Timestamp::now(),
         workspace: shown(&workspace),
+        copy_of: match &workspace {
+            WorkspaceChoice::Copy(path) => Some(path.as_path().to_owned()),
+            WorkspaceChoice::Empty | WorkspaceChoice::Direct(_) => None,
+        },
         forked_from: None,
         egress: opening.egress,
         access: opening.access.map(Box::new),

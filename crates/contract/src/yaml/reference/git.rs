@@ -23,6 +23,12 @@ pub(super) const GIT: &[Member] = &[
         unsaid: Means("none", ""),
         meaning: "what takes pull requests, for each host of repositories",
     },
+    Member {
+        name: "remotes",
+        takes: List("the address of a repository, or one with a slash at its end for all below it"),
+        unsaid: Stands("[]"),
+        meaning: "repositories that the tools git_clone and git_push may go to; without any there are no such tools",
+    },
 ];
 
 const FORGE: &[Member] = &[

@@ -141,3 +141,47 @@ fn a_push_that_is_killed_on_the_way_to_its_pull_request_and_done_again_has_one()
     assert_eq!(ground.world.run(&["audit", "verify"]).code, 0);
     super::tell(&format!("pushes died at {} places before their pull request, each has one", places.len()));
 }
+
+#[test]
+fn a_push_of_an_agents_tool_that_is_killed_anywhere_and_done_again_changes_the_server_once() {
+    let test = "a_push_of_an_agents_tool_that_is_killed_anywhere_and_done_again_changes_the_server_once";
+    let ground = match Ground::make() {
+        Ok(ground) => ground,
+        Err(why) => return skip(test, &why),
+    };
+    let url = format!("https://127.0.0.1:{}/team/origin.git", ground.server.port());
+    let config = format!("git: {{networks: [127.0.0.0/8], remotes: ['{url}']}}\n");
+    ground.world.write(".config/belljar/config.yaml", config);
+    let session = ground.world.run(&["session", "create"]).succeeded().stdout.trim().to_owned();
+    let call = |(tool, arguments): (&str, serde_json::Value), place: Option<&str>| {
+        let arguments = arguments.to_string();
+        let call = ["tools", "call", tool, &arguments, "--session", &session];
+        let mut command = ground.world.command(&call);
+        command.envs(place.map(|place| (VARIABLE, format!("{place}@1"))));
+        let output = command.output().unwrap();
+        (output.status, Ran::from(output))
+    };
+    for (at, place) in PUSHES.iter().enumerate() {
+        let (name, branch) = (format!("work-{at}"), format!("belljar/tool-{at}"));
+        let clone = serde_json::json!({ "url": url, "directory": name });
+        call(("git_clone", clone), None).1.succeeded();
+        let write = serde_json::json!({ "path": format!("{name}/b.txt"), "content": "b\n" });
+        call(("write_file", write), None).1.succeeded();
+        let push = || {
+            let push = serde_json::json!({ "directory": name, "branch": branch, "message": "Fix it" });
+            ("git_push", push)
+        };
+        let (status, ran) = call(push(), Some(place));
+        assert_eq!(status.signal(), Some(9), "{place}: it has not died there: {ran:?}");
+        let before = updates(&ground.repository, &branch);
+        let told = call(push(), None).1.succeeded().json();
+        let outcome = if before == 1 { "already_there" } else { "pushed" };
+        assert_eq!(told["outcome"], outcome, "{place}: {told:#}");
+        assert_eq!(call(push(), None).1.succeeded().json()["commit"], told["commit"], "{place}");
+        assert_eq!(updates(&ground.repository, &branch), 1, "{place}: the server was changed more than once");
+        assert_eq!(git(&ground.repository, &["rev-parse", &branch]).trim(), told["commit"], "{place}");
+    }
+    ground.world.run(&["session", "end", &session]).succeeded();
+    assert_eq!(ground.world.run(&["audit", "verify"]).code, 0);
+    super::tell(&format!("pushes of a tool died at {} places, each branch was made once", PUSHES.len()));
+}

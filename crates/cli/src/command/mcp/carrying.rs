@@ -1,0 +1,143 @@
+//! Trees into a session and out of it: the program of ours that is there makes them, or tells them, over pipes.
+//!
+//! ```text
+//! files of the host's own ─► Laid ─► lines and contents ─► stdin of `put-tree`  ─► the workspace
+//! the workspace ─► stdout of `take-tree` ─► lines and contents, bounded; no link followed ─► files in a folder of the host's own
+//! ```
+//! Whoever works in the session may have anything told, and may hold the pipes for good: so names, sizes and time have bounds here.
+
+mod laid;
+mod pipe;
+mod taken;
+
+pub(super) use laid::Laid;
+
+use super::execution::GivenUp;
+use crate::command::session::own_runner;
+use belljar_contract::path::{WORKSPACE, WorkspacePath};
+use belljar_contract::workbench::{LONGEST_TREE_LINE_BYTES, PUT_TREE, Refused, TAKE_TREE, TreeLine};
+use belljar_node::git::TreeLimits;
+use belljar_sandbox::directory::{Directory, DirectoryError};
+use belljar_sandbox::session::{Client, SessionError, Streams};
+use pipe::{Pipe, Stop, pipes};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// What carries, for one call.
+pub(super) struct Carrier<'c> {
+    pub(super) client: &'c Client,
+    pub(super) given_up: &'c GivenUp,
+    /// It must be done by then.
+    pub(super) until: Instant,
+}
+
+/// Why a tree was not carried.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CarryError {
+    /// The session can't be used.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The program in it would not do it.
+    #[error("{}", .0.message)]
+    Refused(Refused),
+    /// Something of the host's own can't be read or made.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// It has come to nothing half-way.
+    #[error("the tree did not come through")]
+    Broken {
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// What was told is no tree.
+    #[error("what the session tells is no tree of files")]
+    NoTree,
+    /// There is too much.
+    #[error("there is more than may be carried: {what}")]
+    TooMuch {
+        /// Of what.
+        what: &'static str,
+    },
+    /// It took too long, or nobody waits for it any more.
+    #[error("it took too long, or was given up")]
+    OutOfTime,
+}
+
+const BUFFERED_BYTES: usize = 64 << 10;
+
+// === impl Carrier ===
+
+impl Carrier<'_> {
+    /// Puts a tree into the workspace, in a directory that isn't there yet or is empty: all of it, or nothing.
+    pub(super) fn put(&self, laid: &Laid<'_>, inside: &WorkspacePath) -> Result<(), CarryError> {
+        let feed = |to: &mut dyn Write| laid.tell(to);
+        self.carry((PUT_TREE, inside), feed, |from| match line(from)? {
+            TreeLine::End {} => Ok(()),
+            TreeLine::Refused(refused) => Err(CarryError::Refused(refused)),
+            _ => Err(CarryError::NoTree),
+        })
+    }
+
+    /// Takes a tree out of the workspace, into an empty directory of the host's own. What is neither file, directory nor link
+    /// stays, and is named.
+    pub(super) fn take(
+        &self,
+        inside: &WorkspacePath,
+        to: &Directory,
+        limits: TreeLimits,
+    ) -> Result<Vec<PathBuf>, CarryError> {
+        self.carry((TAKE_TREE, inside), |_| Ok(()), |from| taken::take(from, to, limits))
+    }
+
+    fn carry<T>(
+        &self,
+        (way, inside): (&str, &WorkspacePath),
+        feed: impl FnOnce(&mut dyn Write) -> io::Result<()> + Send,
+        hear: impl FnOnce(&mut dyn BufRead) -> Result<T, CarryError>,
+    ) -> Result<T, CarryError> {
+        let ([input, output], ours) = pipes().map_err(|errno| broken(errno.into()))?;
+        let [to, from] = ours;
+        let nothing = File::options().write(true).open("/dev/null").map_err(broken)?;
+        let place = if inside.is_root() { "." } else { inside.as_str() };
+        let argv = [own_runner(self.client.session()), way.into(), place.into()];
+        let streams = Streams::Descriptors([input, output, nothing.into()]);
+        let execution = self.client.exec(&argv, WORKSPACE, streams)?;
+        let stop = Stop::at(self.until, self.given_up);
+        let heard = std::thread::scope(|scope| {
+            let feeding = scope.spawn(|| {
+                let mut to = BufWriter::with_capacity(BUFFERED_BYTES, Pipe::of(to, &stop));
+                // Why it took no more is what it says.
+                feed(&mut to).and_then(|()| to.flush())
+            });
+            let heard = hear(&mut BufReader::with_capacity(BUFFERED_BYTES, Pipe::of(from, &stop)));
+            stop.now();
+            let fed = feeding.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
+            match (heard, fed) {
+                // What the host itself can't read is no fault of the session's.
+                (Err(CarryError::Refused(_) | CarryError::NoTree), Err(source)) if !pipe::is_end(&source) => {
+                    Err(broken(source))
+                }
+                (heard, _) => heard,
+            }
+        });
+        execution.kill();
+        heard
+    }
+}
+
+/// The next line.
+fn line(from: &mut dyn BufRead) -> Result<TreeLine, CarryError> {
+    let mut bytes = Vec::new();
+    from.take(LONGEST_TREE_LINE_BYTES as u64).read_until(b'\n', &mut bytes).map_err(broken)?;
+    serde_json::from_slice(&bytes).map_err(|_| CarryError::NoTree)
+}
+
+fn broken(source: io::Error) -> CarryError {
+    match source.kind() {
+        io::ErrorKind::TimedOut => CarryError::OutOfTime,
+        _ => CarryError::Broken { source },
+    }
+}

@@ -1,0 +1,88 @@
+//! What becomes of what a session tells.
+
+use super::*;
+use std::os::unix::fs::PermissionsExt;
+
+fn bytes(text: impl AsRef<[u8]>) -> Bytes {
+    Bytes(text.as_ref().to_vec())
+}
+
+fn directory(path: &str) -> (TreeLine, &'static str) {
+    (TreeLine::Directory { path: bytes(path) }, "")
+}
+
+fn link(path: &str, target: &str) -> (TreeLine, &'static str) {
+    (TreeLine::Link { path: bytes(path), target: bytes(target) }, "")
+}
+
+fn file(path: &str, content: &'static str) -> (TreeLine, &'static str) {
+    let size_bytes = content.len() as u64;
+    (TreeLine::File { path: bytes(path), is_executable: path.ends_with(".sh"), size_bytes }, content)
+}
+
+fn take_of(top: &Path, lines: &[(TreeLine, &str)], limits: TreeLimits) -> Result<Vec<PathBuf>, CarryError> {
+    let mut stream = Vec::new();
+    for (line, content) in lines {
+        stream.extend(serde_json::to_vec(line).unwrap());
+        stream.push(b'\n');
+        stream.extend_from_slice(content.as_bytes());
+    }
+    take(&mut stream.as_slice(), &Directory::open_host(top).unwrap(), limits)
+}
+
+const END: (TreeLine, &str) = (TreeLine::End {}, "");
+
+#[test]
+fn what_is_told_is_made_and_what_is_no_file_is_named() {
+    let top = tempfile::tempdir().unwrap();
+    let pipe = (TreeLine::Other { path: bytes("a/pipe") }, "");
+    let told = [directory("a"), file("a/run.sh", "x\n"), link("l", "/etc/passwd"), pipe, END];
+    let others = take_of(top.path(), &told, TreeLimits::default()).unwrap();
+    assert_eq!(others, [Path::new("a/pipe")]);
+    assert_eq!(std::fs::read(top.path().join("a/run.sh")).unwrap(), b"x\n");
+    assert_eq!(top.path().join("a/run.sh").metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(std::fs::read_link(top.path().join("l")).unwrap(), Path::new("/etc/passwd"));
+}
+
+#[test]
+fn nothing_that_is_told_comes_to_be_outside() {
+    let outside = tempfile::tempdir().unwrap();
+    let there = outside.path().to_str().unwrap();
+    for told in [
+        vec![link("l", there), file("l/x", "x")],
+        vec![link("l", ".."), file("l/x", "x")],
+        vec![directory("a"), link("a/l", there), directory("a/l/x")],
+        vec![file("../x", "x")],
+        vec![file("/tmp/x", "x")],
+        vec![file("a/../../x", "x")],
+        vec![file("", "x")],
+        vec![file(".", "x")],
+        vec![link("l", there), file("l", "x")],
+        vec![file("a/b", "no directory was told")],
+    ] {
+        let top = tempfile::tempdir_in(outside.path()).unwrap();
+        let told = [told, vec![END]].concat();
+        let refused = take_of(top.path(), &told, TreeLimits::default()).unwrap_err();
+        assert!(matches!(refused, CarryError::NoTree), "{told:?}: {refused:?}");
+        drop(top);
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0, "{told:?}");
+    }
+}
+
+#[test]
+fn what_is_more_than_may_be_or_less_than_was_told_is_refused() {
+    let limits = TreeLimits { files: 3, bytes: 4, file_bytes: 3 };
+    let of = |told: &[(TreeLine, &'static str)]| {
+        take_of(tempfile::tempdir().unwrap().path(), told, limits).map_err(|error| error.to_string())
+    };
+    assert!(of(&[file("a", "abc"), file("b", "d"), END]).is_ok());
+    for (told, what) in [
+        (vec![file("a", "abcd"), END], "bytes in one file"),
+        (vec![file("a", "abc"), file("b", "de"), END], "bytes"),
+        (vec![directory("a"), directory("b"), directory("c"), END], "files"),
+    ] {
+        assert_eq!(of(&told), Err(format!("there is more than may be carried: {what}")));
+    }
+    let huge = TreeLine::File { path: bytes("a"), is_executable: false, size_bytes: 3 };
+    assert!(of(&[(huge, "a")]).is_err() && of(&[file("a", "a")]).is_err() && of(&[]).is_err());
+}

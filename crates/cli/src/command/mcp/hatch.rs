@@ -1,0 +1,111 @@
+//! The host's git for the agent of a session: what it clones comes into the session's workspace, and what becomes of that goes out as
+//! `belljar git push` has it go.
+//!
+//! ```text
+//! git_clone ─► among `git.remotes`? ─► fetched, kept in the session's folder ─► laid out ─► carried in
+//! git_push  ─► which clone is that? ─► carried out, as files ─► one commit on the clone ─► pushed, by its journal
+//! ```
+
+mod clone;
+mod failure;
+mod push;
+mod watch;
+
+use super::desk::Desk;
+use super::execution::{GivenUp, waiting};
+use belljar_contract::id::RunId;
+use belljar_contract::tool::DomainCode;
+use belljar_policy::git::{GitRules, Remote};
+use belljar_sandbox::session::Client;
+use belljar_tools::answer::Failure;
+use belljar_tools::builtin::git::hatch::{CloneRequest, Cloned, GitHatch, PushRequest, Pushed};
+use belljar_tools::caller::{Caller, Identity};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The host's git, for whoever works in that session.
+pub(super) struct SessionHatch {
+    pub(super) desk: Arc<Desk>,
+    pub(super) rules: Arc<GitRules>,
+}
+
+/// A folder for what is on its way in or out. It goes with this.
+struct Passage(PathBuf);
+
+/// Where such folders are in that of a session.
+const PASSAGES: &str = "carried";
+
+impl GitHatch for SessionHatch {
+    fn clone_in<'a>(&'a self, _: &'a Caller, wanted: CloneRequest) -> BoxFuture<'a, Result<Cloned, Failure>> {
+        let rules = Arc::clone(&self.rules);
+        self.done(move |desk, given_up| clone::clone(desk, &rules, &wanted, given_up)).boxed()
+    }
+
+    fn push_out<'a>(
+        &'a self,
+        caller: &'a Caller,
+        wanted: PushRequest,
+    ) -> BoxFuture<'a, Result<Pushed, Failure>> {
+        let rules = Arc::clone(&self.rules);
+        let agent = caller.identity.as_ref().and_then(|identity| match identity {
+            Identity::Agent(agent) => Some(agent.to_string()),
+            Identity::Level(_) => None,
+        });
+        self.done(move |desk, given_up| push::push(desk, &rules, (wanted, agent), given_up)).boxed()
+    }
+}
+
+// === impl SessionHatch ===
+
+impl SessionHatch {
+    /// Does something on a thread that may wait, until it is done or nobody waits for it any more.
+    async fn done<T: Send + 'static>(
+        &self,
+        does: impl FnOnce(&Desk, &GivenUp) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let _turn = self.desk.turn()?;
+        // Dropped with this call, whether it has ended or is given up.
+        let (_waiting, given_up) =
+            waiting().map_err(|errno| Failure::internal("watch over the call", &errno))?;
+        let desk = Arc::clone(&self.desk);
+        let done = tokio::task::spawn_blocking(move || does(&desk, &given_up));
+        done.await.unwrap_or_else(|error| Err(Failure::internal("do it", &error)))
+    }
+}
+
+/// Whether git may be sent there for an agent.
+fn must_be_named(rules: &GitRules, remote: &Remote) -> Result<(), Failure> {
+    if rules.is_for_agents(remote) {
+        return Ok(());
+    }
+    let named: Vec<_> = rules.remotes.iter().map(ToString::to_string).collect();
+    let message = format!(
+        "{remote} is not among the repositories that this host's configuration names for agents (`git.remotes`): {}",
+        named.join(", ")
+    );
+    Err(Failure::new(DomainCode::PermissionDenied, message))
+}
+
+/// The run that a session is.
+fn run_of(client: &Client) -> Result<RunId, Failure> {
+    RunId::parse(&client.session().id).map_err(|error| Failure::internal("read the session's id", &error))
+}
+
+// === impl Passage ===
+
+impl Passage {
+    fn make(run: &Path) -> Result<Self, Failure> {
+        let path = run.join(PASSAGES).join(uuid::Uuid::now_v7().to_string());
+        std::fs::create_dir_all(&path).map_err(|error| Failure::internal("make a folder", &error))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Passage {
+    fn drop(&mut self) {
+        // What stays goes with the session's folder.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,110 @@
+//! What went wrong with the host's git, as an agent is told of it.
+
+use super::super::carrying::CarryError;
+use super::super::failures;
+use super::watch::Watch;
+use belljar_contract::tool::DomainCode;
+use belljar_egress::git::PinError;
+use belljar_node::clone::CloneError;
+use belljar_node::git::{BaseError, CommitError, GitError, PushError, TreeError};
+use belljar_policy::handoff::Finding;
+use belljar_sandbox::backend::with_causes;
+use belljar_tools::answer::Failure;
+use belljar_tools::workbench::failure as of_refusal;
+
+/// So many paths are named.
+const MOST_NAMED: usize = 50;
+
+/// It wasn't cloned.
+pub(super) fn of_cloning(error: &CloneError, watch: &Watch<'_>) -> Failure {
+    match error {
+        CloneError::Pin(error) => of_pin(error),
+        CloneError::Base(BaseError::Git(GitError::Canceled)) if watch.brings_too_much() => {
+            let message = "the repository is larger than what is cloned for an agent: `depth` takes less of its history";
+            Failure::new(DomainCode::LimitExceeded, message)
+        }
+        CloneError::Base(BaseError::Git(GitError::Canceled)) if watch.is_late() => {
+            let message = "it took longer than a clone may: `depth` takes less of its history";
+            Failure::new(DomainCode::LimitExceeded, message)
+        }
+        CloneError::Base(error) => of_base(error),
+        CloneError::Book(error) => Failure::internal("record it, so git went nowhere", error),
+    }
+}
+
+/// The host's own clone can't be used.
+pub(super) fn of_base(error: &BaseError) -> Failure {
+    match error {
+        BaseError::Git(error) => of_git(error),
+        error => Failure::internal("keep the clone", error),
+    }
+}
+
+/// It wasn't carried in or out.
+pub(super) fn of_carrying(error: &CarryError) -> Failure {
+    let code = match error {
+        CarryError::Session(error) => return failures::of_session(error),
+        CarryError::Refused(refused) => return of_refusal(refused.clone()),
+        CarryError::Directory(error) => return Failure::internal("read what was laid out", error),
+        CarryError::TooMuch { .. } | CarryError::OutOfTime => DomainCode::LimitExceeded,
+        CarryError::Broken { .. } => DomainCode::Unavailable,
+        CarryError::NoTree => DomainCode::ToolFailed,
+    };
+    Failure::new(code, with_causes(error))
+}
+
+/// It wasn't pushed.
+pub(super) fn of_pushing(error: &PushError) -> Failure {
+    let code = match error {
+        PushError::Handoff { findings } => return of_findings(findings),
+        PushError::Pin(error) => return of_pin(error),
+        PushError::Git(error) | PushError::Commit(CommitError::Git(error)) => return of_git(error),
+        PushError::Base(error) => return of_base(error),
+        PushError::Book(_) | PushError::Note { .. } => return Failure::internal("record it", error),
+        PushError::Tree(TreeError::TooMuch { .. }) => DomainCode::LimitExceeded,
+        PushError::Tree(TreeError::Name { .. } | TreeError::Link { .. }) | PushError::Default { .. } => {
+            DomainCode::PermissionDenied
+        }
+        PushError::Tree(_) => DomainCode::ToolFailed,
+        PushError::Commit(_) | PushError::OnlyIgnored { .. } | PushError::Taken { .. } => {
+            DomainCode::Conflict
+        }
+        PushError::NoBase { .. } => DomainCode::NotFound,
+        PushError::Busy => DomainCode::Unavailable,
+    };
+    Failure::new(code, with_causes(error))
+}
+
+fn of_pin(error: &PinError) -> Failure {
+    let code = match error {
+        PinError::Denied(_) => DomainCode::PermissionDenied,
+        _ => DomainCode::Unavailable,
+    };
+    Failure::new(code, with_causes(error))
+}
+
+fn of_git(error: &GitError) -> Failure {
+    let code = match error {
+        GitError::Start { .. } => DomainCode::NotSupported,
+        GitError::OutOfTime { .. } | GitError::TooMuch { .. } => DomainCode::LimitExceeded,
+        GitError::Canceled | GitError::Unreached { .. } => DomainCode::Unavailable,
+        GitError::Watch { .. } | GitError::Feed { .. } | GitError::Unreadable { .. } => DomainCode::Internal,
+        GitError::Failed { .. } => DomainCode::ToolFailed,
+    };
+    Failure::new(code, with_causes(error))
+}
+
+/// What takes a yes that no agent can say.
+fn of_findings(findings: &[Finding]) -> Failure {
+    let listed = findings.iter().take(MOST_NAMED);
+    let listed: Vec<_> =
+        listed.map(|Finding { path, kind, reason }| format!("{path} ({}: {reason})", kind.code())).collect();
+    let further = findings.len().saturating_sub(MOST_NAMED);
+    let more = if further == 0 { String::new() } else { format!(" and {further} more") };
+    let message = format!(
+        "nothing was pushed: these run something, or are trusted, where they go, and only a person can say yes to that: {}{more}. \
+         They do by `--trust PATH` where the tools are started; or leave these files as they were",
+        listed.join(", ")
+    );
+    Failure::new(DomainCode::PermissionDenied, message)
+}

@@ -1,0 +1,121 @@
+//! `git_push`: what has become of a clone, read out of the workspace as files, and pushed as `belljar git push` pushes.
+
+use super::super::carrying::Carrier;
+use super::super::desk::Desk;
+use super::super::execution::GivenUp;
+use super::{Passage, failure, must_be_named, run_of};
+use crate::git::author_of;
+use crate::state;
+use belljar_contract::id::RunId;
+use belljar_contract::path::{WORKSPACE, WorkspacePath};
+use belljar_contract::text::escaped;
+use belljar_contract::tool::DomainCode;
+use belljar_egress::upstream::names::NameSource;
+use belljar_node::git::{Attribution, Base, BaseError, HostEnv, PushOrder, Standing, TreeLimits};
+use belljar_policy::git::{GitRules, Remote};
+use belljar_sandbox::directory::Directory;
+use belljar_sandbox::session::Client;
+use belljar_tools::answer::Failure;
+use belljar_tools::builtin::git::hatch::{PushRequest, Pushed};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// So long it may take to read it out.
+const READ_WITHIN: Duration = Duration::from_secs(180);
+
+/// As much is read out: much of it may be ignored, and is pushed by nobody.
+const READ: TreeLimits = TreeLimits { files: 500_000, bytes: 4 << 30, file_bytes: 1 << 30 };
+
+pub(super) fn push(
+    desk: &Desk,
+    rules: &GitRules,
+    (wanted, agent): (PushRequest, Option<String>),
+    given_up: &GivenUp,
+) -> Result<Pushed, Failure> {
+    let inside = wanted.directory.as_ref().map(|directory| directory.beneath(WORKSPACE)).transpose();
+    let inside = inside.map_err(|error| Failure::new(DomainCode::PermissionDenied, error.to_string()))?;
+    let client = desk.own_session()?;
+    let run_id = run_of(&client)?;
+    let run = state::open().run_folder(&run_id);
+    let inside = inside.map_or_else(root, Ok)?;
+    let base = base_of(&client, &run, &inside)?;
+    let remote = Remote::parse(&base.record().remote, false).map_err(|error| {
+        Failure::new(DomainCode::PermissionDenied, format!("what that was cloned from {error}"))
+    })?;
+    must_be_named(rules, &remote)?;
+    let passage = Passage::make(&run)?;
+    let top = Directory::open_host(&passage.0).map_err(|error| failure::of_carrying(&error.into()))?;
+    let carrier = Carrier { client: &client, given_up, until: Instant::now() + READ_WITHIN };
+    let others = carrier.take(&inside, &top, READ).map_err(|error| failure::of_carrying(&error))?;
+    let pushed = sent((desk, rules), (&base, &top, remote), (&wanted, agent, run_id), given_up)?;
+    Ok(Pushed { left_out: [named(&others), pushed.left_out].concat(), ..pushed })
+}
+
+fn sent(
+    (desk, rules): (&Desk, &GitRules),
+    (base, top, remote): (&Base, &Directory, Remote),
+    (wanted, agent, run_id): (&PushRequest, Option<String>, RunId),
+    given_up: &GivenUp,
+) -> Result<Pushed, Failure> {
+    let (state, env) = (state::open(), HostEnv::of_process());
+    let author =
+        author_of(None, &env).map_err(|error| Failure::new(DomainCode::ToolFailed, error.chain()))?;
+    let told = remote.to_string();
+    let order = PushOrder {
+        base,
+        directory: top,
+        remote,
+        rules,
+        names: NameSource::of_system(),
+        branch: wanted.branch.clone(),
+        message: &wanted.message,
+        attribution: Attribution { author, run_id: Some(run_id), agent, model: None },
+        limits: TreeLimits::default(),
+        includes_ignored: false,
+        pull_request: None,
+        env: &env,
+        state: state.path(),
+        is_canceled: &|| given_up.is_so(),
+    };
+    let prepared = order.prepare().map_err(|error| failure::of_pushing(&error))?;
+    let files = prepared.files().map(|(path, change)| (path.to_owned(), change.to_owned())).collect();
+    let left_out = prepared.left_out().iter().chain(&prepared.ignored().paths).cloned().collect();
+    let pushed = prepared.push(&desk.offer.pushes).map_err(|error| failure::of_pushing(&error))?;
+    Ok(Pushed {
+        remote: told,
+        commit: pushed.commit,
+        base: base.record().commit.clone(),
+        was_there: pushed.standing == Standing::AlreadyThere,
+        files,
+        left_out,
+    })
+}
+
+/// The host's own clone of what is there: of a workspace that is a copy of one that a person has cloned, that one.
+fn base_of(client: &Client, run: &Path, inside: &WorkspacePath) -> Result<Base, Failure> {
+    let found = match (inside.is_root(), &client.session().copy_of) {
+        (true, Some(source)) => Base::of_directory(state::open().path(), source),
+        _ => Base::of_session(run, inside.as_str()),
+    };
+    found.map_err(|error: BaseError| {
+        let place = if inside.is_root() { "the workspace" } else { inside.as_str() };
+        let message = match error {
+            BaseError::NotCloned { .. } => format!(
+                "{place} is no clone of this session's: `git_clone` makes one, and what becomes of it can be pushed"
+            ),
+            error => return failure::of_base(&error),
+        };
+        Failure::new(DomainCode::NotFound, message)
+    })
+}
+
+fn root() -> Result<WorkspacePath, Failure> {
+    let root = belljar_contract::path::StepPath::parse(".");
+    let root = root.map_err(|error| Failure::internal("name the workspace", &error))?;
+    root.beneath(WORKSPACE).map_err(|error| Failure::internal("name the workspace", &error))
+}
+
+fn named(others: &[PathBuf]) -> Vec<String> {
+    others.iter().map(|path| escaped(path.as_os_str().as_bytes())).collect()
+}

@@ -1,0 +1,253 @@
+//! `git_clone` and `git_push`: the host fetches into an agent's session and pushes out of it, and nothing of the host gets in.
+
+use super::rig::{PASSWORD, Rig, holding};
+use crate::session::{Sessions, create, exec};
+use belljar_testkit::git::{git, refs, updates};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// A repository that the configuration names for agents.
+fn rig(test: &str) -> Option<Rig> {
+    let rig = Rig::start(test)?;
+    configure(&rig, &rig.url);
+    Some(rig)
+}
+
+fn configure(rig: &Rig, remotes: &str) {
+    let config = format!("git: {{networks: [127.0.0.0/8], remotes: ['{remotes}']}}\n");
+    rig.world.write(".config/belljar/config.yaml", config);
+}
+
+fn call(rig: &Rig, session: &str, (tool, arguments): (&str, &Value), options: &[&str]) -> (i32, Value) {
+    let arguments = arguments.to_string();
+    let call = ["tools", "call", tool, &arguments, "--json", "--session", session];
+    let ran = rig.world.run(&[&call, options].concat());
+    (ran.code, if ran.stdout.is_empty() { json!({ "message": ran.stderr }) } else { ran.json() })
+}
+
+fn done(rig: &Rig, session: &str, tool: &str, arguments: &Value) -> Value {
+    let (code, told) = call(rig, session, (tool, arguments), &[]);
+    assert_eq!(code, 0, "{tool} {arguments}: {told}");
+    told["data"].clone()
+}
+
+fn refused(rig: &Rig, session: &str, tool: &str, arguments: &Value) -> (String, String) {
+    let (code, told) = call(rig, session, (tool, arguments), &[]);
+    assert_ne!(code, 0, "{tool} {arguments}: {told}");
+    let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
+    (text("domain_code"), text("message"))
+}
+
+/// What the host keeps of a session.
+fn folder(rig: &Rig, session: &str) -> PathBuf {
+    rig.world.path().join("state/runs").join(session)
+}
+
+#[test]
+fn what_an_agent_clones_gets_out_as_one_commit_and_the_same_again_does_nothing() {
+    let Some(rig) = rig("what_an_agent_clones_gets_out_as_one_commit_and_the_same_again_does_nothing") else {
+        return;
+    };
+    let session = create(&rig.world, &[]);
+    let _ended = Sessions(&rig.world);
+    let clone = json!({ "url": rig.url, "directory": "lib/app" });
+    let cloned = done(&rig, &session, "git_clone", &clone);
+    let main = git(&rig.bare, &["rev-parse", "main"]).trim().to_owned();
+    assert_eq!((&cloned["commit"], &cloned["directory"]), (&json!(main), &json!("lib/app")), "{cloned}");
+    assert!(cloned["size_bytes"].as_u64() > Some(0) && cloned["files"].as_u64() > Some(2), "{cloned}");
+    // It is a repository there, with its history, and knows where it is from.
+    let at = json!({ "directory": "lib/app" });
+    assert_eq!(
+        done(&rig, &session, "git_status", &json!({ "directory": "lib/app", "short": true }))["output"],
+        "nothing has changed\n"
+    );
+    let log = done(&rig, &session, "git_log", &at);
+    assert!(log["output"].as_str().unwrap().contains("first"), "{log}");
+    let config = exec(&rig.world, &session, "cat /workspace/lib/app/.git/config").succeeded().stdout;
+    assert!(config.contains(&format!("url = \"{}\"", rig.url)), "{config}");
+    let leaked =
+        exec(&rig.world, &session, &format!("grep -r '{PASSWORD}' /workspace /tmp; env | grep '{PASSWORD}'"));
+    assert_eq!(leaked.stdout, "");
+    // A second one doesn't go over it.
+    assert_eq!(refused(&rig, &session, "git_clone", &clone).0, "conflict");
+    // What the agent does, and has committed for itself, gets out as it stands.
+    done(&rig, &session, "write_file", &json!({ "path": "lib/app/src/b.txt", "content": "b\n" }));
+    let commit = json!({ "directory": "lib/app", "message": "mine", "paths": ["src/b.txt"] });
+    done(&rig, &session, "git_commit", &commit);
+    let push = json!({ "directory": "lib/app", "branch": "belljar/one", "message": "Fix it" });
+    let pushed = done(&rig, &session, "git_push", &push);
+    assert_eq!(
+        (&pushed["outcome"], &pushed["ref"]),
+        (&json!("pushed"), &json!("refs/heads/belljar/one")),
+        "{pushed}"
+    );
+    assert_eq!(pushed["files"], json!([{ "path": "src/b.txt", "change": "added" }]));
+    let said = git(&rig.bare, &["log", "-1", "--format=%H %P %an%n%B", "belljar/one"]);
+    let commit = pushed["commit"].as_str().unwrap();
+    assert_eq!(said.trim(), format!("{commit} {main} Person\nFix it\n\nBelljar-Run: {session}"));
+    assert_eq!(rig.tree("belljar/one"), ["100644 README.md", "100644 src/a.txt", "100644 src/b.txt"]);
+    let again = done(&rig, &session, "git_push", &push);
+    assert_eq!((&again["outcome"], &again["commit"]), (&json!("already_there"), &pushed["commit"]));
+    // Nothing that is there is replaced, and other work takes another branch.
+    done(&rig, &session, "write_file", &json!({ "path": "lib/app/src/c.txt", "content": "c\n" }));
+    assert_eq!(refused(&rig, &session, "git_push", &push).0, "conflict");
+    assert_eq!(updates(&rig.bare, "belljar/one"), 1);
+    assert_eq!(refs(&rig.bare), ["refs/heads/belljar/one", "refs/heads/main"]);
+    assert!(!rig.has_run(), "nothing of the person's settings was run");
+    // The password is in nothing that the host keeps, and nothing that it keeps outlives the session.
+    assert_eq!(holding(&rig.world.path().join("state"), PASSWORD), Vec::<PathBuf>::new());
+    let kept = folder(&rig, &session).join("clones");
+    assert_eq!(std::fs::read_dir(&kept).unwrap().count(), 1);
+    rig.world.run(&["session", "end", &session]).succeeded();
+    assert!(!kept.exists());
+}
+
+#[test]
+fn both_are_recorded_as_calls_and_as_what_git_does() {
+    let Some(rig) = rig("both_are_recorded_as_calls_and_as_what_git_does") else { return };
+    let session = create(&rig.world, &[]);
+    let _ended = Sessions(&rig.world);
+    done(&rig, &session, "git_clone", &json!({ "url": rig.url }));
+    done(&rig, &session, "write_file", &json!({ "path": "origin/b.txt", "content": "b\n" }));
+    let push = json!({ "directory": "origin", "branch": "belljar/one", "message": "Fix it" });
+    done(&rig, &session, "git_push", &push);
+    let shown = rig.world.run(&["audit", "show", "--json"]).succeeded().stdout;
+    let records = shown.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let kinds: Vec<String> = records.filter_map(|record| Some(record["kind"].as_str()?.to_owned())).collect();
+    let of_git: Vec<_> = kinds.iter().filter(|kind| kind.starts_with("git_")).collect();
+    assert_eq!(of_git, ["git_fetch_begun", "git_fetch", "git_push_begun", "git_push"], "{shown}");
+    assert_eq!(kinds.iter().filter(|kind| *kind == "tool_called").count(), 3, "{shown}");
+    assert_eq!(kinds.iter().filter(|kind| *kind == "tool_begun").count(), 3, "{shown}");
+    assert_eq!(rig.world.run(&["audit", "verify"]).code, 0);
+}
+
+#[test]
+fn who_works_locally_clones_nothing_and_who_only_reads_pushes_nothing() {
+    let Some(rig) = rig("who_works_locally_clones_nothing_and_who_only_reads_pushes_nothing") else { return };
+    let access = "tool_access: {agents: [{name: reader, level: elevated, sub_constraints: {git: read_and_branch}}, \
+                  {name: local, level: elevated, sub_constraints: {git: local_only}}, {name: whole, level: elevated}]}\n";
+    let config = rig.world.read(".config/belljar/config.yaml") + access;
+    rig.world.write(".config/belljar/config.yaml", config);
+    let clone = json!({ "url": rig.url });
+    let push = json!({ "directory": "origin", "branch": "belljar/one", "message": "Fix it" });
+    let _ended = Sessions(&rig.world);
+    for (agent, clones, pushes) in [("local", false, false), ("reader", true, false), ("whole", true, true)] {
+        let session = create(&rig.world, &[]);
+        let whose = ["--agent", agent];
+        let before = rig.server.requests().len();
+        let (code, told) = call(&rig, &session, ("git_clone", &clone), &whose);
+        assert_eq!(code == 0, clones, "{agent}: {told}");
+        assert_eq!(rig.server.requests().len() > before, clones, "{agent}: {told}");
+        if clones {
+            done(&rig, &session, "write_file", &json!({ "path": "origin/b.txt", "content": "b\n" }));
+        }
+        let (code, told) = call(&rig, &session, ("git_push", &push), &whose);
+        assert_eq!(code, if pushes { 0 } else { 3 }, "{agent}: {told}");
+        assert_eq!(updates(&rig.bare, "belljar/one"), usize::from(pushes), "{agent}");
+    }
+    assert!(git(&rig.bare, &["log", "-1", "--format=%B", "belljar/one"]).contains("Belljar-Agent: whole"));
+}
+
+#[test]
+fn git_goes_to_no_repository_that_the_configuration_does_not_name() {
+    let Some(rig) = rig("git_goes_to_no_repository_that_the_configuration_does_not_name") else { return };
+    rig.repositories.make("other.git", &[("a.txt", "a\n")]);
+    let session = create(&rig.world, &[]);
+    let _ended = Sessions(&rig.world);
+    let other = rig.url.replace("origin.git", "other.git");
+    let (code, message) = refused(&rig, &session, "git_clone", &json!({ "url": other }));
+    assert!(code == "permission_denied" && message.contains("git.remotes"), "{message}");
+    let secret = rig.url.replace("https://", "https://user:hush@");
+    for url in
+        [&secret, "file:///etc", "/etc", "ext::sh -c true", "http://git.example/a", "git://git.example/a"]
+    {
+        let (code, message) = refused(&rig, &session, "git_clone", &json!({ "url": url }));
+        assert_eq!(code, "invalid_argument", "{url}: {message}");
+        assert!(!message.contains("hush"), "{message}");
+    }
+    assert_eq!(rig.server.requests(), Vec::<String>::new());
+    // The control: what is named is gone to, also as one of many.
+    configure(&rig, rig.url.trim_end_matches("origin.git"));
+    done(&rig, &session, "git_clone", &json!({ "url": other }));
+    // What is named no more by then is not pushed to.
+    configure(&rig, &rig.url);
+    done(&rig, &session, "write_file", &json!({ "path": "other/b.txt", "content": "b\n" }));
+    let push = json!({ "directory": "other", "branch": "belljar/one", "message": "Fix it" });
+    assert_eq!(refused(&rig, &session, "git_push", &push).0, "permission_denied");
+    // Where nothing is named there are no such tools.
+    let names = || {
+        let listed = rig.world.run(&["tools", "list", "--json"]).succeeded().json();
+        let names = listed.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
+        names.filter(|name| name == "git_clone" || name == "git_push").collect::<Vec<_>>()
+    };
+    assert_eq!(names(), ["git_clone", "git_push"]);
+    rig.world.write(".config/belljar/config.yaml", "git: {networks: [127.0.0.0/8]}\n");
+    assert_eq!(names(), Vec::<String>::new());
+}
+
+#[test]
+fn what_an_agent_leaves_is_pushed_as_files_or_refused() {
+    let Some(rig) = rig("what_an_agent_leaves_is_pushed_as_files_or_refused") else { return };
+    let session = create(&rig.world, &[]);
+    let _ended = Sessions(&rig.world);
+    done(&rig, &session, "git_clone", &json!({ "url": rig.url, "directory": "app" }));
+    let push = |branch: &str| json!({ "directory": "app", "branch": branch, "message": "Fix it" });
+    let leave =
+        |script: &str| exec(&rig.world, &session, &format!("cd /workspace/app && {script}")).succeeded();
+    assert_eq!(refused(&rig, &session, "git_push", &push("belljar/none")).0, "conflict", "nothing differs");
+    for branch in ["main", "master", "release/1", "-x", "a..b"] {
+        assert_eq!(refused(&rig, &session, "git_push", &push(branch)).0, "invalid_argument", "{branch}");
+    }
+    // A repository that it has turned into a trap, and links that lead out.
+    leave("printf '[core]\\n\\tfsmonitor = touch /tmp/ran\\n\\thooksPath = /tmp\\n' >> .git/config");
+    leave(
+        "ln -s /etc/passwd link && mkfifo pipe && mkdir -p sub/.git && echo x > sub/.git/config && echo y > sub/y",
+    );
+    let (code, message) = refused(&rig, &session, "git_push", &push("belljar/one"));
+    assert!(
+        code == "permission_denied" && message.contains("link") && message.contains("--trust"),
+        "{message}"
+    );
+    let (code, told) = call(&rig, &session, ("git_push", &push("belljar/one")), &["--trust", "link"]);
+    assert_eq!(code, 0, "{told}");
+    let left_out = told["data"]["left_out"].as_array().unwrap().clone();
+    assert!(left_out.contains(&json!("pipe")) && left_out.contains(&json!("sub/.git")), "{told}");
+    let tree = rig.tree("belljar/one");
+    assert_eq!(tree, ["100644 README.md", "120000 link", "100644 src/a.txt", "100644 sub/y"]);
+    assert_eq!(git(&rig.bare, &["show", "belljar/one:link"]), "/etc/passwd");
+    // What some file system takes for `.git` goes nowhere, nor what isn't a clone of the host's.
+    leave("rm link && mkdir .GIT && echo x > .GIT/config");
+    assert_eq!(refused(&rig, &session, "git_push", &push("belljar/two")).0, "permission_denied");
+    exec(&rig.world, &session, "mkdir /workspace/own && cp -r /workspace/app/.git /workspace/own/")
+        .succeeded();
+    let own = json!({ "directory": "own", "branch": "belljar/two", "message": "Fix it" });
+    assert_eq!(refused(&rig, &session, "git_push", &own).0, "not_found");
+    assert_eq!(refs(&rig.bare), ["refs/heads/belljar/one", "refs/heads/main"]);
+}
+
+#[test]
+fn a_clone_of_a_part_of_the_history_is_pushed_from_and_a_persons_clone_is_too() {
+    let Some(rig) = rig("a_clone_of_a_part_of_the_history_is_pushed_from_and_a_persons_clone_is_too") else {
+        return;
+    };
+    let tree = git(&rig.bare, &["rev-parse", "main^{tree}"]);
+    let second = git(&rig.bare, &["commit-tree", tree.trim(), "-p", "main", "-m", "second"]);
+    git(&rig.bare, &["update-ref", "refs/heads/main", second.trim()]);
+    rig.clone().succeeded();
+    let session = create(&rig.world, &["--workspace-copy", "work"]);
+    let _ended = Sessions(&rig.world);
+    let clone = json!({ "url": rig.url, "directory": "part", "branch": "main", "depth": 1 });
+    done(&rig, &session, "git_clone", &clone);
+    let log = done(&rig, &session, "git_log", &json!({ "directory": "part" }));
+    let log = log["output"].as_str().unwrap();
+    assert!(log.contains("second") && !log.contains("first"), "{log}");
+    done(&rig, &session, "write_file", &json!({ "path": "part/b.txt", "content": "b\n" }));
+    let push = json!({ "directory": "part", "branch": "belljar/part", "message": "Fix it" });
+    done(&rig, &session, "git_push", &push);
+    assert_eq!(git(&rig.bare, &["rev-list", "--count", "belljar/part"]).trim(), "3");
+    // The workspace itself is a copy of what the person has cloned.
+    exec(&rig.world, &session, "rm -r /workspace/part && echo c > /workspace/c.txt").succeeded();
+    done(&rig, &session, "git_push", &json!({ "branch": "belljar/whole", "message": "Fix it" }));
+    assert_eq!(rig.tree("belljar/whole"), ["100644 README.md", "100644 c.txt", "100644 src/a.txt"]);
+    git(&rig.bare, &["fsck", "--strict", "--no-dangling"]);
+}

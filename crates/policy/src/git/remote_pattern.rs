@@ -1,0 +1,119 @@
+//! Repositories that agents may have the host's git go to: one, or all below an address.
+
+use super::{InvalidRemote, Remote};
+use std::fmt;
+
+/// Such repositories.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RemotePattern {
+    /// That one.
+    One(Remote),
+    /// All below an address that ends with a slash, or with the colon of `user@host:`.
+    Below(Below),
+}
+
+/// An address, and a path in it that is the beginning of others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Below {
+    /// Some repository there.
+    example: Remote,
+    /// With what their paths begin.
+    beginning: String,
+}
+
+/// The name of a repository by which an address can be read that names none.
+const SOME: &str = "x";
+
+// === impl RemotePattern ===
+
+impl RemotePattern {
+    /// Reads one. A directory of the host is none.
+    ///
+    /// # Errors
+    /// [`InvalidRemote`].
+    pub fn parse(text: &str) -> Result<Self, InvalidRemote> {
+        if !text.ends_with(['/', ':']) {
+            return Remote::parse(text, false).map(Self::One);
+        }
+        let example = Remote::parse(&format!("{text}{SOME}"), false)?;
+        let beginning = example.path().trim_end_matches(SOME).to_owned();
+        Ok(Self::Below(Below { example, beginning }))
+    }
+
+    /// Whether a repository is among them.
+    pub fn matches(&self, remote: &Remote) -> bool {
+        match self {
+            Self::One(one) => one == remote,
+            // A server may read an encoded path as one that leads elsewhere.
+            Self::Below(Below { example, beginning }) => {
+                example.is_beside(remote)
+                    && remote.path().starts_with(beginning.as_str())
+                    && !remote.path().contains('%')
+            }
+        }
+    }
+}
+
+impl fmt::Display for RemotePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(remote) => remote.fmt(f),
+            Self::Below(Below { example, .. }) => f.write_str(example.to_string().trim_end_matches(SOME)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, url: &str) -> bool {
+        RemotePattern::parse(pattern).unwrap().matches(&Remote::parse(url, true).unwrap())
+    }
+
+    #[test]
+    fn a_pattern_is_one_repository_or_all_below_an_address() {
+        assert!(matches("https://git.example/team/", "https://git.example/team/app.git"));
+        assert!(matches("https://git.example/", "https://git.example:443/team/app.git"));
+        assert!(matches("https://git.example/team/app.git", "https://GIT.example/team/app.git"));
+        assert!(matches("git@git.example:team/", "git@git.example:team/app.git"));
+        assert!(matches("git@git.example:", "git@git.example:team/app.git"));
+        assert!(matches("ssh://git@git.example/team/", "ssh://git@git.example/team/app.git"));
+    }
+
+    #[test]
+    fn whoever_may_go_below_an_address_goes_nowhere_else() {
+        for url in [
+            "https://git.example/team",
+            "https://git.example/teams/app.git",
+            "https://git.example/other/app.git",
+            "https://git.example/team/%2e%2e/other/app.git",
+            "https://git.example:8443/team/app.git",
+            "https://other.example/team/app.git",
+            "ssh://git.example/team/app.git",
+            "git@git.example:team/app.git",
+            "file:///team/app.git",
+        ] {
+            assert!(!matches("https://git.example/team/", url), "{url}");
+        }
+        assert!(!matches("https://git.example/team/app.git", "https://git.example/team/app.git/more"));
+        assert!(!matches("git@git.example:team/", "ssh://git@git.example/team/app.git"));
+        assert!(!matches("git@git.example:team/", "other@git.example:team/app.git"));
+    }
+
+    #[test]
+    fn what_is_no_address_of_repositories_is_no_pattern() {
+        for text in
+            ["", "/", ":", "git.example/", "file:///srv/", "https://", "https://a:b@git.example/", "**"]
+        {
+            assert!(RemotePattern::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_reads_as_it_was_written() {
+        for text in ["https://git.example/team/", "git@git.example:", "https://git.example/team/app.git"] {
+            assert_eq!(RemotePattern::parse(text).unwrap().to_string(), text);
+        }
+    }
+}

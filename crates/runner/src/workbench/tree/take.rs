@@ -1,0 +1,87 @@
+//! A tree that leaves the workspace. Nothing is followed, and what is in a `.git` stays; whatever can't be told ends it.
+
+use super::tell;
+use crate::deadline::Deadline;
+use crate::directory::{Directory, PathError};
+use crate::walk::{self, Met, Route, WalkError};
+use crate::workbench::refused;
+use belljar_contract::path::WorkspacePath;
+use belljar_contract::result::output::EntryKind;
+use belljar_contract::workbench::{Bytes, Refusal, Refused, TreeLine};
+use std::ffi::OsStr;
+use std::io::{self, Read, Write};
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Tells what is below a directory.
+pub(super) fn take(
+    path: &WorkspacePath,
+    workspace: &Directory,
+    to: &mut impl Write,
+    deadline: &Deadline<'_>,
+) -> Result<(), Refused> {
+    let top = workspace.subdirectory(Path::new(path.as_str())).map_err(|error| refused(&error))?;
+    let route = Route { max_depth: usize::MAX, targets: true, sizes: false, read_ahead_after: None };
+    let mut taken = Ok(());
+    let missed = walk::walk(&top, route, deadline, |met| {
+        if is_in_git(met.path) {
+            return ControlFlow::Continue(());
+        }
+        taken = one(&top, met, to);
+        if taken.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    taken?;
+    let missed = missed.map_err(|error| match error {
+        WalkError::Path(error) => refused(&error),
+        WalkError::Interrupted(interrupted) => Refused::new(Refusal::Failed, interrupted.to_string()),
+    })?;
+    // Half of a tree would be taken for one in which files were removed.
+    match (missed.too_much, missed.unreadable) {
+        (true, _) => {
+            Err(Refused::new(Refusal::TooLarge, "there are too many names in a directory, or too deep"))
+        }
+        (_, 1..) => Err(Refused::new(Refusal::Failed, "there are directories that can't be read")),
+        _ => Ok(()),
+    }
+}
+
+fn one(top: &Directory, met: &Met<'_>, to: &mut impl Write) -> Result<(), Refused> {
+    let path = || Bytes(met.path.to_vec());
+    let told = match (met.kind, met.target) {
+        (EntryKind::Directory, _) => tell(to, &TreeLine::Directory { path: path() }),
+        (EntryKind::File, _) => return file(top, met.path, to),
+        (EntryKind::Symlink, Some(target)) => {
+            tell(to, &TreeLine::Link { path: path(), target: Bytes(target.to_vec()) })
+        }
+        _ => tell(to, &TreeLine::Other { path: path() }),
+    };
+    told.map_err(|error| super::failed("tell the tree", &error))
+}
+
+fn file(top: &Directory, path: &[u8], to: &mut impl Write) -> Result<(), Refused> {
+    let place = Path::new(OsStr::from_bytes(path));
+    let mut file = match top.open_listed_file(place) {
+        // What has gone meanwhile is gone.
+        Err(error) if error.is_absent() => return Ok(()),
+        opened => opened.map_err(|error: PathError| refused(&error))?,
+    };
+    let mut told = || -> io::Result<()> {
+        let (metadata, size_bytes) = (file.file.metadata()?, file.size_bytes);
+        let is_executable = metadata.permissions().mode() & 0o100 != 0;
+        tell(to, &TreeLine::File { path: Bytes(path.to_vec()), is_executable, size_bytes })?;
+        match io::copy(&mut (&mut file.file).take(size_bytes), to)? {
+            told if told == size_bytes => Ok(()),
+            _ => Err(io::Error::other("it was changed meanwhile")),
+        }
+    };
+    told().map_err(|error| super::failed(&format!("tell {}", place.display()), &error))
+}
+
+/// Whether it is in a repository's own directory; that one itself is told.
+fn is_in_git(path: &[u8]) -> bool {
+    let mut above = path.split(|byte| *byte == b'/').rev();
+    above.next();
+    above.any(|name| name == b".git")
+}

@@ -1,0 +1,85 @@
+//! `git_clone`: a repository that the host fetches, and lays out in the caller's workspace.
+
+use super::hatch::{CloneRequest, GitHatch};
+use crate::answer::{Answer, Failure, Success};
+use crate::builtin::files::relative;
+use crate::caller::Caller;
+use crate::typed::TypedTool;
+use belljar_policy::git::Remote;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+
+pub(super) const DESCRIPTION: &str = "Clones a repository into a directory of the workspace. The host fetches it, with the host's \
+    credentials, from the servers that its configuration names; no submodules and no LFS objects. `directory` is new or empty; the \
+    repository's name if nothing is said. `branch` is a branch, a tag or a commit; the server's default if nothing is said. `depth` takes \
+    so many commits of the history. Answers with `commit`, `branch` (on which it stands in the workspace), `directory`, `files` and \
+    `size_bytes`. `git_push` pushes what becomes of it.";
+
+/// What is cloned, and where to.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// `https://…`, `ssh://…` or `user@host:path`, without a password.
+    #[schemars(length(min = 1, max = 2048))]
+    url: String,
+    /// Where to, below the workspace's root.
+    #[schemars(length(min = 1, max = 4095))]
+    directory: Option<String>,
+    /// The branch, tag or commit.
+    #[schemars(length(min = 1, max = 256))]
+    branch: Option<String>,
+    /// So many commits of its history.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    depth: Option<u32>,
+}
+
+pub(super) struct Clone(pub(super) Arc<dyn GitHatch>);
+
+impl TypedTool for Clone {
+    type Arguments = Arguments;
+
+    async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
+        let Arguments { url, directory, branch: reference, depth } = arguments;
+        // The address may have a password in it, and is not repeated.
+        let remote =
+            Remote::parse(&url, false).map_err(|error| Failure::argument(format!("/url: it {error}")))?;
+        let directory = directory.unwrap_or_else(|| name_of(&remote).to_owned());
+        let directory = relative("directory", &directory)?;
+        let told = directory.as_str().to_owned();
+        let wanted = CloneRequest { remote: remote.clone(), directory, reference, depth };
+        let cloned = self.0.clone_in(caller, wanted).await?;
+        Ok(Success::of(json!({
+            "remote": remote.to_string(),
+            "commit": cloned.commit,
+            "branch": cloned.branch,
+            "directory": told,
+            "files": cloned.files,
+            "size_bytes": cloned.size_bytes,
+        })))
+    }
+}
+
+/// What a repository is called: the last name of its path.
+fn name_of(remote: &Remote) -> &str {
+    let name = remote.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    name.strip_suffix(".git").filter(|name| !name.is_empty()).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clone_is_called_as_its_repository_is() {
+        for (url, name) in [
+            ("https://git.example/team/app.git", "app"),
+            ("https://git.example/team/app/", "app"),
+            ("git@git.example:app.git", "app"),
+            ("https://git.example/.git", ".git"),
+        ] {
+            assert_eq!(name_of(&Remote::parse(url, false).unwrap()), name);
+        }
+    }
+}

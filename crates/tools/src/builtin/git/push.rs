@@ -1,0 +1,67 @@
+//! `git_push`: what has become of a clone, as a branch of the server that it is from.
+
+use super::hatch::{GitHatch, PushRequest};
+use crate::answer::{Answer, Failure, Success};
+use crate::builtin::files::relative;
+use crate::caller::Caller;
+use crate::typed::TypedTool;
+use belljar_policy::git::BranchName;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+
+pub(super) const DESCRIPTION: &str = "Pushes what has become of a repository that `git_clone` has cloned: its files as they are now, as one commit \
+    on top of the commit that was cloned, to a branch that isn't there yet. The host reads the files and pushes them, with the host's \
+    credentials, to where the clone is from. Nothing is forced and nothing that is there is replaced: for more work take another `branch`. \
+    Your own commits, ignored files and what is in `.git` stay in the workspace. Answers with `outcome` (`pushed` or `already_there`), \
+    `remote`, `ref`, `commit`, `base`, `files` and `left_out`. The same again pushes nothing twice, so after `unavailable` do it again.";
+
+/// What is pushed, and as what.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The new branch.
+    #[schemars(length(min = 1, max = 200))]
+    branch: String,
+    /// What the commit says.
+    #[schemars(length(min = 1, max = 65_536), regex(pattern = r"\S"))]
+    message: String,
+    /// Where the clone is, below the workspace's root.
+    #[schemars(length(min = 1, max = 4095))]
+    directory: Option<String>,
+}
+
+pub(super) struct Push(pub(super) Arc<dyn GitHatch>);
+
+/// So many paths are told one by one.
+const MOST_TOLD: usize = 500;
+
+impl TypedTool for Push {
+    type Arguments = Arguments;
+
+    async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
+        let Arguments { branch, message, directory } = arguments;
+        let branch =
+            BranchName::parse(&branch).map_err(|error| Failure::argument(format!("/branch: {error}")))?;
+        if message.contains('\0') {
+            return Err(Failure::argument("/message: it has the character U+0000 in it"));
+        }
+        let directory = directory.map(|name| relative("directory", &name)).transpose()?;
+        let reference = branch.reference();
+        let pushed = self.0.push_out(caller, PushRequest { directory, branch, message }).await?;
+        let files = pushed.files.iter().take(MOST_TOLD);
+        let files: Vec<_> = files.map(|(path, change)| json!({ "path": path, "change": change })).collect();
+        let left_out: Vec<_> = pushed.left_out.iter().take(MOST_TOLD).collect();
+        Ok(Success::of(json!({
+            "outcome": if pushed.was_there { "already_there" } else { "pushed" },
+            "remote": pushed.remote,
+            "ref": reference,
+            "commit": pushed.commit,
+            "base": pushed.base,
+            "files": files,
+            "file_count": pushed.files.len(),
+            "left_out": left_out,
+        })))
+    }
+}
