@@ -13,6 +13,7 @@ pub mod delivery;
 mod denials;
 pub mod git;
 pub mod grant;
+mod house;
 mod images;
 pub mod inspection;
 mod job;

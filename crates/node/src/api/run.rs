@@ -2,6 +2,7 @@
 
 use super::answer::{Refusal, json};
 use super::{Shared, body, job};
+use crate::house::TooMuch;
 use crate::images::{NoImage, OF_JOB};
 use crate::job::context::{self, ContextError};
 use crate::models::{NoModels, NodeModels};
@@ -89,14 +90,23 @@ fn callback(api: &Shared, assignment: &Assignment) -> Result<Option<String>, Ref
 /// What this node can't do is said before it is accepted.
 fn check(api: &Shared, assignment: &Assignment) -> Result<(), Refusal> {
     let sandbox = &assignment.sandbox;
-    api.workplace.images.choose(sandbox.image.as_deref(), OF_JOB)?;
+    let image = api.workplace.images.choose(sandbox.image.as_deref(), OF_JOB)?;
     NodeModels::allowed(api.workplace.models.as_ref(), sandbox)?;
     if sandbox.contradicts_itself() {
         let detail = "$.sandbox.network_policy: `none`, and $.sandbox.job_spec.constraints.ext_net_allowed is true: one of \
                       the two can't be meant";
         return Err(Refusal::new(ProblemKind::Validation, detail));
     }
+    if let Some(house) = api.workplace.tools.house() {
+        house.terms(assignment.agent_id.as_ref(), (sandbox, &image))?;
+    }
     Ok(())
+}
+
+impl From<TooMuch> for Refusal {
+    fn from(error: TooMuch) -> Self {
+        Self::new(ProblemKind::Authorization, crate::chain(&error))
+    }
 }
 
 impl From<NoImage> for Refusal {

@@ -3,6 +3,7 @@
 use super::ways_out::{self, WaysOut};
 use super::{Bucket, DaemonError, Settings, WallClock, record};
 use crate::denials::Denials;
+use crate::house::House;
 use crate::images::Images;
 use crate::job::Workplace;
 use crate::job::context::Library;
@@ -37,6 +38,7 @@ pub(super) async fn furnish(
     let listed_calls = if traces.are_wanted() { traces::MOST_CALLS } else { 0 };
     let WaysOut { models, web, following } =
         ways_out::begin(&mut settings, &audit, (&metrics, listed_calls))?;
+    let house = settings.access.take().map(|rules| House::new(rules, &settings.trust));
     let parts = Parts {
         database,
         artifacts: &artifacts,
@@ -45,6 +47,7 @@ pub(super) async fn furnish(
         reaches: web.reaches(),
         timeout: &settings.approvals.timeout,
         config: &settings.tools,
+        house,
     };
     let tools = NodeTools::new(&parts).map_err(|source| DaemonError::Tools { source })?;
     tools.disable(&settings.mcp.disabled_tools);

@@ -7,12 +7,11 @@ use super::reports::Reports;
 use crate::api::hatch::{self, Served};
 use crate::book::BookError;
 use crate::images::Image;
-use crate::inspection::Inspection;
 use crate::models::{Caller, RunModels};
 use crate::serving::ServeError;
 use crate::tools::{Given, Seated};
 use crate::traces::{Ran, Step};
-use crate::web::{RunWeb, Seen};
+use crate::web::{RunWeb, Seen, Way};
 use belljar_confine::stage::Timings;
 use belljar_contract::event::LogLine;
 use belljar_contract::id::{JobId, RunId, TaskId};
@@ -39,8 +38,8 @@ pub(super) struct Hearing {
     /// Models that it may call, until they are served.
     models: Option<InferenceConfig>,
     served: Option<Result<RunModels, ServeError>>,
-    /// What it takes to look into what it reaches of the web.
-    inspection: Option<Inspection>,
+    /// By which way it reaches the web, if it may.
+    way: Option<Way>,
     web: Option<Result<RunWeb, ServeError>>,
     heard: mpsc::UnboundedSender<Heard>,
     stop: Stop,
@@ -104,7 +103,7 @@ impl Hearing {
     pub(super) fn new(
         workplace: &Arc<Workplace>,
         whose: Whose,
-        (models, inspection): (Option<InferenceConfig>, Option<Inspection>),
+        (models, way): (Option<InferenceConfig>, Option<Way>),
         heard: mpsc::UnboundedSender<Heard>,
         stop: Stop,
     ) -> Self {
@@ -112,21 +111,7 @@ impl Hearing {
         let exit_code = NO_EXIT_CODE;
         let taken = Instant::now();
         let (served, web, begun, run, stood) = (None, None, None, None, None);
-        Self {
-            taken,
-            workplace,
-            whose,
-            models,
-            served,
-            inspection,
-            web,
-            heard,
-            stop,
-            begun,
-            run,
-            stood,
-            exit_code,
-        }
+        Self { taken, workplace, whose, models, served, way, web, heard, stop, begun, run, stood, exit_code }
     }
 
     /// Ends what is served, and says what it has had of it, and how it went.
@@ -212,7 +197,8 @@ impl Hearing {
     }
 
     fn serve_web(&mut self, run: &RunId, sockets: Vec<OwnedFd>) {
-        let served = self.workplace.web.serve(self.caller(), (run, self.inspection.as_ref()), sockets);
+        let Some(way) = &self.way else { return };
+        let served = self.workplace.web.serve(self.caller(), (run, way), sockets);
         // The same.
         self.web = Some(served.inspect_err(|error| tracing::error!(error = crate::chain(error), "no web")));
     }

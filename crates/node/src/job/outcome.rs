@@ -1,6 +1,7 @@
 //! What comes of a job, as the Worker API tells it.
 
 use crate::book::BookError;
+use crate::house::TooMuch;
 use crate::web::{Seen, judge, judged};
 use belljar_confine::launch::LaunchError;
 use belljar_confine::stage::Stage;
@@ -46,6 +47,12 @@ impl Came {
             }
             _ => Self::of_fault(error),
         }
+    }
+
+    /// Its agent has less, by now, than the job asks for.
+    pub(super) fn of_policy(error: &TooMuch) -> Self {
+        let outcome = JobOutcome::of_failure(FailureCode::PolicyViolation, crate::chain(error));
+        Self { ending: Ending::Failed, outcome }
     }
 
     /// It was to stop before it had begun.

@@ -5,16 +5,19 @@ use super::attempt::Stop;
 use super::hearing::{Had, Hearing, Whose};
 use super::outcome::{self, Came};
 use super::recorder::Heard;
-use crate::images::{Image, OF_JOB};
-use crate::inspection::Inspection;
-use crate::models::NodeModels;
+use crate::house::{Terms, TooMuch};
+use crate::images::{Image, NoImage, OF_JOB};
+use crate::models::{NoModels, NodeModels};
+use crate::serving::ServeError;
 use crate::tools::Given;
 use crate::traces::{Ran, Step};
+use crate::web::Way;
 use belljar_confine::stage::Timings;
 use belljar_contract::isolation::Required;
-use belljar_contract::worker::assignment::{Assignment, SandboxOrder};
+use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::job::LARGEST_STREAM_BYTES;
 use belljar_egress::inference::config::InferenceConfig;
+use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::docker::DockerBackend;
 use belljar_sandbox::enclosure::{Maker, Site};
 use belljar_sandbox::hatch::Hatch;
@@ -40,13 +43,30 @@ pub(super) struct Run {
 /// What it is run with.
 struct With {
     models: Option<InferenceConfig>,
-    /// Whether it may reach the web, and what it takes to look into that.
-    web: Option<Option<Inspection>>,
+    /// By which way it reaches the web, if it may.
+    way: Option<Way>,
+    /// What its agent has; nothing, where nobody is judged.
+    terms: Option<Terms>,
     image: Image,
     /// Nothing for the node's own programs.
     docker: Option<DockerBackend>,
     limits: Limits,
     required: Required,
+}
+
+/// There is nothing to run it with.
+#[derive(Debug, thiserror::Error)]
+enum WithError {
+    #[error(transparent)]
+    TooMuch(#[from] TooMuch),
+    #[error(transparent)]
+    NoModels(#[from] NoModels),
+    #[error(transparent)]
+    NoImage(#[from] NoImage),
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    #[error(transparent)]
+    Backend(#[from] BackendError),
 }
 
 /// Carries out what was claimed.
@@ -59,10 +79,14 @@ pub(super) fn run(
     if stop.why().is_some() {
         return Run { came: Came::of_stop(), folder: None, has_begun: false, ran: None };
     }
-    let with = match With::what_is_asked_for(workplace, &claimed.assignment.sandbox) {
+    let with = match With::what_is_asked_for(workplace, &claimed.assignment) {
         Ok(with) => with,
+        // Rules may have changed since it was accepted, and so may what its agent has earned.
+        Err(WithError::TooMuch(error)) => {
+            return Run { came: Came::of_policy(&error), folder: None, has_begun: false, ran: None };
+        }
         // Whoever accepted it has others.
-        Err(error) => return Run::of_fault(&*error, false),
+        Err(error) => return Run::of_fault(&error, false),
     };
     let assignment = &claimed.assignment;
     let is_command = assignment.sandbox.job_spec.is_none();
@@ -76,10 +100,11 @@ pub(super) fn run(
             project_id: assignment.project_id.clone(),
             user_id: assignment.user_id.clone(),
             group_ids: assignment.group_ids.clone(),
-            may_reach_out: with.web.is_some(),
+            agent_id: assignment.agent_id.clone(),
+            may_reach_out: with.way.is_some(),
         },
     };
-    let ways_out = (with.models.clone(), with.web.clone().flatten());
+    let ways_out = (with.models.clone(), with.way.clone());
     let mut hearing = Hearing::new(workplace, whose, ways_out, heard, stop);
     let done = carry_out(workplace, claimed.assignment, with, &mut hearing);
     let (came, folder, timings) =
@@ -103,10 +128,11 @@ fn carry_out(
     let settings = &workplace.settings;
     let Assignment { job_id, task_id, mut sandbox, .. } = assignment;
     let mut home = BTreeMap::new();
-    let With { models, web, image: _, docker, limits, required } = with;
-    let ways_out = models.iter().map(|_| Hatch::Inference).chain(web.iter().map(|_| Hatch::Web));
+    let With { models, way, terms, image: _, docker, limits, required } = with;
+    let programs = terms.as_ref().and_then(Terms::programs).cloned();
+    let ways_out = models.iter().map(|_| Hatch::Inference).chain(way.iter().map(|_| Hatch::Web));
     let hatches = ways_out.chain([Hatch::Status]).collect();
-    web.iter().flatten().for_each(|inspection| inspection.furnish(&mut sandbox.env, &mut home));
+    way.iter().for_each(|way| way.furnish(&mut sandbox.env, &mut home));
     let timeout = settings.timeouts.allow(sandbox.timeout());
     let maker = docker.as_ref().map_or(Maker::Launcher(&workplace.launcher), Maker::Docker);
     let site = Site { state: &settings.state, maker };
@@ -118,7 +144,7 @@ fn carry_out(
             lent: Vec::new(),
             env: sandbox.env,
             home,
-            programs: None,
+            programs,
             limits,
             required,
             hatches,
@@ -135,6 +161,7 @@ fn carry_out(
         lent: Vec::new(),
         env: sandbox.env,
         home,
+        programs,
         limits,
         required,
         hatches,
@@ -158,14 +185,19 @@ impl Run {
 // === impl With ===
 
 impl With {
-    fn what_is_asked_for(workplace: &Workplace, sandbox: &SandboxOrder) -> Result<Self, Box<dyn Error>> {
+    fn what_is_asked_for(workplace: &Workplace, assignment: &Assignment) -> Result<Self, WithError> {
+        let sandbox = &assignment.sandbox;
         let models = NodeModels::allowed(workplace.models.as_ref(), sandbox)?;
-        let web = sandbox.wants_web().then(|| workplace.web.inspection()).transpose()?;
         let image = workplace.images.choose(sandbox.image.as_deref(), OF_JOB)?;
+        let house = workplace.tools.house();
+        let terms = house.map(|house| house.terms(assignment.agent_id.as_ref(), (sandbox, &image)));
+        let terms = terms.transpose()?;
+        let way = sandbox.wants_web().then(|| workplace.web.way(terms.as_ref().map(Terms::compiled)));
+        let way = way.transpose()?;
         let (docker, (limits, required)) = match &image {
             Image::Native => (None, (workplace.settings.limits, workplace.settings.required.clone())),
             Image::Of(allowed) => (Some(workplace.images.backend_of(allowed)?), workplace.images.bounds()),
         };
-        Ok(Self { models, web, image, docker, limits, required })
+        Ok(Self { models, way, terms, image, docker, limits, required })
     }
 }
