@@ -57,6 +57,12 @@ impl House {
         is_open && compiled.git.fetches && compiled.programs == ProgramTerms::All
     }
 
+    /// Whether somebody whose sandbox was made by these terms has no less by now.
+    pub(crate) fn still_allows(&self, terms: &Terms) -> bool {
+        let now = self.access.of(terms.identity());
+        terms.compiled().is_within(&Compiled::of(now.agent.permissions.constraints()))
+    }
+
     /// What a job's sandbox has, if it asks for no more than that.
     ///
     /// # Errors
@@ -67,7 +73,7 @@ impl House {
         (sandbox, image): (&SandboxOrder, &Image),
     ) -> Result<Terms, TooMuch> {
         let identity = self.identity(agent);
-        let terms = Terms::of(identity.clone(), &self.access.of(&identity))?;
+        let terms = Terms::of(identity.clone(), &self.access.of(&identity), sandbox)?;
         terms.admit(sandbox, image)?;
         Ok(terms)
     }

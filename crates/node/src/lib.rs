@@ -26,6 +26,7 @@ pub mod serving;
 mod session;
 pub mod tools;
 mod traces;
+mod trust;
 pub mod usage;
 pub mod web;
 

@@ -12,6 +12,7 @@ use crate::managed::ManagedServices;
 use crate::metrics::Metrics;
 use crate::tools::{NodeTools, Parts};
 use crate::traces::{self, Traces};
+use crate::trust::NodeTrust;
 use crate::web::policy_file::Following;
 use belljar_confine::launcher::Launcher;
 use belljar_store::artifacts::{Artifacts, ArtifactsError};
@@ -67,6 +68,7 @@ pub(super) async fn furnish(
         models,
         web,
         tools,
+        trust: NodeTrust::new(database, &settings.trust),
         library: Library::new(database),
         audit,
         tokens: Tokens::new(database.clone()),

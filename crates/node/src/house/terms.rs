@@ -5,7 +5,7 @@ use belljar_contract::job::step::Action;
 use belljar_contract::programs::{ParseProgramsError, ProgramList};
 use belljar_contract::worker::assignment::SandboxOrder;
 use belljar_gateway::access::Stood;
-use belljar_policy::access::compiled::{Compiled, ProgramTerms, WebTerms};
+use belljar_policy::access::compiled::{Compiled, GitTerms, ProgramTerms, WebTerms, WorkspaceTerms};
 use belljar_tools::caller::Identity;
 use std::fmt;
 use std::path::Path;
@@ -51,9 +51,9 @@ const SHOWN: usize = 12;
 
 impl Terms {
     /// Those of somebody who stands so.
-    pub(super) fn of(identity: Identity, stood: &Stood) -> Result<Self, TooMuch> {
+    pub(super) fn of(identity: Identity, stood: &Stood, sandbox: &SandboxOrder) -> Result<Self, TooMuch> {
         let whose = Whose(identity);
-        let compiled = Compiled::of(stood.agent.permissions.constraints());
+        let compiled = of_job(Compiled::of(stood.agent.permissions.constraints()), sandbox.wants_web());
         let programs = match &compiled.programs {
             ProgramTerms::All => None,
             ProgramTerms::Only { names } => {
@@ -62,6 +62,11 @@ impl Terms {
             }
         };
         Ok(Self { whose, compiled, programs })
+    }
+
+    /// As whom it was made.
+    pub(super) fn identity(&self) -> &Identity {
+        &self.whose.0
     }
 
     /// What a sandbox has by them.
@@ -94,6 +99,15 @@ impl Terms {
             let program = program.to_owned();
             Err(TooMuch::Program { place, program, whose: whose(), listed: shown(listed) })
         })
+    }
+}
+
+/// What of a level there is in a job's sandbox: its workspace begins empty, and it goes by the web or not at all.
+fn of_job(level: Compiled, wants_web: bool) -> Compiled {
+    let level = Compiled { workspace: WorkspaceTerms::Empty, is_lent_to: false, ..level };
+    match wants_web {
+        true => level,
+        false => Compiled { web: WebTerms::None, git: GitTerms { fetches: false, pushes: false }, ..level },
     }
 }
 

@@ -1,11 +1,12 @@
 //! Hears a run, on its thread, and passes on what is to be recorded.
 
 use super::Workplace;
-use super::attempt::Stop;
+use super::attempt::{Stop, Why};
 use super::recorder::Heard;
 use super::reports::Reports;
 use crate::api::hatch::{self, Served};
 use crate::book::BookError;
+use crate::house::Terms;
 use crate::images::Image;
 use crate::models::{Caller, RunModels};
 use crate::serving::ServeError;
@@ -72,6 +73,8 @@ pub(super) struct Whose {
     pub(super) is_command: bool,
     /// What its agent is given.
     pub(super) given: Given,
+    /// What its sandbox was made with, where its agent is judged.
+    pub(super) terms: Option<Terms>,
 }
 
 // === impl Whose ===
@@ -189,6 +192,17 @@ impl Hearing {
         Caller::Job { job_id: self.whose.job_id.clone(), attempt: self.whose.attempt }
     }
 
+    /// Whether it is to stop: somebody wants it to, or its agent has less by now than its sandbox was made with.
+    fn is_over(&self) -> Option<Duration> {
+        let house = self.workplace.tools.house();
+        if let (None, Some(house), Some(terms)) = (self.stop.why(), house, &self.whose.terms)
+            && !house.still_allows(terms)
+        {
+            self.stop.because(Why::Demoted);
+        }
+        self.stop.why().map(|_| self.stop.grace())
+    }
+
     /// Where its agent calls tools from. A command has none.
     fn seat(&self, run: &RunId) -> Option<Seated> {
         let Whose { task_id, job_id, is_command, given, .. } = &self.whose;
@@ -240,7 +254,7 @@ impl Watch for Hearing {
     fn tick(&mut self) {}
 
     fn is_to_stop(&self) -> Option<Duration> {
-        self.stop.why().map(|_| self.stop.grace())
+        self.is_over()
     }
 }
 
@@ -254,6 +268,6 @@ impl CommandWatch for Hearing {
     }
 
     fn is_to_stop(&self) -> Option<Duration> {
-        self.stop.why().map(|_| self.stop.grace())
+        self.is_over()
     }
 }

@@ -111,6 +111,18 @@ impl Came {
         }
     }
 
+    /// It was ended because its agent has less by now than its sandbox was made with.
+    pub(super) fn demoted(mut self) -> Self {
+        let why = "the agent of the job may do less by now than its sandbox was made for";
+        let told = (Some(FailureCode::PolicyViolation), Some(why.to_owned()));
+        self.ending = Ending::Failed;
+        (self.outcome.failure_code, self.outcome.failure_message) = told.clone();
+        if let Some(result) = &mut self.outcome.sba_result {
+            (result.failure_code, result.failure_message) = told;
+        }
+        self
+    }
+
     /// Whether it ended because it was to.
     pub(super) fn was_stopped(&self) -> bool {
         self.ending == Ending::Canceled

@@ -1,7 +1,7 @@
 //! One run of a job, on a thread of its own, from the first to the last of its sandbox.
 
 use super::Workplace;
-use super::attempt::Stop;
+use super::attempt::{Stop, Why};
 use super::hearing::{Had, Hearing, Whose};
 use super::outcome::{self, Came};
 use super::recorder::Heard;
@@ -103,9 +103,10 @@ pub(super) fn run(
             agent_id: assignment.agent_id.clone(),
             may_reach_out: with.way.is_some(),
         },
+        terms: with.terms.clone(),
     };
     let ways_out = (with.models.clone(), with.way.clone());
-    let mut hearing = Hearing::new(workplace, whose, ways_out, heard, stop);
+    let mut hearing = Hearing::new(workplace, whose, ways_out, heard, stop.clone());
     let done = carry_out(workplace, claimed.assignment, with, &mut hearing);
     let (came, folder, timings) =
         done.unwrap_or_else(|error| (Came::of_run_error(&error, is_command), None, Timings::default()));
@@ -113,7 +114,9 @@ pub(super) fn run(
     let steps = came.outcome.sba_result.as_ref().map_or_else(Vec::new, |result| Step::all(&result.steps));
     // Nothing of the sandbox runs any more, and so nothing is called.
     let Had { models, web, ran } = hearing.end(timings, steps);
-    Run { came: came.with_web(web).with_models(models), folder, has_begun: true, ran }
+    let came = came.with_web(web).with_models(models);
+    let is_demoted = stop.why() == Some(Why::Demoted) && came.was_stopped();
+    Run { came: if is_demoted { came.demoted() } else { came }, folder, has_begun: true, ran }
 }
 
 /// What came of it, what it has left, and how long each stage of its launch took.

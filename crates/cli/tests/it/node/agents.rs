@@ -2,6 +2,7 @@
 
 mod calls;
 mod sandboxes;
+mod trusted;
 
 use belljar_testkit::world::World;
 use serde_json::{Value, json};

@@ -14,7 +14,7 @@ tool_access:
   agents:
     - {name: noter, level: sandboxed, autonomy: full}
     - {name: mute, level: sandboxed, autonomy: full, denied: ['memory.*']}
-    - {name: asker, level: sandboxed, autonomy: supervised}
+    - {name: asker, level: sandboxed, autonomy: full, human_approval: [memory]}
     - {name: lead, level: elevated, autonomy: full}
     - {name: junior, level: standard, autonomy: full, allowed: ['job.submit', 'job.get', 'sandbox.create']}
 ";
@@ -35,7 +35,7 @@ fn the_agent_of_a_job_is_judged_by_its_own_rules_and_each_decision_can_be_asked_
     // The control: the same job, done as somebody else.
     let [done, listed] = &told(&node, &as_agent("noter", job_of(None, NOTE)))[..] else { panic!() };
     assert_eq!(done["status"], "ok", "{done}");
-    assert!(has(listed, "memory.add") && !has(listed, "help.list"), "{listed}");
+    assert!(has(listed, "memory.add"), "{listed}");
 
     let calls = tool_calls(&world);
     let [first, second] = &calls[..] else { panic!("{calls:?}") };
@@ -57,20 +57,21 @@ fn the_agent_of_a_job_is_judged_by_its_own_rules_and_each_decision_can_be_asked_
 
 #[test]
 fn a_job_that_names_no_agent_is_judged_at_the_usual_level_and_without_rules_nobody_is() {
-    let help = r#"
-tell(call("help.list"))
+    let note = r#"
+tell(call("memory.list", task_id=TASK, job_id=JOB))
 tell(call("memory.add", task_id=TASK, job_id=JOB, key="plan", content="first", agent_id="lead"))
 "#;
     let world = World::new(crate::BELLJAR);
-    let node = Node::start(&world, &["--config", &configure(&world, HOUSE)]);
-    let [refused, named] = &told(&node, &job_of(None, help))[..] else { panic!() };
+    let house = HOUSE.replace("default_level: sandboxed", "default_level: custom");
+    let node = Node::start(&world, &["--config", &configure(&world, &house)]);
+    let [refused, named] = &told(&node, &job_of(None, note))[..] else { panic!() };
     assert_eq!(refused["domain_code"], "permission_denied", "{refused}");
     assert_ne!(named["status"], "ok", "nobody says in a call as whom it is made: {named}");
-    assert_eq!(tool_calls(&world)[0]["judged"]["level"], "sandboxed");
+    assert_eq!(tool_calls(&world)[0]["judged"]["level"], "custom");
     // The control: the same where the configuration says nothing of agents, whoever is named.
     let plain = World::new(crate::BELLJAR);
     let node = Node::start(&plain, &[]);
-    let [done, _] = &told(&node, &as_agent("mute", job_of(None, help)))[..] else { panic!() };
+    let [done, _] = &told(&node, &as_agent("mute", job_of(None, note)))[..] else { panic!() };
     assert_eq!(done["status"], "ok", "{done}");
     assert_eq!(tool_calls(&plain)[0]["judged"], Value::Null);
 }
