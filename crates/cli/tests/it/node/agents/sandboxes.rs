@@ -170,7 +170,12 @@ for program in ('/bin/ls', '/bin/sh', '/workspace/git'):
     let mut of_image = belljar_testkit::node::command(&["python3", "-c", "pass"]);
     of_image["sandbox"]["image"] = json!("debian:12");
     let told = refusal(&node, &as_agent("looker", of_image.clone()));
-    assert!(told.starts_with("$.sandbox.image: debian:12, and the agent looker may start listed"), "{told}");
+    assert!(
+        told.starts_with(
+            "$.sandbox.image: docker.io/library/debian:12, and the agent looker may start listed"
+        ),
+        "{told}"
+    );
     of_image["wait"] = json!(false);
     assert_eq!(node.run(&as_agent("open", of_image)).status, 202);
 }
