@@ -66,7 +66,7 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
     let recording = tokio::spawn(recorder.run(hears).instrument(about.clone()));
     let (place, thread_stop) = (Arc::clone(workplace), stop.clone());
     let ran =
-        tokio::task::spawn_blocking(move || about.in_scope(|| run(&place, claimed, heard, thread_stop)))
+        tokio::task::spawn_blocking(move || about.in_scope(|| run(&place, claimed, heard, &thread_stop)))
             .await;
     belljar_failpoint::reached("run.collected");
     // The thread is gone, and with it the other end of what the recorder hears.

@@ -74,7 +74,7 @@ pub(super) fn run(
     workplace: &Arc<Workplace>,
     claimed: Claimed,
     heard: mpsc::UnboundedSender<Heard>,
-    stop: Stop,
+    stop: &Stop,
 ) -> Run {
     if stop.why().is_some() {
         return Run { came: Came::of_stop(), folder: None, has_begun: false, ran: None };

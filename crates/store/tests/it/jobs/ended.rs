@@ -53,22 +53,23 @@ on_both_engines! {
             kind: kind.clone(),
         };
         let ends = |ending, at| Report { trust: Some(event(at)), ..report(ending, outcome("a")) };
+        let at = now();
+        let later = at + jiff::SignedDuration::from_secs(1);
         let wanted = assignment();
         let claimed = world.started(&wanted).await;
         let (jobs, id, fence) = (&world.jobs, &wanted.job_id, claimed.fence());
         let events = TrustEvents::new(world.database.clone());
-        jobs.end(id, fence, ends(Ending::Failed, now()), now()).await.unwrap();
-        assert_eq!(events.of(&agent).await.unwrap(), [event(now())]);
+        jobs.end(id, fence, ends(Ending::Failed, at), at).await.unwrap();
+        assert_eq!(events.of(&agent).await.unwrap(), [event(at)]);
         // Whoever doesn't know whether that was heard says it again, later, or wrongly.
-        let later = now() + jiff::SignedDuration::from_secs(1);
         jobs.end(id, fence, ends(Ending::Failed, later), later).await.unwrap();
         jobs.end(id, fence, ends(Ending::Completed, later), later).await.unwrap_err();
-        assert_eq!(events.of(&agent).await.unwrap(), [event(now())]);
+        assert_eq!(events.of(&agent).await.unwrap(), [event(at)]);
         // Of an event that is there already the end of another job makes no second one, and is an end all the same.
         let other = assignment();
         let claimed = world.started(&other).await;
         jobs.end(&other.job_id, claimed.fence(), ends(Ending::Failed, later), later).await.unwrap();
-        assert_eq!(events.of(&agent).await.unwrap(), [event(now())]);
+        assert_eq!(events.of(&agent).await.unwrap(), [event(at)]);
         assert_eq!(world.job(&other.job_id).await.life.state, JobState::Failed);
     }
 
