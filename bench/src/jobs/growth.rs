@@ -84,7 +84,7 @@ async fn fill(world: &World, count: usize) -> (String, String) {
         let Submitted::New(_) = jobs.submit(submission).await.expect("a job") else { continue };
         let claimed = jobs.claim(&owner.instance, now).await.expect("a claim").expect("a job");
         let outcome = JobOutcome::of_failure(FailureCode::StepFailed, "it has come to nothing");
-        let report = Report { untold: Told::default(), ending: Ending::Failed, outcome };
+        let report = Report { untold: Told::default(), ending: Ending::Failed, outcome, trust: None };
         jobs.end(&claimed.job.job_id, claimed.fence(), report, now).await.expect("an end");
     }
     jobs.forget(&owner.instance).await.expect("nobody");

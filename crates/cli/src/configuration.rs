@@ -38,11 +38,16 @@ pub(crate) struct Configuration {
     pub(crate) git: GitRules,
     /// What agents may do.
     pub(crate) access: AccessRules,
+    /// Whether something is said of that, or of what agents earn: then callers at a node are judged by it.
+    pub(crate) has_access: bool,
     /// How long people are waited for who are asked about calls.
     pub(crate) approvals: ApprovalRules,
     /// How agents come to higher levels, where something is said of it.
     pub(crate) trust: Option<TrustConfig>,
 }
+
+/// The sections by which agents are judged.
+const ACCESS: [&str; 3] = ["tool_access", "autonomy", "trust"];
 
 /// The sections that may stand without `sandboxing`.
 const OTHERS: [&str; 11] = [
@@ -84,6 +89,7 @@ impl Configuration {
     fn sections(root: &Node, log: &mut Log) -> Option<Self> {
         let mut members = Members::open(root, log)?;
         let has_sandboxing = ["sandboxing", "log"].iter().any(|name| members.node(name).is_some());
+        let has_access = ACCESS.iter().any(|name| members.node(name).is_some());
         let has_others = OTHERS.iter().any(|name| members.node(name).is_some());
         let sandboxing = match has_sandboxing || !has_others {
             true => Config::read_from(&mut members),
@@ -120,6 +126,7 @@ impl Configuration {
             agents,
             git,
             access,
+            has_access,
             approvals,
             trust,
         })
@@ -139,6 +146,7 @@ impl Configuration {
             agents,
             git,
             access: AccessRules::default(),
+            has_access: false,
             approvals: ApprovalRules::default(),
             trust: None,
         }

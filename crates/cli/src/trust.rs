@@ -28,7 +28,12 @@ pub(crate) fn config(named: Option<&Path>) -> Result<TrustConfig, CliError> {
 
 /// What is recorded.
 pub(crate) async fn events() -> Result<TrustEvents, CliError> {
-    Ok(TrustEvents::new(Database::open(&Location::File(state::agents_database()?)).await?))
+    events_in(&Location::File(state::agents_database()?)).await
+}
+
+/// What is recorded there.
+async fn events_in(location: &Location) -> Result<TrustEvents, CliError> {
+    Ok(TrustEvents::new(Database::open(location).await?))
 }
 
 /// What an agent has earned by now; nothing, where levels are what the configuration says they are. Where they are earned, one of whom
@@ -38,7 +43,7 @@ pub(crate) fn earned(named: Option<&Path>, agent: &AgentId) -> Result<Option<Ear
     if config.is_disabled() && !state::has_agents_database() {
         return Ok(None);
     }
-    let book = Book::open(config)?;
+    let book = Book::open(config, None)?;
     let earned = book.of(agent)?.earned(&book.config);
     Ok(earned.or_else(|| book.config.of_newcomer()))
 }
@@ -56,10 +61,14 @@ pub(crate) fn recorded(config: &TrustConfig) -> Result<BTreeMap<AgentId, Vec<Tru
 // === impl Book ===
 
 impl Book {
-    pub(crate) fn open(config: TrustConfig) -> Result<Self, CliError> {
+    /// What is recorded there, or on this machine.
+    pub(crate) fn open(config: TrustConfig, location: Option<&Location>) -> Result<Self, CliError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| CliError::Runtime { source })?;
-        let events = runtime.block_on(events())?;
+        let events = match location {
+            None => runtime.block_on(events())?,
+            Some(location) => runtime.block_on(events_in(location))?,
+        };
         Ok(Self { runtime, events, config })
     }
 

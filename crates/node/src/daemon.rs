@@ -15,6 +15,7 @@ mod mcp;
 mod record;
 mod recovery;
 mod settings;
+mod trusting;
 mod ways_out;
 mod workplace;
 
@@ -87,6 +88,7 @@ impl Daemon {
         record::begun(&workplace);
         workplace.jobs.register(&workplace.owner, workplace.now()).await?;
         recovery::recover(&workplace).await?;
+        trusting::follow(&workplace).await?;
         let dispatcher = Arc::new(Dispatcher::new(Arc::clone(&workplace)));
         let deliverer = Deliverer::start(Arc::clone(&workplace), stop.clone());
         let deliverer = Arc::new(deliverer.map_err(|source| DaemonError::Threads { source })?);

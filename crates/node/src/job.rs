@@ -19,6 +19,7 @@ use crate::metrics::Metrics;
 use crate::models::NodeModels;
 use crate::tools::NodeTools;
 use crate::traces::Traces;
+use crate::trust::NodeTrust;
 use crate::web::NodeWeb;
 use belljar_confine::launcher::Launcher;
 use belljar_store::artifacts::Artifacts;
@@ -47,6 +48,8 @@ pub(crate) struct Workplace {
     pub(crate) models: Option<NodeModels>,
     pub(crate) web: NodeWeb,
     pub(crate) tools: NodeTools,
+    /// What is recorded of agents; nothing where nothing is earned.
+    pub(crate) trust: Option<NodeTrust>,
     /// What jobs are told of those for whom they are.
     pub(crate) library: Library,
     pub(crate) audit: Arc<AuditLog>,

@@ -13,6 +13,7 @@ pub mod delivery;
 mod denials;
 pub mod git;
 pub mod grant;
+mod house;
 mod images;
 pub mod inspection;
 mod job;
@@ -25,6 +26,7 @@ pub mod serving;
 mod session;
 pub mod tools;
 mod traces;
+mod trust;
 pub mod usage;
 pub mod web;
 

@@ -12,10 +12,12 @@ pub(crate) use planner::follow_images;
 use crate::api::Api;
 use crate::approvals::StoredApprover;
 use crate::daemon::WallClock;
-use belljar_contract::id::{GroupId, JobId, ProjectId, RunId, TaskId, UserId};
+use crate::house::House;
+use belljar_contract::id::{AgentId, GroupId, JobId, ProjectId, RunId, TaskId, UserId};
 use belljar_contract::tool::{InvalidToolNameError, ToolName};
 use belljar_egress::api::ApiCaller;
 use belljar_egress::upstream::names::NameSource;
+use belljar_gateway::access::Access;
 use belljar_gateway::seat::Seat;
 use belljar_gateway::{Door, Gateway, bearer};
 use belljar_policy::approval::TimeoutPolicy;
@@ -37,7 +39,7 @@ use belljar_tools::builtin::memory::Notes;
 use belljar_tools::builtin::preference::Wishes;
 use belljar_tools::builtin::skills::Library;
 use belljar_tools::builtin::web::reach::Reaches;
-use belljar_tools::caller::Caller;
+use belljar_tools::caller::{Caller, Identity};
 use belljar_tools::registry::{RegisterError, Registry};
 use serde::Serialize;
 use std::sync::Arc;
@@ -54,6 +56,8 @@ pub(crate) struct NodeTools {
     /// What people are asked about calls.
     approvals: Approvals,
     audit: Arc<AuditLog>,
+    /// By whose rules calls are judged besides; by nobody's, if there are none.
+    house: Option<House>,
 }
 
 /// The place from which one run's agent calls. Dropping it takes it away, and gives up what was called from there.
@@ -70,6 +74,8 @@ pub(crate) struct Given {
     pub(crate) project_id: Option<ProjectId>,
     pub(crate) user_id: Option<UserId>,
     pub(crate) group_ids: Vec<GroupId>,
+    /// As which agent it is done.
+    pub(crate) agent_id: Option<AgentId>,
     pub(crate) may_reach_out: bool,
 }
 
@@ -83,6 +89,7 @@ pub(crate) struct Parts<'a> {
     /// How long people are waited for.
     pub(crate) timeout: &'a TimeoutPolicy,
     pub(crate) config: &'a ToolsConfig,
+    pub(crate) house: Option<House>,
 }
 
 /// There are no tools to be had.
@@ -121,7 +128,13 @@ impl NodeTools {
         let approvals = Approvals::new(parts.database.clone(), Arc::clone(parts.audit));
         let approver = StoredApprover::new(approvals.clone(), parts.timeout.clone(), Arc::clone(parts.clock));
         let gateway = Gateway::new(registry, Arc::clone(parts.audit)).asking(Arc::new(approver))?;
-        Ok(Self { gateway: Arc::new(gateway), files, approvals, audit: Arc::clone(parts.audit) })
+        let house = parts.house.clone();
+        let gateway = match &house {
+            Some(house) => gateway.judging_by(Arc::clone(house.access()) as Arc<dyn Access>),
+            None => gateway,
+        };
+        let audit = Arc::clone(parts.audit);
+        Ok(Self { gateway: Arc::new(gateway), files, approvals, audit, house })
     }
 
     /// Has these tools be nobody's.
@@ -132,6 +145,16 @@ impl NodeTools {
     /// What tasks keep.
     pub(crate) fn files(&self) -> &TaskArtifacts {
         &self.files
+    }
+
+    /// By whose rules agents are judged, if by anybody's.
+    pub(crate) fn house(&self) -> Option<&House> {
+        self.house.as_ref()
+    }
+
+    /// As whom an agent is judged.
+    fn identity(&self, agent: Option<&AgentId>) -> Option<Identity> {
+        self.house.as_ref().map(|house| house.identity(agent))
     }
 
     /// What people are asked about calls.
@@ -152,6 +175,7 @@ impl NodeTools {
             project_id: given.project_id.as_ref().map(ToString::to_string),
             user_id: given.user_id.as_ref().map(ToString::to_string),
             group_ids: given.group_ids.iter().map(ToString::to_string).collect(),
+            identity: self.identity(given.agent_id.as_ref()),
             ..Caller::in_sandbox(task.clone(), job.clone(), run.clone(), grants)
         };
         let ended = CancellationToken::new();

@@ -20,11 +20,14 @@ use belljar_contract::egress::{PassageBegun, PassageRecord, RUN_ENDED};
 use belljar_contract::id::RunId;
 use belljar_egress::inference::ledger::Written;
 use belljar_egress::proxy::Proxy;
+use belljar_egress::web::config::WebConfig;
 use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::live::LivePolicy;
+use belljar_policy::access::compiled::Compiled;
 use belljar_policy::egress::EgressPolicy;
 use belljar_store::audit::AuditLog;
 use belljar_tools::builtin::web::reach::{Opened, Reaches};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,6 +42,13 @@ pub(crate) struct NodeWeb {
     listed_passages: usize,
     /// By what tools reach it, for the runs that it is served to.
     reaches: Reaches,
+}
+
+/// What one run may reach of it, and what it takes to look into its connections.
+#[derive(Clone)]
+pub(crate) struct Way {
+    policy: Arc<LivePolicy>,
+    inspection: Option<Inspection>,
 }
 
 /// The web that one run may reach, by sockets that are its own.
@@ -85,19 +95,24 @@ impl NodeWeb {
         self.policy.current().config.policy != EgressPolicy::default()
     }
 
-    /// What it takes to look into the connections of one run more.
+    /// The way there for one run more: what the node's policy says, as far as somebody with these terms may go.
     ///
     /// # Errors
     /// [`ServeError`].
-    pub(crate) fn inspection(&self) -> Result<Option<Inspection>, ServeError> {
-        Inspection::of_live(&self.policy).map_err(|error| io::Error::other(error).into())
+    pub(crate) fn way(&self, terms: Option<&Compiled>) -> Result<Way, ServeError> {
+        let policy = match terms.cloned() {
+            None => Arc::clone(&self.policy),
+            Some(terms) => self.policy.derive(move |house| within(house, &terms)),
+        };
+        let inspection = Inspection::of_live(&policy).map_err(io::Error::other)?;
+        Ok(Way { policy, inspection })
     }
 
     /// Serves it by a sandbox's sockets.
     pub(crate) fn serve(
         &self,
         caller: Caller,
-        (run_id, inspection): (&RunId, Option<&Inspection>),
+        (run_id, way): (&RunId, &Way),
         sockets: Vec<OwnedFd>,
     ) -> Result<RunWeb, ServeError> {
         // Of its calls of models another book knows.
@@ -110,9 +125,24 @@ impl NodeWeb {
             most_listed: self.listed_passages,
         });
         let ledger = Arc::clone(&counting) as Arc<dyn WebLedger>;
-        let served = ServedWeb::begin_by(&self.proxy, (&self.policy, inspection), (run_id, ledger), sockets)?;
+        let by = (&way.policy, way.inspection.as_ref());
+        let served = ServedWeb::begin_by(&self.proxy, by, (run_id, ledger), sockets)?;
         let opened = self.reaches.open(run_id, served.reach());
         Ok(RunWeb { caller, run_id: run_id.clone(), served, book, counting, opened })
+    }
+}
+
+fn within(house: WebConfig, terms: &Compiled) -> WebConfig {
+    let policy = terms.egress_within(&house.policy).unwrap_or_default();
+    house.with_policy(policy)
+}
+
+// === impl Way ===
+
+impl Way {
+    /// Has the sandbox trust whoever looks into its connections, if anybody does.
+    pub(crate) fn furnish(&self, env: &mut BTreeMap<String, String>, home: &mut BTreeMap<String, String>) {
+        self.inspection.iter().for_each(|inspection| inspection.furnish(env, home));
     }
 }
 

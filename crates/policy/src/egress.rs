@@ -37,6 +37,8 @@ pub struct EgressPolicy {
     rules: Vec<Rule>,
     /// Whether nobody may push by git to what they reach: then all of it is looked into.
     refuses_pushes: bool,
+    /// The same of clones and fetches.
+    refuses_fetches: bool,
 }
 
 /// Where somebody wants to get to.
@@ -94,7 +96,7 @@ pub const MOST_ADDRESSES: usize = 64;
 impl EgressPolicy {
     /// A policy of these rules.
     pub fn new(rules: Vec<Rule>) -> Self {
-        Self { rules, refuses_pushes: false }
+        Self { rules, refuses_pushes: false, refuses_fetches: false }
     }
 
     /// The same, by which nothing is pushed anywhere with git: tunnels are looked into, and what receives pushes is not asked.
@@ -103,9 +105,20 @@ impl EgressPolicy {
         Self { refuses_pushes: true, ..self }
     }
 
+    /// The same, by which nothing is cloned or fetched from anywhere with git.
+    #[must_use]
+    pub fn refusing_fetches(self) -> Self {
+        Self { refuses_fetches: true, ..self }
+    }
+
+    /// Whether something of git is refused, wherever it goes.
+    fn refuses_git(&self) -> bool {
+        self.refuses_pushes || self.refuses_fetches
+    }
+
     /// Whether something that goes by it is looked into.
     pub fn looks_inside(&self) -> bool {
-        self.refuses_pushes || self.rules.iter().any(Rule::is_inspected)
+        self.refuses_git() || self.rules.iter().any(Rule::is_inspected)
     }
 
     /// Its rules.
@@ -135,14 +148,17 @@ impl EgressPolicy {
             return refuse(destination, DenyReason::Port);
         }
         if let Asked::Request { path, .. } = asked
-            && self.refuses_pushes
+            && self.refuses_git()
         {
             // Whoever is asked may read it as something else.
             if !path::is_plain(path) {
                 return refuse(destination, DenyReason::AmbiguousPath);
             }
-            if path::receives_pushes(path) {
+            if self.refuses_pushes && path::receives_pushes(path) {
                 return refuse(destination, DenyReason::Push);
+            }
+            if self.refuses_fetches && path::serves_fetches(path) {
+                return refuse(destination, DenyReason::Fetch);
             }
         }
         let allowing: Vec<_> = match asked {
@@ -170,7 +186,7 @@ impl EgressPolicy {
             }
         };
         // Also by one that doesn't let the name in: a longer name is no way around being looked into.
-        let is_inspected = self.refuses_pushes || allowing.iter().any(|(_, rule)| rule.is_inspected());
+        let is_inspected = self.refuses_git() || allowing.iter().any(|(_, rule)| rule.is_inspected());
         let allowing: Vec<_> =
             allowing.into_iter().filter(|(_, rule)| rule.allows_name(&destination.host)).collect();
         let Some(&(rule, _)) = allowing.first() else {

@@ -124,8 +124,10 @@ const ALIVE: &str = "SELECT count(*) AS alive FROM agent_tokens \
 const ISSUE: &str = "INSERT INTO agent_tokens (sha256, kind, task_id, job_id, job_key, project_id, session, user_id, \
     issued_at_ms, expires_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 
+const ADD_AGENT: &str = "INSERT INTO agent_token_agents (sha256, agent_id) VALUES ($1, $2)";
+
 const FIND: &str = "SELECT kind, task_id, job_id, project_id, session, user_id, issued_at_ms, expires_at_ms, \
-    revoked_at_ms FROM agent_tokens WHERE sha256 = $1";
+    revoked_at_ms, agent_id FROM agent_tokens LEFT JOIN agent_token_agents USING (sha256) WHERE sha256 = $1";
 
 const REVOKE: &str = "UPDATE agent_tokens SET revoked_at_ms = $2 WHERE sha256 = $1 AND revoked_at_ms IS NULL";
 
@@ -169,7 +171,10 @@ impl Tokens {
             if alive >= most {
                 return Err(IssueError::TooMany { alive });
             }
-            transaction.execute(ISSUE, record.values(sha256)).await?;
+            transaction.execute(ISSUE, record.values(sha256.clone())).await?;
+            if let Some(agent) = &record.holder.agent_id {
+                transaction.execute(ADD_AGENT, values![sha256, agent.as_str()]).await?;
+            }
             transaction.commit("token_issue").await?;
             Ok((secret, record))
         })
@@ -276,7 +281,7 @@ impl TokenRecord {
     }
 
     fn values(&self, sha256: String) -> Vec<Value> {
-        let Holder { kind, task_id, job_id, project_id, session, user } = self.holder.clone();
+        let Holder { kind, task_id, job_id, project_id, session, user, agent_id: _ } = self.holder.clone();
         values![
             sha256,
             kind.as_str(),

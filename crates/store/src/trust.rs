@@ -1,7 +1,7 @@
 //! What is recorded of agents and counts for the trust in them: kept as it was recorded, each event once. Which level an agent has by it
 //! is worked out from all of it, elsewhere (`belljar_policy::trust`).
 
-use crate::database::{Database, DatabaseError, Row, to_the_end, unreadable, values};
+use crate::database::{Database, DatabaseError, Row, Value, to_the_end, unreadable, values};
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::TrustEvent;
 use std::collections::BTreeMap;
@@ -50,6 +50,10 @@ const FIND: &str = "SELECT event FROM trust_events WHERE agent_id = $1 AND event
 const COUNT: &str = "SELECT count(*) AS events FROM trust_events WHERE agent_id = $1";
 
 const RECORD: &str = "INSERT INTO trust_events (agent_id, event_id, at_ms, event) VALUES ($1, $2, $3, $4)";
+
+/// The same within another transaction. One that is there already stays as it is, and of an agent with enough none is added.
+pub(crate) const RECORD_ONCE: &str = "INSERT INTO trust_events (agent_id, event_id, at_ms, event) SELECT $1, $2, $3, $4 \
+    WHERE (SELECT count(*) FROM trust_events WHERE agent_id = $1) < $5 ON CONFLICT (agent_id, event_id) DO NOTHING";
 
 const ALL: &str = "SELECT event FROM trust_events WHERE agent_id = $1 ORDER BY at_ms, event_id";
 
@@ -109,6 +113,13 @@ impl TrustEvents {
         let rows = self.database.fetch(AGENTS, values![]).await?;
         rows.iter().map(|row| Ok((row.parsed("agent_id", AgentId::parse)?, row.count("events")?))).collect()
     }
+}
+
+/// What [`RECORD_ONCE`] takes for that event.
+pub(crate) fn values_of(event: &TrustEvent) -> Result<Vec<Value>, DatabaseError> {
+    let text = serde_json::to_string(event).map_err(|error| unreadable(error.into()))?;
+    let (agent, id) = (event.agent_id.as_str(), event.event_id.to_string());
+    Ok(values![agent, id, event.at, text, MOST])
 }
 
 fn read(row: &Row) -> Result<TrustEvent, DatabaseError> {

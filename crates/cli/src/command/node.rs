@@ -138,6 +138,8 @@ pub(super) fn configure(settings: &mut Settings, named: Option<&Path>) -> Result
     settings.models = configuration.inference;
     settings.mcp = configuration.mcp;
     settings.approvals = configuration.approvals;
+    settings.access = configuration.has_access.then_some(configuration.access);
+    settings.trust = configuration.trust.unwrap_or_default();
     settings.tools = configuration.tools;
     settings.egress = Some(web::of_configuration(&path)?);
     settings.traces = configuration.node.traces.map(traces::of_configuration);

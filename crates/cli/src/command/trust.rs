@@ -9,6 +9,7 @@ use crate::error::{BAD_INPUT, CliError};
 use crate::trust::{self, Book};
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::{TrustEvent, TrustEventKind};
+use belljar_store::database::Location;
 use belljar_store::trust::{RecordError, Recorded};
 use jiff::Timestamp;
 use std::path::PathBuf;
@@ -23,6 +24,10 @@ pub(crate) struct TrustArguments {
     /// The configuration with the strategy [default: BELLJAR_CONFIG, or config.yaml in the user's or the system's configuration]
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
+    /// The database of a node, as `belljar node` takes it: `sqlite:PATH` or `postgres://USER@HOST/DATABASE` [default: this machine's
+    /// own]
+    #[arg(long, value_name = "URL", global = true)]
+    database: Option<String>,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -48,7 +53,9 @@ impl Subcommand for TrustArguments {
     const ABOUT: &'static str = "Which levels agents have come to, by what is recorded of them";
 
     fn run(&self) -> Result<ExitCode, CliError> {
-        let book = Book::open(trust::config(self.config.as_deref())?)?;
+        let location = self.database.as_deref().map(Location::parse).transpose();
+        let location = location.map_err(|error| CliError::usage(format!("--database: {error}")))?;
+        let book = Book::open(trust::config(self.config.as_deref())?, location.as_ref())?;
         match &self.command {
             Command::List(arguments) => arguments.run(&book),
             Command::Show(arguments) => arguments.run(&book),

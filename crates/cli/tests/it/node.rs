@@ -1,5 +1,6 @@
 //! `belljar node`: the Worker API, as an orchestrator talks to it.
 
+mod agents;
 mod asked;
 mod bridged;
 mod canceled;

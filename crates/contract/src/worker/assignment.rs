@@ -2,7 +2,7 @@
 
 use super::ApiVersion;
 use crate::decode::{At, Decode, Fields, decode_document, whole_number};
-use crate::id::{GroupId, JobId, ProjectId, TaskId, UserId};
+use crate::id::{AgentId, GroupId, JobId, ProjectId, TaskId, UserId};
 use crate::image::{self, ImageReference};
 use crate::job::Job;
 use crate::job::constraints::Positive;
@@ -48,6 +48,10 @@ pub struct Assignment {
     #[schemars(default, length(max = MOST_GROUPS))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub group_ids: Vec<GroupId>,
+    /// As which agent it is done: by whose rules its calls are judged and its sandbox is made, where the node has rules.
+    #[schemars(default, with = "AgentId")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
     /// How often it may be begun, if the node dies under it. More than 1 says that its steps may be repeated.
     #[schemars(default = "one", range(min = 1, max = 10))]
     pub max_attempts: u32,
@@ -208,6 +212,7 @@ fn assignment(node: &Node, fields: &mut Fields<'_, '_>) -> Option<Assignment> {
     let project_id = fields.optional("project_id");
     let user_id = fields.optional("user_id");
     let group_ids = fields.optional("group_ids");
+    let agent_id = fields.optional("agent_id");
     let max_attempts = fields.or("max_attempts", Attempts(1)).map(|Attempts(number)| number);
     let callback_url = fields.optional("callback_url");
     let sandbox = fields.required("sandbox");
@@ -218,6 +223,7 @@ fn assignment(node: &Node, fields: &mut Fields<'_, '_>) -> Option<Assignment> {
         project_id: project_id?,
         user_id: user_id?,
         group_ids: group_ids?.map(|Groups(ids)| ids).unwrap_or_default(),
+        agent_id: agent_id?,
         max_attempts: max_attempts?,
         callback_url: callback_url?.map(|CallbackUrl(url)| url),
         sandbox: sandbox?,

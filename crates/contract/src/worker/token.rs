@@ -2,7 +2,7 @@
 
 use super::ApiVersion;
 use crate::decode::{At, Decode, Fields, decode_document, whole_number};
-use crate::id::{JobId, ProjectId, TaskId, UserId};
+use crate::id::{AgentId, JobId, ProjectId, TaskId, UserId};
 use crate::json::{self, Node};
 use crate::problem::Problems;
 use crate::tool::AgentKind;
@@ -32,6 +32,9 @@ pub struct IssueTokenRequest {
     /// The person for whom it works. An analyst has one, and a manager none.
     #[schemars(default, with = "UserId")]
     pub user_id: Option<UserId>,
+    /// As which agent it calls, where the node has rules for agents. One in a sandbox calls as its job says.
+    #[schemars(default, with = "AgentId")]
+    pub agent_id: Option<AgentId>,
     /// How long it is good, in seconds, if its job is not over before.
     #[schemars(default = "usual_life", range(min = 1, max = LONGEST_LIFE_SECONDS))]
     pub expires_in_seconds: u64,
@@ -94,8 +97,10 @@ fn usual_life() -> u64 {
 /// Who is bound to what.
 fn of_each_kind() -> Value {
     let of = |kind: RemoteAgent, rest: (&str, Value)| json!({ "properties": { "kind": { "const": kind } }, rest.0: rest.1 });
+    let mut sandbox = of(RemoteAgent::Sandbox, ("required", json!(["task_id", "job_id"])));
+    sandbox["not"] = json!({ "required": ["agent_id"] });
     json!([
-        of(RemoteAgent::Sandbox, ("required", json!(["task_id", "job_id"]))),
+        sandbox,
         of(RemoteAgent::ProjectManager, ("not", json!({ "required": ["user_id"] }))),
         of(RemoteAgent::ProjectAnalyst, ("required", json!(["user_id"]))),
     ])
@@ -127,6 +132,7 @@ impl Decode for IssueTokenRequest {
         let job_id: Option<Option<JobId>> = fields.optional("job_id");
         let project_id = fields.optional("project_id");
         let user_id = fields.optional("user_id");
+        let agent_id = fields.optional("agent_id");
         let life = fields.or("expires_in_seconds", Life(LIFE_SECONDS));
         if let Some(must) = kind.and_then(|kind| missing(&fields, kind)) {
             fields.refuse(must, "what an agent of that kind is bound to");
@@ -140,6 +146,7 @@ impl Decode for IssueTokenRequest {
             job_id: job_id?,
             project_id: project_id?,
             user_id: user_id?,
+            agent_id: agent_id?,
             expires_in_seconds,
         })
     }
@@ -147,10 +154,12 @@ impl Decode for IssueTokenRequest {
 
 /// What is wrong with the members that are there, for somebody of that kind.
 fn missing(fields: &Fields<'_, '_>, kind: RemoteAgent) -> Option<&'static str> {
-    let [has_task, has_job, has_user] = ["task_id", "job_id", "user_id"].map(|name| fields.has(name));
+    let [has_task, has_job, has_user, has_agent] =
+        ["task_id", "job_id", "user_id", "agent_id"].map(|name| fields.has(name));
     match kind {
         _ if has_job && !has_task => Some("a job without its task"),
         RemoteAgent::Sandbox if !has_job => Some("a sandbox without a task and a job"),
+        RemoteAgent::Sandbox if has_agent => Some("a sandbox with an agent_id besides that of its job"),
         RemoteAgent::ProjectManager if has_user => Some("a project manager with a user"),
         RemoteAgent::ProjectAnalyst if !has_user => Some("a project analyst without a user"),
         _ => None,
@@ -226,12 +235,16 @@ mod tests {
         assert_eq!(parse(sandbox).unwrap().expires_in_seconds, LIFE_SECONDS);
         assert!(parse(json!({ "kind": "project_manager", "task_id": TASK, "project_id": "p-1" })).is_ok());
         assert!(parse(json!({ "kind": "project_analyst", "user_id": "ada@example" })).is_ok());
+        let named = parse(json!({ "kind": "project_manager", "agent_id": "lead" })).unwrap();
+        assert_eq!(named.agent_id.map(String::from).as_deref(), Some("lead"));
         for refused in [
             json!({ "kind": "sandbox" }),
             json!({ "kind": "sandbox", "task_id": TASK }),
             json!({ "kind": "sandbox", "job_id": TASK }),
             json!({ "kind": "project_manager", "job_id": TASK }),
             json!({ "kind": "project_manager", "user_id": "ada" }),
+            json!({ "kind": "project_manager", "agent_id": "" }),
+            json!({ "kind": "sandbox", "task_id": TASK, "job_id": TASK, "agent_id": "boss" }),
             json!({ "kind": "project_analyst" }),
             json!({ "kind": "operator" }),
             json!({ "kind": "project_manager", "expires_in_seconds": 0 }),

@@ -1,13 +1,25 @@
 //! The policy that counts at a time. It may be replaced while tunnels are open: those that it does not allow any more end.
 
 use super::config::WebConfig;
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::watch;
 
 /// A policy, and the next one.
 #[derive(Debug)]
 pub struct LivePolicy {
     current: watch::Sender<Arc<Generation>>,
+    /// Those that follow it.
+    derived: Mutex<Vec<Derived>>,
+}
+
+/// What a policy that follows another one makes of it.
+type Change = Arc<dyn Fn(WebConfig) -> WebConfig + Send + Sync>;
+
+/// A policy that follows another one, for as long as somebody has it.
+struct Derived {
+    policy: Weak<LivePolicy>,
+    change: Change,
 }
 
 /// One of them.
@@ -24,8 +36,27 @@ pub struct Generation {
 impl LivePolicy {
     /// The first one.
     pub fn new(config: impl Into<WebConfig>) -> Self {
-        let (current, _) = watch::channel(Arc::new(Generation { number: 1, config: config.into() }));
-        Self { current }
+        Self::of(Generation { number: 1, config: config.into() })
+    }
+
+    fn of(first: Generation) -> Self {
+        let (current, _) = watch::channel(Arc::new(first));
+        Self { current, derived: Mutex::default() }
+    }
+
+    /// One that is always what is made of this one, and has its numbers: when this one is replaced, that one is by then, too.
+    #[must_use]
+    pub fn derive(&self, change: impl Fn(WebConfig) -> WebConfig + Send + Sync + 'static) -> Arc<Self> {
+        // Under the lock: what is replaced meanwhile is replaced there, too.
+        let mut derived = self.locked();
+        let policy = Arc::new(Self::of(made(&self.current.borrow(), &change)));
+        derived.retain(|derived| derived.policy.strong_count() > 0);
+        derived.push(Derived { policy: Arc::downgrade(&policy), change: Arc::new(change) });
+        policy
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Vec<Derived>> {
+        self.derived.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// That which counts.
@@ -36,6 +67,7 @@ impl LivePolicy {
     /// Has another one count from now on. Its number; one that says the same is the same.
     pub fn replace(&self, config: impl Into<WebConfig>) -> u64 {
         let config = config.into();
+        let derived = self.locked();
         self.current.send_if_modified(|current| {
             let is_other = current.config != config;
             if is_other {
@@ -43,11 +75,79 @@ impl LivePolicy {
             }
             is_other
         });
-        self.current.borrow().number
+        let current = self.current.borrow().clone();
+        for Derived { policy, change } in derived.iter() {
+            if let Some(policy) = policy.upgrade() {
+                policy.set(made(&current, &**change));
+            }
+        }
+        current.number
+    }
+
+    fn set(&self, next: Generation) {
+        self.current.send_if_modified(|current| {
+            let is_other = **current != next;
+            if is_other {
+                *current = Arc::new(next);
+            }
+            is_other
+        });
     }
 
     /// Hears of each that comes after the one that counts now.
     pub(crate) fn hear(&self) -> watch::Receiver<Arc<Generation>> {
         self.current.subscribe()
+    }
+}
+
+fn made(of: &Generation, change: &(dyn Fn(WebConfig) -> WebConfig + Send + Sync)) -> Generation {
+    Generation { number: of.number, config: change(of.config.clone()) }
+}
+
+// === impl Derived ===
+
+impl fmt::Debug for Derived {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Derived").field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use belljar_policy::egress::{EgressPolicy, HostPattern, Rule};
+
+    fn of(hosts: &[&str]) -> EgressPolicy {
+        let rule = |host: &&str| Rule::for_hosts(HostPattern::parse(host).unwrap());
+        EgressPolicy::new(hosts.iter().map(rule).collect())
+    }
+
+    fn refusing(config: WebConfig) -> WebConfig {
+        let policy = config.policy.clone().refusing_pushes();
+        config.with_policy(policy)
+    }
+
+    #[test]
+    fn a_policy_that_follows_another_one_is_never_older_and_has_its_number() {
+        let house = LivePolicy::new(of(&["a.example"]));
+        let derived = house.derive(refusing);
+        assert_eq!(derived.current().config.policy, of(&["a.example"]).refusing_pushes());
+        let mut heard = derived.hear();
+        let number = house.replace(of(&["b.example"]));
+        assert_eq!(derived.current().config.policy, of(&["b.example"]).refusing_pushes());
+        assert_eq!((number, derived.current().number), (2, 2));
+        assert!(heard.has_changed().unwrap());
+        heard.mark_unchanged();
+        house.replace(of(&["b.example"]));
+        assert!(!heard.has_changed().unwrap());
+        assert_eq!(house.current().config.policy, of(&["b.example"]), "the control");
+    }
+
+    #[test]
+    fn a_policy_that_nobody_has_any_more_is_forgotten() {
+        let house = LivePolicy::new(of(&["a.example"]));
+        drop(house.derive(refusing));
+        let _kept = house.derive(refusing);
+        assert_eq!(house.locked().len(), 1);
     }
 }

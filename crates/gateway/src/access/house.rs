@@ -15,6 +15,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 #[derive(Debug)]
 pub struct HouseAccess {
     now: RwLock<Now>,
+    /// What agents have of whom it isn't known what they have earned; nothing, where the configuration says it.
+    newcomers: Option<Earned>,
     works_in: BTreeMap<Category, WorksIn>,
 }
 
@@ -43,7 +45,13 @@ impl HouseAccess {
             of_agents: BTreeMap::new(),
             of_levels: BTreeMap::new(),
         };
-        Self { now: RwLock::new(now), works_in }
+        Self { now: RwLock::new(now), newcomers: None, works_in }
+    }
+
+    /// The same, where agents of whom nothing is known yet have earned that.
+    #[must_use]
+    pub fn with_newcomers(self, newcomers: Option<Earned>) -> Self {
+        Self { newcomers, ..self }
     }
 
     /// Has these be the rules from now on.
@@ -82,7 +90,7 @@ impl HouseAccess {
         let rules = Arc::clone(&now.rules);
         let (agent, earned) = match identity {
             Identity::Agent(agent) => {
-                let earned = now.earned.get(agent);
+                let earned = now.earned.get(agent).or(self.newcomers.as_ref());
                 (rules.of_agent(agent, earned), earned.cloned())
             }
             Identity::Level(level) => (rules.of_level(*level), None),

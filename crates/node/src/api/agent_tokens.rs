@@ -5,7 +5,7 @@ use super::{Shared, body, job};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use belljar_contract::id::{JobId, ProjectId, TaskId, UserId};
+use belljar_contract::id::{AgentId, JobId, ProjectId, TaskId, UserId};
 use belljar_contract::worker::ApiVersion;
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_contract::worker::token::{
@@ -24,6 +24,7 @@ struct Issued<'a> {
     job_id: Option<&'a JobId>,
     project_id: Option<&'a ProjectId>,
     user_id: Option<&'a UserId>,
+    agent_id: Option<&'a AgentId>,
     expires_at: Timestamp,
 }
 
@@ -53,6 +54,7 @@ pub(super) async fn issue(State(api): State<Shared>, request: Request) -> Result
         job_id: wanted.job_id.as_ref(),
         project_id: wanted.project_id.as_ref(),
         user_id: wanted.user_id.as_ref(),
+        agent_id: wanted.agent_id.as_ref(),
         expires_at: record.expires_at,
     };
     if !api.workplace.tools.record(ISSUED, &issued).await {
@@ -93,6 +95,7 @@ fn holder(wanted: &IssueTokenRequest) -> Holder {
         job_id: wanted.job_id.clone(),
         project_id: wanted.project_id.clone(),
         user: wanted.user_id.clone(),
+        agent_id: wanted.agent_id.clone(),
         ..Holder::new(kind)
     }
 }

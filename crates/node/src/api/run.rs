@@ -2,6 +2,7 @@
 
 use super::answer::{Refusal, json};
 use super::{Shared, body, job};
+use crate::house::TooMuch;
 use crate::images::{NoImage, OF_JOB};
 use crate::job::context::{self, ContextError};
 use crate::models::{NoModels, NodeModels};
@@ -12,6 +13,7 @@ use belljar_contract::id::JobId;
 use belljar_contract::worker::assignment::{Assignment, RunJobRequest};
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_store::jobs::{Callback, JobRecord, Submission, Submitted};
+use belljar_store::trust::RecordError;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +35,9 @@ pub(super) async fn run(State(api): State<Shared>, request: Request) -> Result<R
     let callback = callback(&api, &assignment)?;
     let job_id = assignment.job_id.clone();
     let resolved = context::resolved(&api.workplace, &assignment).await?;
+    if let (Some(trust), Some(agent)) = (&api.workplace.trust, &assignment.agent_id) {
+        trust.hire(agent, api.workplace.now()).await?;
+    }
     let submission = Submission {
         assignment,
         resolved,
@@ -89,14 +94,35 @@ fn callback(api: &Shared, assignment: &Assignment) -> Result<Option<String>, Ref
 /// What this node can't do is said before it is accepted.
 fn check(api: &Shared, assignment: &Assignment) -> Result<(), Refusal> {
     let sandbox = &assignment.sandbox;
-    api.workplace.images.choose(sandbox.image.as_deref(), OF_JOB)?;
+    let image = api.workplace.images.choose(sandbox.image.as_deref(), OF_JOB)?;
     NodeModels::allowed(api.workplace.models.as_ref(), sandbox)?;
     if sandbox.contradicts_itself() {
         let detail = "$.sandbox.network_policy: `none`, and $.sandbox.job_spec.constraints.ext_net_allowed is true: one of \
                       the two can't be meant";
         return Err(Refusal::new(ProblemKind::Validation, detail));
     }
+    if let Some(house) = api.workplace.tools.house() {
+        house.terms(assignment.agent_id.as_ref(), (sandbox, &image))?;
+    }
     Ok(())
+}
+
+impl From<RecordError> for Refusal {
+    fn from(error: RecordError) -> Self {
+        match error {
+            RecordError::Database(error) => error.into(),
+            other => {
+                tracing::error!(error = crate::chain(&other), "nothing can be recorded of an agent");
+                Self::new(ProblemKind::Unavailable, "the node can't record this")
+            }
+        }
+    }
+}
+
+impl From<TooMuch> for Refusal {
+    fn from(error: TooMuch) -> Self {
+        Self::new(ProblemKind::Authorization, crate::chain(&error))
+    }
 }
 
 impl From<NoImage> for Refusal {

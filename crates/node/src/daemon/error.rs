@@ -6,6 +6,7 @@ use belljar_sandbox::backend::BackendError;
 use belljar_store::artifacts::ArtifactsError;
 use belljar_store::audit::AuditError;
 use belljar_store::database::DatabaseError;
+use belljar_store::trust::RecordError;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -68,4 +69,11 @@ pub enum DaemonError {
     /// What runs have left can't be cleared away.
     #[error(transparent)]
     Clear(BackendError),
+    /// It isn't known what agents have earned.
+    #[error("it can't be known what agents have earned")]
+    Trust {
+        /// Why.
+        #[source]
+        source: RecordError,
+    },
 }

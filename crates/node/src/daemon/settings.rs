@@ -11,7 +11,9 @@ use crate::web::policy_file::PolicyFile;
 use belljar_confine::plan::HostPath;
 use belljar_contract::isolation::Required;
 use belljar_egress::inference::config::InferenceConfig;
+use belljar_policy::access::AccessRules;
 use belljar_policy::approval::ApprovalRules;
+use belljar_policy::trust::TrustConfig;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::state::State;
 use belljar_store::database::Location;
@@ -67,6 +69,10 @@ pub struct Settings {
     pub mcp: McpConfig,
     /// How long people are waited for who are asked about calls.
     pub approvals: ApprovalRules,
+    /// By which rules its agents are judged; by none, if there are none.
+    pub access: Option<AccessRules>,
+    /// How its agents come to higher levels, where they are judged.
+    pub trust: TrustConfig,
     /// What its tools may ask and tell besides.
     pub tools: ToolsConfig,
     /// What each sandbox of the node's own programs may use.
@@ -171,6 +177,8 @@ impl Settings {
             managed: ManagedSettings::default(),
             mcp: McpConfig::default(),
             approvals: ApprovalRules::default(),
+            access: None,
+            trust: TrustConfig::default(),
             tools: ToolsConfig::default(),
             limits: Limits::default(),
             required: Required::default(),

@@ -3,6 +3,7 @@
 use super::ways_out::{self, WaysOut};
 use super::{Bucket, DaemonError, Settings, WallClock, record};
 use crate::denials::Denials;
+use crate::house::House;
 use crate::images::Images;
 use crate::job::Workplace;
 use crate::job::context::Library;
@@ -11,6 +12,7 @@ use crate::managed::ManagedServices;
 use crate::metrics::Metrics;
 use crate::tools::{NodeTools, Parts};
 use crate::traces::{self, Traces};
+use crate::trust::NodeTrust;
 use crate::web::policy_file::Following;
 use belljar_confine::launcher::Launcher;
 use belljar_store::artifacts::{Artifacts, ArtifactsError};
@@ -37,6 +39,7 @@ pub(super) async fn furnish(
     let listed_calls = if traces.are_wanted() { traces::MOST_CALLS } else { 0 };
     let WaysOut { models, web, following } =
         ways_out::begin(&mut settings, &audit, (&metrics, listed_calls))?;
+    let house = settings.access.take().map(|rules| House::new(rules, &settings.trust));
     let parts = Parts {
         database,
         artifacts: &artifacts,
@@ -45,6 +48,7 @@ pub(super) async fn furnish(
         reaches: web.reaches(),
         timeout: &settings.approvals.timeout,
         config: &settings.tools,
+        house,
     };
     let tools = NodeTools::new(&parts).map_err(|source| DaemonError::Tools { source })?;
     tools.disable(&settings.mcp.disabled_tools);
@@ -64,6 +68,7 @@ pub(super) async fn furnish(
         models,
         web,
         tools,
+        trust: NodeTrust::new(database, &settings.trust),
         library: Library::new(database),
         audit,
         tokens: Tokens::new(database.clone()),

@@ -11,6 +11,7 @@ use super::outcome::Came;
 use super::recorder::Recorder;
 use super::run::{Run, run};
 use crate::traces::{self, Anchor, Noted};
+use crate::trust::NodeTrust;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::worker::state::JobState;
 use belljar_store::artifacts::ArtifactsError;
@@ -39,6 +40,8 @@ pub(super) enum Why {
     Canceled,
     /// The node stops.
     Shutdown,
+    /// Its agent has less, by now, than its sandbox was made with.
+    Demoted,
     /// It is another's by now.
     Lost,
 }
@@ -55,6 +58,7 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
     let (job_id, fence) = (claimed.job.job_id.clone(), claimed.fence());
     let waited = workplace.now().duration_since(claimed.job.accepted_at).unsigned_abs();
     let (taken, _under_way) = (Instant::now(), workplace.metrics.job_taken(waited));
+    let assignment = claimed.assignment.clone();
     let noted = Noted { job: claimed.job.clone(), taken, anchor: Anchor::new((workplace.clock)()) };
     let (heard, hears) = mpsc::unbounded_channel();
     let recorder = Recorder::new(Arc::clone(workplace), (job_id.clone(), fence), stop.clone());
@@ -62,7 +66,7 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
     let recording = tokio::spawn(recorder.run(hears).instrument(about.clone()));
     let (place, thread_stop) = (Arc::clone(workplace), stop.clone());
     let ran =
-        tokio::task::spawn_blocking(move || about.in_scope(|| run(&place, claimed, heard, thread_stop)))
+        tokio::task::spawn_blocking(move || about.in_scope(|| run(&place, claimed, heard, &thread_stop)))
             .await;
     belljar_failpoint::reached("run.collected");
     // The thread is gone, and with it the other end of what the recorder hears.
@@ -77,7 +81,11 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
         _ => {
             let Came { ending, outcome } = keep_artifacts(workplace, came).await;
             kept = Instant::now();
-            let recorded = end(workplace, (&job_id, fence), Report { untold, ending, outcome }).await;
+            // A job that was not begun says nothing of anybody.
+            let earns = workplace.trust.is_some() && has_begun;
+            let trust = earns.then(|| NodeTrust::ended(&assignment, (ending, &outcome), workplace.now()));
+            let report = Report { untold, ending, outcome, trust: trust.flatten() };
+            let recorded = end(workplace, (&job_id, fence), report).await;
             recorded.map(|state| {
                 workplace.metrics.job_ended(state, Some(taken));
                 ended_as = Some(state);
@@ -133,7 +141,7 @@ async fn end(
     }
     // The database doesn't take what came of it, and won't later: then it takes that.
     let Came { ending, outcome } = Came::of_fault(&error);
-    let instead = Report { untold: Told::default(), ending, outcome };
+    let instead = Report { untold: Told::default(), ending, outcome, trust: None };
     insistently(&workplace.stop, ChangeError::is_passing, || record(instead.clone())).await.map(state)
 }
 

@@ -1,18 +1,18 @@
 //! Hears a run, on its thread, and passes on what is to be recorded.
 
 use super::Workplace;
-use super::attempt::Stop;
+use super::attempt::{Stop, Why};
 use super::recorder::Heard;
 use super::reports::Reports;
 use crate::api::hatch::{self, Served};
 use crate::book::BookError;
+use crate::house::Terms;
 use crate::images::Image;
-use crate::inspection::Inspection;
 use crate::models::{Caller, RunModels};
 use crate::serving::ServeError;
 use crate::tools::{Given, Seated};
 use crate::traces::{Ran, Step};
-use crate::web::{RunWeb, Seen};
+use crate::web::{RunWeb, Seen, Way};
 use belljar_confine::stage::Timings;
 use belljar_contract::event::LogLine;
 use belljar_contract::id::{JobId, RunId, TaskId};
@@ -39,8 +39,8 @@ pub(super) struct Hearing {
     /// Models that it may call, until they are served.
     models: Option<InferenceConfig>,
     served: Option<Result<RunModels, ServeError>>,
-    /// What it takes to look into what it reaches of the web.
-    inspection: Option<Inspection>,
+    /// By which way it reaches the web, if it may.
+    way: Option<Way>,
     web: Option<Result<RunWeb, ServeError>>,
     heard: mpsc::UnboundedSender<Heard>,
     stop: Stop,
@@ -73,6 +73,8 @@ pub(super) struct Whose {
     pub(super) is_command: bool,
     /// What its agent is given.
     pub(super) given: Given,
+    /// What its sandbox was made with, where its agent is judged.
+    pub(super) terms: Option<Terms>,
 }
 
 // === impl Whose ===
@@ -104,7 +106,7 @@ impl Hearing {
     pub(super) fn new(
         workplace: &Arc<Workplace>,
         whose: Whose,
-        (models, inspection): (Option<InferenceConfig>, Option<Inspection>),
+        (models, way): (Option<InferenceConfig>, Option<Way>),
         heard: mpsc::UnboundedSender<Heard>,
         stop: Stop,
     ) -> Self {
@@ -112,21 +114,7 @@ impl Hearing {
         let exit_code = NO_EXIT_CODE;
         let taken = Instant::now();
         let (served, web, begun, run, stood) = (None, None, None, None, None);
-        Self {
-            taken,
-            workplace,
-            whose,
-            models,
-            served,
-            inspection,
-            web,
-            heard,
-            stop,
-            begun,
-            run,
-            stood,
-            exit_code,
-        }
+        Self { taken, workplace, whose, models, served, way, web, heard, stop, begun, run, stood, exit_code }
     }
 
     /// Ends what is served, and says what it has had of it, and how it went.
@@ -204,6 +192,17 @@ impl Hearing {
         Caller::Job { job_id: self.whose.job_id.clone(), attempt: self.whose.attempt }
     }
 
+    /// Whether it is to stop: somebody wants it to, or its agent has less by now than its sandbox was made with.
+    fn is_over(&self) -> Option<Duration> {
+        let house = self.workplace.tools.house();
+        if let (None, Some(house), Some(terms)) = (self.stop.why(), house, &self.whose.terms)
+            && !house.still_allows(terms)
+        {
+            self.stop.because(Why::Demoted);
+        }
+        self.stop.why().map(|_| self.stop.grace())
+    }
+
     /// Where its agent calls tools from. A command has none.
     fn seat(&self, run: &RunId) -> Option<Seated> {
         let Whose { task_id, job_id, is_command, given, .. } = &self.whose;
@@ -212,7 +211,8 @@ impl Hearing {
     }
 
     fn serve_web(&mut self, run: &RunId, sockets: Vec<OwnedFd>) {
-        let served = self.workplace.web.serve(self.caller(), (run, self.inspection.as_ref()), sockets);
+        let Some(way) = &self.way else { return };
+        let served = self.workplace.web.serve(self.caller(), (run, way), sockets);
         // The same.
         self.web = Some(served.inspect_err(|error| tracing::error!(error = crate::chain(error), "no web")));
     }
@@ -254,7 +254,7 @@ impl Watch for Hearing {
     fn tick(&mut self) {}
 
     fn is_to_stop(&self) -> Option<Duration> {
-        self.stop.why().map(|_| self.stop.grace())
+        self.is_over()
     }
 }
 
@@ -268,6 +268,6 @@ impl CommandWatch for Hearing {
     }
 
     fn is_to_stop(&self) -> Option<Duration> {
-        self.stop.why().map(|_| self.stop.grace())
+        self.is_over()
     }
 }

@@ -1,6 +1,7 @@
 //! What comes of a job, as the Worker API tells it.
 
 use crate::book::BookError;
+use crate::house::TooMuch;
 use crate::web::{Seen, judge, judged};
 use belljar_confine::launch::LaunchError;
 use belljar_confine::stage::Stage;
@@ -46,6 +47,12 @@ impl Came {
             }
             _ => Self::of_fault(error),
         }
+    }
+
+    /// Its agent has less, by now, than the job asks for.
+    pub(super) fn of_policy(error: &TooMuch) -> Self {
+        let outcome = JobOutcome::of_failure(FailureCode::PolicyViolation, crate::chain(error));
+        Self { ending: Ending::Failed, outcome }
     }
 
     /// It was to stop before it had begun.
@@ -102,6 +109,18 @@ impl Came {
         if self.ending == Ending::Completed {
             self.ending = Ending::Failed;
         }
+    }
+
+    /// It was ended because its agent has less by now than its sandbox was made with.
+    pub(super) fn demoted(mut self) -> Self {
+        let why = "the agent of the job may do less by now than its sandbox was made for";
+        let told = (Some(FailureCode::PolicyViolation), Some(why.to_owned()));
+        self.ending = Ending::Failed;
+        (self.outcome.failure_code, self.outcome.failure_message) = told.clone();
+        if let Some(result) = &mut self.outcome.sba_result {
+            (result.failure_code, result.failure_message) = told;
+        }
+        self
     }
 
     /// Whether it ended because it was to.

@@ -1,20 +1,23 @@
 //! One run of a job, on a thread of its own, from the first to the last of its sandbox.
 
 use super::Workplace;
-use super::attempt::Stop;
+use super::attempt::{Stop, Why};
 use super::hearing::{Had, Hearing, Whose};
 use super::outcome::{self, Came};
 use super::recorder::Heard;
-use crate::images::{Image, OF_JOB};
-use crate::inspection::Inspection;
-use crate::models::NodeModels;
+use crate::house::{Terms, TooMuch};
+use crate::images::{Image, NoImage, OF_JOB};
+use crate::models::{NoModels, NodeModels};
+use crate::serving::ServeError;
 use crate::tools::Given;
 use crate::traces::{Ran, Step};
+use crate::web::Way;
 use belljar_confine::stage::Timings;
 use belljar_contract::isolation::Required;
-use belljar_contract::worker::assignment::{Assignment, SandboxOrder};
+use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::job::LARGEST_STREAM_BYTES;
 use belljar_egress::inference::config::InferenceConfig;
+use belljar_sandbox::backend::BackendError;
 use belljar_sandbox::docker::DockerBackend;
 use belljar_sandbox::enclosure::{Maker, Site};
 use belljar_sandbox::hatch::Hatch;
@@ -40,8 +43,10 @@ pub(super) struct Run {
 /// What it is run with.
 struct With {
     models: Option<InferenceConfig>,
-    /// Whether it may reach the web, and what it takes to look into that.
-    web: Option<Option<Inspection>>,
+    /// By which way it reaches the web, if it may.
+    way: Option<Way>,
+    /// What its agent has; nothing, where nobody is judged.
+    terms: Option<Terms>,
     image: Image,
     /// Nothing for the node's own programs.
     docker: Option<DockerBackend>,
@@ -49,20 +54,39 @@ struct With {
     required: Required,
 }
 
+/// There is nothing to run it with.
+#[derive(Debug, thiserror::Error)]
+enum WithError {
+    #[error(transparent)]
+    TooMuch(#[from] TooMuch),
+    #[error(transparent)]
+    NoModels(#[from] NoModels),
+    #[error(transparent)]
+    NoImage(#[from] NoImage),
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+}
+
 /// Carries out what was claimed.
 pub(super) fn run(
     workplace: &Arc<Workplace>,
     claimed: Claimed,
     heard: mpsc::UnboundedSender<Heard>,
-    stop: Stop,
+    stop: &Stop,
 ) -> Run {
     if stop.why().is_some() {
         return Run { came: Came::of_stop(), folder: None, has_begun: false, ran: None };
     }
-    let with = match With::what_is_asked_for(workplace, &claimed.assignment.sandbox) {
+    let with = match With::what_is_asked_for(workplace, &claimed.assignment) {
         Ok(with) => with,
+        // Rules may have changed since it was accepted, and so may what its agent has earned.
+        Err(WithError::TooMuch(error)) => {
+            return Run { came: Came::of_policy(&error), folder: None, has_begun: false, ran: None };
+        }
         // Whoever accepted it has others.
-        Err(error) => return Run::of_fault(&*error, false),
+        Err(error) => return Run::of_fault(&error, false),
     };
     let assignment = &claimed.assignment;
     let is_command = assignment.sandbox.job_spec.is_none();
@@ -76,11 +100,13 @@ pub(super) fn run(
             project_id: assignment.project_id.clone(),
             user_id: assignment.user_id.clone(),
             group_ids: assignment.group_ids.clone(),
-            may_reach_out: with.web.is_some(),
+            agent_id: assignment.agent_id.clone(),
+            may_reach_out: with.way.is_some(),
         },
+        terms: with.terms.clone(),
     };
-    let ways_out = (with.models.clone(), with.web.clone().flatten());
-    let mut hearing = Hearing::new(workplace, whose, ways_out, heard, stop);
+    let ways_out = (with.models.clone(), with.way.clone());
+    let mut hearing = Hearing::new(workplace, whose, ways_out, heard, stop.clone());
     let done = carry_out(workplace, claimed.assignment, with, &mut hearing);
     let (came, folder, timings) =
         done.unwrap_or_else(|error| (Came::of_run_error(&error, is_command), None, Timings::default()));
@@ -88,7 +114,9 @@ pub(super) fn run(
     let steps = came.outcome.sba_result.as_ref().map_or_else(Vec::new, |result| Step::all(&result.steps));
     // Nothing of the sandbox runs any more, and so nothing is called.
     let Had { models, web, ran } = hearing.end(timings, steps);
-    Run { came: came.with_web(web).with_models(models), folder, has_begun: true, ran }
+    let came = came.with_web(web).with_models(models);
+    let is_demoted = stop.why() == Some(Why::Demoted) && came.was_stopped();
+    Run { came: if is_demoted { came.demoted() } else { came }, folder, has_begun: true, ran }
 }
 
 /// What came of it, what it has left, and how long each stage of its launch took.
@@ -103,10 +131,11 @@ fn carry_out(
     let settings = &workplace.settings;
     let Assignment { job_id, task_id, mut sandbox, .. } = assignment;
     let mut home = BTreeMap::new();
-    let With { models, web, image: _, docker, limits, required } = with;
-    let ways_out = models.iter().map(|_| Hatch::Inference).chain(web.iter().map(|_| Hatch::Web));
+    let With { models, way, terms, image: _, docker, limits, required } = with;
+    let programs = terms.as_ref().and_then(Terms::programs).cloned();
+    let ways_out = models.iter().map(|_| Hatch::Inference).chain(way.iter().map(|_| Hatch::Web));
     let hatches = ways_out.chain([Hatch::Status]).collect();
-    web.iter().flatten().for_each(|inspection| inspection.furnish(&mut sandbox.env, &mut home));
+    way.iter().for_each(|way| way.furnish(&mut sandbox.env, &mut home));
     let timeout = settings.timeouts.allow(sandbox.timeout());
     let maker = docker.as_ref().map_or(Maker::Launcher(&workplace.launcher), Maker::Docker);
     let site = Site { state: &settings.state, maker };
@@ -118,7 +147,7 @@ fn carry_out(
             lent: Vec::new(),
             env: sandbox.env,
             home,
-            programs: None,
+            programs,
             limits,
             required,
             hatches,
@@ -135,6 +164,7 @@ fn carry_out(
         lent: Vec::new(),
         env: sandbox.env,
         home,
+        programs,
         limits,
         required,
         hatches,
@@ -158,14 +188,19 @@ impl Run {
 // === impl With ===
 
 impl With {
-    fn what_is_asked_for(workplace: &Workplace, sandbox: &SandboxOrder) -> Result<Self, Box<dyn Error>> {
+    fn what_is_asked_for(workplace: &Workplace, assignment: &Assignment) -> Result<Self, WithError> {
+        let sandbox = &assignment.sandbox;
         let models = NodeModels::allowed(workplace.models.as_ref(), sandbox)?;
-        let web = sandbox.wants_web().then(|| workplace.web.inspection()).transpose()?;
         let image = workplace.images.choose(sandbox.image.as_deref(), OF_JOB)?;
+        let house = workplace.tools.house();
+        let terms = house.map(|house| house.terms(assignment.agent_id.as_ref(), (sandbox, &image)));
+        let terms = terms.transpose()?;
+        let way = sandbox.wants_web().then(|| workplace.web.way(terms.as_ref().map(Terms::compiled)));
+        let way = way.transpose()?;
         let (docker, (limits, required)) = match &image {
             Image::Native => (None, (workplace.settings.limits, workplace.settings.required.clone())),
             Image::Of(allowed) => (Some(workplace.images.backend_of(allowed)?), workplace.images.bounds()),
         };
-        Ok(Self { models, web, image, docker, limits, required })
+        Ok(Self { models, way, terms, image, docker, limits, required })
     }
 }

@@ -2,10 +2,9 @@
 
 use super::{Enclosed, MOST_COMMANDS_OF_ALL, Session, SessionError};
 use crate::images::Image;
-use crate::inspection::Inspection;
 use crate::job::Workplace;
 use crate::models::{Caller, RunModels};
-use crate::web::RunWeb;
+use crate::web::{RunWeb, Way};
 use belljar_contract::id::{RunId, SessionId};
 use belljar_contract::path::WORKSPACE;
 use belljar_contract::worker::session::OpenSessionRequest;
@@ -227,12 +226,12 @@ impl Sessions {
         let (image, models) = with;
         let workplace = &self.workplace;
         let hatches = hatches(&request, models.is_some());
-        let inspection = request.wants_web().then(|| workplace.web.inspection()).transpose();
-        let inspection = inspection.map_err(SessionError::Serve)?.flatten();
-        let mut sandbox = self.sandbox(&request, &image, (&hatches, inspection.as_ref()))?;
+        let way = request.wants_web().then(|| workplace.web.way(None)).transpose();
+        let way = way.map_err(SessionError::Serve)?;
+        let mut sandbox = self.sandbox(&request, &image, (&hatches, way.as_ref()))?;
         let run_id = sandbox.id().clone();
         let sockets = by_hatch(&hatches, sandbox.take_hatches());
-        let whose = (&request, &run_id, inspection.as_ref());
+        let whose = (&request, &run_id, way.as_ref());
         let (models, web) = self.serve(models, whose, sockets)?;
         let of = |asked: Option<u32>, usual: Duration, most: Duration| {
             asked.map_or(usual, |seconds| Duration::from_secs(seconds.into())).min(most)
@@ -268,7 +267,7 @@ impl Sessions {
         &self,
         request: &OpenSessionRequest,
         image: &Image,
-        (hatches, inspection): (&[Hatch], Option<&Inspection>),
+        (hatches, way): (&[Hatch], Option<&Way>),
     ) -> Result<Box<dyn Sandbox>, SessionError> {
         let (limits, required) = match image {
             Image::Native => (self.workplace.settings.limits, self.workplace.settings.required.clone()),
@@ -284,8 +283,8 @@ impl Sessions {
             home: BTreeMap::new(),
             programs: None,
         };
-        if let Some(inspection) = inspection {
-            inspection.furnish(&mut wanted.env, &mut wanted.home);
+        if let Some(way) = way {
+            way.furnish(&mut wanted.env, &mut wanted.home);
         }
         let made = match image {
             Image::Native => self.native.create(wanted),
@@ -300,26 +299,26 @@ impl Sessions {
     fn serve(
         &self,
         mut config: Option<InferenceConfig>,
-        (request, run_id, inspection): (&OpenSessionRequest, &RunId, Option<&Inspection>),
+        (request, run_id, way): (&OpenSessionRequest, &RunId, Option<&Way>),
         sockets: Vec<(Hatch, Vec<OwnedFd>)>,
     ) -> Result<(Option<RunModels>, Option<RunWeb>), SessionError> {
         let missing = || BackendError::Create("this node has no models any more".into());
         let caller = || Caller::Session { session_id: request.session_id.clone() };
         let (mut served_models, mut served_web) = (None, None);
         for (hatch, sockets) in sockets {
-            match (hatch, config.take_if(|_| hatch == Hatch::Inference)) {
-                (Hatch::Inference, Some(config)) => {
+            match (hatch, config.take_if(|_| hatch == Hatch::Inference), way) {
+                (Hatch::Inference, Some(config), _) => {
                     let models =
                         self.workplace.models.as_ref().ok_or_else(|| SessionError::Sandbox(missing()))?;
                     let served = models.serve(config, caller(), run_id, sockets);
                     served_models = Some(served.map_err(SessionError::Serve)?);
                 }
-                (Hatch::Web, _) => {
-                    let served = self.workplace.web.serve(caller(), (run_id, inspection), sockets);
+                (Hatch::Web, _, Some(way)) => {
+                    let served = self.workplace.web.serve(caller(), (run_id, way), sockets);
                     served_web = Some(served.map_err(SessionError::Serve)?);
                 }
                 // A session asks for no other.
-                (Hatch::Inference | Hatch::Status, _) => drop(sockets),
+                (Hatch::Inference | Hatch::Web | Hatch::Status, ..) => drop(sockets),
             }
         }
         Ok((served_models, served_web))

@@ -9,6 +9,7 @@
 
 use crate::denials::Denied;
 use crate::job::Workplace;
+use belljar_contract::id::AgentId;
 use belljar_contract::tool::AgentKind;
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_gateway::bearer::Tokens;
@@ -172,10 +173,14 @@ impl RemoteSeats {
 
     /// Who calls with it.
     async fn caller(&self, digest: &TokenDigest, holder: Holder) -> Result<Caller, SeatError> {
-        let (kind, may_reach_out) = match holder.kind {
-            HolderKind::Sandbox => (AgentKind::Sandbox, self.may_job_reach_out(&holder).await?),
-            HolderKind::ProjectManager => (AgentKind::ProjectManager, self.workplace.web.lets_anybody_out()),
-            HolderKind::ProjectAnalyst => (AgentKind::ProjectAnalyst, self.workplace.web.lets_anybody_out()),
+        let of_elsewhere = |kind| (kind, self.workplace.web.lets_anybody_out(), holder.agent_id.clone());
+        let (kind, may_reach_out, agent) = match holder.kind {
+            HolderKind::Sandbox => {
+                let (may_reach_out, agent) = self.of_job(&holder).await?;
+                (AgentKind::Sandbox, may_reach_out, agent)
+            }
+            HolderKind::ProjectManager => of_elsewhere(AgentKind::ProjectManager),
+            HolderKind::ProjectAnalyst => of_elsewhere(AgentKind::ProjectAnalyst),
             HolderKind::Operator => return Err(SeatError::OtherAudience),
         };
         // Nothing here could hold it to one session: what is written down is not passed over.
@@ -197,18 +202,18 @@ impl RemoteSeats {
             group_ids: Vec::new(),
             actor,
             grants: ToolGrants { may_reach_out, ..ToolGrants::default() },
-            identity: None,
+            identity: self.workplace.tools.identity(agent.as_ref()),
         })
     }
 
-    /// Whether its sandbox may, as far as the job says.
-    async fn may_job_reach_out(&self, holder: &Holder) -> Result<bool, SeatError> {
-        let Some(job_id) = &holder.job_id else { return Ok(false) };
+    /// Whether its sandbox may reach out, as far as the job says, and as which agent it is done.
+    async fn of_job(&self, holder: &Holder) -> Result<(bool, Option<AgentId>), SeatError> {
+        let Some(job_id) = &holder.job_id else { return Ok((false, None)) };
         let Some(job) = self.workplace.jobs.find(job_id).await? else {
             return Err(TokenDenied::Revoked.into());
         };
         let (assignment, _) = self.workplace.jobs.documents(&job).await?;
-        Ok(assignment.sandbox.wants_web())
+        Ok((assignment.sandbox.wants_web(), assignment.agent_id))
     }
 
     fn note(&self, code: &str) {

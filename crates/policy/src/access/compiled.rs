@@ -126,18 +126,25 @@ impl Compiled {
 
     /// What is reached of the web, where the house has these rules; nothing where there is no way out at all.
     pub fn egress(&self, house: &EgressPolicy) -> Option<EgressPolicy> {
-        let with = |rules: Vec<Rule>| house.rules().iter().cloned().chain(rules).collect();
-        let (policy, refuses_pushes) = match &self.web {
+        self.egress_and(house, vec![Rule::for_hosts(HostPattern::Any)])
+    }
+
+    /// The same where the house's rules are for all: an open network adds nothing to them, and one that is listed the listed places.
+    pub fn egress_within(&self, house: &EgressPolicy) -> Option<EgressPolicy> {
+        self.egress_and(house, Vec::new())
+    }
+
+    fn egress_and(&self, house: &EgressPolicy, open: Vec<Rule>) -> Option<EgressPolicy> {
+        let (rules, refuses_pushes) = match &self.web {
             WebTerms::None => return None,
             WebTerms::Listed { places, refuses_pushes } => {
-                let rules = places.iter().map(NetworkPlace::rule).collect();
-                (EgressPolicy::new(with(rules)), *refuses_pushes)
+                (places.iter().map(NetworkPlace::rule).collect(), *refuses_pushes)
             }
-            WebTerms::Open { refuses_pushes } => {
-                (EgressPolicy::new(with(vec![Rule::for_hosts(HostPattern::Any)])), *refuses_pushes)
-            }
+            WebTerms::Open { refuses_pushes } => (open, *refuses_pushes),
         };
-        Some(if refuses_pushes { policy.refusing_pushes() } else { policy })
+        let policy = EgressPolicy::new(house.rules().iter().cloned().chain(rules).collect());
+        let policy = if refuses_pushes { policy.refusing_pushes() } else { policy };
+        Some(if self.git.fetches { policy } else { policy.refusing_fetches() })
     }
 }
 

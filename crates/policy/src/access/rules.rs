@@ -87,6 +87,11 @@ impl AccessRules {
         self.agents.contains_key(agent)
     }
 
+    /// The level of agents of which nothing else is said.
+    pub fn default_level(&self) -> AccessLevel {
+        self.default_level
+    }
+
     /// The level that an agent begins at.
     pub fn level_of(&self, agent: &AgentId) -> AccessLevel {
         self.agents.get(agent).and_then(|rules| rules.level).unwrap_or(self.default_level)

@@ -37,6 +37,8 @@ pub enum DenyReason {
     AmbiguousPath,
     /// It would be a push of git, and this policy lets none through.
     Push,
+    /// It would be a clone or a fetch of git, and this policy lets none through.
+    Fetch,
     /// No rule names that host, and what stands before the name of a pattern is longer, or says more, than it may.
     NameSaysTooMuch,
     /// No rule names that host, and the patterns that let it in let in no more names for now.
@@ -106,6 +108,7 @@ impl DenyReason {
             Self::Path => "no_rule_for_path",
             Self::AmbiguousPath => "ambiguous_path",
             Self::Push => "git_push",
+            Self::Fetch => "git_fetch",
             Self::NameSaysTooMuch => "name_says_too_much",
             Self::TooManyNames => "too_many_names",
             Self::NoAddress => "no_address",
@@ -120,7 +123,9 @@ impl DenyReason {
         match self {
             Self::NoRules | Self::Host | Self::Port | Self::Method | Self::Path => true,
             Self::NameSaysTooMuch | Self::TooManyNames | Self::OwnAddress { .. } => true,
-            Self::AmbiguousPath | Self::Push | Self::NoAddress | Self::TooManyAddresses => false,
+            Self::AmbiguousPath | Self::Push | Self::Fetch | Self::NoAddress | Self::TooManyAddresses => {
+                false
+            }
             Self::Address { class, .. } => class.may_be_granted(),
         }
     }
@@ -138,6 +143,7 @@ impl fmt::Display for DenyReason {
                 "its path could be read as another one, and the rules for that host are about paths",
             ),
             Self::Push => f.write_str("it would be a push of git, and whoever asks may only read by git"),
+            Self::Fetch => f.write_str("it would be a clone or a fetch of git, and whoever asks has no git but its own"),
             Self::NameSaysTooMuch => f.write_str(
                 "no rule names that host, and it is longer, or says more, than a pattern lets in (`names` of its rule)",
             ),

@@ -31,6 +31,23 @@ impl fmt::Display for PathPrefix {
 
 /// Whether git's servers take a push there, or say that they would. It is looked for in the query, too, and however it is encoded.
 pub(super) fn receives_pushes(path: &str) -> bool {
+    let said = decoded(path);
+    has(&said, b"git-receive-pack")
+}
+
+/// The same of what they give by git: by its protocol, and by the files that clients read of servers without one.
+pub(super) fn serves_fetches(path: &str) -> bool {
+    let said = decoded(path);
+    let is_of_files = has(&said, b"/info/refs") && !has(&said, b"git-receive-pack");
+    has(&said, b"git-upload-pack") || has(&said, b"git-upload-archive") || is_of_files
+}
+
+fn has(said: &[u8], wanted: &[u8]) -> bool {
+    said.windows(wanted.len()).any(|part| part == wanted)
+}
+
+/// What it says, in lower case.
+fn decoded(path: &str) -> Vec<u8> {
     let mut said = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
     while let Some((first, behind)) = rest.split_first() {
@@ -39,8 +56,7 @@ pub(super) fn receives_pushes(path: &str) -> bool {
         said.push(byte.unwrap_or(*first).to_ascii_lowercase());
         rest = if byte.is_some() { behind.get(2..).unwrap_or_default() } else { behind };
     }
-    let receiver = b"git-receive-pack";
-    said.windows(receiver.len()).any(|part| part == receiver)
+    said
 }
 
 /// Whether everybody reads it as the same path: nothing in it goes up, stays, or stands for a slash or a dot, and nothing is
@@ -117,6 +133,25 @@ mod tests {
             "/%zz",
         ] {
             assert!(!receives_pushes(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_serves_fetches_is_known_however_it_is_written() {
+        for path in [
+            "/a/b.git/git-upload-pack",
+            "/a/b.git/info/refs?service=git-upload-pack",
+            "/a/b.git/info/refs",
+            "/a/b/INFO/refs?x",
+            "/a/git%2Dupload%2dpack",
+            "/a/git-upload-archive",
+        ] {
+            assert!(serves_fetches(path), "{path}");
+        }
+        for path in
+            ["/a/b.git/git-receive-pack", "/a/b/info/refs?service=git-receive-pack", "/git-upload", "/info"]
+        {
+            assert!(!serves_fetches(path), "{path}");
         }
     }
 

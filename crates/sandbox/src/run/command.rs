@@ -20,6 +20,7 @@ use belljar_contract::failure::FailureCode;
 use belljar_contract::id::{JobId, TaskId};
 use belljar_contract::isolation::{Isolation, Required};
 use belljar_contract::path::WORKSPACE;
+use belljar_contract::programs::ProgramList;
 use belljar_contract::result::{Artifact, Failure, ResourceUsage};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -39,6 +40,8 @@ pub struct CommandRequest {
     pub env: BTreeMap<String, String>,
     /// Files in its home that are there before anything runs, by their path below it.
     pub home: BTreeMap<String, String>,
+    /// The only programs that can be started in its sandbox, if not all can.
+    pub programs: Option<ProgramList>,
     /// What its sandbox may use.
     pub limits: Limits,
     /// The layers without which it shall not run.
@@ -117,6 +120,7 @@ pub fn carry_out_command(
         env: with_identity(request.env, (&request.job_id, &request.task_id), &request.hatches),
         home: request.home,
         hatches: request.hatches,
+        programs: request.programs,
         limits: request.limits,
         required: request.required,
         ..SandboxSpec::new(folder.id().clone(), user)

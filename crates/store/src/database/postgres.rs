@@ -43,6 +43,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (7, "settings", include_str!("../../migrations/postgres/0007_settings.sql")),
     (8, "approvals", include_str!("../../migrations/postgres/0008_approvals.sql")),
     (9, "trust", include_str!("../../migrations/postgres/0009_trust.sql")),
+    (10, "agents of tokens", include_str!("../../migrations/postgres/0010_token_agents.sql")),
 ];
 
 const MOST_CONNECTIONS: u32 = 10;

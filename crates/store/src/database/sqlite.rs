@@ -57,6 +57,7 @@ pub(super) const JOBS: Steps = &[
     ("settings", include_str!("../../migrations/sqlite/0007_settings.sql")),
     ("approvals", include_str!("../../migrations/sqlite/0008_approvals.sql")),
     ("trust", include_str!("../../migrations/sqlite/0009_trust.sql")),
+    ("agents of tokens", include_str!("../../migrations/sqlite/0010_token_agents.sql")),
 ];
 pub(super) const TELEMETRY: Steps =
     &[("telemetry", include_str!("../../migrations/telemetry/0001_telemetry.sql"))];

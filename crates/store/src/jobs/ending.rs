@@ -6,8 +6,10 @@ use super::error::ChangeError;
 use super::events::Told;
 use super::record::{JobRecord, Outcome};
 use crate::database::{DatabaseError, unreadable, values};
+use crate::trust::{RECORD_ONCE, values_of};
 use belljar_contract::failure::FailureCode;
 use belljar_contract::id::JobId;
+use belljar_contract::trust::TrustEvent;
 use belljar_contract::worker::event::Happening;
 use belljar_contract::worker::job::JobOutcome;
 use belljar_contract::worker::state::JobState;
@@ -23,6 +25,8 @@ pub struct Report {
     pub ending: Ending,
     /// What came of it.
     pub outcome: JobOutcome,
+    /// What is recorded of its agent with that, once: nothing where nothing is earned.
+    pub trust: Option<TrustEvent>,
 }
 
 /// The end of a job is on the disk.
@@ -62,7 +66,7 @@ impl Jobs {
         &self,
         job_id: &JobId,
         fence: Fence,
-        Report { untold, ending, outcome }: Report,
+        Report { untold, ending, outcome, trust }: Report,
         now: Timestamp,
     ) -> Result<Ended, ChangeError> {
         let (jobs, job_id) = (self.clone(), job_id.clone());
@@ -80,6 +84,9 @@ impl Jobs {
                 let (path, sha256) = (artifact.path.as_str(), artifact.sha256.as_str());
                 let values = values![draft.job.number, place, path, sha256, artifact.size_bytes];
                 draft.also(ADD_ARTIFACT, values).await?;
+            }
+            if let Some(event) = &trust {
+                draft.also(RECORD_ONCE, values_of(event)?).await?;
             }
             draft.conclude(&written, outcome.failure_code, now)?;
             Ok(Ended::Now(draft.write("end").await?))

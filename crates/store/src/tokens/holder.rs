@@ -1,7 +1,7 @@
 //! Whose a token is.
 
 use crate::database::{DatabaseError, Row, unreadable};
-use belljar_contract::id::{JobId, ProjectId, SessionId, TaskId, UserId};
+use belljar_contract::id::{AgentId, JobId, ProjectId, SessionId, TaskId, UserId};
 use std::fmt;
 
 /// Whose a token is, and what they act for.
@@ -19,6 +19,8 @@ pub struct Holder {
     pub session: Option<SessionId>,
     /// The person on whose behalf they act.
     pub user: Option<UserId>,
+    /// As which agent they call, if as one with a name.
+    pub agent_id: Option<AgentId>,
 }
 
 /// What kind of agent holds a token.
@@ -47,7 +49,15 @@ pub struct IncompleteHolder {
 impl Holder {
     /// One that acts for nobody and nothing yet.
     pub fn new(kind: HolderKind) -> Self {
-        Self { kind, task_id: None, job_id: None, project_id: None, session: None, user: None }
+        Self {
+            kind,
+            task_id: None,
+            job_id: None,
+            project_id: None,
+            session: None,
+            user: None,
+            agent_id: None,
+        }
     }
 
     /// Whether somebody of that kind can be like that: an agent in a sandbox is bound to its job, an analyst to a person, and the
@@ -55,9 +65,11 @@ impl Holder {
     pub(super) fn check(&self) -> Result<(), IncompleteHolder> {
         let (has_task, has_job, has_user) =
             (self.task_id.is_some(), self.job_id.is_some(), self.user.is_some());
+        let has_agent = self.agent_id.is_some();
         let must = match self.kind {
             _ if has_job && !has_task => "that has a job has its task, too",
             HolderKind::Sandbox if !has_job => "has a task and a job",
+            HolderKind::Sandbox if has_agent => "calls as its job says",
             HolderKind::ProjectManager if has_user => "has no user",
             HolderKind::ProjectAnalyst if !has_user => "has a user",
             HolderKind::Operator if has_job => "has no job",
@@ -76,6 +88,7 @@ impl Holder {
             project_id: row.optionally_parsed("project_id", ProjectId::parse)?,
             session: row.optionally_parsed("session", SessionId::parse)?,
             user: row.optionally_parsed("user_id", UserId::parse)?,
+            agent_id: row.optionally_parsed("agent_id", AgentId::parse)?,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::jobs::on_both_engines;
 use crate::jobs::world::{OWNER, World, assignment, assignment_of, now, outcome, report, task_id};
-use belljar_contract::id::{JobId, ProjectId, SessionId, UserId};
+use belljar_contract::id::{AgentId, JobId, ProjectId, SessionId, UserId};
 use belljar_contract::worker::assignment::Assignment;
 use belljar_policy::lifecycle::Ending;
 use belljar_store::database::Location;
@@ -71,6 +71,25 @@ on_both_engines! {
         let kept = kept(&world);
         assert!(kept.contains("sandbox"), "{kept}");
         assert!(!kept.contains(&secret.reveal()[4..]));
+    }
+
+    async fn a_token_tells_as_which_agent_its_holder_calls_and_a_sandbox_has_none_of_its_own(world: World) {
+        let tokens = Tokens::new(world.database.clone());
+        let job = assignment();
+        world.accepted(&job).await;
+        let agent_id = AgentId::parse("lead").ok();
+        let named = Holder { agent_id: agent_id.clone(), ..Holder::new(HolderKind::ProjectManager) };
+        let (named, unnamed) = (issued(&tokens, named).await, issued(&tokens, of(&job)).await);
+        let agent_of = async |secret: &TokenSecret| {
+            tokens.find(secret.reveal(), now()).await.unwrap().holder.agent_id
+        };
+        assert_eq!((agent_of(&named).await, agent_of(&unnamed).await), (agent_id.clone(), None));
+        let sandbox = Holder { agent_id, ..of(&job) };
+        let refused = tokens.issue(sandbox, now(), in_an_hour()).await.map(drop).unwrap_err();
+        assert!(refused.to_string().contains("calls as its job says"), "{refused}");
+        // With the token goes whose it was.
+        let later = now() + SignedDuration::from_hours(2);
+        assert_eq!(tokens.purge(later).await.unwrap(), 2);
     }
 
     async fn a_token_that_is_not_good_lets_nobody_in_and_the_reason_stays_inside(world: World) {

@@ -52,7 +52,7 @@ fn sent(to: SocketAddr, token: &str, asked: Asked) -> Answered {
     asked.header("Authorization", &format!("Bearer {token}")).send(to).unwrap()
 }
 
-fn list(node: &Node<'_>, token: &str) -> Answered {
+pub(super) fn list(node: &Node<'_>, token: &str) -> Answered {
     sent(node.address(), token, asked("tools/list", json!({})))
 }
 
@@ -73,7 +73,7 @@ fn reason(answer: &Value) -> &str {
     answer["error"]["data"]["reason"].as_str().unwrap_or_default()
 }
 
-fn names(answered: &Answered) -> Vec<String> {
+pub(super) fn names(answered: &Answered) -> Vec<String> {
     let answer = answered.json();
     let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()

@@ -1,5 +1,7 @@
 //! Asks the node's own endpoints, in this process.
 
+use super::job::SUBMIT;
+use super::sandbox::RUNNING;
 use crate::api::{self, Api};
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
@@ -7,7 +9,7 @@ use axum::http::{Method, Request, StatusCode};
 use belljar_contract::id::TaskId;
 use belljar_contract::tool::DomainCode;
 use belljar_tools::answer::{Answer, Failure, Success};
-use belljar_tools::caller::Caller;
+use belljar_tools::caller::{Caller, Identity};
 use belljar_tools::definition::Definition;
 use belljar_tools::typed::guard;
 use belljar_tools::{Arguments, Tool};
@@ -83,6 +85,23 @@ impl Desk {
         }
     }
 
+    /// Whether the caller may run something in a sandbox that stays, which is held to nobody's level.
+    fn check_level(&self, caller: &Caller, tool: &str) -> Result<(), Failure> {
+        let api = self.api()?;
+        let has_everything = || match (api.workplace.tools.house(), &caller.identity) {
+            (Some(house), Some(identity)) => house.has_everything(identity),
+            _ => true,
+        };
+        match RUNNING.contains(&tool) && !has_everything() {
+            false => Ok(()),
+            true => Err(Failure::new(
+                DomainCode::PermissionDenied,
+                "a sandbox that stays is held to no level: it takes one with `network: open`, `git: full` and `terminal: full`; \
+                 what others may run, `job.submit` runs",
+            )),
+        }
+    }
+
     /// Whether that job is of the task that the caller is bound to, if they are bound to one.
     pub(super) async fn check_job(&self, caller: &Caller, arguments: &Arguments) -> Result<(), Failure> {
         let (Some(task), Some(job)) = (&caller.task_id, arguments.get("job_id")) else { return Ok(()) };
@@ -133,6 +152,14 @@ impl Endpoint {
         arguments
     }
 
+    /// Has what an agent submits be done as that agent: nobody gives away more than they have.
+    fn of_agent(&self, caller: &Caller, mut arguments: Arguments) -> Arguments {
+        if let (SUBMIT, Some(Identity::Agent(agent))) = (self.definition.name.as_str(), &caller.identity) {
+            arguments.insert("agent_id".to_owned(), Value::from(agent.as_str()));
+        }
+        arguments
+    }
+
     fn takes(&self, name: &str) -> bool {
         self.definition.input["properties"].get(name).is_some()
     }
@@ -145,8 +172,9 @@ impl Tool for Endpoint {
 
     fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
         async move {
+            self.desk.check_level(caller, self.definition.name.as_str())?;
             self.desk.check_job(caller, &arguments).await?;
-            let arguments = self.of_task(caller, arguments);
+            let arguments = self.of_agent(caller, self.of_task(caller, arguments));
             let mut told = self.desk.ask((self.ask)(&arguments)).await?;
             leave_out_others(caller, &mut told);
             Ok(Success::of(told))

@@ -15,11 +15,14 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
+/// The tool whose jobs are done as the agent who submits them.
+pub(super) const SUBMIT: &str = "job.submit";
+
 /// So many events are told at once.
 const EVENTS_AT_ONCE: u32 = 200;
 
 pub(super) fn endpoints() -> Result<Vec<(Definition, Ask)>, InvalidToolNameError> {
-    let submit = define("job.submit", "Submits a job; it is carried out in a sandbox.", what_submit_takes())?;
+    let submit = define(SUBMIT, "Submits a job; it is carried out in a sandbox.", what_submit_takes())?;
     let submit = Definition {
         effect: Effect::Idempotent,
         cost: CostTier::Expensive,

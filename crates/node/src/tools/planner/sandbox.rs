@@ -8,6 +8,9 @@ use belljar_tools::definition::{Definition, Effect};
 use serde_json::{Value, json};
 use std::time::Duration;
 
+/// The tools by which something is run in sandboxes that are made for no agent in particular.
+pub(super) const RUNNING: [&str; 2] = ["sandbox.create", "sandbox.exec"];
+
 /// A command in a sandbox may take so long.
 const LONGEST_COMMAND: Duration = Duration::from_secs(600);
 

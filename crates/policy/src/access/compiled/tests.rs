@@ -76,6 +76,17 @@ fn an_open_network_has_every_public_host_and_no_other() {
 }
 
 #[test]
+fn where_the_houses_rules_are_for_all_an_open_network_is_no_wider_than_they_are() {
+    let standard = Compiled::of(&constraints(AccessLevel::Standard));
+    let within = standard.egress_within(&house()).unwrap();
+    assert_eq!(reach(&within, "house.example", Asked::Tunnel), Ok(false));
+    assert_eq!(reach(&within, "anywhere.example", Asked::Tunnel), Err(DenyReason::Host));
+    assert!(reach(&standard.egress(&house()).unwrap(), "anywhere.example", Asked::Tunnel).is_ok());
+    assert_eq!(standard.egress_within(&EgressPolicy::default()), Some(EgressPolicy::default()));
+    assert_eq!(Compiled::of(&constraints(AccessLevel::Sandboxed)).egress_within(&house()), None);
+}
+
+#[test]
 fn who_may_only_read_by_git_pushes_nothing_through_the_web_either() {
     for (git, pushed) in [
         (GitAccess::LocalOnly, Err(DenyReason::Push)),
@@ -87,7 +98,10 @@ fn who_may_only_read_by_git_pushes_nothing_through_the_web_either() {
         let policy = compiled.egress(&house()).unwrap();
         let is_inspected = git != GitAccess::Full;
         assert_eq!(reach(&policy, "house.example", PUSH), pushed, "{git}");
-        assert_eq!(reach(&policy, "house.example", FETCH), Ok(is_inspected), "{git}");
+        let fetched = if git == GitAccess::LocalOnly { Err(DenyReason::Fetch) } else { Ok(is_inspected) };
+        assert_eq!(reach(&policy, "house.example", FETCH), fetched, "{git}");
+        let page = Asked::Request { method: "GET", path: "/a.git" };
+        assert_eq!(reach(&policy, "house.example", page), Ok(is_inspected), "{git}");
         assert_eq!(reach(&policy, "house.example", Asked::Tunnel), Ok(is_inspected), "{git}");
         let odd = Asked::Request { method: "POST", path: "/a/..%2fgit-receive-pack" };
         assert_eq!(reach(&policy, "house.example", odd).is_ok(), git == GitAccess::Full);

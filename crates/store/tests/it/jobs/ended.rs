@@ -3,12 +3,14 @@
 use super::on_both_engines;
 use super::world::{OWNER, World, assignment, now, outcome, report, started};
 use belljar_contract::failure::FailureCode;
-use belljar_contract::id::JobId;
+use belljar_contract::id::{AgentId, JobId};
+use belljar_contract::trust::{TrustEvent, TrustEventKind};
 use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::event::{Happening, Stream};
 use belljar_contract::worker::state::JobState;
 use belljar_policy::lifecycle::{Ending, Fence, Refused};
 use belljar_store::jobs::{ChangeError, Ended, Left, Report, Told};
+use belljar_store::trust::TrustEvents;
 
 on_both_engines! {
     async fn what_came_of_a_job_is_kept_with_its_digest(world: World) {
@@ -39,6 +41,36 @@ on_both_engines! {
         // Whoever doesn't know whether that was heard says it again.
         world.jobs.end(&wanted.job_id, claimed.fence(), report, now()).await.unwrap();
         assert_eq!(world.story(&wanted.job_id).await, story);
+    }
+
+    async fn what_the_end_of_a_job_says_of_its_agent_is_recorded_with_it_and_once(world: World) {
+        let agent = AgentId::parse("worker").unwrap();
+        let kind = TrustEventKind::TaskFailed { category: None };
+        let event = |at| TrustEvent {
+            at,
+            event_id: uuid::Uuid::from_u128(7),
+            agent_id: agent.clone(),
+            kind: kind.clone(),
+        };
+        let ends = |ending, at| Report { trust: Some(event(at)), ..report(ending, outcome("a")) };
+        let at = now();
+        let later = at + jiff::SignedDuration::from_secs(1);
+        let wanted = assignment();
+        let claimed = world.started(&wanted).await;
+        let (jobs, id, fence) = (&world.jobs, &wanted.job_id, claimed.fence());
+        let events = TrustEvents::new(world.database.clone());
+        jobs.end(id, fence, ends(Ending::Failed, at), at).await.unwrap();
+        assert_eq!(events.of(&agent).await.unwrap(), [event(at)]);
+        // Whoever doesn't know whether that was heard says it again, later, or wrongly.
+        jobs.end(id, fence, ends(Ending::Failed, later), later).await.unwrap();
+        jobs.end(id, fence, ends(Ending::Completed, later), later).await.unwrap_err();
+        assert_eq!(events.of(&agent).await.unwrap(), [event(at)]);
+        // Of an event that is there already the end of another job makes no second one, and is an end all the same.
+        let other = assignment();
+        let claimed = world.started(&other).await;
+        jobs.end(&other.job_id, claimed.fence(), ends(Ending::Failed, later), later).await.unwrap();
+        assert_eq!(events.of(&agent).await.unwrap(), [event(at)]);
+        assert_eq!(world.job(&other.job_id).await.life.state, JobState::Failed);
     }
 
     async fn the_same_end_told_again_changes_nothing_and_another_is_refused(world: World) {

@@ -185,7 +185,7 @@ pub(crate) fn starting(started: Started) -> Told {
 }
 
 pub(crate) fn report(ending: Ending, outcome: JobOutcome) -> Report {
-    Report { untold: Told::default(), ending, outcome }
+    Report { untold: Told::default(), ending, outcome, trust: None }
 }
 
 pub(crate) fn outcome(stdout: &str) -> JobOutcome {

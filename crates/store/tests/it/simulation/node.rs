@@ -276,5 +276,5 @@ fn came(chance: &mut Random) -> Report {
     let ending = endings[chance.below(endings.len())];
     let mut outcome = JobOutcome::of_failure(FailureCode::StepFailed, "");
     outcome.stdout = chance.draw().to_string();
-    Report { untold: Told::default(), ending, outcome }
+    Report { untold: Told::default(), ending, outcome, trust: None }
 }

@@ -3,7 +3,7 @@
 use crate::command::run::read_document;
 use crate::error::CliError;
 use crate::lending::{parse_duration, parse_variable};
-use belljar_contract::id::{JobId, TaskId};
+use belljar_contract::id::{AgentId, JobId, TaskId};
 use belljar_contract::job::Job;
 use belljar_contract::problem::Problems;
 use belljar_contract::worker::assignment::RunJobRequest;
@@ -32,6 +32,9 @@ pub(super) struct OrderArguments {
     /// What the command is called [default: an id that nobody has]
     #[arg(long, value_name = "ID", value_parser = JobId::parse, conflicts_with = "document")]
     job_id: Option<JobId>,
+    /// As which agent it is done, where the node has rules for agents
+    #[arg(long, value_name = "NAME", value_parser = AgentId::parse)]
+    agent: Option<AgentId>,
     /// It may be begun so often, if its node dies under it
     #[arg(long, value_name = "N")]
     max_attempts: Option<u32>,
@@ -85,6 +88,9 @@ impl OrderArguments {
         request["wait"] = json!(false);
         if let Some(number) = self.max_attempts {
             request["max_attempts"] = json!(number);
+        }
+        if let Some(agent) = &self.agent {
+            request["agent_id"] = json!(agent.as_str());
         }
         let sandbox = &mut request["sandbox"];
         if let Some(image) = &self.image {

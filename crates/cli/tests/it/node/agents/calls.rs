@@ -1,0 +1,148 @@
+//! Calls of tools: by whose rules they are judged, what is told of that, and how a person is asked.
+
+use super::{as_agent, configure};
+use crate::node::remote_tools::{call, envelope, list, names, token};
+use crate::node::tools::{job_of, told, tool_calls};
+use belljar_testkit::node::{Node, command, new_id, steps};
+use belljar_testkit::wait::until;
+use belljar_testkit::world::World;
+use serde_json::{Value, json};
+
+const HOUSE: &str = "
+tool_access:
+  default_level: sandboxed
+  agents:
+    - {name: noter, level: sandboxed, autonomy: full}
+    - {name: mute, level: sandboxed, autonomy: full, denied: ['memory.*']}
+    - {name: asker, level: sandboxed, autonomy: full, human_approval: [memory]}
+    - {name: lead, level: elevated, autonomy: full}
+    - {name: junior, level: standard, autonomy: full, allowed: ['job.submit', 'job.get', 'sandbox.create']}
+";
+
+const NOTE: &str = r#"
+tell(call("memory.add", task_id=TASK, job_id=JOB, key="plan", content="first"))
+tell([tool["name"] for tool in ask("tools/list")["result"]["tools"]])
+"#;
+
+#[test]
+fn the_agent_of_a_job_is_judged_by_its_own_rules_and_each_decision_can_be_asked_for() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &["--config", &configure(&world, HOUSE)]);
+    let has = |listed: &Value, name: &str| listed.as_array().unwrap().contains(&json!(name));
+    let [refused, listed] = &told(&node, &as_agent("mute", job_of(None, NOTE)))[..] else { panic!() };
+    assert_eq!(refused["domain_code"], "permission_denied", "{refused}");
+    assert!(!has(listed, "memory.add") && has(listed, "artifact.put"), "{listed}");
+    // The control: the same job, done as somebody else.
+    let [done, listed] = &told(&node, &as_agent("noter", job_of(None, NOTE)))[..] else { panic!() };
+    assert_eq!(done["status"], "ok", "{done}");
+    assert!(has(listed, "memory.add"), "{listed}");
+
+    let calls = tool_calls(&world);
+    let [first, second] = &calls[..] else { panic!("{calls:?}") };
+    assert_eq!(
+        (&first["judged"]["agent_id"], &second["judged"]["agent_id"]),
+        (&json!("mute"), &json!("noter"))
+    );
+    assert_eq!((&first["decision"], &second["decision"]), (&json!("deny"), &json!("allow")));
+    assert_eq!(first["judged"]["generation"].as_str().map(str::len), Some(12), "{first}");
+    let decision = first["call_id"].as_str().unwrap();
+    let mut why = world.command(&["why", decision, "--json"]);
+    let why = why.env("BELLJAR_STATE_DIR", world.path().join("state/node")).output().unwrap();
+    let why: Value = serde_json::from_slice(&why.stdout).unwrap();
+    assert_eq!(
+        (&why["judged"]["rule"], &why["judged"]["agent_id"]),
+        (&first["judged"]["rule"], &json!("mute"))
+    );
+}
+
+#[test]
+fn a_job_that_names_no_agent_is_judged_at_the_usual_level_and_without_rules_nobody_is() {
+    let note = r#"
+tell(call("memory.list", task_id=TASK, job_id=JOB))
+tell(call("memory.add", task_id=TASK, job_id=JOB, key="plan", content="first", agent_id="lead"))
+"#;
+    let world = World::new(crate::BELLJAR);
+    let house = HOUSE.replace("default_level: sandboxed", "default_level: custom");
+    let node = Node::start(&world, &["--config", &configure(&world, &house)]);
+    let [refused, named] = &told(&node, &job_of(None, note))[..] else { panic!() };
+    assert_eq!(refused["domain_code"], "permission_denied", "{refused}");
+    assert_ne!(named["status"], "ok", "nobody says in a call as whom it is made: {named}");
+    assert_eq!(tool_calls(&world)[0]["judged"]["level"], "custom");
+    // The control: the same where the configuration says nothing of agents, whoever is named.
+    let plain = World::new(crate::BELLJAR);
+    let node = Node::start(&plain, &[]);
+    let [done, _] = &told(&node, &as_agent("mute", job_of(None, note)))[..] else { panic!() };
+    assert_eq!(done["status"], "ok", "{done}");
+    assert_eq!(tool_calls(&plain)[0]["judged"], Value::Null);
+}
+
+#[test]
+fn what_takes_a_yes_waits_for_it_at_the_node_and_is_done_once() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &["--config", &configure(&world, HOUSE)]);
+    let script = r#"
+import time
+def note(): return call("memory.add", task_id=TASK, job_id=JOB, key="plan", content="first")
+tell(note())
+while (answer := note())["status"] != "ok": time.sleep(0.1)
+tell(answer)
+tell(note())
+"#;
+    let job = as_agent("asker", job_of(None, script));
+    let id = node.submit(job);
+    let mut asked = Value::Null;
+    until(|| {
+        asked = node.get("/v1/worker/approvals?status=pending").json()["approvals"][0].clone();
+        asked["id"].is_string()
+    });
+    assert_eq!((&asked["agent_id"], &asked["tool"]), (&json!("asker"), &json!("memory.add")));
+    let approve = format!("/v1/worker/approvals/{}:approve", asked["id"].as_str().unwrap());
+    assert_eq!(node.post(&approve, &json!({ "version": 1 })).status, 200);
+    let over = node.wait_for(&id, "completed");
+    let output = over["sba_result"]["steps"][0]["result"]["stdout"].as_str().unwrap().to_owned();
+    let lines: Vec<Value> = output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        [&lines[0]["domain_code"], &lines[1]["status"], &lines[2]["domain_code"]],
+        ["approval_required", "ok", "approval_required"].map(Value::from).each_ref()
+    );
+}
+
+#[test]
+fn one_that_plans_is_judged_as_the_agent_of_its_token_and_gives_away_no_more_than_it_has() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &["--config", &configure(&world, HOUSE)]);
+    let of = |agent: &str| token(&node, json!({ "kind": "project_manager", "agent_id": agent }));
+    let (lead, junior) = (of("lead"), of("junior"));
+    let nobody = token(&node, json!({ "kind": "project_manager" }));
+    let listed = |token: &str| names(&list(&node, token));
+    assert!(listed(&lead).contains(&"sandbox.exec".to_owned()));
+    assert!(!listed(&nobody).contains(&"job.submit".to_owned()), "{:?}", listed(&nobody));
+    assert!(listed(&junior).contains(&"job.submit".to_owned()));
+
+    let submit = |token: &str, program: &str| {
+        let job = command(&[program]);
+        let wanted = json!({ "task_id": job["task_id"], "job_id": job["job_id"], "sandbox": job["sandbox"] });
+        call(node.address(), token, "job.submit", &wanted)
+    };
+    // What the agent of the token may not start, no job of its may start.
+    let refused = submit(&junior, "curl");
+    assert_eq!(envelope(&refused)["domain_code"], "permission_denied", "{refused}");
+    for (token, program) in [(&junior, "true"), (&lead, "curl")] {
+        let done = submit(token, program);
+        assert_eq!(envelope(&done)["status"], "ok", "{done}");
+    }
+    let create = |token: &str| {
+        let of = json!({ "task_id": new_id(), "job_id": new_id() });
+        call(node.address(), token, "sandbox.create", &of)
+    };
+    let refused = create(&junior);
+    assert_eq!(envelope(&refused)["domain_code"], "permission_denied", "{refused}");
+    assert_eq!(envelope(&create(&lead))["status"], "ok");
+
+    // Nobody in a sandbox is anybody else than their job says.
+    let job = steps(&json!([{ "type": "run_command", "args": { "argv": ["python3", "-c", "pass"] } }]));
+    let named = json!({
+        "version": 1, "kind": "sandbox", "task_id": job["task_id"], "job_id": job["job_id"], "agent_id": "lead",
+    });
+    assert_eq!(node.post("/v1/worker/mcp/tokens", &named).status, 400);
+}

@@ -1,0 +1,111 @@
+//! Levels that agents of jobs earn by them and lose: what counts once, and what holds at once.
+
+use super::{as_agent, configure};
+use belljar_testkit::node::{Node, command, steps};
+use belljar_testkit::wait::until;
+use belljar_testkit::world::World;
+use serde_json::{Value, json};
+
+const EARNED: &str = "
+egress: {rules: [{host: elsewhere.example}]}
+trust:
+  strategy: milestone
+  initial_level: sandboxed
+  milestones:
+    sandboxed_to_restricted: {tasks_completed: 2, quality_score_min: 0}
+";
+
+const LOST: &str = "
+egress: {rules: [{host: elsewhere.example}]}
+trust:
+  strategy: milestone
+  initial_level: restricted
+  milestones:
+    restricted_to_standard: {tasks_completed: 1000}
+  re_verification: {enabled: true, interval_days: 90, decay_on_idle_days: 30, decay_on_error_rate: 0.15}
+";
+
+fn python(script: &str) -> Value {
+    as_agent("worker", command(&["python3", "-c", script]))
+}
+
+/// A job that may reach what the policy lets.
+fn with_web(script: &str) -> Value {
+    let mut job = python(script);
+    job["sandbox"]["network_policy"] = json!("restricted");
+    job
+}
+
+/// Whether a job may ask for the web. It is none that is accepted, whatever it may: what was run would count, too.
+fn may_reach_out(node: &Node<'_>) -> bool {
+    let mut job = with_web("pass");
+    job["callback_url"] = json!("http://nobody.example/");
+    let answered = node.run(&job);
+    assert_eq!(answered.status, 403, "{:#}", answered.json());
+    let told = answered.json()["detail"].as_str().unwrap().to_owned();
+    match told.split(':').next() {
+        Some("$.callback_url") => true,
+        Some("$.sandbox.network_policy") => false,
+        _ => panic!("{told}"),
+    }
+}
+
+#[test]
+fn each_job_counts_once_for_its_agent_also_when_the_node_is_killed_and_what_is_earned_holds() {
+    let world = World::new(crate::BELLJAR);
+    let mut node = Node::start(&world, &["--config", &configure(&world, EARNED)]);
+    assert!(!may_reach_out(&node), "it begins with nothing");
+    let first = python("pass");
+    for _ in 0..3 {
+        assert_eq!(node.run(&first).json()["status"], "completed");
+        node.killed_and_started();
+    }
+    assert!(!may_reach_out(&node), "one job is one, however often it is asked for");
+    // What is stopped, and what its node fails at, is none either.
+    let stopped = node.submit(python("import time; time.sleep(600)"));
+    node.wait_for(&stopped, "in_progress");
+    node.post(&format!("/v1/worker/jobs/{stopped}:cancel"), &json!({}));
+    node.wait_for(&stopped, "canceled");
+    assert!(!may_reach_out(&node));
+    assert_eq!(node.run(&python("pass")).json()["status"], "completed");
+    until(|| may_reach_out(&node));
+    // The control: somebody else has earned nothing by that.
+    let other = as_agent("other", with_web("pass"));
+    assert_eq!(node.run(&other).status, 403);
+    node.killed_and_started();
+    assert!(may_reach_out(&node), "it is kept");
+    // A person's word, in the database of the node.
+    let database = format!("sqlite:{}", world.path().join("state/node/node.db").display());
+    let incident = json!({ "type": "security_incident" }).to_string();
+    let told = ["trust", "record", "worker", &incident, "--config", "config.yaml", "--database", &database];
+    assert_eq!(world.run(&told).succeeded().stdout, "worker  sandboxed\n");
+    until(|| !may_reach_out(&node));
+}
+
+#[test]
+fn what_an_agent_loses_is_lost_for_what_runs_and_what_it_still_has_goes_on() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &["--config", &configure(&world, LOST), "--max-concurrency", "8"]);
+    let sleep = "import time; time.sleep(600)";
+    let (lost, kept) = (node.submit(with_web(sleep)), node.submit(python(sleep)));
+    let step = json!({ "type": "run_command", "args": { "argv": ["python3", "-c", sleep] } });
+    let mut of_runner = as_agent("worker", steps(&json!([step])));
+    of_runner["sandbox"]["job_spec"]["constraints"]["ext_net_allowed"] = json!(true);
+    let of_runner = node.submit(of_runner);
+    for id in [&lost, &kept, &of_runner] {
+        node.wait_for(id, "in_progress");
+    }
+    for _ in 0..2 {
+        assert_eq!(node.run(&python("raise SystemExit(1)")).json()["status"], "failed");
+    }
+    for id in [&lost, &of_runner] {
+        let over = node.wait_for(id, "failed");
+        assert_eq!(over["failure_code"], "policy_violation", "{over:#}");
+        assert!(over["failure_message"].as_str().unwrap().contains("may do less by now"), "{over:#}");
+    }
+    assert_eq!(node.run(&with_web("pass")).status, 403);
+    // The control: a job that has nothing of what was lost.
+    assert_eq!(node.job(&kept)["status"], "in_progress");
+    node.post(&format!("/v1/worker/jobs/{kept}:cancel"), &json!({}));
+    node.wait_for(&kept, "canceled");
+}

@@ -1,0 +1,107 @@
+//! What agents of jobs earn at a node: the end of a job is recorded of its agent together with that end, and so once, whenever the node
+//! is killed.
+//!
+//! ```text
+//! accepted ─► hired, if new ─► … ─► ended ═► TrustEvent, in the same transaction ─► Earning ─► HouseAccess ─► calls, sandboxes
+//! ```
+
+use belljar_contract::failure::FailureCode;
+use belljar_contract::id::{AgentId, JobId};
+use belljar_contract::trust::{TrustEvent, TrustEventKind};
+use belljar_contract::worker::assignment::Assignment;
+use belljar_contract::worker::job::JobOutcome;
+use belljar_policy::lifecycle::Ending;
+use belljar_policy::trust::TrustConfig;
+use belljar_store::database::Database;
+use belljar_store::trust::{RecordError, TrustEvents};
+use jiff::Timestamp;
+use sha2::{Digest, Sha256};
+use uuid::{Builder, Uuid};
+
+/// What is recorded of agents, where something is earned.
+#[derive(Debug, Clone)]
+pub(crate) struct NodeTrust {
+    events: TrustEvents,
+    config: TrustConfig,
+}
+
+// === impl NodeTrust ===
+
+impl NodeTrust {
+    /// What is recorded in that database; nothing where nothing is earned.
+    pub(crate) fn new(database: &Database, config: &TrustConfig) -> Option<Self> {
+        let events = || TrustEvents::new(database.clone());
+        (!config.is_disabled()).then(|| Self { events: events(), config: config.clone() })
+    }
+
+    /// All that is recorded.
+    pub(crate) fn events(&self) -> &TrustEvents {
+        &self.events
+    }
+
+    /// By which it counts.
+    pub(crate) fn config(&self) -> &TrustConfig {
+        &self.config
+    }
+
+    /// Has an agent be there, unless something is recorded of it already.
+    pub(crate) async fn hire(&self, agent: &AgentId, now: Timestamp) -> Result<(), RecordError> {
+        if !self.events.of(agent).await?.is_empty() {
+            return Ok(());
+        }
+        let kind = TrustEventKind::AgentHired { level: None };
+        // The same id at every node: of two who do this at once, one has.
+        let event =
+            TrustEvent { at: now, event_id: id(["hired", agent.as_str()]), agent_id: agent.clone(), kind };
+        match self.events.record(&event).await {
+            Ok(_) | Err(RecordError::Another { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What the end of a job says of its agent, if it says anything.
+    pub(crate) fn ended(
+        assignment: &Assignment,
+        (ending, outcome): (Ending, &JobOutcome),
+        at: Timestamp,
+    ) -> Option<TrustEvent> {
+        let agent_id = assignment.agent_id.clone()?;
+        let kind = match ending {
+            Ending::Completed => {
+                TrustEventKind::TaskCompleted { category: None, difficulty: None, quality: None }
+            }
+            Ending::Failed | Ending::Timeout if outcome.failure_code.is_some_and(is_of_agent) => {
+                TrustEventKind::TaskFailed { category: None }
+            }
+            // It was stopped, or its node or its rules have failed it.
+            _ => return None,
+        };
+        Some(TrustEvent { at, event_id: id_of(&assignment.job_id), agent_id, kind })
+    }
+}
+
+/// One job is one event, however often it is attempted and its end recorded.
+fn id_of(job_id: &JobId) -> Uuid {
+    id(["job_ended", &job_id.key()])
+}
+
+fn id(parts: [&str; 2]) -> Uuid {
+    let digest = Sha256::digest(parts.join("\0"));
+    let mut bytes = [0; 16];
+    bytes.iter_mut().zip(digest).for_each(|(byte, digit)| *byte = digit);
+    Builder::from_custom_bytes(bytes).into_uuid()
+}
+
+/// Whether a failure is the agent's, and not of those who run it or who have asked for what can't be.
+fn is_of_agent(code: FailureCode) -> bool {
+    matches!(
+        code,
+        FailureCode::StepFailed
+            | FailureCode::Timeout
+            | FailureCode::ConstraintViolation
+            | FailureCode::BudgetExhausted
+            | FailureCode::TurnsExhausted
+            | FailureCode::NotVerified
+            | FailureCode::AgentGaveUp
+    )
+}
