@@ -212,6 +212,7 @@ fn own(parts: &Parts<'_>, files: &TaskArtifacts) -> Result<Vec<Arc<dyn Tool>>, T
         builtin::artifact::tools(shelf)?,
         builtin::memory::tools(notes)?,
         builtin::web::tools(reaches, &calls)?,
+        builtin::web::offline()?,
         builtin::api::tools(reaches, &calls)?,
         configured::tools(parts.config)?,
     ];

@@ -33,6 +33,7 @@ fn whoever_is_named_is_shown_what_they_may_call() {
     let [sandboxed, restricted, standard] =
         ["sandboxed", "restricted", "standard"].map(|level| names(&world, &["--level", level]));
     let has = |names: &[String], name: &str| names.iter().any(|known| known == name);
+    assert!(!has(&sandboxed, "html_parser") && has(&restricted, "html_parser"));
     for least in [&sandboxed, &restricted] {
         assert!(has(least, "read_file") && has(least, "git_commit") && !has(least, "shell_command"));
     }

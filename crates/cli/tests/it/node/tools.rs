@@ -139,8 +139,9 @@ for name in ["db.task.get", "node.list", "sandbox.exec", "skills.create", "skill
     let told_lines = told(&node, &job_of(None, tries));
     let names: Vec<_> = told_lines[0].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
     assert!(names.contains(&"artifact.put") && names.contains(&"help.get") && names.contains(&"memory.add"));
-    let is_theirs =
-        |name: &&str| ["artifact.", "memory.", "help.", "skills."].iter().any(|own| name.starts_with(own));
+    let own = ["artifact.", "memory.", "help.", "skills.", "html_parser"];
+    let is_theirs = |name: &&str| own.iter().any(|own| name.starts_with(own));
+    assert!(names.contains(&"html_parser"));
     assert!(names.iter().all(is_theirs), "{names:?}");
     for line in &told_lines[1..] {
         assert!(line[1]["error"]["code"].is_i64(), "{line}");
@@ -148,6 +149,22 @@ for name in ["db.task.get", "node.list", "sandbox.exec", "skills.create", "skill
     let denied: Vec<_> = tool_calls(&world).into_iter().filter(|event| event["decision"] == "deny").collect();
     assert_eq!(denied.len(), told_lines.len() - 1, "{denied:?}");
     assert!(denied.iter().all(|event| event["subject_type"] == "sandbox" && event["run_id"].is_string()));
+}
+
+#[test]
+fn a_job_that_may_reach_nothing_reads_a_page_that_it_has_and_its_content_is_not_recorded_whole() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let read = r#"
+page = "<p>" + "much " * 10000 + "<a href=/x>there</a>"
+tell(call("html_parser", html_content=page, extract_mode="links", base_url="https://a.example/"))
+"#;
+    let [told] = &told(&node, &job_of(None, read))[..] else { panic!() };
+    assert_eq!(told["data"]["links"], json!([{ "url": "https://a.example/x", "text": "there" }]), "{told}");
+    assert_eq!(told["data"]["untrusted"], true);
+    let [recorded] = &tool_calls(&world)[..] else { panic!("it is recorded once") };
+    assert_eq!(recorded["decision"], "allow", "{recorded}");
+    assert!(recorded.to_string().len() < 10_000, "{recorded}");
 }
 
 #[test]
