@@ -1,14 +1,16 @@
 //! The web: pages for agents whose jobs may reach it, by the policy and in the record of the job's own web, and what is in pages that
 //! somebody already has.
 
+mod failure;
 mod fetch;
 mod html;
 pub mod reach;
 mod reader;
+mod request;
 mod search;
 
 use super::Tools;
-use crate::definition::Definition;
+use crate::definition::{Definition, Effect};
 use crate::typed::{schema_of, tool};
 use belljar_contract::action::{ActionType, Leaf};
 use belljar_contract::category::Category;
@@ -36,7 +38,16 @@ pub fn tools(reaches: &Reaches, calls: &Arc<ApiCaller>) -> Tools {
         description: search::DESCRIPTION.to_owned(),
         ..define("web.search", "Searches the web.", schema_of::<search::Arguments>())?
     };
+    let request = Definition {
+        description: request::DESCRIPTION.to_owned(),
+        action: ActionType::from(Leaf::CommsExternal),
+        // What a server makes of a request is its own affair, also where it is said to be read only.
+        effect: Effect::Destructive,
+        within: request::WITHIN,
+        ..define("http_request", "Makes a request of a server.", schema_of::<request::Arguments>())?
+    };
     Ok(vec![
+        tool(request, request::Ask::new(reaches.clone())),
         tool(fetch, fetch::Fetch::new(reaches.clone(), reader)),
         tool(search, search::Search::new(reaches.clone(), Arc::clone(calls))),
     ])

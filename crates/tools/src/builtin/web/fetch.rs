@@ -1,5 +1,6 @@
 //! `web.fetch`: a page as text.
 
+use super::failure;
 use super::reach::Reaches;
 use super::reader::Reader;
 use crate::answer::{Answer, Failure, Success};
@@ -7,8 +8,7 @@ use crate::caller::Caller;
 use crate::page::{self, PageText, Part, UnreadableError};
 use crate::typed::TypedTool;
 use belljar_contract::id::TaskId;
-use belljar_contract::tool::DomainCode;
-use belljar_egress::web::fetch::{FetchError, Page};
+use belljar_egress::web::fetch::Page;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -69,7 +69,7 @@ impl TypedTool for Fetch {
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
         let Arguments { url, mode, max_chars, .. } = arguments;
         let reach = self.reaches.of(caller)?;
-        let page = reach.fetcher.fetch(&url).await.map_err(|error| failure(&error))?;
+        let page = reach.fetcher.fetch(&url).await.map_err(|error| failure::of(&error))?;
         let fetched_at = Timestamp::now();
         let most_chars = max_chars.unwrap_or(USUAL_CHARS).min(MOST_CHARS);
         let (page, text) = self.read(page, mode.unwrap_or_default(), most_chars).await?;
@@ -85,30 +85,5 @@ impl TypedTool for Fetch {
                 "status": page.status,
             },
         })))
-    }
-}
-
-fn failure(error: &FetchError) -> Failure {
-    let said = error.to_string();
-    match error {
-        FetchError::Address { .. } => Failure::argument(said),
-        FetchError::Denied { code: "bytes_used_up", .. }
-        | FetchError::TooManyRedirects
-        | FetchError::TooLarge { .. } => Failure::new(DomainCode::LimitExceeded, said),
-        FetchError::Denied { code, needed, .. } => {
-            let needed = needed.as_ref().map(|rule| format!("; it would take the rule {rule} on this host"));
-            Failure::new(
-                DomainCode::PermissionDenied,
-                format!("{said} ({code}){}", needed.unwrap_or_default()),
-            )
-        }
-        FetchError::Redirect { .. }
-        | FetchError::Failed {
-            code: "answer_malformed" | "credential_repeated" | "upstream_untrusted",
-            ..
-        } => Failure::new(DomainCode::ToolFailed, said),
-        FetchError::Failed { .. } | FetchError::OutOfTime | FetchError::Over => {
-            Failure::new(DomainCode::Unavailable, said)
-        }
     }
 }
