@@ -97,6 +97,7 @@ pub(super) fn registry(desk: &Arc<Desk>, set: ToolSet, config: &ToolsConfig) -> 
         all.extend(builtin::execution::tools(&bench, &Languages::all())?);
         all.extend(builtin::git::tools(&bench, &signature)?);
         all.extend(builtin::web::offline()?);
+        all.extend(builtin::chart::tools()?);
         let configured = configured::tools(config)?;
         configured.unusable.iter().for_each(|error| tell(&with_causes(error)));
         all.extend(configured.tools);
