@@ -53,7 +53,7 @@ pub(crate) fn recorded(config: &TrustConfig) -> Result<BTreeMap<AgentId, Vec<Tru
     if !state::has_agents_database() {
         return Ok(BTreeMap::new());
     }
-    let book = Book::open(config.clone())?;
+    let book = Book::open(config.clone(), None)?;
     let agents = book.agents()?.into_iter();
     agents.map(|agent| Ok((agent.clone(), book.runtime.block_on(book.events.of(&agent))?))).collect()
 }

@@ -236,6 +236,8 @@ fn own(parts: &Parts<'_>, files: &TaskArtifacts) -> Result<Vec<Arc<dyn Tool>>, T
         builtin::artifact::tools(shelf)?,
         builtin::memory::tools(notes)?,
         builtin::web::tools(reaches, &calls)?,
+        builtin::web::offline()?,
+        builtin::chart::tools()?,
         builtin::api::tools(reaches, &calls)?,
         configured::tools(parts.config)?,
     ];

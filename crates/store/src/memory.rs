@@ -4,8 +4,10 @@
 //! written, while nobody else writes to the same job's: two that come at once can't go past a limit together.
 
 mod entry;
+mod search;
 
 pub use entry::{Limit, Limits, MemoryEntry, MemoryKey, Note, ParseMemoryKeyError, Summary};
+pub use search::{Found, MOST_WORDS, ParseQueryError, Place, Query};
 
 use crate::database::{Database, DatabaseError, Sql, Transaction, to_the_end, values};
 use crate::page::{Page, Size};
@@ -97,6 +99,9 @@ const LIST: &str = "SELECT key, summary, size_bytes, created_at_ms, updated_at_m
 const RETRIEVE: &str = "SELECT key, summary, size_bytes, created_at_ms, updated_at_ms, content FROM memory \
     WHERE job = $1 AND key = $2";
 
+const ALL: &str = "SELECT key, summary, size_bytes, created_at_ms, updated_at_ms, content FROM memory \
+    WHERE job = $1 ORDER BY key LIMIT $2";
+
 const DELETE: &str = "DELETE FROM memory WHERE job = $1 AND key = $2";
 
 // === impl Memory ===
@@ -160,6 +165,18 @@ impl Memory {
         let rows = self.database.fetch(RETRIEVE, values![job, key.as_str()]).await?;
         let row = rows.first().ok_or_else(|| MemoryError::Missing { key: key.clone() })?;
         Ok((MemoryEntry::read(row)?, row.text("content")?))
+    }
+
+    /// What is noted with any of these words in it, what fits best first.
+    ///
+    /// # Errors
+    /// [`MemoryError`] when there is no such job, or it can't be read.
+    pub async fn search(&self, of: &Of, query: &Query) -> Result<Vec<Found>, MemoryError> {
+        let job = self.find(of).await?;
+        let rows = self.database.fetch(ALL, values![job, self.limits.entries]).await?;
+        let note = |row| Ok::<_, MemoryError>((MemoryEntry::read(row)?, row.text("content")?));
+        let notes = rows.iter().map(note).collect::<Result<_, _>>()?;
+        Ok(query.ranked(notes))
     }
 
     /// Forgets what is noted under a key.

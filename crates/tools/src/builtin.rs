@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod artifact;
+pub mod chart;
 pub mod configured;
 pub mod execution;
 pub mod files;

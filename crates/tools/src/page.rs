@@ -8,13 +8,19 @@
 //! Pages are hostile: nesting, attributes and elements that copy themselves are bounded, and so is the time that one may take.
 
 mod charset;
+mod html;
 mod invisible;
+mod links;
 mod media;
+mod metadata;
 mod prose;
 mod tree;
 mod visible;
 
+pub use html::Html;
 pub use invisible::without_invisible;
+pub use links::{Link, Links};
+pub use metadata::Metadata;
 
 use media::Kind;
 use std::time::{Duration, Instant};
@@ -61,9 +67,6 @@ pub enum UnreadableError {
 /// So long reading one may take.
 const WITHIN: Duration = Duration::from_secs(3);
 
-/// As much of a title is kept, in characters.
-const LONGEST_TITLE: usize = 300;
-
 /// Reads a page that was found there. It takes its time: not for a thread that others wait for.
 ///
 /// # Errors
@@ -76,18 +79,14 @@ pub fn read(
     let kind = media::kind(content_type, bytes)
         .ok_or_else(|| UnreadableError::NotText { content_type: media::told(content_type) })?;
     let text = charset::decoded(content_type, bytes, kind);
-    let (content, title, is_cut) = match kind {
+    let content = match kind {
         Kind::Html => {
-            let until = Instant::now() + WITHIN;
-            let tree = tree::parse(&text, until).ok_or(UnreadableError::TooMuch)?;
-            let title = tree.title().map(|title| cut(one_line(&title), LONGEST_TITLE).0);
-            (visible::text(&tree, url, part), title, tree.is_cut())
+            return Ok(Html::parse(&text)?.text(Some(url), (part, most_chars)));
         }
-        Kind::Plain => (text, None, false),
+        Kind::Plain => text,
     };
-    let (content, is_long) = cut(without_invisible(&content), most_chars);
-    let title = title.map(|title| without_invisible(&title)).filter(|title| !title.is_empty());
-    Ok(PageText { content, title, is_truncated: is_long || is_cut })
+    let (content, is_truncated) = cut(without_invisible(&content), most_chars);
+    Ok(PageText { content, title: None, is_truncated })
 }
 
 /// As one line, without white space around it.

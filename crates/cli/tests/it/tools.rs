@@ -33,6 +33,8 @@ fn whoever_is_named_is_shown_what_they_may_call() {
     let [sandboxed, restricted, standard] =
         ["sandboxed", "restricted", "standard"].map(|level| names(&world, &["--level", level]));
     let has = |names: &[String], name: &str| names.iter().any(|known| known == name);
+    assert!(!has(&sandboxed, "html_parser") && has(&restricted, "html_parser"));
+    assert!(!has(&restricted, "render_chart") && has(&standard, "render_chart"));
     for least in [&sandboxed, &restricted] {
         assert!(has(least, "read_file") && has(least, "git_commit") && !has(least, "shell_command"));
     }
@@ -64,6 +66,20 @@ fn what_calls_do_in_a_session_stays_there_until_a_person_takes_it_over() {
     assert_eq!(called(&world, ("write_file", &write), &["--workspace", &project]).0, 0);
     assert!(!world.path().join("project/more.txt").exists());
     assert_eq!(world.run(&["session", "list", "--json"]).succeeded().json().as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn what_needs_no_session_answers_without_making_one() {
+    let world = World::new(BELLJAR);
+    let chart = json!({ "kind": "bar", "title": "T", "series": [{ "points": [["a", 1], ["b", 2]] }] });
+    let (code, drawn) = called(&world, ("render_chart", &chart), &["--level", "standard"]);
+    assert!(drawn["data"]["svg"].as_str().unwrap().starts_with("<svg "), "{drawn}");
+    let page = json!({ "html_content": "<p>seen<p hidden>not" });
+    let (other, read) = called(&world, ("html_parser", &page), &["--level", "restricted"]);
+    assert_eq!((code, other, &read["data"]["content"]), (0, 0, &json!("seen")));
+    assert_eq!(world.run(&["session", "list", "--json"]).succeeded().json(), json!([]));
+    // The control: what a level has not is refused.
+    assert_eq!(called(&world, ("render_chart", &chart), &["--level", "restricted"]).0, 3);
 }
 
 #[test]

@@ -82,11 +82,25 @@ impl Connection {
         length: BodyLength,
         most: usize,
         patience: Duration,
-        mut tell: impl FnMut(u64),
+        tell: impl FnMut(u64),
     ) -> Result<Vec<u8>, AnswerError> {
         if matches!(length, BodyLength::Exact(length) if length > most as u64) {
             return Err(AnswerError::TooLarge);
         }
+        match self.beginning_counted(length, most, patience, tell).await? {
+            (body, false) => Ok(body),
+            (_, true) => Err(AnswerError::TooLarge),
+        }
+    }
+
+    /// So much of the body at most, and whether there is more; telling of the bytes of each piece.
+    pub(crate) async fn beginning_counted(
+        &mut self,
+        length: BodyLength,
+        most: usize,
+        patience: Duration,
+        mut tell: impl FnMut(u64),
+    ) -> Result<(Vec<u8>, bool), AnswerError> {
         let (mut body, mut chunks) = (Vec::new(), Chunks::default());
         loop {
             let inbox = &mut self.inbox;
@@ -109,14 +123,15 @@ impl Connection {
             inbox.advance(used);
             tell(used as u64);
             if body.len() > most {
-                return Err(AnswerError::TooLarge);
+                body.truncate(most);
+                return Ok((body, true));
             }
             if is_whole {
-                return Ok(body);
+                return Ok((body, false));
             }
             match (self.fill(patience).await?, length) {
                 (true, _) => {}
-                (false, BodyLength::UntilClose) => return Ok(body),
+                (false, BodyLength::UntilClose) => return Ok((body, false)),
                 (false, _) => return Err(AnswerError::Ended(io::ErrorKind::UnexpectedEof.into())),
             }
         }

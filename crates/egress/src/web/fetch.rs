@@ -6,12 +6,17 @@
 //!                                                                      ▲                           │
 //!                                                                      └──── it leads elsewhere ◄──┘
 //! ```
-//! They only read: `GET`, without credentials, cookies or anything else that somebody inside could say by a header.
+//! Pages are only read: `GET`, without credentials, cookies or anything else that somebody inside could say by a header. What else an
+//! agent asks for is a [`Request`], which is never sent on to where its answer leads.
+
+mod request;
+
+pub use request::{Answered, Method, Request};
 
 use super::decision::Way;
 use super::forward::authority;
 use super::gate::Gate;
-use super::passage::Passage;
+use super::passage::{Asking, Fetched, Passage, Taken};
 use super::placeholder;
 use super::refusal::Refusal;
 use crate::http1::RequestHead;
@@ -57,6 +62,14 @@ pub enum FetchError {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// A header can't be sent.
+    #[error("the header {name:?} can't be sent: {why}")]
+    Header {
+        /// Its name, as it was given.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// It leads to what is none.
     #[error("it leads to {to:?}, which can't be fetched: {why}")]
     Redirect {
@@ -93,18 +106,21 @@ pub enum FetchError {
         said: String,
     },
     /// It took too long.
-    #[error("it took longer than {} s", WITHIN.as_secs())]
-    OutOfTime,
+    #[error("it took longer than {} s", within.as_secs())]
+    OutOfTime {
+        /// So long it might take.
+        within: Duration,
+    },
     /// The run is over.
     #[error("the run is over")]
     Over,
 }
 
-/// Somebody waits for a page.
+/// Somebody waits for an answer.
 #[derive(Debug)]
-pub(crate) struct Order {
-    url: String,
-    answer: oneshot::Sender<Result<Page, FetchError>>,
+pub(crate) enum Order {
+    Page { url: String, answer: oneshot::Sender<Result<Page, FetchError>> },
+    Request { request: Request, answer: oneshot::Sender<Result<Answered, FetchError>> },
 }
 
 /// A request as it is made.
@@ -113,6 +129,17 @@ struct Wanted {
     is_secure: bool,
     head: RequestHead,
 }
+
+/// What a request says besides where it goes.
+struct Said<'s> {
+    method: &'static str,
+    /// Whole lines.
+    headers: &'s str,
+}
+
+/// What is said for a page.
+const FOR_PAGES: Said<'static> =
+    Said { method: "GET", headers: "user-agent: belljar\r\naccept: text/html, text/*;q=0.9, */*;q=0.5\r\n" };
 
 /// The largest page, in bytes.
 pub const MOST_PAGE_BYTES: usize = 5 << 20;
@@ -147,8 +174,19 @@ impl Fetcher {
     /// [`FetchError`].
     pub async fn fetch(&self, url: &str) -> Result<Page, FetchError> {
         let (answer, answered) = oneshot::channel();
-        let order = Order { url: url.to_owned(), answer };
+        let order = Order::Page { url: url.to_owned(), answer };
         self.orders.send(order).map_err(|_| FetchError::Over)?;
+        answered.await.map_err(|_| FetchError::Over)?
+    }
+
+    /// Asks for something, once: where its answer leads is told, and not gone to. When this is dropped, it is given up; whether it
+    /// was done by then is not known.
+    ///
+    /// # Errors
+    /// [`FetchError`].
+    pub async fn request(&self, request: Request) -> Result<Answered, FetchError> {
+        let (answer, answered) = oneshot::channel();
+        self.orders.send(Order::Request { request, answer }).map_err(|_| FetchError::Over)?;
         answered.await.map_err(|_| FetchError::Over)?
     }
 }
@@ -167,11 +205,23 @@ impl Fetches {
 
 /// Fetches what somebody waits for.
 pub(super) async fn serve(gate: &Gate, order: Order) {
-    let Order { url, mut answer } = order;
+    match order {
+        Order::Page { url, answer } => answer_by(page(gate, &url), WITHIN, answer).await,
+        Order::Request { request, answer } => {
+            answer_by(request::answered(gate, &request), request.within, answer).await;
+        }
+    }
+}
+
+async fn answer_by<T>(
+    answered: impl Future<Output = Result<T, FetchError>>,
+    within: Duration,
+    mut answer: oneshot::Sender<Result<T, FetchError>>,
+) {
     tokio::select! {
-        page = timeout(WITHIN, page(gate, &url)) => {
+        answered = timeout(within, answered) => {
             // Whoever has gone meanwhile needs nothing.
-            let _ = answer.send(page.unwrap_or(Err(FetchError::OutOfTime)));
+            let _ = answer.send(answered.unwrap_or(Err(FetchError::OutOfTime { within })));
         }
         () = answer.closed() => {}
     }
@@ -182,18 +232,16 @@ async fn page(gate: &Gate, text: &str) -> Result<Page, FetchError> {
     let _place = gate.fetching.acquire().await;
     let address = |why| FetchError::Address { url: repeated(text), why };
     let mut url = Url::parse(text).map_err(|_| address("it is no whole address of a page"))?;
-    let mut wanted = Wanted::of(&mut url).map_err(address)?;
+    let mut wanted = Wanted::of(&mut url, &FOR_PAGES).map_err(address)?;
     for _ in 0..=MOST_REDIRECTS {
-        let Wanted { destination, is_secure, head } = &wanted;
-        let way = Way::Inside { destination, is_secure: *is_secure };
-        let fetched = Passage::begin(gate).fetch(head, way).await.map_err(|refusal| of_refusal(&refusal))?;
+        let fetched = wanted.fetch(gate, &[], Taken::Whole).await?;
         let Some(location) = fetched.location else {
             let (status, content_type, body) = (fetched.status, fetched.content_type, fetched.body);
             return Ok(Page { url: url.into(), status, content_type, body });
         };
         let elsewhere = |why| FetchError::Redirect { to: repeated(&location), why };
         url = url.join(&location).map_err(|_| elsewhere("it is no address of a page"))?;
-        wanted = Wanted::of(&mut url).map_err(elsewhere)?;
+        wanted = Wanted::of(&mut url, &FOR_PAGES).map_err(elsewhere)?;
     }
     Err(FetchError::TooManyRedirects)
 }
@@ -215,7 +263,7 @@ fn repeated(text: &str) -> String {
 
 impl Wanted {
     /// What is asked for to get there. A part of a page is none that anybody is asked for.
-    fn of(url: &mut Url) -> Result<Self, &'static str> {
+    fn of(url: &mut Url, said: &Said<'_>) -> Result<Self, &'static str> {
         url.set_fragment(None);
         let is_secure = match url.scheme() {
             "https" => true,
@@ -236,14 +284,20 @@ impl Wanted {
         let port = url.port_or_known_default().filter(|port| *port != 0).ok_or("its port can't be read")?;
         let destination = Destination { host, port };
         let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let Said { method, headers } = said;
         let head = format!(
-            "GET {}{query} HTTP/1.1\r\nhost: {}\r\nuser-agent: belljar\r\naccept: text/html, text/*;q=0.9, */*;q=0.5\r\n\
-             accept-encoding: identity\r\n\r\n",
+            "{method} {}{query} HTTP/1.1\r\nhost: {}\r\n{headers}accept-encoding: identity\r\n\r\n",
             url.path(),
             authority(&destination, is_secure),
         );
         let head = RequestHead::parse(head.as_bytes()).map_err(|_| "its path can't be asked for")?;
         Ok(Self { destination, is_secure, head })
+    }
+
+    async fn fetch(&self, gate: &Gate, body: &[u8], taken: Taken) -> Result<Fetched, FetchError> {
+        let way = Way::Inside { destination: &self.destination, is_secure: self.is_secure };
+        let asking = Asking { head: &self.head, body, taken };
+        Passage::begin(gate).fetch(asking, way).await.map_err(|refusal| of_refusal(&refusal))
     }
 }
 
@@ -253,7 +307,7 @@ mod tests {
 
     fn asked(text: &str) -> Result<String, &'static str> {
         let mut url = Url::parse(text).map_err(|_| "no address")?;
-        let Wanted { destination, is_secure, head } = Wanted::of(&mut url)?;
+        let Wanted { destination, is_secure, head } = Wanted::of(&mut url, &FOR_PAGES)?;
         let query = head.query.map(|query| format!("?{query}")).unwrap_or_default();
         Ok(format!("{destination} {is_secure} {}{query}", head.path))
     }

@@ -132,7 +132,7 @@ async fn bound(allowed: &Allowed<Destination>, credentials: &Credentials) -> Vec
 }
 
 /// The first placeholder of a head, wherever it stands.
-fn first_of(head: &RequestHead) -> Option<String> {
+pub(super) fn first_of(head: &RequestHead) -> Option<String> {
     let in_basic = || head.headers.all("authorization").filter_map(basic).find_map(|text| first(&text));
     first(head.path.as_bytes())
         .or_else(|| first(head.query.as_ref()?.as_bytes()))

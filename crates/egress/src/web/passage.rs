@@ -2,6 +2,8 @@
 
 mod fetched;
 
+pub(super) use fetched::{Asking, Fetched, Taken};
+
 use super::answer;
 use super::decision::{self, Way};
 use super::filling::{Filling, fill};

@@ -11,6 +11,7 @@ mod inside;
 mod names_below;
 mod rebinding;
 mod recorded;
+mod requested;
 mod rules;
 mod slow;
 mod spellings;

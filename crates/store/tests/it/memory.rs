@@ -4,7 +4,9 @@ use crate::jobs::on_both_engines;
 use crate::jobs::world::{OWNER, World, assignment, assignment_of, now, outcome, report, task_id};
 use belljar_policy::lifecycle::Ending;
 use belljar_store::jobs::Retention;
-use belljar_store::memory::{Added, Limit, Limits, Memory, MemoryError, MemoryKey, Note, Of, Summary};
+use belljar_store::memory::{
+    Added, Limit, Limits, Memory, MemoryError, MemoryKey, Note, Of, Place, Query, Summary,
+};
 use jiff::{SignedDuration, Timestamp};
 
 const LIMITS: Limits =
@@ -54,6 +56,39 @@ on_both_engines! {
         memory.delete(&of, &key("k")).await.unwrap();
         assert!(matches!(memory.delete(&of, &key("k")).await, Err(MemoryError::Missing { .. })));
         assert!(matches!(memory.retrieve(&of, &key("k")).await, Err(MemoryError::Missing { .. })));
+    }
+
+    async fn notes_are_found_by_their_words_in_one_order_and_only_those_of_the_job(world: World) {
+        let (of, other) = (with_job(&world).await.1, with_job(&world).await.1);
+        let memory = Memory::new(world.database.clone(), Limits::default());
+        let add = async |of: &Of, name: &str, content: &str, summary: Option<&str>, seconds: i64| {
+            let summary = summary.map(|text| Summary::parse(text).unwrap());
+            let note = Note::new(key(name), content.to_owned(), summary).unwrap();
+            memory.add(of, note, now() + SignedDuration::from_secs(seconds)).await.unwrap();
+        };
+        add(&of, "both", "the DEPLOY of the database", None, 0).await;
+        add(&of, "deploy", "nothing", None, 1).await;
+        add(&of, "later", "deploy_ it", None, 3).await;
+        add(&of, "sooner-b", "deploy", None, 2).await;
+        add(&of, "sooner-a", "deploy", None, 2).await;
+        add(&of, "told", "x", Some("how we deploy"), 0).await;
+        add(&of, "none", "100%", None, 9).await;
+        add(&other, "deploy", "deploy of another job's", None, 9).await;
+        let found = async |text: &str| {
+            let found = memory.search(&of, &Query::parse(text).unwrap()).await.unwrap();
+            found.into_iter().map(|one| one.entry.key.to_string()).collect::<Vec<_>>()
+        };
+        let expected = ["both", "deploy", "told", "later", "sooner-a", "sooner-b"];
+        assert_eq!(found("Deploy DATABASE").await, expected);
+        // No character of a pattern means anything else than itself.
+        assert_eq!((found("deploy_").await, found("%").await), (vec!["later".to_owned()], vec!["none".to_owned()]));
+        assert!(found("'").await.is_empty());
+        let first = memory.search(&of, &Query::parse("database how").unwrap()).await.unwrap();
+        assert_eq!((first[0].words, &first[0].places), (1, &vec![Place::Summary]));
+        assert_eq!((first[1].snippet.as_str(), &first[1].places), ("the DEPLOY of the database", &vec![Place::Content]));
+        let of_other_task = Of { task_id: task_id(), ..of.clone() };
+        let refused = memory.search(&of_other_task, &Query::parse("deploy").unwrap()).await;
+        assert!(matches!(refused, Err(MemoryError::UnknownJob { .. })));
     }
 
     async fn pages_are_in_the_order_of_the_bytes_of_keys_and_have_each_once(world: World) {

@@ -8,7 +8,9 @@ use crate::typed::{TypedTool, schema_of, tool};
 use belljar_contract::category::Category;
 use belljar_contract::id::{JobId, TaskId};
 use belljar_contract::tool::DomainCode;
-use belljar_store::memory::{Added, Memory, MemoryEntry, MemoryError, MemoryKey, Note, Of, Summary};
+use belljar_store::memory::{
+    Added, Memory, MemoryEntry, MemoryError, MemoryKey, Note, Of, Place, Query, Summary,
+};
 use belljar_store::page;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -70,11 +72,36 @@ struct ListArguments {
     limit: Option<usize>,
 }
 
+/// What `memory.search` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SearchArguments {
+    /// The task.
+    task_id: TaskId,
+    /// The job whose notes are looked through.
+    job_id: JobId,
+    /// Words, sixteen at most; a note with any of them is found, whatever their case.
+    #[schemars(length(min = 1, max = 400), regex(pattern = r"\S"))]
+    query: String,
+    /// So many at most; 10 if nothing is said.
+    #[schemars(range(min = 1, max = 50))]
+    limit: Option<usize>,
+}
+
+const SEARCH: &str = "Searches the job's notes for words, in keys, summaries and contents, and gives what stands around the first one \
+    (`snippet`). What has most of the words comes first, then what has them in its key, its summary, its content, then what is newest. \
+    `memory.retrieve` gives a note by its key, whole.";
+
+/// So many are found, unless another number is asked for.
+const USUAL_FOUND: usize = 10;
+
 struct Add(Arc<Notes>);
 
 struct List(Arc<Notes>);
 
 struct Retrieve(Arc<Notes>);
+
+struct Search(Arc<Notes>);
 
 struct Delete(Arc<Notes>);
 
@@ -94,7 +121,15 @@ pub fn tools(notes: Notes) -> Tools {
     };
     let list =
         define("memory.list", "Lists the job's notes by key and summary.", schema_of::<ListArguments>())?;
-    let retrieve = define("memory.retrieve", "Gives a note of the job.", schema_of::<KeyArguments>())?;
+    let search = Definition {
+        description: SEARCH.to_owned(),
+        ..define("memory.search", "Searches the job's notes.", schema_of::<SearchArguments>())?
+    };
+    let retrieve = Definition {
+        description: "Gives a note of the job by its key, whole: one that `memory.search` or `memory.list` has told of."
+            .to_owned(),
+        ..define("memory.retrieve", "Gives a note of the job.", schema_of::<KeyArguments>())?
+    };
     let delete = Definition {
         effect: Effect::Destructive,
         ..define("memory.delete", "Removes a note of the job.", schema_of::<KeyArguments>())?
@@ -102,6 +137,7 @@ pub fn tools(notes: Notes) -> Tools {
     Ok(vec![
         tool(add, Add(Arc::clone(&notes))),
         tool(list, List(Arc::clone(&notes))),
+        tool(search, Search(Arc::clone(&notes))),
         tool(retrieve, Retrieve(Arc::clone(&notes))),
         tool(delete, Delete(notes)),
     ])
@@ -136,6 +172,25 @@ impl TypedTool for List {
         let all = page::all(|after| async move { kept.list(of, after.as_ref(), page::MOST).await }).await;
         let all = all.map_err(|error| failed(&error))?;
         Ok(Success::page(all.iter().map(told).collect(), Page::new(offset, limit)))
+    }
+}
+
+impl TypedTool for Search {
+    type Arguments = SearchArguments;
+
+    async fn call(&self, _: &Caller, arguments: SearchArguments) -> Answer {
+        let SearchArguments { task_id, job_id, query, limit } = arguments;
+        let query = Query::parse(&query).map_err(|error| Failure::argument(format!("/query: {error}")))?;
+        let found = self.0.memory.search(&Of { task_id, job_id }, &query).await;
+        let found = found.map_err(|error| failed(&error))?;
+        let items = found.iter().map(|one| {
+            let mut told = told(&one.entry);
+            told["snippet"] = one.snippet.as_str().into();
+            told["words_found"] = one.words.into();
+            told["found_in"] = one.places.iter().copied().map(Place::as_str).collect();
+            told
+        });
+        Ok(Success::page(items.collect(), Page::new(None, Some(limit.unwrap_or(USUAL_FOUND)))))
     }
 }
 

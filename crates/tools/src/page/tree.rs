@@ -59,7 +59,19 @@ pub(super) const MOST_NODES: usize = 200_000;
 /// The number of the page itself.
 pub(super) const PAGE: usize = 0;
 
+/// The attributes that are kept of any element.
 const KEPT: [&str; 5] = ["aria-hidden", "hidden", "href", "role", "style"];
+
+/// Those that are kept of one: of each would be much, since some elements copy themselves.
+const KEPT_OF: [(&str, &str); 7] = [
+    ("a", "rel"),
+    ("html", "lang"),
+    ("link", "rel"),
+    ("meta", "content"),
+    ("meta", "name"),
+    ("meta", "property"),
+    ("script", "type"),
+];
 
 /// As much of an attribute.
 const LONGEST_ATTRIBUTE: usize = 2 << 10;

@@ -69,19 +69,19 @@ const SHORTEST_ARTICLE: usize = 200;
 /// An address that is told, in bytes.
 const LONGEST_ADDRESS: usize = 500;
 
-/// What can be seen of that part of a page.
-pub(super) fn text(tree: &Tree, url: &Url, part: Part) -> String {
+/// What can be seen of that part of a page. Where it is not known where the page was, addresses are left out.
+pub(super) fn text(tree: &Tree, url: Option<&Url>, part: Part) -> String {
     let article = match part {
         Part::FullText => None,
         Part::Auto | Part::Article => article(tree),
     };
     match (part, article) {
-        (Part::FullText, _) | (Part::Auto, None) => written(tree, Some(url), PAGE, false),
-        (Part::Article, None) => written(tree, Some(url), PAGE, true),
-        (Part::Article, Some((number, _))) => written(tree, Some(url), number, true),
+        (Part::FullText, _) | (Part::Auto, None) => written(tree, url, PAGE, false),
+        (Part::Article, None) => written(tree, url, PAGE, true),
+        (Part::Article, Some((number, _))) => written(tree, url, number, true),
         (Part::Auto, Some((number, length))) => match length >= SHORTEST_ARTICLE {
-            true => written(tree, Some(url), number, true),
-            false => written(tree, Some(url), PAGE, false),
+            true => written(tree, url, number, true),
+            false => written(tree, url, PAGE, false),
         },
     }
 }
@@ -186,7 +186,7 @@ fn address(element: &Element, url: &Url) -> Option<String> {
 }
 
 /// Whether people see it, as far as it says so itself.
-fn is_seen(element: &Element) -> bool {
+pub(super) fn is_seen(element: &Element) -> bool {
     let is_said = |name: &str, value: &str| {
         element.attribute(name).is_some_and(|own| own.trim().eq_ignore_ascii_case(value))
     };

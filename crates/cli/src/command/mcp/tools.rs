@@ -102,6 +102,8 @@ pub(super) fn registry(
         all.extend(builtin::files::tools(&bench)?);
         all.extend(builtin::execution::tools(&bench, &Languages::all())?);
         all.extend(builtin::git::tools(&bench, &signature)?);
+        all.extend(builtin::web::offline()?);
+        all.extend(builtin::chart::tools()?);
         all.extend(config.map(|config| of_configuration(desk, config)).transpose()?.unwrap_or_default());
     }
     Ok(Registry::new(all)?)

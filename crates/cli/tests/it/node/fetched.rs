@@ -103,3 +103,43 @@ fn a_job_that_may_not_reach_out_has_no_such_tool_and_a_step_that_was_denied_fail
     let told = node.run(&job(&[&format!("{elsewhere}\nexit 3")], true)).json();
     assert_eq!(told["failure_code"], "ext_net_required", "{told}");
 }
+
+#[test]
+fn an_agent_makes_requests_that_its_job_may_make_and_none_that_it_may_not() {
+    let (world, server) = (World::new(crate::BELLJAR), Server::start());
+    let port = server.address.port();
+    let config = configure(&world, &rule(port));
+    let node = Node::start(&world, &["--config", &config]);
+    // It is for no task: what it does is known to be the job's by where it comes from.
+    let asking = |url: &str, more: &Value| {
+        let mut arguments = json!({ "url": url, "method": "POST", "body": "x" });
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        calling("http_request", &arguments).replace("\"task_id\": task, ", "")
+    };
+    let url = format!("http://localhost:{port}/");
+    let there = asking(&url, &json!({ "headers": { "x-token": "t" } }));
+    let elsewhere = asking("http://localhost:1/", &json!({}));
+    let inside = asking("http://169.254.169.254/latest/", &json!({}));
+    let other_host = asking(&url, &json!({ "headers": { "Host": "other.example" } }));
+    let told = node.run(&job(&[&there, &elsewhere, &inside, &other_host], true)).json();
+    let made = printed(&told, 0);
+    assert_eq!((&made["listed"], &made["answer"]["status"]), (&json!(true), &json!("ok")), "{made}");
+    let data = &made["answer"]["data"];
+    assert_eq!(
+        (&data["status"], &data["untrusted"], server.asked()),
+        (&json!(200), &json!(true), 1),
+        "{data}"
+    );
+    for denied in [1, 2] {
+        assert_eq!(printed(&told, denied)["answer"]["domain_code"], "permission_denied", "{told}");
+    }
+    assert_eq!(printed(&told, 3)["answer"]["domain_code"], "invalid_argument", "{told}");
+    let passages = recorded(&world.path().join("state/node/audit"), "egress");
+    assert_eq!(passages.len(), 3, "{passages:?}");
+    assert_eq!(passages[0]["asked"]["method"], "POST");
+    // What may have changed something is on the disk before it is done.
+    assert_eq!(recorded(&world.path().join("state/node/audit"), "tool_begun").len(), 4);
+    let told = node.run(&job(&[&there], false)).json();
+    assert_eq!(printed(&told, 0)["error"]["data"]["reason"], "no_reach", "{told}");
+    assert_eq!(server.asked(), 1);
+}

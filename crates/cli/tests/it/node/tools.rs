@@ -111,16 +111,23 @@ tell(call("memory.add", task_id=TASK, job_id=JOB, key="plan", content="second"))
 tell(call("memory.retrieve", task_id=TASK, job_id=JOB, key="plan"))
 tell(call("memory.add", task_id=TASK, job_id=JOB, key="much", content="x" * 70000))
 tell(call("memory.list", task_id=TASK, job_id=JOB))
+tell(call("memory.search", task_id=TASK, job_id=JOB, query="SECOND plan"))
+tell(call("memory.search", task_id=TASK, job_id="00000000-0000-7000-8000-000000000000", query="second"))
 tell(call("memory.delete", task_id=TASK, job_id=JOB, key="plan"))
 tell(call("memory.retrieve", task_id=TASK, job_id=JOB, key="plan"))
 "#;
-    let [first, second, got, much, list, deleted, gone] = &told(&node, &job_of(None, note))[..] else {
+    let [first, second, got, much, list, found, other, deleted, gone] = &told(&node, &job_of(None, note))[..]
+    else {
         panic!()
     };
     assert_eq!((&first["data"]["replaced"], &second["data"]["replaced"]), (&json!(false), &json!(true)));
     assert_eq!(got["data"]["content"], "second");
     assert_eq!(much["domain_code"], "limit_exceeded", "{much}");
     assert_eq!(list["pagination"]["total"], 1, "{list}");
+    let best = &found["data"][0];
+    assert_eq!((&best["key"], &best["snippet"]), (&json!("plan"), &json!("second")), "{found}");
+    assert_eq!((&best["words_found"], &best["found_in"]), (&json!(2), &json!(["key", "content"])), "{found}");
+    assert_eq!(other["error"]["data"]["reason"], "out_of_bounds", "{other}");
     assert_eq!((&deleted["status"], &gone["domain_code"]), (&json!("ok"), &json!("not_found")));
 }
 
@@ -139,8 +146,9 @@ for name in ["db.task.get", "node.list", "sandbox.exec", "skills.create", "skill
     let told_lines = told(&node, &job_of(None, tries));
     let names: Vec<_> = told_lines[0].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
     assert!(names.contains(&"artifact.put") && names.contains(&"help.get") && names.contains(&"memory.add"));
-    let is_theirs =
-        |name: &&str| ["artifact.", "memory.", "help.", "skills."].iter().any(|own| name.starts_with(own));
+    let own = ["artifact.", "memory.", "help.", "skills.", "html_parser", "render_chart"];
+    let is_theirs = |name: &&str| own.iter().any(|own| name.starts_with(own));
+    assert!(names.contains(&"html_parser") && names.contains(&"render_chart"));
     assert!(names.iter().all(is_theirs), "{names:?}");
     for line in &told_lines[1..] {
         assert!(line[1]["error"]["code"].is_i64(), "{line}");
@@ -148,6 +156,22 @@ for name in ["db.task.get", "node.list", "sandbox.exec", "skills.create", "skill
     let denied: Vec<_> = tool_calls(&world).into_iter().filter(|event| event["decision"] == "deny").collect();
     assert_eq!(denied.len(), told_lines.len() - 1, "{denied:?}");
     assert!(denied.iter().all(|event| event["subject_type"] == "sandbox" && event["run_id"].is_string()));
+}
+
+#[test]
+fn a_job_that_may_reach_nothing_reads_a_page_that_it_has_and_its_content_is_not_recorded_whole() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    let read = r#"
+page = "<p>" + "much " * 10000 + "<a href=/x>there</a>"
+tell(call("html_parser", html_content=page, extract_mode="links", base_url="https://a.example/"))
+"#;
+    let [told] = &told(&node, &job_of(None, read))[..] else { panic!() };
+    assert_eq!(told["data"]["links"], json!([{ "url": "https://a.example/x", "text": "there" }]), "{told}");
+    assert_eq!(told["data"]["untrusted"], true);
+    let [recorded] = &tool_calls(&world)[..] else { panic!("it is recorded once") };
+    assert_eq!(recorded["decision"], "allow", "{recorded}");
+    assert!(recorded.to_string().len() < 10_000, "{recorded}");
 }
 
 #[test]

@@ -22,7 +22,29 @@ pub(in crate::web) struct Fetched {
     pub(in crate::web) content_type: Option<String>,
     /// Where it leads, if it leads elsewhere. There is no body then.
     pub(in crate::web) location: Option<String>,
+    /// What it says before its body, by name and value.
+    pub(in crate::web) headers: Vec<(String, String)>,
     pub(in crate::web) body: Vec<u8>,
+    /// Whether the body is longer.
+    pub(in crate::web) is_truncated: bool,
+}
+
+/// As much of a body as is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::web) enum Taken {
+    /// All of it, or the answer is refused.
+    Whole,
+    /// So many bytes, of however many there are.
+    Beginning(usize),
+}
+
+/// A request as it is made.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::web) struct Asking<'a> {
+    pub(in crate::web) head: &'a RequestHead,
+    /// As long as its head says.
+    pub(in crate::web) body: &'a [u8],
+    pub(in crate::web) taken: Taken,
 }
 
 const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
@@ -33,9 +55,10 @@ impl Passage<'_> {
     /// Asks for it, and takes all of the answer.
     pub(in crate::web) async fn fetch(
         mut self,
-        head: &RequestHead,
+        asking: Asking<'_>,
         way: Way<'_>,
     ) -> Result<Fetched, Refusal> {
+        let head = asking.head;
         let patience = self.gate.run.limits.times;
         let mut nobody = Client::new(tokio::io::empty(), patience);
         let (mut upstream, filling, destination) = match self.open(&mut nobody, head, way).await {
@@ -48,7 +71,7 @@ impl Passage<'_> {
             }
         };
         let outgoing = Outgoing { destination: &destination, is_secure: way.is_secure(), filling };
-        let answered = self.held_to_policy(head, &outgoing, &mut upstream).await;
+        let answered = self.held_to_policy(asking, &outgoing, &mut upstream).await;
         match &answered {
             Ok(fetched) => {
                 (self.status, self.outcome) = (Some(fetched.status), PassageOutcome::Completed);
@@ -61,12 +84,12 @@ impl Passage<'_> {
     /// Exchanges them, for as long as the policy allows it.
     async fn held_to_policy(
         &self,
-        head: &RequestHead,
+        asking: Asking<'_>,
         outgoing: &Outgoing<'_, '_>,
         upstream: &mut Connection,
     ) -> Result<Fetched, Refusal> {
         let mut policy = self.policy.clone();
-        let mut whole = std::pin::pin!(self.exchange(head, outgoing, upstream));
+        let mut whole = std::pin::pin!(self.exchange(asking, outgoing, upstream));
         loop {
             tokio::select! {
                 biased;
@@ -84,16 +107,17 @@ impl Passage<'_> {
 
     async fn exchange(
         &self,
-        head: &RequestHead,
+        asking: Asking<'_>,
         outgoing: &Outgoing<'_, '_>,
         upstream: &mut Connection,
     ) -> Result<Fetched, Refusal> {
         let idle = self.gate.run.limits.times.idle;
         let host = || outgoing.destination.host.to_string();
-        let begun = request(head, outgoing);
-        self.count(&self.sent, begun.len() as u64, WebRun::may_send)?;
+        let begun = request(asking.head, outgoing);
+        self.count(&self.sent, (begun.len() + asking.body.len()) as u64, WebRun::may_send)?;
         let sending = async {
             upstream.stream.write_all(&begun).await?;
+            upstream.stream.write_all(asking.body).await?;
             upstream.stream.flush().await
         };
         let sent = within(idle, sending).await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
@@ -110,9 +134,10 @@ impl Passage<'_> {
             // It was asked to come as it is.
             return Err(Refusal::BadAnswer { host: host() });
         }
-        let body = match &location {
-            Some(_) => Vec::new(),
-            None => self.body(&answer, upstream, host()).await?,
+        let (body, is_truncated) = match &location {
+            Some(_) => (Vec::new(), false),
+            None if asking.head.method == "HEAD" => (Vec::new(), false),
+            None => self.body((&answer, asking.taken), outgoing, upstream).await?,
         };
         let is_told = outgoing.filling.injected().any(|injected| {
             injected.forms.are_in_lines(answer.headers.text()) || injected.forms.are_told_by(&body)
@@ -120,22 +145,33 @@ impl Passage<'_> {
         if is_told {
             return Err(Refusal::Repeated { host: host() });
         }
-        Ok(Fetched { status, content_type, location, body })
+        let lossy = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        let headers = answer.headers.iter().map(|(name, value)| (lossy(name), lossy(value))).collect();
+        Ok(Fetched { status, content_type, location, headers, body, is_truncated })
     }
 
     async fn body(
         &self,
-        answer: &ResponseHead,
+        (answer, taken): (&ResponseHead, Taken),
+        outgoing: &Outgoing<'_, '_>,
         upstream: &mut Connection,
-        host: String,
-    ) -> Result<Vec<u8>, Refusal> {
+    ) -> Result<(Vec<u8>, bool), Refusal> {
         let mut is_spent = false;
         let tell = |bytes| is_spent |= self.count(&self.received, bytes, WebRun::may_receive).is_err();
         let idle = self.gate.run.limits.times.idle;
-        let body = upstream.body_counted(answer.body, MOST_PAGE_BYTES, idle, tell).await;
+        let body = match taken {
+            // Of what is looked at for a credential nothing is taken by halves: half of one is not found.
+            Taken::Beginning(most) if !outgoing.filling.is_watched() => {
+                upstream.beginning_counted(answer.body, most, idle, tell).await
+            }
+            Taken::Beginning(_) | Taken::Whole => {
+                let whole = upstream.body_counted(answer.body, MOST_PAGE_BYTES, idle, tell).await;
+                whole.map(|body| (body, false))
+            }
+        };
         match is_spent {
             true => Err(Refusal::Spent),
-            false => body.map_err(|error| of_answer(&error, host)),
+            false => body.map_err(|error| of_answer(&error, outgoing.destination.host.to_string())),
         }
     }
 

@@ -27,9 +27,10 @@ fn code(house: &House, url: &str) -> &'static str {
         FetchError::Denied { code, .. } | FetchError::Failed { code, .. } => code,
         FetchError::TooLarge { .. } => "too_large",
         FetchError::Address { .. } => "address",
+        FetchError::Header { .. } => "header",
         FetchError::Redirect { .. } => "redirect",
         FetchError::TooManyRedirects => "too_many_redirects",
-        FetchError::OutOfTime => "out_of_time",
+        FetchError::OutOfTime { .. } => "out_of_time",
         FetchError::Over => "over",
     }
 }

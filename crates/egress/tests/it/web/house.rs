@@ -12,7 +12,7 @@ use belljar_egress::proxy::{Listener, Proxy, Serving};
 use belljar_egress::upstream::names::NameSource;
 use belljar_egress::web::authority::Authority as RunAuthority;
 use belljar_egress::web::config::WebConfig;
-use belljar_egress::web::fetch::{FetchError, Fetcher, Page, fetcher};
+use belljar_egress::web::fetch::{Answered, FetchError, Fetcher, Page, Request, fetcher};
 use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::limits::WebLimits;
 use belljar_egress::web::live::LivePolicy;
@@ -234,6 +234,13 @@ impl House {
         let url = String::from_utf8(self.filled(url.as_bytes())).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(self.fetcher.fetch(&url))
+    }
+
+    /// Has the host make a request.
+    pub(crate) fn request(&self, mut request: Request) -> Result<Answered, FetchError> {
+        request.url = String::from_utf8(self.filled(request.url.as_bytes())).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(self.fetcher.request(request))
     }
 
     /// What fetches pages for the run.

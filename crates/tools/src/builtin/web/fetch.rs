@@ -1,19 +1,18 @@
 //! `web.fetch`: a page as text.
 
+use super::failure;
 use super::reach::Reaches;
+use super::reader::Reader;
 use crate::answer::{Answer, Failure, Success};
 use crate::caller::Caller;
 use crate::page::{self, PageText, Part, UnreadableError};
 use crate::typed::TypedTool;
 use belljar_contract::id::TaskId;
-use belljar_contract::tool::DomainCode;
-use belljar_egress::web::fetch::{FetchError, Page};
+use belljar_egress::web::fetch::Page;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use std::sync::Arc;
-use tokio::sync::Semaphore;
 use url::Url;
 
 pub(super) const DESCRIPTION: &str = "Gives a page of the web as text: what people see of it, without scripts, styles and what is hidden; \
@@ -41,40 +40,26 @@ pub(super) struct Arguments {
 
 pub(super) struct Fetch {
     reaches: Reaches,
-    /// Of those that are read at a time.
-    reading: Arc<Semaphore>,
+    reader: Reader,
 }
 
 const USUAL_CHARS: usize = 20_000;
 const MOST_CHARS: usize = 200_000;
 
-/// Reading a page takes a processor, and others need theirs.
-const READ_AT_ONCE: usize = 2;
-
 // === impl Fetch ===
 
 impl Fetch {
-    pub(super) fn new(reaches: Reaches) -> Self {
-        Self { reaches, reading: Arc::new(Semaphore::new(READ_AT_ONCE)) }
+    pub(super) fn new(reaches: Reaches, reader: Reader) -> Self {
+        Self { reaches, reader }
     }
 
     async fn read(&self, page: Page, part: Part, most_chars: usize) -> Result<(Page, PageText), Failure> {
-        // It is never closed. Whoever gives up waiting leaves the place to those who read.
-        let place = Arc::clone(&self.reading).acquire_owned().await;
-        let reading = tokio::task::spawn_blocking(move || {
-            let _place = place;
+        let read = self.reader.read(move || {
             let url = Url::parse(&page.url).map_err(|_| UnreadableError::TooMuch)?;
             let read = page::read((&url, page.content_type.as_deref()), &page.body, (part, most_chars))?;
             Ok((page, read))
         });
-        let read = reading.await.map_err(|error| Failure::internal("read the page", &error))?;
-        read.map_err(|error: UnreadableError| {
-            let code = match error {
-                UnreadableError::NotText { .. } => DomainCode::NotSupported,
-                UnreadableError::TooMuch => DomainCode::LimitExceeded,
-            };
-            Failure::new(code, error.to_string())
-        })
+        read.await
     }
 }
 
@@ -84,7 +69,7 @@ impl TypedTool for Fetch {
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
         let Arguments { url, mode, max_chars, .. } = arguments;
         let reach = self.reaches.of(caller)?;
-        let page = reach.fetcher.fetch(&url).await.map_err(|error| failure(&error))?;
+        let page = reach.fetcher.fetch(&url).await.map_err(|error| failure::of(&error))?;
         let fetched_at = Timestamp::now();
         let most_chars = max_chars.unwrap_or(USUAL_CHARS).min(MOST_CHARS);
         let (page, text) = self.read(page, mode.unwrap_or_default(), most_chars).await?;
@@ -100,30 +85,5 @@ impl TypedTool for Fetch {
                 "status": page.status,
             },
         })))
-    }
-}
-
-fn failure(error: &FetchError) -> Failure {
-    let said = error.to_string();
-    match error {
-        FetchError::Address { .. } => Failure::argument(said),
-        FetchError::Denied { code: "bytes_used_up", .. }
-        | FetchError::TooManyRedirects
-        | FetchError::TooLarge { .. } => Failure::new(DomainCode::LimitExceeded, said),
-        FetchError::Denied { code, needed, .. } => {
-            let needed = needed.as_ref().map(|rule| format!("; it would take the rule {rule} on this host"));
-            Failure::new(
-                DomainCode::PermissionDenied,
-                format!("{said} ({code}){}", needed.unwrap_or_default()),
-            )
-        }
-        FetchError::Redirect { .. }
-        | FetchError::Failed {
-            code: "answer_malformed" | "credential_repeated" | "upstream_untrusted",
-            ..
-        } => Failure::new(DomainCode::ToolFailed, said),
-        FetchError::Failed { .. } | FetchError::OutOfTime | FetchError::Over => {
-            Failure::new(DomainCode::Unavailable, said)
-        }
     }
 }

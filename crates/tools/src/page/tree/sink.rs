@@ -2,7 +2,7 @@
 //!
 //! A handle has a number. Behind those of what is not kept is nothing, and whatever is put there is gone.
 
-use super::{Content, Element, KEPT, LONGEST_ATTRIBUTE, MOST_NODES, Node, PAGE, Tree};
+use super::{Content, Element, KEPT, KEPT_OF, LONGEST_ATTRIBUTE, MOST_NODES, Node, PAGE, Tree};
 use html5ever::interface::{ElementFlags, ExpandedName, NodeOrText, QuirksMode, TreeSink};
 use html5ever::tendril::StrTendril;
 use html5ever::{Attribute, LocalName, QualName, local_name, ns};
@@ -129,8 +129,13 @@ impl Sink {
     }
 }
 
-fn kept(attributes: Vec<Attribute>) -> impl Iterator<Item = (LocalName, String)> {
-    attributes.into_iter().filter(|attribute| KEPT.contains(&&*attribute.name.local)).map(|attribute| {
+fn kept(element: &LocalName, attributes: Vec<Attribute>) -> impl Iterator<Item = (LocalName, String)> {
+    let is_kept = |attribute: &Attribute| {
+        let name = &*attribute.name.local;
+        KEPT.contains(&name) || KEPT_OF.contains(&(&**element, name))
+    };
+    let attributes: Vec<_> = attributes.into_iter().filter(is_kept).collect();
+    attributes.into_iter().map(|attribute| {
         let value = &attribute.value;
         (attribute.name.local, value[..value.floor_char_boundary(LONGEST_ATTRIBUTE)].to_owned())
     })
@@ -157,7 +162,7 @@ impl TreeSink for Sink {
     }
 
     fn create_element(&self, name: QualName, attributes: Vec<Attribute>, _: ElementFlags) -> Handle {
-        let attributes = kept(attributes).collect();
+        let attributes = kept(&name.local, attributes).collect();
         let number = self.keep(Content::Element(Element { name: name.local.clone(), attributes }));
         Handle { number, name: Rc::new(name) }
     }
@@ -209,7 +214,7 @@ impl TreeSink for Sink {
         else {
             return;
         };
-        for (name, value) in kept(attributes) {
+        for (name, value) in kept(&target.name.local, attributes) {
             if element.attributes.iter().all(|(own, _)| *own != name) {
                 element.attributes.push((name, value));
             }

@@ -1,0 +1,204 @@
+//! A request as an agent says it. What stands in its head besides its own is written here, and nothing of the agent's can end a line.
+
+use super::super::filling::first_of;
+use super::super::gate::Gate;
+use super::super::passage::Taken;
+use super::super::passed_on::may_pass;
+use super::{FetchError, Said, Wanted, repeated};
+use crate::http1::limits::REQUEST_HEADERS;
+use std::fmt::Write;
+use std::time::Duration;
+use url::Url;
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Its whole address.
+    pub url: String,
+    /// What is to be done there.
+    pub method: Method,
+    /// By name and value.
+    pub headers: Vec<(String, String)>,
+    /// Nothing, for most.
+    pub body: Vec<u8>,
+    /// As many bytes of the answer's body are wanted.
+    pub most_bytes: usize,
+    /// So long all of it may take.
+    pub within: Duration,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are those of RFC 9110 §9.3 and RFC 5789")]
+pub enum Method {
+    Get,
+    Head,
+    Post,
+    Put,
+    Patch,
+    Delete,
+}
+
+/// What was answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered {
+    /// What was asked for.
+    pub url: String,
+    /// The status, a redirect's too.
+    pub status: u16,
+    /// By name, in lower case, and value.
+    pub headers: Vec<(String, String)>,
+    /// Its body, as much as was wanted. A redirect's is left out.
+    pub body: Vec<u8>,
+    /// Whether there is more of it.
+    pub is_truncated: bool,
+}
+
+/// A name and a value of a header, in bytes.
+const LONGEST_NAME: usize = 128;
+const LONGEST_VALUE: usize = 8 << 10;
+
+/// Those that are the host's own to say; it is to come as it is.
+const ITS_OWN: [&str; 1] = ["accept-encoding"];
+
+/// Room for those that the host adds.
+const MOST_HEADERS: usize = REQUEST_HEADERS - 10;
+
+/// Asks for it, once.
+pub(super) async fn answered(gate: &Gate, request: &Request) -> Result<Answered, FetchError> {
+    // It is never closed.
+    let _place = gate.fetching.acquire().await;
+    let address = |why| FetchError::Address { url: repeated(&request.url), why };
+    let headers = request.headers()?;
+    let mut url = Url::parse(&request.url).map_err(|_| address("it is no whole address of a page"))?;
+    let said = Said { method: request.method.as_str(), headers: &headers };
+    let wanted = Wanted::of(&mut url, &said).map_err(address)?;
+    // Also where it can't be seen at a glance, as in what a name and a password are sent as.
+    if let Some(name) = first_of(&wanted.head) {
+        return Err(FetchError::Header { name, why: "it is a placeholder for a credential" });
+    }
+    let fetched = wanted.fetch(gate, &request.body, Taken::Beginning(request.most_bytes)).await?;
+    let (status, headers, mut body) = (fetched.status, fetched.headers, fetched.body);
+    let is_truncated = fetched.is_truncated || body.len() > request.most_bytes;
+    body.truncate(request.most_bytes);
+    Ok(Answered { url: url.into(), status, headers, body, is_truncated })
+}
+
+// === impl Request ===
+
+impl Request {
+    /// Its headers, as lines.
+    fn headers(&self) -> Result<String, FetchError> {
+        let mut lines = String::new();
+        let mut is_named = false;
+        if self.headers.len() > MOST_HEADERS {
+            let (name, _) = &self.headers[MOST_HEADERS];
+            return Err(FetchError::Header { name: repeated(name), why: "there are too many" });
+        }
+        for (name, value) in &self.headers {
+            if let Some(why) = wrong(name, value) {
+                return Err(FetchError::Header { name: repeated(name), why });
+            }
+            is_named |= name.eq_ignore_ascii_case("user-agent");
+            put(&mut lines, name, value.trim_matches([' ', '\t']));
+        }
+        if !is_named {
+            put(&mut lines, "user-agent", "belljar");
+        }
+        if !self.body.is_empty() || self.method.has_body() {
+            put(&mut lines, "content-length", &self.body.len().to_string());
+        }
+        Ok(lines)
+    }
+}
+
+fn put(lines: &mut String, name: &str, value: &str) {
+    // A text takes whatever is written to it.
+    let _ = write!(lines, "{name}: {value}\r\n");
+}
+
+/// What is wrong with a header, if anything is (RFC 9110 §5.5 and §5.6.2).
+fn wrong(name: &str, value: &str) -> Option<&'static str> {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let lower = name.to_ascii_lowercase();
+    match () {
+        () if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(is_token) => {
+            Some("its name is none")
+        }
+        () if ITS_OWN.contains(&lower.as_str()) || !may_pass(lower.as_bytes()) => {
+            Some("it is not an agent's to say")
+        }
+        () if value.len() > LONGEST_VALUE => Some("its value is too long"),
+        () if value.bytes().any(|byte| byte != b'\t' && (byte < b' ' || byte == 0x7f)) => {
+            Some("there is a control character in its value")
+        }
+        () if !value.is_ascii() => Some("there is something else than ASCII in its value"),
+        () => None,
+    }
+}
+
+// === impl Method ===
+
+impl Method {
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+
+    /// Whether it says something by a body, be that empty.
+    pub const fn has_body(self) -> bool {
+        matches!(self, Self::Post | Self::Put | Self::Patch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_that_could_say_something_else_is_not_sent() {
+        let none = "its name is none";
+        let own = "it is not an agent's to say";
+        let control = "there is a control character in its value";
+        for (name, value, expected) in [
+            ("Accept", "application/json", None),
+            ("X-Token", "a\tb", None),
+            ("authorization", "Bearer x", None),
+            ("", "x", Some(none)),
+            ("a b", "x", Some(none)),
+            ("a:", "x", Some(none)),
+            ("a\r\nhost", "x", Some(none)),
+            ("ä", "x", Some(none)),
+            ("Host", "b.example", Some(own)),
+            ("content-LENGTH", "5", Some(own)),
+            ("Transfer-Encoding", "chunked", Some(own)),
+            ("Connection", "x-secret", Some(own)),
+            ("Keep-Alive", "1", Some(own)),
+            ("Upgrade", "h2c", Some(own)),
+            ("TE", "trailers", Some(own)),
+            ("Trailer", "x", Some(own)),
+            ("Expect", "100-continue", Some(own)),
+            ("Proxy-Authorization", "x", Some(own)),
+            ("Proxy-Connection", "x", Some(own)),
+            ("X-Forwarded-For", "127.0.0.1", Some(own)),
+            ("X-HTTP-Method-Override", "DELETE", Some(own)),
+            ("Content_Length", "5", Some(own)),
+            ("Accept-Encoding", "gzip", Some(own)),
+            ("x", "a\r\nhost: b", Some(control)),
+            ("x", "a\nb", Some(control)),
+            ("x", "a\0", Some(control)),
+            ("x", "\u{7f}", Some(control)),
+            ("x", "ä", Some("there is something else than ASCII in its value")),
+        ] {
+            assert_eq!(wrong(name, value), expected, "{name:?}: {value:?}");
+        }
+        assert_eq!(wrong("x", &"x".repeat(LONGEST_VALUE + 1)), Some("its value is too long"));
+    }
+}

@@ -1,0 +1,141 @@
+//! Requests that the host makes for a run as its agent says them: by the same policy, dialer and record as what comes by its sockets.
+
+use super::house::{House, UP, outcome};
+use super::upstream::Then;
+use crate::tls::authority::{Authority, NOW};
+use belljar_egress::web::fetch::{FetchError, Method, Request};
+use std::time::Duration;
+
+const RULES: &str = "- {host: up.test, ports: [PORT], networks: [127.0.0.0/8]}\n";
+
+const SECURE: &str = "rules:
+- {host: up.test, ports: [PORT], methods: [GET], paths: [/open], networks: [127.0.0.0/8]}
+- {host: up.test, ports: [PORT], methods: [POST], paths: [/told], networks: [127.0.0.0/8]}
+authorities: CA
+";
+
+fn request(method: Method, url: &str) -> Request {
+    Request {
+        url: url.to_owned(),
+        method,
+        headers: Vec::new(),
+        body: Vec::new(),
+        most_bytes: 1 << 20,
+        within: Duration::from_secs(60),
+    }
+}
+
+fn with_headers(headers: &[(&str, &str)]) -> Request {
+    let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Request { headers, ..request(Method::Get, "http://up.test:PORT/open") }
+}
+
+#[test]
+fn a_request_goes_out_as_it_was_said_and_is_recorded_as_a_passage_of_the_run() {
+    let authority = Authority::new("house");
+    let house = House::looking_into(SECURE, authority.server(UP, NOW), &authority);
+    let asked = Request {
+        headers: vec![
+            ("X-Token".to_owned(), " t ".to_owned()),
+            ("content-type".to_owned(), "text/plain".to_owned()),
+        ],
+        body: b"hello".to_vec(),
+        ..request(Method::Post, "https://up.test:PORT/told?a=b#part")
+    };
+    let answered = house.request(asked).unwrap();
+    assert_eq!(answered.status, 200, "{answered:?}");
+    assert!(answered.url.ends_with("/told?a=b"), "{}", answered.url);
+    let head = house.upstream.heads().remove(0);
+    assert!(head.starts_with("POST /told?a=b HTTP/1.1\r\nhost: up.test:"), "{head}");
+    for line in [
+        "x-token: t",
+        "content-type: text/plain",
+        "user-agent: belljar",
+        "content-length: 5",
+        "connection: close",
+    ] {
+        assert!(head.lines().any(|said| said == line), "{line}: {head}");
+    }
+    assert!(house.upstream.said()[0].ends_with("\r\n\r\nhello"), "{:?}", house.upstream.said());
+    let record = house.ledger.latest(1);
+    assert_eq!((outcome(&record).as_str(), record.rule), ("completed", Some(1)));
+    assert_eq!(record.asked.unwrap().method.as_str(), "POST");
+}
+
+#[test]
+fn a_request_that_the_policy_does_not_allow_by_host_method_or_path_is_not_made() {
+    let authority = Authority::new("house");
+    let house = House::looking_into(SECURE, authority.server(UP, NOW), &authority);
+    for (method, url, expected) in [
+        (Method::Get, "https://other.test:PORT/open", "not_allowed"),
+        (Method::Post, "https://up.test:PORT/open", "not_allowed"),
+        (Method::Delete, "https://up.test:PORT/open", "not_allowed"),
+        (Method::Get, "https://up.test:PORT/told", "not_allowed"),
+        (Method::Put, "https://up.test:PORT/told", "not_allowed"),
+        (Method::Get, "http://169.254.169.254/latest/meta-data", "not_allowed"),
+        (Method::Post, "http://2852039166/", "not_allowed"),
+    ] {
+        let refused = house.request(request(method, url)).unwrap_err();
+        let FetchError::Denied { code, .. } = refused else { panic!("{method:?} {url}: {refused}") };
+        assert_eq!(code, expected, "{method:?} {url}");
+    }
+    let body = Request { body: b"x".to_vec(), ..request(Method::Get, "https://up.test:PORT/open") };
+    assert!(house.request(body).is_err(), "who may only read says nothing by a body");
+    assert_eq!((house.names.asked(), house.upstream.connections()), (0, 0));
+    // The control.
+    assert_eq!(house.request(request(Method::Get, "https://up.test:PORT/open")).unwrap().status, 200);
+}
+
+#[test]
+fn where_an_answer_leads_is_told_and_not_gone_to() {
+    let house = House::with(RULES);
+    let answered =
+        house.request(request(Method::Post, "http://up.test:PORT/to?http://other.test/x")).unwrap();
+    assert!((300..400).contains(&answered.status), "{answered:?}");
+    let location = answered.headers.iter().find(|(name, _)| name == "location").unwrap();
+    assert_eq!(location.1, "http://other.test/x");
+    assert_eq!(house.upstream.connections(), 1);
+}
+
+#[test]
+fn as_much_of_an_answer_is_taken_as_was_wanted() {
+    let house = House::with(RULES);
+    let told = |method, most_bytes| {
+        let answered =
+            house.request(Request { most_bytes, ..request(method, "http://up.test:PORT/x") }).unwrap();
+        (String::from_utf8(answered.body).unwrap(), answered.is_truncated)
+    };
+    house.upstream.tell("HTTP/1.1 500 No\r\nContent-Length: 10\r\n\r\n0123456789", Then::Wait);
+    assert_eq!(told(Method::Get, 4), ("0123".to_owned(), true));
+    assert_eq!(told(Method::Get, 10), ("0123456789".to_owned(), false));
+    house
+        .upstream
+        .tell("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n012345\r\n0\r\n\r\n", Then::Wait);
+    assert_eq!(told(Method::Get, 5), ("01234".to_owned(), true));
+    assert_eq!(told(Method::Delete, 6), ("012345".to_owned(), false));
+    // A head promises what doesn't come.
+    house.upstream.tell("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", Then::Wait);
+    assert_eq!(told(Method::Head, 4), (String::new(), false));
+}
+
+#[test]
+fn what_could_be_said_twice_or_is_a_placeholder_is_not_said_at_all() {
+    let house = House::with(RULES);
+    for headers in [
+        [("host", "other.test")],
+        [("Content-Length", "3")],
+        [("transfer-encoding", "chunked")],
+        [("connection", "close")],
+        [("x-forwarded-for", "127.0.0.1")],
+        [("x", "a\r\nhost: other.test")],
+        [("x\r\n", "a")],
+        [("authorization", "Bearer belljar:cred:x")],
+        [("authorization", "Basic YmVsbGphcjpjcmVkOng6")],
+    ] {
+        let refused = house.request(with_headers(&headers)).unwrap_err();
+        assert!(matches!(refused, FetchError::Header { .. }), "{headers:?}: {refused}");
+    }
+    assert_eq!(house.upstream.connections(), 0);
+    // The control.
+    assert_eq!(house.request(with_headers(&[("authorization", "Bearer x")])).unwrap().status, 200);
+}

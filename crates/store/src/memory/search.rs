@@ -1,0 +1,164 @@
+//! Notes by what is in them. A job has few, so they are looked at here: both engines find the same, in the same order.
+
+use super::entry::MemoryEntry;
+use std::cmp::Reverse;
+
+/// What is looked for: words, each once, whatever their case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Query {
+    words: Vec<String>,
+}
+
+/// There is nothing to look for, or too much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("from one word to {MOST_WORDS} are looked for")]
+pub struct ParseQueryError;
+
+/// A note in which something was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The note.
+    pub entry: MemoryEntry,
+    /// How many of the words are in it.
+    pub words: usize,
+    /// Where: in its key, its summary, its content, in this order.
+    pub places: Vec<Place>,
+    /// What stands around the first of them in its content, on one line; its beginning, if there is none.
+    pub snippet: String,
+}
+
+/// A part of a note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// What it is found by.
+    Key,
+    /// What it is about.
+    Summary,
+    /// What it says.
+    Content,
+}
+
+/// As many words are looked for.
+pub const MOST_WORDS: usize = 16;
+
+/// As many characters are shown before and after what was found.
+const BEFORE: usize = 80;
+const AFTER: usize = 160;
+
+// === impl Query ===
+
+impl Query {
+    /// Reads what is looked for.
+    ///
+    /// # Errors
+    /// [`ParseQueryError`].
+    pub fn parse(text: &str) -> Result<Self, ParseQueryError> {
+        let mut words: Vec<String> = Vec::new();
+        for word in text.split_whitespace().map(folded) {
+            if !words.contains(&word) {
+                words.push(word);
+            }
+        }
+        if words.is_empty() || words.len() > MOST_WORDS { Err(ParseQueryError) } else { Ok(Self { words }) }
+    }
+
+    /// Those notes that have a word in them. First those with most of the words; of those the ones where they stand in keys, then in
+    /// summaries, then in contents; then those that are newest, and of one moment by their keys.
+    pub(super) fn ranked(&self, notes: Vec<(MemoryEntry, String)>) -> Vec<Found> {
+        let mut found: Vec<(usize, Found)> =
+            notes.into_iter().filter_map(|(entry, content)| self.found(entry, &content)).collect();
+        found.sort_by_cached_key(|(weight, found)| {
+            let entry = &found.entry;
+            (Reverse((found.words, *weight, entry.updated_at)), entry.key.clone())
+        });
+        found.into_iter().map(|(_, found)| found).collect()
+    }
+
+    fn found(&self, entry: MemoryEntry, content: &str) -> Option<(usize, Found)> {
+        let summary = entry.summary.as_deref().unwrap_or_default();
+        let parts = [Place::Key, Place::Summary, Place::Content].into_iter();
+        let parts: Vec<_> = parts.zip([entry.key.as_str(), summary, content].map(folded)).collect();
+        let (mut words, mut weight, mut places) = (0, 0, Vec::new());
+        for word in &self.words {
+            let has_it = |(_, text): &&(Place, String)| text.contains(word.as_str());
+            let in_parts: Vec<Place> = parts.iter().filter(has_it).map(|(place, _)| *place).collect();
+            words += usize::from(!in_parts.is_empty());
+            weight += in_parts.iter().map(|place| place.weight()).sum::<usize>();
+            places.extend(in_parts);
+        }
+        places.sort_unstable();
+        places.dedup();
+        let (_, folded) = parts.last()?;
+        let first = self.words.iter().filter_map(|word| folded.find(word.as_str())).min();
+        let snippet = snippet(content, first.map_or(0, |at| folded[..at].chars().count()));
+        (words > 0).then_some((weight, Found { entry, words, places, snippet }))
+    }
+}
+
+/// What stands around the character of that number, on one line.
+fn snippet(content: &str, at: usize) -> String {
+    let from = at.saturating_sub(BEFORE);
+    let mut rest = content.chars().skip(from);
+    let shown: String = rest.by_ref().take(at - from + AFTER).collect();
+    let line = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (before, after) = (if from > 0 { "…" } else { "" }, if rest.next().is_some() { "…" } else { "" });
+    format!("{before}{line}{after}")
+}
+
+/// A text in one case, character by character, so that each stands where it stood.
+fn folded(text: &str) -> String {
+    let fold = |one: char| {
+        let mut lower = one.to_lowercase();
+        lower.next().filter(|_| lower.next().is_none()).unwrap_or(one)
+    };
+    text.chars().map(fold).collect()
+}
+
+// === impl Place ===
+
+impl Place {
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Key => "key",
+            Self::Summary => "summary",
+            Self::Content => "content",
+        }
+    }
+
+    /// More than those of all places below it together.
+    const fn weight(self) -> usize {
+        match self {
+            Self::Key => 4,
+            Self::Summary => 2,
+            Self::Content => 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_around_what_was_found_and_bounded() {
+        let content = format!("{} İNEEDLE\n\tthere {}", "ä".repeat(300), "b".repeat(300));
+        let at = folded(&content).find("needle").unwrap();
+        let at = folded(&content)[..at].chars().count();
+        let shown = snippet(&content, at);
+        assert!(
+            shown.starts_with("…ä") && shown.ends_with("b…") && shown.contains("İNEEDLE there b"),
+            "{shown}"
+        );
+        assert!(shown.chars().count() <= BEFORE + AFTER + 2);
+        assert_eq!(snippet("short", 0), "short");
+    }
+
+    #[test]
+    fn words_are_looked_for_once_each_and_not_without_end() {
+        assert_eq!(Query::parse(" A b\na ").unwrap().words, ["a", "b"]);
+        assert_eq!(Query::parse(" \n"), Err(ParseQueryError));
+        let many: String = (0..=MOST_WORDS).map(|number| format!("{number} ")).collect();
+        assert_eq!(Query::parse(&many), Err(ParseQueryError));
+    }
+}

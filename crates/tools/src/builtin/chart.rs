@@ -1,0 +1,194 @@
+//! `render_chart`: figures as a drawing, for whoever is to look at them (`spec/3 §Tool Categories`, Analytics). It needs no
+//! configuration and goes nowhere.
+//!
+//! ```text
+//! Arguments ─► Data::read ─┬─► plot ─► Scale, ticks ─┬─► Svg ─► text
+//!                          └─► pie ──────────────────┘
+//! ```
+//! The drawing stands for itself: no scripts, no styles, no addresses. Whatever is said is escaped in one place (`svg`), and numbers
+//! are written by it alone.
+
+mod data;
+mod legend;
+mod pie;
+mod plot;
+mod scale;
+mod svg;
+mod time;
+
+use super::Tools;
+use crate::answer::{Answer, Success};
+use crate::caller::Caller;
+use crate::definition::Definition;
+use crate::typed::{TypedTool, schema_of, tool};
+use belljar_contract::action::{ActionType, Leaf};
+use belljar_contract::category::Category;
+use data::Data;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::collections::BTreeMap;
+use svg::Svg;
+
+/// What is drawn, and how.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// What it is drawn as.
+    kind: Kind,
+    /// What stands above it.
+    #[schemars(length(min = 1, max = 200))]
+    title: String,
+    /// What stands below the horizontal axis.
+    #[schemars(length(max = 200))]
+    x_label: Option<String>,
+    /// What stands beside the vertical axis.
+    #[schemars(length(max = 200))]
+    y_label: Option<String>,
+    /// What the horizontal axis is made of; if nothing is said, the points tell.
+    x_axis: Option<XAxis>,
+    /// The figures: 200 series and 20000 points at most. What `query_metrics` gives as `series` is taken as it is.
+    #[schemars(length(max = 200))]
+    series: Vec<Series>,
+    /// Its width in pixels; 800 if nothing is said.
+    #[schemars(range(min = 200, max = 4_000))]
+    width: Option<u32>,
+    /// Its height in pixels; 450 if nothing is said.
+    #[schemars(range(min = 150, max = 4_000))]
+    height: Option<u32>,
+}
+
+/// What figures are drawn as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    /// A line for each series.
+    Line,
+    /// The same, with what is below it.
+    Area,
+    /// A bar for each point; those of one place side by side.
+    Bar,
+    /// A dot for each point.
+    Scatter,
+    /// A slice for each point of one series, or for each of several series by its last point.
+    Pie,
+}
+
+/// What the horizontal axis is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum XAxis {
+    /// Numbers.
+    Number,
+    /// Moments: seconds since 1970, or texts as 2026-01-31T12:00:00Z.
+    Time,
+    /// Names, in the order in which they come.
+    Category,
+}
+
+/// Points that belong together.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Series {
+    /// What it is called.
+    #[schemars(length(max = 200))]
+    name: Option<String>,
+    /// What it is called by labels, as `query_metrics` has them.
+    labels: Option<BTreeMap<String, String>>,
+    /// Pairs of where a point stands and what it comes to.
+    #[schemars(length(max = 20_000))]
+    points: Vec<(Cell, Cell)>,
+}
+
+/// Half of a point. A number may come as a text, since JSON has no NaN; null is nothing.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Cell {
+    /// A number.
+    Number(f64),
+    /// A text.
+    Text(String),
+    /// Nothing.
+    Nothing(()),
+}
+
+/// How large a drawing is, in pixels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Size {
+    width: f64,
+    height: f64,
+}
+
+struct Render;
+
+const DESCRIPTION: &str = "Draws figures as an SVG: `kind` is line, area, bar, scatter or pie. `series` have a `name` and `points`, pairs of x \
+    and y; x is a number, a moment (2026-01-31T12:00:00Z) or a name. `series` of `query_metrics` are taken as they are, their x as seconds. \
+    Gives `svg`, which has no scripts and refers to nothing, and how many `points` are drawn; `left_out` counts those that are NaN, Inf, \
+    beyond 1e300 or null (of a pie, also what isn't above zero). 200 series and 20000 points at most.";
+
+const USUAL_WIDTH: u32 = 800;
+const USUAL_HEIGHT: u32 = 450;
+
+/// The tool.
+///
+/// # Errors
+/// None in truth: its name is one.
+pub fn tools() -> Tools {
+    let summary = "Draws figures as a chart.";
+    let definition =
+        Definition::named("render_chart", Category::Analytics, summary, schema_of::<Arguments>())?;
+    let definition = Definition {
+        description: DESCRIPTION.to_owned(),
+        action: ActionType::from(Leaf::DocsWrite),
+        ..definition
+    };
+    Ok(vec![tool(definition, Render)])
+}
+
+impl TypedTool for Render {
+    type Arguments = Arguments;
+
+    async fn call(&self, _: &Caller, arguments: Arguments) -> Answer {
+        let data = Data::read(&arguments)?;
+        let size = Size {
+            width: f64::from(arguments.width.unwrap_or(USUAL_WIDTH)),
+            height: f64::from(arguments.height.unwrap_or(USUAL_HEIGHT)),
+        };
+        let mut svg = Svg::begin(size, &arguments.title, &data.told(arguments.kind));
+        match arguments.kind {
+            _ if data.is_empty() => svg.centred("No data"),
+            Kind::Pie => pie::draw(&mut svg, size, &data),
+            kind => plot::draw(&mut svg, size, &data, (kind, &arguments)),
+        }
+        let mut told = json!({
+            "svg": svg.end(),
+            "content_type": "image/svg+xml",
+            "width": size.width,
+            "height": size.height,
+            "series": data.series.len(),
+            "points": data.points(),
+            "left_out": data.left_out,
+        });
+        if data.is_empty() {
+            told["notice"] = "there is no point that could be drawn".into();
+        }
+        Ok(Success::of(told))
+    }
+}
+
+// === impl Kind ===
+
+impl Kind {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Line => "line",
+            Self::Area => "area",
+            Self::Bar => "bar",
+            Self::Scatter => "scatter",
+            Self::Pie => "pie",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

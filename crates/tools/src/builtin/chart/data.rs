@@ -1,0 +1,234 @@
+//! What is to be drawn, as numbers: read once, with a clear word where something is none.
+
+use super::scale::{Range, number};
+use super::time::moment;
+use super::{Arguments, Cell, Kind, Series, XAxis};
+use crate::answer::Failure;
+use crate::page::{one_line, without_invisible};
+use jiff::Timestamp;
+use std::collections::HashMap;
+
+/// What is to be drawn.
+#[derive(Debug, PartialEq)]
+pub(super) struct Data {
+    pub(super) x: Places,
+    pub(super) series: Vec<Line>,
+    /// How many points come to nothing that could be drawn.
+    pub(super) left_out: usize,
+}
+
+/// What the horizontal axis is made of.
+#[derive(Debug, PartialEq)]
+pub(super) enum Places {
+    Numbers,
+    /// Seconds since 1970.
+    Moments,
+    /// Names, which stand side by side; points have their numbers.
+    Names(Vec<String>),
+}
+
+/// One series.
+#[derive(Debug, PartialEq)]
+pub(super) struct Line {
+    pub(super) name: String,
+    /// From left to right. One that comes to nothing interrupts a line.
+    pub(super) points: Vec<(f64, Option<f64>)>,
+}
+
+const MOST_SERIES: usize = 200;
+const MOST_POINTS: usize = 20_000;
+
+/// What is further from zero isn't drawn: between two such numbers there would be no number for how far.
+const LARGEST: f64 = 1e300;
+
+/// So many labels make a name.
+const MOST_LABELS: usize = 8;
+
+// === impl Data ===
+
+impl Data {
+    /// Reads what was given.
+    ///
+    /// # Errors
+    /// What isn't as it should be, with its place.
+    pub(super) fn read(arguments: &Arguments) -> Result<Self, Failure> {
+        let Arguments { kind, x_axis, series, .. } = arguments;
+        let count: usize = series.iter().map(|one| one.points.len()).sum();
+        if series.len() > MOST_SERIES || count > MOST_POINTS {
+            let said = format!(
+                "/series: it has {} series and {count} points; {MOST_SERIES} and {MOST_POINTS} are drawn at most",
+                series.len()
+            );
+            return Err(Failure::argument(said));
+        }
+        let axis = x_axis.unwrap_or_else(|| inferred(series));
+        let mut data = Self { x: Places::Numbers, series: Vec::new(), left_out: 0 };
+        let mut names = Names::default();
+        for (number, one) in series.iter().enumerate() {
+            let mut points = Vec::with_capacity(one.points.len());
+            for (at, (x, y)) in one.points.iter().enumerate() {
+                let place = |half| format!("/series/{number}/points/{at}/{half}");
+                let x = match axis {
+                    XAxis::Category => Some(names.place_of(x)),
+                    XAxis::Number => figure(x, || place(0))?,
+                    XAxis::Time => instant(x, || place(0))?,
+                };
+                let y = figure(y, || place(1))?.filter(|y| *kind != Kind::Pie || *y > 0.0);
+                data.left_out += usize::from(x.is_none() || y.is_none());
+                points.extend(x.map(|x| (x, y)));
+            }
+            if axis != XAxis::Category {
+                points.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+            }
+            data.series.push(Line { name: name(one, number), points });
+        }
+        data.x = match axis {
+            XAxis::Category => Places::Names(names.all),
+            XAxis::Number => Places::Numbers,
+            XAxis::Time => Places::Moments,
+        };
+        // Bars and slices stand side by side, whatever they are named after.
+        if matches!(kind, Kind::Bar | Kind::Pie) {
+            data.by_name();
+        }
+        Ok(data)
+    }
+
+    /// How many points are drawn.
+    pub(super) fn points(&self) -> usize {
+        self.drawn().count()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.drawn().next().is_none()
+    }
+
+    pub(super) fn x_range(&self) -> Range {
+        Range::of(self.drawn().map(|(x, _)| x))
+    }
+
+    pub(super) fn y_range(&self) -> Range {
+        Range::of(self.drawn().map(|(_, y)| y))
+    }
+
+    /// What somebody is told who doesn't see it.
+    pub(super) fn told(&self, kind: Kind) -> String {
+        let (series, points) = (self.series.len(), self.points());
+        let begin = format!("A {} chart of {points} points in {series} series", kind.as_str());
+        if self.is_empty() {
+            return format!("{begin}.");
+        }
+        let (x, y) = (self.x_range(), self.y_range());
+        let across = match &self.x {
+            Places::Numbers => format!("from {} to {}", number(x.least), number(x.most)),
+            Places::Moments => format!("from {} to {} UTC", moment(x.least), moment(x.most)),
+            Places::Names(names) => format!("at {} places", names.len()),
+        };
+        format!("{begin}, {across}; the values go from {} to {}.", number(y.least), number(y.most))
+    }
+
+    fn drawn(&self) -> impl Iterator<Item = (f64, f64)> {
+        let points = self.series.iter().flat_map(|line| &line.points);
+        points.filter_map(|(x, y)| Some((*x, (*y)?)))
+    }
+
+    /// Has places be names, from left to right.
+    fn by_name(&mut self) {
+        let said: fn(f64) -> String = match self.x {
+            Places::Names(_) => return,
+            Places::Numbers => number,
+            Places::Moments => moment,
+        };
+        let mut places: Vec<f64> =
+            self.series.iter().flat_map(|line| line.points.iter().map(|(x, _)| *x)).collect();
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        for (x, _) in self.series.iter_mut().flat_map(|line| &mut line.points) {
+            // Where it isn't found it would be one that is none.
+            let (Ok(found) | Err(found)) = places.binary_search_by(|place| place.total_cmp(x));
+            *x = found as f64;
+        }
+        self.x = Places::Names(places.into_iter().map(said).collect());
+    }
+}
+
+/// Names, and where each stands.
+#[derive(Default)]
+struct Names {
+    all: Vec<String>,
+    places: HashMap<String, usize>,
+}
+
+impl Names {
+    fn place_of(&mut self, x: &Cell) -> f64 {
+        let name = match x {
+            Cell::Number(value) => number(*value),
+            Cell::Text(text) => without_invisible(&one_line(text)),
+            Cell::Nothing(()) => String::new(),
+        };
+        let next = self.all.len();
+        let place = *self.places.entry(name).or_insert_with_key(|name| {
+            self.all.push(name.clone());
+            next
+        });
+        place as f64
+    }
+}
+
+/// What points are placed by, where nobody says.
+fn inferred(series: &[Series]) -> XAxis {
+    let places = || series.iter().flat_map(|one| one.points.iter().map(|(x, _)| x));
+    let is_of_metrics = series.iter().any(|one| one.labels.is_some());
+    let is_moment = |x: &Cell| matches!(x, Cell::Text(text) if text.parse::<Timestamp>().is_ok());
+    if places().all(|x| matches!(x, Cell::Number(_) | Cell::Nothing(()))) {
+        return if is_of_metrics { XAxis::Time } else { XAxis::Number };
+    }
+    if places().all(|x| is_moment(x) || *x == Cell::Nothing(())) { XAxis::Time } else { XAxis::Category }
+}
+
+/// A number that can be drawn, or nothing.
+fn figure(cell: &Cell, place: impl Fn() -> String) -> Result<Option<f64>, Failure> {
+    let value = match cell {
+        Cell::Nothing(()) => return Ok(None),
+        Cell::Number(value) => *value,
+        // As Prometheus writes them, `+Inf` and `NaN` are numbers.
+        Cell::Text(text) => text.trim().parse().map_err(|_| {
+            Failure::argument(format!("{}: it is neither a number nor a text that is one", place()))
+        })?,
+    };
+    Ok((value.abs() <= LARGEST).then_some(value))
+}
+
+fn instant(cell: &Cell, place: impl Fn() -> String) -> Result<Option<f64>, Failure> {
+    if let Cell::Text(text) = cell
+        && let Ok(at) = text.trim().parse::<Timestamp>()
+    {
+        return Ok(Some(at.as_duration().as_secs_f64()));
+    }
+    let seconds = figure(cell, &place)?;
+    let is_moment = |seconds: &f64| super::time::timestamp(*seconds).is_some();
+    match seconds {
+        Some(seconds) if !is_moment(&seconds) => Err(Failure::argument(format!(
+            "{}: it is no moment: seconds since 1970, or a text as 2026-01-31T12:00:00Z",
+            place()
+        ))),
+        seconds => Ok(seconds),
+    }
+}
+
+/// What a series is called.
+fn name(series: &Series, number: usize) -> String {
+    let said = match (&series.name, &series.labels) {
+        (Some(name), _) => name.clone(),
+        (None, Some(labels)) => {
+            let labels = labels.iter().filter(|(name, _)| *name != "__name__").take(MOST_LABELS);
+            let labels: Vec<_> = labels.map(|(name, value)| format!("{name}={value}")).collect();
+            let metric = series.labels.as_ref().and_then(|labels| labels.get("__name__"));
+            let metric = metric.map_or("", String::as_str);
+            if labels.is_empty() { metric.to_owned() } else { format!("{metric}{{{}}}", labels.join(", ")) }
+        }
+        (None, None) => String::new(),
+    };
+    let said = without_invisible(&one_line(&said));
+    if said.is_empty() { format!("series {}", number + 1) } else { said }
+}

@@ -1,0 +1,177 @@
+//! A drawing, written piece by piece. The one place where text and numbers become markup.
+
+use super::Size;
+use crate::page::{one_line, without_invisible};
+use std::fmt::Write;
+
+/// A drawing that is not finished.
+pub(super) struct Svg {
+    text: String,
+    size: Size,
+}
+
+/// How a text stands at its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Anchor {
+    Start,
+    Middle,
+    End,
+    /// Turned, from below to above.
+    Upwards,
+}
+
+/// How what is drawn looks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Look {
+    pub(super) stroke: &'static str,
+    pub(super) stroke_width: f64,
+    pub(super) dashes: &'static str,
+    pub(super) fill: &'static str,
+    pub(super) opacity: f64,
+}
+
+pub(super) const NONE: &str = "none";
+pub(super) const INK: &str = "#333333";
+
+/// How high letters are, in pixels.
+pub(super) const LETTERS: f64 = 12.0;
+const LETTERS_OF_TITLE: f64 = 16.0;
+
+/// How wide letters are, by how high they are: about, since it is another who has the font.
+const WIDTH: f64 = 0.58;
+const WIDTH_OF_WIDE: f64 = 1.05;
+
+/// From here on come scripts whose letters are as wide as they are high.
+const FIRST_WIDE: char = '\u{1100}';
+
+/// Where a line of what is above a drawing stands.
+const TITLE_AT: f64 = 26.0;
+
+// === impl Svg ===
+
+impl Svg {
+    /// Begins one, with what it is called and what those are told who don't see it.
+    pub(super) fn begin(size: Size, title: &str, told: &str) -> Self {
+        let mut svg = Self { text: String::new(), size };
+        let Size { width, height } = size;
+        svg.put(format_args!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
+             role=\"img\" aria-labelledby=\"chart-title chart-desc\" font-family=\"sans-serif\" font-size=\"{LETTERS}\">\n\
+             <title id=\"chart-title\">{}</title>\n<desc id=\"chart-desc\">{}</desc>\n\
+             <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n",
+            escaped(&one_line(title)),
+            escaped(told),
+        ));
+        let shown = escaped(&fitting(title, width - 20.0, LETTERS_OF_TITLE));
+        svg.put(format_args!(
+            "<text x=\"{}\" y=\"{TITLE_AT}\" text-anchor=\"middle\" font-size=\"{LETTERS_OF_TITLE}\" fill=\"{INK}\">{shown}</text>\n",
+            width / 2.0,
+        ));
+        svg
+    }
+
+    /// Ends it.
+    pub(super) fn end(mut self) -> String {
+        self.text.push_str("</svg>\n");
+        self.text
+    }
+
+    /// A text of at most that width.
+    pub(super) fn text(&mut self, (x, y): (f64, f64), text: &str, (anchor, width): (Anchor, f64)) {
+        let shown = escaped(&fitting(text, width, LETTERS));
+        let (place, anchor) = match anchor {
+            Anchor::Start => (format!("x=\"{x:.1}\" y=\"{y:.1}\""), "start"),
+            Anchor::Middle => (format!("x=\"{x:.1}\" y=\"{y:.1}\""), "middle"),
+            Anchor::End => (format!("x=\"{x:.1}\" y=\"{y:.1}\""), "end"),
+            Anchor::Upwards => (format!("transform=\"translate({x:.1} {y:.1}) rotate(-90)\""), "middle"),
+        };
+        self.put(format_args!("<text {place} text-anchor=\"{anchor}\" fill=\"{INK}\">{shown}</text>\n"));
+    }
+
+    /// A text in the middle of all.
+    pub(super) fn centred(&mut self, text: &str) {
+        let Size { width, height } = self.size;
+        self.text((width / 2.0, height / 2.0), text, (Anchor::Middle, width));
+    }
+
+    /// What a pen draws that moves so.
+    pub(super) fn path(&mut self, moves: &str, look: Look) {
+        if moves.is_empty() {
+            return;
+        }
+        let Look { stroke, stroke_width, dashes, fill, opacity } = look;
+        self.put(format_args!(
+            "<path d=\"{moves}\" fill=\"{fill}\" stroke=\"{stroke}\" stroke-width=\"{stroke_width}\" stroke-linecap=\"round\" \
+             stroke-linejoin=\"round\"",
+        ));
+        if opacity < 1.0 {
+            self.put(format_args!(" opacity=\"{opacity}\""));
+        }
+        if !dashes.is_empty() {
+            self.put(format_args!(" stroke-dasharray=\"{dashes}\""));
+        }
+        self.text.push_str("/>\n");
+    }
+
+    fn put(&mut self, what: std::fmt::Arguments<'_>) {
+        // A text takes whatever is written to it.
+        let _ = self.text.write_fmt(what);
+    }
+}
+
+// === impl Look ===
+
+impl Look {
+    /// A line.
+    pub(super) const fn line(stroke: &'static str, stroke_width: f64, dashes: &'static str) -> Self {
+        Self { stroke, stroke_width, dashes, fill: NONE, opacity: 1.0 }
+    }
+
+    /// What is filled.
+    pub(super) const fn filled(fill: &'static str, opacity: f64) -> Self {
+        Self { stroke: NONE, stroke_width: 0.0, dashes: "", fill, opacity }
+    }
+}
+
+/// How wide a text is, about.
+pub(super) fn width_of(text: &str, letters: f64) -> f64 {
+    let widths = text.chars().map(|one| if one < FIRST_WIDE { WIDTH } else { WIDTH_OF_WIDE });
+    widths.sum::<f64>() * letters
+}
+
+/// As much of a text as has room.
+fn fitting(text: &str, width: f64, letters: f64) -> String {
+    let text = one_line(text);
+    if width_of(&text, letters) <= width {
+        return text;
+    }
+    let mut fitting = String::new();
+    let mut used = WIDTH_OF_WIDE * letters;
+    for one in text.chars() {
+        used += width_of(one.encode_utf8(&mut [0; 4]), letters);
+        if used > width {
+            break;
+        }
+        fitting.push(one);
+    }
+    fitting.push('…');
+    fitting
+}
+
+/// A text that is nothing but text, wherever it stands.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for one in without_invisible(text).chars() {
+        match one {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            // No document has these.
+            '\u{fffe}' | '\u{ffff}' => {}
+            _ => escaped.push(one),
+        }
+    }
+    escaped
+}

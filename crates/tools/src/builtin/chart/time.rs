@@ -1,0 +1,156 @@
+//! What is written beside an axis of moments: round ones, in UTC.
+
+use super::scale::{Range, Tick};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+/// Distances in seconds that a clock makes round.
+const STEPS: [f64; 33] = [
+    0.001,
+    0.002,
+    0.005,
+    0.01,
+    0.02,
+    0.05,
+    0.1,
+    0.2,
+    0.5,
+    1.0,
+    2.0,
+    5.0,
+    10.0,
+    15.0,
+    30.0,
+    60.0,
+    120.0,
+    300.0,
+    600.0,
+    900.0,
+    1_800.0,
+    3_600.0,
+    7_200.0,
+    10_800.0,
+    21_600.0,
+    43_200.0,
+    DAY,
+    2.0 * DAY,
+    3.0 * DAY,
+    4.0 * DAY,
+    5.0 * DAY,
+    7.0 * DAY,
+    14.0 * DAY,
+];
+
+/// Distances in months that a calendar makes round.
+const MONTHS: [i32; 13] = [1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1_200, 2_400, 6_000];
+
+const DAY: f64 = 86_400.0;
+const MONTH: f64 = 30.44 * DAY;
+
+/// Of months there may be some more, since they aren't of one length.
+const MORE: usize = 8;
+
+/// What is before and after a moment that is alone, in seconds.
+const AROUND: f64 = 60.0;
+
+/// The moment, if there is one.
+pub(super) fn timestamp(seconds: f64) -> Option<Timestamp> {
+    let since = SignedDuration::try_from_secs_f64(seconds).ok()?;
+    Timestamp::from_duration(since).ok()
+}
+
+/// A moment by itself.
+pub(super) fn moment(seconds: f64) -> String {
+    let is_whole = seconds.fract() == 0.0;
+    written(seconds, if is_whole { "%Y-%m-%d %H:%M:%S" } else { "%Y-%m-%d %H:%M:%S%.3f" })
+}
+
+/// The same moments, with some time around them where all are one.
+pub(super) fn widened(range: Range) -> Range {
+    match range.span() < STEPS[0] {
+        true => Range { least: range.least - AROUND, most: range.most + AROUND },
+        false => range,
+    }
+}
+
+/// Round moments, so many at most.
+pub(super) fn ticks(range: Range, most: usize) -> Vec<Tick> {
+    let most = most.max(1);
+    let least_step = range.span() / most as f64;
+    let Some(step) = STEPS.into_iter().find(|step| *step >= least_step) else {
+        return months(range, most);
+    };
+    let format = match step {
+        ..1.0 => "%H:%M:%S%.3f",
+        ..60.0 => "%H:%M:%S",
+        ..DAY => "%H:%M",
+        _ => "%Y-%m-%d",
+    };
+    let first = (range.least / step).ceil();
+    let moments = (0..=most).map(|number| (first + number as f64) * step);
+    let moments = moments.take_while(|at| *at <= range.most);
+    moments
+        .map(|at| {
+            // A day that begins is more than an hour of it.
+            let format = if (60.0..DAY).contains(&step) && at % DAY == 0.0 { "%m-%d" } else { format };
+            Tick { at, text: written(at, format) }
+        })
+        .collect()
+}
+
+fn months(range: Range, most: usize) -> Vec<Tick> {
+    let least_step = range.span() / MONTH / most as f64;
+    let step = MONTHS.into_iter().find(|step| f64::from(*step) >= least_step).unwrap_or(12_000);
+    let format = if step < 12 { "%Y-%m" } else { "%Y" };
+    let Some(first) = timestamp(range.least) else { return Vec::new() };
+    let first = first.to_zoned(TimeZone::UTC).date();
+    let first = (i32::from(first.year()) * 12 + i32::from(first.month()) - 1).div_euclid(step) * step;
+    (0..)
+        .map(|number| first + number * step)
+        .take(most + MORE)
+        .filter_map(|month| {
+            let year = i16::try_from(month.div_euclid(12)).ok()?;
+            let date = Date::new(year, i8::try_from(month.rem_euclid(12) + 1).ok()?, 1).ok()?;
+            let at = date.to_zoned(TimeZone::UTC).ok()?.timestamp().as_duration().as_secs_f64();
+            (range.least..=range.most).contains(&at).then(|| Tick { at, text: written(at, format) })
+        })
+        .collect()
+}
+
+fn written(seconds: f64, format: &str) -> String {
+    timestamp(seconds).map_or_else(String::new, |at| at.strftime(format).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(from: &str, to: &str, most: usize) -> Vec<String> {
+        let seconds = |text: &str| text.parse::<Timestamp>().unwrap().as_duration().as_secs_f64();
+        let range = Range { least: seconds(from), most: seconds(to) };
+        ticks(range, most).into_iter().map(|tick| tick.text).collect()
+    }
+
+    #[test]
+    fn moments_beside_an_axis_are_round_by_the_clock_and_by_the_calendar() {
+        let texts = [
+            texts("2026-01-31T12:00:00Z", "2026-01-31T12:00:00.4Z", 4),
+            texts("2026-01-31T12:00:07Z", "2026-01-31T12:00:40Z", 4),
+            texts("2026-01-31T20:30:00Z", "2026-02-01T05:00:00Z", 5),
+            texts("2026-01-30T12:00:00Z", "2026-02-03T00:00:00Z", 5),
+            texts("2026-01-15T00:00:00Z", "2026-05-15T00:00:00Z", 4),
+            texts("1969-06-01T00:00:00Z", "2026-01-01T00:00:00Z", 6),
+            texts("0001-01-01T00:00:00Z", "9000-01-01T00:00:00Z", 6),
+        ];
+        insta::assert_snapshot!(texts.map(|texts| texts.join(" ")).join("\n"), @r##"
+        12:00:00.000 12:00:00.200 12:00:00.400
+        12:00:10 12:00:20 12:00:30 12:00:40
+        22:00 02-01 02:00 04:00
+        2026-01-31 2026-02-01 2026-02-02 2026-02-03
+        2026-02 2026-03 2026-04 2026-05
+        1970 1980 1990 2000 2010 2020
+        1000 2000 3000 4000 5000 6000 7000 8000 9000
+        "##);
+    }
+}
