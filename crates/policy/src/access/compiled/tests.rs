@@ -145,3 +145,27 @@ fn of_two_levels_the_lower_has_nothing_that_the_higher_does_not_have() {
     assert!(!listed(&["c.example"], true).is_within(&listed(&["a.example"], false)));
     assert!(!listed(&[], false).is_within(&listed(&[], true)));
 }
+
+/// A session that was made for more in any one dimension is not one for less.
+#[test]
+fn more_in_one_dimension_alone_is_more() {
+    let least = Compiled::of(&constraints(AccessLevel::Sandboxed));
+    let least = Compiled { isolation: CodeIsolation::Containerized, ..least };
+    let more = [
+        Compiled { workspace: WorkspaceTerms::Project, ..least.clone() },
+        Compiled { is_lent_to: true, ..least.clone() },
+        Compiled { web: WebTerms::Open { refuses_pushes: true }, ..least.clone() },
+        Compiled { programs: ProgramTerms::Only { names: ["another".to_owned()].into() }, ..least.clone() },
+        Compiled { programs: ProgramTerms::All, ..least.clone() },
+        Compiled { git: GitTerms { fetches: true, pushes: false }, ..least.clone() },
+        Compiled { git: GitTerms { fetches: false, pushes: true }, ..least.clone() },
+        Compiled { isolation: CodeIsolation::Process, ..least.clone() },
+    ];
+    for more in more {
+        assert!(!more.is_within(&least), "{more:?}");
+        assert!(more.is_within(&more), "{more:?}");
+    }
+    // The control: none of these is less than the least in any other dimension.
+    let project = Compiled { workspace: WorkspaceTerms::Project, is_lent_to: true, ..least.clone() };
+    assert!(least.is_within(&project) && !project.is_within(&least));
+}

@@ -217,3 +217,19 @@ autonomy:
     .unwrap_err();
     insta::assert_snapshot!(mistakes.to_string());
 }
+
+#[test]
+fn what_the_house_lets_agents_do_by_themselves_holds_unless_of_one_it_is_asked() {
+    let write = (Category::FileSystem, Leaf::CodeWrite);
+    let house = "autonomy: {level: supervised, auto_approve: ['code:write']}";
+    let asked = "\ntool_access: {agents: [{name: ada, human_approval: ['code:write']}]}";
+    for (text, expected) in [
+        ("autonomy: {level: supervised}", Verdict::Escalate),
+        (house, Verdict::Allow),
+        (&format!("{house}{asked}"), Verdict::Escalate),
+    ] {
+        let rules = read(text).unwrap();
+        let standing = rules.of_agent(&agent("ada"), None);
+        assert_eq!(verdict(&rules, &standing, "write_file", write), expected, "{text}");
+    }
+}
