@@ -40,8 +40,16 @@ const OF_POSTGRES: &str = "SELECT line FROM (
 ) AS lines ORDER BY line COLLATE \"C\"";
 
 /// The tables that came after those of jobs.
-const SINCE_JOBS: [&str; 7] =
-    ["memory", "task_artifacts", "agent_tokens", "skills", "preferences", "settings", "allowed_images"];
+const SINCE_JOBS: [&str; 8] = [
+    "memory",
+    "task_artifacts",
+    "agent_token_agents",
+    "agent_tokens",
+    "skills",
+    "preferences",
+    "settings",
+    "allowed_images",
+];
 
 on_both_engines! {
     async fn the_schema_is_this_one(world: World) {
