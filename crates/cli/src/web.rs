@@ -16,6 +16,7 @@ use belljar_policy::egress::EgressPolicy;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session::Session;
 use belljar_sandbox::state::State;
+use belljar_tools::builtin::web::reach::Reach;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -144,6 +145,11 @@ impl Served {
             tell(change);
         });
         Ok(Self { web, book, _following: following.map_err(|source| CliError::Runtime { source })? })
+    }
+
+    /// By what tools reach it.
+    pub(crate) fn reach(&self) -> Reach {
+        self.web.reach()
     }
 
     /// Ends what is under way, and tells what was denied, once all of it is recorded.

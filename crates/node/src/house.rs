@@ -50,17 +50,21 @@ impl House {
         agent.map_or(Identity::Level(self.default_level), |agent| Identity::Agent(agent.clone()))
     }
 
+    /// What somebody may have by now.
+    pub(crate) fn compiled(&self, identity: &Identity) -> Compiled {
+        Compiled::of(self.access.of(identity).agent.permissions.constraints())
+    }
+
     /// Whether somebody has all that a sandbox at a node can have: what is made for nobody in particular is for them alone.
     pub(crate) fn has_everything(&self, identity: &Identity) -> bool {
-        let compiled = Compiled::of(self.access.of(identity).agent.permissions.constraints());
+        let compiled = self.compiled(identity);
         let is_open = matches!(compiled.web, WebTerms::Open { refuses_pushes: false });
         is_open && compiled.git.fetches && compiled.programs == ProgramTerms::All
     }
 
     /// Whether somebody whose sandbox was made by these terms has no less by now.
     pub(crate) fn still_allows(&self, terms: &Terms) -> bool {
-        let now = self.access.of(terms.identity());
-        terms.compiled().is_within(&Compiled::of(now.agent.permissions.constraints()))
+        terms.compiled().is_within(&self.compiled(terms.identity()))
     }
 
     /// What a job's sandbox has, if it asks for no more than that.

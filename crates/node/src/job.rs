@@ -46,7 +46,7 @@ pub(crate) struct Workplace {
     pub(crate) traces: Traces,
     /// Nothing for a node without models.
     pub(crate) models: Option<NodeModels>,
-    pub(crate) web: NodeWeb,
+    pub(crate) web: Arc<NodeWeb>,
     pub(crate) tools: NodeTools,
     /// What is recorded of agents; nothing where nothing is earned.
     pub(crate) trust: Option<NodeTrust>,

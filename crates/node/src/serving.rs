@@ -133,9 +133,10 @@ impl ServedWeb {
     }
 
     /// By what tools reach it for this run: what they do is noted as what comes by its sockets is.
-    pub(crate) fn reach(&self) -> Reach {
+    pub fn reach(&self) -> Reach {
         let ledger = Arc::clone(&self.noted) as Arc<dyn WebLedger>;
-        Reach { fetcher: self.fetcher.clone(), policy: Arc::clone(&self.run.policy), ledger }
+        let (run_id, policy) = (self.run.run_id.clone(), Arc::clone(&self.run.policy));
+        Reach { run_id, fetcher: self.fetcher.clone(), policy, ledger, held: None }
     }
 
     /// Ends what is under way. When this returns, the book has all of it; what there has been.

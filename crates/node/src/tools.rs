@@ -4,6 +4,7 @@ mod bridged;
 mod configured;
 mod planner;
 mod remote;
+mod web;
 
 pub(crate) use remote::RemoteSeats;
 
@@ -13,6 +14,7 @@ use crate::api::Api;
 use crate::approvals::StoredApprover;
 use crate::daemon::WallClock;
 use crate::house::House;
+use crate::web::NodeWeb;
 use belljar_contract::id::{AgentId, GroupId, JobId, ProjectId, RunId, TaskId, UserId};
 use belljar_contract::tool::{InvalidToolNameError, ToolName};
 use belljar_egress::api::ApiCaller;
@@ -38,7 +40,7 @@ use belljar_tools::builtin::configured::config::ToolsConfig;
 use belljar_tools::builtin::memory::Notes;
 use belljar_tools::builtin::preference::Wishes;
 use belljar_tools::builtin::skills::Library;
-use belljar_tools::builtin::web::reach::Reaches;
+use belljar_tools::builtin::web::reach::WebHatch;
 use belljar_tools::caller::{Caller, Identity};
 use belljar_tools::registry::{RegisterError, Registry};
 use serde::Serialize;
@@ -85,7 +87,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) artifacts: &'a Artifacts,
     pub(crate) clock: &'a WallClock,
     pub(crate) audit: &'a Arc<AuditLog>,
-    pub(crate) reaches: &'a Reaches,
+    pub(crate) web: &'a Arc<NodeWeb>,
     /// How long people are waited for.
     pub(crate) timeout: &'a TimeoutPolicy,
     pub(crate) config: &'a ToolsConfig,
@@ -215,7 +217,9 @@ pub(crate) fn guarded(routes: axum::Router, seats: Arc<RemoteSeats>) -> axum::Ro
 
 /// Those that need nothing but what is kept, and what the host reaches.
 fn own(parts: &Parts<'_>, files: &TaskArtifacts) -> Result<Vec<Arc<dyn Tool>>, ToolsError> {
-    let Parts { database, artifacts, clock, reaches, .. } = *parts;
+    let Parts { database, artifacts, clock, web, .. } = *parts;
+    let hatch: Arc<dyn WebHatch> =
+        Arc::new(web::NodeHatch { web: Arc::clone(web), house: parts.house.clone() });
     let calls = Arc::new(ApiCaller::start_with(NameSource::of_system())?);
     let shelf = Shelf { files: files.clone(), contents: artifacts.clone(), clock: Arc::clone(clock) };
     let notes =
@@ -235,10 +239,10 @@ fn own(parts: &Parts<'_>, files: &TaskArtifacts) -> Result<Vec<Arc<dyn Tool>>, T
         builtin::help::tools()?,
         builtin::artifact::tools(shelf)?,
         builtin::memory::tools(notes)?,
-        builtin::web::tools(reaches, &calls)?,
+        builtin::web::tools(&hatch, &calls)?,
         builtin::web::offline()?,
         builtin::chart::tools()?,
-        builtin::api::tools(reaches, &calls)?,
+        builtin::api::tools(&hatch, &calls)?,
         configured::tools(parts.config)?,
     ];
     Ok(tools.into_iter().flatten().collect())

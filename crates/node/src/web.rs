@@ -26,7 +26,8 @@ use belljar_egress::web::live::LivePolicy;
 use belljar_policy::access::compiled::Compiled;
 use belljar_policy::egress::EgressPolicy;
 use belljar_store::audit::AuditLog;
-use belljar_tools::builtin::web::reach::{Opened, Reaches};
+use belljar_tools::builtin::web::reach::{Opened, Reach, Reaches};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -71,6 +72,9 @@ struct Counting {
     most_listed: usize,
 }
 
+/// The kind under which it stands in the audit for whom a call that comes from no run reaches out.
+const CALL_BEGUN: &str = "egress_call_begun";
+
 // === impl NodeWeb ===
 
 impl NodeWeb {
@@ -100,10 +104,7 @@ impl NodeWeb {
     /// # Errors
     /// [`ServeError`].
     pub(crate) fn way(&self, terms: Option<&Compiled>) -> Result<Way, ServeError> {
-        let policy = match terms.cloned() {
-            None => Arc::clone(&self.policy),
-            Some(terms) => self.policy.derive(move |house| within(house, &terms)),
-        };
+        let policy = self.policy(terms);
         let inspection = Inspection::of_live(&policy).map_err(io::Error::other)?;
         Ok(Way { policy, inspection })
     }
@@ -115,20 +116,46 @@ impl NodeWeb {
         (run_id, way): (&RunId, &Way),
         sockets: Vec<OwnedFd>,
     ) -> Result<RunWeb, ServeError> {
-        // Of its calls of models another book knows.
-        let book = Arc::new(Book::of(&self.audit, 0));
-        let counting = Arc::new(Counting {
-            book: Arc::clone(&book),
-            metrics: self.metrics.clone(),
-            begun: Begun::default(),
-            listed: Mutex::default(),
-            most_listed: self.listed_passages,
-        });
+        let counting = self.counting(self.listed_passages);
+        let book = Arc::clone(&counting.book);
         let ledger = Arc::clone(&counting) as Arc<dyn WebLedger>;
         let by = (&way.policy, way.inspection.as_ref());
         let served = ServedWeb::begin_by(&self.proxy, by, (run_id, ledger), sockets)?;
-        let opened = self.reaches.open(run_id, served.reach());
+        let opened = self.reaches.open(served.reach());
         Ok(RunWeb { caller, run_id: run_id.clone(), served, book, counting, opened })
+    }
+
+    /// Serves it to one call that comes from no run, for as long as what is returned is there. Whose it is, is recorded first.
+    ///
+    /// # Errors
+    /// [`ServeError`].
+    pub(crate) fn serve_call(
+        &self,
+        whose: &impl Serialize,
+        (run_id, terms): (&RunId, Option<&Compiled>),
+    ) -> Result<Reach, ServeError> {
+        let counting = self.counting(0);
+        counting.book.note(CALL_BEGUN, Some(run_id), whose);
+        let ledger = counting as Arc<dyn WebLedger>;
+        // Tools say themselves what they ask for: nobody's connections are looked into.
+        let served = ServedWeb::begin_by(&self.proxy, (&self.policy(terms), None), (run_id, ledger), vec![])?;
+        let reach = served.reach();
+        Ok(Reach { held: Some(Arc::new(served)), ..reach })
+    }
+
+    fn counting(&self, most_listed: usize) -> Arc<Counting> {
+        // Of calls of models another book knows.
+        let book = Arc::new(Book::of(&self.audit, 0));
+        let metrics = self.metrics.clone();
+        Arc::new(Counting { book, metrics, begun: Begun::default(), listed: Mutex::default(), most_listed })
+    }
+
+    /// What somebody with these terms may reach of it.
+    fn policy(&self, terms: Option<&Compiled>) -> Arc<LivePolicy> {
+        match terms.cloned() {
+            None => Arc::clone(&self.policy),
+            Some(terms) => self.policy.derive(move |house| within(house, &terms)),
+        }
     }
 }
 

@@ -19,6 +19,7 @@ mod registration;
 mod serving;
 mod token_file;
 mod tools;
+mod web;
 
 pub(crate) use offering::{OfferArguments, Offered};
 pub(crate) use serving::{caller, end, follow_earned, gateway, stop_when_asked};

@@ -1,7 +1,9 @@
 //! `belljar tools`, and the built-in tools of `belljar mcp`: one way for a call, whoever makes it, and one session for all of an agent's.
 
 use crate::BELLJAR;
+use crate::egress::Server;
 use crate::mcp::Talk;
+use crate::models::recorded;
 use crate::session::{Sessions, create};
 use belljar_testkit::git::git;
 use belljar_testkit::world::World;
@@ -184,4 +186,62 @@ fn what_a_configuration_brings_is_called_by_the_same_way() {
     let (code, refused) = called(&world, ("sql_query", &query("DELETE FROM t")), &elevated);
     assert_ne!(code, 0, "{refused}");
     assert!(!names(&world, &["--level", "restricted"]).contains(&"sql_query".to_owned()));
+}
+
+/// A policy that lets that port of this machine be reached, and agents named as their levels, of whom nobody is asked.
+fn policy(world: &World, port: u16) -> String {
+    let agent = |level: &str| format!("{{name: {level}, level: {level}, autonomy: full}}");
+    let agents = ["sandboxed", "restricted", "elevated"].map(agent).join(", ");
+    world.write(".config/belljar/config.yaml", format!("tool_access: {{agents: [{agents}]}}\n"));
+    let rule = format!("{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, \"::1\"]}}");
+    world.write("policy.yaml", format!("rules: [{rule}]\n")).display().to_string()
+}
+
+#[test]
+fn an_agents_tools_reach_of_the_web_what_its_session_may() {
+    let (world, server) = (World::new(BELLJAR), Server::start());
+    let (port, egress) = (server.address.port(), policy(&world, server.address.port()));
+    let there = json!({ "url": format!("http://localhost:{port}/") });
+    let mut talk = Talk::begin(&world, &["--tools", "builtin", "--agent", "restricted", "--egress", &egress]);
+    let _ended = Sessions(&world);
+    let read = talk.done("web_fetch", &there);
+    assert_eq!((&read["content_text"], &read["untrusted"]), (&json!("hello\n"), &json!(true)), "{read}");
+    for elsewhere in ["http://localhost:1/", "http://169.254.169.254/latest/"] {
+        let (refused, message) = talk.refused("web_fetch", &json!({ "url": elsewhere }));
+        assert_eq!(refused, "permission_denied", "{message}");
+    }
+    assert_eq!((talk.end(), server.asked()), (Some(0), 1));
+    // It is recorded as what the session's own programs reach, and all of it once the server has ended.
+    let audit = world.path().join("state/audit");
+    let passages = recorded(&audit, "egress");
+    assert_eq!(passages.len(), 3, "{passages:?}");
+    assert!(passages.iter().all(|passage| passage["run_id"] == passages[0]["run_id"]), "{passages:?}");
+    assert_eq!(passages[0]["asked"]["host"], "localhost");
+}
+
+#[test]
+fn what_reaches_the_web_is_not_offered_to_whoever_may_not_or_where_nothing_can_be_reached() {
+    let (world, server) = (World::new(BELLJAR), Server::start());
+    let egress = policy(&world, server.address.port());
+    let offered = |whose: &[&str]| {
+        let names = names(&world, whose);
+        ["web_fetch", "http_request"].map(|name| names.iter().any(|known| known == name))
+    };
+    assert_eq!(offered(&["--agent", "sandboxed"]), [false, false]);
+    assert_eq!(offered(&["--agent", "restricted", "--egress", &egress])[0], true);
+    assert_eq!(offered(&["--agent", "elevated", "--egress", &egress]), [true, true]);
+    assert_eq!((offered(&["--egress", &egress]), offered(&[])), ([true, true], [false, false]));
+    let url = json!({ "url": format!("http://localhost:{}/", server.address.port()), "method": "POST", "body": "x" });
+    let asked = |whose: &[&str]| called(&world, ("http_request", &url), whose);
+    assert_eq!((asked(&["--agent", "sandboxed"]).0, server.asked()), (3, 0));
+    let (code, made) = asked(&["--agent", "elevated", "--egress", &egress]);
+    assert_eq!((code, &made["data"]["status"], server.asked()), (0, &json!(200), 1), "{made}");
+    // A level that reaches only what is named reaches nothing where nothing is.
+    let (code, refused) =
+        called(&world, ("web_fetch", &json!({ "url": url["url"] })), &["--agent", "restricted"]);
+    assert_eq!(
+        (code, &refused["domain_code"], server.asked()),
+        (3, &json!("permission_denied"), 1),
+        "{refused}"
+    );
 }

@@ -39,13 +39,14 @@ pub(super) async fn furnish(
     let listed_calls = if traces.are_wanted() { traces::MOST_CALLS } else { 0 };
     let WaysOut { models, web, following } =
         ways_out::begin(&mut settings, &audit, (&metrics, listed_calls))?;
+    let web = Arc::new(web);
     let house = settings.access.take().map(|rules| House::new(rules, &settings.trust));
     let parts = Parts {
         database,
         artifacts: &artifacts,
         clock: &clock,
         audit: &audit,
-        reaches: web.reaches(),
+        web: &web,
         timeout: &settings.approvals.timeout,
         config: &settings.tools,
         house,

@@ -1,6 +1,6 @@
 //! `api.call`: an operation of a service that the host has a credential for. The agent says which, and never sees with what.
 
-use super::web::reach::{Reach, Reaches};
+use super::web::reach::{Reach, WebHatch};
 use crate::Tool;
 use crate::answer::{Answer, Failure, Success};
 use crate::caller::Caller;
@@ -43,7 +43,7 @@ struct Arguments {
 }
 
 struct Call {
-    reaches: Reaches,
+    hatch: Arc<dyn WebHatch>,
     calls: Arc<ApiCaller>,
 }
 
@@ -53,11 +53,14 @@ const WITHIN: Duration = Duration::from_secs(65);
 /// So many names are told.
 const MOST_LISTED: usize = 50;
 
-/// The tools, for these runs.
+/// The tools, for those to whom the web is served so.
 ///
 /// # Errors
 /// None in truth: their names are names.
-pub fn tools(reaches: &Reaches, calls: &Arc<ApiCaller>) -> Result<Vec<Arc<dyn Tool>>, InvalidToolNameError> {
+pub fn tools(
+    hatch: &Arc<dyn WebHatch>,
+    calls: &Arc<ApiCaller>,
+) -> Result<Vec<Arc<dyn Tool>>, InvalidToolNameError> {
     let name = ToolName::parse("api.call")?;
     let summary = "Calls an operation of a service with the host's own credential.";
     let call = Definition {
@@ -68,7 +71,7 @@ pub fn tools(reaches: &Reaches, calls: &Arc<ApiCaller>) -> Result<Vec<Arc<dyn To
         within: WITHIN,
         ..Definition::new(name, Category::ExternalData, summary, schema_of::<Arguments>())
     };
-    Ok(vec![tool(call, Call { reaches: reaches.clone(), calls: Arc::clone(calls) })])
+    Ok(vec![tool(call, Call { hatch: Arc::clone(hatch), calls: Arc::clone(calls) })])
 }
 
 impl TypedTool for Call {
@@ -76,12 +79,12 @@ impl TypedTool for Call {
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
         let Arguments { provider, operation, params, .. } = arguments;
-        let reach = self.reaches.of(caller)?;
+        let reach = self.hatch.reach(caller).await?;
         let generation = reach.policy.current();
         let (connection, operation) = found(&generation.config.connections, &provider, &operation)?;
         let call = operation.call(params).map_err(|error| Failure::argument(error.to_string()))?;
         let is_write = ConnectionEffect::of(&call.method) == ConnectionEffect::Write;
-        let answer = self.calls.call(connection, call, self::caller(caller, &reach)?).await;
+        let answer = self.calls.call(connection, call, self::caller(&reach)).await;
         let answer = answer.map_err(|error| {
             let mut failure = failure(&error);
             if is_write && !error.is_refusal() {
@@ -118,10 +121,8 @@ fn found<'c>(
 }
 
 /// For whom a call is made: known by where the tool was called from.
-pub(super) fn caller(caller: &Caller, reach: &Reach) -> Result<CallFor, Failure> {
-    let run_id = caller.run_id.clone();
-    let run_id = run_id.ok_or_else(|| Failure::new(DomainCode::NotSupported, "it is for jobs alone"))?;
-    Ok(CallFor { run_id, ledger: Arc::clone(&reach.ledger) })
+pub(super) fn caller(reach: &Reach) -> CallFor {
+    CallFor { run_id: reach.run_id.clone(), ledger: Arc::clone(&reach.ledger) }
 }
 
 pub(super) fn failure(error: &ApiError) -> Failure {

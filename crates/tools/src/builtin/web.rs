@@ -10,35 +10,54 @@ mod request;
 mod search;
 
 use super::Tools;
+use crate::Tool;
 use crate::definition::{Definition, Effect};
 use crate::typed::{schema_of, tool};
 use belljar_contract::action::{ActionType, Leaf};
 use belljar_contract::category::Category;
-use belljar_contract::tool::CostTier;
+use belljar_contract::tool::{CostTier, InvalidToolNameError};
 use belljar_egress::api::ApiCaller;
-use reach::Reaches;
+use reach::WebHatch;
 use reader::Reader;
+use serde_json::Value;
 use std::sync::Arc;
 
-/// The tools, for these runs.
+/// The argument that names what a caller works on.
+const TASK: &str = "task_id";
+
+/// The tools, for those who work on tasks, and to whom the web is served so.
 ///
 /// # Errors
 /// None in truth: their names are names.
-pub fn tools(reaches: &Reaches, calls: &Arc<ApiCaller>) -> Tools {
-    let reader = Reader::new();
-    let define = |name, summary, input| {
-        let definition = Definition::named(name, Category::Web, summary, input)?;
-        Ok(Definition { cost: CostTier::Moderate, reaches_out: true, ..definition })
-    };
-    let fetch = Definition {
-        description: fetch::DESCRIPTION.to_owned(),
-        ..define("web.fetch", "Gives a page of the web as text.", schema_of::<fetch::Arguments>())?
-    };
+pub fn tools(hatch: &Arc<dyn WebHatch>, calls: &Arc<ApiCaller>) -> Tools {
     let search = Definition {
         description: search::DESCRIPTION.to_owned(),
         ..define("web.search", "Searches the web.", schema_of::<search::Arguments>())?
     };
-    let request = Definition {
+    Ok(vec![
+        request(hatch)?,
+        fetch("web.fetch", schema_of::<fetch::Arguments>(), hatch)?,
+        tool(search, search::Search::new(Arc::clone(hatch), Arc::clone(calls))),
+    ])
+}
+
+/// The same for those who work on no task. Their names have no dots, which many clients refuse.
+///
+/// # Errors
+/// None in truth: their names are names.
+pub fn without_tasks(hatch: &Arc<dyn WebHatch>) -> Tools {
+    let mut input = schema_of::<fetch::Arguments>();
+    if let Some(properties) = input["properties"].as_object_mut() {
+        properties.remove(TASK);
+    }
+    if let Some(required) = input["required"].as_array_mut() {
+        required.retain(|name| name != TASK);
+    }
+    Ok(vec![request(hatch)?, fetch("web_fetch", input, hatch)?])
+}
+
+fn request(hatch: &Arc<dyn WebHatch>) -> Result<Arc<dyn Tool>, InvalidToolNameError> {
+    let definition = Definition {
         description: request::DESCRIPTION.to_owned(),
         action: ActionType::from(Leaf::CommsExternal),
         // What a server makes of a request is its own affair, also where it is said to be read only.
@@ -46,11 +65,21 @@ pub fn tools(reaches: &Reaches, calls: &Arc<ApiCaller>) -> Tools {
         within: request::WITHIN,
         ..define("http_request", "Makes a request of a server.", schema_of::<request::Arguments>())?
     };
-    Ok(vec![
-        tool(request, request::Ask::new(reaches.clone())),
-        tool(fetch, fetch::Fetch::new(reaches.clone(), reader)),
-        tool(search, search::Search::new(reaches.clone(), Arc::clone(calls))),
-    ])
+    Ok(tool(definition, request::Ask::new(Arc::clone(hatch))))
+}
+
+fn fetch(name: &str, input: Value, hatch: &Arc<dyn WebHatch>) -> Result<Arc<dyn Tool>, InvalidToolNameError> {
+    let definition = Definition {
+        description: fetch::DESCRIPTION.to_owned(),
+        ..define(name, "Gives a page of the web as text.", input)?
+    };
+    Ok(tool(definition, fetch::Fetch::new(Arc::clone(hatch), Reader::new())))
+}
+
+/// A tool that reaches out.
+fn define(name: &str, summary: &str, input: Value) -> Result<Definition, InvalidToolNameError> {
+    let definition = Definition::named(name, Category::Web, summary, input)?;
+    Ok(Definition { cost: CostTier::Moderate, reaches_out: true, ..definition })
 }
 
 /// What goes nowhere, and is there for whoever has a page already.
@@ -67,4 +96,28 @@ pub fn offline() -> Tools {
         ..definition
     };
     Ok(vec![tool(definition, html::Parser::new(Reader::new()))])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reach::Reaches;
+    use super::*;
+    use belljar_egress::upstream::names::NameSource;
+
+    #[test]
+    fn who_works_on_a_task_names_it_and_who_works_on_none_names_none() {
+        let hatch: Arc<dyn WebHatch> = Arc::new(Reaches::default());
+        let calls = Arc::new(ApiCaller::start_with(NameSource::of_system()).unwrap());
+        let all = tools(&hatch, &calls).unwrap();
+        let task = |tools: &[Arc<dyn Tool>], name: &str| {
+            let found = tools.iter().find(|tool| tool.definition().name.as_str() == name).unwrap();
+            let input = &found.definition().input;
+            let is_required = input["required"].as_array().unwrap().iter().any(|name| name == TASK);
+            (is_required, input["properties"].get(TASK).map(|task| task["type"].clone()))
+        };
+        for name in ["web.fetch", "web.search"] {
+            assert_eq!(task(&all, name), (true, Some("string".into())), "{name}");
+        }
+        assert_eq!(task(&without_tasks(&hatch).unwrap(), "web_fetch"), (false, None));
+    }
 }

@@ -1,6 +1,7 @@
 //! The sessions that clients have: opened here or named when the server was started, and no others.
 
 use super::failures;
+use super::web::OwnWeb;
 use crate::command::session::open;
 use crate::programs::ProgramArguments;
 use crate::state;
@@ -70,6 +71,8 @@ pub(crate) struct Desk {
     held: Mutex<Held>,
     /// The id of the session in which the built-in tools work, once there is one.
     own: Mutex<Option<String>>,
+    /// What its tools reach of the web.
+    pub(super) web: OwnWeb,
     /// How many sandboxes there may still be.
     room: Arc<Semaphore>,
     /// How many calls there may still be at once.
@@ -106,6 +109,7 @@ impl Desk {
             ruled,
             held: Mutex::new(held),
             own: Mutex::new(own),
+            web: OwnWeb::default(),
             room,
             calls: Semaphore::new(MOST_CALLS),
         })
@@ -131,6 +135,11 @@ impl Desk {
 
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether tools may come to reach anything of the web: where rules say so, that may change.
+    pub(super) fn may_reach_out(&self) -> bool {
+        self.offer.egress.is_some() || self.ruled.is_some()
     }
 
     /// What the rules of whoever is served mean for sessions as of now, if there are any.
@@ -240,8 +249,9 @@ impl Desk {
     }
 
     /// Ends the sessions that were opened here, were made when their agent could do more, and in which something runs. Those in which nothing
-    /// does hold what a person may want to look at, and do nothing.
+    /// does hold what a person may want to look at, and do nothing. What is reached for one that is none any more ends in any case.
     pub(super) fn enforce(&self) {
+        self.web.end_unless(|id| self.find(id).is_ok());
         let opened: Vec<_> = self.held().opened.keys().cloned().collect();
         let state = state::open();
         for client in opened.iter().filter_map(|id| session::find(&state, id).ok()) {
@@ -275,6 +285,7 @@ impl Desk {
             return Err(Failure::new(DomainCode::PermissionDenied, message));
         }
         client.end().map_err(|error| failures::of_session(&error))?;
+        self.web.end_unless(|own| own != id);
         self.held().opened.remove(id);
         Ok(())
     }
@@ -293,6 +304,7 @@ impl Desk {
             held.is_over = true;
             std::mem::take(&mut held.opened)
         };
+        self.web.end_unless(|_| false);
         if self.offer.keeps {
             return opened.len();
         }

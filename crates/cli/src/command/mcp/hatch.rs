@@ -89,7 +89,7 @@ fn must_be_named(rules: &GitRules, remote: &Remote) -> Result<(), Failure> {
 }
 
 /// The run that a session is.
-fn run_of(client: &Client) -> Result<RunId, Failure> {
+pub(super) fn run_of(client: &Client) -> Result<RunId, Failure> {
     RunId::parse(&client.session().id).map_err(|error| Failure::internal("read the session's id", &error))
 }
 

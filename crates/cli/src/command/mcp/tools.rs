@@ -17,6 +17,7 @@ use super::desk::Desk;
 use super::execution::{GivenUp, waiting};
 use super::hatch::SessionHatch;
 use super::tell;
+use super::web::SessionWeb;
 use crate::configuration::Configuration;
 use belljar_contract::action::{ActionType, Leaf};
 use belljar_contract::category::Category;
@@ -29,6 +30,7 @@ use belljar_tools::builtin::configured::{self, ConfiguredError};
 use belljar_tools::builtin::execution::Languages;
 use belljar_tools::builtin::git::Signature;
 use belljar_tools::builtin::git::hatch::GitHatch;
+use belljar_tools::builtin::web::reach::WebHatch;
 use belljar_tools::definition::{Definition, Effect};
 use belljar_tools::registry::{RegisterError, Registry};
 use belljar_tools::typed::{TypedTool, schema_of, tool};
@@ -103,6 +105,10 @@ pub(super) fn registry(
         all.extend(builtin::execution::tools(&bench, &Languages::all())?);
         all.extend(builtin::git::tools(&bench, &signature)?);
         all.extend(builtin::web::offline()?);
+        if desk.may_reach_out() {
+            let hatch: Arc<dyn WebHatch> = Arc::new(SessionWeb { desk: Arc::clone(desk) });
+            all.extend(builtin::web::without_tasks(&hatch)?);
+        }
         all.extend(builtin::chart::tools()?);
         all.extend(config.map(|config| of_configuration(desk, config)).transpose()?.unwrap_or_default());
     }

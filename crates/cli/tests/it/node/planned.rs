@@ -1,6 +1,8 @@
 //! Agents that plan: sandboxes, jobs and tasks by tools, and what they keep for those who work.
 
 use super::remote_tools::{call, envelope, token};
+use super::web::rule;
+use crate::egress::Server;
 use crate::models::{configure, recorded};
 use belljar_testkit::models::{Answer, ModelServer, Script, ToolCall};
 use belljar_testkit::node::{Node, command, new_id, steps};
@@ -204,4 +206,31 @@ fn one_that_plans_adds_images_where_it_may_and_nowhere_else() {
     // What is switched off is nobody's.
     let off = planner.call("task.list", &json!({}));
     assert_eq!(off["error"]["data"]["reason"], "disabled", "{off}");
+}
+
+#[test]
+fn one_that_plans_reaches_the_web_by_the_nodes_policy_and_each_call_is_recorded_as_theirs() {
+    let (world, server) = (World::new(crate::BELLJAR), Server::start());
+    let port = server.address.port();
+    let config = super::web::configure(&world, &rule(port));
+    let node = Node::start(&world, &["--config", &config]);
+    let planner = Planner::new(&node);
+    let task = new_id();
+    let url = |url: &str| json!({ "task_id": task, "url": url });
+    let there = format!("http://localhost:{port}/");
+    assert_eq!(planner.done("web.fetch", &url(&there))["content_text"], "hello\n");
+    let request = json!({ "url": there, "method": "GET" });
+    assert_eq!(planner.done("http_request", &request)["body"], "hello\n");
+    for elsewhere in ["http://localhost:1/", "http://169.254.169.254/latest/"] {
+        assert_eq!(planner.refused("web.fetch", &url(elsewhere)), "permission_denied", "{elsewhere}");
+    }
+    assert_eq!(server.asked(), 2);
+    let audit = world.path().join("state/node/audit");
+    let (begun, passages) = (recorded(&audit, "egress_call_begun"), recorded(&audit, "egress"));
+    assert_eq!((begun.len(), passages.len()), (4, 4), "{begun:?} {passages:?}");
+    assert!(begun.iter().all(|call| call["kind"] == "project_manager" && call["project_id"] == "mean"));
+    let ids: std::collections::BTreeSet<_> =
+        passages.iter().map(|passage| passage["run_id"].to_string()).collect();
+    assert_eq!(ids.len(), 4, "{passages:?}");
+    assert_eq!(planner.refused("web.search", &json!({ "task_id": task, "query": "q" })), "not_supported");
 }

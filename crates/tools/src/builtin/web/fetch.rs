@@ -1,7 +1,7 @@
 //! `web.fetch`: a page as text.
 
 use super::failure;
-use super::reach::Reaches;
+use super::reach::WebHatch;
 use super::reader::Reader;
 use crate::answer::{Answer, Failure, Success};
 use crate::caller::Caller;
@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
+use std::sync::Arc;
 use url::Url;
 
 pub(super) const DESCRIPTION: &str = "Gives a page of the web as text: what people see of it, without scripts, styles and what is hidden; \
@@ -27,7 +28,8 @@ pub(super) const DESCRIPTION: &str = "Gives a page of the web as text: what peop
 pub(super) struct Arguments {
     /// The task that this is asked for.
     #[expect(dead_code, reason = "it is held against the caller's before")]
-    task_id: TaskId,
+    #[schemars(required)]
+    task_id: Option<TaskId>,
     /// Its whole address, with `https://` or `http://`.
     #[schemars(length(min = 1, max = 8192))]
     url: String,
@@ -39,7 +41,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) struct Fetch {
-    reaches: Reaches,
+    hatch: Arc<dyn WebHatch>,
     reader: Reader,
 }
 
@@ -49,8 +51,8 @@ const MOST_CHARS: usize = 200_000;
 // === impl Fetch ===
 
 impl Fetch {
-    pub(super) fn new(reaches: Reaches, reader: Reader) -> Self {
-        Self { reaches, reader }
+    pub(super) fn new(hatch: Arc<dyn WebHatch>, reader: Reader) -> Self {
+        Self { hatch, reader }
     }
 
     async fn read(&self, page: Page, part: Part, most_chars: usize) -> Result<(Page, PageText), Failure> {
@@ -68,7 +70,7 @@ impl TypedTool for Fetch {
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
         let Arguments { url, mode, max_chars, .. } = arguments;
-        let reach = self.reaches.of(caller)?;
+        let reach = self.hatch.reach(caller).await?;
         let page = reach.fetcher.fetch(&url).await.map_err(|error| failure::of(&error))?;
         let fetched_at = Timestamp::now();
         let most_chars = max_chars.unwrap_or(USUAL_CHARS).min(MOST_CHARS);

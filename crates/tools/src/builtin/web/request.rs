@@ -1,7 +1,7 @@
 //! `http_request`: a request of a server, by the policy and in the record of the job's own web (`spec/3 §Tool Categories`, Web).
 
 use super::failure;
-use super::reach::Reaches;
+use super::reach::WebHatch;
 use crate::answer::{Answer, Failure, Success};
 use crate::caller::Caller;
 use crate::typed::TypedTool;
@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) const DESCRIPTION: &str = "Makes one request of a server, as the job's own proxy would let it, and gives `status`, `headers` and the body: \
@@ -55,7 +56,7 @@ enum Method {
 }
 
 pub(super) struct Ask {
-    reaches: Reaches,
+    hatch: Arc<dyn WebHatch>,
 }
 
 /// So long a call may take: as long as its longest request, and what is around it.
@@ -80,8 +81,8 @@ const LEFT_OUT: [&str; 2] = ["set-cookie", "set-cookie2"];
 // === impl Ask ===
 
 impl Ask {
-    pub(super) fn new(reaches: Reaches) -> Self {
-        Self { reaches }
+    pub(super) fn new(hatch: Arc<dyn WebHatch>) -> Self {
+        Self { hatch }
     }
 }
 
@@ -90,7 +91,7 @@ impl TypedTool for Ask {
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
         let request = arguments.request()?;
-        let reach = self.reaches.of(caller)?;
+        let reach = self.hatch.reach(caller).await?;
         let answered = reach.fetcher.request(request).await.map_err(|error| failure::of(&error))?;
         Ok(Success::of(told(answered)))
     }

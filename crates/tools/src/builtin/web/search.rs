@@ -1,6 +1,6 @@
 //! `web.search`: pages of the web, by whoever the configuration names.
 
-use super::reach::Reaches;
+use super::reach::WebHatch;
 use crate::answer::{Answer, Failure, Success};
 use crate::builtin::api;
 use crate::caller::Caller;
@@ -39,7 +39,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) struct Search {
-    reaches: Reaches,
+    hatch: Arc<dyn WebHatch>,
     calls: Arc<ApiCaller>,
 }
 
@@ -54,8 +54,8 @@ const LONGEST_URL: usize = 2_000;
 // === impl Search ===
 
 impl Search {
-    pub(super) fn new(reaches: Reaches, calls: Arc<ApiCaller>) -> Self {
-        Self { reaches, calls }
+    pub(super) fn new(hatch: Arc<dyn WebHatch>, calls: Arc<ApiCaller>) -> Self {
+        Self { hatch, calls }
     }
 }
 
@@ -63,14 +63,14 @@ impl TypedTool for Search {
     type Arguments = Arguments;
 
     async fn call(&self, caller: &Caller, arguments: Arguments) -> Answer {
-        let reach = self.reaches.of(caller)?;
+        let reach = self.hatch.reach(caller).await?;
         let none = || {
             Failure::new(DomainCode::NotSupported, "nobody is configured on this host who searches the web")
         };
         let search = reach.policy.current().config.search.clone().ok_or_else(none)?;
         let limit = arguments.limit.unwrap_or(USUAL_RESULTS).clamp(1, MOST_RESULTS);
         let call = asked(search.kind, &arguments.query, (limit, arguments.safe_filter != Some(false)));
-        let answer = self.calls.call(&search.connection, call, api::caller(caller, &reach)?).await;
+        let answer = self.calls.call(&search.connection, call, api::caller(&reach)).await;
         let answer = answer.map_err(|error| api::failure(&error))?;
         let found =
             (answer.status == 200).then(|| serde_json::from_slice::<Value>(&answer.body).ok()).flatten();

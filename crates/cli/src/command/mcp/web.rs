@@ -1,0 +1,91 @@
+//! The web for the tools of an agent's session: what that session may reach, for as long as it is the one.
+
+use super::desk::Desk;
+use super::failures;
+use super::hatch::run_of;
+use crate::error::CliError;
+use crate::{state, web};
+use belljar_contract::tool::DomainCode;
+use belljar_sandbox::backend::with_causes;
+use belljar_sandbox::session::Client;
+use belljar_tools::answer::Failure;
+use belljar_tools::builtin::web::reach::{Reach, WebHatch};
+use belljar_tools::caller::Caller;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The web of whoever works in that session.
+pub(super) struct SessionWeb {
+    pub(super) desk: Arc<Desk>,
+}
+
+/// What is served to one session, once somebody has asked for it.
+#[derive(Default)]
+pub(super) struct OwnWeb {
+    served: Mutex<Option<(String, web::Served)>>,
+}
+
+impl WebHatch for SessionWeb {
+    fn reach<'a>(&'a self, _: &'a Caller) -> BoxFuture<'a, Result<Reach, Failure>> {
+        async move {
+            let _turn = self.desk.turn()?;
+            let desk = Arc::clone(&self.desk);
+            let done = tokio::task::spawn_blocking(move || {
+                let client = desk.own_session()?;
+                desk.web.reach(&client)
+            });
+            done.await.unwrap_or_else(|error| Err(Failure::internal("do it", &error)))
+        }
+        .boxed()
+    }
+}
+
+// === impl OwnWeb ===
+
+impl OwnWeb {
+    /// What that session may reach. What was served to another is ended: it may have reached more.
+    fn reach(&self, client: &Client) -> Result<Reach, Failure> {
+        let id = &client.session().id;
+        let mut served = self.locked();
+        if let Some((_, web)) = served.as_ref().filter(|(own, _)| own == id) {
+            return Ok(web.reach());
+        }
+        finish(served.take());
+        let web = serve(client)?.ok_or_else(|| {
+            let message = "nothing of the web is reached from here (`belljar mcp --egress FILE`)";
+            Failure::new(DomainCode::NotSupported, message)
+        })?;
+        let reach = web.reach();
+        *served = Some((id.clone(), web));
+        Ok(reach)
+    }
+
+    /// Ends what is served, unless it is to a session which may still have it.
+    pub(super) fn end_unless(&self, is_still_its_own: impl FnOnce(&str) -> bool) {
+        let mut served = self.locked();
+        let is_over = served.as_ref().is_some_and(|(id, _)| !is_still_its_own(id));
+        finish(is_over.then(|| served.take()).flatten());
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Option<(String, web::Served)>> {
+        // Nothing in there is ever half done.
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Serves what a session may reach, if it may reach anything.
+fn serve(client: &Client) -> Result<Option<web::Served>, Failure> {
+    let failed = |error: CliError| failures::of_opening(&error);
+    let Some(policy) = web::reached(client.session()).map_err(failed)? else { return Ok(None) };
+    // Tools say themselves what they ask for: nobody's connections are looked into.
+    let begun = web::Served::begin((policy, None), &run_of(client)?, &state::open(), Vec::new());
+    begun.map(Some).map_err(failed)
+}
+
+fn finish(served: Option<(String, web::Served)>) {
+    let ended = served.map(|(_, web)| web.finish());
+    if let Some(Err(error)) = ended {
+        tracing::warn!(error = with_causes(&error), "what was reached is not all recorded");
+    }
+}
