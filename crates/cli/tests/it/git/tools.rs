@@ -149,6 +149,37 @@ fn who_works_locally_clones_nothing_and_who_only_reads_pushes_nothing() {
 }
 
 #[test]
+fn a_push_waits_for_a_persons_yes_to_that_very_branch_and_is_made_once() {
+    let Some(rig) = rig("a_push_waits_for_a_persons_yes_to_that_very_branch_and_is_made_once") else {
+        return;
+    };
+    let access = "tool_access: {agents: [{name: asker, level: elevated, autonomy: full, human_approval: ['vcs:push']}]}\n";
+    let config = rig.world.read(".config/belljar/config.yaml") + access;
+    rig.world.write(".config/belljar/config.yaml", config);
+    let session = create(&rig.world, &[]);
+    let _ended = Sessions(&rig.world);
+    let whose = ["--agent", "asker"];
+    assert_eq!(call(&rig, &session, ("git_clone", &json!({ "url": rig.url })), &whose).0, 0);
+    done(&rig, &session, "write_file", &json!({ "path": "origin/b.txt", "content": "b\n" }));
+    let push = |branch: &str| json!({ "directory": "origin", "branch": branch, "message": "Fix it" });
+    let waits = |branch: &str| {
+        let (code, told) = call(&rig, &session, ("git_push", &push(branch)), &whose);
+        assert_eq!((code, &told["domain_code"]), (3, &json!("approval_required")), "{told}");
+        told["message"].as_str().unwrap().split("Approval ").nth(1).unwrap()[..36].to_owned()
+    };
+    let one = waits("belljar/one");
+    rig.world.run(&["approval", "approve", &one]).succeeded();
+    // The yes is for that branch, and for no other.
+    assert_ne!(waits("belljar/two"), one);
+    assert_eq!((updates(&rig.bare, "belljar/one"), updates(&rig.bare, "belljar/two")), (0, 0));
+    let (code, told) = call(&rig, &session, ("git_push", &push("belljar/one")), &whose);
+    assert_eq!((code, updates(&rig.bare, "belljar/one")), (0, 1), "{told}");
+    // It is used up by that.
+    assert_ne!(waits("belljar/one"), one);
+    assert_eq!(updates(&rig.bare, "belljar/one"), 1);
+}
+
+#[test]
 fn git_goes_to_no_repository_that_the_configuration_does_not_name() {
     let Some(rig) = rig("git_goes_to_no_repository_that_the_configuration_does_not_name") else { return };
     rig.repositories.make("other.git", &[("a.txt", "a\n")]);
