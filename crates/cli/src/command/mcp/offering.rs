@@ -84,7 +84,12 @@ impl OfferArguments {
 
     /// What clients may have.
     fn offer(&self, set: ToolSet) -> Result<Offer, CliError> {
-        let backend = self.backend.chosen()?;
+        let backend = match set {
+            ToolSet::Sessions => self.backend.chosen()?,
+            ToolSet::Builtin | ToolSet::All => {
+                self.backend.chosen_for_tools(access::configuration(None)?.as_ref())?
+            }
+        };
         let root = |said: &PathBuf| {
             let path = directory(said)?;
             // A policy that a client could change by what it commits is told of now, and not when it opens something.
