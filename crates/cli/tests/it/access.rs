@@ -118,23 +118,9 @@ fn who_may_only_read_by_git_can_not_push_around_the_checker_either() {
         "policy.yaml",
         format!("rules: [{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, '::1']}}]\nauthorities: {ca}\n"),
     );
-    // Nobody is asked whom to trust: that is not what this is about.
-    let script = format!(
-        "import os, subprocess
-for name in ('NO_PROXY', 'no_proxy'): os.environ.pop(name, None)
-os.environ['GIT_SSL_NO_VERIFY'] = '1'
-def git(*words): subprocess.run(['git', *words], check=True)
-git('clone', '-q', '{}', 'work')
-os.chdir('work')
-git('-c', 'user.name=a', '-c', 'user.email=a@example.org', 'commit', '-q', '--allow-empty', '-m', 'one')
-print('cloned', flush=True)
-git('push', '-q', 'origin', 'HEAD:refs/heads/BRANCH')
-print('pushed')",
-        server.url()
-    );
     let push = |level: &str| {
         let session = create(&world, &["--level", level, "--egress", "policy.yaml"]);
-        world.run(&["session", "exec", &session, "--", "python3", "-c", &script.replace("BRANCH", level)])
+        world.run(&["session", "exec", &session, "--", "python3", "-c", &server.cloning_and_pushing(level)])
     };
     let ran = push("restricted");
     assert!(ran.code != 0 && ran.stdout == "cloned\n" && ran.stderr.contains("403"), "{ran:?}");

@@ -73,6 +73,24 @@ impl GitServer {
         format!("https://localhost:{}/repository.git", self.port)
     }
 
+    /// A program in Python that clones, and pushes to that branch, by the proxy: it prints `cloned` and `pushed` as far as it gets.
+    pub(crate) fn cloning_and_pushing(&self, branch: &str) -> String {
+        // Nobody is asked whom to trust: that is not what this is about.
+        format!(
+            "import os, subprocess
+for name in ('NO_PROXY', 'no_proxy'): os.environ.pop(name, None)
+os.environ['GIT_SSL_NO_VERIFY'] = '1'
+def git(*words): subprocess.run(['git', *words], check=True)
+git('clone', '-q', '{}', 'work')
+os.chdir('work')
+git('-c', 'user.name=a', '-c', 'user.email=a@example.org', 'commit', '-q', '--allow-empty', '-m', 'one')
+print('cloned', flush=True)
+git('push', '-q', 'origin', 'HEAD:refs/heads/{branch}')
+print('pushed')",
+            self.url()
+        )
+    }
+
     /// The file with whom a client is to trust.
     pub(crate) fn authority(&self) -> String {
         self.file("authority.pem").display().to_string()

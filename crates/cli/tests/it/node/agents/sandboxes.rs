@@ -113,23 +113,8 @@ fn by_git_nobody_gets_further_from_a_job_than_their_level_goes() {
     let (port, authority) = (server.port(), server.authority());
     let rules = format!("rules: [{}], authorities: {authority}", web::rule(port));
     let node = Node::start(&world, &["--config", &configure(&world, &house(&rules))]);
-    // Nobody is asked whom to trust: that is not what this is about.
-    let script = format!(
-        "import os, subprocess
-for name in ('NO_PROXY', 'no_proxy'): os.environ.pop(name, None)
-os.environ['GIT_SSL_NO_VERIFY'] = '1'
-def git(*words):
-    if subprocess.run(['git', *words], stderr=subprocess.DEVNULL).returncode != 0: raise SystemExit(0)
-git('clone', '-q', '{}', 'work')
-os.chdir('work')
-git('-c', 'user.name=a', '-c', 'user.email=a@example.org', 'commit', '-q', '--allow-empty', '-m', 'one')
-print('cloned', flush=True)
-git('push', '-q', 'origin', 'HEAD:refs/heads/BRANCH')
-print('pushed')",
-        server.url()
-    );
     let went =
-        |agent: &str| printed(&node.run(&as_agent(agent, python(&script.replace("BRANCH", agent)))).json());
+        |agent: &str| printed(&node.run(&as_agent(agent, python(&server.cloning_and_pushing(agent)))).json());
     assert_eq!(went("local"), "");
     assert_eq!(went("reader"), "cloned\n");
     // The control.
