@@ -3,7 +3,7 @@
 use crate::seat::Seat;
 use axum::Router;
 use axum::extract::Request;
-use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -14,8 +14,22 @@ use subtle::ConstantTimeEq;
 
 /// Those who may come, by their tokens.
 pub trait Tokens: Send + Sync + 'static {
-    /// The seat of whoever has this token, if anybody has. It is looked up for each request.
-    fn seat(&self, token: &str) -> impl Future<Output = Option<Seat>> + Send;
+    /// The seat of whoever has this token. It is looked up for each request.
+    ///
+    /// # Errors
+    /// [`NoSeat`].
+    fn seat(&self, token: &str) -> impl Future<Output = Result<Seat, NoSeat>> + Send;
+}
+
+/// There is no seat for a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoSeat {
+    /// Nobody has that token, or not any more.
+    #[error("nobody has that token")]
+    Unknown,
+    /// Nobody knows just now whose it is: who has it may come again.
+    #[error("it can't be told just now whose a token is")]
+    NotKnown,
 }
 
 /// One token, for one seat. What is kept of it is its hash.
@@ -40,9 +54,12 @@ enum Refused {
     Missing,
     /// It shows one otherwise than it should, or more than one.
     Malformed,
-    /// Nobody has that one, or not any more.
-    Unknown,
+    /// It shows one for which there is no seat.
+    NoSeat(NoSeat),
 }
+
+/// Who may come again waits so long, in seconds.
+const AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
 
 // === impl OneToken ===
 
@@ -59,30 +76,43 @@ impl OneToken {
 }
 
 impl Tokens for OneToken {
-    async fn seat(&self, token: &str) -> Option<Seat> {
+    async fn seat(&self, token: &str) -> Result<Seat, NoSeat> {
         // Hashes are compared, and in a time that says nothing of where they differ.
         let hash: [u8; 32] = Sha256::digest(token).into();
-        bool::from(hash.ct_eq(&self.hash)).then(|| self.seat.clone())
+        bool::from(hash.ct_eq(&self.hash)).then(|| self.seat.clone()).ok_or(NoSeat::Unknown)
     }
 }
 
 // === impl Refused ===
 
 impl Refused {
-    /// What is said of it (RFC 6750, section 3): to whoever shows nothing, no more than what to show.
-    fn challenge(self) -> HeaderValue {
-        HeaderValue::from_static(match self {
+    /// What is said of it (RFC 6750, section 3): to whoever shows nothing, no more than what to show. Nothing is wrong with a token of
+    /// which nobody knows.
+    fn challenge(self) -> Option<HeaderValue> {
+        let said = match self {
             Self::Missing => "Bearer realm=\"belljar\"",
             Self::Malformed => "Bearer realm=\"belljar\", error=\"invalid_request\"",
-            Self::Unknown => "Bearer realm=\"belljar\", error=\"invalid_token\"",
-        })
+            Self::NoSeat(NoSeat::Unknown) => "Bearer realm=\"belljar\", error=\"invalid_token\"",
+            Self::NoSeat(NoSeat::NotKnown) => return None,
+        };
+        Some(HeaderValue::from_static(said))
     }
 }
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, self.challenge())], "a token is needed")
-            .into_response()
+        match self.challenge() {
+            Some(challenge) => {
+                (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, challenge)], "a token is needed")
+                    .into_response()
+            }
+            None => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                [(RETRY_AFTER, AGAIN_AFTER)],
+                "it can't be told just now whose that token is",
+            )
+                .into_response(),
+        }
     }
 }
 
@@ -96,7 +126,10 @@ pub fn guarded(routes: Router, tokens: Arc<impl Tokens>) -> Router {
 
 async fn admitted(tokens: &impl Tokens, mut request: Request, next: Next) -> Response {
     let seat = match shown(request.uri(), request.headers()) {
-        Ok(token) => tokens.seat(token).await.filter(|seat| !seat.is_over()).ok_or(Refused::Unknown),
+        Ok(token) => match tokens.seat(token).await {
+            Ok(seat) if seat.is_over() => Err(Refused::NoSeat(NoSeat::Unknown)),
+            found => found.map_err(Refused::NoSeat),
+        },
         Err(refused) => Err(refused),
     };
     match seat {

@@ -3,7 +3,7 @@
 use crate::rig::{Rig, TASK, in_sandbox, planner};
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode};
-use belljar_gateway::bearer::{InvalidTokenError, OneToken, Tokens, guarded};
+use belljar_gateway::bearer::{InvalidTokenError, NoSeat, OneToken, Tokens, guarded};
 use belljar_gateway::seat::{NoRoom, Seat};
 use belljar_gateway::{Door, routes};
 use serde_json::{Value, json};
@@ -15,13 +15,17 @@ use tower::ServiceExt;
 const SANDBOX: &str = "0000000000000000000000000000000000000000000000000000000000000001";
 const PLANNER: &str = "0000000000000000000000000000000000000000000000000000000000000002";
 
+/// Nobody knows whose that is.
+const LOST: &str = "0000000000000000000000000000000000000000000000000000000000000003";
+
 /// Tokens that take a while to be looked up.
 struct Table(BTreeMap<&'static str, Seat>);
 
 impl Tokens for Table {
-    async fn seat(&self, token: &str) -> Option<Seat> {
+    async fn seat(&self, token: &str) -> Result<Seat, NoSeat> {
         tokio::task::yield_now().await;
-        self.0.get(token).cloned()
+        let unknown = if token == LOST { NoSeat::NotKnown } else { NoSeat::Unknown };
+        self.0.get(token).cloned().ok_or(unknown)
     }
 }
 
@@ -85,6 +89,8 @@ async fn a_token_is_dead_at_once_when_its_seat_is_taken_away() {
     }
     assert_eq!(ask(&router, Some(PLANNER), "tools/list", json!({})).await.0, StatusCode::OK);
     assert_eq!(ask(&router, None, "tools/list", json!({})).await.0, StatusCode::UNAUTHORIZED);
+    // Of one of which nobody knows it isn't said that it is no good: who has it would throw it away.
+    assert_eq!(ask(&router, Some(LOST), "tools/list", json!({})).await.0, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(rig.called(), 0);
 }
 

@@ -12,7 +12,7 @@ use crate::job::Workplace;
 use belljar_contract::id::AgentId;
 use belljar_contract::tool::AgentKind;
 use belljar_contract::worker::problem::ProblemKind;
-use belljar_gateway::bearer::Tokens;
+use belljar_gateway::bearer::{NoSeat, Tokens};
 use belljar_gateway::seat::Seat;
 use belljar_policy::tool::ToolGrants;
 use belljar_store::database::DatabaseError;
@@ -233,16 +233,17 @@ enum Use {
 pub(crate) struct RemoteTokens(pub(crate) Arc<RemoteSeats>);
 
 impl Tokens for RemoteTokens {
-    async fn seat(&self, token: &str) -> Option<Seat> {
+    async fn seat(&self, token: &str) -> Result<Seat, NoSeat> {
         let Self(seats) = self;
         match seats.find(token).await {
-            Ok(seat) => return Some(seat),
+            Ok(seat) => return Ok(seat),
             Err(SeatError::Denied(denied)) => seats.note(denied.code()),
             Err(SeatError::OtherAudience) => seats.note(OTHER_AUDIENCE),
             Err(SeatError::Database(error)) => {
                 tracing::warn!(error = crate::chain(&error), "nobody knows whether a token is good");
+                return Err(NoSeat::NotKnown);
             }
         }
-        None
+        Err(NoSeat::Unknown)
     }
 }
