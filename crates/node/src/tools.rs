@@ -218,8 +218,7 @@ pub(crate) fn guarded(routes: axum::Router, seats: Arc<RemoteSeats>) -> axum::Ro
 /// Those that need nothing but what is kept, and what the host reaches.
 fn own(parts: &Parts<'_>, files: &TaskArtifacts) -> Result<Vec<Arc<dyn Tool>>, ToolsError> {
     let Parts { database, artifacts, clock, web, .. } = *parts;
-    let hatch: Arc<dyn WebHatch> =
-        Arc::new(web::NodeHatch { web: Arc::clone(web), house: parts.house.clone() });
+    let hatch: Arc<dyn WebHatch> = Arc::new(web::NodeHatch::new(web, parts.house.clone()));
     let calls = Arc::new(ApiCaller::start_with(NameSource::of_system())?);
     let shelf = Shelf { files: files.clone(), contents: artifacts.clone(), clock: Arc::clone(clock) };
     let notes =

@@ -72,8 +72,8 @@ struct Counting {
     most_listed: usize,
 }
 
-/// The kind under which it stands in the audit for whom a call that comes from no run reaches out.
-const CALL_BEGUN: &str = "egress_call_begun";
+/// The kind under which it stands in the audit who reaches out under an id that is no run's.
+const CALLER_BEGUN: &str = "egress_caller_begun";
 
 // === impl NodeWeb ===
 
@@ -125,17 +125,17 @@ impl NodeWeb {
         Ok(RunWeb { caller, run_id: run_id.clone(), served, book, counting, opened })
     }
 
-    /// Serves it to one call that comes from no run, for as long as what is returned is there. Whose it is, is recorded first.
+    /// Serves it to somebody who calls from no run, for as long as what is returned is there. Who that is, is recorded first.
     ///
     /// # Errors
     /// [`ServeError`].
-    pub(crate) fn serve_call(
+    pub(crate) fn serve_caller(
         &self,
         whose: &impl Serialize,
         (run_id, terms): (&RunId, Option<&Compiled>),
     ) -> Result<Reach, ServeError> {
         let counting = self.counting(0);
-        counting.book.note(CALL_BEGUN, Some(run_id), whose);
+        counting.book.note(CALLER_BEGUN, Some(run_id), whose);
         let ledger = counting as Arc<dyn WebLedger>;
         // Tools say themselves what they ask for: nobody's connections are looked into.
         let served = ServedWeb::begin_by(&self.proxy, (&self.policy(terms), None), (run_id, ledger), vec![])?;

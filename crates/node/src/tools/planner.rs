@@ -10,10 +10,11 @@ mod sandbox;
 mod task;
 
 use crate::api::Api;
+use belljar_contract::action::{ActionType, Leaf};
 use belljar_contract::category::Category;
 use belljar_contract::tool::{InvalidToolNameError, ToolScope};
 use belljar_tools::Tool;
-use belljar_tools::definition::Definition;
+use belljar_tools::definition::{Definition, Effect};
 use desk::{Desk, Endpoint};
 use serde_json::{Value, json};
 use std::sync::{Arc, Weak};
@@ -59,6 +60,11 @@ fn define(name: &str, summary: &str, input: Value) -> Result<Definition, Invalid
     Ok(Definition { scope: ToolScope::Pm, ..definition })
 }
 
+/// One that changes something, which is an action of that type: what only looks is asked about by nobody.
+fn changing(definition: Definition, effect: Effect, action: Leaf) -> Definition {
+    Definition { effect, action: ActionType::from(action), ..definition }
+}
+
 /// The schema of an object with these members, of which those with a name in the list must be there.
 fn object(required: &[&str], properties: &Value) -> Value {
     json!({ "type": "object", "additionalProperties": false, "required": required, "properties": properties })
@@ -68,4 +74,20 @@ fn object(required: &[&str], properties: &Value) -> Value {
 fn id(about: &str) -> Value {
     const FORM: &str = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$";
     json!({ "type": "string", "format": "uuid", "pattern": FORM, "description": about })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_changes_something_does_more_than_look() {
+        let mut changing = 0;
+        for tool in tools(&Weak::new()).unwrap() {
+            let Definition { name, effect, action, .. } = tool.definition();
+            assert_eq!(effect.is_change(), *action != ActionType::from(Leaf::CodeRead), "{name}: {action}");
+            changing += usize::from(effect.is_change());
+        }
+        assert_eq!(changing, 9);
+    }
 }

@@ -1,51 +1,91 @@
-//! The web for tools at a node: a run's is its own, and who comes from elsewhere has the node's for as long as a call takes.
+//! The web for tools at a node: a run's is its own, and who comes from elsewhere has the node's, as one run for as long as they come.
 
 use crate::chain;
 use crate::house::House;
 use crate::web::NodeWeb;
-use belljar_contract::id::{JobId, RunId, TaskId};
+use belljar_contract::id::{AgentId, JobId, RunId, TaskId};
 use belljar_contract::tool::{AgentKind, DomainCode};
+use belljar_policy::access::compiled::Compiled;
 use belljar_tools::answer::Failure;
 use belljar_tools::builtin::web::reach::{Reach, WebHatch};
-use belljar_tools::caller::Caller;
+use belljar_tools::caller::{Caller, Identity};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 /// The web, as the tools of a node have it.
 pub(super) struct NodeHatch {
-    pub(super) web: Arc<NodeWeb>,
+    web: Arc<NodeWeb>,
     /// By whose rules callers are judged, if by anybody's.
-    pub(super) house: Option<House>,
+    house: Option<House>,
+    /// Those who come from elsewhere. What bounds a run bounds all that one of them asks for.
+    callers: Mutex<HashMap<Whose, Served>>,
 }
 
-/// For whom something is reached, in the audit.
-#[derive(Serialize)]
-struct Whose<'c> {
+/// For whom something is reached, in the audit too.
+#[derive(Clone, PartialEq, Eq, Hash, Serialize)]
+struct Whose {
     kind: AgentKind,
-    actor: Option<&'c str>,
-    task_id: Option<&'c TaskId>,
-    job_id: Option<&'c JobId>,
-    project_id: Option<&'c str>,
-    user_id: Option<&'c str>,
+    agent_id: Option<AgentId>,
+    actor: Option<String>,
+    task_id: Option<TaskId>,
+    job_id: Option<JobId>,
+    project_id: Option<String>,
+    user_id: Option<String>,
 }
+
+/// What is served to one of them.
+struct Served {
+    /// By what they may have.
+    terms: Option<Compiled>,
+    reach: Reach,
+    used: Instant,
+}
+
+/// Who hasn't come for so long is forgotten. Whatever is bounded by the hour begins anew by then.
+const KEPT: Duration = Duration::from_secs(3_600);
+
+/// So many are served.
+const MOST: usize = 1_024;
 
 // === impl NodeHatch ===
 
 impl NodeHatch {
+    pub(super) fn new(web: &Arc<NodeWeb>, house: Option<House>) -> Self {
+        Self { web: Arc::clone(web), house, callers: Mutex::default() }
+    }
+
     fn reached(&self, caller: &Caller) -> Result<Reach, Failure> {
         if caller.run_id.is_some() {
             return self.web.reaches().of(caller);
         }
-        let run_id = RunId::from_uuid(Uuid::now_v7());
+        let (whose, now) = (Whose::of(caller), Instant::now());
         let terms = self.house.as_ref().zip(caller.identity.as_ref());
         let terms = terms.map(|(house, identity)| house.compiled(identity));
-        self.web.serve_call(&Whose::of(caller), (&run_id, terms.as_ref())).map_err(|error| {
-            tracing::error!(error = chain(&error), "the web can't be served to a call");
+        // Nothing in there is ever half done.
+        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        callers.retain(|_, served| now.duration_since(served.used) < KEPT);
+        if let Some(served) = callers.get_mut(&whose).filter(|served| served.terms == terms) {
+            served.used = now;
+            return Ok(served.reach.clone());
+        }
+        // By whatever they had they reach nothing any more.
+        callers.remove(&whose);
+        if callers.len() >= MOST {
+            let message = "as many reach the web by this node as may: come again later";
+            return Err(Failure::new(DomainCode::LimitExceeded, message));
+        }
+        let run_id = RunId::from_uuid(Uuid::now_v7());
+        let reach = self.web.serve_caller(&whose, (&run_id, terms.as_ref())).map_err(|error| {
+            tracing::error!(error = chain(&error), "the web can't be served to a caller");
             Failure::new(DomainCode::Unavailable, "the web can't be reached just now")
-        })
+        })?;
+        callers.insert(whose, Served { terms, reach: reach.clone(), used: now });
+        Ok(reach)
     }
 }
 
@@ -57,15 +97,20 @@ impl WebHatch for NodeHatch {
 
 // === impl Whose ===
 
-impl<'c> Whose<'c> {
-    fn of(caller: &'c Caller) -> Self {
+impl Whose {
+    fn of(caller: &Caller) -> Self {
+        let agent_id = caller.identity.as_ref().and_then(|identity| match identity {
+            Identity::Agent(agent) => Some(agent.clone()),
+            Identity::Level(_) => None,
+        });
         Self {
             kind: caller.kind,
-            actor: caller.actor.as_deref(),
-            task_id: caller.task_id.as_ref(),
-            job_id: caller.job_id.as_ref(),
-            project_id: caller.project_id.as_deref(),
-            user_id: caller.user_id.as_deref(),
+            agent_id,
+            actor: caller.actor.clone(),
+            task_id: caller.task_id.clone(),
+            job_id: caller.job_id.clone(),
+            project_id: caller.project_id.clone(),
+            user_id: caller.user_id.clone(),
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::answer::{Answer, Failure, Page, Success};
 use crate::caller::Caller;
 use crate::definition::{Definition, Effect};
 use crate::typed::{TypedTool, schema_of, tool};
+use belljar_contract::action::{ActionType, Leaf};
 use belljar_contract::category::Category;
 use belljar_contract::id::TaskId;
 use belljar_contract::key::Key;
@@ -139,7 +140,12 @@ pub fn tools(wishes: Wishes) -> Tools {
     let wishes = Arc::new(wishes);
     let define = |name, summary, input, effect| {
         let definition = Definition::named(name, Category::Memory, summary, input)?;
-        Ok(Definition { scope: ToolScope::Pm, effect, ..definition })
+        // What is kept counts for others who work: it is more than looking.
+        let action = match effect {
+            Effect::ReadOnly => definition.action.clone(),
+            _ => ActionType::from(Leaf::DocsWrite),
+        };
+        Ok(Definition { scope: ToolScope::Pm, effect, action, ..definition })
     };
     let reads = Effect::ReadOnly;
     let get = define("db.preference.get", "Gives a preference.", schema_of::<GetArguments>(), reads)?;

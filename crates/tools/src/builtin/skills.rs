@@ -6,6 +6,7 @@ use crate::answer::{Answer, Failure, Page, Success};
 use crate::caller::Caller;
 use crate::definition::{Definition, Effect};
 use crate::typed::{TypedTool, schema_of, tool};
+use belljar_contract::action::{ActionType, Leaf};
 use belljar_contract::category::Category;
 use belljar_contract::id::{SkillId, TaskId};
 use belljar_contract::label::Label;
@@ -123,7 +124,11 @@ pub fn tools(library: Library) -> Tools {
     let list =
         define("skills.list", "Lists the skills that there are for the task.", schema_of::<ListArguments>())?;
     let get = define("skills.get", "Gives a skill.", schema_of::<GetArguments>())?;
-    let planners = |definition: Definition, effect| Definition { scope: ToolScope::Pm, effect, ..definition };
+    // What is kept counts for others who work: it is more than looking.
+    let planners = |definition: Definition, effect| {
+        let action = ActionType::from(Leaf::DocsWrite);
+        Definition { scope: ToolScope::Pm, effect, action, ..definition }
+    };
     let create = planners(
         define("skills.create", "Keeps a skill.", schema_of::<CreateArguments>())?,
         Effect::Additive,

@@ -1,14 +1,16 @@
 //! `list_approvals`, `approve_call`, `deny_call`: what people are asked about the calls of agents in sandboxes, for those that plan.
-//! Whoever is bound to a project or a task sees and answers what is of it, and nothing else. Nobody who plans answers for itself, or for another one who plans: those questions are the operator's.
+//! Whoever is bound to a project or a task sees and answers what is of it, and nothing else. Nobody who plans answers for itself, also where it asks from the sandbox of a job
+//! that it has submitted, or for another one who plans: those questions are the operator's.
 
 use super::desk::{Desk, text};
-use super::{define, id, object};
+use super::{changing, define, id, object};
+use belljar_contract::action::Leaf;
 use belljar_contract::approval::{Approval, ApprovalStatus, LONGEST_REASON, Ruling};
 use belljar_contract::id::{ApprovalId, TaskId, UserId};
 use belljar_contract::tool::{AgentKind, DomainCode, InvalidToolNameError};
 use belljar_store::approvals::{Answer as Said, ApprovalError};
 use belljar_tools::answer::{Answer, Failure, Success};
-use belljar_tools::caller::Caller;
+use belljar_tools::caller::{Caller, Identity};
 use belljar_tools::definition::{Definition, Effect};
 use belljar_tools::{Arguments, Tool};
 use futures_util::FutureExt;
@@ -19,6 +21,10 @@ use std::sync::Arc;
 /// How many are listed unless something else is said, and at most.
 const USUAL: u32 = 50;
 const MOST: u32 = 200;
+
+/// What each answer is. A yes decides for others; a no holds them up.
+const APPROVES: (Ruling, Leaf) = (Ruling::Approve, Leaf::ArchDecide);
+const DENIES: (Ruling, Leaf) = (Ruling::Deny, Leaf::CommsInternal);
 
 /// Lists them.
 struct List {
@@ -46,15 +52,16 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Result<Vec<Arc<dyn Tool>>, InvalidToolN
     let list =
         define("list_approvals", "Lists what people are asked about calls, the last asked first.", takes)?;
     let list = Arc::new(List { definition: list, desk: Arc::clone(desk) });
-    let decide = |name, summary, ruling| {
+    let decide = |name, summary, (ruling, action)| {
         let definition = define(name, summary, what_an_answer_takes())?;
-        let definition = Definition { effect: Effect::Destructive, is_guarded: true, ..definition };
+        let definition = changing(definition, Effect::Destructive, action);
+        let definition = Definition { is_guarded: true, ..definition };
         Ok::<Arc<dyn Tool>, _>(Arc::new(Decide { definition, ruling, desk: Arc::clone(desk) }))
     };
     Ok(vec![
         list,
-        decide("approve_call", "Says yes to a call with exactly its arguments, once.", Ruling::Approve)?,
-        decide("deny_call", "Says no to a call.", Ruling::Deny)?,
+        decide("approve_call", "Says yes to a call with exactly its arguments, once.", APPROVES)?,
+        decide("deny_call", "Says no to a call.", DENIES)?,
     ])
 }
 
@@ -115,11 +122,26 @@ impl Decide {
             let message = "the operator answers this one: it is about a call of somebody who plans";
             return Err(Failure::new(DomainCode::PermissionDenied, message));
         }
+        if is_its_own(caller, &found) {
+            let message = "the operator answers this one: it is about a call of the same agent";
+            return Err(Failure::new(DomainCode::PermissionDenied, message));
+        }
         let by = caller.actor.as_deref().or(caller.user_id.as_deref()).unwrap_or_default();
         let by = UserId::parse(by).map_err(|error| Failure::internal("name whoever answers", &error))?;
         let said = Said { ruling: self.ruling, by, reason: Some(text(&arguments, "reason").to_owned()) };
         let decided = approvals.decide(&id, said, now).await.map_err(|error| failure(&error))?;
         Ok(Success::of(json!({ "approval": decided })))
+    }
+}
+
+/// Whether whoever would answer may be who asks: jobs that an agent submits are done as that agent, and those of somebody without a name
+/// as nobody in particular.
+fn is_its_own(caller: &Caller, approval: &Approval) -> bool {
+    match &caller.identity {
+        Some(Identity::Agent(agent)) => approval.agent_id.as_ref() == Some(agent),
+        Some(Identity::Level(_)) => approval.agent_id.is_none(),
+        // Nobody is judged here, and so nobody is asked for leave: what is answered binds nobody.
+        None => false,
     }
 }
 

@@ -2,10 +2,11 @@
 //! what they may not reach isn't reached.
 
 use super::desk::{Asked, Desk, text};
-use super::{define, object, sandbox};
+use super::{changing, define, object, sandbox};
 use axum::http::Method;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use belljar_contract::action::Leaf;
 use belljar_contract::tool::{DomainCode, InvalidToolNameError};
 use belljar_tools::answer::{Answer, Failure, Success};
 use belljar_tools::caller::Caller;
@@ -53,7 +54,7 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolN
     );
     let get = object(&["task_id", "job_id", "path"], &with(json!({ "path": path })));
     let put = define("sandbox.put_file", "Puts a file into a sandbox.", put)?;
-    let put = Definition { effect: Effect::Destructive, ..put };
+    let put = changing(put, Effect::Destructive, Leaf::CodeWrite);
     let get = define("sandbox.get_file", "Gets a file out of a sandbox.", get)?;
     Ok([
         Arc::new(Put { definition: put, desk: Arc::clone(desk) }),

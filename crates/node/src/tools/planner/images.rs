@@ -1,8 +1,9 @@
 //! `sandbox.allowed_images.*`: which images this node runs (`spec/4` REQ-SANDBX-0125). To add one takes a word of the configuration.
 
 use super::desk::{Desk, text};
-use super::{define, object};
+use super::{changing, define, object};
 use crate::api::Api;
+use belljar_contract::action::Leaf;
 use belljar_contract::image::ImageReference;
 use belljar_contract::label::Label;
 use belljar_contract::tool::{DomainCode, InvalidToolNameError};
@@ -49,7 +50,8 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Result<[Arc<dyn Tool>; 2], InvalidToolN
     let list = define("sandbox.allowed_images.list", "Lists the images that this node runs.", page)?;
     let add =
         define("sandbox.allowed_images.add", "Lets an image be run, where planners may do that.", takes)?;
-    let add = Definition { effect: Effect::Idempotent, ..add };
+    // What runs anywhere by that is the node's affair, and no project's.
+    let add = changing(add, Effect::Idempotent, Leaf::ToolCreate);
     Ok([
         Arc::new(List { definition: list, desk: Arc::clone(desk) }),
         Arc::new(Add { definition: add, desk: Arc::clone(desk) }),

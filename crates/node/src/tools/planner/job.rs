@@ -1,8 +1,9 @@
 //! `job.*`: jobs of this node, as the Worker API has them.
 
 use super::desk::{Ask, Asked, Desk, text};
-use super::{define, id, object};
+use super::{changing, define, id, object};
 use axum::http::Method;
+use belljar_contract::action::Leaf;
 use belljar_contract::id::JobId;
 use belljar_contract::tool::{CostTier, DomainCode, InvalidToolNameError};
 use belljar_contract::worker::state::JobState;
@@ -24,19 +25,18 @@ const EVENTS_AT_ONCE: u32 = 200;
 pub(super) fn endpoints() -> Result<Vec<(Definition, Ask)>, InvalidToolNameError> {
     let submit = define(SUBMIT, "Submits a job; it is carried out in a sandbox.", what_submit_takes())?;
     let submit = Definition {
-        effect: Effect::Idempotent,
         cost: CostTier::Expensive,
         description:
             "Submits a job and gives its state at once; `job.get` tells what becomes of it. The same job \
             under the same id again is the same job."
                 .to_owned(),
-        ..submit
+        ..changing(submit, Effect::Idempotent, Leaf::CodeWrite)
     };
     let of_job = object(&["job_id"], &json!({ "job_id": id("The job.") }));
     let get = define("job.get", "Tells how a job stands, and what came of it.", of_job.clone())?;
     let list = define("job.list", "Lists jobs, the last one first.", what_list_takes())?;
     let cancel = define("job.cancel", "Stops a job.", of_job)?;
-    let cancel = Definition { effect: Effect::Destructive, is_guarded: true, ..cancel };
+    let cancel = Definition { is_guarded: true, ..changing(cancel, Effect::Destructive, Leaf::CodeWrite) };
     Ok(vec![(submit, ask_submit), (get, ask_get), (list, ask_list), (cancel, ask_cancel)])
 }
 

@@ -1,8 +1,9 @@
 //! `sandbox.*`: sandboxes that stay, each under the id of a job, as sessions of the Worker API.
 
 use super::desk::{Ask, Asked, body, text};
-use super::{define, id, object};
+use super::{changing, define, id, object};
 use axum::http::Method;
+use belljar_contract::action::Leaf;
 use belljar_contract::tool::{CostTier, InvalidToolNameError};
 use belljar_tools::definition::{Definition, Effect};
 use serde_json::{Value, json};
@@ -17,13 +18,15 @@ const LONGEST_COMMAND: Duration = Duration::from_secs(600);
 pub(super) fn endpoints() -> Result<Vec<(Definition, Ask)>, InvalidToolNameError> {
     let cost = CostTier::Moderate;
     let create = define("sandbox.create", "Makes a sealed sandbox that stays.", what_create_takes())?;
-    let create = Definition { cost, effect: Effect::Idempotent, within: Duration::from_secs(120), ..create };
+    let create = changing(create, Effect::Idempotent, Leaf::CodeWrite);
+    let create = Definition { cost, within: Duration::from_secs(120), ..create };
     let exec =
         define("sandbox.exec", "Runs a command in a sandbox, and gives what it printed.", what_exec_takes())?;
-    let exec = Definition { cost, effect: Effect::Additive, within: LONGEST_COMMAND, ..exec };
+    let exec = changing(exec, Effect::Additive, Leaf::CodeWrite);
+    let exec = Definition { cost, within: LONGEST_COMMAND, ..exec };
     let ids = object(&["task_id", "job_id"], &ids());
     let destroy = define("sandbox.destroy", "Ends a sandbox, and all that is in it.", ids)?;
-    let destroy = Definition { effect: Effect::Destructive, is_guarded: true, ..destroy };
+    let destroy = Definition { is_guarded: true, ..changing(destroy, Effect::Destructive, Leaf::CodeDelete) };
     let list =
         define("sandbox.list", "Lists the sandboxes of this node that stay.", object(&[], &json!({})))?;
     Ok(vec![(create, ask_create), (exec, ask_exec), (destroy, ask_destroy), (list, ask_list)])

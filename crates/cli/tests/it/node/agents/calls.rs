@@ -16,6 +16,8 @@ tool_access:
     - {name: mute, level: sandboxed, autonomy: full, denied: ['memory.*']}
     - {name: asker, level: sandboxed, autonomy: full, human_approval: [memory]}
     - {name: lead, level: elevated, autonomy: full}
+    - {name: boss, level: elevated, autonomy: full, human_approval: [memory]}
+    - {name: watched, level: elevated, autonomy: supervised}
     - {name: junior, level: standard, autonomy: full, allowed: ['job.submit', 'job.get', 'sandbox.create']}
 ";
 
@@ -105,6 +107,46 @@ tell(note())
         [&lines[0]["domain_code"], &lines[1]["status"], &lines[2]["domain_code"]],
         ["approval_required", "ok", "approval_required"].map(Value::from).each_ref()
     );
+}
+
+#[test]
+fn nobody_says_yes_to_what_a_job_of_the_same_agent_asks() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &["--config", &configure(&world, HOUSE)]);
+    let of = |agent: &str| token(&node, json!({ "kind": "project_manager", "agent_id": agent }));
+    let told = told(&node, &as_agent("boss", job_of(None, NOTE)));
+    assert_eq!(told[0]["domain_code"], "approval_required", "{told:?}");
+    let asked = node.get("/v1/worker/approvals?status=pending").json()["approvals"][0].clone();
+    let answered = |agent: &str| {
+        let arguments = json!({ "approval_id": asked["id"], "confirm": true, "reason": "looked at" });
+        envelope(&call(node.address(), &of(agent), "approve_call", &arguments)).clone()
+    };
+    let own = answered("boss");
+    assert_eq!(own["domain_code"], "permission_denied", "{own}");
+    // Whoever has nobody's yes to answer with asks for one.
+    assert_eq!(answered("watched")["domain_code"], "approval_required");
+    let by_another = answered("lead");
+    assert_eq!(by_another["data"]["approval"]["status"], "approved", "{by_another}");
+}
+
+#[test]
+fn who_is_asked_before_they_change_something_is_asked_by_the_tools_of_those_that_plan_too() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &["--config", &configure(&world, HOUSE)]);
+    let task = new_id();
+    let skill = json!({ "task_id": task, "content": "# How\n\nSo.\n", "name": "how", "scope": format!("task:{task}") });
+    let sandbox = json!({ "task_id": task, "job_id": new_id() });
+    let called = |agent: &str, name: &str, arguments: &Value| {
+        let token = token(&node, json!({ "kind": "project_manager", "agent_id": agent }));
+        envelope(&call(node.address(), &token, name, arguments)).clone()
+    };
+    for (name, arguments) in [("sandbox.create", &sandbox), ("skills.create", &skill)] {
+        let asked = called("watched", name, arguments);
+        assert_eq!(asked["domain_code"], "approval_required", "{name}: {asked}");
+        let done = called("lead", name, arguments);
+        assert_eq!(done["status"], "ok", "{name}: {done}");
+    }
+    assert_eq!(called("watched", "sandbox.list", &json!({}))["status"], "ok");
 }
 
 #[test]
