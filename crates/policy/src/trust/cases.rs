@@ -2,6 +2,7 @@
 
 mod approvals;
 mod configuration;
+mod earned;
 mod lapsing;
 mod milestone;
 mod per_category;
@@ -9,7 +10,6 @@ mod properties;
 mod weighted;
 
 use super::*;
-use crate::autonomy::Setback;
 use belljar_contract::id::UserId;
 use belljar_contract::trust::{
     ChangeReason, Quality, Share, Transition, TrustChange, TrustEvent, TrustEventKind,
@@ -245,27 +245,6 @@ fn an_event_that_cannot_be_one_of_now_changes_nothing() {
     world.trust.evaluate(&world.config, world.now.checked_add(SignedDuration::from_nanos(1)).unwrap());
     let late = world.event(set(TrustLevel::Standard, None));
     assert_eq!(world.trust.apply(&world.config, &late), Err(Ignored::Late));
-}
-
-/// What counts for an agent's calls, by what is recorded of it.
-#[test]
-fn what_is_earned_is_the_level_each_category_has_and_what_has_set_it_back() {
-    let mut world = World::before_hiring("strategy: disabled\ninitial_level: standard");
-    let earned = |world: &World| world.replayed().earned(&world.config);
-    assert_eq!((earned(&world), world.config.of_newcomer()), (None, None));
-    world.does(hired());
-    assert_eq!(earned(&world), None, "where nothing is earned, what the configuration says counts");
-    world.does(set(TrustLevel::Restricted, None));
-    assert_eq!(earned(&world).unwrap().level, AccessLevel::Restricted, "unless a person has spoken");
-
-    let mut world = World::new(milestone::MILESTONE);
-    let newcomer = world.config.of_newcomer().unwrap();
-    assert_eq!((earned(&world), newcomer.setback), (Some(newcomer.clone()), None));
-    world.does(set(TrustLevel::Standard, None));
-    assert_eq!(earned(&world).unwrap().setback, None);
-    world.does(TrustEventKind::SecurityIncident);
-    let after = earned(&world).unwrap();
-    assert_eq!((after.level, after.setback), (AccessLevel::Sandboxed, Some(Setback::SecurityIncident)));
 }
 
 #[test]
