@@ -113,6 +113,11 @@ fn what_could_be_another_host_is_none() {
     let part = "a".repeat(64);
     assert_eq!(parsed(&format!("{part}.example")), Err(InvalidHost::TooLong));
     assert_eq!(parsed(&["a"; 128].join(".")), Err(InvalidHost::TooLong));
+    // The control: as long as they may be.
+    assert!(parsed(&format!("{}.example", &part[1..])).is_ok());
+    let whole = ["a"; 127].join(".");
+    assert_eq!((whole.len(), parsed(&whole).as_deref()), (253, Ok(whole.as_str())));
+    assert_eq!(parsed(&format!("{whole}a")), Err(InvalidHost::TooLong));
 }
 
 proptest! {
