@@ -1,7 +1,10 @@
 //! What rules allow, where names may lead, and what whoever is denied learns.
 
+use super::address::AddressClass;
 use super::*;
 use belljar_contract::yaml::{Log, parse};
+use core::net::IpAddr;
+use proptest::prelude::*;
 
 pub(super) fn policy(yaml: &str) -> EgressPolicy {
     let mut log = Log::default();
@@ -269,4 +272,17 @@ fn credentials_have_short_plain_names() {
         told,
         ["1:47: rules[0].credentials[1]: found \"not good\"; expected 1 to 64 letters, digits, `-` and `_`"]
     );
+}
+
+proptest! {
+    /// No address that is not of the open internet is dialed without its network, however many good ones stand beside it.
+    #[test]
+    fn no_bad_address_gets_through(bits: u128, is_v4: bool, place in 0_usize..4) {
+        let bad = if is_v4 { IpAddr::V4(((bits >> 96) as u32).into()) } else { IpAddr::V6(bits.into()) };
+        prop_assume!(AddressClass::of(bad) != AddressClass::Global);
+        let mut found: Vec<IpAddr> = vec!["93.184.216.34".parse().unwrap(); 3];
+        found.insert(place, bad);
+        let allowed = policy("rules: [{host: a.example}]").decide(to("a.example", 443), Asked::Tunnel).unwrap();
+        prop_assert!(allowed.vet(&found, &[]).is_err());
+    }
 }

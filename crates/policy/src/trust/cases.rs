@@ -17,6 +17,9 @@ use belljar_contract::trust::{
 use belljar_contract::yaml::{Log, parse};
 use jiff::SignedDuration;
 
+/// Of more looks in a row something comes only by mistake.
+const MOST_LOOKS: usize = 100;
+
 /// An agent, what is recorded of it, and what comes of that.
 #[derive(Debug, Clone)]
 struct World {
@@ -139,13 +142,14 @@ impl World {
     #[track_caller]
     fn looks_on(&mut self) -> Vec<Outcome> {
         let mut all = Vec::new();
-        loop {
+        for _ in 0..MOST_LOOKS {
             let outcomes = self.looks();
             if outcomes.is_empty() {
                 return all;
             }
             all.extend(outcomes);
         }
+        panic!("there is no end to what comes of it: {all:?}");
     }
 
     fn passes(&mut self, time: SignedDuration) {
