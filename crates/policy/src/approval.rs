@@ -84,6 +84,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_over_is_kept_for_as_many_days_as_are_said_and_for_ninety_else() {
+        let kept = |text: &str| read(text).map(|rules| rules.retention.as_secs()).ok();
+        assert_eq!(kept("{}"), Some(7_776_000));
+        assert_eq!(kept("retention_days: 1"), Some(86_400));
+        assert_eq!(kept("retention_days: 30"), Some(2_592_000));
+        assert_eq!(kept("retention_days: 3650"), Some(315_360_000));
+        for wrong in ["0", "3651", "-1", "1.5", "forever"] {
+            assert_eq!(kept(&format!("retention_days: {wrong}")), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn nobody_is_waited_for_longer_than_a_year() {
+        assert_eq!(timeouts("{deny_after: 365d}"), [Some(31_536_000); 4]);
+        assert!(read("timeout: {deny_after: 366d}").is_err());
+        assert_eq!(timeouts("{deny_after: 1s}"), [Some(1); 4]);
+    }
+
+    #[test]
     fn nothing_that_would_approve_by_itself_can_be_written_and_every_mistake_is_told() {
         for wrong in
             ["approve", "{approve_after: 4h}", "{low: approve}", "{deny_after: 0s}", "{}", "[]", "4h"]

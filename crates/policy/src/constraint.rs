@@ -158,3 +158,6 @@ impl fmt::Display for Dimension {
         f.pad(self.as_str())
     }
 }
+
+#[cfg(test)]
+mod tests;

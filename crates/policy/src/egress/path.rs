@@ -107,6 +107,7 @@ mod tests {
             assert_eq!(simple.holds(path), is_there, "{path}");
         }
         assert!(PathPrefix::parse("/").unwrap().holds("/anything"));
+        assert_eq!(simple.to_string(), "/simple/");
         for bad in ["", "simple", "/a/../b", "/a//b", "/a%2fb", "/a?b", "/a*", "/a b", "/a;b"] {
             assert_eq!(PathPrefix::parse(bad), None, "{bad}");
         }

@@ -1,10 +1,12 @@
 //! What rules allow, where names may lead, and what whoever is denied learns.
 
+use super::address::AddressClass;
 use super::*;
 use belljar_contract::yaml::{Log, parse};
+use core::net::IpAddr;
 use proptest::prelude::*;
 
-fn policy(yaml: &str) -> EgressPolicy {
+pub(super) fn policy(yaml: &str) -> EgressPolicy {
     let mut log = Log::default();
     let policy = parse(yaml.as_bytes(), &mut log).map(|node| EgressPolicy::read(&node, &mut log));
     log.finish().unwrap();
@@ -17,7 +19,7 @@ fn mistakes(yaml: &str) -> Vec<String> {
     log.finish().unwrap_err().as_slice().iter().map(ToString::to_string).collect()
 }
 
-fn to(host: &str, port: u16) -> Destination {
+pub(super) fn to(host: &str, port: u16) -> Destination {
     Destination { host: Host::parse(host).unwrap(), port }
 }
 
@@ -33,7 +35,7 @@ fn verdict(policy: &EgressPolicy, host: &str, port: u16, asked: &str) -> &'stati
     }
 }
 
-const RULES: &str = r#"
+pub(super) const RULES: &str = r#"
 rules:
   - host: pkgs.example
   - {host: "*.files.example", ports: [443]}
@@ -95,68 +97,6 @@ fn the_order_of_rules_changes_nothing() {
                 assert_eq!(both[0], both[1], "{asked} of {host}:{port}");
             }
         }
-    }
-}
-
-fn vetted(host: &str, port: u16, found: &[&str]) -> Result<Vec<String>, &'static str> {
-    let found: Vec<IpAddr> = found.iter().map(|address| address.parse().unwrap()).collect();
-    let allowed = policy(RULES).decide(to(host, port), Asked::Tunnel).unwrap();
-    let own = ["203.0.113.7".parse().unwrap(), "93.184.216.1".parse().unwrap(), "10.0.0.9".parse().unwrap()];
-    match allowed.vet(&found, &own) {
-        Ok(vetted) => Ok(vetted.value().addresses().iter().map(ToString::to_string).collect()),
-        Err(denied) => Err(denied.reason.code()),
-    }
-}
-
-#[test]
-fn one_bad_address_refuses_the_name() {
-    let open = "93.184.216.34";
-    assert_eq!(
-        vetted("pkgs.example", 443, &[open, "2606:4700::1"]).unwrap(),
-        ["93.184.216.34:443", "[2606:4700::1]:443"]
-    );
-    for (found, code) in [
-        (vec![], "no_address"),
-        (vec![open, "10.0.0.1"], "private_address"),
-        (vec!["10.0.0.1", open], "private_address"),
-        (vec![open, "::1"], "loopback_address"),
-        (vec!["::ffff:127.0.0.1"], "loopback_address"),
-        (vec!["169.254.169.254"], "link_local_address"),
-        (vec!["fd00:ec2::254"], "metadata_address"),
-        (vec!["64:ff9b::a9fe:a9fe"], "link_local_address"),
-        (vec!["2002:a00:1::"], "tunnel_address"),
-        (vec!["93.184.216.1"], "own_address"),
-        (vec![open; 65], "too_many_addresses"),
-    ] {
-        assert_eq!(vetted("pkgs.example", 443, &found), Err(code), "{found:?}");
-    }
-}
-
-#[test]
-fn a_rule_may_name_a_network_of_the_house_and_nothing_worse() {
-    assert_eq!(vetted("git.house", 3000, &["10.0.0.1"]).unwrap(), ["10.0.0.1:3000"]);
-    assert_eq!(vetted("git.house", 3000, &["10.0.0.9"]).unwrap(), ["10.0.0.9:3000"], "its own, and granted");
-    assert_eq!(
-        vetted("git.house", 3000, &["11.0.0.1"]).unwrap(),
-        ["11.0.0.1:3000"],
-        "the open internet is open"
-    );
-    assert_eq!(vetted("git.house", 3000, &["192.168.0.1"]), Err("private_address"));
-    let everything = policy("rules:\n- host: all.house\n  networks: [0.0.0.0/0, \"::/0\"]\n");
-    for (address, code) in [
-        ("169.254.169.254", "link_local_address"),
-        ("100.100.100.200", "metadata_address"),
-        ("fd00:ec2::254", "metadata_address"),
-        ("fe80::1", "link_local_address"),
-        ("0.0.0.0", "unspecified_address"),
-        ("255.255.255.255", "broadcast_address"),
-        ("224.0.0.1", "multicast_address"),
-        ("2002:7f00:1::", "tunnel_address"),
-    ] {
-        let allowed = everything.decide(to("all.house", 80), Asked::Tunnel).unwrap();
-        let denied = allowed.vet(&[address.parse().unwrap()], &[]).unwrap_err();
-        assert_eq!(denied.reason.code(), code, "{address}");
-        assert_eq!(denied.needed(), None, "no rule would allow {address}");
     }
 }
 
@@ -250,6 +190,88 @@ fn every_mistake_in_a_policy_is_told() {
     ] {
         assert!(all.contains(part), "{part} in\n{all}");
     }
+}
+
+#[test]
+fn a_policy_looks_inside_where_a_rule_wants_it_or_git_is_refused() {
+    let plain = policy("rules: [{host: a.example}]");
+    assert!(!plain.looks_inside() && !EgressPolicy::default().looks_inside());
+    assert!(plain.clone().refusing_pushes().looks_inside());
+    assert!(plain.clone().refusing_fetches().looks_inside());
+    for one in ["inspect: true", "methods: [GET]", "paths: [/a/]", "credentials: [c]"] {
+        let policy = policy(&format!("rules: [{{host: a.example}}, {{host: b.example, {one}}}]"));
+        assert!(policy.looks_inside(), "{one}");
+        let inspected = |host| policy.decide(to(host, 443), Asked::Tunnel).unwrap().is_inspected();
+        assert!(inspected("b.example") && !inspected("a.example"), "{one}");
+    }
+}
+
+#[test]
+fn what_is_allowed_says_by_which_rule_and_with_whose_credentials() {
+    let policy = policy(
+        "rules: [{host: a.example}, {host: b.example, credentials: [one, Two_2]}, {host: c.example},
+          {host: '*.b.example', credentials: [three]}, {host: x.b.example, credentials: [four]}]",
+    );
+    for (host, rule, credentials) in [
+        ("a.example", 0, vec![]),
+        ("b.example", 1, vec!["one", "Two_2"]),
+        ("c.example", 2, vec![]),
+        ("y.b.example", 3, vec!["three"]),
+        ("x.b.example", 3, vec!["three", "four"]),
+    ] {
+        let allowed = policy.decide(to(host, 443), Asked::Tunnel).unwrap();
+        assert_eq!((allowed.rule(), allowed.credentials()), (rule, &*strings(&credentials)), "{host}");
+        let vetted = allowed.vet(&["93.184.216.34".parse().unwrap()], &[]).unwrap();
+        assert_eq!((vetted.rule(), vetted.credentials()), (rule, &*strings(&credentials)), "{host}");
+    }
+}
+
+fn strings(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+#[test]
+fn whoever_may_only_read_sends_nothing_along() {
+    let policy = policy(
+        "rules: [{host: a.example}, {host: m.example, methods: [GET, POST]}, {host: p.example, paths: [/]},
+          {host: i.example, inspect: true}, {host: b.example}, {host: b.example, methods: [GET, POST]}]",
+    );
+    for (host, method, may) in [
+        ("a.example", "GET", true),
+        ("a.example", "POST", true),
+        ("i.example", "GET", true),
+        ("m.example", "GET", false),
+        ("m.example", "POST", true),
+        ("p.example", "GET", false),
+        ("p.example", "HEAD", false),
+        ("p.example", "TRACE", false),
+        ("p.example", "PUT", true),
+        // By one of its rules there may be whatever there is.
+        ("b.example", "GET", true),
+    ] {
+        let asked = Asked::Request { method, path: "/" };
+        let allowed = policy.decide(to(host, 443), asked).unwrap();
+        assert_eq!(allowed.may_have_content(method), may, "{method} {host}");
+    }
+}
+
+#[test]
+fn credentials_have_short_plain_names() {
+    let longest = "x".repeat(64);
+    for good in ["a", "Z", "9", "-", "_", "my-key_2", &longest] {
+        assert!(is_credential_name(good), "{good}");
+        let policy = policy(&format!("rules: [{{host: a.example, credentials: ['{good}']}}]"));
+        assert_eq!(policy.rules()[0].credentials, [good]);
+    }
+    let too_long = "x".repeat(65);
+    for bad in ["", "a.b", "a b", "a}", "a/b", "é", "a\u{0}", &too_long] {
+        assert!(!is_credential_name(bad), "{bad:?}");
+    }
+    let told = mistakes("rules: [{host: a.example, credentials: [good, 'not good']}]");
+    assert_eq!(
+        told,
+        ["1:47: rules[0].credentials[1]: found \"not good\"; expected 1 to 64 letters, digits, `-` and `_`"]
+    );
 }
 
 proptest! {

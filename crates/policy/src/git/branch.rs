@@ -153,4 +153,78 @@ mod tests {
             assert!(matches!(denied, Err(InvalidBranch::Protected { .. })), "{protected:?}");
         }
     }
+
+    fn is_protected(text: &str) -> bool {
+        matches!(BranchName::parse(text), Err(InvalidBranch::Protected { .. }))
+    }
+
+    #[test]
+    fn nothing_is_pushed_to_a_branch_that_others_stand_on_in_whatever_letters() {
+        for name in PROTECTED {
+            assert!(is_protected(name) && is_protected(&name.to_ascii_uppercase()), "{name}");
+            for other in [format!("{name}-fix"), format!("my-{name}"), format!("fix/{name}")] {
+                assert_eq!(BranchName::parse(&other).map(|branch| branch.0), Ok(other));
+            }
+        }
+        for above in PROTECTED_BELOW {
+            for below in [format!("{above}1"), format!("{above}a/b"), format!("{above}1").to_uppercase()] {
+                assert!(is_protected(&below), "{below}");
+            }
+            for other in
+                [above.trim_end_matches('/').to_owned(), format!("my-{above}1"), format!("a/{above}1")]
+            {
+                assert!(BranchName::parse(&other).is_ok(), "{other}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_is_at_most_two_hundred_characters_and_looks_like_no_object() {
+        let hex = "0123456789abcdef".repeat(5);
+        for good in [
+            &"x".repeat(200),
+            "x",
+            &hex[..39],
+            &hex[..41],
+            &hex[..63],
+            &hex[..65],
+            &format!("{}x", &hex[..39]),
+        ] {
+            assert!(is_branch_name(good), "{good}");
+        }
+        for bad in [&"x".repeat(201), "", &hex[..40], &hex[..64], &hex[..40].to_uppercase()] {
+            assert!(!is_branch_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_forbidden_at_one_place_of_a_name_is_allowed_where_nobody_reads_more_into_it() {
+        for (good, bad) in [
+            ("a.b", "a."),
+            ("a.b/c", "a./c"),
+            ("a.b", ".b"),
+            ("a-b", "-b"),
+            ("a+b", "+b"),
+            ("a.b.c", "a..c"),
+            ("a.locked", "a.lock"),
+            ("lock", "a.Lock"),
+            ("a/refs", "refs/a"),
+            ("a/heads", "heads/a"),
+            ("a/tags", "Tags/a"),
+            ("a/remotes", "remotes/a"),
+            ("a/head", "head"),
+            ("a/b", "a//b"),
+            ("a_b", "a,b"),
+        ] {
+            assert!(is_branch_name(good), "{good}");
+            assert!(!is_branch_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_branch_is_told_as_it_was_written() {
+        let branch = BranchName::parse("Fix/Login").unwrap();
+        assert_eq!((branch.as_str(), branch.to_string().as_str()), ("Fix/Login", "Fix/Login"));
+        assert_eq!(branch.reference(), "refs/heads/Fix/Login");
+    }
 }

@@ -66,3 +66,6 @@ fn remote(node: &Node, log: &mut Log) -> Option<RemotePattern> {
 fn network(node: &Node, log: &mut Log) -> Option<Network> {
     text(node, log, "a network, such as 10.0.0.0/8, that names its first address", Network::parse)
 }
+
+#[cfg(test)]
+mod tests;

@@ -134,4 +134,24 @@ mod tests {
         project(ForgeKind::GitHub, "https://other.example/a/b");
         project(ForgeKind::GitHub, "file:///a/b");
     }
+
+    #[test]
+    fn each_kind_has_the_name_that_a_configuration_has_for_it() {
+        for (name, kind) in ForgeKind::ALL {
+            assert_eq!(kind.name(), name);
+        }
+        assert_eq!(ForgeKind::ALL.map(|(name, _)| name), ["github", "gitea", "gitlab"]);
+    }
+
+    #[test]
+    fn a_project_is_who_has_it_and_what_it_is_called() {
+        let forge = Forge {
+            host: Host::parse("h.example").unwrap(),
+            kind: ForgeKind::GitLab,
+            connection: "c".to_owned(),
+        };
+        let remote = Remote::parse("https://h.example/group/team/app.git", false).unwrap();
+        let project = forge.project(&remote).unwrap();
+        assert_eq!((project.owner(), project.name()), ("group/team", "app"));
+    }
 }

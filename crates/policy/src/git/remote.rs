@@ -212,7 +212,8 @@ fn checked(path: &str) -> Result<String, InvalidRemote> {
 }
 
 fn destination(text: &str, usual_port: u16) -> Result<Destination, InvalidRemote> {
-    let end = text.find(']').map_or(0, |end| end + 1);
+    // A colon behind the brackets is that of the port.
+    let end = text.find(']').unwrap_or_default();
     let (host, port) = match text[end..].split_once(':') {
         Some((rest, port)) => (&text[..end + rest.len()], Some(port)),
         None => (text, None),

@@ -48,7 +48,9 @@ impl GitRules {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ForgeKind;
     use super::*;
+    use crate::egress::Host;
     use core::net::IpAddr;
 
     fn may(rules: &GitRules, url: &str, addresses: &[&str]) -> Result<(), &'static str> {
@@ -82,5 +84,26 @@ mod tests {
     fn a_directory_of_the_host_leads_nowhere() {
         let remote = Remote::parse("file:///srv/a", true).unwrap();
         assert_eq!(GitRules::default().decide(&remote), Ok(None));
+    }
+
+    #[test]
+    fn a_remote_has_the_forge_of_its_host_and_no_other() {
+        let forge = |host: &str, connection: &str| Forge {
+            host: Host::parse(host).unwrap(),
+            kind: ForgeKind::Gitea,
+            connection: connection.to_owned(),
+        };
+        let rules = GitRules {
+            forges: vec![forge("a.example", "of a"), forge("b.example", "of b")],
+            ..GitRules::default()
+        };
+        let connection = |url: &str| {
+            let remote = Remote::parse(url, true).unwrap();
+            rules.forge(&remote).map(|forge| forge.connection.clone())
+        };
+        assert_eq!(connection("https://a.example/x/y").as_deref(), Some("of a"));
+        assert_eq!(connection("git@b.example:x/y").as_deref(), Some("of b"));
+        assert_eq!(connection("https://c.example/x/y"), None);
+        assert_eq!(connection("file:///a.example/x/y"), None);
     }
 }

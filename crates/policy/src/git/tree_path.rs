@@ -164,7 +164,9 @@ mod tests {
         {
             assert_eq!(TreePath::parse(good.as_bytes()).unwrap().as_str(), good);
         }
+        assert!(TreePath::parse(&[b'a'; 4096]).is_ok());
         assert_eq!(TreePath::parse(&[b'a'; 4097]), Err(InvalidTreePath::TooLong));
+        assert!(TreePath::parse(format!("{}a", "a/".repeat(127)).as_bytes()).is_ok());
         assert_eq!(TreePath::parse("a/".repeat(128).as_bytes()), Err(InvalidTreePath::Shape));
         assert_eq!(
             TreePath::parse(format!("{}a", "a/".repeat(128)).as_bytes()),

@@ -30,9 +30,15 @@ mod tests {
 
     #[test]
     fn a_link_may_lead_to_what_is_surely_in_the_tree() {
-        for (path, target) in
-            [("a", "b"), ("a/b", "../c"), ("a/b/c", "../../d/e"), ("a", "./b/c"), ("a/b", "c")]
-        {
+        for (path, target) in [
+            ("a", "b"),
+            ("a/b", "../c"),
+            ("a/b/c", "../../d/e"),
+            ("a", "./b/c"),
+            ("a/b", "c"),
+            ("a/b", "./../c"),
+            ("a/b/c", "..//.././d"),
+        ] {
             assert_eq!(review(path, target), None, "{path} -> {target}");
         }
         for (path, target) in [
@@ -41,6 +47,7 @@ mod tests {
             ("a", "../b"),
             ("a/b", "../../c"),
             ("a", "b/../c"),
+            ("a/b", "c/../d"),
             ("a", ".git/hooks"),
             ("a/b", "../.GIT"),
             ("a", "C:\\Windows"),
@@ -49,6 +56,18 @@ mod tests {
             ("a", ""),
         ] {
             assert!(review(path, target).is_some(), "{path} -> {target}");
+        }
+    }
+
+    #[test]
+    fn whoever_is_asked_about_a_link_is_told_why() {
+        for (path, target, why) in [
+            ("a", "/b", "it leads out of the tree"),
+            ("a/b", "../../c", "it leads out of the tree"),
+            ("a/b/c", "d/../e", "it leads down and up again, and where to can't be told"),
+            ("a/b", "../.git", "it leads into a repository"),
+        ] {
+            assert_eq!(review(path, target), Some(why), "{path} -> {target}");
         }
     }
 }

@@ -79,4 +79,23 @@ mod tests {
             assert!(asks(runs), "{runs}");
         }
     }
+
+    #[test]
+    fn an_object_is_one_by_its_whole_name_and_anything_else_beside_it_needs_a_yes() {
+        let asks = |two: &str, rest: &str| review(&[".git", "objects", two, rest]).is_some();
+        let rest = "cdef0123456789abcdef0123456789abcdef01";
+        assert!(!asks("ab", rest) && !asks("00", rest));
+        for (two, rest) in [
+            ("ab", &rest[1..]),
+            ("abc", rest),
+            ("a", rest),
+            ("xy", rest),
+            ("ab", "notxhexadecimalxbutxasxlongxasxanxidx"),
+            ("info", "alternates"),
+        ] {
+            assert!(asks(two, rest), "{two}/{rest}");
+        }
+        assert!(asks("ab", &format!("{rest}0")));
+        assert!(asks("ab", &format!("{}x", &rest[1..])));
+    }
 }

@@ -112,6 +112,57 @@ fn a_link_in_the_place_of_a_trusted_directory_needs_a_yes() {
 }
 
 #[test]
+fn each_kind_of_trust_that_a_path_gains_is_told_once() {
+    let touched = |path, before, after| {
+        review([Touched { path, before, after }])
+            .into_iter()
+            .map(|found| found.kind.code())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(touched(".husky/pre-push", None, file(true)), ["git", "executable"]);
+    assert_eq!(touched(".husky/pre-push", None, file(false)), ["git"]);
+    // Two rows are for it, and both are git's.
+    assert_eq!(touched(".husky/.gitmodules", None, file(false)), ["git"]);
+    assert_eq!(touched(".husky/.vscode/a~1", None, file(true)), ["git", "editor", "alias", "executable"]);
+    assert_eq!(touched("src/main.rs", None, file(false)), [""; 0]);
+}
+
+#[test]
+fn what_may_be_the_short_name_of_another_file_needs_a_yes() {
+    for short in ["GITMOD~1", "a~1", "ABCDEF~1.TXT", "ab~12.js", "src/a~1/b", "ABCD~123"] {
+        assert_eq!(kinds(short), ["alias"], "{short}");
+    }
+    for long in ["ABCDEFG~1", "a~1.jpeg", "~1", "a~", "a~x", "a~1x", "a1", "a~1.b~2.c", "a.b~1", "a~.1"] {
+        assert_eq!(kinds(long), [""; 0], "{long}");
+    }
+}
+
+#[test]
+fn each_kind_has_a_code_and_is_told_by_it() {
+    use HandoffKind::{Agent, Alias, Build, Ci, Editor, Executable, Git, Link, Package, Review, Shell};
+    let codes: Vec<String> = [Git, Ci, Review, Editor, Agent, Shell, Package, Build, Executable, Link, Alias]
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(codes.join(" "), "git ci review editor agent shell package build executable link alias");
+}
+
+#[test]
+fn trust_in_more_paths_is_trust_in_those_before_too_and_never_in_all() {
+    let strings = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>();
+    let trust = Trust::in_paths(strings(&[".envrc"])).and_in(strings(&[".vscode/", ".envrc"]));
+    assert!(!trust.is_in_all() && !Trust::default().is_in_all() && Trust::in_all().is_in_all());
+    assert_eq!(trust.paths().collect::<Vec<_>>(), [".envrc", ".vscode/"]);
+    assert_eq!(Trust::in_all().paths().count(), 0);
+    let all = [".envrc", ".vscode/a", "Makefile"];
+    let all = all.map(|path| Touched { path, before: None, after: file(false) });
+    let left = trust.without(review(all.clone()));
+    assert_eq!(left.iter().map(|finding| finding.path.as_str()).collect::<Vec<_>>(), ["Makefile"]);
+    assert!(Trust::in_all().and_in(strings(&["a"])).is_in_all());
+    assert_eq!(Trust::default().without(review(all)).len(), 3);
+}
+
+#[test]
 fn trust_is_in_the_paths_that_were_named_and_in_no_others() {
     let all = || {
         review([".envrc", ".vscode/a", ".vscode/b"].map(|path| Touched {

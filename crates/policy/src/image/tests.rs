@@ -62,6 +62,13 @@ fn a_star_is_for_all_of_a_repository_or_all_below_a_place() {
 }
 
 #[test]
+fn a_pattern_reads_as_it_was_written() {
+    for text in ["debian:12", "debian:*", "registry.example/team/*", "index.docker.io/library/debian"] {
+        assert_eq!(ImagePattern::parse(text).unwrap().to_string(), text);
+    }
+}
+
+#[test]
 fn what_matches_nothing_is_no_pattern() {
     for text in ["*", "a*", "*/a", "a/*/b", "a:1*", "a:**", "/*", ":*", "A/*", "a@*", "a/*:*"] {
         assert!(ImagePattern::parse(text).is_err(), "{text:?}");

@@ -108,5 +108,6 @@ fn two_lists_share_what_both_have_exactly_so() {
     assert_eq!(shared(&["a", "B"], &["b"]).as_deref(), Some("b"));
     assert_eq!(shared(&["a*"], &["A*"]).as_deref(), Some("a*"));
     assert_eq!(shared(&["a*"], &["ab"]), None);
+    assert_eq!(shared(&["a*", "b"], &["b", "a*"]).as_deref(), Some("b"), "a whole name first");
     assert!(ToolRules::default().is_empty() && !patterns(&["a*"]).is_empty() && !patterns(&["a"]).is_empty());
 }

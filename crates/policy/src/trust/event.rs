@@ -10,6 +10,7 @@ use belljar_contract::category::Category;
 use belljar_contract::trust::{
     ChangeReason, ProposedPromotion, Transition, TrustEvent, TrustEventKind, TrustLevel,
 };
+use std::cmp::Ordering;
 use uuid::Uuid;
 
 // === impl Trust ===
@@ -33,11 +34,12 @@ impl Trust {
             return Err(Ignored::OtherAgent);
         }
         let key = (event.at, event.event_id);
-        if self.last_event == Some(key) {
+        let since_last = self.last_event.map(|last| key.cmp(&last));
+        if since_last == Some(Ordering::Equal) {
             return Err(Ignored::Duplicate);
         }
         let is_past = self.as_of.is_some_and(|as_of| event.at < as_of);
-        if is_past || self.last_event.is_some_and(|last| key < last) {
+        if is_past || since_last == Some(Ordering::Less) {
             return Err(Ignored::Late);
         }
         match (&event.kind, &self.life) {

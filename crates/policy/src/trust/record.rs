@@ -87,7 +87,7 @@ impl Record {
 
     /// One in which there is how the last tasks went, besides: nobody's failures are forgotten for a no.
     pub(super) fn begun_after_denial(&self, since: Timestamp) -> Self {
-        Self { recent: self.recent, last_failed_at: self.last_failed_at, ..self.begun_anew(since) }
+        Self { recent: self.recent, ..self.begun_anew(since) }
     }
 
     pub(super) fn complete(&mut self, task: Completed) {
@@ -169,7 +169,7 @@ impl Record {
 
     /// Whole days without a failure. The record must have them: before it there were none.
     pub(super) fn clean_days(&self, now: Timestamp) -> u32 {
-        days_between(self.last_failed_at.map_or(self.since, |failed_at| failed_at.max(self.since)), now)
+        days_between(self.last_failed_at.unwrap_or(self.since), now)
     }
 }
 
@@ -181,7 +181,7 @@ fn share(part: u64, whole: u64) -> Share {
 
 impl Recent {
     fn push(&mut self, is_failure: bool) {
-        self.failures = (self.failures << 1 | u32::from(is_failure)) & ((1 << RECENT) - 1);
+        self.failures = ((self.failures << 1) + u32::from(is_failure)) & ((1 << RECENT) - 1);
         self.tasks = (self.tasks + 1).min(RECENT);
     }
 

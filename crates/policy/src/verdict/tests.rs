@@ -272,6 +272,17 @@ fn what_tells_which_tools_there_are_takes_nobodys_yes() {
 }
 
 #[test]
+fn verdicts_and_proposals_have_the_names_that_records_have_for_them() {
+    let names = [Verdict::Allow, Verdict::Escalate, Verdict::Deny].map(Verdict::as_str);
+    assert_eq!(names, ["allow", "escalate", "deny"]);
+    for (verdict, name) in [Verdict::Allow, Verdict::Escalate, Verdict::Deny].into_iter().zip(names) {
+        assert_eq!(serde_json::to_value(verdict).unwrap(), name);
+    }
+    let constraint = Proposal::Constraint { dimension: Dimension::Git, value: "full" };
+    assert_eq!((Proposal::Call.code(), constraint.code()), ("call", "constraint"));
+}
+
+#[test]
 fn rules_have_names_and_say_what_they_mean() {
     let all = [
         Rule::Kind(crate::tool::DenyReason::Never),

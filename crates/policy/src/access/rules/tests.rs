@@ -134,6 +134,7 @@ autonomy: {level: full, human_approval: ['code:delete'], departments: {sales: lo
     assert!(rules.knows(&agent("own")) && !rules.knows(&agent("other")));
     assert_eq!(rules.agents().count(), 2);
     assert_eq!(rules.level_of(&agent("other")), AccessLevel::Restricted);
+    assert_eq!(rules.default_level(), AccessLevel::Restricted);
 }
 
 #[test]

@@ -110,9 +110,18 @@ fn what_could_be_another_host_is_none() {
     for (text, why) in odd {
         assert_eq!(parsed(text), Err(why), "{text:?}");
     }
+}
+
+#[test]
+fn a_part_of_a_name_has_at_most_63_characters_and_a_name_253() {
     let part = "a".repeat(64);
     assert_eq!(parsed(&format!("{part}.example")), Err(InvalidHost::TooLong));
     assert_eq!(parsed(&["a"; 128].join(".")), Err(InvalidHost::TooLong));
+    // The control: as long as they may be.
+    assert!(parsed(&format!("{}.example", &part[1..])).is_ok());
+    let whole = ["a"; 127].join(".");
+    assert_eq!((whole.len(), parsed(&whole).as_deref()), (253, Ok(whole.as_str())));
+    assert_eq!(parsed(&format!("{whole}a")), Err(InvalidHost::TooLong));
 }
 
 proptest! {

@@ -89,6 +89,19 @@ fn what_git_would_make_something_else_of_is_refused() {
     }
 }
 
+#[test]
+fn an_address_has_at_most_2048_characters_and_all_of_them_are_seen() {
+    let of_length = |length: usize| format!("https://h.example/{:a<1$}", "", length - 18);
+    assert_eq!(of_length(2048).len(), 2048);
+    assert!(Remote::parse(&of_length(2048), false).is_ok());
+    for length in [2049, 2050, 4096] {
+        assert_eq!(Remote::parse(&of_length(length), false), Err(InvalidRemote::Path), "{length}");
+    }
+    for text in ["https://h .example/a", "https://h\u{7f}.example/a", "https://h\u{e4}.example/a"] {
+        assert_eq!(Remote::parse(text, false), Err(InvalidRemote::Path), "{text:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn whatever_is_read_is_its_own_form(text in "(https|ssh|http)://[a-zA-Z0-9@:./\\[\\]-]{1,40}") {

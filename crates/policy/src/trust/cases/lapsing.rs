@@ -165,6 +165,20 @@ fn a_person_who_looks_puts_the_next_look_off() {
 }
 
 #[test]
+fn who_has_lost_a_level_is_still_looked_at_for_all_that_was_done_since_the_last_look() {
+    let rarely_idle = MILESTONE.replace("decay_on_idle_days: 30", "decay_on_idle_days: 365");
+    for (tasks, expected) in [(20, TrustLevel::Restricted), (0, TrustLevel::Sandboxed)] {
+        let mut world = World::new(&rarely_idle);
+        world.does(set(TrustLevel::Standard, None));
+        world.does_times(tasks, &done(None));
+        world.does(set(TrustLevel::Restricted, None));
+        world.days(90);
+        world.looks();
+        assert_eq!(world.level(), expected, "{tasks}");
+    }
+}
+
+#[test]
 fn with_a_score_the_usual_quality_is_asked_for() {
     let yaml = format!("{WEIGHTED}re_verification: {{enabled: true, decay_on_idle_days: 3650}}\n");
     for (how_well, expected) in [(7.0, TrustLevel::Restricted), (6.999, TrustLevel::Sandboxed)] {

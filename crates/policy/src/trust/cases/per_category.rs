@@ -46,6 +46,26 @@ fn level(world: &World, category: Category) -> AccessLevel {
 }
 
 #[test]
+fn a_step_takes_as_many_tasks_and_as_good_ones_as_its_category_says() {
+    let yaml = "
+strategy: per_category
+initial_levels: {web: sandboxed}
+promotion_criteria: {web: {sandboxed_to_restricted: {tasks_completed: 3, quality_score_min: 9.0}}}
+";
+    for (times, how_well, expected) in [
+        (3, 9.0, AccessLevel::Restricted),
+        (2, 9.0, AccessLevel::Sandboxed),
+        (100, 8.999, AccessLevel::Sandboxed),
+    ] {
+        let mut world = World::new(yaml);
+        let quality = quality(how_well);
+        world.does_times(times, &TrustEventKind::TaskCompleted { category: WEB, difficulty: None, quality });
+        world.looks();
+        assert_eq!(level(&world, Category::Web), expected, "{times} {how_well}");
+    }
+}
+
+#[test]
 fn each_category_begins_with_its_own_level_and_the_others_with_the_lowest() {
     let world = World::new(PER_CATEGORY);
     assert_eq!(level(&world, Category::FileSystem), AccessLevel::Restricted);
