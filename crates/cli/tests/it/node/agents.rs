@@ -3,6 +3,7 @@
 mod calls;
 mod sandboxes;
 mod trusted;
+mod words;
 
 use belljar_testkit::world::World;
 use serde_json::{Value, json};
