@@ -2,7 +2,7 @@
 
 use super::answer::{Refusal, json};
 use super::{Shared, body, job};
-use crate::house::TooMuch;
+use crate::house::{Order, TooMuch};
 use crate::images::{NoImage, OF_JOB};
 use crate::job::context::{self, ContextError};
 use crate::models::{NoModels, NodeModels};
@@ -101,7 +101,7 @@ fn check(api: &Shared, assignment: &Assignment) -> Result<(), Refusal> {
         return Err(Refusal::new(ProblemKind::Validation, detail));
     }
     if let Some(house) = api.workplace.tools.house() {
-        house.terms(assignment.agent_id.as_ref(), (sandbox, &image))?;
+        house.terms(assignment.agent_id.as_ref(), &Order::of_job(sandbox, &image))?;
     }
     Ok(())
 }
