@@ -254,6 +254,9 @@ fn problems(operation: Operation) -> Vec<ProblemKind> {
     if operation == Operation::RunJob || operation == Operation::OpenSession {
         problems.push(Authorization);
     }
+    if path.contains("{session_id}/") && operation != Operation::EndSession {
+        problems.push(Authorization);
+    }
     problems
 }
 
