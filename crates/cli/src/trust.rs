@@ -3,6 +3,7 @@
 use crate::access::configuration;
 use crate::error::CliError;
 use crate::state;
+use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::TrustEvent;
 use belljar_gateway::access::TrustBook;
@@ -24,6 +25,12 @@ pub(crate) struct Book {
 /// The strategy of a configuration.
 pub(crate) fn config(named: Option<&Path>) -> Result<TrustConfig, CliError> {
     Ok(configuration(named)?.and_then(|configuration| configuration.trust).unwrap_or_default())
+}
+
+/// A category of that name.
+pub(crate) fn parse_category(text: &str) -> Result<Category, String> {
+    let known = || Category::ALL.map(Category::as_str).join(", ");
+    Category::named(text).ok_or_else(|| format!("{text:?} is no category; there are {}", known()))
 }
 
 /// What is recorded.

@@ -74,13 +74,11 @@ impl NodeTrust {
         (ending, outcome): (Ending, &JobOutcome),
         at: Timestamp,
     ) -> Option<TrustEvent> {
-        let agent_id = assignment.agent_id.clone()?;
+        let (agent_id, category) = (assignment.agent_id.clone()?, assignment.task_category);
         let kind = match ending {
-            Ending::Completed => {
-                TrustEventKind::TaskCompleted { category: None, difficulty: None, quality: None }
-            }
+            Ending::Completed => TrustEventKind::TaskCompleted { category, difficulty: None, quality: None },
             Ending::Failed | Ending::Timeout if outcome.failure_code.is_some_and(is_of_agent) => {
-                TrustEventKind::TaskFailed { category: None }
+                TrustEventKind::TaskFailed { category }
             }
             // It was stopped, or its node or its rules have failed it.
             _ => return None,

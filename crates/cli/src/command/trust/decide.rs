@@ -3,7 +3,7 @@
 use super::{happening, record};
 use crate::access::whoever_runs_this;
 use crate::error::{BAD_INPUT, CliError};
-use crate::trust::Book;
+use crate::trust::{Book, parse_category};
 use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::{ProposedPromotion, TrustEventKind, TrustLevel};
@@ -55,12 +55,6 @@ fn parse_level(text: &str) -> Result<TrustLevel, String> {
     let known = TrustLevel::ALL.map(TrustLevel::as_str);
     TrustLevel::named(text)
         .ok_or_else(|| format!("{text:?} is no level of trust; there are {}", known.join(", ")))
-}
-
-fn parse_category(text: &str) -> Result<Category, String> {
-    let known = Category::ALL.map(|category| category.to_string());
-    let category = Category::ALL.into_iter().find(|category| category.to_string() == text);
-    category.ok_or_else(|| format!("{text:?} is no category; there are {}", known.join(", ")))
 }
 
 // === impl ApproveArguments ===

@@ -1,6 +1,7 @@
 //! Agents of a node's jobs, judged by the rules of its configuration, and what their sandboxes have by them.
 
 mod calls;
+mod categories;
 mod kept;
 mod sandboxes;
 mod trusted;
