@@ -3,10 +3,12 @@
 use crate::access::configuration;
 use crate::error::CliError;
 use crate::state;
+use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::TrustEvent;
+use belljar_gateway::access::TrustBook;
 use belljar_policy::access::Earned;
-use belljar_policy::trust::{Replay, TrustConfig, replay};
+use belljar_policy::trust::{Replay, TrustConfig};
 use belljar_store::database::{Database, Location};
 use belljar_store::trust::TrustEvents;
 use jiff::Timestamp;
@@ -17,13 +19,18 @@ use tokio::runtime::Runtime;
 /// What is recorded, and the configuration by which it counts.
 pub(crate) struct Book {
     pub(crate) runtime: Runtime,
-    pub(crate) events: TrustEvents,
-    pub(crate) config: TrustConfig,
+    book: TrustBook,
 }
 
 /// The strategy of a configuration.
 pub(crate) fn config(named: Option<&Path>) -> Result<TrustConfig, CliError> {
     Ok(configuration(named)?.and_then(|configuration| configuration.trust).unwrap_or_default())
+}
+
+/// A category of that name.
+pub(crate) fn parse_category(text: &str) -> Result<Category, String> {
+    let known = || Category::ALL.map(Category::as_str).join(", ");
+    Category::named(text).ok_or_else(|| format!("{text:?} is no category; there are {}", known()))
 }
 
 /// What is recorded.
@@ -44,8 +51,8 @@ pub(crate) fn earned(named: Option<&Path>, agent: &AgentId) -> Result<Option<Ear
         return Ok(None);
     }
     let book = Book::open(config, None)?;
-    let earned = book.of(agent)?.earned(&book.config);
-    Ok(earned.or_else(|| book.config.of_newcomer()))
+    let earned = book.of(agent)?.earned(book.config());
+    Ok(earned.or_else(|| book.config().of_newcomer()))
 }
 
 /// All that is recorded of agents, where it may count.
@@ -55,7 +62,7 @@ pub(crate) fn recorded(config: &TrustConfig) -> Result<BTreeMap<AgentId, Vec<Tru
     }
     let book = Book::open(config.clone(), None)?;
     let agents = book.agents()?.into_iter();
-    agents.map(|agent| Ok((agent.clone(), book.runtime.block_on(book.events.of(&agent))?))).collect()
+    agents.map(|agent| Ok((agent.clone(), book.runtime.block_on(book.events().of(&agent))?))).collect()
 }
 
 // === impl Book ===
@@ -69,15 +76,22 @@ impl Book {
             None => runtime.block_on(events())?,
             Some(location) => runtime.block_on(events_in(location))?,
         };
-        Ok(Self { runtime, events, config })
+        Ok(Self { runtime, book: TrustBook::new(events, config) })
+    }
+
+    pub(crate) fn events(&self) -> &TrustEvents {
+        self.book.events()
+    }
+
+    pub(crate) fn config(&self) -> &TrustConfig {
+        self.book.config()
     }
 
     pub(crate) fn of(&self, agent: &AgentId) -> Result<Replay, CliError> {
-        let events = self.runtime.block_on(self.events.of(agent))?;
-        Ok(replay(&self.config, agent, &events, Timestamp::now()))
+        Ok(self.runtime.block_on(self.book.of(agent, Timestamp::now()))?)
     }
 
     pub(crate) fn agents(&self) -> Result<Vec<AgentId>, CliError> {
-        Ok(self.runtime.block_on(self.events.agents())?.into_keys().collect())
+        Ok(self.runtime.block_on(self.events().agents())?.into_keys().collect())
     }
 }

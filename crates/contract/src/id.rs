@@ -131,13 +131,18 @@ id! {
 /// The hyphenated form, either case.
 const UUID_PATTERN: &str = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$";
 
-fn check_uuid(text: &str) -> Result<(), ParseIdError> {
+/// Reads a UUID in the hyphenated form.
+///
+/// # Errors
+/// [`ParseIdError`] for every other text, the other notations of UUIDs included.
+pub fn parse_uuid(text: &str) -> Result<Uuid, ParseIdError> {
     // The crate also reads braced, URN and undashed notations; only one of them is our wire form.
     const HYPHENATED_LENGTH: usize = 36;
-    match Uuid::try_parse(text) {
-        Ok(_) if text.len() == HYPHENATED_LENGTH => Ok(()),
-        _ => Err(ParseIdError),
-    }
+    Uuid::try_parse(text).ok().filter(|_| text.len() == HYPHENATED_LENGTH).ok_or(ParseIdError)
+}
+
+fn check_uuid(text: &str) -> Result<(), ParseIdError> {
+    parse_uuid(text).map(drop)
 }
 
 #[cfg(test)]

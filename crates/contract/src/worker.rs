@@ -21,6 +21,7 @@ pub mod status;
 pub mod stop;
 pub mod telemetry;
 pub mod token;
+pub mod trust;
 
 use crate::decode::{At, Decode, whole_number};
 use crate::json::Node;

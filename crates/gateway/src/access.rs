@@ -9,10 +9,12 @@
 //! ```
 
 mod approver;
+mod book;
 mod earning;
 mod house;
 
 pub use approver::{Approver, ApproverError, ExactCall};
+pub use book::TrustBook;
 pub use earning::Earning;
 pub use house::HouseAccess;
 

@@ -22,6 +22,7 @@ mod sessions;
 mod stop;
 mod telemetry;
 pub mod token;
+mod trust;
 
 pub(crate) use job::response;
 
@@ -134,6 +135,14 @@ fn handler(operation: Operation) -> MethodRouter<Shared> {
         Operation::ApproveCall => post(answer_approval),
         // The same place as the one above.
         Operation::DenyCall => MethodRouter::new(),
+        Operation::ListTrust => get(trust::list),
+        Operation::ShowTrust => get(trust::show),
+        Operation::RecordTrustEvent => post(trust::record),
+        Operation::ApprovePromotion => post(answer_promotion),
+        // The same place as the one above.
+        Operation::DenyPromotion => MethodRouter::new(),
+        Operation::SetTrustLevel => post(trust::set_level),
+        Operation::VerifyAgent => post(trust::verify),
         Operation::NodeInfo => get(telemetry::info),
         Operation::NodeStats => get(telemetry::stats),
         Operation::ListContainers => get(telemetry::containers),
@@ -192,6 +201,19 @@ async fn show_approval(State(api): State<Shared>, Path(name): Path<String>, requ
     match name.rsplit_once(':').map(|(_, verb)| verb) {
         Some("approve" | "deny") => no_such_method(request.method().clone()).await.into_response(),
         _ => approvals::show.call(request, api).await,
+    }
+}
+
+/// `POST /v1/worker/trust/{agent_id}/proposals/{proposal_id}:{verb}`.
+async fn answer_promotion(
+    State(api): State<Shared>,
+    Path((_, name)): Path<(String, String)>,
+    request: Request,
+) -> Response {
+    match name.rsplit_once(':').map(|(_, verb)| verb) {
+        Some("approve") => trust::approve.call(request, api).await,
+        Some("deny") => trust::deny.call(request, api).await,
+        _ => nothing_here().await.into_response(),
     }
 }
 

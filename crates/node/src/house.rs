@@ -2,21 +2,21 @@
 //!
 //! ```text
 //! job ─► agent_id, or the usual level ─► Identity ─┬─► HouseAccess: each call
-//!                                                  └─► Terms: its sandbox, at submission, at its start and while it runs
+//! session ─► agent_id, or the usual level ┘         └─► Terms: its sandbox, when it is asked for, at its start and while it is there
 //! ```
 //! A node without such rules has no house, and judges nobody.
 
+mod order;
 mod terms;
 
+pub(crate) use order::Order;
 pub(crate) use terms::{Terms, TooMuch};
 
-use crate::images::Image;
 use belljar_contract::access::AccessLevel;
 use belljar_contract::id::AgentId;
-use belljar_contract::worker::assignment::SandboxOrder;
 use belljar_gateway::access::HouseAccess;
 use belljar_policy::access::AccessRules;
-use belljar_policy::access::compiled::{Compiled, ProgramTerms, WebTerms};
+use belljar_policy::access::compiled::Compiled;
 use belljar_policy::trust::TrustConfig;
 use belljar_tools::caller::Identity;
 use std::collections::BTreeMap;
@@ -55,30 +55,24 @@ impl House {
         Compiled::of(self.access.of(identity).agent.permissions.constraints())
     }
 
-    /// Whether somebody has all that a sandbox at a node can have: what is made for nobody in particular is for them alone.
-    pub(crate) fn has_everything(&self, identity: &Identity) -> bool {
-        let compiled = self.compiled(identity);
-        let is_open = matches!(compiled.web, WebTerms::Open { refuses_pushes: false });
-        is_open && compiled.git.fetches && compiled.programs == ProgramTerms::All
+    /// Whether somebody has no less than a sandbox that was made by these terms.
+    pub(crate) fn has(&self, identity: &Identity, terms: &Terms) -> bool {
+        terms.compiled().is_within(&self.compiled(identity))
     }
 
     /// Whether somebody whose sandbox was made by these terms has no less by now.
     pub(crate) fn still_allows(&self, terms: &Terms) -> bool {
-        terms.compiled().is_within(&self.compiled(terms.identity()))
+        self.has(terms.identity(), terms)
     }
 
-    /// What a job's sandbox has, if it asks for no more than that.
+    /// What a sandbox has that is for that agent, if no more than that is asked for.
     ///
     /// # Errors
-    /// [`TooMuch`]: what it asks for that its agent doesn't have.
-    pub(crate) fn terms(
-        &self,
-        agent: Option<&AgentId>,
-        (sandbox, image): (&SandboxOrder, &Image),
-    ) -> Result<Terms, TooMuch> {
+    /// [`TooMuch`]: what is asked for that the agent doesn't have.
+    pub(crate) fn terms(&self, agent: Option<&AgentId>, order: &Order<'_>) -> Result<Terms, TooMuch> {
         let identity = self.identity(agent);
-        let terms = Terms::of(identity.clone(), &self.access.of(&identity), sandbox)?;
-        terms.admit(sandbox, image)?;
+        let terms = Terms::of(identity.clone(), &self.access.of(&identity), order)?;
+        terms.admit(order)?;
         Ok(terms)
     }
 }

@@ -48,8 +48,7 @@ pub(crate) struct Workplace {
     pub(crate) models: Option<NodeModels>,
     pub(crate) web: Arc<NodeWeb>,
     pub(crate) tools: NodeTools,
-    /// What is recorded of agents; nothing where nothing is earned.
-    pub(crate) trust: Option<NodeTrust>,
+    pub(crate) trust: NodeTrust,
     /// What jobs are told of those for whom they are.
     pub(crate) library: Library,
     pub(crate) audit: Arc<AuditLog>,

@@ -12,6 +12,7 @@ mod table;
 pub(crate) use table::Sessions;
 
 use crate::book::BookError;
+use crate::house::{House, Terms, TooMuch};
 use crate::images::Image;
 use crate::models::RunModels;
 use crate::serving::ServeError;
@@ -37,6 +38,8 @@ use tokio::sync::Semaphore;
 /// A session.
 pub(crate) struct Session {
     request: OpenSessionRequest,
+    /// What its sandbox has, where the node has rules.
+    terms: Option<Terms>,
     run_id: RunId,
     created_at: Timestamp,
     begun: Instant,
@@ -75,6 +78,10 @@ struct Enclosed(Box<dyn Sandbox>);
 pub(crate) enum SessionError {
     #[error("there is no session {0}, or it has ended")]
     Unknown(SessionId),
+    #[error("session {0} is ended: whom it is for may do less by now than it was opened with")]
+    Demoted(SessionId),
+    #[error(transparent)]
+    TooMuch(TooMuch),
     #[error("the node is stopping")]
     Stopping,
     #[error("session {0} is another one: it was opened with something else")]
@@ -119,12 +126,23 @@ impl Session {
         &self.request
     }
 
+    /// What its sandbox has, where the node has rules.
+    pub(crate) fn terms(&self) -> Option<&Terms> {
+        self.terms.as_ref()
+    }
+
+    /// Whether whom it is for has no less by now than it was opened with.
+    fn is_allowed(&self, house: Option<&House>) -> bool {
+        self.terms.as_ref().zip(house).is_none_or(|(terms, house)| house.still_allows(terms))
+    }
+
     /// As it is told of.
     pub(crate) fn told(&self, status: SessionStatus) -> Told {
         let lifetime = jiff::SignedDuration::try_from(self.lifetime).unwrap_or(jiff::SignedDuration::MAX);
         Told {
             task_id: self.request.task_id.clone(),
             session_id: self.request.session_id.clone(),
+            agent_id: self.request.agent_id.clone(),
             run_id: self.run_id.clone(),
             status,
             created_at: self.created_at,
@@ -152,6 +170,9 @@ impl Session {
         (argv, cwd): (Vec<String>, Option<String>),
         stdio: Stdio,
     ) -> Result<Box<dyn Execution>, SessionError> {
+        if let (Some(terms), Some(program)) = (&self.terms, argv.first()) {
+            terms.admit_program("$.command[0]", program).map_err(SessionError::TooMuch)?;
+        }
         let sandbox = self.sandbox.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let sandbox = sandbox.ok_or_else(|| SessionError::Unknown(self.request.session_id.clone()))?;
         let argv = argv.into_iter().map(Into::into).collect();
@@ -176,7 +197,10 @@ impl Session {
     }
 
     /// Why it is to be ended, if it is.
-    fn why_over(&self) -> Option<&'static str> {
+    fn why_over(&self, house: Option<&House>) -> Option<&'static str> {
+        if !self.is_allowed(house) {
+            return Some("whom it is for may do less by now");
+        }
         let idle_for = self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
         // A terminal at which nobody does anything is no use of it.
         let terminals =

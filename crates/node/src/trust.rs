@@ -1,59 +1,68 @@
 //! What agents of jobs earn at a node: the end of a job is recorded of its agent together with that end, and so once, whenever the node
-//! is killed.
+//! is killed. What else is recorded over HTTP ([`entered`]) has counted when that is answered.
 //!
 //! ```text
 //! accepted ─► hired, if new ─► … ─► ended ═► TrustEvent, in the same transaction ─► Earning ─► HouseAccess ─► calls, sandboxes
 //! ```
 
+mod entered;
+
+pub(crate) use entered::{Entered, TrustError};
+
+use crate::house::House;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::id::{AgentId, JobId};
 use belljar_contract::trust::{TrustEvent, TrustEventKind};
 use belljar_contract::worker::assignment::Assignment;
 use belljar_contract::worker::job::JobOutcome;
+use belljar_gateway::access::{Earning, TrustBook};
 use belljar_policy::lifecycle::Ending;
 use belljar_policy::trust::TrustConfig;
 use belljar_store::database::Database;
 use belljar_store::trust::{RecordError, TrustEvents};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
+use std::sync::Arc;
 use uuid::{Builder, Uuid};
 
-/// What is recorded of agents, where something is earned.
+/// What is recorded of a node's agents, and what they have by it.
 #[derive(Debug, Clone)]
 pub(crate) struct NodeTrust {
-    events: TrustEvents,
-    config: TrustConfig,
+    book: TrustBook,
+    /// Nothing where nobody is judged.
+    earning: Option<Arc<Earning>>,
 }
 
 // === impl NodeTrust ===
 
 impl NodeTrust {
-    /// What is recorded in that database; nothing where nothing is earned.
-    pub(crate) fn new(database: &Database, config: &TrustConfig) -> Option<Self> {
-        let events = || TrustEvents::new(database.clone());
-        (!config.is_disabled()).then(|| Self { events: events(), config: config.clone() })
+    /// What is recorded in that database, for whom that house judges.
+    pub(crate) fn new(database: &Database, config: &TrustConfig, house: Option<&House>) -> Self {
+        let book = TrustBook::new(TrustEvents::new(database.clone()), config.clone());
+        let earning = house.map(|house| Arc::new(Earning::new(book.clone(), Arc::clone(house.access()))));
+        Self { book, earning }
     }
 
-    /// All that is recorded.
-    pub(crate) fn events(&self) -> &TrustEvents {
-        &self.events
+    /// What follows it.
+    pub(crate) fn earning(&self) -> Option<&Arc<Earning>> {
+        self.earning.as_ref()
     }
 
-    /// By which it counts.
-    pub(crate) fn config(&self) -> &TrustConfig {
-        &self.config
+    /// Whether jobs count. Otherwise levels are what people say.
+    pub(crate) fn is_earned(&self) -> bool {
+        !self.book.config().is_disabled()
     }
 
-    /// Has an agent be there, unless something is recorded of it already.
+    /// Has an agent be there where something is earned, unless something is recorded of it already.
     pub(crate) async fn hire(&self, agent: &AgentId, now: Timestamp) -> Result<(), RecordError> {
-        if !self.events.of(agent).await?.is_empty() {
+        if !self.is_earned() || !self.book.events().of(agent).await?.is_empty() {
             return Ok(());
         }
         let kind = TrustEventKind::AgentHired { level: None };
         // The same id at every node: of two who do this at once, one has.
         let event =
             TrustEvent { at: now, event_id: id(["hired", agent.as_str()]), agent_id: agent.clone(), kind };
-        match self.events.record(&event).await {
+        match self.book.events().record(&event).await {
             Ok(_) | Err(RecordError::Another { .. }) => Ok(()),
             Err(error) => Err(error),
         }
@@ -65,13 +74,11 @@ impl NodeTrust {
         (ending, outcome): (Ending, &JobOutcome),
         at: Timestamp,
     ) -> Option<TrustEvent> {
-        let agent_id = assignment.agent_id.clone()?;
+        let (agent_id, category) = (assignment.agent_id.clone()?, assignment.task_category);
         let kind = match ending {
-            Ending::Completed => {
-                TrustEventKind::TaskCompleted { category: None, difficulty: None, quality: None }
-            }
+            Ending::Completed => TrustEventKind::TaskCompleted { category, difficulty: None, quality: None },
             Ending::Failed | Ending::Timeout if outcome.failure_code.is_some_and(is_of_agent) => {
-                TrustEventKind::TaskFailed { category: None }
+                TrustEventKind::TaskFailed { category }
             }
             // It was stopped, or its node or its rules have failed it.
             _ => return None,

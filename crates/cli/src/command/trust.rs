@@ -70,7 +70,7 @@ impl Subcommand for TrustArguments {
 
 /// Records something, and tells what came of it. An event that changes nothing is recorded all the same: it happened.
 fn record(book: &Book, event: &TrustEvent) -> Result<ExitCode, CliError> {
-    match book.runtime.block_on(book.events.record(event)) {
+    match book.runtime.block_on(book.events().record(event)) {
         Ok(Recorded::Now) => {}
         Ok(Recorded::Before) => anstream::eprintln!("it was recorded already"),
         Err(error @ (RecordError::Another { .. } | RecordError::TooMany)) => {
@@ -80,11 +80,11 @@ fn record(book: &Book, event: &TrustEvent) -> Result<ExitCode, CliError> {
         Err(error) => return Err(error.into()),
     }
     let replayed = book.of(&event.agent_id)?;
-    if let Some((_, why)) = replayed.ignored.iter().find(|(id, _)| *id == event.event_id) {
+    if let Some(why) = replayed.ignored(event.event_id) {
         anstream::eprintln!("belljar: it is recorded, and changes nothing: {why}");
         return Ok(ExitCode::from(BAD_INPUT));
     }
-    let state = replayed.trust.state(&book.config);
+    let state = replayed.trust.state(book.config());
     anstream::println!("{}  {}", event.agent_id, state.global_level);
     Ok(ExitCode::SUCCESS)
 }

@@ -5,14 +5,16 @@ use super::measure::{Quality, Share};
 use crate::category::Category;
 use crate::id::{AgentId, UserId};
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use uuid::Uuid;
 
 /// A level that became another.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TrustChange {
     /// This change; the same whenever it is worked out again.
+    #[schemars(with = "String")]
     pub id: Uuid,
     /// Whose level it is.
     pub agent_id: AgentId,
@@ -29,9 +31,11 @@ pub struct TrustChange {
     pub at: Timestamp,
     /// The event that brought it about, if it wasn't the time that passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub event_id: Option<Uuid>,
     /// The approval that it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub approval_id: Option<Uuid>,
     /// Who said so, where a person set the level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,7 +48,7 @@ pub struct TrustChange {
 }
 
 /// What leads to another level.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeReason {
     /// The score was high enough.
@@ -66,7 +70,7 @@ pub enum ChangeReason {
 }
 
 /// What an agent has done, in numbers: since its record was begun, where nothing else is said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Figures {
     /// When its record was begun.
     pub since: Timestamp,

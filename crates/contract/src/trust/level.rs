@@ -1,11 +1,12 @@
 //! The levels that trust leads through, and the steps between them.
 
 use crate::access::AccessLevel;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A level that an agent can be trusted with. What is put together for one agent (`custom`) is none: nothing leads there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TrustLevel {
     /// [`AccessLevel::Sandboxed`]
@@ -19,7 +20,7 @@ pub enum TrustLevel {
 }
 
 /// A step up. There is none past a level.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Transition {
     /// From `sandboxed` to `restricted`.
@@ -39,6 +40,11 @@ impl TrustLevel {
     /// Its name on the wire and in configurations.
     pub const fn as_str(self) -> &'static str {
         self.access().as_str()
+    }
+
+    /// The level of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.as_str() == name)
     }
 
     /// What it lets an agent reach.

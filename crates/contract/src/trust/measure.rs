@@ -1,6 +1,8 @@
 //! Numbers that trust reckons with: a share of a whole, and how good something is.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 
 /// The number is not in its range.
@@ -40,6 +42,16 @@ macro_rules! measure {
             /// How many steps it is.
             pub fn steps(self) -> u64 {
                 u64::from(self.0)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "number", "minimum": 0, "maximum": u32::from(STEPS) / $per_unit })
             }
         }
 

@@ -1,18 +1,20 @@
 //! Which levels an agent has.
 
 use super::change::{ChangeReason, Figures};
+use super::event::TrustEventKind;
 use super::level::{Transition, TrustLevel};
 use super::measure::Share;
 use crate::access::AccessLevel;
 use crate::category::Category;
 use crate::id::AgentId;
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
 /// The trust in an agent at some time, to be shown. It is drawn from what decides, and decides nothing itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TrustState {
     /// Whom it is about.
     pub agent_id: AgentId,
@@ -41,9 +43,10 @@ pub struct TrustState {
 }
 
 /// A promotion that takes a person's approval.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProposedPromotion {
     /// This proposal: an answer to another one is none to this.
+    #[schemars(with = "String")]
     pub proposal_id: Uuid,
     /// Who would be promoted.
     pub agent_id: AgentId,
@@ -58,6 +61,21 @@ pub struct ProposedPromotion {
     pub proposed_at: Timestamp,
     /// What the agent had done by then.
     pub details: Figures,
+}
+
+// === impl ProposedPromotion ===
+
+impl ProposedPromotion {
+    /// A person's yes to it.
+    pub fn approved(&self, approval_id: Uuid) -> TrustEventKind {
+        let Self { proposal_id, transition, category, .. } = *self;
+        TrustEventKind::PromotionApproved { approval_id, proposal_id, transition, category }
+    }
+
+    /// A person's no to it.
+    pub fn denied(&self, approval_id: Uuid) -> TrustEventKind {
+        TrustEventKind::PromotionDenied { approval_id, proposal_id: self.proposal_id }
+    }
 }
 
 // === impl TrustState ===

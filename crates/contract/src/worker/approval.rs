@@ -51,7 +51,8 @@ pub struct DenyRequest {
     pub reason: String,
 }
 
-struct Reason(String);
+/// Words that say something.
+pub(super) struct Reason(pub(super) String);
 
 // === impl ApproveRequest ===
 

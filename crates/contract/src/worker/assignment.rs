@@ -1,6 +1,7 @@
 //! What a node is asked to carry out: `POST /v1/worker/jobs:run`.
 
 use super::ApiVersion;
+use crate::category::Category;
 use crate::decode::{At, Decode, Fields, decode_document, whole_number};
 use crate::id::{AgentId, GroupId, JobId, ProjectId, TaskId, UserId};
 use crate::image::{self, ImageReference};
@@ -52,6 +53,10 @@ pub struct Assignment {
     #[schemars(default, with = "AgentId")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
+    /// What kind of thing it is: in which category its end counts for the trust in its agent.
+    #[schemars(default, with = "Category")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_category: Option<Category>,
     /// How often it may be begun, if the node dies under it. More than 1 says that its steps may be repeated.
     #[schemars(default = "one", range(min = 1, max = 10))]
     pub max_attempts: u32,
@@ -213,6 +218,7 @@ fn assignment(node: &Node, fields: &mut Fields<'_, '_>) -> Option<Assignment> {
     let user_id = fields.optional("user_id");
     let group_ids = fields.optional("group_ids");
     let agent_id = fields.optional("agent_id");
+    let task_category = fields.optional("task_category");
     let max_attempts = fields.or("max_attempts", Attempts(1)).map(|Attempts(number)| number);
     let callback_url = fields.optional("callback_url");
     let sandbox = fields.required("sandbox");
@@ -224,6 +230,7 @@ fn assignment(node: &Node, fields: &mut Fields<'_, '_>) -> Option<Assignment> {
         user_id: user_id?,
         group_ids: group_ids?.map(|Groups(ids)| ids).unwrap_or_default(),
         agent_id: agent_id?,
+        task_category: task_category?,
         max_attempts: max_attempts?,
         callback_url: callback_url?.map(|CallbackUrl(url)| url),
         sandbox: sandbox?,

@@ -21,6 +21,10 @@ use super::telemetry::{
     ContainerResponse, ContainerStatus, ContainersResponse, LogsResponse, NodeInfoResponse, NodeStatsResponse,
 };
 use super::token::{IssueTokenRequest, IssueTokenResponse, RevokeTokenRequest, RevokeTokenResponse};
+use super::trust::{
+    RecordEventRequest, SetLevelRequest, TrustEventResponse, TrustListResponse, TrustResponse,
+    TrustWordRequest,
+};
 use crate::approval::ApprovalStatus;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -127,6 +131,11 @@ fn body_of(operation: Operation, types: &mut Types) -> Body {
         Operation::RevokeToken => Body::Json(types.sent::<RevokeTokenRequest>()),
         Operation::ApproveCall => Body::Maybe(types.sent::<ApproveRequest>()),
         Operation::DenyCall => Body::Json(types.sent::<DenyRequest>()),
+        Operation::RecordTrustEvent => Body::Json(types.sent::<RecordEventRequest>()),
+        Operation::SetTrustLevel => Body::Json(types.sent::<SetLevelRequest>()),
+        Operation::ApprovePromotion | Operation::DenyPromotion | Operation::VerifyAgent => {
+            Body::Maybe(types.sent::<TrustWordRequest>())
+        }
         _ => Body::None,
     }
 }
@@ -185,6 +194,16 @@ fn answers(operation: Operation, types: &mut Types) -> Vec<Answer> {
         Operation::ShowApproval | Operation::ApproveCall | Operation::DenyCall => {
             one(types.answered::<ApprovalResponse>())
         }
+        Operation::ListTrust => one(types.answered::<TrustListResponse>()),
+        Operation::ShowTrust => one(types.answered::<TrustResponse>()),
+        Operation::RecordTrustEvent => {
+            let event = types.answered::<TrustEventResponse>();
+            vec![(201, "It is recorded", JSON, event.clone()), (200, "It was recorded", JSON, event)]
+        }
+        Operation::ApprovePromotion
+        | Operation::DenyPromotion
+        | Operation::SetTrustLevel
+        | Operation::VerifyAgent => one(types.answered::<TrustEventResponse>()),
         Operation::NodeInfo => one(types.answered::<NodeInfoResponse>()),
         Operation::NodeStats => one(types.answered::<NodeStatsResponse>()),
         Operation::ListContainers => one(types.answered::<ContainersResponse>()),
@@ -223,6 +242,9 @@ fn problems(operation: Operation) -> Vec<ProblemKind> {
     if path.contains("{session_id}/") {
         problems.push(ProblemKind::Limit);
     }
+    if path.starts_with("/v1/worker/trust/{agent_id}/") {
+        problems.push(ProblemKind::Limit);
+    }
     if operation == Operation::IssueToken {
         problems.extend([NotFound, ProblemKind::Limit]);
     }
@@ -230,6 +252,9 @@ fn problems(operation: Operation) -> Vec<ProblemKind> {
         problems.push(ProblemKind::Upstream);
     }
     if operation == Operation::RunJob || operation == Operation::OpenSession {
+        problems.push(Authorization);
+    }
+    if path.contains("{session_id}/") && operation != Operation::EndSession {
         problems.push(Authorization);
     }
     problems
@@ -271,6 +296,7 @@ fn in_path(name: &str) -> Value {
         "sha256" => json!({ "type": "string", "pattern": "^[0-9a-f]{64}$" }),
         "container_id" => json!({ "type": "string", "minLength": 1 }),
         "service_id" => json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$" }),
+        "agent_id" => json!({ "type": "string", "pattern": "^[!-~]{1,128}$" }),
         _ => uuid(),
     }
 }
@@ -305,6 +331,10 @@ fn query_of(operation: Operation) -> Vec<Parameter> {
                 limit(100, 500),
                 ("cursor", false, cursor, "The `next_cursor` of the page before"),
             ]
+        }
+        Operation::ListTrust => {
+            let cursor = json!({ "type": "string", "minLength": 1 });
+            vec![limit(100, 500), ("cursor", false, cursor, "The `next_cursor` of the page before")]
         }
         Operation::FollowJob => vec![("after", false, number(), "Go on behind that event")],
         Operation::ReceivePty => vec![

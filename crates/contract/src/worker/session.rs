@@ -6,7 +6,7 @@ use super::job::{InferenceUsage, Truncated};
 use crate::decode::{At, Decode, Fields, decode_document, whole_number};
 use crate::egress::WebUsage;
 use crate::failure::FailureCode;
-use crate::id::{RunId, SessionId, TaskId};
+use crate::id::{AgentId, RunId, SessionId, TaskId};
 use crate::image;
 use crate::job::constraints::Positive;
 use crate::job::step::run_command::{Argv, Environment};
@@ -28,6 +28,9 @@ pub struct OpenSessionRequest {
     pub task_id: TaskId,
     /// The session. A node has one of that id, however often it is asked.
     pub session_id: SessionId,
+    /// For which agent it is: by whose rules its sandbox is made, where the node has rules.
+    #[schemars(default, with = "AgentId")]
+    pub agent_id: Option<AgentId>,
     /// The image, as an OCI reference, or `native` for the node's own programs; the node's default if absent.
     #[schemars(default, with = "String", regex(pattern = image::PATTERN), length(max = image::LONGEST_NAME))]
     pub image: Option<String>,
@@ -65,6 +68,9 @@ pub struct Session {
     pub task_id: TaskId,
     /// The session.
     pub session_id: SessionId,
+    /// For which agent it is, if one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
     /// Its sandbox.
     pub run_id: RunId,
     /// How far it is.
@@ -207,6 +213,7 @@ impl Decode for OpenSessionRequest {
         let version = fields.required("version");
         let task_id = fields.required("task_id");
         let session_id = fields.required("session_id");
+        let agent_id = fields.optional("agent_id");
         let image = fields.optional("image");
         let env = fields.or("env", Environment(BTreeMap::new()));
         let lifetime = fields.optional("max_lifetime_seconds");
@@ -218,6 +225,7 @@ impl Decode for OpenSessionRequest {
             version: version?,
             task_id: task_id?,
             session_id: session_id?,
+            agent_id: agent_id?,
             image: image?.map(|Image(image)| image),
             env: env.map(|Environment(env)| env)?,
             max_lifetime_seconds: lifetime?.map(|Positive(seconds)| seconds),

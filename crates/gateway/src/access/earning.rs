@@ -2,32 +2,33 @@
 //! passes.
 //!
 //! ```text
-//! TrustEvents ─► replay ─► HouseAccess::set_earned
+//! TrustBook ──► replay ─► HouseAccess::set_earned
 //!      ▲            │
 //!      └─ a look ◄──┘ where something came of it: it is recorded, so that whoever replays finds it
 //! ```
 
-use super::HouseAccess;
+use super::{HouseAccess, TrustBook};
 use belljar_contract::access::AccessLevel;
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::{TrustEvent, TrustEventKind};
 use belljar_policy::access::Earned;
-use belljar_policy::trust::{TrustConfig, replay};
-use belljar_store::trust::{RecordError, TrustEvents};
+use belljar_policy::trust::replay;
+use belljar_store::trust::RecordError;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 /// Follows what is recorded.
 #[derive(Debug)]
 pub struct Earning {
-    events: TrustEvents,
-    config: TrustConfig,
+    book: TrustBook,
     access: Arc<HouseAccess>,
-    known: BTreeMap<AgentId, Known>,
+    /// Held over a whole look: of two at once the later one sees no less.
+    known: Mutex<BTreeMap<AgentId, Known>>,
 }
 
 /// An agent, when it was last looked at.
@@ -47,9 +48,9 @@ const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(60);
 // === impl Earning ===
 
 impl Earning {
-    /// Follows these events, by that configuration, for those rules.
-    pub fn new(events: TrustEvents, config: TrustConfig, access: Arc<HouseAccess>) -> Self {
-        Self { events, config, access, known: BTreeMap::new() }
+    /// Follows what is in that book, for those rules.
+    pub fn new(book: TrustBook, access: Arc<HouseAccess>) -> Self {
+        Self { book, access, known: Mutex::default() }
     }
 
     /// Has an agent be there, at the level with which agents begin, unless something is recorded of it already. Where no level is earned,
@@ -58,7 +59,7 @@ impl Earning {
     /// # Errors
     /// [`RecordError`] when that can't be recorded.
     pub async fn hire(&self, agent: &AgentId, now: Timestamp) -> Result<(), RecordError> {
-        if self.config.is_disabled() || !self.events.of(agent).await?.is_empty() {
+        if self.book.config().is_disabled() || !self.book.events().of(agent).await?.is_empty() {
             return Ok(());
         }
         self.record(agent, TrustEventKind::AgentHired { level: None }, now).await
@@ -68,16 +69,16 @@ impl Earning {
     ///
     /// # Errors
     /// [`RecordError`] when it can't be read, or what came of it can't be recorded.
-    pub async fn look(&mut self, now: Timestamp) -> Result<(), RecordError> {
-        for (agent, events) in self.events.agents().await? {
-            let is_new = self
-                .known
+    pub async fn look(&self, now: Timestamp) -> Result<(), RecordError> {
+        let mut known = self.known.lock().await;
+        for (agent, events) in self.book.events().agents().await? {
+            let is_new = known
                 .get(&agent)
                 .is_none_or(|known| known.events != events || now.duration_since(known.at) >= LOOK_AGAIN);
             if is_new {
                 match self.work_out(&agent, now).await? {
-                    Some(events) => drop(self.known.insert(agent, Known { events, at: now })),
-                    None => drop(self.known.remove(&agent)),
+                    Some(events) => drop(known.insert(agent, Known { events, at: now })),
+                    None => drop(known.remove(&agent)),
                 }
             }
         }
@@ -87,25 +88,26 @@ impl Earning {
     /// Works out what an agent has earned; how much is recorded of it by then. Nothing, where something came of the look: of the next one
     /// more may come.
     async fn work_out(&self, agent: &AgentId, now: Timestamp) -> Result<Option<u64>, RecordError> {
-        let mut events = self.events.of(agent).await?;
-        let mut replayed = replay(&self.config, agent, &events, now);
+        let config = self.book.config();
+        let mut events = self.book.events().of(agent).await?;
+        let mut replayed = replay(config, agent, &events, now);
         let has_changed = !replayed.at_last.is_empty();
         if has_changed {
             self.record(agent, TrustEventKind::Evaluated, now).await?;
-            events = self.events.of(agent).await?;
-            replayed = replay(&self.config, agent, &events, now);
+            events = self.book.events().of(agent).await?;
+            replayed = replay(config, agent, &events, now);
         }
-        self.access.set_earned(agent, replayed.earned(&self.config));
+        self.access.set_earned(agent, replayed.earned(config));
         Ok((!has_changed).then_some(events.len() as u64))
     }
 
     async fn record(&self, agent: &AgentId, kind: TrustEventKind, at: Timestamp) -> Result<(), RecordError> {
         let event = TrustEvent { at, event_id: Uuid::now_v7(), agent_id: agent.clone(), kind };
-        self.events.record(&event).await.map(drop)
+        self.book.events().record(&event).await.map(drop)
     }
 
     /// Does so again and again. While nobody knows what agents have earned, they have earned nothing.
-    pub async fn follow(mut self, now: impl Fn() -> Timestamp, stopped: CancellationToken) {
+    pub async fn follow(self: Arc<Self>, now: impl Fn() -> Timestamp, stopped: CancellationToken) {
         loop {
             tokio::select! {
                 () = stopped.cancelled() => return,
@@ -113,7 +115,7 @@ impl Earning {
             }
             if let Err(error) = self.look(now()).await {
                 tracing::error!(%error, "nobody knows what agents have earned: until that is known, the lowest level counts");
-                for agent in std::mem::take(&mut self.known).keys() {
+                for agent in std::mem::take(&mut *self.known.lock().await).keys() {
                     self.access.set_earned(agent, Some(nothing()));
                 }
             }

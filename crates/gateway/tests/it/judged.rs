@@ -7,7 +7,7 @@ use belljar_contract::id::AgentId;
 use belljar_contract::tool::{AgentKind, DomainCode, Envelope};
 use belljar_contract::trust::{Quality, TrustEvent, TrustEventKind};
 use belljar_contract::yaml::{self, Log, Members};
-use belljar_gateway::access::{Approver, ApproverError, Earning, ExactCall, HouseAccess};
+use belljar_gateway::access::{Approver, ApproverError, Earning, ExactCall, HouseAccess, TrustBook};
 use belljar_gateway::batch::Call;
 use belljar_gateway::call::{Called, Refusal};
 use belljar_gateway::seat::Seat;
@@ -430,7 +430,7 @@ async fn what_is_recorded_of_an_agent_counts_at_its_next_call() {
     let folder = tempfile::tempdir().unwrap();
     let database = Database::open(&Location::File(folder.path().join("agents.db"))).await.unwrap();
     let events = TrustEvents::new(database);
-    let mut earning = Earning::new(events.clone(), milestones(), Arc::clone(&house.access));
+    let earning = Earning::new(TrustBook::new(events.clone(), milestones()), Arc::clone(&house.access));
     let (agent, begun) = (AgentId::parse("free").unwrap(), Timestamp::now());
     let mut now = begun;
     let mut later = || {

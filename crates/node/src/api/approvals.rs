@@ -74,11 +74,14 @@ async fn answer(
     name: &str,
     (ruling, reason): (Ruling, Option<String>),
 ) -> Result<Response, Refusal> {
-    let by =
-        UserId::parse(OPERATOR).map_err(|error| Refusal::new(ProblemKind::Internal, error.to_string()))?;
-    let answer = Answer { ruling, by, reason };
+    let answer = Answer { ruling, by: operator()?, reason };
     let decided = api.workplace.tools.approvals().decide(&id(name)?, answer, api.workplace.now()).await?;
     Ok(told(decided))
+}
+
+/// Whoever shows the node's token.
+pub(super) fn operator() -> Result<UserId, Refusal> {
+    UserId::parse(OPERATOR).map_err(|error| Refusal::new(ProblemKind::Internal, error.to_string()))
 }
 
 fn told(approval: Approval) -> Response {

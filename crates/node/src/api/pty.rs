@@ -2,7 +2,7 @@
 
 use super::answer::{Refusal, json};
 use super::query::{Query, whole};
-use super::sessions::{check, find};
+use super::sessions::{check, find_allowed};
 use super::{Shared, body};
 use crate::session::Session;
 use crate::session::pty::{Piece, Pty};
@@ -100,7 +100,7 @@ pub(super) async fn receive(
     let most = format!("milliseconds, up to {MOST_WAIT_MS}");
     let wait = query.optional("wait_ms", &most, |text| whole(text).filter(|wait| *wait <= MOST_WAIT_MS))?;
     query.finish()?;
-    let session = find(&api, &id)?;
+    let session = find_allowed(&api, &id)?;
     let wait = Duration::from_millis(wait.unwrap_or(USUAL_WAIT_MS));
     let Piece { bytes, next, closed, exit_code } = session.pty(&pty_id)?.receive(after, wait).await;
     let own = session.request();
@@ -129,7 +129,7 @@ pub(super) async fn attach(
     let pty_id = query.required("pty_id", "a UUID", |text| PtyId::parse(text).ok())?;
     let after = query.optional("after", "how many bytes are there already", whole)?.unwrap_or_default();
     query.finish()?;
-    let session = find(&api, &id)?;
+    let session = find_allowed(&api, &id)?;
     let pty = session.pty(&pty_id)?;
     let upgrade = upgrade.map_err(|error| {
         Refusal::new(ProblemKind::Validation, format!("this endpoint speaks WebSocket (RFC 6455): {error}"))
@@ -225,7 +225,7 @@ async fn asked<T>(
     named: impl FnOnce(&T) -> &Named,
 ) -> Result<(T, Arc<Session>), Refusal> {
     let wanted = parse(&body::read(request, LARGEST_REQUEST_BYTES).await?)?;
-    let session = find(api, id)?;
+    let session = find_allowed(api, id)?;
     let Named { version: _, task_id, session_id } = named(&wanted);
     check(&session, task_id.as_ref(), session_id.as_ref())?;
     Ok((wanted, session))

@@ -2,7 +2,7 @@
 
 use super::answer::{Refusal, json};
 use super::{Shared, body, job};
-use crate::house::TooMuch;
+use crate::house::{Order, TooMuch};
 use crate::images::{NoImage, OF_JOB};
 use crate::job::context::{self, ContextError};
 use crate::models::{NoModels, NodeModels};
@@ -13,7 +13,6 @@ use belljar_contract::id::JobId;
 use belljar_contract::worker::assignment::{Assignment, RunJobRequest};
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_store::jobs::{Callback, JobRecord, Submission, Submitted};
-use belljar_store::trust::RecordError;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,8 +34,8 @@ pub(super) async fn run(State(api): State<Shared>, request: Request) -> Result<R
     let callback = callback(&api, &assignment)?;
     let job_id = assignment.job_id.clone();
     let resolved = context::resolved(&api.workplace, &assignment).await?;
-    if let (Some(trust), Some(agent)) = (&api.workplace.trust, &assignment.agent_id) {
-        trust.hire(agent, api.workplace.now()).await?;
+    if let Some(agent) = &assignment.agent_id {
+        api.workplace.trust.hire(agent, api.workplace.now()).await?;
     }
     let submission = Submission {
         assignment,
@@ -102,21 +101,9 @@ fn check(api: &Shared, assignment: &Assignment) -> Result<(), Refusal> {
         return Err(Refusal::new(ProblemKind::Validation, detail));
     }
     if let Some(house) = api.workplace.tools.house() {
-        house.terms(assignment.agent_id.as_ref(), (sandbox, &image))?;
+        house.terms(assignment.agent_id.as_ref(), &Order::of_job(sandbox, &image))?;
     }
     Ok(())
-}
-
-impl From<RecordError> for Refusal {
-    fn from(error: RecordError) -> Self {
-        match error {
-            RecordError::Database(error) => error.into(),
-            other => {
-                tracing::error!(error = crate::chain(&other), "nothing can be recorded of an agent");
-                Self::new(ProblemKind::Unavailable, "the node can't record this")
-            }
-        }
-    }
 }
 
 impl From<TooMuch> for Refusal {

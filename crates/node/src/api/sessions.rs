@@ -2,6 +2,7 @@
 
 use super::answer::{Refusal, json};
 use super::{Shared, body};
+use crate::house::Order;
 use crate::images::OF_SESSION;
 use crate::models::NodeModels;
 use crate::session::{Session, SessionError};
@@ -23,7 +24,9 @@ pub(super) async fn open(State(api): State<Shared>, request: Request) -> Result<
     let wanted = OpenSessionRequest::parse(&document)?;
     let image = api.workplace.images.choose(wanted.image.as_deref(), OF_SESSION)?;
     let models = NodeModels::allowed_in_session(api.workplace.models.as_ref(), &wanted)?;
-    let (session, is_new) = api.sessions.open(wanted, (image, models)).await?;
+    let house = api.workplace.tools.house();
+    let terms = house.map(|house| house.terms(wanted.agent_id.as_ref(), &Order::of_session(&wanted, &image)));
+    let (session, is_new) = api.sessions.open(wanted, (image, models, terms.transpose()?)).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(told(status, &session, SessionStatus::Open))
 }
@@ -49,7 +52,7 @@ pub(super) async fn exec(
     let settings = &api.workplace.settings;
     let document = body::read(request, settings.max_request_bytes).await?;
     let wanted = SessionExecRequest::parse(&document)?;
-    let session = find(&api, &id)?;
+    let session = find_allowed(&api, &id)?;
     check(&session, wanted.task_id.as_ref(), wanted.session_id.as_ref())?;
     api.workplace.metrics.command_run();
     let answer = session.exec(wanted, settings.timeouts, || api.workplace.now()).await?;
@@ -70,9 +73,18 @@ pub(super) async fn end(
     Ok(told(StatusCode::OK, &session, SessionStatus::Ended))
 }
 
-pub(super) fn find(api: &Shared, id: &str) -> Result<Arc<Session>, Refusal> {
+fn find(api: &Shared, id: &str) -> Result<Arc<Session>, Refusal> {
+    Ok(api.sessions.find(&parse(id)?)?)
+}
+
+/// The same, to do something in it.
+pub(super) fn find_allowed(api: &Shared, id: &str) -> Result<Arc<Session>, Refusal> {
+    Ok(api.sessions.find_allowed(&parse(id)?)?)
+}
+
+fn parse(id: &str) -> Result<SessionId, Refusal> {
     let unknown = |error| Refusal::new(ProblemKind::NotFound, format!("there is no session {id}: {error}"));
-    Ok(api.sessions.find(&SessionId::parse(id).map_err(unknown)?)?)
+    SessionId::parse(id).map_err(unknown)
 }
 
 /// That what a request names is the session that it came to.
@@ -105,6 +117,7 @@ impl From<SessionError> for Refusal {
     fn from(error: SessionError) -> Self {
         let kind = match &error {
             SessionError::Unknown(_) | SessionError::UnknownTerminal(_) => ProblemKind::NotFound,
+            SessionError::Demoted(_) | SessionError::TooMuch(_) => ProblemKind::Authorization,
             SessionError::Other(_) | SessionError::NotStarted(_) => ProblemKind::Conflict,
             SessionError::TooManyCommands(_) | SessionError::TooManyTerminals(_) => ProblemKind::Limit,
             SessionError::TooMany(_) | SessionError::NoRoom => ProblemKind::Overloaded,

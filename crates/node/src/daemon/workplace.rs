@@ -52,6 +52,7 @@ pub(super) async fn furnish(
         house,
     };
     let tools = NodeTools::new(&parts).map_err(|source| DaemonError::Tools { source })?;
+    let trust = NodeTrust::new(database, &settings.trust, tools.house());
     tools.disable(&settings.mcp.disabled_tools);
     let denials = Denials::new(Arc::clone(&audit));
     let managed =
@@ -69,7 +70,7 @@ pub(super) async fn furnish(
         models,
         web,
         tools,
-        trust: NodeTrust::new(database, &settings.trust),
+        trust,
         library: Library::new(database),
         audit,
         tokens: Tokens::new(database.clone()),

@@ -1,9 +1,8 @@
-//! What one job's sandbox has by the level of its agent, held against what the job asks for.
+//! What one sandbox has by the level of its agent, held against what is asked for.
 
+use super::order::Order;
 use crate::images::Image;
-use belljar_contract::job::step::Action;
 use belljar_contract::programs::{ParseProgramsError, ProgramList};
-use belljar_contract::worker::assignment::SandboxOrder;
 use belljar_gateway::access::Stood;
 use belljar_policy::access::compiled::{Compiled, GitTerms, ProgramTerms, WebTerms, WorkspaceTerms};
 use belljar_tools::caller::Identity;
@@ -18,9 +17,9 @@ pub(crate) struct Terms {
     programs: Option<ProgramList>,
 }
 
-/// Somebody, as they are told of themselves.
+/// Somebody, as they are told of themselves, and what they ask a sandbox for.
 #[derive(Debug, Clone)]
-pub(crate) struct Whose(Identity);
+pub(crate) struct Whose(Identity, &'static str);
 
 /// More is asked for than an agent has. Each says where, and what would be right.
 #[derive(Debug, thiserror::Error)]
@@ -28,10 +27,10 @@ pub(crate) enum TooMuch {
     #[error("{place}: {whose} reaches nothing of the web (`network: none`): {right}")]
     Web { place: &'static str, whose: Whose, right: &'static str },
     #[error(
-        "$.sandbox.image: {image}, and {whose} may start listed programs alone (`terminal`), which only the node's own sandboxes \
+        "{place}: {image}, and {whose} may start listed programs alone (`terminal`), which only the node's own sandboxes \
          hold: `native`"
     )]
-    Image { image: String, whose: Whose },
+    Image { place: &'static str, image: String, whose: Whose },
     #[error(
         "{place}: {program:?} is none of the programs that {whose} may start (`terminal`, `commands`): {listed}"
     )]
@@ -51,9 +50,9 @@ const SHOWN: usize = 12;
 
 impl Terms {
     /// Those of somebody who stands so.
-    pub(super) fn of(identity: Identity, stood: &Stood, sandbox: &SandboxOrder) -> Result<Self, TooMuch> {
-        let whose = Whose(identity);
-        let compiled = of_job(Compiled::of(stood.agent.permissions.constraints()), sandbox.wants_web());
+    pub(super) fn of(identity: Identity, stood: &Stood, order: &Order<'_>) -> Result<Self, TooMuch> {
+        let whose = Whose(identity, order.what);
+        let compiled = of_node(Compiled::of(stood.agent.permissions.constraints()), order.web.is_some());
         let programs = match &compiled.programs {
             ProgramTerms::All => None,
             ProgramTerms::Only { names } => {
@@ -79,50 +78,41 @@ impl Terms {
         self.programs.as_ref()
     }
 
-    /// Whether a job asks for nothing else. Its workspace begins empty and is lent nothing, and its sandbox has a root of its own:
+    /// Whether nothing else is asked for. Its workspace begins empty and is lent nothing, and its sandbox has a root of its own:
     /// more than that no level takes away.
-    pub(super) fn admit(&self, sandbox: &SandboxOrder, image: &Image) -> Result<(), TooMuch> {
-        let whose = || self.whose.clone();
-        if sandbox.wants_web() && self.compiled.web == WebTerms::None {
-            let (place, right) = match sandbox.job_spec {
-                Some(_) => ("$.sandbox.job_spec.constraints.ext_net_allowed", "expected false"),
-                None => ("$.sandbox.network_policy", "expected `none`"),
-            };
-            return Err(TooMuch::Web { place, whose: whose(), right });
+    pub(super) fn admit(&self, order: &Order<'_>) -> Result<(), TooMuch> {
+        if let Some((place, right)) = order.web
+            && self.compiled.web == WebTerms::None
+        {
+            return Err(TooMuch::Web { place, whose: self.whose.clone(), right });
         }
-        let Some(listed) = &self.programs else { return Ok(()) };
-        if *image != Image::Native {
-            return Err(TooMuch::Image { image: image.name(), whose: whose() });
+        let (place, image) = order.image;
+        if self.programs.is_some() && *image != Image::Native {
+            return Err(TooMuch::Image { place, image: image.name(), whose: self.whose.clone() });
         }
-        let refused = programs(sandbox).find(|(_, program)| !listed.has(name(program)));
-        refused.map_or(Ok(()), |(place, program)| {
-            let program = program.to_owned();
-            Err(TooMuch::Program { place, program, whose: whose(), listed: shown(listed) })
-        })
+        order.programs.iter().try_for_each(|(place, program)| self.admit_program(place, program))
+    }
+
+    /// Whether a program may be started in it, which is asked for there.
+    ///
+    /// # Errors
+    /// [`TooMuch::Program`]
+    pub(crate) fn admit_program(&self, place: &str, program: &str) -> Result<(), TooMuch> {
+        let Some(listed) = self.programs.as_ref().filter(|listed| !listed.has(name(program))) else {
+            return Ok(());
+        };
+        let (place, program, whose) = (place.to_owned(), program.to_owned(), self.whose.clone());
+        Err(TooMuch::Program { place, program, whose, listed: shown(listed) })
     }
 }
 
-/// What of a level there is in a job's sandbox: its workspace begins empty, and it goes by the web or not at all.
-fn of_job(level: Compiled, wants_web: bool) -> Compiled {
+/// What of a level there is in a sandbox of a node: its workspace begins empty, and it goes by the web or not at all.
+fn of_node(level: Compiled, wants_web: bool) -> Compiled {
     let level = Compiled { workspace: WorkspaceTerms::Empty, is_lent_to: false, ..level };
     match wants_web {
         true => level,
         false => Compiled { web: WebTerms::None, git: GitTerms { fetches: false, pushes: false }, ..level },
     }
-}
-
-/// The programs that a job itself starts, and where it says so.
-fn programs(sandbox: &SandboxOrder) -> impl Iterator<Item = (String, &str)> {
-    let command =
-        sandbox.command.first().map(|program| ("$.sandbox.command[0]".to_owned(), program.as_str()));
-    let steps = sandbox.job_spec.iter().flat_map(|spec| spec.job.steps.iter().enumerate());
-    let of_steps = steps.filter_map(|(index, step)| match &step.action {
-        Action::RunCommand(run) => {
-            Some((format!("$.sandbox.job_spec.steps[{index}]"), run.argv.first()?.as_str()))
-        }
-        _ => None,
-    });
-    command.into_iter().chain(of_steps)
 }
 
 fn name(program: &str) -> &str {
@@ -144,7 +134,7 @@ impl fmt::Display for Whose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Identity::Agent(agent) => write!(f, "the agent {agent}"),
-            Identity::Level(level) => write!(f, "a job without `agent_id`, at the level {level},"),
+            Identity::Level(level) => write!(f, "{} without `agent_id`, at the level {level},", self.1),
         }
     }
 }

@@ -82,7 +82,7 @@ pub(super) async fn carry_out(workplace: &Arc<Workplace>, claimed: Claimed, stop
             let Came { ending, outcome } = keep_artifacts(workplace, came).await;
             kept = Instant::now();
             // A job that was not begun says nothing of anybody.
-            let earns = workplace.trust.is_some() && has_begun;
+            let earns = workplace.trust.is_earned() && has_begun;
             let trust = earns.then(|| NodeTrust::ended(&assignment, (ending, &outcome), workplace.now()));
             let report = Report { untold, ending, outcome, trust: trust.flatten() };
             let recorded = end(workplace, (&job_id, fence), report).await;

@@ -5,7 +5,7 @@ use super::attempt::{Stop, Why};
 use super::hearing::{Had, Hearing, Whose};
 use super::outcome::{self, Came};
 use super::recorder::Heard;
-use crate::house::{Terms, TooMuch};
+use crate::house::{Order, Terms, TooMuch};
 use crate::images::{Image, NoImage, OF_JOB};
 use crate::models::{NoModels, NodeModels};
 use crate::serving::ServeError;
@@ -193,7 +193,8 @@ impl With {
         let models = NodeModels::allowed(workplace.models.as_ref(), sandbox)?;
         let image = workplace.images.choose(sandbox.image.as_deref(), OF_JOB)?;
         let house = workplace.tools.house();
-        let terms = house.map(|house| house.terms(assignment.agent_id.as_ref(), (sandbox, &image)));
+        let terms =
+            house.map(|house| house.terms(assignment.agent_id.as_ref(), &Order::of_job(sandbox, &image)));
         let terms = terms.transpose()?;
         let way = sandbox.wants_web().then(|| workplace.web.way(terms.as_ref().map(Terms::compiled)));
         let way = way.transpose()?;

@@ -1,6 +1,7 @@
 //! The sessions of a node: which are open, who opens and who ends them.
 
 use super::{Enclosed, MOST_COMMANDS_OF_ALL, Session, SessionError};
+use crate::house::Terms;
 use crate::images::Image;
 use crate::job::Workplace;
 use crate::models::{Caller, RunModels};
@@ -40,7 +41,7 @@ struct Table {
 }
 
 /// What a session is run with.
-pub(crate) type With = (Image, Option<InferenceConfig>);
+pub(crate) type With = (Image, Option<InferenceConfig>, Option<Terms>);
 
 /// A place for a session. Who opens the same one at a time waits for the first.
 type Slot = Arc<tokio::sync::OnceCell<Arc<Session>>>;
@@ -111,6 +112,16 @@ impl Sessions {
         let slot = self.locked().slots.get(&session_id.key()).cloned();
         let found = slot.and_then(|slot| slot.get().cloned());
         found.ok_or_else(|| SessionError::Unknown(session_id.clone()))
+    }
+
+    /// The same, to do something in it.
+    pub(crate) fn find_allowed(&self, session_id: &SessionId) -> Result<Arc<Session>, SessionError> {
+        let found = self.find(session_id)?;
+        match found.is_allowed(self.workplace.tools.house()) {
+            true => Ok(found),
+            // Whoever looks for those that are over ends it.
+            false => Err(SessionError::Demoted(session_id.clone())),
+        }
     }
 
     /// All that are open, the last opened first.
@@ -189,7 +200,8 @@ impl Sessions {
                 session.is_looked_at.store(false, Ordering::SeqCst);
             });
         }
-        all.into_iter().filter_map(|session| session.why_over().map(|why| (session, why))).collect()
+        let house = self.workplace.tools.house();
+        all.into_iter().filter_map(|session| session.why_over(house).map(|why| (session, why))).collect()
     }
 
     fn slot(&self, session_id: &SessionId) -> Result<Slot, SessionError> {
@@ -223,12 +235,13 @@ impl Sessions {
     }
 
     fn make(&self, request: OpenSessionRequest, with: With) -> Result<Arc<Session>, SessionError> {
-        let (image, models) = with;
+        let (image, models, terms) = with;
         let workplace = &self.workplace;
         let hatches = hatches(&request, models.is_some());
-        let way = request.wants_web().then(|| workplace.web.way(None)).transpose();
+        let way =
+            request.wants_web().then(|| workplace.web.way(terms.as_ref().map(Terms::compiled))).transpose();
         let way = way.map_err(SessionError::Serve)?;
-        let mut sandbox = self.sandbox(&request, &image, (&hatches, way.as_ref()))?;
+        let mut sandbox = self.sandbox((&request, terms.as_ref()), &image, (&hatches, way.as_ref()))?;
         let run_id = sandbox.id().clone();
         let sockets = by_hatch(&hatches, sandbox.take_hatches());
         let whose = (&request, &run_id, way.as_ref());
@@ -258,6 +271,7 @@ impl Sessions {
             ending: tokio::sync::Mutex::default(),
             room: Arc::clone(&self.room),
             request,
+            terms,
         };
         workplace.telemetry.made(session.made());
         Ok(Arc::new(session))
@@ -265,7 +279,7 @@ impl Sessions {
 
     fn sandbox(
         &self,
-        request: &OpenSessionRequest,
+        (request, terms): (&OpenSessionRequest, Option<&Terms>),
         image: &Image,
         (hatches, way): (&[Hatch], Option<&Way>),
     ) -> Result<Box<dyn Sandbox>, SessionError> {
@@ -281,7 +295,7 @@ impl Sessions {
             required,
             hatches: hatches.to_vec(),
             home: BTreeMap::new(),
-            programs: None,
+            programs: terms.and_then(Terms::programs).cloned(),
         };
         if let Some(way) = way {
             way.furnish(&mut wanted.env, &mut wanted.home);

@@ -5,7 +5,7 @@ use super::{Trust, TrustConfig};
 use crate::access::Earned;
 use crate::autonomy::Setback;
 use belljar_contract::id::AgentId;
-use belljar_contract::trust::{ChangeReason, TrustChange, TrustEvent};
+use belljar_contract::trust::{AgentTrust, ChangeReason, IgnoredEvent, TrustChange, TrustEvent};
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 use std::iter::Peekable;
@@ -106,6 +106,22 @@ impl<'e> History<'e> {
 // === impl Replay ===
 
 impl Replay {
+    /// All of it, to be told.
+    pub fn told(&self, config: &TrustConfig) -> AgentTrust {
+        let ignored =
+            |(event_id, why): &(Uuid, Ignored)| IgnoredEvent { event_id: *event_id, why: why.to_string() };
+        AgentTrust {
+            state: self.trust.state(config),
+            changes: self.changes.clone(),
+            ignored: self.ignored.iter().map(ignored).collect(),
+        }
+    }
+
+    /// Why an event changes nothing, if it doesn't.
+    pub fn ignored(&self, event_id: Uuid) -> Option<Ignored> {
+        self.ignored.iter().find(|(id, _)| *id == event_id).map(|(_, why)| *why)
+    }
+
     /// What the agent has come to by it; nothing, if nobody has hired it. Where nothing is earned, it is what a person has said, if one has.
     pub fn earned(&self, config: &TrustConfig) -> Option<Earned> {
         self.trust.life.as_ref()?;

@@ -7,7 +7,7 @@ use super::{tell, token_file, tools};
 use crate::error::CliError;
 use crate::{access, approvals, trust};
 use belljar_contract::tool::AgentKind;
-use belljar_gateway::access::{Access, Earning};
+use belljar_gateway::access::{Access, Earning, TrustBook};
 use belljar_gateway::seat::Seat;
 use belljar_gateway::{Door, Gateway, Room, bearer};
 use belljar_policy::tool::ToolGrants;
@@ -63,7 +63,8 @@ pub(crate) async fn follow_earned(offered: &Offered, stopped: &CancellationToken
     let (Some(Identity::Agent(agent)), Some(house)) = (&offered.identity, &offered.house) else {
         return Ok(());
     };
-    let mut earning = Earning::new(trust::events().await?, trust::config(None)?, Arc::clone(house));
+    let book = TrustBook::new(trust::events().await?, trust::config(None)?);
+    let earning = Arc::new(Earning::new(book, Arc::clone(house)));
     earning.hire(agent, Timestamp::now()).await?;
     earning.look(Timestamp::now()).await?;
     tokio::spawn(earning.follow(Timestamp::now, stopped.clone()));

@@ -3,7 +3,7 @@
 use super::{happening, record};
 use crate::access::whoever_runs_this;
 use crate::error::{BAD_INPUT, CliError};
-use crate::trust::Book;
+use crate::trust::{Book, parse_category};
 use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::{ProposedPromotion, TrustEventKind, TrustLevel};
@@ -53,14 +53,8 @@ pub(super) struct VerifyArguments {
 
 fn parse_level(text: &str) -> Result<TrustLevel, String> {
     let known = TrustLevel::ALL.map(TrustLevel::as_str);
-    let level = TrustLevel::ALL.into_iter().find(|level| level.as_str() == text);
-    level.ok_or_else(|| format!("{text:?} is no level of trust; there are {}", known.join(", ")))
-}
-
-fn parse_category(text: &str) -> Result<Category, String> {
-    let known = Category::ALL.map(|category| category.to_string());
-    let category = Category::ALL.into_iter().find(|category| category.to_string() == text);
-    category.ok_or_else(|| format!("{text:?} is no category; there are {}", known.join(", ")))
+    TrustLevel::named(text)
+        .ok_or_else(|| format!("{text:?} is no level of trust; there are {}", known.join(", ")))
 }
 
 // === impl ApproveArguments ===
@@ -70,10 +64,7 @@ impl ApproveArguments {
         let Some(proposed) = proposed(book, &self.agent, &self.proposal)? else {
             return Ok(ExitCode::from(BAD_INPUT));
         };
-        let ProposedPromotion { proposal_id, transition, category, .. } = proposed;
-        let approval_id = Uuid::now_v7();
-        let approved = TrustEventKind::PromotionApproved { approval_id, proposal_id, transition, category };
-        record(book, &happening(&self.agent, approved))
+        record(book, &happening(&self.agent, proposed.approved(Uuid::now_v7())))
     }
 }
 
@@ -81,11 +72,10 @@ impl ApproveArguments {
 
 impl DenyArguments {
     pub(super) fn run(&self, book: &Book) -> Result<ExitCode, CliError> {
-        let Some(ProposedPromotion { proposal_id, .. }) = proposed(book, &self.agent, &self.proposal)? else {
+        let Some(proposed) = proposed(book, &self.agent, &self.proposal)? else {
             return Ok(ExitCode::from(BAD_INPUT));
         };
-        let denied = TrustEventKind::PromotionDenied { approval_id: Uuid::now_v7(), proposal_id };
-        record(book, &happening(&self.agent, denied))
+        record(book, &happening(&self.agent, proposed.denied(Uuid::now_v7())))
     }
 }
 
@@ -110,7 +100,7 @@ impl VerifyArguments {
 
 /// The proposal that is meant, if it is the only one whose id begins so.
 fn proposed(book: &Book, agent: &AgentId, begins: &str) -> Result<Option<ProposedPromotion>, CliError> {
-    let pending = book.of(agent)?.trust.state(&book.config).pending;
+    let pending = book.of(agent)?.trust.state(book.config()).pending;
     let is_meant = |one: &ProposedPromotion| one.proposal_id.to_string().starts_with(begins);
     let mut meant = pending.into_iter().filter(is_meant);
     match (meant.next(), meant.next()) {

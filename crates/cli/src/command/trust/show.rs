@@ -5,9 +5,7 @@ use crate::error::{BAD_INPUT, CliError};
 use crate::trust::Book;
 use anstyle::Style;
 use belljar_contract::id::AgentId;
-use belljar_contract::trust::{TrustChange, TrustState};
-use belljar_policy::trust::Replay;
-use serde_json::{Value, json};
+use belljar_contract::trust::{AgentTrust, TrustChange, TrustState};
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
@@ -34,7 +32,7 @@ impl ListArguments {
         let states: Vec<TrustState> = book
             .agents()?
             .iter()
-            .map(|agent| Ok(book.of(agent)?.trust.state(&book.config)))
+            .map(|agent| Ok(book.of(agent)?.trust.state(book.config())))
             .collect::<Result<_, CliError>>()?;
         if self.json {
             print_json(&states)?;
@@ -61,29 +59,20 @@ fn row(state: &TrustState) -> [String; 4] {
 impl ShowArguments {
     pub(super) fn run(&self, book: &Book) -> Result<ExitCode, CliError> {
         let replayed = book.of(&self.agent)?;
-        let state = replayed.trust.state(&book.config);
-        if state.created_at.is_none() {
+        let told = replayed.told(book.config());
+        if told.state.created_at.is_none() {
             anstream::eprintln!("belljar: nobody has hired {}", self.agent);
             return Ok(ExitCode::from(BAD_INPUT));
         }
         match self.json {
-            true => print_json(&as_json(&state, &replayed))?,
-            false => tell(&state, &replayed),
+            true => print_json(&told)?,
+            false => tell(&told),
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn as_json(state: &TrustState, replayed: &Replay) -> Value {
-    let ignored: Vec<_> = replayed
-        .ignored
-        .iter()
-        .map(|(event_id, why)| json!({ "event_id": event_id, "why": why.to_string() }))
-        .collect();
-    json!({ "state": state, "changes": replayed.changes, "ignored": ignored })
-}
-
-fn tell(state: &TrustState, replayed: &Replay) {
+fn tell(AgentTrust { state, changes, ignored }: &AgentTrust) {
     let bold = Style::new().bold();
     anstream::println!("{bold}{}{bold:#}  {}", state.agent_id, state.global_level);
     for (category, level) in &state.category_levels {
@@ -92,7 +81,7 @@ fn tell(state: &TrustState, replayed: &Replay) {
     if let Some(score) = state.score {
         anstream::println!("score  {score}");
     }
-    for TrustChange { old, new, reason, at, .. } in &replayed.changes {
+    for TrustChange { old, new, reason, at, .. } in changes {
         anstream::println!("{at}  {old} -> {new}  {reason}");
     }
     for proposed in &state.pending {
@@ -103,7 +92,7 @@ fn tell(state: &TrustState, replayed: &Replay) {
             proposed.proposal_id
         );
     }
-    if !replayed.ignored.is_empty() {
-        anstream::println!("\n{} events change nothing; --json tells which, and why", replayed.ignored.len());
+    if !ignored.is_empty() {
+        anstream::println!("\n{} events change nothing; --json tells which, and why", ignored.len());
     }
 }

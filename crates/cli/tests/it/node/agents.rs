@@ -1,9 +1,12 @@
 //! Agents of a node's jobs, judged by the rules of its configuration, and what their sandboxes have by them.
 
 mod calls;
+mod categories;
+mod kept;
 mod queried;
 mod sandboxes;
 mod trusted;
+mod words;
 
 use belljar_testkit::world::World;
 use serde_json::{Value, json};

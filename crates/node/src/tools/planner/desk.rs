@@ -1,12 +1,12 @@
 //! Asks the node's own endpoints, in this process.
 
 use super::job::SUBMIT;
-use super::sandbox::RUNNING;
+use super::sandbox::{CREATE, EXEC};
 use crate::api::{self, Api};
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, Request, StatusCode};
-use belljar_contract::id::TaskId;
+use belljar_contract::id::{SessionId, TaskId};
 use belljar_contract::tool::DomainCode;
 use belljar_tools::answer::{Answer, Failure, Success};
 use belljar_tools::caller::{Caller, Identity};
@@ -85,19 +85,24 @@ impl Desk {
         }
     }
 
-    /// Whether the caller may run something in a sandbox that stays, which is held to nobody's level.
-    fn check_level(&self, caller: &Caller, tool: &str) -> Result<(), Failure> {
+    /// Whether the caller has no less than the sandbox in which something is to be run: by another's nobody does more than they may.
+    pub(super) fn check_level(&self, caller: &Caller, arguments: &Arguments) -> Result<(), Failure> {
         let api = self.api()?;
-        let has_everything = || match (api.workplace.tools.house(), &caller.identity) {
-            (Some(house), Some(identity)) => house.has_everything(identity),
-            _ => true,
+        let (Some(house), Some(identity)) = (api.workplace.tools.house(), &caller.identity) else {
+            return Ok(());
         };
-        match RUNNING.contains(&tool) && !has_everything() {
+        // One that isn't there the endpoint complains of.
+        let id = SessionId::parse(text(arguments, "job_id")).ok();
+        let session = id.and_then(|id| api.sessions.find(&id).ok());
+        let has_less = session.is_some_and(|session| match session.terms() {
+            Some(terms) => !house.has(identity, terms),
+            None => true,
+        });
+        match has_less {
             false => Ok(()),
             true => Err(Failure::new(
                 DomainCode::PermissionDenied,
-                "a sandbox that stays is held to no level: it takes one with `network: open`, `git: full` and `terminal: full`; \
-                 what others may run, `job.submit` runs",
+                "that sandbox was made for an agent that may do more; one of your own, `sandbox.create` makes",
             )),
         }
     }
@@ -152,9 +157,10 @@ impl Endpoint {
         arguments
     }
 
-    /// Has what an agent submits be done as that agent: nobody gives away more than they have.
+    /// Has what an agent submits or makes be done as that agent: nobody gives away more than they have.
     fn of_agent(&self, caller: &Caller, mut arguments: Arguments) -> Arguments {
-        if let (SUBMIT, Some(Identity::Agent(agent))) = (self.definition.name.as_str(), &caller.identity) {
+        let is_for_agent = [SUBMIT, CREATE].contains(&self.definition.name.as_str());
+        if let (true, Some(Identity::Agent(agent))) = (is_for_agent, &caller.identity) {
             arguments.insert("agent_id".to_owned(), Value::from(agent.as_str()));
         }
         arguments
@@ -172,7 +178,9 @@ impl Tool for Endpoint {
 
     fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
         async move {
-            self.desk.check_level(caller, self.definition.name.as_str())?;
+            if self.definition.name.as_str() == EXEC {
+                self.desk.check_level(caller, &arguments)?;
+            }
             self.desk.check_job(caller, &arguments).await?;
             let arguments = self.of_agent(caller, self.of_task(caller, arguments));
             let mut told = self.desk.ask((self.ask)(&arguments)).await?;

@@ -83,8 +83,9 @@ impl Tool for Put {
         &self.definition
     }
 
-    fn call<'a>(&'a self, _: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
+    fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
         async move {
+            self.desk.check_level(caller, &arguments)?;
             let bytes = STANDARD.decode(text(&arguments, "content_bytes_base64"));
             let bytes = bytes.map_err(|error| Failure::argument(format!("content_bytes_base64: {error}")))?;
             if bytes.len() > LARGEST_IN_BYTES {
@@ -112,8 +113,9 @@ impl Tool for Get {
         &self.definition
     }
 
-    fn call<'a>(&'a self, _: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
+    fn call<'a>(&'a self, caller: &'a Caller, arguments: Arguments) -> BoxFuture<'a, Answer> {
         async move {
+            self.desk.check_level(caller, &arguments)?;
             let path = text(&arguments, "path");
             let most = (LARGEST_OUT_BYTES + 1).to_string();
             let script = r#"[ -f "$1" ] || { echo "there is no file $1" >&2; exit 1; }; head -c "$2" -- "$1" | base64 -w0"#;

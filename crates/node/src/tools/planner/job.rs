@@ -4,6 +4,7 @@ use super::desk::{Ask, Asked, Desk, text};
 use super::{changing, define, id, object};
 use axum::http::Method;
 use belljar_contract::action::Leaf;
+use belljar_contract::category::Category;
 use belljar_contract::id::JobId;
 use belljar_contract::tool::{CostTier, DomainCode, InvalidToolNameError};
 use belljar_contract::worker::state::JobState;
@@ -41,11 +42,16 @@ pub(super) fn endpoints() -> Result<Vec<(Definition, Ask)>, InvalidToolNameError
 }
 
 fn what_submit_takes() -> Value {
+    let categories = Category::ALL.map(Category::as_str);
     object(
         &["task_id", "job_id", "sandbox"],
         &json!({
             "task_id": id("The task that the job is of."),
             "job_id": id("The job's id: one of your choice, a UUID."),
+            "task_category": {
+                "type": "string", "enum": categories,
+                "description": "What kind of thing it is: where it counts for the trust in whoever does it."
+            },
             "sandbox": {
                 "type": "object",
                 "description": "What is run and where: `job_spec` (a job) or `command`, `image`, `env`, `network_policy`, \

@@ -9,19 +9,21 @@ use belljar_tools::definition::{Definition, Effect};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The tools by which something is run in sandboxes that are made for no agent in particular.
-pub(super) const RUNNING: [&str; 2] = ["sandbox.create", "sandbox.exec"];
+/// Makes a sandbox for whoever calls it.
+pub(super) const CREATE: &str = "sandbox.create";
+
+/// Runs something in one.
+pub(super) const EXEC: &str = "sandbox.exec";
 
 /// A command in a sandbox may take so long.
 const LONGEST_COMMAND: Duration = Duration::from_secs(600);
 
 pub(super) fn endpoints() -> Result<Vec<(Definition, Ask)>, InvalidToolNameError> {
     let cost = CostTier::Moderate;
-    let create = define("sandbox.create", "Makes a sealed sandbox that stays.", what_create_takes())?;
+    let create = define(CREATE, "Makes a sealed sandbox that stays.", what_create_takes())?;
     let create = changing(create, Effect::Idempotent, Leaf::CodeWrite);
     let create = Definition { cost, within: Duration::from_secs(120), ..create };
-    let exec =
-        define("sandbox.exec", "Runs a command in a sandbox, and gives what it printed.", what_exec_takes())?;
+    let exec = define(EXEC, "Runs a command in a sandbox, and gives what it printed.", what_exec_takes())?;
     let exec = changing(exec, Effect::Additive, Leaf::CodeWrite);
     let exec = Definition { cost, within: LONGEST_COMMAND, ..exec };
     let ids = object(&["task_id", "job_id"], &ids());
@@ -76,6 +78,7 @@ fn ask_create(arguments: &belljar_tools::Arguments) -> Asked {
     let names = [
         ("task_id", "task_id"),
         ("job_id", "session_id"),
+        ("agent_id", "agent_id"),
         ("image_ref", "image"),
         ("env", "env"),
         ("max_lifetime_seconds", "max_lifetime_seconds"),

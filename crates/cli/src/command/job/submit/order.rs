@@ -3,6 +3,8 @@
 use crate::command::run::read_document;
 use crate::error::CliError;
 use crate::lending::{parse_duration, parse_variable};
+use crate::trust::parse_category;
+use belljar_contract::category::Category;
 use belljar_contract::id::{AgentId, JobId, TaskId};
 use belljar_contract::job::Job;
 use belljar_contract::problem::Problems;
@@ -35,6 +37,9 @@ pub(super) struct OrderArguments {
     /// As which agent it is done, where the node has rules for agents
     #[arg(long, value_name = "NAME", value_parser = AgentId::parse)]
     agent: Option<AgentId>,
+    /// What kind of thing it is: in which category its end counts for the trust in that agent
+    #[arg(long, value_name = "CATEGORY", value_parser = parse_category)]
+    task_category: Option<Category>,
     /// It may be begun so often, if its node dies under it
     #[arg(long, value_name = "N")]
     max_attempts: Option<u32>,
@@ -91,6 +96,9 @@ impl OrderArguments {
         }
         if let Some(agent) = &self.agent {
             request["agent_id"] = json!(agent.as_str());
+        }
+        if let Some(category) = self.task_category {
+            request["task_category"] = json!(category.as_str());
         }
         let sandbox = &mut request["sandbox"];
         if let Some(image) = &self.image {

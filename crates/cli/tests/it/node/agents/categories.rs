@@ -1,0 +1,95 @@
+//! Jobs that say what kind of thing they are: where their end counts for the trust in their agent.
+
+use super::{as_agent, configure};
+use crate::node::remote_tools::{call, envelope, token};
+use belljar_testkit::node::{Node, TOKEN, command};
+use belljar_testkit::wait::until;
+use belljar_testkit::world::World;
+use serde_json::{Value, json};
+
+const BY_CATEGORY: &str = "
+tool_access: {agents: [{name: worker, level: elevated, autonomy: full, allowed: ['job.submit']}]}
+trust:
+  strategy: per_category
+  initial_levels: {file_system: restricted, git: restricted}
+  promotion_criteria:
+    file_system: {restricted_to_standard: {tasks_completed: 2, quality_score_min: 0}}
+    git: {restricted_to_standard: {tasks_completed: 2, quality_score_min: 0}}
+  re_verification: {enabled: true, interval_days: 90, decay_on_idle_days: 30, decay_on_error_rate: 0.15}
+";
+
+fn job(agent: &str, category: Option<&str>, script: &str) -> Value {
+    let mut job = as_agent(agent, command(&["python3", "-c", script]));
+    if let Some(category) = category {
+        job["task_category"] = json!(category);
+    }
+    job
+}
+
+/// The levels for files and for git.
+fn levels(node: &Node<'_>, agent: &str) -> [Value; 2] {
+    let levels = node.get(&format!("/v1/worker/trust/{agent}")).json()["state"]["category_levels"].clone();
+    ["file_system", "version_control"].map(|category| levels[category].clone())
+}
+
+#[test]
+fn a_job_counts_in_the_category_that_it_says_and_without_one_its_failure_counts_in_all() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &["--config", &configure(&world, BY_CATEGORY)]);
+    for _ in 0..2 {
+        // What says nothing is done in no category.
+        assert_eq!(node.run(&job("worker", None, "pass")).json()["status"], "completed");
+        assert_eq!(node.run(&job("worker", Some("git"), "pass")).json()["status"], "completed");
+    }
+    until(|| levels(&node, "worker") == ["restricted", "standard"]);
+    let fail = "raise SystemExit(1)";
+    for _ in 0..2 {
+        assert_eq!(node.run(&job("one", Some("file_system"), fail)).json()["status"], "failed");
+        assert_eq!(node.run(&job("all", None, fail)).json()["status"], "failed");
+    }
+    until(|| levels(&node, "one") == ["sandboxed", "restricted"]);
+    // The control.
+    until(|| levels(&node, "all") == ["sandboxed", "sandboxed"]);
+    let refused = node.run(&job("worker", Some("gardening"), "pass"));
+    assert_eq!((refused.status, &refused.json()["problems"][0]["path"]), (400, &json!("$.task_category")));
+}
+
+#[test]
+fn the_command_line_and_agents_that_plan_say_what_kind_of_thing_a_job_is() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &["--config", &configure(&world, BY_CATEGORY)]);
+    world.write("operator-token", TOKEN);
+    let url = format!("http://{}", node.address());
+    let submit = |category: &str| {
+        world.run(&[
+            "job",
+            "submit",
+            "--node",
+            &url,
+            "--token-file",
+            "operator-token",
+            "--agent",
+            "worker",
+            "--task-category",
+            category,
+            "--",
+            "python3",
+            "-c",
+            "pass",
+        ])
+    };
+    submit("git").succeeded();
+    let wrong = submit("gardening");
+    assert!(wrong.code != 0 && wrong.stderr.contains("is no category"), "{wrong:?}");
+    let planner = token(&node, json!({ "kind": "project_manager", "agent_id": "worker" }));
+    let planned = |category: &str| {
+        let job = command(&["python3", "-c", "pass"]);
+        let wanted = json!({
+            "task_id": job["task_id"], "job_id": job["job_id"], "sandbox": job["sandbox"], "task_category": category,
+        });
+        envelope(&call(node.address(), &planner, "job.submit", &wanted)).clone()
+    };
+    assert_eq!(planned("gardening")["domain_code"], "invalid_argument");
+    assert_eq!(planned("version_control")["status"], "ok");
+    until(|| levels(&node, "worker") == ["restricted", "standard"]);
+}

@@ -1,0 +1,209 @@
+//! Sandboxes that stay: what the level of their agent means there, around every checker, and what becomes of them when less is left of it.
+
+use super::configure;
+use crate::egress::Server;
+use crate::egress::git_server::GitServer;
+use crate::node::remote_tools::{call, envelope, token};
+use crate::node::sessions::{SESSIONS, open};
+use crate::node::web;
+use belljar_testkit::http::Answered;
+use belljar_testkit::node::{Node, new_id};
+use belljar_testkit::wait::until;
+use belljar_testkit::world::World;
+use serde_json::{Value, json};
+
+const AGENTS: &str = "
+    - {name: looker, level: sandboxed, autonomy: full, allowed: ['sandbox.*']}
+    - {name: reader, level: restricted}
+    - {name: local, level: elevated, sub_constraints: {git: local_only}}
+    - {name: open, level: elevated, autonomy: full}
+";
+
+const EARNED: &str = "
+egress: {rules: [{host: elsewhere.example}]}
+trust: {strategy: milestone, initial_level: restricted, milestones: {restricted_to_standard: {tasks_completed: 1000}}}
+";
+
+fn house(rules: &str) -> String {
+    format!("egress: {{{rules}}}\ntool_access:\n  default_level: sandboxed\n  agents:{AGENTS}")
+}
+
+/// A session for that agent, with the web or without.
+fn wanted(agent: &str, network: &str) -> Value {
+    json!({
+        "version": 1, "task_id": new_id(), "session_id": new_id(), "agent_id": agent, "network_policy": network,
+    })
+}
+
+fn run(node: &Node<'_>, session: &str, argv: &[&str]) -> Answered {
+    node.post(&format!("{session}/exec"), &json!({ "version": 1, "command": argv }))
+}
+
+/// What a script prints there.
+fn python(node: &Node<'_>, session: &str, script: &str) -> String {
+    let told = run(node, session, &["python3", "-c", script]).json();
+    assert!(told["stdout"].is_string(), "{told:#}");
+    told["stdout"].as_str().unwrap().to_owned()
+}
+
+/// What a refusal says.
+fn refusal(answered: &Answered) -> String {
+    assert_eq!(answered.status, 403, "{:#}", answered.json());
+    assert_eq!(answered.json()["type"], "urn:cynodeai:error:authorization");
+    answered.json()["detail"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn who_reaches_nothing_of_the_web_is_refused_a_session_that_would_and_has_no_way_out_of_another() {
+    let (world, server) = (World::new(crate::BELLJAR), Server::start());
+    let port = server.address.port();
+    let rules = format!("rules: [{}]", web::rule(port));
+    let node = Node::start(&world, &["--config", &configure(&world, &house(&rules))]);
+    let fetch = format!(
+        "import os, urllib.request
+for name in ('NO_PROXY', 'no_proxy'): os.environ.pop(name, None)
+try: print(urllib.request.urlopen('http://localhost:{port}/').read().decode(), end='')
+except OSError as error: print(getattr(error, 'code', 'nothing'))"
+    );
+    assert_eq!(
+        refusal(&node.post(SESSIONS, &wanted("looker", "restricted"))),
+        "$.network_policy: the agent looker reaches nothing of the web (`network: none`): expected `none`"
+    );
+    let mut of_nobody = wanted("", "restricted");
+    of_nobody.as_object_mut().unwrap().remove("agent_id");
+    let told = refusal(&node.post(SESSIONS, &of_nobody));
+    assert!(told.contains("a session without `agent_id`, at the level sandboxed"), "{told}");
+    assert_eq!(node.get(SESSIONS).json()["sessions"], json!([]));
+    let sealed = open(&node, &wanted("looker", "none"));
+    assert_eq!(python(&node, &sealed, &fetch), "nothing\n");
+    assert_eq!(server.asked(), 0);
+    // The control: the same session for somebody with a network.
+    let wide = wanted("open", "restricted");
+    let session = open(&node, &wide);
+    assert_eq!(python(&node, &session, &fetch), "hello\n");
+    assert_eq!((server.asked(), &node.get(&session).json()["agent_id"]), (1, &json!("open")));
+    let mut other = wide.clone();
+    other["agent_id"] = json!("local");
+    assert_eq!(node.post(SESSIONS, &other).status, 409, "a session is one agent's");
+}
+
+#[test]
+fn no_program_is_started_in_a_session_that_the_level_of_its_agent_does_not_list() {
+    let world = World::new(crate::BELLJAR);
+    let config = format!("{}node: {{sandbox: {{allowed_images: ['debian:12']}}}}\n", house("rules: []"));
+    let node = Node::start(&world, &["--config", &configure(&world, &config)]);
+    let listed = open(&node, &wanted("looker", "none"));
+    let told = "$.command[0]: \"/bin/sh\" is none of the programs that the agent looker may start (`terminal`, `commands`): \
+                git, node, python3";
+    assert_eq!(refusal(&run(&node, &listed, &["/bin/sh", "-c", "true"])), told);
+    let terminal = json!({ "version": 1, "cols": 80, "rows": 24 });
+    assert_eq!(refusal(&node.post(&format!("{listed}/pty:open"), &terminal)), told);
+    let around = "import shutil, subprocess, sys
+shutil.copy(sys.executable, '/workspace/git')
+for program in ('/bin/ls', '/bin/sh', '/workspace/git'):
+    try: print(subprocess.run([program, '-c', 'true'], capture_output=True).returncode >= 0)
+    except PermissionError: print('refused')";
+    assert_eq!(python(&node, &listed, around), "refused\nrefused\nrefused\n");
+    // The control.
+    let all = open(&node, &wanted("open", "none"));
+    assert_eq!(python(&node, &all, around), "True\nTrue\nTrue\n");
+    assert_eq!(run(&node, &all, &["/bin/sh", "-c", "true"]).json()["status"], "completed");
+    assert_eq!(node.post(&format!("{all}/pty:open"), &terminal).status, 201);
+
+    // An image can't hold it, and so it is refused.
+    let mut of_image = wanted("looker", "none");
+    of_image["image"] = json!("debian:12");
+    let told = refusal(&node.post(SESSIONS, &of_image));
+    assert!(
+        told.starts_with("$.image: docker.io/library/debian:12, and the agent looker may start listed"),
+        "{told}"
+    );
+}
+
+#[test]
+fn by_git_nobody_gets_further_from_a_session_than_their_level_goes() {
+    let world = World::new(crate::BELLJAR);
+    let server = GitServer::start();
+    server.open_to_pushes();
+    let (port, authority) = (server.port(), server.authority());
+    let rules = format!("rules: [{}], authorities: {authority}", web::rule(port));
+    let node = Node::start(&world, &["--config", &configure(&world, &house(&rules))]);
+    let script = format!(
+        "import os, subprocess
+for name in ('NO_PROXY', 'no_proxy'): os.environ.pop(name, None)
+os.environ['GIT_SSL_NO_VERIFY'] = '1'
+def git(*words):
+    if subprocess.run(['git', *words], stderr=subprocess.DEVNULL).returncode != 0: raise SystemExit(0)
+git('clone', '-q', '{}', 'work')
+os.chdir('work')
+git('-c', 'user.name=a', '-c', 'user.email=a@example.org', 'commit', '-q', '--allow-empty', '-m', 'one')
+print('cloned', flush=True)
+git('push', '-q', 'origin', 'HEAD:refs/heads/BRANCH')
+print('pushed')",
+        server.url()
+    );
+    let went = |agent: &str| {
+        let session = open(&node, &wanted(agent, "restricted"));
+        python(&node, &session, &script.replace("BRANCH", agent))
+    };
+    assert_eq!(["local", "reader", "open"].map(went), ["", "cloned\n", "cloned\npushed\n"]);
+    assert_eq!(["local", "reader", "open"].map(|branch| server.has_branch(branch)), [false, false, true]);
+}
+
+#[test]
+fn a_session_ends_when_its_agent_has_less_than_it_and_one_that_has_nothing_of_that_stays() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &["--config", &configure(&world, EARNED)]);
+    let say = |path: &str, body: Value| {
+        let answered = node.post(&format!("/v1/worker/trust/worker/{path}"), &body);
+        assert!([200, 201].contains(&answered.status), "{:#}", answered.json());
+    };
+    let hired = json!({ "type": "agent_hired" });
+    say("events", json!({ "version": 1, "event_id": new_id(), "event": hired }));
+    let lost = open(&node, &wanted("worker", "restricted"));
+    let kept = open(&node, &wanted("worker", "none"));
+    assert_eq!(python(&node, &lost, "print(1)"), "1\n");
+    say("level", json!({ "version": 1, "level": "sandboxed", "reason": "not by itself" }));
+    // From then on nothing is begun in it, and it is gone soon.
+    let after = run(&node, &lost, &["python3", "-c", "print(2)"]).status;
+    assert!([403, 404].contains(&after), "{after}");
+    until(|| node.get(&lost).status == 404);
+    assert_eq!(node.post(SESSIONS, &wanted("worker", "restricted")).status, 403);
+    // The control.
+    assert_eq!(python(&node, &kept, "print(3)"), "3\n");
+    say("level", json!({ "version": 1, "level": "restricted", "reason": "again" }));
+    let again = open(&node, &wanted("worker", "restricted"));
+    assert_eq!(python(&node, &again, "print(4)"), "4\n");
+}
+
+#[test]
+fn one_that_plans_runs_nothing_in_the_sandbox_of_an_agent_that_may_do_more() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &["--config", &configure(&world, &house("rules: []"))]);
+    let of = |agent: &str| token(&node, json!({ "kind": "project_manager", "agent_id": agent }));
+    let (wide, narrow) = (of("open"), of("looker"));
+    let ids = || json!({ "task_id": new_id(), "job_id": new_id() });
+    let asked = |token: &str, tool: &str, ids: &Value, more: Value| {
+        let mut arguments = ids.clone();
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        envelope(&call(node.address(), token, tool, &arguments)).clone()
+    };
+    let script = json!({ "argv": ["python3", "-c", "print(1)"] });
+    let file = json!({ "path": "/workspace/a", "content_bytes_base64": "YQ==" });
+    let [own, others] = [ids(), ids()];
+    for (token, ids) in [(&narrow, &own), (&wide, &others)] {
+        assert_eq!(asked(token, "sandbox.create", ids, json!({}))["status"], "ok");
+        let done = asked(token, "sandbox.exec", ids, script.clone());
+        assert_eq!(done["status"], "ok", "{done}");
+    }
+    for (tool, more) in [("sandbox.exec", &script), ("sandbox.put_file", &file)] {
+        let refused = asked(&narrow, tool, &others, more.clone());
+        assert_eq!(refused["domain_code"], "permission_denied", "{refused}");
+        // The control: whoever has all of that may do so in either.
+        assert_eq!(asked(&wide, tool, &others, more.clone())["status"], "ok");
+    }
+    assert_eq!(asked(&wide, "sandbox.exec", &own, script)["status"], "ok");
+    // Its own holds it all the same.
+    let shell = asked(&narrow, "sandbox.exec", &own, json!({ "argv": ["sh", "-c", "true"] }));
+    assert_eq!(shell["domain_code"], "permission_denied", "{shell}");
+}

@@ -1,0 +1,144 @@
+//! What may be reported of an agent. A person's word is none of it: that has a way of its own, which asks for more.
+
+use super::event::TrustEventKind;
+use super::level::TrustLevel;
+use super::measure::{Quality, Share};
+use crate::category::Category;
+use crate::decode::{At, Decode, Fields};
+use crate::json::Node;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ReportedEvent {
+    /// The agent is there from now on.
+    AgentHired {
+        /// The level that it was hired with, if one was said.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(default, with = "TrustLevel")]
+        level: Option<TrustLevel>,
+    },
+    /// The agent did what it should.
+    TaskCompleted {
+        /// What kind of thing that was.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(default, with = "Category")]
+        category: Option<Category>,
+        /// How hard it was.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(default, with = "Share")]
+        difficulty: Option<Share>,
+        /// How well it was done.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(default, with = "Quality")]
+        quality: Option<Quality>,
+    },
+    /// The agent did not do what it should.
+    TaskFailed {
+        /// What kind of thing that was.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(default, with = "Category")]
+        category: Option<Category>,
+    },
+    /// A person said how content they are.
+    HumanFeedback {
+        /// So content.
+        score: Share,
+    },
+    /// Somebody looked at what the agent has earned by now.
+    Evaluated {},
+    /// The agent did what it must never do.
+    SecurityIncident {},
+}
+
+/// The kinds, as they are told.
+const KINDS: &str =
+    "one of: agent_hired, task_completed, task_failed, human_feedback, evaluated, security_incident";
+
+/// The kinds that are a person's word.
+const WORDS: [&str; 4] = ["promotion_approved", "promotion_denied", "level_set", "re_verified"];
+
+// === impl ReportedEvent ===
+
+impl From<ReportedEvent> for TrustEventKind {
+    fn from(event: ReportedEvent) -> Self {
+        match event {
+            ReportedEvent::AgentHired { level } => Self::AgentHired { level },
+            ReportedEvent::TaskCompleted { category, difficulty, quality } => {
+                Self::TaskCompleted { category, difficulty, quality }
+            }
+            ReportedEvent::TaskFailed { category } => Self::TaskFailed { category },
+            ReportedEvent::HumanFeedback { score } => Self::HumanFeedback { score },
+            ReportedEvent::Evaluated {} => Self::Evaluated,
+            ReportedEvent::SecurityIncident {} => Self::SecurityIncident,
+        }
+    }
+}
+
+impl Decode for ReportedEvent {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let mut fields = Fields::open(node, at)?;
+        let kind: String = fields.required("type")?;
+        let read = match kind.as_str() {
+            "agent_hired" => fields.optional("level").map(|level| Self::AgentHired { level }),
+            "task_completed" => completed(&mut fields),
+            "task_failed" => fields.optional("category").map(|category| Self::TaskFailed { category }),
+            "human_feedback" => fields.required("score").map(|score| Self::HumanFeedback { score }),
+            "evaluated" => Some(Self::Evaluated {}),
+            "security_incident" => Some(Self::SecurityIncident {}),
+            word if WORDS.contains(&word) => {
+                fields.refuse(format!("`{word}`, which is a person's word"), KINDS);
+                return None;
+            }
+            _ => {
+                fields.refuse("an event of another type", KINDS);
+                return None;
+            }
+        };
+        fields.finish()?;
+        read
+    }
+}
+
+fn completed(fields: &mut Fields<'_, '_>) -> Option<ReportedEvent> {
+    let category = fields.optional("category");
+    let difficulty = fields.optional("difficulty");
+    let quality = fields.optional("quality");
+    Some(ReportedEvent::TaskCompleted { category: category?, difficulty: difficulty?, quality: quality? })
+}
+
+impl Decode for Share {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        number(node).map_or_else(|| at.mistyped(node, "a number from 0 to 1"), Some)
+    }
+}
+
+impl Decode for Quality {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        number(node).map_or_else(|| at.mistyped(node, "a number from 0 to 10"), Some)
+    }
+}
+
+fn number<T: TryFrom<f64>>(node: &Node) -> Option<T> {
+    match node {
+        Node::Number(number) => number.as_f64().and_then(|number| T::try_from(number).ok()),
+        _ => None,
+    }
+}
+
+impl Decode for TrustLevel {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let level = node.as_str().and_then(Self::named);
+        level.map_or_else(|| at.mistyped(node, "one of: sandboxed, restricted, standard, elevated"), Some)
+    }
+}
+
+impl Decode for Category {
+    fn decode(node: &Node, at: &mut At<'_, '_>) -> Option<Self> {
+        let known = || Self::ALL.map(Self::as_str).join(", ");
+        let category = node.as_str().and_then(Self::named);
+        category.map_or_else(|| at.mistyped(node, format!("one of: {}", known())), Some)
+    }
+}

@@ -1,0 +1,61 @@
+//! What somebody asks for who wants a sandbox, and where they say so.
+
+use crate::images::Image;
+use belljar_contract::job::step::Action;
+use belljar_contract::worker::assignment::SandboxOrder;
+use belljar_contract::worker::session::OpenSessionRequest;
+
+/// Such an order.
+pub(crate) struct Order<'a> {
+    /// What it is, as it is told.
+    pub(super) what: &'static str,
+    pub(super) image: (&'static str, &'a Image),
+    /// Where it asks for the web, and what there would ask for nothing; nothing if it doesn't ask.
+    pub(super) web: Option<(&'static str, &'static str)>,
+    /// The programs that it starts by itself.
+    pub(super) programs: Vec<(String, &'a str)>,
+}
+
+const NO_NETWORK: &str = "expected `none`";
+
+// === impl Order ===
+
+impl<'a> Order<'a> {
+    /// That of a job.
+    pub(crate) fn of_job(sandbox: &'a SandboxOrder, image: &'a Image) -> Self {
+        let web = match sandbox.job_spec {
+            Some(_) => ("$.sandbox.job_spec.constraints.ext_net_allowed", "expected false"),
+            None => ("$.sandbox.network_policy", NO_NETWORK),
+        };
+        Self {
+            what: "a job",
+            image: ("$.sandbox.image", image),
+            web: sandbox.wants_web().then_some(web),
+            programs: programs(sandbox).collect(),
+        }
+    }
+
+    /// That of a session. What is started in it is said later.
+    pub(crate) fn of_session(request: &OpenSessionRequest, image: &'a Image) -> Self {
+        Self {
+            what: "a session",
+            image: ("$.image", image),
+            web: request.wants_web().then_some(("$.network_policy", NO_NETWORK)),
+            programs: Vec::new(),
+        }
+    }
+}
+
+/// The programs that a job itself starts, and where it says so.
+fn programs(sandbox: &SandboxOrder) -> impl Iterator<Item = (String, &str)> {
+    let command =
+        sandbox.command.first().map(|program| ("$.sandbox.command[0]".to_owned(), program.as_str()));
+    let steps = sandbox.job_spec.iter().flat_map(|spec| spec.job.steps.iter().enumerate());
+    let of_steps = steps.filter_map(|(index, step)| match &step.action {
+        Action::RunCommand(run) => {
+            Some((format!("$.sandbox.job_spec.steps[{index}]"), run.argv.first()?.as_str()))
+        }
+        _ => None,
+    });
+    command.into_iter().chain(of_steps)
+}

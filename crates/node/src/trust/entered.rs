@@ -1,0 +1,195 @@
+//! What is told and recorded of agents from outside: the list of them, one of them, an event, a person's word.
+
+use super::NodeTrust;
+use crate::daemon::WallClock;
+use belljar_contract::approval::Ruling;
+use belljar_contract::id::AgentId;
+use belljar_contract::trust::{AgentTrust, ProposedPromotion, TrustEvent, TrustEventKind, TrustState};
+use belljar_policy::trust::Ignored;
+use belljar_store::database::DatabaseError;
+use belljar_store::trust::{RecordError, Recorded};
+use jiff::Timestamp;
+use std::ops::Bound;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// What came of an event that is recorded.
+#[derive(Debug)]
+pub(crate) struct Entered {
+    pub(crate) event_id: Uuid,
+    pub(crate) is_new: bool,
+    /// Why it changes nothing, if it doesn't.
+    pub(crate) ignored: Option<Ignored>,
+    /// What its agent has by now.
+    pub(crate) state: TrustState,
+}
+
+/// Something can't be told or recorded of an agent.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TrustError {
+    #[error("nobody has hired {agent}")]
+    UnknownAgent { agent: AgentId },
+    #[error("no promotion {proposal_id} of {agent} is proposed")]
+    UnknownProposal { agent: AgentId, proposal_id: Uuid },
+    #[error("the promotion {proposal_id} of {agent} was answered otherwise")]
+    Answered { agent: AgentId, proposal_id: Uuid },
+    #[error("it is recorded, and changes nothing")]
+    Nothing {
+        #[source]
+        why: Ignored,
+    },
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+/// The wall clock has no finer times.
+const MOMENT: Duration = Duration::from_millis(1);
+
+// === impl NodeTrust ===
+
+impl NodeTrust {
+    /// So many of the agents of whom something is recorded, by name, behind that one; and whether there are more.
+    pub(crate) async fn states(
+        &self,
+        (after, limit): (Option<&AgentId>, usize),
+        now: Timestamp,
+    ) -> Result<(Vec<TrustState>, bool), DatabaseError> {
+        let agents = self.book.events().agents().await?;
+        let behind = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut left = agents.range::<AgentId, _>((behind, Bound::Unbounded));
+        let mut states = Vec::new();
+        for (agent, _) in left.by_ref().take(limit) {
+            states.push(self.book.of(agent, now).await?.trust.state(self.book.config()));
+        }
+        Ok((states, left.next().is_some()))
+    }
+
+    /// All that there is to tell of an agent.
+    pub(crate) async fn told(&self, agent: &AgentId, now: Timestamp) -> Result<AgentTrust, TrustError> {
+        let told = self.book.of(agent, now).await?.told(self.book.config());
+        match told.state.created_at {
+            Some(_) => Ok(told),
+            None => Err(TrustError::UnknownAgent { agent: agent.clone() }),
+        }
+    }
+
+    /// Records what happened now, or then. Recorded again under its id it counts once, and its first time holds unless one is said.
+    pub(crate) async fn report(
+        &self,
+        (agent, event_id, kind): (&AgentId, Uuid, TrustEventKind),
+        at: Option<Timestamp>,
+        clock: &WallClock,
+    ) -> Result<Entered, RecordError> {
+        let event = TrustEvent { at: at.unwrap_or_else(|| clock()), event_id, agent_id: agent.clone(), kind };
+        let recorded = match self.book.events().record(&event).await {
+            Err(RecordError::Another { .. }) if at.is_none() && self.has(&event).await? => Recorded::Before,
+            recorded => recorded?,
+        };
+        self.counted(&event, recorded, clock).await
+    }
+
+    /// Records a person's word on an agent that is there.
+    pub(crate) async fn say(
+        &self,
+        (agent, kind): (&AgentId, TrustEventKind),
+        clock: &WallClock,
+    ) -> Result<Entered, TrustError> {
+        self.told(agent, clock()).await?;
+        let entered = self.report((agent, Uuid::now_v7(), kind), None, clock).await?;
+        match entered.ignored {
+            None => Ok(entered),
+            Some(why) => Err(TrustError::Nothing { why }),
+        }
+    }
+
+    /// Records a person's answer to a promotion. The same answer again changes nothing.
+    pub(crate) async fn answer(
+        &self,
+        (agent, proposal_id): (&AgentId, Uuid),
+        ruling: Ruling,
+        clock: &WallClock,
+    ) -> Result<Entered, TrustError> {
+        let pending = self.told(agent, clock()).await?.state.pending;
+        let is_meant = |one: &&ProposedPromotion| one.proposal_id == proposal_id;
+        let Some(proposed) = pending.iter().find(is_meant) else {
+            return self.answered((agent, proposal_id), ruling, clock()).await;
+        };
+        let kind = match ruling {
+            Ruling::Approve => proposed.approved(Uuid::now_v7()),
+            Ruling::Deny => proposed.denied(Uuid::now_v7()),
+        };
+        match self.say((agent, kind), clock).await {
+            // Somebody else has answered at the same time.
+            Err(TrustError::Nothing { why: Ignored::NotProposed }) => {
+                self.answered((agent, proposal_id), ruling, clock()).await
+            }
+            said => said,
+        }
+    }
+
+    /// The answer that was given before, if it is the same.
+    async fn answered(
+        &self,
+        (agent, proposal_id): (&AgentId, Uuid),
+        ruling: Ruling,
+        now: Timestamp,
+    ) -> Result<Entered, TrustError> {
+        let replayed = self.book.of(agent, now).await?;
+        let events = self.book.events().of(agent).await?;
+        let answer = |event: &TrustEvent| match &event.kind {
+            TrustEventKind::PromotionApproved { proposal_id: of, .. } if *of == proposal_id => {
+                Some((event.event_id, Ruling::Approve))
+            }
+            TrustEventKind::PromotionDenied { proposal_id: of, .. } if *of == proposal_id => {
+                Some((event.event_id, Ruling::Deny))
+            }
+            _ => None,
+        };
+        let has_counted = |(event_id, _): &(Uuid, Ruling)| replayed.ignored(*event_id).is_none();
+        match events.iter().filter_map(answer).find(has_counted) {
+            None => Err(TrustError::UnknownProposal { agent: agent.clone(), proposal_id }),
+            Some((_, other)) if other != ruling => {
+                Err(TrustError::Answered { agent: agent.clone(), proposal_id })
+            }
+            Some((event_id, _)) => {
+                let state = replayed.trust.state(self.book.config());
+                Ok(Entered { event_id, is_new: false, ignored: None, state })
+            }
+        }
+    }
+
+    /// Has it count here before anybody is told that it is recorded; at other nodes it does within a moment.
+    async fn counted(
+        &self,
+        event: &TrustEvent,
+        recorded: Recorded,
+        clock: &WallClock,
+    ) -> Result<Entered, RecordError> {
+        // What is of one moment is in the order of its ids, and whoever looks is to come last.
+        tokio::time::sleep(MOMENT).await;
+        let now = clock();
+        if let Some(earning) = &self.earning
+            && let Err(error) = earning.look(now).await
+        {
+            tracing::warn!(error = crate::chain(&error), "what was recorded of an agent counts later");
+        }
+        let replayed = self.book.of(&event.agent_id, now).await?;
+        Ok(Entered {
+            event_id: event.event_id,
+            is_new: recorded == Recorded::Now,
+            ignored: replayed.ignored(event.event_id),
+            state: replayed.trust.state(self.book.config()),
+        })
+    }
+
+    async fn has(&self, event: &TrustEvent) -> Result<bool, DatabaseError> {
+        let events = self.book.events().of(&event.agent_id).await?;
+        Ok(events.iter().any(|known| known.event_id == event.event_id && known.kind == event.kind))
+    }
+}
+
+impl From<DatabaseError> for TrustError {
+    fn from(error: DatabaseError) -> Self {
+        Self::Record(error.into())
+    }
+}
