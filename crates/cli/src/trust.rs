@@ -55,12 +55,15 @@ pub(crate) fn earned(named: Option<&Path>, agent: &AgentId) -> Result<Option<Ear
     Ok(earned.or_else(|| book.config().of_newcomer()))
 }
 
-/// All that is recorded of agents, where it may count.
-pub(crate) fn recorded(config: &TrustConfig) -> Result<BTreeMap<AgentId, Vec<TrustEvent>>, CliError> {
-    if !state::has_agents_database() {
+/// All that is recorded of agents there, or on this machine, where it may count.
+pub(crate) fn recorded(
+    config: &TrustConfig,
+    location: Option<&Location>,
+) -> Result<BTreeMap<AgentId, Vec<TrustEvent>>, CliError> {
+    if location.is_none() && !state::has_agents_database() {
         return Ok(BTreeMap::new());
     }
-    let book = Book::open(config.clone(), None)?;
+    let book = Book::open(config.clone(), location)?;
     let agents = book.agents()?.into_iter();
     agents.map(|agent| Ok((agent.clone(), book.runtime.block_on(book.events().of(&agent))?))).collect()
 }

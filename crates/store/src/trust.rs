@@ -3,7 +3,7 @@
 
 use crate::database::{Database, DatabaseError, Row, Value, to_the_end, unreadable, values};
 use belljar_contract::id::AgentId;
-use belljar_contract::trust::TrustEvent;
+use belljar_contract::trust::{TrustEvent, TrustEventKind};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
@@ -32,7 +32,7 @@ pub enum RecordError {
         event_id: Uuid,
     },
     /// There are enough.
-    #[error("{MOST} events are recorded of that agent, and no more may be")]
+    #[error("as many events are recorded of that agent as may be: {MOST} of its work")]
     TooMany,
     /// It can't be written down.
     #[error("the event can't be written down")]
@@ -42,8 +42,12 @@ pub enum RecordError {
     Database(#[from] DatabaseError),
 }
 
-/// As many events may be recorded of an agent.
+/// As many events may be recorded of an agent, by its work.
 pub const MOST: u64 = 100_000;
+
+/// So many more of its failures may be, and as many again of what people and looks say: who fills its record with work that is done keeps
+/// neither from counting.
+pub const MORE: u64 = 10_000;
 
 const FIND: &str = "SELECT event FROM trust_events WHERE agent_id = $1 AND event_id = $2";
 
@@ -87,7 +91,7 @@ impl TrustEvents {
                 };
             }
             let rows = transaction.fetch(COUNT, values![agent]).await?;
-            if rows.first().map_or(Ok(0), |row| row.count("events"))? >= MOST {
+            if rows.first().map_or(Ok(0), |row| row.count("events"))? >= most(&event.kind) {
                 return Err(RecordError::TooMany);
             }
             transaction.execute(RECORD, values![agent, id, event.at, text]).await?;
@@ -115,11 +119,20 @@ impl TrustEvents {
     }
 }
 
+/// How many events there may be of an agent before one more of that kind.
+fn most(kind: &TrustEventKind) -> u64 {
+    match kind {
+        TrustEventKind::AgentHired { .. } | TrustEventKind::TaskCompleted { .. } => MOST,
+        TrustEventKind::TaskFailed { .. } => MOST + MORE,
+        _ => MOST + 2 * MORE,
+    }
+}
+
 /// What [`RECORD_ONCE`] takes for that event.
 pub(crate) fn values_of(event: &TrustEvent) -> Result<Vec<Value>, DatabaseError> {
     let text = serde_json::to_string(event).map_err(|error| unreadable(error.into()))?;
     let (agent, id) = (event.agent_id.as_str(), event.event_id.to_string());
-    Ok(values![agent, id, event.at, text, MOST])
+    Ok(values![agent, id, event.at, text, most(&event.kind)])
 }
 
 fn read(row: &Row) -> Result<TrustEvent, DatabaseError> {

@@ -65,7 +65,8 @@ impl Earning {
         self.record(agent, TrustEventKind::AgentHired { level: None }, now).await
     }
 
-    /// Looks at what is recorded, and has that count.
+    /// Looks at what is recorded, and has that count. One of whom nothing more can be recorded has the lowest level, and keeps nobody else
+    /// from what they have.
     ///
     /// # Errors
     /// [`RecordError`] when it can't be read, or what came of it can't be recorded.
@@ -76,18 +77,28 @@ impl Earning {
                 .get(&agent)
                 .is_none_or(|known| known.events != events || now.duration_since(known.at) >= LOOK_AGAIN);
             if is_new {
-                match self.work_out(&agent, now).await? {
-                    Some(events) => drop(known.insert(agent, Known { events, at: now })),
-                    None => drop(known.remove(&agent)),
-                }
+                let events = match self.work_out(&agent, now).await {
+                    Ok(events) => events,
+                    Err(error @ (RecordError::TooMany | RecordError::Another { .. })) => {
+                        tracing::error!(%agent, %error, "nothing more can be recorded of an agent: the lowest level counts");
+                        self.access.set_earned(&agent, Some(nothing()));
+                        events
+                    }
+                    Err(error) => {
+                        // It is one of those whom nobody knows anything about, also if it was none before.
+                        known.entry(agent).or_insert(Known { events: 0, at: now });
+                        return Err(error);
+                    }
+                };
+                known.insert(agent, Known { events, at: now });
             }
         }
         Ok(())
     }
 
-    /// Works out what an agent has earned; how much is recorded of it by then. Nothing, where something came of the look: of the next one
-    /// more may come.
-    async fn work_out(&self, agent: &AgentId, now: Timestamp) -> Result<Option<u64>, RecordError> {
+    /// Works out what an agent has earned; how much is recorded of it by then. As if nothing were, where something came of the look: of the
+    /// next one more may come.
+    async fn work_out(&self, agent: &AgentId, now: Timestamp) -> Result<u64, RecordError> {
         let config = self.book.config();
         let mut events = self.book.events().of(agent).await?;
         let mut replayed = replay(config, agent, &events, now);
@@ -98,7 +109,7 @@ impl Earning {
             replayed = replay(config, agent, &events, now);
         }
         self.access.set_earned(agent, replayed.earned(config));
-        Ok((!has_changed).then_some(events.len() as u64))
+        Ok(if has_changed { 0 } else { events.len() as u64 })
     }
 
     async fn record(&self, agent: &AgentId, kind: TrustEventKind, at: Timestamp) -> Result<(), RecordError> {

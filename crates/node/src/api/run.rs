@@ -30,7 +30,7 @@ pub(super) async fn run(State(api): State<Shared>, request: Request) -> Result<R
     let idempotency_key = idempotency_key(&request)?;
     let document = body::read(request, settings.max_request_bytes).await?;
     let RunJobRequest { version: _, wait, assignment } = RunJobRequest::parse(&document)?;
-    check(&api, &assignment)?;
+    admitted(&api, &assignment).await?;
     let callback = callback(&api, &assignment)?;
     let job_id = assignment.job_id.clone();
     let resolved = context::resolved(&api.workplace, &assignment).await?;
@@ -87,6 +87,15 @@ fn callback(api: &Shared, assignment: &Assignment) -> Result<Option<String>, Ref
             Err(refuse("this node sends no messages: its configuration has no `node.callback`"))
         }
         (None, None) => Ok(None),
+    }
+}
+
+/// What was accepted is that job, whatever has changed since: what it has come to is told, and what it may is looked at when it begins.
+async fn admitted(api: &Shared, assignment: &Assignment) -> Result<(), Refusal> {
+    let Err(refusal) = check(api, assignment) else { return Ok(()) };
+    match api.workplace.jobs.find(&assignment.job_id).await? {
+        Some(_) => Ok(()),
+        None => Err(refusal),
     }
 }
 

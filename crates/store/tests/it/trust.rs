@@ -4,7 +4,8 @@ use crate::jobs::on_both_engines;
 use crate::jobs::world::{World, now};
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::{TrustEvent, TrustEventKind};
-use belljar_store::trust::{RecordError, Recorded, TrustEvents};
+use belljar_store::database::{Database, Location};
+use belljar_store::trust::{MOST, RecordError, Recorded, TrustEvents};
 use uuid::Uuid;
 
 fn agent(name: &str) -> AgentId {
@@ -50,4 +51,26 @@ on_both_engines! {
         let first = all.iter().filter(|recorded| matches!(recorded, Ok(Recorded::Now))).count();
         assert_eq!((first, all.iter().all(Result::is_ok)), (1, true));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_fills_what_is_recorded_of_them_keeps_no_failure_and_nobodys_word_from_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agents.db");
+    let database = Database::open(&Location::File(path.clone())).await.unwrap();
+    let events = TrustEvents::new(database);
+    let done = || TrustEventKind::TaskCompleted { category: None, difficulty: None, quality: None };
+    events.record(&event("a", done())).await.unwrap();
+    // As many as may be of its work, without the hour that it takes to record them one by one.
+    let fill = "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < ?1) \
+                INSERT INTO trust_events (agent_id, event_id, at_ms, event) \
+                SELECT 'a', 'filled-' || i, at_ms, event FROM n, (SELECT at_ms, event FROM trust_events LIMIT 1)";
+    rusqlite::Connection::open(&path).unwrap().execute(fill, [i64::try_from(MOST).unwrap()]).unwrap();
+    assert_eq!(events.agents().await.unwrap()[&agent("a")], MOST);
+    assert!(matches!(events.record(&event("a", done())).await, Err(RecordError::TooMany)));
+    for kind in [TrustEventKind::TaskFailed { category: None }, TrustEventKind::SecurityIncident] {
+        assert_eq!(events.record(&event("a", kind)).await.unwrap(), Recorded::Now);
+    }
+    // The control: somebody else is not concerned.
+    assert_eq!(events.record(&event("b", done())).await.unwrap(), Recorded::Now);
 }

@@ -7,6 +7,7 @@ use crate::error::CliError;
 use crate::progress::harmless;
 use crate::trust;
 use anstyle::Style;
+use belljar_contract::access::AccessLevel;
 use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;
 use belljar_contract::tool::{JudgedRecord, TOOL_CALLED, ToolCallRecord, ToolDecision, ToolName};
@@ -16,6 +17,7 @@ use belljar_policy::constraint::WorksIn;
 use belljar_policy::permission::ToolFacts;
 use belljar_policy::trust::{History, TrustConfig};
 use belljar_policy::verdict::{Rule, Verdict};
+use belljar_store::database::Location;
 use belljar_tools::caller::Identity;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -32,6 +34,10 @@ pub(super) struct CheckArguments {
     /// Only what was recorded from this time on, such as 2026-01-31T12:00:00Z, or so long ago: 90s, 5m, 1h
     #[arg(long, value_name = "TIME", value_parser = parse_since)]
     since: Option<Timestamp>,
+    /// The database of a node whose record this is: what its agents had earned is in there, and callers without a name are those of
+    /// `default_level`
+    #[arg(long, value_name = "URL", value_parser = Location::parse)]
+    database: Option<Location>,
     /// Print it as JSON
     #[arg(long)]
     json: bool,
@@ -66,6 +72,8 @@ type Kind = (String, String, Verdict, String, Verdict, String);
 /// What is tried.
 struct Tried<'e> {
     rules: AccessRules,
+    /// At which level those are judged who have no name; at that of the record, if nothing is said.
+    level_of_unnamed: Option<AccessLevel>,
     works_in: BTreeMap<Category, WorksIn>,
     config: &'e TrustConfig,
     recorded: &'e BTreeMap<AgentId, Vec<TrustEvent>>,
@@ -81,9 +89,10 @@ impl CheckArguments {
     pub(super) fn run(&self) -> Result<ExitCode, CliError> {
         let candidate = crate::configuration::Configuration::read(&self.file)?;
         let config = candidate.trust.unwrap_or_default();
-        let recorded = trust::recorded(&config)?;
+        let recorded = trust::recorded(&config, self.database.as_ref())?;
         let mut tried = Tried {
             works_in: works_in(&candidate.sandboxing),
+            level_of_unnamed: self.database.is_some().then(|| candidate.access.default_level()),
             rules: candidate.access,
             histories: BTreeMap::new(),
             recorded: &recorded,
@@ -119,7 +128,7 @@ impl<'e> Tried<'e> {
         let name = ToolName::parse(&record.tool_name).ok()?;
         let identity = match &judged.agent_id {
             Some(agent) => Identity::Agent(agent.clone()),
-            None => Identity::Level(judged.level),
+            None => Identity::Level(self.level_of_unnamed.unwrap_or(judged.level)),
         };
         let earned = judged.agent_id.as_ref().and_then(|agent| self.earned(agent, at));
         let standing = access::standing(&self.rules, &identity, earned.as_ref());

@@ -473,7 +473,7 @@ fn what_is_under_way_ends_when_the_database_does_not_say_that_its_token_is_good(
     let before = std::time::Instant::now();
     assert_eq!(reason(&under_way.join().unwrap()), "over");
     eprintln!("a call under way has ended {:?} after its database fell silent", before.elapsed());
-    assert_eq!(list(&node, &manager).status, 401);
+    assert_eq!(list(&node, &manager).status, 503);
     server.hold(false);
     // The control: it was good all the while.
     wait::until(|| list(&node, &manager).status == 200);

@@ -70,6 +70,18 @@ tell(call("memory.add", task_id=TASK, job_id=JOB, key="plan", content="first", a
     assert_eq!(refused["domain_code"], "permission_denied", "{refused}");
     assert_ne!(named["status"], "ok", "nobody says in a call as whom it is made: {named}");
     assert_eq!(tool_calls(&world)[0]["judged"]["level"], "custom");
+    // What the same would have come to by another level for those without a name is told of the node's record.
+    let database = format!("sqlite:{}", world.path().join("state/node/node.db").display());
+    let tried = |level: &str| {
+        let candidate = house.replace("default_level: custom", &format!("default_level: {level}"));
+        world.write("candidate.yaml", candidate);
+        let mut check =
+            world.command(&["policy", "check", "candidate.yaml", "--json", "--database", &database]);
+        let ran = check.env("BELLJAR_STATE_DIR", world.path().join("state/node")).output().unwrap();
+        serde_json::from_slice::<Value>(&ran.stdout).unwrap()["changes"].clone()
+    };
+    assert_eq!(tried("custom"), json!([]));
+    assert_eq!(tried("sandboxed")[0]["would_be"], "allow", "{}", tried("sandboxed"));
     // The control: the same where the configuration says nothing of agents, whoever is named.
     let plain = World::new(crate::BELLJAR);
     let node = Node::start(&plain, &[]);

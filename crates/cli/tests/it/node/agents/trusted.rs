@@ -87,7 +87,8 @@ fn what_an_agent_loses_is_lost_for_what_runs_and_what_it_still_has_goes_on() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--config", &configure(&world, LOST), "--max-concurrency", "8"]);
     let sleep = "import time; time.sleep(600)";
-    let (lost, kept) = (node.submit(with_web(sleep)), node.submit(python(sleep)));
+    let accepted = with_web(sleep);
+    let (lost, kept) = (node.submit(accepted.clone()), node.submit(python(sleep)));
     let step = json!({ "type": "run_command", "args": { "argv": ["python3", "-c", sleep] } });
     let mut of_runner = as_agent("worker", steps(&json!([step])));
     of_runner["sandbox"]["job_spec"]["constraints"]["ext_net_allowed"] = json!(true);
@@ -104,6 +105,9 @@ fn what_an_agent_loses_is_lost_for_what_runs_and_what_it_still_has_goes_on() {
         assert!(over["failure_message"].as_str().unwrap().contains("may do less by now"), "{over:#}");
     }
     assert_eq!(node.run(&with_web("pass")).status, 403);
+    // What was accepted when it could do that is asked for again, and is that job.
+    let again = node.run(&accepted);
+    assert_eq!((again.status, &again.json()["failure_code"]), (200, &json!("policy_violation")), "{again:?}");
     // The control: a job that has nothing of what was lost.
     assert_eq!(node.job(&kept)["status"], "in_progress");
     node.post(&format!("/v1/worker/jobs/{kept}:cancel"), &json!({}));
