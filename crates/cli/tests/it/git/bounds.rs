@@ -62,3 +62,32 @@ fn a_push_leaves_no_objects_in_the_hosts_clone_whether_it_is_refused_or_made() {
     assert_eq!(told["domain_code"], Value::from("conflict"), "{told}");
     assert_eq!(sizes(&clones), before, "taken");
 }
+
+#[test]
+fn a_session_keeps_so_many_clones_however_many_of_them_the_agent_removes() {
+    let Some(rig) = rig("a_session_keeps_so_many_clones_however_many_of_them_the_agent_removes") else {
+        return;
+    };
+    let session = create(&rig.world, &[]);
+    let _ended = Sessions(&rig.world);
+    let clone = |directory: &str| json!({ "url": rig.url, "directory": directory });
+    let kept = || std::fs::read_dir(folder(&rig, &session).join("clones")).unwrap().count();
+    for at in 0..16 {
+        done(&rig, &session, "git_clone", &clone(&format!("d{at}")));
+        exec(&rig.world, &session, &format!("rm -r /workspace/d{at}")).succeeded();
+    }
+    let before = rig.server.requests().len();
+    let (code, message) = refused(&rig, &session, "git_clone", &clone("one-more"));
+    assert!(
+        code == "limit_exceeded" && message.contains("d15") && message.contains("another session"),
+        "{message}"
+    );
+    assert_eq!((kept(), rig.server.requests().len()), (16, before));
+    // The control: one takes the place of another, and is pushed from; and another session has room.
+    done(&rig, &session, "git_clone", &clone("d3"));
+    exec(&rig.world, &session, "echo b > /workspace/d3/b.txt").succeeded();
+    let push = json!({ "directory": "d3", "branch": "belljar/one", "message": "Fix it" });
+    done(&rig, &session, "git_push", &push);
+    assert_eq!((kept(), refs(&rig.bare).len()), (16, 2));
+    done(&rig, &create(&rig.world, &[]), "git_clone", &clone("one-more"));
+}
