@@ -248,6 +248,8 @@ fn what_an_agent_leaves_is_pushed_as_files_or_refused() {
     assert_eq!(code, 0, "{told}");
     let left_out = told["data"]["left_out"].as_array().unwrap().clone();
     assert!(left_out.contains(&json!("pipe")) && left_out.contains(&json!("sub/.git")), "{told}");
+    let counts = (&told["data"]["file_count"], &told["data"]["left_out_count"]);
+    assert_eq!(counts, (&json!(2), &json!(left_out.len())), "{told}");
     let tree = rig.tree("belljar/one");
     assert_eq!(tree, ["100644 README.md", "120000 link", "100644 src/a.txt", "100644 sub/y"]);
     assert_eq!(git(&rig.bare, &["show", "belljar/one:link"]), "/etc/passwd");
