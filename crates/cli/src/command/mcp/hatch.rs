@@ -9,10 +9,13 @@
 mod clone;
 mod failure;
 mod push;
+mod queue;
 mod watch;
 
+pub(super) use queue::Queue;
+
 use super::desk::Desk;
-use super::execution::{GivenUp, waiting};
+use super::execution::GivenUp;
 use belljar_contract::id::RunId;
 use belljar_contract::tool::DomainCode;
 use belljar_policy::git::{GitRules, Remote};
@@ -60,18 +63,14 @@ impl GitHatch for SessionHatch {
 // === impl SessionHatch ===
 
 impl SessionHatch {
-    /// Does something on a thread that may wait, until it is done or nobody waits for it any more.
+    /// Does something once nobody else does, until it is done or nobody waits for it any more.
     async fn done<T: Send + 'static>(
         &self,
         does: impl FnOnce(&Desk, &GivenUp) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let _turn = self.desk.turn()?;
-        // Dropped with this call, whether it has ended or is given up.
-        let (_waiting, given_up) =
-            waiting().map_err(|errno| Failure::internal("watch over the call", &errno))?;
         let desk = Arc::clone(&self.desk);
-        let done = tokio::task::spawn_blocking(move || does(&desk, &given_up));
-        done.await.unwrap_or_else(|error| Err(Failure::internal("do it", &error)))
+        self.desk.git.done(move |given_up| does(&desk, given_up)).await
     }
 }
 
