@@ -23,6 +23,7 @@ mod lay_out;
 mod leftovers;
 pub mod pull_request;
 mod push;
+mod quarantine;
 mod reach;
 mod runner;
 mod tree;

@@ -1,6 +1,7 @@
 //! `belljar git`: real servers, what an agent may have left for git to find, and what the server has in the end.
 
 mod agent;
+mod bounds;
 mod handed_off;
 mod hostile;
 mod https;

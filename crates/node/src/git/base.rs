@@ -72,6 +72,12 @@ pub enum BaseError {
         #[source]
         source: io::Error,
     },
+    /// A session has as many as are kept for one.
+    #[error("{} clones are kept for this session already: of {}", kept.len(), kept.join(", "))]
+    NoRoom {
+        /// The directories that they were cloned into.
+        kept: Vec<String>,
+    },
     /// Belljar has cloned nothing there.
     #[error("{} is no clone of belljar's", name.display())]
     NotCloned {

@@ -1,4 +1,4 @@
-//! A commit of what a sandbox has left, made in the host's own clone: git is fed on its standard input, and makes objects of
+//! A commit of what a sandbox has left, made on top of the host's own clone: git is fed on its standard input, and makes objects of
 //! bytes. It reads no file of the sandbox's, and there is no work tree.
 //!
 //! The same files, words, names and time make the same commit, so that whoever does it again does the same.
@@ -76,8 +76,11 @@ pub(super) struct Words<'w> {
     pub(super) at: Timestamp,
 }
 
-/// Where it is kept from being forgotten.
+/// A branch that git makes it on, and forgets: there is no such ref afterwards.
 const MADE: &str = "refs/belljar/made";
+
+/// No object.
+const NONE: &str = "0000000000000000000000000000000000000000";
 
 const EXECUTABLE: u32 = 0o100_755;
 const LINK: u32 = 0o120_000;
@@ -144,11 +147,10 @@ pub(super) fn make(
     words: &Words<'_>,
 ) -> Result<Made, CommitError> {
     let kept = submodules(git)?;
-    git.feed(&["fast-import", "--quiet", "--done", "--force", "--date-format=raw"], |to| {
+    let told = git.feed(&["fast-import", "--quiet", "--done", "--force", "--date-format=raw"], |to| {
         write(to, (base, &kept), (top, tree), words)
     })?;
-    let commit = git.run(&["rev-parse", "--verify", "--quiet", MADE])?;
-    let commit = object_id(&commit).ok_or_else(|| unreadable("rev-parse"))?;
+    let commit = object_id(&told).ok_or_else(|| unreadable("fast-import"))?;
     let compare = [
         "diff-tree",
         "-r",
@@ -175,7 +177,7 @@ fn write(
     words: &Words<'_>,
 ) -> io::Result<()> {
     let (author, at, text) = (&words.attribution.author, words.at.as_second(), words.text());
-    writeln!(to, "commit {MADE}")?;
+    writeln!(to, "commit {MADE}\nmark :1")?;
     writeln!(to, "author {author} {at} +0000\ncommitter {author} {at} +0000")?;
     writeln!(to, "data {}\n{text}", text.len())?;
     writeln!(to, "from {}\ndeleteall", base.record().commit)?;
@@ -186,7 +188,7 @@ fn write(
     for (path, commit) in kept {
         writeln!(to, "M 160000 {commit} {}", quoted(path))?;
     }
-    writeln!(to, "done")
+    writeln!(to, "get-mark :1\nreset {MADE}\nfrom {NONE}\n\ndone")
 }
 
 /// Other repositories that the one that was cloned names, with their commits. They aren't laid out, so what is there isn't

@@ -6,12 +6,33 @@ use std::path::{Path, PathBuf};
 /// Where they are in that folder.
 const OF_SESSION: &str = "clones";
 
+/// So many are kept for one session.
+const MOST_IN_SESSION: usize = 16;
+
 // === impl Base ===
 
 impl Base {
     /// A place for one in the folder of a session's run.
     pub fn folder_in_session(run: &Path) -> PathBuf {
         run.join(OF_SESSION).join(uuid::Uuid::now_v7().to_string())
+    }
+
+    /// Whether there is room for one of that directory of the session's workspace: so many of other directories are kept, whatever has
+    /// become of those.
+    ///
+    /// # Errors
+    /// [`BaseError::NoRoom`] when there is none.
+    pub fn room_in_session(run: &Path, directory: &str) -> Result<(), BaseError> {
+        let place = |folder: &PathBuf| Self::open(folder).ok()?.record().workspace_directory.clone();
+        let places = folders(&run.join(OF_SESSION));
+        let others = places.iter().map(place).filter(|place| place.as_deref() != Some(directory));
+        // One that was cut off has no place, and counts.
+        let kept: Vec<_> =
+            others.map(|place| place.unwrap_or_else(|| "one that was cut off".to_owned())).collect();
+        match kept.len() < MOST_IN_SESSION {
+            true => Ok(()),
+            false => Err(BaseError::NoRoom { kept }),
+        }
     }
 
     /// Notes that it is at that place of the session's workspace now. What was there before isn't any more.

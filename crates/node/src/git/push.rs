@@ -23,7 +23,7 @@ use super::environment::HostEnv;
 use super::ignored::{self, Ignored};
 use super::journal::Journal;
 use super::pull_request::{Opened, PullRequestError, PullRequestOrder};
-use super::runner::Git;
+use super::quarantine::Quarantine;
 use super::tree::{Tree, TreeLimits};
 use belljar_contract::git::{GitOutcome, PushRecord};
 use belljar_contract::id::RunId;
@@ -78,6 +78,8 @@ pub struct Prepared<'p> {
     left_out: Vec<String>,
     ignored: Ignored,
     pub(super) note: Note,
+    // Gone before somebody else may push.
+    quarantine: Quarantine,
     _lock: File,
 }
 
@@ -125,7 +127,8 @@ impl<'p> PushOrder<'p> {
         let lock = File::options().create(true).append(true).open(folder.join(LOCK)).map_err(note_failed)?;
         lock.try_lock().map_err(|_| PushError::Busy)?;
         let mut note = Note::of(self.base, self.remote.to_string(), self.branch.to_string())?;
-        let git = Git::bare(&self.base.repository(), self.env, self.is_canceled);
+        let quarantine = Quarantine::make(self.base).map_err(note_failed)?;
+        let git = quarantine.git(self.env, self.is_canceled);
         let (tree, ignored) = match self.includes_ignored {
             true => (Tree::read(self.directory, self.limits)?, Ignored::default()),
             false => ignored::without(Tree::read_more(self.directory, self.limits)?, (&git, self.base))?,
@@ -140,7 +143,7 @@ impl<'p> PushOrder<'p> {
         };
         belljar_failpoint::reached("git_commit.made");
         note.commit = Some(made.commit.clone());
-        Ok(Prepared { made, left_out: tree.left_out, ignored, note, order: self, _lock: lock })
+        Ok(Prepared { made, left_out: tree.left_out, ignored, note, quarantine, order: self, _lock: lock })
     }
 
     pub(super) fn words(&self, at: Timestamp) -> Words<'_> {

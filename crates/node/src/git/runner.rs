@@ -3,6 +3,7 @@
 mod heard;
 
 use super::environment::{HostEnv, Settings};
+use super::quarantine::alternate;
 use super::reach;
 use belljar_egress::git::Pinned;
 use heard::Heard;
@@ -31,6 +32,8 @@ pub(super) struct Git<'g> {
 enum Place {
     /// A bare one of the host's own, and no other that git might find.
     Bare(PathBuf),
+    /// The same, with what is made kept elsewhere.
+    Quarantined { repository: PathBuf, objects: PathBuf },
     /// The same, with files of the host's own for its work tree.
     Beside { repository: PathBuf, files: PathBuf },
     /// A directory that the host is laying out.
@@ -151,6 +154,17 @@ impl<'g> Git<'g> {
         Self::at(Place::Bare(repository.to_owned()), env, is_canceled)
     }
 
+    /// The same, with the objects that it makes in that directory. It reads those of the repository, too.
+    pub(super) fn quarantined(
+        repository: &Path,
+        objects: &Path,
+        env: &'g HostEnv,
+        is_canceled: &'g dyn Fn() -> bool,
+    ) -> Self {
+        let place = Place::Quarantined { repository: repository.to_owned(), objects: objects.to_owned() };
+        Self::at(place, env, is_canceled)
+    }
+
     /// Git for a directory that the host is laying out, and nobody else has written to.
     pub(super) fn in_directory(
         directory: &Path,
@@ -254,6 +268,12 @@ impl<'g> Git<'g> {
         }
         match &self.place {
             Place::Bare(repository) => command.arg("--git-dir").arg(repository).current_dir("/"),
+            Place::Quarantined { repository, objects } => command
+                .env("GIT_OBJECT_DIRECTORY", objects)
+                .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternate(&repository.join("objects")))
+                .arg("--git-dir")
+                .arg(repository)
+                .current_dir("/"),
             Place::Beside { repository, files } => {
                 command.arg("--git-dir").arg(repository).arg("--work-tree").arg(files).current_dir(files)
             }

@@ -11,6 +11,7 @@ mod pipe;
 mod taken;
 
 pub(super) use laid::Laid;
+pub(super) use taken::Others;
 
 use super::execution::GivenUp;
 use crate::command::session::own_runner;
@@ -22,7 +23,6 @@ use belljar_sandbox::session::{Client, SessionError, Streams};
 use pipe::{Pipe, Stop, pipes};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
-use std::path::PathBuf;
 use std::time::Instant;
 
 /// What carries, for one call.
@@ -88,7 +88,7 @@ impl Carrier<'_> {
         inside: &WorkspacePath,
         to: &Directory,
         limits: TreeLimits,
-    ) -> Result<Vec<PathBuf>, CarryError> {
+    ) -> Result<Others, CarryError> {
         self.carry((TAKE_TREE, inside), |_| Ok(()), |from| taken::take(from, to, limits))
     }
 

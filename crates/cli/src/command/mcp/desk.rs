@@ -1,6 +1,7 @@
 //! The sessions that clients have: opened here or named when the server was started, and no others.
 
 use super::failures;
+use super::hatch::Queue;
 use super::web::OwnWeb;
 use crate::command::session::open;
 use crate::programs::ProgramArguments;
@@ -73,6 +74,8 @@ pub(crate) struct Desk {
     own: Mutex<Option<String>>,
     /// What its tools reach of the web.
     pub(super) web: OwnWeb,
+    /// Where its tools wait for the host's git.
+    pub(super) git: Queue,
     /// How many sandboxes there may still be.
     room: Arc<Semaphore>,
     /// How many calls there may still be at once.
@@ -110,6 +113,7 @@ impl Desk {
             held: Mutex::new(held),
             own: Mutex::new(own),
             web: OwnWeb::default(),
+            git: Queue::default(),
             room,
             calls: Semaphore::new(MOST_CALLS),
         })

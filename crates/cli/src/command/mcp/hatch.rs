@@ -9,13 +9,17 @@
 mod clone;
 mod failure;
 mod push;
+mod queue;
 mod watch;
 
+pub(super) use queue::Queue;
+
 use super::desk::Desk;
-use super::execution::{GivenUp, waiting};
+use super::execution::GivenUp;
 use belljar_contract::id::RunId;
 use belljar_contract::tool::DomainCode;
 use belljar_policy::git::{GitRules, Remote};
+use belljar_sandbox::directory::Directory;
 use belljar_sandbox::session::Client;
 use belljar_tools::answer::Failure;
 use belljar_tools::builtin::git::hatch::{CloneRequest, Cloned, GitHatch, PushRequest, Pushed};
@@ -60,18 +64,14 @@ impl GitHatch for SessionHatch {
 // === impl SessionHatch ===
 
 impl SessionHatch {
-    /// Does something on a thread that may wait, until it is done or nobody waits for it any more.
+    /// Does something once nobody else does, until it is done or nobody waits for it any more.
     async fn done<T: Send + 'static>(
         &self,
         does: impl FnOnce(&Desk, &GivenUp) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let _turn = self.desk.turn()?;
-        // Dropped with this call, whether it has ended or is given up.
-        let (_waiting, given_up) =
-            waiting().map_err(|errno| Failure::internal("watch over the call", &errno))?;
         let desk = Arc::clone(&self.desk);
-        let done = tokio::task::spawn_blocking(move || does(&desk, &given_up));
-        done.await.unwrap_or_else(|error| Err(Failure::internal("do it", &error)))
+        self.desk.git.done(move |given_up| does(&desk, given_up)).await
     }
 }
 
@@ -105,7 +105,28 @@ impl Passage {
 
 impl Drop for Passage {
     fn drop(&mut self) {
-        // What stays goes with the session's folder.
-        let _ = std::fs::remove_dir_all(&self.0);
+        // What stays goes with the session's folder. Others have made the tree, as deep as paths go.
+        let _ = Directory::open_host(&self.0).and_then(|top| top.clear());
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    #[test]
+    fn a_tree_that_is_deeper_than_there_are_descriptors_goes_with_its_passage() {
+        let run = tempfile::tempdir().unwrap();
+        let most = Rlimit { current: Some(512), ..getrlimit(Resource::Nofile) };
+        setrlimit(Resource::Nofile, most).unwrap();
+        for depth in [2, 1_500] {
+            let passage = Passage::make(run.path()).unwrap();
+            std::fs::create_dir_all(passage.0.join("d/".repeat(depth))).unwrap();
+            std::fs::write(passage.0.join("d/file"), "x").unwrap();
+            drop(passage);
+            assert_eq!(std::fs::read_dir(run.path().join(PASSAGES)).unwrap().count(), 0, "{depth}");
+        }
     }
 }

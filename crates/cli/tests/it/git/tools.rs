@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// A repository that the configuration names for agents.
-fn rig(test: &str) -> Option<Rig> {
+pub(super) fn rig(test: &str) -> Option<Rig> {
     let rig = Rig::start(test)?;
     configure(&rig, &rig.url);
     Some(rig)
@@ -18,20 +18,25 @@ fn configure(rig: &Rig, remotes: &str) {
     rig.world.write(".config/belljar/config.yaml", config);
 }
 
-fn call(rig: &Rig, session: &str, (tool, arguments): (&str, &Value), options: &[&str]) -> (i32, Value) {
+pub(super) fn call(
+    rig: &Rig,
+    session: &str,
+    (tool, arguments): (&str, &Value),
+    options: &[&str],
+) -> (i32, Value) {
     let arguments = arguments.to_string();
     let call = ["tools", "call", tool, &arguments, "--json", "--session", session];
     let ran = rig.world.run(&[&call, options].concat());
     (ran.code, if ran.stdout.is_empty() { json!({ "message": ran.stderr }) } else { ran.json() })
 }
 
-fn done(rig: &Rig, session: &str, tool: &str, arguments: &Value) -> Value {
+pub(super) fn done(rig: &Rig, session: &str, tool: &str, arguments: &Value) -> Value {
     let (code, told) = call(rig, session, (tool, arguments), &[]);
     assert_eq!(code, 0, "{tool} {arguments}: {told}");
     told["data"].clone()
 }
 
-fn refused(rig: &Rig, session: &str, tool: &str, arguments: &Value) -> (String, String) {
+pub(super) fn refused(rig: &Rig, session: &str, tool: &str, arguments: &Value) -> (String, String) {
     let (code, told) = call(rig, session, (tool, arguments), &[]);
     assert_ne!(code, 0, "{tool} {arguments}: {told}");
     let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
@@ -39,7 +44,7 @@ fn refused(rig: &Rig, session: &str, tool: &str, arguments: &Value) -> (String, 
 }
 
 /// What the host keeps of a session.
-fn folder(rig: &Rig, session: &str) -> PathBuf {
+pub(super) fn folder(rig: &Rig, session: &str) -> PathBuf {
     rig.world.path().join("state/runs").join(session)
 }
 
@@ -243,6 +248,8 @@ fn what_an_agent_leaves_is_pushed_as_files_or_refused() {
     assert_eq!(code, 0, "{told}");
     let left_out = told["data"]["left_out"].as_array().unwrap().clone();
     assert!(left_out.contains(&json!("pipe")) && left_out.contains(&json!("sub/.git")), "{told}");
+    let counts = (&told["data"]["file_count"], &told["data"]["left_out_count"]);
+    assert_eq!(counts, (&json!(2), &json!(left_out.len())), "{told}");
     let tree = rig.tree("belljar/one");
     assert_eq!(tree, ["100644 README.md", "120000 link", "100644 src/a.txt", "100644 sub/y"]);
     assert_eq!(git(&rig.bare, &["show", "belljar/one:link"]), "/etc/passwd");

@@ -4,7 +4,6 @@ use super::server::{Found, look, send};
 use super::{Prepared, PushError, PushOrder, Standing};
 use crate::git::journal::Journal;
 use crate::git::pull_request::PullRequestOrder;
-use crate::git::runner::Git;
 use belljar_contract::git::PushBegun;
 use belljar_contract::inference::Excerpt;
 use belljar_egress::git::Pinned;
@@ -29,7 +28,7 @@ impl Prepared<'_> {
         belljar_failpoint::before("git_push_begun");
         Journal::of(state).push_begun(&self.begun(&pinned))?;
         belljar_failpoint::after("git_push_begun");
-        let git = Git::bare(&self.order.base.repository(), env, *is_canceled);
+        let git = self.quarantine.git(env, *is_canceled);
         let look = || look(&git, &pinned, &self.references());
         let found = look()?;
         if found.default.as_deref() == Some(branch.reference().as_str()) {

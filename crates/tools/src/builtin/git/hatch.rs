@@ -23,6 +23,9 @@ pub trait GitHatch: Send + Sync {
     ) -> BoxFuture<'a, Result<Pushed, Failure>>;
 }
 
+/// So many paths of a push are told one by one.
+pub const MOST_TOLD: usize = 500;
+
 /// A clone that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CloneRequest {
@@ -71,8 +74,12 @@ pub struct Pushed {
     pub base: String,
     /// Whether it was there already.
     pub was_there: bool,
-    /// The paths that differ, each with what has become of it.
+    /// The first [`MOST_TOLD`] of the paths that differ, each with what has become of it.
     pub files: Vec<(String, String)>,
-    /// What was passed over: repositories, pipes and the like, and what is ignored.
+    /// How many differ.
+    pub file_count: usize,
+    /// The first [`MOST_TOLD`] of what was passed over: repositories, pipes and the like, and what is ignored.
     pub left_out: Vec<String>,
+    /// How many that are.
+    pub left_out_count: usize,
 }

@@ -1,6 +1,6 @@
 //! `git_push`: what has become of a clone, as a branch of the server that it is from.
 
-use super::hatch::{GitHatch, PushRequest};
+use super::hatch::{GitHatch, MOST_TOLD, PushRequest};
 use crate::answer::{Answer, Failure, Success};
 use crate::builtin::files::relative;
 use crate::caller::Caller;
@@ -15,7 +15,7 @@ pub(super) const DESCRIPTION: &str = "Pushes what has become of a repository tha
     on top of the commit that was cloned, to a branch that isn't there yet. The host reads the files and pushes them, with the host's \
     credentials, to where the clone is from. Nothing is forced and nothing that is there is replaced: for more work take another `branch`. \
     Your own commits, ignored files and what is in `.git` stay in the workspace. Answers with `outcome` (`pushed` or `already_there`), \
-    `remote`, `ref`, `commit`, `base`, `files` and `left_out`. The same again pushes nothing twice, so after `unavailable` do it again.";
+    `remote`, `ref`, `commit`, `base`, `files` and `left_out`, with their counts. The same again pushes nothing twice, so after `unavailable` do it again.";
 
 /// What is pushed, and as what.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -33,9 +33,6 @@ pub(super) struct Arguments {
 }
 
 pub(super) struct Push(pub(super) Arc<dyn GitHatch>);
-
-/// So many paths are told one by one.
-const MOST_TOLD: usize = 500;
 
 impl TypedTool for Push {
     type Arguments = Arguments;
@@ -60,8 +57,9 @@ impl TypedTool for Push {
             "commit": pushed.commit,
             "base": pushed.base,
             "files": files,
-            "file_count": pushed.files.len(),
+            "file_count": pushed.file_count,
             "left_out": left_out,
+            "left_out_count": pushed.left_out_count,
         })))
     }
 }

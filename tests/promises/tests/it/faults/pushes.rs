@@ -9,6 +9,7 @@ use belljar_testkit::skip::skip;
 use belljar_testkit::world::{Ran, World};
 use std::net::Ipv4Addr;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::ExitStatus;
 
 const PASSWORD: &str = "pw-2uFj6Wd0RzM8aX";
@@ -67,6 +68,12 @@ impl Ground {
         let output = command.output().unwrap();
         (output.status, Ran::from(output))
     }
+}
+
+/// How much pushes have left beside the clones of a session: what git has made for one of them alone.
+fn left(run: &Path) -> usize {
+    let folders = std::fs::read_dir(run.join("clones")).unwrap().map(|one| one.unwrap().path());
+    folders.filter_map(|folder| std::fs::read_dir(folder.join("made")).ok()).map(Iterator::count).sum()
 }
 
 #[test]
@@ -173,6 +180,9 @@ fn a_push_of_an_agents_tool_that_is_killed_anywhere_and_done_again_changes_the_s
         };
         let (status, ran) = call(push(), Some(place));
         assert_eq!(status.signal(), Some(9), "{place}: it has not died there: {ran:?}");
+        let has_made = !place.starts_with("git_note.");
+        let kept = ground.world.path().join("state/runs").join(&session);
+        assert_eq!(left(&kept) > 0, has_made, "{place}: the killed one's objects are there, apart");
         let before = updates(&ground.repository, &branch);
         let told = call(push(), None).1.succeeded().json();
         let outcome = if before == 1 { "already_there" } else { "pushed" };
@@ -180,6 +190,8 @@ fn a_push_of_an_agents_tool_that_is_killed_anywhere_and_done_again_changes_the_s
         assert_eq!(call(push(), None).1.succeeded().json()["commit"], told["commit"], "{place}");
         assert_eq!(updates(&ground.repository, &branch), 1, "{place}: the server was changed more than once");
         assert_eq!(git(&ground.repository, &["rev-parse", &branch]).trim(), told["commit"], "{place}");
+        // What the one that was killed has left on the host is gone.
+        assert_eq!(left(&kept), 0, "{place}");
     }
     ground.world.run(&["session", "end", &session]).succeeded();
     assert_eq!(ground.world.run(&["audit", "verify"]).code, 0);

@@ -5,6 +5,7 @@ use super::{CarryError, broken, line};
 use belljar_contract::workbench::{Bytes, TreeLine};
 use belljar_node::git::TreeLimits;
 use belljar_sandbox::directory::{Directory, DirectoryError};
+use belljar_tools::builtin::git::hatch::MOST_TOLD;
 use rustix::fs::{Mode, OFlags, mkdirat, openat, symlinkat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -13,24 +14,41 @@ use std::io::{self, BufRead, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+/// What is neither file, directory nor link, and stays where it is.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::command::mcp) struct Others {
+    /// The first of them.
+    pub(in crate::command::mcp) named: Vec<PathBuf>,
+    /// How many there are.
+    pub(in crate::command::mcp) count: usize,
+}
+
 /// What there may still be.
 struct Left {
     names: usize,
+    /// Of all names together, with what links say.
+    name_bytes: u64,
     bytes: u64,
     file_bytes: u64,
 }
 
+/// No path that the kernel takes is longer, in bytes.
+const LONGEST_PATH_BYTES: usize = 4095;
+
+/// As much of names and of what links say there may be: all of it comes to be in memory.
+const MOST_NAME_BYTES: u64 = 128 << 20;
+
 /// Makes what is told.
-pub(super) fn take(
-    from: &mut dyn BufRead,
-    to: &Directory,
-    limits: TreeLimits,
-) -> Result<Vec<PathBuf>, CarryError> {
-    let mut left = Left { names: limits.files, bytes: limits.bytes, file_bytes: limits.file_bytes };
-    let mut others = Vec::new();
+pub(super) fn take(from: &mut dyn BufRead, to: &Directory, limits: TreeLimits) -> Result<Others, CarryError> {
+    let TreeLimits { files, bytes, file_bytes } = limits;
+    take_within(from, to, Left { names: files, name_bytes: MOST_NAME_BYTES, bytes, file_bytes })
+}
+
+fn take_within(from: &mut dyn BufRead, to: &Directory, mut left: Left) -> Result<Others, CarryError> {
+    let mut others = Others::default();
     loop {
         let told = line(from)?;
-        left.names = left.names.checked_sub(1).ok_or(CarryError::TooMuch { what: "files" })?;
+        left.take_name(&told)?;
         match told {
             TreeLine::Directory { path } => {
                 make(to, &path, |parent, name| Ok(mkdirat(parent, name, Mode::RWXU)?))?;
@@ -39,11 +57,11 @@ pub(super) fn take(
                 make(to, &path, |parent, name| Ok(symlinkat(OsStr::from_bytes(&target.0), parent, name)?))?;
             }
             TreeLine::File { path, is_executable, size_bytes } => {
-                left.take(size_bytes)?;
+                left.take_file(size_bytes)?;
                 let mode = if is_executable { Mode::RWXU } else { Mode::RUSR | Mode::WUSR };
                 make(to, &path, |parent, name| file((from, size_bytes), (parent, name, mode)))?;
             }
-            TreeLine::Other { path } => others.push(relative(&path)?.to_owned()),
+            TreeLine::Other { path } => others.note(relative(&path)?),
             TreeLine::End {} => return Ok(others),
             TreeLine::Refused(refused) => return Err(CarryError::Refused(refused)),
         }
@@ -82,16 +100,42 @@ fn make(
 fn relative(path: &Bytes) -> Result<&Path, CarryError> {
     let path = Path::new(OsStr::from_bytes(&path.0));
     let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
-    match is_plain && path.file_name().is_some() && !path.as_os_str().as_bytes().contains(&0) {
+    let is_path = path.as_os_str().len() <= LONGEST_PATH_BYTES;
+    match is_plain && is_path && path.file_name().is_some() && !path.as_os_str().as_bytes().contains(&0) {
         true => Ok(path),
         false => Err(CarryError::NoTree),
+    }
+}
+
+// === impl Others ===
+
+impl Others {
+    fn note(&mut self, path: &Path) {
+        if self.named.len() < MOST_TOLD {
+            self.named.push(path.to_owned());
+        }
+        self.count += 1;
     }
 }
 
 // === impl Left ===
 
 impl Left {
-    fn take(&mut self, size_bytes: u64) -> Result<(), CarryError> {
+    fn take_name(&mut self, told: &TreeLine) -> Result<(), CarryError> {
+        let size_bytes = match told {
+            TreeLine::Directory { path } | TreeLine::File { path, .. } | TreeLine::Other { path } => {
+                path.0.len()
+            }
+            TreeLine::Link { path, target } => path.0.len() + target.0.len(),
+            TreeLine::End {} | TreeLine::Refused(_) => 0,
+        };
+        self.names = self.names.checked_sub(1).ok_or(CarryError::TooMuch { what: "files" })?;
+        let left = self.name_bytes.checked_sub(size_bytes as u64);
+        self.name_bytes = left.ok_or(CarryError::TooMuch { what: "bytes in names" })?;
+        Ok(())
+    }
+
+    fn take_file(&mut self, size_bytes: u64) -> Result<(), CarryError> {
         if size_bytes > self.file_bytes {
             return Err(CarryError::TooMuch { what: "bytes in one file" });
         }

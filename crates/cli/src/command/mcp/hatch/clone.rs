@@ -38,6 +38,7 @@ pub(super) fn clone(
     let inside = inside.map_err(|error| Failure::new(DomainCode::PermissionDenied, error.to_string()))?;
     let client = desk.own_session()?;
     let run = state::open().run_folder(&run_of(&client)?);
+    Base::room_in_session(&run, inside.as_str()).map_err(|error| failure::of_base(&error))?;
     let (passage, folder) = (Passage::make(&run)?, Base::folder_in_session(&run));
     let watch = Watch::over(&[&folder, &passage.0], (LIMITS, WITHIN), given_up);
     let kept = fetched(&passage.0, (&folder, &client), (rules, wanted), &watch).and_then(|mut base| {

@@ -36,6 +36,12 @@ pub(super) fn of_cloning(error: &CloneError, watch: &Watch<'_>) -> Failure {
 pub(super) fn of_base(error: &BaseError) -> Failure {
     match error {
         BaseError::Git(error) => of_git(error),
+        BaseError::NoRoom { .. } => {
+            let message = format!(
+                "{error}; one that is cloned into one of these, once it is empty, takes its place, and so does another session"
+            );
+            Failure::new(DomainCode::LimitExceeded, message)
+        }
         error => Failure::internal("keep the clone", error),
     }
 }

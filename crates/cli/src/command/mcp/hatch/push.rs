@@ -1,6 +1,6 @@
 //! `git_push`: what has become of a clone, read out of the workspace as files, and pushed as `belljar git push` pushes.
 
-use super::super::carrying::Carrier;
+use super::super::carrying::{Carrier, Others};
 use super::super::desk::Desk;
 use super::super::execution::GivenUp;
 use super::{Passage, failure, must_be_named, run_of};
@@ -16,9 +16,9 @@ use belljar_policy::git::{GitRules, Remote};
 use belljar_sandbox::directory::Directory;
 use belljar_sandbox::session::Client;
 use belljar_tools::answer::Failure;
-use belljar_tools::builtin::git::hatch::{PushRequest, Pushed};
+use belljar_tools::builtin::git::hatch::{MOST_TOLD, PushRequest, Pushed};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// So long it may take to read it out.
@@ -49,7 +49,7 @@ pub(super) fn push(
     let carrier = Carrier { client: &client, given_up, until: Instant::now() + READ_WITHIN };
     let others = carrier.take(&inside, &top, READ).map_err(|error| failure::of_carrying(&error))?;
     let pushed = sent((desk, rules), (&base, &top, remote), (&wanted, agent, run_id), given_up)?;
-    Ok(Pushed { left_out: [named(&others), pushed.left_out].concat(), ..pushed })
+    Ok(with(&others, pushed))
 }
 
 fn sent(
@@ -79,8 +79,11 @@ fn sent(
         is_canceled: &|| given_up.is_so(),
     };
     let prepared = order.prepare().map_err(|error| failure::of_pushing(&error))?;
-    let files = prepared.files().map(|(path, change)| (path.to_owned(), change.to_owned())).collect();
-    let left_out = prepared.left_out().iter().chain(&prepared.ignored().paths).cloned().collect();
+    let (files, file_count) = (prepared.files().take(MOST_TOLD), prepared.files().len());
+    let files = files.map(|(path, change)| (path.to_owned(), change.to_owned())).collect();
+    let (left_out, ignored) = (prepared.left_out(), &prepared.ignored().paths);
+    let left_out_count = left_out.len() + ignored.len();
+    let left_out = left_out.iter().chain(ignored).take(MOST_TOLD).cloned().collect();
     let pushed = prepared.push(&desk.offer.pushes).map_err(|error| failure::of_pushing(&error))?;
     Ok(Pushed {
         remote: told,
@@ -88,7 +91,9 @@ fn sent(
         base: base.record().commit.clone(),
         was_there: pushed.standing == Standing::AlreadyThere,
         files,
+        file_count,
         left_out,
+        left_out_count,
     })
 }
 
@@ -116,6 +121,9 @@ fn root() -> Result<WorkspacePath, Failure> {
     root.beneath(WORKSPACE).map_err(|error| Failure::internal("name the workspace", &error))
 }
 
-fn named(others: &[PathBuf]) -> Vec<String> {
-    others.iter().map(|path| escaped(path.as_os_str().as_bytes())).collect()
+/// The same, with what wasn't taken out of the workspace.
+fn with(others: &Others, pushed: Pushed) -> Pushed {
+    let named = others.named.iter().map(|path| escaped(path.as_os_str().as_bytes()));
+    let left_out_count = others.count + pushed.left_out_count;
+    Pushed { left_out: named.chain(pushed.left_out).take(MOST_TOLD).collect(), left_out_count, ..pushed }
 }

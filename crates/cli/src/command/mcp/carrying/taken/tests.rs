@@ -20,14 +20,18 @@ fn file(path: &str, content: &'static str) -> (TreeLine, &'static str) {
     (TreeLine::File { path: bytes(path), is_executable: path.ends_with(".sh"), size_bytes }, content)
 }
 
-fn take_of(top: &Path, lines: &[(TreeLine, &str)], limits: TreeLimits) -> Result<Vec<PathBuf>, CarryError> {
+fn take_of(top: &Path, lines: &[(TreeLine, &str)], limits: TreeLimits) -> Result<Others, CarryError> {
+    take(&mut stream_of(lines).as_slice(), &Directory::open_host(top).unwrap(), limits)
+}
+
+fn stream_of(lines: &[(TreeLine, &str)]) -> Vec<u8> {
     let mut stream = Vec::new();
     for (line, content) in lines {
         stream.extend(serde_json::to_vec(line).unwrap());
         stream.push(b'\n');
         stream.extend_from_slice(content.as_bytes());
     }
-    take(&mut stream.as_slice(), &Directory::open_host(top).unwrap(), limits)
+    stream
 }
 
 const END: (TreeLine, &str) = (TreeLine::End {}, "");
@@ -38,7 +42,7 @@ fn what_is_told_is_made_and_what_is_no_file_is_named() {
     let pipe = (TreeLine::Other { path: bytes("a/pipe") }, "");
     let told = [directory("a"), file("a/run.sh", "x\n"), link("l", "/etc/passwd"), pipe, END];
     let others = take_of(top.path(), &told, TreeLimits::default()).unwrap();
-    assert_eq!(others, [Path::new("a/pipe")]);
+    assert_eq!(others, Others { named: vec!["a/pipe".into()], count: 1 });
     assert_eq!(std::fs::read(top.path().join("a/run.sh")).unwrap(), b"x\n");
     assert_eq!(top.path().join("a/run.sh").metadata().unwrap().permissions().mode() & 0o777, 0o700);
     assert_eq!(std::fs::read_link(top.path().join("l")).unwrap(), Path::new("/etc/passwd"));
@@ -85,4 +89,47 @@ fn what_is_more_than_may_be_or_less_than_was_told_is_refused() {
     }
     let huge = TreeLine::File { path: bytes("a"), is_executable: false, size_bytes: 3 };
     assert!(of(&[(huge, "a")]).is_err() && of(&[file("a", "a")]).is_err() && of(&[]).is_err());
+}
+
+#[test]
+fn of_what_is_no_file_some_is_named_and_all_is_counted() {
+    let top = tempfile::tempdir().unwrap();
+    for count in [MOST_TOLD, MOST_TOLD + 2_000] {
+        let pipes = (0..count).map(|at| (TreeLine::Other { path: bytes(at.to_string()) }, ""));
+        let others =
+            take_of(top.path(), &pipes.chain([END]).collect::<Vec<_>>(), TreeLimits::default()).unwrap();
+        assert_eq!((others.named.len(), others.count), (MOST_TOLD, count));
+        assert_eq!(others.named.last().unwrap(), Path::new("499"));
+    }
+}
+
+#[test]
+fn no_path_is_longer_than_the_kernel_takes() {
+    let of = |length: usize| {
+        let path = "a/".repeat(length / 2) + &"b".repeat(length % 2);
+        let other = (TreeLine::Other { path: bytes(path) }, "");
+        take_of(tempfile::tempdir().unwrap().path(), &[other, END], TreeLimits::default())
+    };
+    assert_eq!(of(4095).unwrap().count, 1);
+    assert!(matches!(of(4096).unwrap_err(), CarryError::NoTree));
+}
+
+#[test]
+fn names_and_what_links_say_have_a_bound_together() {
+    let told = [directory("dir"), file("file", "content"), link("l", "target"), END];
+    let take = |name_bytes| {
+        let top = tempfile::tempdir().unwrap();
+        let left = Left { names: 9, name_bytes, bytes: 99, file_bytes: 99 };
+        take_within(&mut stream_of(&told).as_slice(), &Directory::open_host(top.path()).unwrap(), left)
+    };
+    assert!(take(14).is_ok());
+    assert_eq!(take(13).unwrap_err().to_string(), "there is more than may be carried: bytes in names");
+}
+
+#[test]
+fn a_line_without_an_end_is_read_no_further_than_a_line_may_be() {
+    let top = tempfile::tempdir().unwrap();
+    let mut endless = io::BufReader::new(io::repeat(b' '));
+    let refused = take(&mut endless, &Directory::open_host(top.path()).unwrap(), TreeLimits::default());
+    assert!(matches!(refused, Err(CarryError::NoTree)));
 }

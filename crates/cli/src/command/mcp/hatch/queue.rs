@@ -1,0 +1,97 @@
+//! What the host's git does for agents, one call after the other: so what one of them may take of the disk and of memory is what all
+//! of them may.
+
+use super::super::execution::{GivenUp, waiting};
+use belljar_tools::answer::Failure;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// Whoever comes waits here, for as long as the call is waited for.
+#[derive(Debug)]
+pub(in crate::command::mcp) struct Queue(Arc<Semaphore>);
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(1)))
+    }
+}
+
+// === impl Queue ===
+
+impl Queue {
+    /// Does something on a thread that may wait, once nobody else does, until it is done or nobody waits for it any more.
+    pub(super) async fn done<T: Send + 'static>(
+        &self,
+        does: impl FnOnce(&GivenUp) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let turn = Arc::clone(&self.0).acquire_owned().await;
+        let turn = turn.map_err(|error| Failure::internal("wait for its turn", &error))?;
+        // Dropped with this call, whether it has ended or is given up.
+        let (_waiting, given_up) =
+            waiting().map_err(|errno| Failure::internal("watch over the call", &errno))?;
+        let done = tokio::task::spawn_blocking(move || {
+            // A thread goes on for a moment after its call was given up.
+            let _turn = turn;
+            does(&given_up)
+        });
+        done.await.unwrap_or_else(|error| Err(Failure::internal("do it", &error)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+    use futures_util::future::join_all;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn many_who_come_at_once_are_all_served_and_one_at_a_time() {
+        let (queue, at_once, most) =
+            (Queue::default(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let one = || {
+            let (at_once, most) = (Arc::clone(&at_once), Arc::clone(&most));
+            queue.done(move |_| {
+                most.fetch_max(at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                std::thread::sleep(Duration::from_millis(20));
+                at_once.fetch_sub(1, Ordering::SeqCst);
+                Ok(())
+            })
+        };
+        let served = join_all((0..8).map(|_| one())).await;
+        assert_eq!(
+            (served.iter().filter(|served| served.is_ok()).count(), most.load(Ordering::SeqCst)),
+            (8, 1)
+        );
+    }
+
+    #[tokio::test]
+    async fn whoever_gives_up_in_the_queue_is_not_served_and_the_turn_of_one_at_work_ends_with_the_work() {
+        let queue = Queue::default();
+        let (go_on, held) = mpsc::channel::<()>();
+        let (tell, told) = mpsc::channel();
+        let at_work = tell.clone();
+        let mut first = Box::pin(queue.done(move |given_up| {
+            let _ = held.recv();
+            at_work.send(if given_up.is_so() { "first, given up" } else { "first" }).unwrap();
+            Ok(())
+        }));
+        assert!(first.as_mut().now_or_never().is_none());
+        let second = tell.clone();
+        let waits =
+            queue.done(move |_| second.send("second").map_err(|error| Failure::internal("tell", &error)));
+        assert!(waits.now_or_never().is_none());
+        drop(first);
+        let mut third = Box::pin(
+            queue.done(move |_| tell.send("third").map_err(|error| Failure::internal("tell", &error))),
+        );
+        assert!(third.as_mut().now_or_never().is_none());
+        let early = told.recv_timeout(Duration::from_millis(100));
+        assert!(early.is_err(), "the first is still at work: {early:?}");
+        go_on.send(()).unwrap();
+        third.await.unwrap();
+        assert_eq!(told.try_iter().collect::<Vec<_>>(), ["first, given up", "third"]);
+    }
+}
