@@ -58,7 +58,7 @@ milestones:
   standard_to_elevated: {tasks_completed: 2, quality_score_min: 7.0, requires_human_approval: true}
 ";
 
-fn milestones() -> TrustConfig {
+pub(crate) fn milestones() -> TrustConfig {
     let mut log = Log::default();
     let root = yaml::parse(MILESTONES.as_bytes(), &mut log).unwrap();
     let config = TrustConfig::read(&root, &mut log);

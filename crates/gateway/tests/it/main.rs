@@ -5,6 +5,7 @@
 mod bearer;
 mod calls;
 mod conformance;
+mod earned;
 mod judged;
 mod mcp;
 mod rig;

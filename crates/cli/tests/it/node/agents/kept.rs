@@ -128,23 +128,9 @@ fn by_git_nobody_gets_further_from_a_session_than_their_level_goes() {
     let (port, authority) = (server.port(), server.authority());
     let rules = format!("rules: [{}], authorities: {authority}", web::rule(port));
     let node = Node::start(&world, &["--config", &configure(&world, &house(&rules))]);
-    let script = format!(
-        "import os, subprocess
-for name in ('NO_PROXY', 'no_proxy'): os.environ.pop(name, None)
-os.environ['GIT_SSL_NO_VERIFY'] = '1'
-def git(*words):
-    if subprocess.run(['git', *words], stderr=subprocess.DEVNULL).returncode != 0: raise SystemExit(0)
-git('clone', '-q', '{}', 'work')
-os.chdir('work')
-git('-c', 'user.name=a', '-c', 'user.email=a@example.org', 'commit', '-q', '--allow-empty', '-m', 'one')
-print('cloned', flush=True)
-git('push', '-q', 'origin', 'HEAD:refs/heads/BRANCH')
-print('pushed')",
-        server.url()
-    );
     let went = |agent: &str| {
         let session = open(&node, &wanted(agent, "restricted"));
-        python(&node, &session, &script.replace("BRANCH", agent))
+        python(&node, &session, &server.cloning_and_pushing(agent))
     };
     assert_eq!(["local", "reader", "open"].map(went), ["", "cloned\n", "cloned\npushed\n"]);
     assert_eq!(["local", "reader", "open"].map(|branch| server.has_branch(branch)), [false, false, true]);
