@@ -268,6 +268,10 @@ fn what_is_gone_through_anew_says_what_it_ignores() {
     let replay = replay(&world.config, &agent(), &events, world.now);
     assert_eq!(replay.trust.level_for(Category::Web), AccessLevel::Sandboxed);
     assert_eq!(replay.ignored, [(id, Ignored::Duplicate), (future, Ignored::NotYet)]);
+    // Each by itself, and not what has counted.
+    let why = |id| replay.ignored(id);
+    let hired = world.events[0].event_id;
+    assert_eq!([why(id), why(future), why(hired)], [Some(Ignored::Duplicate), Some(Ignored::NotYet), None]);
     assert_eq!((replay.changes.len(), replay.at_last), (1, vec![]));
 }
 
