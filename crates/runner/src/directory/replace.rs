@@ -89,12 +89,14 @@ impl<'d> Draft<'d> {
     fn write(directory: &'d OwnedFd, content: &[u8], mode: u32) -> std::io::Result<Self> {
         let name = format!(".belljar-{}", uuid::Uuid::new_v4().simple());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let descriptor = rustix::fs::openat(directory, &name, flags, Mode::from_raw_mode(0o600))?;
+        // At creation, and without the umask's say. Where nobody changes permissions but a supervisor on their behalf, a program
+        // that nobody may look into, such as this one, has none changed. Nothing else of it makes files meanwhile, or starts one.
+        let umask = rustix::process::umask(Mode::empty());
+        let opened = rustix::fs::openat(directory, &name, flags, Mode::from_raw_mode(mode));
+        rustix::process::umask(umask);
+        let mut file = File::from(opened?);
         let draft = Self { directory, name, published: false };
-        let mut file = File::from(descriptor);
         file.write_all(content)?;
-        // By descriptor and not at creation, where the umask would have its say.
-        rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
         Ok(draft)
     }
 
