@@ -92,6 +92,13 @@ impl Required {
         names.into_iter().map(known).collect::<Result<_, _>>().map(Self)
     }
 
+    /// These and those.
+    #[must_use]
+    pub fn and(mut self, others: &Self) -> Self {
+        self.0.extend(others.0.iter().cloned());
+        self
+    }
+
     /// The names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)

@@ -221,7 +221,7 @@ impl Running {
 fn places_on_disk(spec: &SandboxSpec) -> impl Iterator<Item = &HostPath> {
     let workspace = match &spec.workspace {
         Workspace::Direct(path) | Workspace::Copy { upper: path, .. } => Some(path),
-        Workspace::Empty => None,
+        Workspace::Empty | Workspace::Seen(_) => None,
     };
     workspace.into_iter().chain(&spec.job)
 }
@@ -237,6 +237,8 @@ fn root(spec: &SandboxSpec, site: &Site<'_>) -> Result<Vec<Entry>, StartError> {
     root.push(match &spec.workspace {
         Workspace::Empty => scratch("workspace"),
         Workspace::Direct(path) => lending.bind("workspace", path, Access::ReadWrite)?,
+        // As it is at any moment, which an overlay would not show.
+        Workspace::Seen(path) => lending.bind("workspace", path, Access::ReadOnly)?,
         Workspace::Copy { source, upper, work } => Entry::Overlay {
             inside: "workspace".to_owned(),
             lower: lending.lend(source, Access::ReadOnly)?,
@@ -293,13 +295,15 @@ impl Lending<'_> {
 /// Whether something is bound whose path on the host is nobody's business inside. Programs and libraries are where they
 /// are on the host anyway, and overlays name no paths.
 fn names_host_paths(spec: &SandboxSpec) -> bool {
-    let is_direct = matches!(spec.workspace, Workspace::Direct(_));
-    is_direct || spec.job.is_some() || spec.lent.iter().any(|lent| !lent.path.is_directory())
+    let is_bound = matches!(spec.workspace, Workspace::Direct(_) | Workspace::Seen(_));
+    is_bound || spec.job.is_some() || spec.lent.iter().any(|lent| !lent.path.is_directory())
 }
 
 fn writable(spec: &SandboxSpec) -> Vec<String> {
     let job = spec.job.as_ref().map(|_| JOB);
-    ["tmp", environment::HOME_INSIDE, "workspace"].into_iter().chain(job).map(str::to_owned).collect()
+    let workspace = (!matches!(spec.workspace, Workspace::Seen(_))).then_some("workspace");
+    let own = ["tmp", environment::HOME_INSIDE].into_iter();
+    own.chain(workspace).chain(job).map(str::to_owned).collect()
 }
 
 fn command(spec: &SandboxSpec, program: &Program, has_terminal: bool) -> Result<Command, StartError> {

@@ -20,6 +20,8 @@ pub(crate) struct Rooms {
     temporary: Room,
     /// What the workspace was, if it is a copy.
     imprint: Option<Imprint>,
+    /// Whether the workspace can't be changed.
+    is_seen: bool,
 }
 
 /// A directory of the host that has another name for callers.
@@ -58,7 +60,7 @@ impl Rooms {
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let make = |name| folder.make(name, owner);
         let (path, imprint) = match workspace {
-            WorkspaceChoice::Direct(path) => (path.clone(), None),
+            WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path) => (path.clone(), None),
             WorkspaceChoice::Empty => (make(COPY)?, None),
             WorkspaceChoice::Copy(source) => {
                 let made = make(COPY)?;
@@ -76,6 +78,7 @@ impl Rooms {
             home: Room::open("/home/agent", &home)?,
             temporary: Room::open("/tmp", &make("tmp")?)?,
             imprint,
+            is_seen: matches!(workspace, WorkspaceChoice::Seen(_)),
         })
     }
 
@@ -95,9 +98,19 @@ impl Rooms {
         &self.temporary.path
     }
 
-    /// The directories that programs may write in.
+    /// All of them.
     pub(crate) fn all(&self) -> [&Room; 3] {
         [&self.workspace, &self.home, &self.temporary]
+    }
+
+    /// Those that programs may write in.
+    pub(crate) fn writable(&self) -> impl Iterator<Item = &Room> {
+        self.all().into_iter().skip(usize::from(self.is_seen))
+    }
+
+    /// Those that they may read alone.
+    pub(crate) fn readable(&self) -> impl Iterator<Item = &Room> {
+        self.is_seen.then_some(&self.workspace).into_iter()
     }
 
     /// Finds a place that is named as in any sandbox.

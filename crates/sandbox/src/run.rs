@@ -84,6 +84,8 @@ pub enum WorkspaceChoice {
     Direct(HostPath),
     /// A copy of a directory, which itself is never changed.
     Copy(HostPath),
+    /// A directory, which can be looked at and not changed.
+    Seen(HostPath),
 }
 
 /// A job that is over.

@@ -53,6 +53,8 @@ pub enum Workspace {
     Empty,
     /// A directory of the host, changed in place.
     Direct(HostPath),
+    /// A directory of the host that can't be changed.
+    Seen(HostPath),
     /// A directory of the host that is never changed; the changes go to layers of their own.
     Copy {
         /// The directory.
@@ -161,6 +163,7 @@ impl Workspace {
         Ok(match choice {
             WorkspaceChoice::Empty => Self::Empty,
             WorkspaceChoice::Direct(path) => Self::Direct(path.clone()),
+            WorkspaceChoice::Seen(path) => Self::Seen(path.clone()),
             WorkspaceChoice::Copy(source) => {
                 Self::Copy { source: source.clone(), upper: layer("upper")?, work: layer("work")? }
             }

@@ -1,6 +1,6 @@
 //! The Docker backend: containers, their folders in a state directory.
 
-use super::container::{self, Blueprint, User, writable};
+use super::container::{self, Blueprint, User, Writable};
 use super::doors::Doors;
 use super::engine::{AskError, Engine, Image};
 use super::home;
@@ -147,7 +147,7 @@ impl DockerBackend {
         for Lent { path, inside } in &wanted.lent {
             meant.insert(inside.clone(), self.check(path, inside)?);
         }
-        if let WorkspaceChoice::Direct(path) = &wanted.workspace {
+        if let WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path) = &wanted.workspace {
             meant.insert("workspace".to_owned(), self.check(path, "workspace")?);
         }
         if let Some(job) = job {
@@ -218,7 +218,10 @@ impl DockerBackend {
         wanted.lent.extend(home::lent(folder, &wanted.home, identity(user)).map_err(create)?);
         let mut meant = self.meant(&wanted, job.as_ref()).map_err(create)?;
         let (workspace, imprint) = workspace(&wanted.workspace, place, fill).map_err(create)?;
-        let growth = warden::growth(workspace.iter().chain(&job), wanted.limits.disk_bytes)
+        let is_seen = matches!(wanted.workspace, WorkspaceChoice::Seen(_));
+        let writable = Writable { workspace: !is_seen, job: has_job };
+        let on_disk = workspace.iter().filter(|_| !is_seen).chain(&job);
+        let growth = warden::growth(on_disk, wanted.limits.disk_bytes)
             .map_err(|error| BackendError::Create(error.into()))?;
         let doors = Doors::open(&wanted.hatches, folder, identity(user)).map_err(create)?;
         if let Some(doors) = &doors {
@@ -232,6 +235,7 @@ impl DockerBackend {
             user,
             workspace: workspace.as_ref().map(HostPath::as_path),
             job: job.as_ref().map(HostPath::as_path),
+            writable,
             lent: &wanted.lent,
             limits: wanted.limits,
             doors: doors.as_ref(),
@@ -246,12 +250,13 @@ impl DockerBackend {
         }
         let watched = growth.map(|growth| (growth, Watched::of(&container, &measured, &channel)));
         let disk = match (workspace.is_some(), &watched) {
+            _ if is_seen => Disk::OutOfReach,
             (false, _) => Disk::InMemory,
             (true, Some(_)) => Disk::Watched,
             (true, None) => Disk::Free,
         };
-        let isolation =
-            report(&measured, &Asked { limits: &wanted.limits, disk, user, writable: writable(has_job) });
+        let asked = Asked { limits: &wanted.limits, disk, user, writable: writable.places() };
+        let isolation = report(&measured, &asked);
         let missing = isolation.missing(&wanted.required);
         if !missing.is_empty() {
             return Err(BackendError::Weaker { backend: Self::NAME, missing });
@@ -351,7 +356,7 @@ fn workspace(
             (Some(path), None)
         }
         WorkspaceChoice::Empty => (None, None),
-        WorkspaceChoice::Direct(path) => (Some(path.clone()), None),
+        WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path) => (Some(path.clone()), None),
         WorkspaceChoice::Copy(source) => {
             let (path, copied) = make()?;
             let imprint = copy::tree(&Directory::open_meant(source)?, &copied, owner)?;
@@ -364,7 +369,7 @@ fn workspace(
 /// Who it is inside. Root's containers have a user of their own, or the one whose directory they work in.
 fn user(workspace: &WorkspaceChoice) -> Result<User, Box<dyn Error + Send + Sync>> {
     match workspace {
-        WorkspaceChoice::Direct(path) if geteuid().is_root() => {
+        WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path) if geteuid().is_root() => {
             let stat = fstat(&Directory::open_meant(path)?)?;
             match stat.st_uid {
                 0 => Err(PutError::Roots { path: path.as_path().display().to_string() }.into()),

@@ -29,10 +29,18 @@ pub(super) struct Blueprint<'a> {
     pub(super) workspace: Option<&'a Path>,
     /// What is at `/job`, if it is for a job.
     pub(super) job: Option<&'a Path>,
+    pub(super) writable: Writable,
     pub(super) lent: &'a [Lent],
     pub(super) limits: Limits,
     /// The ways out, if there are any.
     pub(super) doors: Option<&'a Doors>,
+}
+
+/// What of the host's may be written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Writable {
+    pub(super) workspace: bool,
+    pub(super) job: bool,
 }
 
 /// The user and group inside.
@@ -93,11 +101,14 @@ const MASKED: [&str; 37] = [
 ];
 const READ_ONLY: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
-/// Where anything may be written, relative to the root.
-pub(super) fn writable(has_job: bool) -> Vec<&'static str> {
-    let mut writable = vec!["tmp", HOME, "workspace"];
-    writable.extend(has_job.then_some(JOB));
-    writable
+// === impl Writable ===
+
+impl Writable {
+    /// Where anything may be written, relative to the root.
+    pub(super) fn places(self) -> Vec<&'static str> {
+        let of_the_hosts = [self.workspace.then_some("workspace"), self.job.then_some(JOB)];
+        ["tmp", HOME].into_iter().chain(of_the_hosts.into_iter().flatten()).collect()
+    }
 }
 
 // === impl Blueprint ===
@@ -143,7 +154,7 @@ impl Blueprint<'_> {
         places.extend(self.lent.iter().map(|lent| lent.inside.clone()));
         places.extend(self.doors.map(|doors| doors.inside().to_owned()));
         Orders {
-            writable: texts(&writable(self.job.is_some())),
+            writable: texts(&self.writable.places()),
             own,
             open_files: self.limits.open_files,
             places,
@@ -212,7 +223,7 @@ impl Blueprint<'_> {
 
     fn mounts(&self) -> Vec<Mount> {
         let helper = bind(&self.settings.helper, inside::PATH, true);
-        let workspace = self.workspace.map(|path| bind(path, "workspace", false));
+        let workspace = self.workspace.map(|path| bind(path, "workspace", !self.writable.workspace));
         let job = self.job.map(|path| bind(path, JOB, false));
         let lent = self.lent.iter().map(|lent| bind(lent.path.as_path(), &lent.inside, true));
         let doors = self.doors.map(|doors| bind(doors.folder().as_path(), doors.inside(), true));

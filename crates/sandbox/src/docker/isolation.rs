@@ -21,6 +21,8 @@ pub(super) struct Asked<'a> {
 pub(super) enum Disk {
     /// It writes nothing there: its workspace is in memory.
     InMemory,
+    /// It writes nothing there: it can only look at its workspace.
+    OutOfReach,
     /// The host looks how much it has written.
     Watched,
     /// Nothing.
@@ -130,6 +132,9 @@ fn limits(measured: &Measured, asked: &Asked<'_>) -> Vec<Layer> {
                 scratch.zip(workspace).map(|(scratch, workspace)| scratch + workspace),
                 upheld("disk_limit", workspace, Some(limits.scratch_bytes), "bytes, in memory"),
             )
+        }
+        (Disk::OutOfReach, _) => {
+            (scratch, layer("disk_limit", true, "nothing on the host's disk can be written"))
         }
         (Disk::Watched, Some(most)) => {
             let detail = format!("{} by looking how much there is, now and then", Bytes(most));

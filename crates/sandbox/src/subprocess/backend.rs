@@ -5,17 +5,20 @@ use super::sandbox::SubprocessSandbox;
 use super::settings::SubprocessSettings;
 use super::{SUPERVISOR, isolation, view};
 use crate::backend::{Backend, BackendError, Sandbox, Wanted, with_causes};
+use crate::directory::Directory;
 use crate::hatch::none_of;
 use crate::limits::Limits;
-use crate::rooms::{Rooms, owner};
+use crate::rooms::{self, Rooms};
+use crate::run::WorkspaceChoice;
 use crate::spec::Lent;
 use crate::state::State;
 use belljar_confine::execution::Resident;
-use belljar_confine::plan;
+use belljar_confine::plan::{self, Identity};
 use belljar_confine::supervised::{self, Files, Place, Plan, Walls};
 use belljar_contract::id::RunId;
 use rustix::fd::AsFd;
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
+use rustix::process::{Gid, Uid};
 use std::error::Error;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -59,7 +62,7 @@ impl SubprocessBackend {
     }
 
     fn make(&self, wanted: &Wanted) -> Result<SubprocessSandbox, Failure> {
-        let owner = owner();
+        let owner = owner(&wanted.workspace)?;
         let folder = self.state.begin_run(owner)?;
         let rooms = Rooms::make(&folder, &wanted.workspace, &wanted.home, owner)?;
         let own = Own { home: rooms.home(), temporary: rooms.temporary() };
@@ -71,8 +74,13 @@ impl SubprocessBackend {
             limits: limits(&wanted.limits),
             held: vec![place(folder.lock())?],
         };
-        let started = supervised::start(&self.executable, SUPERVISOR, &plan)?;
-        let isolation = isolation::report(&self.settings, &wanted.limits, self.walls, started.landlock_abi);
+        let user = (owner.host_uid != rooms::owner().host_uid).then(|| user(owner));
+        let started = supervised::start(&self.executable, SUPERVISOR, &plan, user)?;
+        let isolation = isolation::report(
+            (&self.settings, &wanted.limits),
+            self.walls,
+            (owner.host_uid, started.landlock_abi),
+        );
         let resident = Resident::new(started.sealed);
         Ok(SubprocessSandbox { resident, folder, rooms, env, isolation, owner })
     }
@@ -82,14 +90,17 @@ impl SubprocessBackend {
         for lent in lent {
             readable.push(open_lent(lent)?);
         }
+        for room in rooms.readable() {
+            readable.push(place(&room.directory)?);
+        }
         if !self.settings.workspace_only {
             return Ok(Files::AllOfTheUsers);
         }
         let prefixes = self.settings.extra_safe_path_prefixes.iter();
         let prefixes = prefixes.map(|prefix| prefix.as_path().to_string_lossy().into_owned());
-        let writable = rooms.all().map(|room| place(&room.directory));
+        let writable = rooms.writable().map(|room| place(&room.directory));
         Ok(Files::Listed {
-            writable: writable.into_iter().collect::<Result<_, _>>()?,
+            writable: writable.collect::<Result<_, _>>()?,
             readable,
             system: view::system().into_iter().chain(prefixes).collect(),
             devices: view::devices(),
@@ -120,7 +131,7 @@ impl Backend for SubprocessBackend {
                 limits: plan::Limits::default(),
                 held: Vec::new(),
             };
-            Resident::new(supervised::start(&self.executable, SUPERVISOR, &plan)?.sealed).end();
+            Resident::new(supervised::start(&self.executable, SUPERVISOR, &plan, None)?.sealed).end();
             Ok(())
         };
         probe().map_err(|error| BackendError::Unavailable { backend: Self::NAME, why: with_causes(&*error) })
@@ -146,6 +157,23 @@ impl Backend for SubprocessBackend {
 
 /// Landlock alone would not hold one: a loader, which every program needs, starts whatever has been written.
 const NO_MOUNTS: &str = "without mounts of its own, programs could be written and started by their loader; the native backend holds one";
+
+/// Whom its files belong to: whoever runs this, or, where that is root, whoever has the workspace that it works on. Nobody
+/// else could go on working on those, and root's rights are none that programs need.
+fn owner(workspace: &WorkspaceChoice) -> Result<Identity, Failure> {
+    let own = rooms::owner();
+    let (WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path)) = workspace else { return Ok(own) };
+    if own.host_uid != 0 {
+        return Ok(own);
+    }
+    let stat = fstat(&Directory::open_meant(path)?)?;
+    let (uid, gid) = (stat.st_uid, stat.st_gid);
+    Ok(Identity { inside_uid: uid, inside_gid: gid, host_uid: uid, host_gid: gid })
+}
+
+fn user(Identity { host_uid, host_gid, .. }: Identity) -> (Uid, Gid) {
+    (Uid::from_raw(host_uid), Gid::from_raw(host_gid))
+}
 
 /// The kernel counts these for each process, and processes for each user.
 fn limits(wanted: &Limits) -> plan::Limits {

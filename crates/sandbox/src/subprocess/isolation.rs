@@ -12,16 +12,16 @@ const REFUSES_SIGNALS: u32 = 6;
 
 /// The report for a sandbox with these walls.
 pub(super) fn report(
-    settings: &SubprocessSettings,
-    limits: &Limits,
+    (settings, limits): (&SubprocessSettings, &Limits),
     walls: Walls,
-    landlock_abi: u32,
+    (user, landlock_abi): (u32, u32),
 ) -> Isolation {
     let mut layers: Vec<Layer> =
         NAMESPACES.iter().map(|(name, detail)| layer(name, false, (*detail).to_owned())).collect();
-    let is_root = rustix::process::geteuid().is_root();
+    let is_root = user == 0;
     let host_user = match is_root {
         true => "on the host it is root, without capabilities: files in the workspace are root's",
+        false if rustix::process::geteuid().is_root() => "on the host it is whoever has the workspace",
         false => "on the host it is the user who started it",
     };
     layers.push(layer("host_user", !is_root, host_user.to_owned()));
@@ -91,7 +91,7 @@ mod tests {
     use belljar_contract::isolation::LAYERS;
 
     fn reported(settings: &SubprocessSettings, walls: Walls, abi: u32) -> Isolation {
-        report(settings, &Limits::default(), walls, abi)
+        report((settings, &Limits::default()), walls, (rustix::process::geteuid().as_raw(), abi))
     }
 
     fn in_force(isolation: &Isolation, name: &str) -> bool {

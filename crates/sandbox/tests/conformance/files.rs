@@ -4,10 +4,12 @@ use crate::Case;
 use crate::house::{House, run};
 use belljar_confine::plan::HostPath;
 use belljar_confine::sealed::Outcome;
-use belljar_sandbox::backend::{BackendError, Wanted};
+use belljar_sandbox::backend::{BackendError, Sandbox, Wanted};
 use belljar_sandbox::run::WorkspaceChoice;
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use tar::{Archive, Builder, EntryType, Header};
 
 pub(crate) const CASES: &[Case] = &[
@@ -16,6 +18,8 @@ pub(crate) const CASES: &[Case] = &[
     ("a_link_of_the_sandboxs_leads_nowhere_else", a_link_of_the_sandboxs_leads_nowhere_else),
     ("a_workspace_persists_from_one_program_to_the_next", a_workspace_persists_from_one_program_to_the_next),
     ("a_copy_leaves_its_source_alone", a_copy_leaves_its_source_alone),
+    ("a_workspace_that_is_seen_is_not_changed", a_workspace_that_is_seen_is_not_changed),
+    ("what_is_made_in_somebodys_directory_is_theirs", what_is_made_in_somebodys_directory_is_theirs),
     ("what_is_put_in_its_home_is_there_from_the_start", what_is_put_in_its_home_is_there_from_the_start),
 ];
 
@@ -118,6 +122,77 @@ fn a_copy_leaves_its_source_alone(house: &House) {
     assert_eq!(ran.stdout, "beforeafter\n");
     assert_eq!(std::fs::read_to_string(source.join("file")).unwrap(), "before");
     assert_eq!(std::fs::read_dir(&source).unwrap().count(), 1);
+}
+
+/// A directory of somebody's, who is not root, with a file in it.
+fn directory_of_somebody(house: &House) -> PathBuf {
+    let directory = house.state.path().join("somebodys");
+    std::fs::create_dir(&directory).unwrap();
+    std::fs::write(directory.join("file"), "before\n").unwrap();
+    if rustix::process::geteuid().is_root() {
+        for path in [directory.clone(), directory.join("file")] {
+            std::os::unix::fs::chown(path, Some(4711), Some(4712)).unwrap();
+        }
+    }
+    directory
+}
+
+fn has(sandbox: &dyn Sandbox, layer: &str) -> bool {
+    sandbox.isolation().layers.iter().any(|found| found.name == layer && found.in_force)
+}
+
+fn a_workspace_that_is_seen_is_not_changed(house: &House) {
+    let directory = directory_of_somebody(house);
+    let path = || HostPath::resolve(&directory).unwrap();
+    let sandbox = house.sandbox_on(WorkspaceChoice::Seen(path()));
+    if !has(&*sandbox, "landlock") {
+        return house.skip("landlock");
+    }
+    let changes = [
+        "echo x > file",
+        "echo x >> file",
+        ": > new",
+        "mkdir new",
+        "rm -f file",
+        "mv file other",
+        "ln file other",
+        "ln -s file other",
+        "chmod 600 file",
+        "touch -d 2001-01-01 file",
+        "truncate -s 0 file",
+    ];
+    for change in changes {
+        assert_ne!(run(&*sandbox, change).outcome, Outcome::Exited(0), "{change}");
+        assert_eq!(std::fs::read_to_string(directory.join("file")).unwrap(), "before\n", "{change}");
+        assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1, "{change}");
+    }
+    let own = run(&*sandbox, "cat file && echo x > \"$TMPDIR\"/x && echo x > ~/x && cat ~/x");
+    assert_eq!((own.stdout.as_str(), own.stderr.as_str()), ("before\nx\n", ""));
+    // The control: who may change it, does, and that is seen.
+    let other = house.sandbox_on(WorkspaceChoice::Direct(path()));
+    for change in changes {
+        let again = "rm -rf new other; echo before > file";
+        let ran = run(&*other, &format!("{change} && ({again})"));
+        assert_eq!(ran.outcome, Outcome::Exited(0), "{change}: {}", ran.stderr);
+    }
+    run(&*other, "echo after > file");
+    assert_eq!(run(&*sandbox, "cat file").stdout, "after\n");
+}
+
+fn what_is_made_in_somebodys_directory_is_theirs(house: &House) {
+    let directory = directory_of_somebody(house);
+    let sandbox = house.sandbox_on(WorkspaceChoice::Direct(HostPath::resolve(&directory).unwrap()));
+    if !has(&*sandbox, "host_user") {
+        return house.skip("host_user");
+    }
+    let script =
+        "echo x > new && mkdir folder && echo y >> file && chmod 640 file && test -O . && test -O new";
+    let ran = run(&*sandbox, script);
+    assert_eq!(ran.outcome, Outcome::Exited(0), "{}", ran.stderr);
+    let owner = directory.metadata().unwrap().uid();
+    for name in ["new", "folder", "file"] {
+        assert_eq!(directory.join(name).metadata().unwrap().uid(), owner, "{name}");
+    }
 }
 
 fn what_is_put_in_its_home_is_there_from_the_start(house: &House) {

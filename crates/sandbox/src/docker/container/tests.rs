@@ -29,6 +29,7 @@ fn body(
         user: User { uid: 1000, gid: 1000 },
         workspace,
         job: None,
+        writable: Writable { workspace: true, job: false },
         lent,
         limits,
         doors: None,
