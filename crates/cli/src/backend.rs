@@ -1,11 +1,16 @@
-//! The arguments that say which backend makes a sandbox; the same for `exec` and `session create`.
+//! The arguments that say which backend makes a sandbox; the same for `exec` and `session create`. Where agents' tools work, a
+//! configuration says, if they don't.
+
+mod quarters;
+
+pub(crate) use quarters::{Quarters, works_in_session};
 
 use crate::configuration::Configuration;
 use crate::error::CliError;
-use belljar_contract::category::Category;
+use crate::lending::AllowanceArguments;
 use belljar_sandbox::backends::chosen::Chosen;
 use belljar_sandbox::backends::here::Here;
-use belljar_sandbox::config::{BackendName, Sandboxing};
+use belljar_sandbox::config::BackendName;
 use belljar_sandbox::docker::ImageName;
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
@@ -36,18 +41,32 @@ enum Kind {
 
 const HEADING: &str = "Backend";
 
-/// What tools in a workspace are of. They work in one sandbox: what one of them writes another finds.
-const OF_WORKSPACES: [Category; 4] =
-    [Category::FileSystem, Category::CodeExecution, Category::Terminal, Category::VersionControl];
-
 // === impl BackendArguments ===
 
 impl BackendArguments {
-    /// The same for the tools of agents: a configuration that has them elsewhere is not passed over in silence.
-    pub(crate) fn chosen_for_tools(&self, config: Option<&Configuration>) -> Result<Chosen, CliError> {
-        let configured = config.filter(|config| self.backend.is_none() && config.has_sandboxing);
-        let backend = configured.map(|config| common(&config.sandboxing.sandboxing)).transpose()?;
-        Self { backend: self.backend.or(backend), ..self.clone() }.chosen()
+    /// The sandboxes for the tools of agents: what was said here, else what a configuration says.
+    pub(crate) fn quarters(
+        &self,
+        config: Option<&Configuration>,
+        allowance: &AllowanceArguments,
+    ) -> Result<Quarters, CliError> {
+        let Some(config) = config.filter(|config| self.backend.is_none() && config.has_sandboxing) else {
+            return Quarters::of_one(self.chosen()?, allowance);
+        };
+        if self.image.is_some() {
+            return Err(CliError::usage("--image is for --backend docker".to_owned()));
+        }
+        let quarters = Quarters::configured(&config.sandboxing.sandboxing, &self.socket()?, allowance)?;
+        match self.docker_socket.is_some() && !quarters.have(BackendName::Docker) {
+            true => Err(CliError::usage("--docker-socket is for the docker backend".to_owned())),
+            false => Ok(quarters),
+        }
+    }
+
+    /// The engine's socket. Whoever makes the sandbox may work in another directory.
+    fn socket(&self) -> Result<PathBuf, CliError> {
+        let socket = self.docker_socket.as_deref().unwrap_or(Path::new(Here::DOCKER_SOCKET));
+        std::path::absolute(socket).map_err(|source| CliError::read(socket, source))
     }
 
     /// The backend, with what has to be said about it and nothing that would be ignored.
@@ -59,32 +78,11 @@ impl BackendArguments {
         };
         match (self.backend.unwrap_or(Kind::Native), &self.image) {
             (Kind::Native, _) => without_docker(Chosen::Native),
-            (Kind::Subprocess, _) => without_docker(Chosen::Subprocess),
+            (Kind::Subprocess, _) => without_docker(Chosen::subprocess()),
             (Kind::Docker, None) => Err(CliError::usage("--backend docker needs an --image".to_owned())),
-            (Kind::Docker, Some(image)) => {
-                let socket = self.docker_socket.as_deref().unwrap_or(Path::new(Here::DOCKER_SOCKET));
-                // Whoever makes the sandbox may work in another directory.
-                let socket = std::path::absolute(socket).map_err(|source| CliError::read(socket, source))?;
-                Ok(Chosen::Docker { image: image.clone(), socket })
-            }
+            (Kind::Docker, Some(image)) => Ok(Chosen::docker(image, self.socket()?)),
         }
     }
-}
-
-/// The one backend in which a configuration has all tools that work in a workspace.
-fn common(sandboxing: &Sandboxing) -> Result<Kind, CliError> {
-    let backends = OF_WORKSPACES.map(|category| (category, sandboxing.backend_for(category)));
-    let is_in = |name| backends.iter().all(|(_, backend)| *backend == name);
-    if is_in(BackendName::Native) {
-        return Ok(Kind::Native);
-    }
-    if is_in(BackendName::Subprocess) {
-        return Ok(Kind::Subprocess);
-    }
-    let named = backends.map(|(category, backend)| format!("{category} in {}", backend.as_str())).join(", ");
-    Err(CliError::usage(format!(
-        "the configuration has {named} (sandboxing.default_backend, .overrides), and agents' tools work in one sandbox: --backend says what makes it"
-    )))
 }
 
 fn parse_image(text: &str) -> Result<ImageName, String> {

@@ -392,8 +392,8 @@ fn refusal_hint(refusal: &Refusal) -> Option<&'static str> {
         Refusal::Busy { .. } => Some("wait for them, or say --force: they will see their files change"),
         Refusal::Conflict { .. } => Some(CONFLICT_HINT),
         Refusal::Handoff { .. } => Some(HANDOFF_HINT),
-        Refusal::Apart { .. } => {
-            Some("`belljar session create --workspace-copy DIR` without --backend makes a session that can")
+        Refusal::Apart => {
+            Some("`belljar session create --workspace-copy DIR` without --backend makes such a session")
         }
         Refusal::Outside { .. } | Refusal::Unchanged { .. } => None,
     }

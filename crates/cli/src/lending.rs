@@ -117,6 +117,11 @@ impl AllowanceArguments {
         self.limits.limits(false)
     }
 
+    /// The same where a configuration says what is usual.
+    pub(crate) fn limits_over(&self, usual: Limits) -> Limits {
+        self.limits.over(usual)
+    }
+
     /// The layers without which there shall be no sandbox.
     pub(crate) fn required(&self) -> Result<Required, CliError> {
         self.limits.required()
@@ -126,7 +131,7 @@ impl AllowanceArguments {
     pub(crate) fn required_of(&self, backend: &Chosen) -> Result<Required, CliError> {
         match backend {
             Chosen::Native => self.required(),
-            Chosen::Docker { .. } | Chosen::Subprocess => self.required_with_limits(),
+            Chosen::Docker { .. } | Chosen::Subprocess(_) => self.required_with_limits(),
         }
     }
 

@@ -44,13 +44,17 @@ impl LimitArguments {
     /// The limits. A directory that is changed in place is its owner's to limit.
     pub(crate) fn limits(&self, is_changed_in_place: bool) -> Limits {
         let usual = Limits::default();
-        let usual_disk = usual.disk_bytes.filter(|_| !is_changed_in_place);
+        self.over(Limits { disk_bytes: usual.disk_bytes.filter(|_| !is_changed_in_place), ..usual })
+    }
+
+    /// What was said, and what is usual where nothing was.
+    pub(crate) fn over(&self, usual: Limits) -> Limits {
         Limits {
             memory_bytes: self.memory.map_or(usual.memory_bytes, |most| most.0),
             processes: self.pids.unwrap_or(usual.processes),
             millicpus: self.cpus.map_or(usual.millicpus, |processors| processors.0),
             open_files: self.open_files.unwrap_or(usual.open_files),
-            disk_bytes: self.disk.map_or(usual_disk, |most| most.0),
+            disk_bytes: self.disk.map_or(usual.disk_bytes, |most| most.0),
             scratch_bytes: self.scratch.map_or(usual.scratch_bytes, |scratch| scratch.0),
         }
     }

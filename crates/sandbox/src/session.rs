@@ -7,7 +7,8 @@
 //! ```
 //! The keeper owns the sandbox: when it ends, whatever ends it, nothing of the sandbox is left. It ends when it is told,
 //! when nothing has run for a while, and when the session's time is over. It listens on a socket in the run's folder
-//! and answers to its own user alone.
+//! and answers to its own user alone. A session whose tools a configuration has in several backends has a sandbox of each,
+//! all on the same files.
 
 mod client;
 mod fork;
@@ -18,14 +19,16 @@ mod protocol;
 pub use client::{Client, Description, Execution, SessionError, find, list};
 pub use fork::{Adapt, Forking, keep_fork};
 pub use interrupted::{Interrupted, InterruptedError, interrupted};
-pub use keeper::{KEEPER, KeeperError, Keeping, Serve, keep};
+pub use keeper::{Compartment, KEEPER, KeeperError, Keeping, Serve, keep};
 pub use protocol::{Asking, Load, Outcome, Refusal, Streams};
 
 use crate::config::BackendName;
+use belljar_contract::category::Category;
 use belljar_contract::programs::ProgramList;
 use belljar_policy::access::compiled::{Compiled, WebTerms};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -36,8 +39,11 @@ pub struct Session {
     pub id: String,
     /// What its owner calls it.
     pub name: Option<String>,
-    /// Which backend made its sandbox.
+    /// Which backend makes its sandbox; of several, the one for commands of people.
     pub backend: BackendName,
+    /// Its sandboxes, if it has one for some categories of tools and another for others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub divisions: Vec<Division>,
     /// When it began.
     pub created_at: Timestamp,
     /// What it works on, for people.
@@ -63,7 +69,27 @@ pub struct Session {
     pub lifetime_limit: Duration,
 }
 
+/// One of the sandboxes of a session that has several. All of them work on the same files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Division {
+    /// Which backend makes it.
+    pub backend: BackendName,
+    /// The tools of which categories work in it.
+    pub categories: BTreeSet<Category>,
+}
+
 impl Session {
+    /// Which backend makes the sandbox for tools of that category; without one, that for commands of people.
+    pub fn backend_for(&self, category: Option<Category>) -> BackendName {
+        self.divisions.get(self.division_for(category)).map_or(self.backend, |division| division.backend)
+    }
+
+    /// The number of that sandbox, from 0 on.
+    fn division_for(&self, category: Option<Category>) -> usize {
+        let is_for = |division: &Division| category.is_some_and(|it| division.categories.contains(&it));
+        self.divisions.iter().position(is_for).unwrap_or_default()
+    }
+
     /// Whether there is a way out to the web: a policy was named, or its level has one; and its level doesn't do without.
     pub fn reaches_the_web(&self) -> bool {
         match &self.access {

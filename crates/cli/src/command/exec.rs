@@ -98,7 +98,7 @@ impl ExecArguments {
         let user = HostUser::choose();
         let folder = match choice {
             WorkspaceChoice::Copy(_) => Some(state.begin_run(user.identity())?),
-            WorkspaceChoice::Empty | WorkspaceChoice::Direct(_) => None,
+            WorkspaceChoice::Empty | WorkspaceChoice::Direct(_) | WorkspaceChoice::Seen(_) => None,
         };
         let mut spec = self.spec((choice, folder.as_ref()), user)?;
         spec.hatches.extend(ways_out.hatches());

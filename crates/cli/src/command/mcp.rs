@@ -118,13 +118,14 @@ impl Offer {
     /// A session that works on that.
     fn opening(&self, workspace: WorkspaceChoice, access: Option<Compiled>) -> Result<Opening, CliError> {
         let programs = self.programs.listed_with(self.own_programs, access.as_ref())?;
+        self.quarters.hold(programs.as_ref())?;
+        let (quarters, divisions) = self.quarters.all();
         Ok(Opening {
-            backend: self.backend.clone(),
+            quarters,
+            divisions,
             workspace,
             lent: self.lent.clone(),
             env: self.env.clone(),
-            limits: self.limits,
-            required: self.required.clone(),
             name: None,
             egress: self.egress.clone(),
             access,

@@ -5,7 +5,7 @@ mod keeper;
 mod opening;
 mod own_runner;
 
-pub(crate) use keeper::keep;
+pub(crate) use keeper::{Quarter, keep};
 pub(crate) use opening::{Opening, open, policy_file};
 pub(crate) use own_runner::own_runner;
 
@@ -148,18 +148,22 @@ fn create(arguments: &CreateArguments) -> Result<ExitCode, CliError> {
     let identity = arguments.access.identity();
     let access =
         identity.map(|identity| crate::access::compiled(&identity, asked, &workspace)).transpose()?;
-    let opening = Opening {
-        lent,
-        env: arguments.sandbox.env(),
+    let quarter = Quarter {
         limits: arguments.sandbox.limits(),
         required: arguments.sandbox.required_of(&backend)?,
+        ..Quarter::of(backend)
+    };
+    let opening = Opening {
+        quarters: vec![quarter],
+        divisions: Vec::new(),
+        lent,
+        env: arguments.sandbox.env(),
         name: arguments.name.clone(),
         egress,
         programs: arguments.sandbox.programs_for(access.as_ref())?,
         access,
         idle_limit: arguments.idle,
         lifetime_limit: arguments.sandbox.timeout(),
-        backend,
         workspace,
     };
     tell(&open(opening)?, arguments.json);

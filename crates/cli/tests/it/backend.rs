@@ -76,7 +76,7 @@ fn a_command_and_a_session_run_without_namespaces() {
         exec_tells_and_applies(world, &subprocess);
         let id = world.run(&[CREATE, &subprocess].concat()).succeeded().stdout.trim().to_owned();
         assert_eq!(exec(world, &id, "cat file; echo more > file").succeeded().stdout, "after\n");
-        only_what_can_be_is_done(world, &id, "subprocess");
+        changes_are_told_committed_and_undone(world, &id, "subprocess");
         world.run(&["session", "end", &id]).succeeded();
         assert_eq!(world.read("source/file"), "after\n");
         assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0);
@@ -130,14 +130,46 @@ fn models_are_called_from_a_container(world: &World, docker: &[&str]) {
     assert_ne!(without.code, 0, "{without:?}");
 }
 
-/// What a session can't do it doesn't do otherwise.
-fn only_what_can_be_is_done(world: &World, id: &str, backend: &str) {
-    for command in ["diff", "commit", "discard", "fork"] {
-        let ran = world.run(&["session", command, id]);
-        refused(&ran, &format!("in a session of the {backend} backend changes are not told"));
-    }
+/// A session on a copy of `source`, in whose `file` it has written `more`, tells what it changed, commits it, and undoes it.
+fn changes_are_told_committed_and_undone(world: &World, id: &str, backend: &str) {
+    let changed = || {
+        let told = world.run(&["session", "diff", id, "--json"]).succeeded().json();
+        let files = told["files"].as_array().unwrap().iter();
+        files.map(|file| format!("{} {}", file["change"], file["path"]).replace('"', "")).collect::<Vec<_>>()
+    };
+    let in_session = |script| exec(world, id, script).succeeded().stdout;
+    assert_eq!(changed(), ["modified file"]);
+    world.run(&["session", "commit", id]).succeeded();
+    let committed = world.read("source/file");
+    assert!(committed.ends_with("more\n") && changed().is_empty(), "{committed}");
+    // What others do to the source afterwards is nothing that the session did, not even where it has committed.
+    world.write("source/theirs", "theirs\n");
+    world.write("source/file", "theirs\n");
+    assert!(changed().is_empty());
+    assert_eq!(in_session("cat file"), committed);
+    // One's work on top of the other's is lost by neither.
+    in_session("echo ours > file; echo n > new; rm -f gone");
+    assert_eq!(changed(), ["modified file", "created new"]);
+    let refused = world.run(&["session", "commit", id]);
+    assert!(refused.code == 125 && refused.stderr.contains("changed in the meantime: file"), "{refused:?}");
+    assert_eq!(world.read("source/file"), "theirs\n");
+    world.run(&["session", "discard", id, "file"]).succeeded();
+    assert_eq!((in_session("cat file").as_str(), changed()), ("theirs\n", vec!["created new".to_owned()]));
+    in_session("sleep 600 > /dev/null 2>&1 &");
+    assert_eq!(world.run(&["session", "discard", id]).code, 125);
+    world.run(&["session", "discard", id, "--force"]).succeeded();
+    assert!(changed().is_empty());
+    in_session("! test -e new && ! test -e theirs");
+    let ran = world.run(&["session", "fork", id]);
+    refused_fork(&ran);
     let listed = list(world);
     assert_eq!((listed.len(), &listed[0]["backend"]), (1, &backend.into()));
+    std::fs::remove_file(world.path().join("source/theirs")).unwrap();
+    world.write("source/file", "after\n");
+}
+
+fn refused_fork(ran: &Ran) {
+    refused(ran, "only a session of one sandbox, made by the native backend, has forks");
 }
 
 #[test]
@@ -177,7 +209,7 @@ fn a_command_and_a_session_run_in_a_container_of_an_image() {
     assert!(ran.stdout.starts_with("after\nvalue\n12."), "{ran:?}");
     assert_eq!(exec(world, &id, "cat file").succeeded().stdout, "more\n");
     input_passes_through_and_a_caller_that_goes_takes_its_command_along(world, &id);
-    only_what_can_be_is_done(world, &id, "docker");
+    changes_are_told_committed_and_undone(world, &id, "docker");
     assert_eq!(containers(), 1);
     world.run(&["session", "end", &id]).succeeded();
     assert_eq!((containers(), world.read("source/file").as_str()), (0, "after\n"));

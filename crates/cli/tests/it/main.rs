@@ -4,6 +4,7 @@
 
 mod access;
 mod agents;
+mod apart;
 mod approval;
 mod audit;
 mod backend;

@@ -170,29 +170,6 @@ fn tools_work_where_a_sandbox_has_no_root_of_its_own() {
 }
 
 #[test]
-fn a_configuration_that_has_tools_elsewhere_is_not_passed_over() {
-    let (world, project) = project();
-    let read = |sandboxing: &str, options: &[&str]| {
-        world.write(".config/belljar/config.yaml", format!("sandboxing: {sandboxing}\n"));
-        let call =
-            ["tools", "call", "read_file", r#"{"path": "notes.txt"}"#, "--json", "--workspace", &project];
-        world.run(&[&call, options].concat())
-    };
-    let split = "{default_backend: native, overrides: {code_execution: docker}}";
-    for elsewhere in [split, "{}", "{default_backend: docker}", "{default_backend: k8s}"] {
-        let refused = read(elsewhere, &[]);
-        assert!(refused.code == 125 && refused.stderr.contains("--backend"), "{elsewhere}: {refused:?}");
-        assert!(refused.stderr.contains("code_execution in "), "{refused:?}");
-    }
-    let everywhere =
-        "{default_backend: subprocess, overrides: {code_execution: subprocess, terminal: subprocess}}";
-    for here in ["{default_backend: native}", everywhere] {
-        assert_eq!(read(here, &[]).succeeded().json()["data"]["content"], "one\ntwo\n", "{here}");
-    }
-    assert_eq!(read(split, &["--backend", "native"]).code, 0);
-}
-
-#[test]
 fn what_a_configuration_brings_is_called_by_the_same_way() {
     let world = World::new(BELLJAR);
     let database = world.path().join("house.db");

@@ -1,11 +1,12 @@
 //! A host and a port that a sandbox may reach, as `allowed_hosts` lists them.
 
 use belljar_contract::yaml::{Log, Node, text};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::Ipv4Addr;
 
 /// A host by name or by IPv4 address, and a TCP port. No wildcards, no IPv6.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AllowedHost {
     host: String,
     port: u16,

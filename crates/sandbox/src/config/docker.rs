@@ -9,11 +9,12 @@ use belljar_contract::isolation::Required;
 use belljar_contract::yaml::{
     Log, Members, Node, boolean, by_category, list, one_of, place, processors, size, text, whole,
 };
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The settings of the Docker backend.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DockerConfig {
     /// The image of its containers.
     pub image: String,
@@ -58,7 +59,7 @@ pub struct DockerConfig {
 }
 
 /// What a container reaches. The host's own network is not on offer: a container in it would be no sandbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Network {
     /// Nothing.
     None,
@@ -67,7 +68,7 @@ pub enum Network {
 }
 
 /// How the workspace is mounted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MountMode {
     /// Read-only.
     ReadOnly,

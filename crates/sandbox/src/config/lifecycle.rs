@@ -1,11 +1,12 @@
 //! `lifecycle`: how long a sandbox is kept for its owner (`spec/3 §Sandbox Lifecycle Strategies`).
 
 use belljar_contract::yaml::{Log, Members, Node, one_of, seconds};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
 /// How long sandboxes live.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LifecycleConfig {
     /// Whose a sandbox is.
     pub strategy: Strategy,
@@ -18,7 +19,7 @@ pub struct LifecycleConfig {
 }
 
 /// Whose a sandbox is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Strategy {
     /// One call's: fresh each time.
     PerCall,

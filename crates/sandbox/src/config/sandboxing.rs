@@ -88,9 +88,7 @@ impl Sandboxing {
             BackendName::Native => &self.native.required,
             BackendName::Kubernetes => &self.required,
         };
-        let names = self.required.names().chain(own.names()).map(str::to_owned);
-        // Every name was known before.
-        Required::parse(names).unwrap_or_default()
+        own.clone().and(&self.required)
     }
 
     pub(super) fn read(node: &Node, log: &mut Log) -> Self {

@@ -4,11 +4,12 @@ use super::sandboxing::{required_layers, timeout};
 use crate::limits::Limits;
 use belljar_contract::isolation::Required;
 use belljar_contract::yaml::{Log, Members, Node, boolean, list, text};
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// The settings of the subprocess backend.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubprocessConfig {
     /// How long a call may take.
     pub timeout: Duration,

@@ -4,8 +4,10 @@ use super::keeper::address;
 use super::protocol::{Answer, Ask, Load, Outcome, Refusal, Streams, Trusted, read_document, receive, send};
 use super::{DESCRIPTION, Session};
 use crate::backend::TerminalSize;
+use crate::config::BackendName;
 use crate::limits::Limit;
 use crate::state::State;
+use belljar_contract::category::Category;
 use belljar_contract::result::WorkspaceChanges;
 use belljar_policy::handoff::Trust;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -26,6 +28,8 @@ use std::time::{Duration, Instant};
 pub struct Client {
     session: Session,
     folder: PathBuf,
+    /// For tools of which category, if for any.
+    category: Option<Category>,
 }
 
 /// A program in a session. Dropping it has the program killed.
@@ -86,6 +90,12 @@ pub enum SessionError {
     /// It would not do what it was asked.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// It has no sandbox to do it in, as things are.
+    #[error("{message}")]
+    Unavailable {
+        /// What is missing.
+        message: String,
+    },
     /// It could not do what it was asked.
     #[error("{message}")]
     Failed {
@@ -101,7 +111,7 @@ pub fn list(state: &State) -> Vec<Client> {
         .filter_map(|folder| {
             let folder = folder.path();
             let session = serde_json::from_slice(&std::fs::read(folder.join(DESCRIPTION)).ok()?).ok()?;
-            let client = Client { session, folder };
+            let client = Client { session, folder, category: None };
             client.call().is_ok().then_some(client)
         })
         .collect();
@@ -134,6 +144,17 @@ impl Client {
         &self.session
     }
 
+    /// The same, for tools of that category: what they run is run in the sandbox that is for them.
+    #[must_use]
+    pub fn for_tools_of(self, category: Category) -> Self {
+        Self { category: Some(category), ..self }
+    }
+
+    /// Which backend makes the sandbox that this runs programs in.
+    pub fn backend(&self) -> BackendName {
+        self.session.backend_for(self.category)
+    }
+
     /// Runs a program in it.
     ///
     /// # Errors
@@ -147,7 +168,7 @@ impl Client {
         let socket = self.call().map_err(unreachable)?;
         let argv = argv.iter().map(|argument| argument.clone().into_vec()).collect();
         let terminal = matches!(streams, Streams::Terminal);
-        let ask = Ask::Exec { argv, directory: directory.to_owned(), terminal };
+        let ask = Ask::Exec { argv, directory: directory.to_owned(), terminal, category: self.category };
         match streams {
             Streams::Descriptors(descriptors) => send(socket.as_fd(), &ask, &descriptors),
             Streams::Terminal => send(socket.as_fd(), &ask, &[]),
@@ -299,6 +320,7 @@ pub(super) fn unreachable(source: Errno) -> SessionError {
 
 pub(super) fn unexpected(answer: Option<Answer>) -> SessionError {
     match answer {
+        Some(Answer::Unavailable { message }) => SessionError::Unavailable { message },
         Some(Answer::Failed { message }) => SessionError::Failed { message },
         Some(Answer::Refused(refusal)) => refusal.into(),
         Some(_) => unreachable(Errno::PROTO),

@@ -12,7 +12,7 @@
 //! and what there was of it is cleared away like any leftover.
 
 use super::client::{find, unexpected, unreachable};
-use super::keeper::{Begun, KeeperError, Serve, look_after};
+use super::keeper::{Begun, Ground, KeeperError, Measure, Serve, look_after};
 use super::protocol::{Answer, Ask, read_document, receive, send};
 use super::{Session, SessionError};
 use crate::backend::{Backend, Wanted};
@@ -58,7 +58,7 @@ pub type Adapt<'a> = &'a dyn Fn(&Session, &mut Wanted) -> Result<(), Box<dyn Err
 /// [`KeeperError`] when there is no session.
 pub fn keep_fork(
     forking: Forking,
-    (adapt, serve): (Adapt<'_>, Serve<'_>),
+    (adapt, serve): (Adapt<'_>, &Serve),
     ready: impl FnOnce(&Session),
 ) -> Result<(), KeeperError> {
     let Forking { state, origin, name } = forking;
@@ -81,7 +81,8 @@ pub fn keep_fork(
     let baseline = baseline.ok_or_else(|| unreachable(Errno::PROTO))?;
     let forked_from = Some(session.id.clone());
     let session = Session { name, created_at: Timestamp::now(), forked_from, ..session };
-    look_after(Begun { state, wanted, session, sandbox, baseline }, serve, ready)
+    let (ground, measure) = (Ground::of_sandbox(wanted.workspace.clone()), Measure::of_layer(baseline));
+    look_after(Begun { state, wanted, session, ground, measure }, sandbox, serve, ready)
 }
 
 /// Copies what the origin's workspace is now.

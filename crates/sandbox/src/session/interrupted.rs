@@ -1,13 +1,16 @@
 //! Commits whose keeper died on the way. The session is over; what it changed is still there to be written.
 
+use super::keeper::Measure;
 use super::{COMMIT, Session};
 use crate::directory::{Directory, DirectoryError};
 use crate::run::WorkspaceChoice;
 use crate::state::{RunFolder, State};
+use crate::workspace::COPY;
 use crate::workspace::apply::{self, ApplyError};
 use crate::workspace::baseline::Baseline;
 use crate::workspace::changes::{ChangeSet, ChangesError};
 use crate::workspace::diff;
+use crate::workspace::imprint::Imprint;
 use belljar_contract::id::RunId;
 use belljar_contract::result::WorkspaceChanges;
 use belljar_policy::handoff::Trust;
@@ -27,6 +30,9 @@ struct Note {
     session: Session,
     workspace: WorkspaceChoice,
     baseline: Baseline,
+    /// What the copy was, if it shares nothing with its source.
+    #[serde(default)]
+    imprint: Option<Imprint>,
 }
 
 /// Why a commit can't be finished. It can be tried again.
@@ -48,9 +54,14 @@ pub(super) fn note(
     path: &Path,
     session: &Session,
     workspace: &WorkspaceChoice,
-    baseline: &Baseline,
+    Measure { baseline, imprint }: &Measure,
 ) -> std::io::Result<()> {
-    let note = Note { session: session.clone(), workspace: workspace.clone(), baseline: baseline.clone() };
+    let note = Note {
+        session: session.clone(),
+        workspace: workspace.clone(),
+        baseline: baseline.clone(),
+        imprint: imprint.clone(),
+    };
     std::fs::write(path, serde_json::to_vec(&note)?)
 }
 
@@ -89,8 +100,19 @@ impl Interrupted {
             return Err(DirectoryError { path: PathBuf::from(COMMIT), source }.into());
         };
         let source = Directory::open_meant(source)?;
-        let upper = Directory::open_host(self.folder.path())?.open_own(Path::new("upper"))?;
-        let set = ChangeSet::read(&source, &upper)?;
+        let folder = Directory::open_host(self.folder.path())?;
+        let (upper, set) = match &self.note.imprint {
+            Some(imprint) => {
+                let copy = folder.open_own(Path::new(COPY))?;
+                let set = ChangeSet::read_copy(&source, &copy, imprint)?;
+                (copy, set)
+            }
+            None => {
+                let upper = folder.open_own(Path::new("upper"))?;
+                let set = ChangeSet::read(&source, &upper)?;
+                (upper, set)
+            }
+        };
         apply::commit(&set, &upper, &source, &mut self.note.baseline, trust)?;
         let written = diff::listed(set.iter());
         self.folder.remove()?;

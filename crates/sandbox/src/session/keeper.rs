@@ -1,12 +1,18 @@
-//! The process that keeps a session.
+//! The process that keeps a session: its sandboxes, what they work on, and who is asked for what.
 
 mod checkpoint;
+mod ground;
+mod sandboxes;
+
+pub(in crate::session) use ground::{Ground, Measure};
+pub use sandboxes::Compartment;
 
 use super::protocol::{Answer, Ask, Outcome, receive, send};
 use super::{DESCRIPTION, SOCKET, Session, SessionError};
 use crate::backend::{BackendError, Execution, Sandbox, TerminalSize, Wanted, with_causes};
-use crate::backends::chosen::{Chosen, Site};
-use crate::limits::Limit;
+use crate::backends::chosen::Site;
+use crate::config::BackendName;
+use crate::run::WorkspaceChoice;
 use crate::spec::Program;
 use crate::state::State;
 use crate::workspace::baseline::Baseline;
@@ -14,16 +20,19 @@ use belljar_confine::launch::LaunchError;
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::Stdio;
 use belljar_confine::sealed;
+use belljar_contract::id::RunId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
 };
+use sandboxes::{Command, Sandboxes};
 use std::error::Error;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
@@ -35,17 +44,21 @@ pub const KEEPER: &str = "belljar-keeper";
 pub struct Keeping {
     /// Where.
     pub site: Site,
-    /// What makes the sandbox.
-    pub backend: Chosen,
-    /// The sandbox.
-    pub wanted: Wanted,
+    /// What it works on.
+    pub workspace: WorkspaceChoice,
+    /// Its sandboxes, of which the first is the one for commands of people. Where it has several, they are those of its
+    /// divisions, in their order.
+    pub compartments: Vec<Compartment>,
     /// The session; its id and its backend are filled in.
     pub session: Session,
 }
 
-/// Serves the sockets of a session's hatches, if it has any; for as long as what it gives lives.
-pub type Serve<'s> =
-    &'s dyn Fn(&Session, Vec<OwnedFd>) -> Result<Box<dyn Send>, Box<dyn Error + Send + Sync>>;
+/// Serves the sockets of the hatches of one of a session's sandboxes; for as long as what it gives lives.
+pub type Serve = Arc<
+    dyn Fn(&Session, Vec<OwnedFd>) -> Result<Box<dyn Send + Sync>, Box<dyn Error + Send + Sync>>
+        + Send
+        + Sync,
+>;
 
 /// Why there is no session.
 #[derive(Debug, thiserror::Error)]
@@ -70,13 +83,17 @@ pub enum KeeperError {
 /// A session that is kept.
 struct Keeper {
     session: Session,
+    id: RunId,
     state: State,
-    /// What its sandbox was asked to be.
+    /// What the first of its sandboxes was asked to be, for forks.
     wanted: Wanted,
-    sandbox: RwLock<Option<Box<dyn Sandbox>>>,
+    sandboxes: Sandboxes,
+    ground: RwLock<Ground>,
     activity: Mutex<Activity>,
     /// What a commit is measured against. Whoever holds it is alone with the workspace: no program is started meanwhile.
-    baseline: Mutex<Baseline>,
+    measure: Mutex<Measure>,
+    /// Whether it was ended, and whoever asked for that has been told.
+    is_ended: AtomicBool,
 }
 
 /// What goes on.
@@ -95,46 +112,84 @@ const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 ///
 /// # Errors
 /// [`KeeperError`] when there is no session; how it ends is nobody's to hear.
-pub fn keep(keeping: Keeping, serve: Serve<'_>, ready: impl FnOnce(&Session)) -> Result<(), KeeperError> {
-    let Keeping { site, backend, wanted, session } = keeping;
-    let (state, session) = (State::at(&site.state), Session { backend: backend.name(), ..session });
-    let backend = backend.make(Arc::new(Launcher::start()?), &site)?;
-    let baseline = Baseline::now();
-    let sandbox = backend.create(wanted.clone())?;
-    look_after(Begun { state, wanted, session, sandbox, baseline }, serve, ready)
+pub fn keep(keeping: Keeping, serve: Serve, ready: impl FnOnce(&Session)) -> Result<(), KeeperError> {
+    let Keeping { site, workspace, mut compartments, session } = keeping;
+    let state = State::at(&site.state);
+    let launcher = Arc::new(Launcher::start()?);
+    let first = compartments.first().ok_or(BackendError::Gone)?;
+    let session = Session { backend: first.backend.name(), ..session };
+    let wanted = Wanted { workspace: workspace.clone(), ..first.wanted.clone() };
+    // Only the kernel's own means show what was changed in a copy that nobody else works on.
+    let is_copied = matches!(workspace, WorkspaceChoice::Copy(_)) && session.backend != BackendName::Native;
+    if compartments.len() == 1 && !is_copied {
+        let backend = first.backend.make(launcher, &site)?;
+        let measure = Measure::of_layer(Baseline::now());
+        let sandbox = backend.create(wanted.clone())?;
+        let (state, ground) = (state, Ground::of_sandbox(workspace));
+        return look_after(Begun { state, wanted, session, ground, measure }, sandbox, &serve, ready);
+    }
+    let (ground, measure) = Ground::make(workspace, &state)?;
+    for compartment in &mut compartments {
+        compartment.wanted.workspace = ground.for_sandboxes(compartment.is_seen)?;
+    }
+    let is_one = compartments.len() == 1;
+    let sandboxes = Sandboxes::of_several((site, launcher), serve, compartments);
+    let begun = Begun { state, wanted, session, ground, measure };
+    let Some(id) = begun.ground.folder().map(|folder| folder.id().clone()) else {
+        return Err(BackendError::Gone.into());
+    };
+    let session = Session { id: id.to_string(), ..begun.session.clone() };
+    sandboxes.belong_to(&session);
+    // What can't be had is told at once where there is nothing else.
+    if is_one {
+        sandboxes.prepare(0)?;
+    }
+    attend(Begun { session, ..begun }, (id, sandboxes), ready)
 }
 
-/// A session whose sandbox is made.
+/// A session whose sandboxes are known.
 pub(super) struct Begun {
     pub(super) state: State,
     pub(super) wanted: Wanted,
     pub(super) session: Session,
-    pub(super) sandbox: Box<dyn Sandbox>,
-    pub(super) baseline: Baseline,
+    pub(super) ground: Ground,
+    pub(super) measure: Measure,
 }
 
-/// Looks after a session until it is over.
+/// Looks after a session with one sandbox, which is made, until it is over.
 pub(super) fn look_after(
     begun: Begun,
-    serve: Serve<'_>,
+    mut sandbox: Box<dyn Sandbox>,
+    serve: &Serve,
     ready: impl FnOnce(&Session),
 ) -> Result<(), KeeperError> {
-    let Begun { state, wanted, mut session, mut sandbox, baseline } = begun;
-    session.id = sandbox.id().to_string();
+    let id = sandbox.id().clone();
+    let session = Session { id: id.to_string(), ..begun.session };
     let sockets = sandbox.take_hatches();
     let served = (!sockets.is_empty()).then(|| serve(&session, sockets)).transpose();
     let served = served.map_err(KeeperError::Serve)?;
-    let folder = state.run_folder(sandbox.id());
-    let listener = publish(&folder, &session).map_err(KeeperError::Listen)?;
+    attend(Begun { session, ..begun }, (id, Sandboxes::of_one(sandbox, served)), ready)
+}
+
+fn attend(
+    begun: Begun,
+    (id, sandboxes): (RunId, Sandboxes),
+    ready: impl FnOnce(&Session),
+) -> Result<(), KeeperError> {
+    let Begun { state, wanted, session, ground, measure } = begun;
+    let listener = publish(&state.run_folder(&id), &session).map_err(KeeperError::Listen)?;
     let begun = Instant::now();
     ready(&session);
     let keeper = Arc::new(Keeper {
         session,
+        id,
         state,
         wanted,
-        sandbox: RwLock::new(Some(sandbox)),
+        sandboxes,
+        ground: RwLock::new(ground),
         activity: Mutex::new(Activity { running: 0, commands: Vec::new(), since: begun }),
-        baseline: Mutex::new(baseline),
+        measure: Mutex::new(measure),
+        is_ended: AtomicBool::new(false),
     });
     while !keeper.is_over(begun) {
         let mut called = [PollFd::new(&listener, PollFlags::IN)];
@@ -144,10 +199,12 @@ pub(super) fn look_after(
             let keeper = Arc::clone(&keeper);
             std::thread::spawn(move || keeper.serve(&caller));
         }
+        if keeper.sandboxes.have_idle() {
+            let keeper = Arc::clone(&keeper);
+            std::thread::spawn(move || keeper.sandboxes.end_idle());
+        }
     }
     keeper.end();
-    // With the sandbox gone nothing more is asked for.
-    drop(served);
     Ok(())
 }
 
@@ -184,34 +241,31 @@ impl Keeper {
     fn is_over(&self, begun: Instant) -> bool {
         let activity = lock(&self.activity);
         let is_idle = activity.running == 0 && activity.since.elapsed() >= self.session.idle_limit;
-        // Somebody who is ending it holds the lock, and callers need not wait for that.
-        let is_gone = self.sandbox.try_read().is_ok_and(|sandbox| sandbox.is_none());
-        is_idle || begun.elapsed() >= self.session.lifetime_limit || is_gone
+        is_idle || begun.elapsed() >= self.session.lifetime_limit || self.is_ended.load(Ordering::Acquire)
     }
 
-    fn sandbox(&self) -> RwLockReadGuard<'_, Option<Box<dyn Sandbox>>> {
-        self.sandbox.read().unwrap_or_else(PoisonError::into_inner)
+    fn ground(&self) -> RwLockReadGuard<'_, Ground> {
+        self.ground.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn end(&self) {
-        if let Some(sandbox) = self.sandbox.write().unwrap_or_else(PoisonError::into_inner).take() {
-            // What can't be cleared away now is cleared away as a leftover.
-            let _ = sandbox.destroy();
-        }
+        self.sandboxes.end();
+        self.ground.write().unwrap_or_else(PoisonError::into_inner).end();
     }
 
     /// Serves one caller to the end.
     fn serve(&self, caller: &OwnedFd) {
         let Ok(Some((ask, descriptors))) = receive::<Ask>(caller) else { return };
         let answer = match ask {
-            Ask::Exec { argv, directory, terminal } => {
+            Ask::Exec { argv, directory, terminal, category } => {
                 let stdio = match (terminal, <[OwnedFd; 3]>::try_from(descriptors)) {
                     (true, _) => Stdio::Terminal,
                     (false, Ok(streams)) => Stdio::Descriptors(streams),
                     (false, Err(_)) => return,
                 };
                 let argv = argv.into_iter().map(OsString::from_vec).collect();
-                self.exec(caller, &Program { argv, directory }, stdio)
+                let place = self.session.division_for(category);
+                self.exec(caller, place, (&Program { argv, directory }, stdio))
             }
             Ask::Describe => self.describe(),
             Ask::Changes => return self.tell(caller, || self.changes()),
@@ -222,56 +276,100 @@ impl Keeper {
             Ask::Fork => return self.fork(caller),
             Ask::End => {
                 self.end();
-                Ok(Answer::Over)
+                let _ = send(caller.as_fd(), &Answer::Over, &[]);
+                self.is_ended.store(true, Ordering::Release);
+                return;
             }
             Ask::Kill | Ask::Resize { .. } | Ask::Hold | Ask::Release => return,
         };
-        let answer = answer.unwrap_or_else(|error| Answer::Failed { message: with_causes(&error) });
+        let answer = answer.unwrap_or_else(|error| {
+            let message = with_causes(&error);
+            match error {
+                BackendError::Unavailable { .. } => Answer::Unavailable { message },
+                _ => Answer::Failed { message },
+            }
+        });
         // Whoever has hung up wants to hear nothing.
         let _ = send(caller.as_fd(), &answer, &[]);
     }
 
-    fn exec(&self, caller: &OwnedFd, program: &Program, stdio: Stdio) -> Result<Answer, BackendError> {
+    fn exec(
+        &self,
+        caller: &OwnedFd,
+        place: usize,
+        (program, stdio): (&Program, Stdio),
+    ) -> Result<Answer, BackendError> {
         let _running = Running::command(&self.activity, program);
-        let started = {
-            let _alone = lock(&self.baseline);
-            match &*self.sandbox() {
-                Some(sandbox) => sandbox.exec(program, stdio),
-                None => Err(BackendError::Gone),
-            }
-        };
-        let mut execution = match started {
-            Ok(execution) => execution,
+        let mut command = match self.start(place, (program, stdio)) {
+            Ok(command) => command,
             Err(BackendError::NotStarted { program, source }) => {
                 return Ok(Answer::NotStarted { program, errno: source.raw_os_error() });
             }
             Err(error) => return Err(error),
         };
-        let terminal: Vec<OwnedFd> = execution.take_terminal().into_iter().collect();
+        let terminal: Vec<OwnedFd> = command.execution.take_terminal().into_iter().collect();
         if send(caller.as_fd(), &Answer::Started, &terminal).is_ok() {
-            watch(caller, execution.as_mut())?;
+            watch(caller, command.execution.as_mut())?;
         }
         // One whose caller has hung up is still waited for: it was killed.
-        let ended = execution.wait_until(None)?;
+        let ended = command.execution.wait_until(None)?;
         let Some(ending) = ended else { return Ok(Answer::Over) };
-        Ok(Answer::Ended(match (ending.outcome, self.ended_by()) {
-            (sealed::Outcome::Killed, Some(limit)) => Outcome::Exceeded(limit),
-            (outcome, _) => outcome.into(),
+        Ok(Answer::Ended(match ending.outcome {
+            sealed::Outcome::Killed => match command.ended_by() {
+                Some(limit) => Outcome::Exceeded(limit),
+                None => Outcome::Killed,
+            },
+            outcome => outcome.into(),
         }))
     }
 
-    /// The limit that has ended the sandbox, if one has.
-    fn ended_by(&self) -> Option<Limit> {
-        self.sandbox().as_ref()?.ended_by()
+    /// Starts a program in one of the sandboxes; in a new one, should that have ended by itself.
+    fn start(&self, place: usize, (program, stdio): (&Program, Stdio)) -> Result<Command<'_>, BackendError> {
+        let id = self.sandboxes.prepare(place)?;
+        let again = copied(&stdio).map_err(|errno| BackendError::Reach(errno.into()))?;
+        match self.start_in((place, &id), program, stdio) {
+            Err(BackendError::NotStarted { program, source }) => {
+                Err(BackendError::NotStarted { program, source })
+            }
+            Err(_) if self.sandboxes.replaces((place, &id)) => {
+                let id = self.sandboxes.prepare(place)?;
+                self.start_in((place, &id), program, again)
+            }
+            started => started,
+        }
+    }
+
+    fn start_in(
+        &self,
+        place: (usize, &RunId),
+        program: &Program,
+        stdio: Stdio,
+    ) -> Result<Command<'_>, BackendError> {
+        let _alone = lock(&self.measure);
+        self.sandboxes.exec(place, program, stdio)
     }
 
     fn describe(&self) -> Result<Answer, BackendError> {
-        let stats = self.sandbox().as_ref().ok_or(BackendError::Gone)?.stats()?;
+        if self.sandboxes.are_over() {
+            return Err(BackendError::Gone);
+        }
+        let stats = self.sandboxes.standing().stats()?;
         let activity = lock(&self.activity);
         let idle_for = if activity.running == 0 { activity.since.elapsed() } else { Duration::ZERO };
         let (session, running) = (self.session.clone(), activity.running);
         Ok(Answer::Description { session: Box::new(session), running, idle_for, load: stats.into() })
     }
+}
+
+/// The same streams once more.
+fn copied(stdio: &Stdio) -> Result<Stdio, Errno> {
+    let copy = |stream: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(stream, 3);
+    Ok(match stdio {
+        Stdio::Descriptors([input, output, errors]) => {
+            Stdio::Descriptors([copy(input)?, copy(output)?, copy(errors)?])
+        }
+        Stdio::Terminal => Stdio::Terminal,
+    })
 }
 
 /// Watches a program and its caller: kills the one when the other wants it or hangs up.

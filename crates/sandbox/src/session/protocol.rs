@@ -2,10 +2,10 @@
 
 use super::Session;
 use crate::backend::Stats;
-use crate::config::BackendName;
 use crate::limits::Limit;
 use belljar_confine::message;
 use belljar_confine::sealed;
+use belljar_contract::category::Category;
 use belljar_policy::handoff::{Finding, Trust};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -28,6 +28,9 @@ pub(super) enum Ask {
         directory: String,
         /// Whether it gets a terminal.
         terminal: bool,
+        /// For tools of which category, if for any.
+        #[serde(default)]
+        category: Option<Category>,
     },
     /// Kill the program that was asked for here.
     Kill,
@@ -89,6 +92,10 @@ pub(super) enum Answer {
     Refused(Refusal),
     /// The session is over, and nothing of it is left.
     Over,
+    /// There is no sandbox to do it in, as things are.
+    Unavailable {
+        message: String,
+    },
     /// It could not be done.
     Failed {
         message: String,
@@ -110,14 +117,9 @@ pub enum Refusal {
         /// The directory.
         directory: String,
     },
-    /// Its backend keeps the workspace to itself.
-    #[error(
-        "in a session of the {backend} backend changes are not told, committed or undone, and it has no forks"
-    )]
-    Apart {
-        /// The backend.
-        backend: BackendName,
-    },
+    /// Its workspace is none of a sandbox's own.
+    #[error("only a session of one sandbox, made by the native backend, has forks")]
+    Apart,
     /// It began with nothing.
     #[error("the session's workspace was empty at first and is the copy of nothing")]
     Empty,

@@ -108,8 +108,30 @@ impl ChangeSet {
     /// # Errors
     /// [`ChangesError`] for whatever can't be read, and for more than can be held.
     pub fn read_copy(source: &Directory, copy: &Directory, made: &Imprint) -> Result<Self, ChangesError> {
+        Self::compare_copy(source, copy, made, &mut Modes::new())
+    }
+
+    /// The same while somebody works in the copy: what is opened up for it is noted, to be put back.
+    ///
+    /// # Errors
+    /// [`ChangesError`], as from [`Self::read_copy`].
+    pub fn read_live_copy(
+        source: &Directory,
+        copy: &Directory,
+        made: &Imprint,
+        opened: &mut Opened<'_>,
+    ) -> Result<Self, ChangesError> {
+        Self::compare_copy(source, copy, made, opened.modes())
+    }
+
+    fn compare_copy(
+        source: &Directory,
+        copy: &Directory,
+        made: &Imprint,
+        closed: &mut Modes,
+    ) -> Result<Self, ChangesError> {
         // A layer that hides everything below it.
-        let mut changed = Self::compare(source, copy, true, &mut Modes::new())?;
+        let mut changed = Self::compare(source, copy, true, closed)?;
         let is_copied =
             |kind| matches!(kind, FileType::RegularFile | FileType::Directory | FileType::Symlink);
         changed.changes.retain(|_, changed| {

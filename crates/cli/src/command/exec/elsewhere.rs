@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &ExecArguments, chosen: &Chosen) -> Result<ExitCode
     // Held from before the start: what is read afterwards is what was copied, whatever has come to its name.
     let source = match &workspace {
         WorkspaceChoice::Copy(source) => Some(Directory::open_meant(source)?),
-        WorkspaceChoice::Empty | WorkspaceChoice::Direct(_) => None,
+        WorkspaceChoice::Empty | WorkspaceChoice::Direct(_) | WorkspaceChoice::Seen(_) => None,
     };
     let mut wanted = Wanted {
         workspace,

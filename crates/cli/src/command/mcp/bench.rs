@@ -1,4 +1,5 @@
-//! The workbench of the built-in tools: all that an agent does by them is done in one session, on a copy of the usual directory.
+//! The workbench of the built-in tools: all that an agent does by them is done in one session, on a copy of the usual directory, in
+//! that of its sandboxes which is for tools of the category.
 //! A person looks at what it changed there and takes it over, as with every other session.
 
 use super::desk::Desk;
@@ -8,7 +9,9 @@ use crate::command::session::own_runner;
 use belljar_contract::category::Category;
 use belljar_contract::path::WORKSPACE;
 use belljar_contract::tool::DomainCode;
-use belljar_contract::workbench::{Answer, LONGEST_ANSWER_BYTES, LONGEST_REQUEST_BYTES, Request, SUBCOMMAND};
+use belljar_contract::workbench::{
+    Answer, LONGEST_ANSWER_BYTES, LONGEST_REQUEST_BYTES, Request, Run, SUBCOMMAND,
+};
 use belljar_sandbox::session::Client;
 use belljar_tools::answer::Failure;
 use belljar_tools::caller::Caller;
@@ -30,7 +33,7 @@ impl Workbench for SessionBench {
     fn ask<'a>(
         &'a self,
         _: &'a Caller,
-        _: Category,
+        category: Category,
         request: Request,
     ) -> BoxFuture<'a, Result<Answer, Failure>> {
         async move {
@@ -39,10 +42,23 @@ impl Workbench for SessionBench {
             let (_waiting, given_up) =
                 waiting().map_err(|errno| Failure::internal("watch over the call", &errno))?;
             let desk = Arc::clone(&self.desk);
-            let done = tokio::task::spawn_blocking(move || asked(&desk.own_session()?, &request, &given_up));
+            let request = within(request, desk.offer.quarters.longest_call(category));
+            let done =
+                tokio::task::spawn_blocking(move || asked(&desk.own_session(category)?, &request, &given_up));
             done.await.unwrap_or_else(|error| Err(Failure::internal("do it", &error)))
         }
         .boxed()
+    }
+}
+
+/// The same, for no longer than that.
+fn within(request: Request, longest: Duration) -> Request {
+    match request {
+        Request::Run(run) => {
+            let most = u64::try_from(longest.as_millis()).unwrap_or(u64::MAX);
+            Request::Run(Run { within_ms: run.within_ms.min(most), ..run })
+        }
+        request => request,
     }
 }
 
@@ -54,7 +70,7 @@ fn asked(client: &Client, request: &Request, given_up: &GivenUp) -> Result<Answe
         return Err(Failure::new(DomainCode::LimitExceeded, "that is too much for one call"));
     }
     let command = Command {
-        argv: [own_runner(client.session()), SUBCOMMAND.into()].into(),
+        argv: [own_runner(client), SUBCOMMAND.into()].into(),
         directory: WORKSPACE.to_owned(),
         input,
         within: time_for(request) + GRACE,

@@ -102,7 +102,7 @@ impl Carrier<'_> {
         let [to, from] = ours;
         let nothing = File::options().write(true).open("/dev/null").map_err(broken)?;
         let place = if inside.is_root() { "." } else { inside.as_str() };
-        let argv = [own_runner(self.client.session()), way.into(), place.into()];
+        let argv = [own_runner(self.client), way.into(), place.into()];
         let streams = Streams::Descriptors([input, output, nothing.into()]);
         let execution = self.client.exec(&argv, WORKSPACE, streams)?;
         let stop = Stop::at(self.until, self.given_up);

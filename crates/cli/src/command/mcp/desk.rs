@@ -3,17 +3,16 @@
 use super::failures;
 use super::hatch::Queue;
 use super::web::OwnWeb;
+use crate::backend::Quarters;
 use crate::command::session::open;
 use crate::programs::ProgramArguments;
 use crate::state;
 use belljar_confine::plan::HostPath;
-use belljar_contract::isolation::Required;
+use belljar_contract::category::Category;
 use belljar_contract::tool::DomainCode;
 use belljar_gateway::access::HouseAccess;
 use belljar_policy::access::compiled::{Compiled, WorkspaceTerms};
 use belljar_policy::handoff::Trust;
-use belljar_sandbox::backends::chosen::Chosen;
-use belljar_sandbox::limits::Limits;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session::{self, Client, Session};
 use belljar_sandbox::spec::Lent;
@@ -27,14 +26,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 /// What clients may have.
 pub(super) struct Offer {
-    /// What makes sandboxes.
-    pub(super) backend: Chosen,
+    /// The sandboxes that each session has.
+    pub(super) quarters: Quarters,
     /// The directories of which sessions may begin with a copy; the first is the usual one.
     pub(super) roots: Vec<Root>,
     pub(super) lent: Vec<Lent>,
     pub(super) env: BTreeMap<String, String>,
-    pub(super) limits: Limits,
-    pub(super) required: Required,
     /// The file with the policy by which sessions reach the web.
     pub(super) egress: Option<PathBuf>,
     /// The only programs that can be started in them, where rules say nothing less.
@@ -125,16 +122,17 @@ impl Desk {
         self.calls.try_acquire().map_err(|_| Failure::new(DomainCode::LimitExceeded, message))
     }
 
-    /// The session in which the built-in tools work: the one that was named, or one of their own, opened when it is first needed.
-    pub(super) fn own_session(&self) -> Result<Client, Failure> {
+    /// The session in which the built-in tools work, for those of that category: the one that was named, or one of their own, opened
+    /// when it is first needed.
+    pub(super) fn own_session(&self, category: Category) -> Result<Client, Failure> {
         // Held while one is opened: those who call at once work in the same.
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = own.as_ref().and_then(|id| self.find(id).ok()) {
-            return Ok(client);
+            return Ok(client.for_tools_of(category));
         }
         let client = self.open(None)?;
         *own = Some(client.session().id.clone());
-        Ok(client)
+        Ok(client.for_tools_of(category))
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {

@@ -25,7 +25,7 @@ pub(super) fn of_opening(error: &CliError) -> Failure {
 pub(super) fn of_session(error: &SessionError) -> Failure {
     let code = match error {
         SessionError::NoSuch { .. } | SessionError::Ambiguous { .. } => DomainCode::NotFound,
-        SessionError::Unreachable { .. } => DomainCode::Unavailable,
+        SessionError::Unreachable { .. } | SessionError::Unavailable { .. } => DomainCode::Unavailable,
         SessionError::NotStarted { .. } | SessionError::Failed { .. } => DomainCode::ToolFailed,
         SessionError::Refused(refusal) => return of_refusal(refusal),
     };
@@ -34,7 +34,7 @@ pub(super) fn of_session(error: &SessionError) -> Failure {
 
 fn of_refusal(refusal: &Refusal) -> Failure {
     let code = match refusal {
-        Refusal::Direct { .. } | Refusal::Shared { .. } | Refusal::Apart { .. } | Refusal::Empty => {
+        Refusal::Direct { .. } | Refusal::Shared { .. } | Refusal::Apart | Refusal::Empty => {
             DomainCode::NotSupported
         }
         Refusal::Busy { .. } | Refusal::Conflict { .. } => DomainCode::Conflict,

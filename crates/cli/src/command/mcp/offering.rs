@@ -4,7 +4,7 @@ use super::desk::{Desk, Offer, Root, Ruled};
 use super::inside::PROGRAMS;
 use super::tools::ToolSet;
 use crate::access::{self, AccessArguments};
-use crate::backend::BackendArguments;
+use crate::backend::{BackendArguments, works_in_session};
 use crate::command::session::policy_file;
 use crate::error::CliError;
 use crate::handoff::TrustArguments;
@@ -16,7 +16,7 @@ use belljar_contract::category::Category;
 use belljar_gateway::access::HouseAccess;
 use belljar_policy::constraint::WorksIn;
 use belljar_sandbox::run::WorkspaceChoice;
-use belljar_sandbox::session;
+use belljar_sandbox::session::{self, Session};
 use belljar_tools::caller::Identity;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -76,20 +76,25 @@ impl OfferArguments {
     /// Usage, when that can't be; and what sessions can't be found for.
     pub(crate) fn offered(&self, set: ToolSet) -> Result<Offered, CliError> {
         let identity = self.access.identity();
-        let house = identity.as_ref().map(house).transpose()?;
+        let (offer, named) = (self.offer(set)?, self.named()?);
+        // Tools work in the session that was named, if there is one.
+        let works_in = match named.as_slice() {
+            [one] => works_in_session(one),
+            _ => offer.quarters.works_in(),
+        };
+        let house = identity.as_ref().map(|identity| house(identity, works_in)).transpose()?;
         let rules = house.clone().zip(identity.clone()).map(|(house, identity)| Ruled { house, identity });
-        let desk = Desk::new(self.offer(set)?, rules, self.named()?);
+        let desk = Desk::new(offer, rules, named.into_iter().map(|session| session.id).collect());
         Ok(Offered { desk, identity, house, set })
     }
 
     /// What clients may have.
     fn offer(&self, set: ToolSet) -> Result<Offer, CliError> {
-        let backend = match set {
-            ToolSet::Sessions => self.backend.chosen()?,
-            ToolSet::Builtin | ToolSet::All => {
-                self.backend.chosen_for_tools(access::configuration(None)?.as_ref())?
-            }
+        let config = match set {
+            ToolSet::Sessions => None,
+            ToolSet::Builtin | ToolSet::All => access::configuration(None)?,
         };
+        let quarters = self.backend.quarters(config.as_ref(), &self.allowance)?;
         let root = |said: &PathBuf| {
             let path = directory(said)?;
             // A policy that a client could change by what it commits is told of now, and not when it opens something.
@@ -102,12 +107,10 @@ impl OfferArguments {
         // Whatever directories there are: who has an empty workspace is refused those when they are asked for.
         let compiled = |identity| access::compiled(&identity, asked, &WorkspaceChoice::Empty);
         let access = self.access.identity().map(compiled).transpose()?;
-        self.programs.listed_for(access.as_ref())?;
+        quarters.hold(self.programs.listed_for(access.as_ref())?.as_ref())?;
         Ok(Offer {
             lent,
             env: self.allowance.env(),
-            limits: self.allowance.limits(),
-            required: self.allowance.required_of(&backend)?,
             idle_limit: self.idle,
             lifetime_limit: self.allowance.timeout(),
             egress,
@@ -119,29 +122,24 @@ impl OfferArguments {
             approves: self.allow_approve.then(|| self.trust.trust()),
             pushes: self.trust.trust(),
             keeps: self.keep,
-            backend,
+            quarters,
             roots,
         })
     }
 
-    /// The ids of the sessions that were named.
-    fn named(&self) -> Result<Vec<String>, CliError> {
+    /// The sessions that were named.
+    fn named(&self) -> Result<Vec<Session>, CliError> {
         let state = state::open();
-        let id = |name: &String| Ok(session::find(&state, name)?.session().id.clone());
-        self.session.iter().map(id).collect()
+        let found = |name: &String| Ok(session::find(&state, name)?.session().clone());
+        self.session.iter().map(found).collect()
     }
 }
 
 /// The house's rules, with what somebody has earned by now.
-fn house(identity: &Identity) -> Result<Arc<HouseAccess>, CliError> {
-    let house = HouseAccess::new(access::rules_of(None)?, all_in_sandboxes());
+fn house(identity: &Identity, works_in: BTreeMap<Category, WorksIn>) -> Result<Arc<HouseAccess>, CliError> {
+    let house = HouseAccess::new(access::rules_of(None)?, works_in);
     if let Identity::Agent(agent) = identity {
         house.set_earned(agent, access::earned(None, identity)?);
     }
     Ok(Arc::new(house))
-}
-
-/// Whatever is done here is done in a sandbox.
-fn all_in_sandboxes() -> BTreeMap<Category, WorksIn> {
-    Category::ALL.into_iter().map(|category| (category, WorksIn::Container)).collect()
 }

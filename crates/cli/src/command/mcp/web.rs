@@ -5,6 +5,7 @@ use super::failures;
 use super::hatch::run_of;
 use crate::error::CliError;
 use crate::{state, web};
+use belljar_contract::category::Category;
 use belljar_contract::tool::DomainCode;
 use belljar_sandbox::backend::with_causes;
 use belljar_sandbox::session::Client;
@@ -32,7 +33,7 @@ impl WebHatch for SessionWeb {
             let _turn = self.desk.turn()?;
             let desk = Arc::clone(&self.desk);
             let done = tokio::task::spawn_blocking(move || {
-                let client = desk.own_session()?;
+                let client = desk.own_session(Category::Web)?;
                 desk.web.reach(&client)
             });
             done.await.unwrap_or_else(|error| Err(Failure::internal("do it", &error)))

@@ -8,32 +8,70 @@ use belljar_contract::isolation::Required;
 use belljar_node::inspection::Inspection;
 use belljar_sandbox::backend::{BackendError, Wanted, with_causes};
 use belljar_sandbox::backends::chosen::{Chosen, Site};
+use belljar_sandbox::config::LifecycleConfig;
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::run::WorkspaceChoice;
-use belljar_sandbox::session::{self, Forking, KeeperError, Keeping, Session};
+use belljar_sandbox::session::{self, Compartment, Forking, KeeperError, Keeping, Serve, Session};
 use belljar_sandbox::spec::Lent;
 use belljar_sandbox::state::State;
+use belljar_tools::workbench::LONGEST_RUN;
 use serde::{Deserialize, Serialize};
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// What a keeper is told when it begins.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Order {
     pub(super) site: Site,
-    pub(super) backend: Chosen,
     pub(super) workspace: WorkspaceChoice,
     pub(super) lent: Vec<Lent>,
     pub(super) env: BTreeMap<String, String>,
-    pub(super) limits: Limits,
-    pub(super) required: Required,
+    pub(super) quarters: Vec<Quarter>,
     pub(super) session: Session,
+}
+
+/// What one of a session's sandboxes is made by, and has for itself.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Quarter {
+    /// What makes it.
+    pub(crate) backend: Chosen,
+    /// What it may use.
+    pub(crate) limits: Limits,
+    /// The layers without which there shall be none.
+    pub(crate) required: Required,
+    /// Whether it has a way out to the web, where the session has one.
+    pub(crate) has_web: bool,
+    /// Whether what the session works on can only be looked at in it.
+    pub(crate) is_seen: bool,
+    /// How long it is kept between commands, if the session has several.
+    pub(crate) lifecycle: LifecycleConfig,
+    /// For how long a call of a tool may run something in it.
+    pub(crate) longest_call: Duration,
+}
+
+// === impl Quarter ===
+
+impl Quarter {
+    /// The only one of its session, with all that is usual.
+    pub(crate) fn of(backend: Chosen) -> Self {
+        let lifecycle = LifecycleConfig { max_idle: None, ..LifecycleConfig::default() };
+        Self {
+            backend,
+            limits: Limits::default(),
+            required: Required::default(),
+            has_web: true,
+            is_seen: false,
+            lifecycle,
+            longest_call: LONGEST_RUN,
+        }
+    }
 }
 
 /// What a keeper may be told.
@@ -63,14 +101,15 @@ pub(crate) fn keep() -> ExitCode {
         Ok(Errand::Create(order)) => {
             let state = State::at(&order.site.state);
             keeping(*order).and_then(|(keeping, inspection)| {
-                let serve = |session: &Session, sockets| serve(session, inspection.as_ref(), &state, sockets);
-                session::keep(keeping, &serve, begun)
+                let served =
+                    move |session: &Session, sockets| serve(session, inspection.as_ref(), &state, sockets);
+                session::keep(keeping, Arc::new(served), begun)
             })
         }
         Ok(Errand::Fork { state, origin, name }) => {
             let state = State::at(state);
             // Its origin's authority is its origin's alone.
-            let own = OnceCell::new();
+            let own = Arc::new(OnceLock::new());
             let adapt = |session: &Session, wanted: &mut Wanted| {
                 if let Some(inspection) = inspection_of(session)? {
                     inspection.furnish_anew(&mut wanted.env, &mut wanted.home);
@@ -78,8 +117,10 @@ pub(crate) fn keep() -> ExitCode {
                 }
                 Ok(())
             };
-            let serve = |session: &Session, sockets| serve(session, own.get(), &state, sockets);
-            session::keep_fork(Forking { state: state.clone(), origin, name }, (&adapt, &serve), begun)
+            let (its, at) = (Arc::clone(&own), state.clone());
+            let served: Serve =
+                Arc::new(move |session: &Session, sockets| serve(session, its.get(), &at, sockets));
+            session::keep_fork(Forking { state, origin, name }, (&adapt, &served), begun)
         }
         Err(error) => {
             say(&Err(Failure { why: error.to_string(), lacks_backend: false }));
@@ -108,7 +149,7 @@ fn serve(
     inspection: Option<&Inspection>,
     state: &State,
     sockets: Vec<OwnedFd>,
-) -> Result<Box<dyn Send>, Box<dyn Error + Send + Sync>> {
+) -> Result<Box<dyn Send + Sync>, Box<dyn Error + Send + Sync>> {
     let policy = web::reached(session)?.ok_or("it has hatches, and nothing that is served by them")?;
     let run_id = RunId::parse(&session.id)?;
     Ok(Box::new(Reached(Some(web::Served::begin((policy, inspection), &run_id, state, sockets)?))))
@@ -133,15 +174,31 @@ fn inspection_of(session: &Session) -> Result<Option<Inspection>, CliError> {
 /// What is to be kept, and what it takes to look into what it reaches.
 fn keeping(order: Order) -> Result<(Keeping, Option<Inspection>), KeeperError> {
     let cant = |error: CliError| KeeperError::Serve(error.into());
-    let Order { site, backend, workspace, mut lent, mut env, limits, required, session } = order;
-    lent.push(own_runner::lent(&site, &backend).map_err(|error| KeeperError::Serve(error.into()))?);
-    let hatches = session.reaches_the_web().then_some(Hatch::Web).into_iter().collect();
+    let Order { site, workspace, lent, mut env, quarters, session } = order;
     let mut home = BTreeMap::new();
     let inspection = inspection_of(&session).map_err(cant)?;
     inspection.iter().for_each(|inspection| inspection.furnish(&mut env, &mut home));
-    let programs = session.programs.clone();
-    let wanted = Wanted { workspace, lent, env, limits, required, hatches, home, programs };
-    Ok((Keeping { site, backend, wanted, session }, inspection))
+    let wanted = Wanted {
+        workspace: workspace.clone(),
+        lent,
+        env,
+        limits: Limits::default(),
+        required: Required::default(),
+        hatches: Vec::new(),
+        home,
+        programs: session.programs.clone(),
+    };
+    let reaches_the_web = session.reaches_the_web();
+    let compartment = |quarter: Quarter| {
+        let Quarter { backend, limits, required, has_web, is_seen, lifecycle, longest_call: _ } = quarter;
+        let own = own_runner::lent(&site, &backend).map_err(|error| KeeperError::Serve(error.into()))?;
+        let mut wanted = Wanted { limits, required, ..wanted.clone() };
+        wanted.lent.push(own);
+        wanted.hatches.extend((reaches_the_web && has_web).then_some(Hatch::Web));
+        Ok::<_, KeeperError>(Compartment { backend, wanted, is_seen, lifecycle })
+    };
+    let compartments = quarters.into_iter().map(compartment).collect::<Result<_, _>>()?;
+    Ok((Keeping { site, workspace, compartments, session }, inspection))
 }
 
 /// The one word; then standard output is closed, for whoever waits to go on.

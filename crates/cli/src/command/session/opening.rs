@@ -1,17 +1,16 @@
 //! Opening a session: a keeper is begun, and says whether there is one.
 
-use super::keeper::{Errand, Failure, Order, Word};
+use super::keeper::{Errand, Failure, Order, Quarter, Word};
 use crate::error::CliError;
 use crate::state;
 use crate::web::WebArguments;
-use belljar_contract::isolation::Required;
 use belljar_contract::programs::ProgramList;
 use belljar_policy::access::compiled::Compiled;
 use belljar_sandbox::backend::with_causes;
-use belljar_sandbox::backends::chosen::{Chosen, Site};
-use belljar_sandbox::limits::Limits;
+use belljar_sandbox::backends::chosen::Site;
+use belljar_sandbox::config::BackendName;
 use belljar_sandbox::run::WorkspaceChoice;
-use belljar_sandbox::session::{self, Session};
+use belljar_sandbox::session::{self, Division, Session};
 use belljar_sandbox::spec::Lent;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -26,18 +25,16 @@ const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// A session that is wanted.
 pub(crate) struct Opening {
-    /// What makes its sandbox.
-    pub(crate) backend: Chosen,
+    /// What makes its sandboxes, of which the first is the one for commands of people.
+    pub(crate) quarters: Vec<Quarter>,
+    /// Which tools work in which of them, if it has several.
+    pub(crate) divisions: Vec<Division>,
     /// What it works on.
     pub(crate) workspace: WorkspaceChoice,
     /// What it is lent besides.
     pub(crate) lent: Vec<Lent>,
     /// Variables to set inside.
     pub(crate) env: BTreeMap<String, String>,
-    /// What it may use.
-    pub(crate) limits: Limits,
-    /// The layers without which there shall be none.
-    pub(crate) required: Required,
     /// What its owner calls it.
     pub(crate) name: Option<String>,
     /// The file with the policy by which it reaches the web, if it may reach any ([`policy_file`]).
@@ -69,16 +66,18 @@ pub(crate) fn policy_file(
 pub(crate) fn open(opening: Opening) -> Result<Session, CliError> {
     // A session without an end of its own would outlive whoever forgot it.
     const LONGEST: Duration = Duration::from_secs(24 * 3600);
-    let Opening { backend, workspace, lent, env, limits, required, .. } = opening;
+    let Opening { quarters, divisions, workspace, lent, env, .. } = opening;
+    let backend = quarters.first().map_or(BackendName::Native, |quarter| quarter.backend.name());
     let session = Session {
         id: String::new(),
         name: opening.name,
-        backend: backend.name(),
+        backend,
+        divisions,
         created_at: Timestamp::now(),
         workspace: shown(&workspace),
         copy_of: match &workspace {
             WorkspaceChoice::Copy(path) => Some(path.as_path().to_owned()),
-            WorkspaceChoice::Empty | WorkspaceChoice::Direct(_) => None,
+            WorkspaceChoice::Empty | WorkspaceChoice::Direct(_) | WorkspaceChoice::Seen(_) => None,
         },
         forked_from: None,
         egress: opening.egress,
@@ -88,7 +87,7 @@ pub(crate) fn open(opening: Opening) -> Result<Session, CliError> {
         lifetime_limit: opening.lifetime_limit.unwrap_or(LONGEST),
     };
     let site = Site { state: state::open().path().to_owned(), executable: state::own_program()? };
-    begin(&Errand::Create(Box::new(Order { site, backend, workspace, lent, env, limits, required, session })))
+    begin(&Errand::Create(Box::new(Order { site, workspace, lent, env, quarters, session })))
 }
 
 pub(super) fn must_be_free(name: Option<&str>) -> Result<(), CliError> {
@@ -126,7 +125,7 @@ fn no_session(why: String) -> CliError {
 fn shown(workspace: &WorkspaceChoice) -> String {
     match workspace {
         WorkspaceChoice::Empty => "empty".to_owned(),
-        WorkspaceChoice::Direct(path) => path.as_path().display().to_string(),
+        WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path) => path.as_path().display().to_string(),
         WorkspaceChoice::Copy(path) => format!("copy of {}", path.as_path().display()),
     }
 }

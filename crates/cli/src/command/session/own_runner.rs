@@ -4,19 +4,20 @@ use crate::state;
 use belljar_sandbox::backends::chosen::{Chosen, Site};
 use belljar_sandbox::config::BackendName;
 use belljar_sandbox::run::RUNNER_INSIDE;
-use belljar_sandbox::session::Session;
+use belljar_sandbox::session::Client;
 use belljar_sandbox::spec::{HostPath, LendError, Lent};
 use std::ffi::OsString;
+use std::fs::Permissions;
 use std::io;
-use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 
 /// By this name it is the runner.
 const NAME: &str = "cynode-sba";
 
 /// How it is started there.
-pub(crate) fn own_runner(session: &Session) -> OsString {
-    match session.backend {
+pub(crate) fn own_runner(client: &Client) -> OsString {
+    match client.backend() {
         // There it sees what the host has, where the host has it.
         BackendName::Subprocess => state::open().path().join(NAME).into(),
         _ => format!("/{RUNNER_INSIDE}").into(),
@@ -26,22 +27,79 @@ pub(crate) fn own_runner(session: &Session) -> OsString {
 /// What it takes that it is there.
 pub(super) fn lent(site: &Site, backend: &Chosen) -> Result<Lent, LendError> {
     match backend {
-        Chosen::Subprocess => {
-            // Without the link no tool works there, and everything else does.
-            let _ = link(&site.executable, &site.state);
-            Lent::at_its_place(&site.executable)
+        Chosen::Subprocess(_) => {
+            // Without it no tool works there, and everything else does.
+            let _ = put(&site.executable, &site.state);
+            Lent::at_its_place(&reached(&site.executable, &site.state))
         }
         _ => Ok(Lent { path: HostPath::resolve(&site.executable)?, inside: RUNNER_INSIDE.to_owned() }),
     }
 }
 
-/// Puts a link to that program into the state directory, in place of one that leads elsewhere.
-fn link(executable: &Path, state: &Path) -> io::Result<()> {
-    let link = state.join(NAME);
-    if std::fs::read_link(&link).is_ok_and(|target| target == executable) {
-        return Ok(());
+/// The file that whoever works there has run: that program, or where not everybody gets there, as in root's home, a copy of it.
+fn reached(executable: &Path, state: &Path) -> PathBuf {
+    let copied = state.join(NAME);
+    let is_copy =
+        !is_for_everybody(executable) && copied.symlink_metadata().is_ok_and(|found| found.is_file());
+    if is_copy { copied } else { executable.to_owned() }
+}
+
+/// Puts a link to that program into the state directory, in place of one that leads elsewhere; or a copy.
+fn put(executable: &Path, state: &Path) -> io::Result<()> {
+    let (place, part) = (state.join(NAME), state.join(format!(".{NAME}-{}", std::process::id())));
+    if is_for_everybody(executable) || !rustix::process::geteuid().is_root() {
+        if std::fs::read_link(&place).is_ok_and(|target| target == executable) {
+            return Ok(());
+        }
+        symlink(executable, &part)?;
+    } else {
+        if is_copied(executable, &place)? {
+            return Ok(());
+        }
+        std::fs::copy(executable, &part)?;
+        std::fs::set_permissions(&part, Permissions::from_mode(0o755))?;
     }
-    let part = state.join(format!(".{NAME}-{}", std::process::id()));
-    symlink(executable, &part)?;
-    std::fs::rename(&part, &link)
+    std::fs::rename(&part, &place)
+}
+
+fn is_copied(executable: &Path, place: &Path) -> io::Result<bool> {
+    let (one, other) = (executable.metadata()?, place.symlink_metadata());
+    Ok(other.is_ok_and(|other| {
+        other.is_file() && other.len() == one.len() && other.modified().ok() >= one.modified().ok()
+    }))
+}
+
+/// Whether anybody may run it where it is.
+fn is_for_everybody(executable: &Path) -> bool {
+    let may = |path: &Path, bits: u32| path.metadata().is_ok_and(|found| found.mode() & bits == bits);
+    may(executable, 0o005) && executable.ancestors().skip(1).all(|above| may(above, 0o001))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_not_everybody_reaches_is_copied_for_those_who_shall() {
+        let (home, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let program = home.path().join("belljar");
+        std::fs::write(&program, "one").unwrap();
+        let close = |mode| std::fs::set_permissions(home.path(), Permissions::from_mode(mode)).unwrap();
+        std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+        close(0o755);
+        put(&program, state.path()).unwrap();
+        let link = std::fs::read_link(state.path().join(NAME)).unwrap();
+        assert_eq!((link, reached(&program, state.path())), (program.clone(), program.clone()));
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        close(0o700);
+        for content in ["one", "another"] {
+            std::fs::write(&program, content).unwrap();
+            put(&program, state.path()).unwrap();
+            let copy = reached(&program, state.path());
+            assert_eq!(std::fs::read_to_string(&copy).unwrap(), content);
+            assert_eq!(copy.symlink_metadata().unwrap().mode() & 0o777, 0o755);
+        }
+    }
 }

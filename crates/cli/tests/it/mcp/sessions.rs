@@ -237,15 +237,18 @@ fn the_web_is_what_whoever_started_the_server_has_allowed() {
 }
 
 #[test]
-fn a_backend_that_keeps_its_changes_to_itself_says_so() {
+fn what_was_changed_without_namespaces_is_told_and_undone_like_anything_else() {
     let world = World::new(BELLJAR);
     world.write("source/file", "before\n");
     let mut talk = Talk::begin(&world, &["--backend", "subprocess", "--workspace", "source"]);
     let ran = talk.done("run", &json!({ "shell": "cat file; echo after > file" }));
     assert_eq!(ran["stdout"], "before\n");
-    assert!(ran["changes_are_not_told"].as_str().unwrap().contains("subprocess"), "{ran}");
+    assert!(ran["changes"].to_string().contains("+after"), "{ran}");
     let session = talk.open();
     assert_eq!(talk.done("read", &json!({ "session": session, "path": "file" }))["content"], "before\n");
-    assert_eq!(talk.refused("diff", &json!({ "session": session })).0, "not_supported");
+    talk.shell(&session, "echo more > file");
+    assert!(talk.done("diff", &json!({ "session": session })).to_string().contains("+more"));
+    talk.done("discard", &json!({ "session": session }));
+    assert!(!talk.done("diff", &json!({ "session": session })).to_string().contains("+more"));
     assert_eq!(world.read("source/file"), "before\n");
 }

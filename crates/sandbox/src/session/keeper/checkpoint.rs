@@ -5,6 +5,8 @@
 
 use super::super::protocol::{Answer, Ask, Asking, Refusal, document, receive, send};
 use super::super::{COMMIT, fork, interrupted};
+use super::ground::Measure;
+use super::sandboxes::Standing;
 use super::{Keeper, Running, lock};
 use crate::backend::{BackendError, Sandbox, with_causes};
 use crate::directory::DirectoryError;
@@ -14,7 +16,7 @@ use crate::workspace::apply::{self, ApplyError};
 use crate::workspace::changes::{ChangeSet, ChangesError};
 use crate::workspace::diff;
 use crate::workspace::handoff;
-use crate::workspace::held::{HeldWorkspace, Layers};
+use crate::workspace::held::Layers;
 use crate::workspace::opened::Opened;
 use crate::workspace::undo;
 use belljar_contract::result::WorkspaceChanges;
@@ -54,8 +56,8 @@ const LONGEST_HOLD: Timespec = Timespec { tv_sec: 120, tv_nsec: 0 };
 /// So many paths are named in a message.
 const MOST_NAMED: usize = 20;
 
-/// Everything in a sandbox stands still as long as it lives.
-struct Still<'a>(Option<&'a dyn Sandbox>);
+/// Everything in all sandboxes stands still as long as it lives.
+struct Still<'a>(Vec<&'a dyn Sandbox>);
 
 // === impl Keeper ===
 
@@ -76,24 +78,22 @@ impl Keeper {
     }
 
     pub(super) fn changes(&self) -> Result<WorkspaceChanges, CheckpointError> {
-        let _alone = lock(&self.baseline);
-        let sandbox = self.sandbox();
-        let sandbox = sandbox.as_deref().ok_or(BackendError::Gone)?;
-        let (_, layers) = self.copy(sandbox)?;
-        let _still = Still::bring_about(sandbox)?;
+        let measure = lock(&self.measure);
+        let (standing, ground) = (self.standing()?, self.ground());
+        let (_, layers) = ground.copy(&standing)?;
+        let _still = Still::bring_about(&standing)?;
         let mut opened = Opened::in_tree(&layers.upper);
-        let set = ChangeSet::read_live(&layers.source, &layers.upper, &mut opened)?;
+        let set = measure.read(layers, &mut opened)?;
         Ok(diff::render(&set, &layers.source, &layers.upper)?)
     }
 
     pub(super) fn commit(&self, trust: &Trust) -> Result<WorkspaceChanges, CheckpointError> {
-        let mut baseline = lock(&self.baseline);
-        let sandbox = self.sandbox();
-        let sandbox = sandbox.as_deref().ok_or(BackendError::Gone)?;
-        let (_, layers) = self.copy(sandbox)?;
-        let _still = Still::bring_about(sandbox)?;
+        let mut measure = lock(&self.measure);
+        let (standing, ground) = (self.standing()?, self.ground());
+        let (_, layers) = ground.copy(&standing)?;
+        let _still = Still::bring_about(&standing)?;
         let mut opened = Opened::in_tree(&layers.upper);
-        let set = ChangeSet::read_live(&layers.source, &layers.upper, &mut opened)?;
+        let set = measure.read(layers, &mut opened)?;
         if set.is_empty() {
             return Ok(diff::listed(set.iter()));
         }
@@ -102,14 +102,14 @@ impl Keeper {
             return Err(ApplyError::Handoff { findings }.into());
         }
         // Should this process be killed on the way, what is written here is enough to finish.
-        let note = self.state.run_folder(sandbox.id()).join(COMMIT);
-        interrupted::note(&note, &self.session, &self.wanted.workspace, &baseline)
-            .map_err(CheckpointError::Note)?;
-        let retained = self.state.retain(sandbox.id())?;
-        let applied = apply::commit(&set, &layers.upper, &layers.source, &mut baseline, trust);
+        let note = self.state.run_folder(&self.id).join(COMMIT);
+        interrupted::note(&note, &self.session, &ground.choice, &measure).map_err(CheckpointError::Note)?;
+        let retained = self.state.retain(&self.id)?;
+        let applied = apply::commit(&set, &layers.upper, &layers.source, &mut measure.baseline, trust);
         drop(retained);
         let _ = std::fs::remove_file(note);
         applied?;
+        measure.renew(layers, set.iter().map(|(path, _)| path))?;
         Ok(diff::listed(set.iter()))
     }
 
@@ -119,24 +119,24 @@ impl Keeper {
         forced: bool,
     ) -> Result<WorkspaceChanges, CheckpointError> {
         let paths = paths.iter().map(|path| in_workspace(path)).collect::<Result<Vec<_>, _>>()?;
-        let _alone = lock(&self.baseline);
-        let sandbox = self.sandbox();
-        let sandbox = sandbox.as_deref().ok_or(BackendError::Gone)?;
-        let (workspace, layers) = self.copy(sandbox)?;
-        let processes = sandbox.stats()?.processes;
+        let mut measure = lock(&self.measure);
+        let (standing, ground) = (self.standing()?, self.ground());
+        let (workspace, layers) = ground.copy(&standing)?;
+        let processes = standing.stats()?.processes;
         if processes > 0 && !forced {
             let commands = lock(&self.activity).commands.clone();
             return Err(Refusal::Busy { processes, commands }.into());
         }
-        let _still = Still::bring_about(sandbox)?;
-        let set = read(layers)?;
+        let _still = Still::bring_about(&standing)?;
+        let set = read(&measure, layers)?;
         let chosen = undo::chosen(&set, &paths);
         let is_changed = |path: &&PathBuf| chosen.iter().any(|(changed, _)| changed.starts_with(path));
         if let Some(path) = paths.iter().find(|path| !is_changed(path)) {
             return Err(Refusal::Unchanged { path: path.display().to_string() }.into());
         }
         undo::undo(&chosen, workspace, layers)?;
-        let left = read(layers)?;
+        measure.renew(layers, chosen.iter().map(|(path, _)| *path))?;
+        let left = read(&measure, layers)?;
         let left: Vec<PathBuf> =
             undo::chosen(&left, &paths).into_iter().map(|(path, _)| path.to_owned()).collect();
         match left.is_empty() {
@@ -147,14 +147,14 @@ impl Keeper {
 
     /// Serves another session's keeper that makes a fork of this one.
     pub(super) fn fork(&self, caller: &OwnedFd) {
-        self.tell(caller, || match &self.wanted.workspace {
+        self.tell(caller, || match &self.ground().choice {
             WorkspaceChoice::Direct(path) => {
                 let directory = path.as_path().display().to_string();
                 Err(Refusal::Shared { directory }.into())
             }
             _ => {
-                let sandbox = self.sandbox();
-                self.within_reach(sandbox.as_deref().ok_or(BackendError::Gone)?)?;
+                let standing = self.standing()?;
+                self.ground().to_fork(&standing)?;
                 Ok(fork::Origin { session: self.session.clone(), wanted: self.wanted.clone() })
             }
         });
@@ -166,13 +166,12 @@ impl Keeper {
     }
 
     fn hold(&self, caller: &OwnedFd) -> Result<(), CheckpointError> {
-        let baseline = lock(&self.baseline);
-        let sandbox = self.sandbox();
-        let sandbox = sandbox.as_deref().ok_or(BackendError::Gone)?;
-        let workspace = self.within_reach(sandbox)?;
+        let measure = lock(&self.measure);
+        let (standing, ground) = (self.standing()?, self.ground());
+        let workspace = ground.to_fork(&standing)?;
         let begins_with = workspace.layers.as_ref().map_or(&workspace.shown, |layers| &layers.upper);
-        let _still = Still::bring_about(sandbox)?;
-        let baseline = document(&*baseline).map_err(CheckpointError::Note)?;
+        let _still = Still::bring_about(&standing)?;
+        let baseline = document(&measure.baseline).map_err(CheckpointError::Note)?;
         let descriptors = [begins_with.try_clone()?.into(), baseline];
         let reach = |errno: rustix::io::Errno| BackendError::Reach(errno.into());
         send(caller.as_fd(), &Answer::Held, &descriptors).map_err(reach)?;
@@ -186,39 +185,34 @@ impl Keeper {
         Ok(())
     }
 
-    /// The workspace, if its backend shows it.
-    fn within_reach<'s>(&self, sandbox: &'s dyn Sandbox) -> Result<&'s HeldWorkspace, Refusal> {
-        sandbox.workspace().ok_or(Refusal::Apart { backend: self.session.backend })
-    }
-
-    /// The workspace with its layers, if it is a copy.
-    fn copy<'s>(&self, sandbox: &'s dyn Sandbox) -> Result<(&'s HeldWorkspace, &'s Layers), CheckpointError> {
-        if let WorkspaceChoice::Direct(path) = &self.wanted.workspace {
-            let directory = path.as_path().display().to_string();
-            return Err(Refusal::Direct { directory }.into());
+    /// All sandboxes that stand; a session that is over has none.
+    fn standing(&self) -> Result<Standing<'_>, BackendError> {
+        match self.sandboxes.are_over() {
+            true => Err(BackendError::Gone),
+            false => Ok(self.sandboxes.standing()),
         }
-        let workspace = self.within_reach(sandbox)?;
-        Ok((workspace, workspace.layers.as_ref().ok_or(Refusal::Empty)?))
     }
 }
 
 // === impl Still ===
 
 impl<'a> Still<'a> {
-    fn bring_about(sandbox: &'a dyn Sandbox) -> Result<Self, BackendError> {
-        // Where nothing runs, nothing has to be stopped: no program is started meanwhile.
-        if sandbox.stats()?.processes == 0 {
-            return Ok(Self(None));
+    fn bring_about(standing: &'a Standing<'_>) -> Result<Self, BackendError> {
+        let mut still = Self(Vec::new());
+        for sandbox in standing.iter() {
+            // Where nothing runs, nothing has to be stopped: no program is started meanwhile.
+            if sandbox.stats()?.processes > 0 {
+                still.0.push(sandbox);
+                sandbox.pause()?;
+            }
         }
-        let still = Self(Some(sandbox));
-        sandbox.pause()?;
         Ok(still)
     }
 }
 
 impl Drop for Still<'_> {
     fn drop(&mut self) {
-        if let Some(sandbox) = self.0 {
+        for sandbox in &self.0 {
             // One that can't be reached is over.
             let _ = sandbox.resume();
         }
@@ -259,9 +253,9 @@ fn named(findings: &[Finding]) -> Vec<Asking> {
 }
 
 /// The changes, with every permission as it was again.
-fn read(layers: &Layers) -> Result<ChangeSet, ChangesError> {
+fn read(measure: &Measure, layers: &Layers) -> Result<ChangeSet, ChangesError> {
     let mut opened = Opened::in_tree(&layers.upper);
-    ChangeSet::read_live(&layers.source, &layers.upper, &mut opened)
+    measure.read(layers, &mut opened)
 }
 
 fn answer_of(error: CheckpointError) -> Answer {

@@ -6,6 +6,7 @@ use super::super::execution::GivenUp;
 use super::watch::Watch;
 use super::{Passage, failure, must_be_named, run_of};
 use crate::state;
+use belljar_contract::category::Category;
 use belljar_contract::path::WORKSPACE;
 use belljar_contract::tool::DomainCode;
 use belljar_egress::upstream::names::NameSource;
@@ -36,7 +37,7 @@ pub(super) fn clone(
     must_be_named(rules, &wanted.remote)?;
     let inside = wanted.directory.beneath(WORKSPACE);
     let inside = inside.map_err(|error| Failure::new(DomainCode::PermissionDenied, error.to_string()))?;
-    let client = desk.own_session()?;
+    let client = desk.own_session(Category::VersionControl)?;
     let run = state::open().run_folder(&run_of(&client)?);
     Base::room_in_session(&run, inside.as_str()).map_err(|error| failure::of_base(&error))?;
     let (passage, folder) = (Passage::make(&run)?, Base::folder_in_session(&run));

@@ -6,6 +6,7 @@ use super::super::execution::GivenUp;
 use super::{Passage, failure, must_be_named, run_of};
 use crate::git::author_of;
 use crate::state;
+use belljar_contract::category::Category;
 use belljar_contract::id::RunId;
 use belljar_contract::path::{WORKSPACE, WorkspacePath};
 use belljar_contract::text::escaped;
@@ -35,7 +36,7 @@ pub(super) fn push(
 ) -> Result<Pushed, Failure> {
     let inside = wanted.directory.as_ref().map(|directory| directory.beneath(WORKSPACE)).transpose();
     let inside = inside.map_err(|error| Failure::new(DomainCode::PermissionDenied, error.to_string()))?;
-    let client = desk.own_session()?;
+    let client = desk.own_session(Category::VersionControl)?;
     let run_id = run_of(&client)?;
     let run = state::open().run_folder(&run_id);
     let inside = inside.map_or_else(root, Ok)?;

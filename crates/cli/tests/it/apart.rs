@@ -1,0 +1,253 @@
+//! Tools of agents, each in a sandbox of the backend that a configuration has for its category, and all on the same files.
+
+use crate::BELLJAR;
+use crate::session::{Sessions, exec, list};
+use belljar_testkit::foreign_root::{Docker, IMAGE};
+use belljar_testkit::skip::skip;
+use belljar_testkit::wait::until;
+use belljar_testkit::world::World;
+use serde_json::{Value, json};
+
+/// One world, and the session that its tools work in.
+struct Agent<'w> {
+    world: &'w World,
+    options: Vec<String>,
+}
+
+impl<'w> Agent<'w> {
+    /// Whose tools work as that says, on a copy of `source`; the first call makes the session.
+    fn of(world: &'w World, sandboxing: &str, options: &[&str]) -> Self {
+        world.write(".config/belljar/config.yaml", format!("sandboxing: {sandboxing}\n"));
+        world.write("source/notes.txt", "one\n");
+        let mut agent = Self { world, options: options.iter().map(|&option| option.to_owned()).collect() };
+        agent.options.extend(["--keep", "--workspace", "source"].map(str::to_owned));
+        agent.does("write_file", &json!({ "path": "draft.txt", "content": "written\n" }));
+        agent.options = options.iter().map(|&option| option.to_owned()).collect();
+        agent.options.extend(["--session".to_owned(), agent.session()]);
+        agent
+    }
+
+    fn session(&self) -> String {
+        let sessions = list(self.world);
+        assert_eq!(sessions.len(), 1, "{sessions:?}");
+        sessions[0]["id"].as_str().unwrap().to_owned()
+    }
+
+    fn calls(&self, tool: &str, arguments: &Value) -> Value {
+        let arguments = arguments.to_string();
+        let options: Vec<&str> = self.options.iter().map(String::as_str).collect();
+        self.world.run(&[&["tools", "call", tool, &arguments, "--json"], &options[..]].concat()).json()
+    }
+
+    fn does(&self, tool: &str, arguments: &Value) -> Value {
+        let told = self.calls(tool, arguments);
+        assert_eq!(told["status"], "ok", "{tool}: {told}");
+        told["data"].clone()
+    }
+
+    /// What a command of the shell prints.
+    fn prints(&self, command: &str) -> String {
+        let told = self.does("shell_command", &json!({ "command": command }));
+        assert_eq!(told["exit_code"], 0, "{told}");
+        told["stdout"].as_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn tools_work_in_the_backend_of_their_category_and_find_what_the_others_wrote() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        let agent = Agent::of(
+            world,
+            "{default_backend: native, overrides: {file_system: subprocess, git: subprocess, terminal: subprocess}}",
+            &[],
+        );
+        let place = |python: Value| python["stdout"].as_str().unwrap().trim().to_owned();
+        let code = |code: &str| agent.does("code_runner", &json!({ "language": "python", "code": code }));
+        // Where there is no root of one's own, everything is where the host has it.
+        let state = world.path().join("state/runs").canonicalize().unwrap();
+        assert!(agent.prints("pwd -P").starts_with(state.to_str().unwrap()));
+        assert_eq!(place(code("import os; print(os.getcwd())")), "/workspace");
+        assert_eq!(agent.prints("cat draft.txt notes.txt"), "written\none\n");
+        code(
+            "open('made.py', 'w').write('1'); import os; os.chmod('notes.txt', 0o755); os.remove('draft.txt')",
+        );
+        agent.prints("echo more >> notes.txt; mkdir folder; mv made.py folder/");
+        let edit = json!({ "path": "notes.txt", "old_text": "one", "new_text": "two" });
+        agent.does("edit_file", &edit);
+        assert_eq!(
+            place(code("print(open('notes.txt').read() + open('folder/made.py').read())")),
+            "two\nmore\n1"
+        );
+        let session = agent.session();
+        assert_eq!(exec(world, &session, "cat folder/made.py").succeeded().stdout, "1");
+        let divided = &list(world)[0]["divisions"];
+        let expected = json!([
+            { "backend": "subprocess", "categories": ["file_system", "version_control", "terminal"] },
+            { "backend": "native", "categories": ["code_execution"] },
+        ]);
+        let sorted = |divided: &Value| {
+            let each = divided.as_array().unwrap().iter().map(|division| {
+                let mut categories: Vec<String> =
+                    serde_json::from_value(division["categories"].clone()).unwrap();
+                categories.sort();
+                (division["backend"].clone(), categories)
+            });
+            each.collect::<Vec<_>>()
+        };
+        assert_eq!(sorted(divided), sorted(&expected));
+        // A person takes over what all of them have done, as with any other session.
+        assert_eq!(world.read("source/notes.txt"), "one\n");
+        world.run(&["session", "commit", &session, "--trust", "notes.txt"]).succeeded();
+        assert_eq!(world.read("source/notes.txt"), "two\nmore\n");
+        assert_eq!(world.read("source/folder/made.py"), "1");
+        world.run(&["session", "end", &session]).succeeded();
+        assert_eq!(std::fs::read_dir(&state).unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn what_runs_in_one_sandbox_stands_still_while_changes_of_another_are_told_and_goes_with_the_session() {
+    let world = &World::new(BELLJAR);
+    let _sessions = Sessions(world);
+    let agent = Agent::of(world, "{default_backend: native, overrides: {terminal: subprocess}}", &[]);
+    let session = agent.session();
+    let mut busy = world
+        .command(&["session", "exec", &session, "--", "sh", "-c", "while :; do echo x >> log; done"])
+        .spawn()
+        .unwrap();
+    until(|| agent.calls("read_file", &json!({ "path": "log" }))["status"] == "ok");
+    // The kernel counts all of them: what is told was so at one moment, and nothing is undone under somebody's hands.
+    let told = world.run(&["session", "diff", &session, "--json"]).succeeded().json();
+    assert_eq!(told["files"].as_array().unwrap().len(), 2, "{told}");
+    assert_eq!(world.run(&["session", "discard", &session]).code, 125);
+    world.run(&["session", "end", &session]).succeeded();
+    assert!(!busy.wait().unwrap().success());
+    assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0);
+}
+
+#[test]
+fn rules_know_in_what_tools_work_and_what_can_not_hold_them_is_refused() {
+    let world = &World::new(BELLJAR);
+    let run = |sandboxing: &str, options: &[&str]| {
+        let agents = "{agents: [{name: coder, level: elevated, autonomy: full, sub_constraints: {code_execution: containerized}}]}";
+        let config = format!("sandboxing: {sandboxing}\ntool_access: {agents}\n");
+        world.write(".config/belljar/config.yaml", config);
+        let call = ["tools", "call", "shell_command", r#"{"command": "true"}"#, "--json"];
+        world.run(&[&call, options].concat())
+    };
+    let (native, weaker) =
+        ("{default_backend: native}", "{default_backend: native, overrides: {terminal: subprocess}}");
+    assert_eq!(run(native, &["--agent", "coder"]).code, 0, "{:?}", run(native, &["--agent", "coder"]));
+    // Without a root of its own nothing is contained: by the configuration, or by what was said instead.
+    for (sandboxing, options) in [(weaker, &[][..]), (native, &["--backend", "subprocess"])] {
+        let refused = run(sandboxing, &[&["--agent", "coder"], options].concat());
+        assert_ne!(refused.code, 0, "{refused:?}");
+        assert!(
+            refused.stdout.contains("containerized") || refused.stderr.contains("containerized"),
+            "{refused:?}"
+        );
+        assert_eq!(run(sandboxing, options).code, 0, "the control");
+    }
+    for (sandboxing, options, why) in [
+        (
+            weaker,
+            &["--programs", "sh"][..],
+            "holds in the native backend alone, and the configuration has terminal in subprocess",
+        ),
+        ("{default_backend: k8s}", &[], "makes no pods"),
+        (weaker, &["--docker-socket", "x"], "--docker-socket is for the docker backend"),
+        (weaker, &["--image", IMAGE], "--image is for --backend docker"),
+        (
+            "{docker: {network: bridge, allowed_hosts: ['db:5432']}}",
+            &[],
+            "sandboxing.docker.allowed_hosts: what runs in a container reaches the web by rules alone",
+        ),
+    ] {
+        let refused = run(sandboxing, options);
+        assert!(refused.code == 125 && refused.stderr.contains(why), "{sandboxing}: {refused:?}");
+        assert_eq!(list(world), Vec::<Value>::new());
+    }
+}
+
+#[test]
+fn a_backend_that_is_not_there_is_missed_by_its_own_categories_alone() {
+    let world = &World::new(BELLJAR);
+    let _sessions = Sessions(world);
+    // As the specification has it: files and git without namespaces, code and commands in containers.
+    let agent = Agent::of(world, "{}", &["--docker-socket", "no-engine"]);
+    assert_eq!(agent.does("read_file", &json!({ "path": "draft.txt" }))["content"], "written\n");
+    let told = agent.calls("shell_command", &json!({ "command": "true" }));
+    assert_eq!((&told["status"], &told["domain_code"]), (&json!("error"), &json!("unavailable")), "{told}");
+    assert!(
+        told["message"].as_str().unwrap().contains("the docker backend is not available: no engine answers"),
+        "{told}"
+    );
+}
+
+#[test]
+fn containers_are_what_the_configuration_says_and_share_the_files_of_what_is_none() {
+    let engine = match Docker::start() {
+        Ok(engine) => engine,
+        Err(reason) => {
+            return skip(
+                "containers_are_what_the_configuration_says_and_share_the_files_of_what_is_none",
+                &reason,
+            );
+        }
+    };
+    let world = &World::new(BELLJAR);
+    let _sessions = Sessions(world);
+    let socket = engine.socket().display().to_string();
+    let containers = || engine.command(&["ps", "--all", "--quiet"]).unwrap().lines().count();
+    let with = |more: &str| {
+        let sandboxing = format!(
+            "{{overrides: {{git: native}}, docker: {{image: '{IMAGE}', memory_limit: 96m, {more}}}}}"
+        );
+        Agent::of(world, &sandboxing, &["--docker-socket", &socket])
+    };
+    let ends = |agent: Agent<'_>| {
+        world.run(&["session", "end", &agent.session()]).succeeded();
+        assert_eq!(
+            (containers(), std::fs::read_dir(world.path().join("state/runs")).unwrap().count()),
+            (0, 0)
+        );
+    };
+
+    // Kept for the agent, on files that can only be looked at: that is how it is unless something else is said.
+    let agent = with("pids_limit: 40");
+    assert_eq!(containers(), 0, "nothing has run in one yet");
+    assert_eq!(
+        agent.prints(
+            "cat draft.txt; echo kept > /tmp/kept; tr ' ' '\\n' < /proc/mounts | grep -c ^/workspace"
+        ),
+        "written\n1\n"
+    );
+    let refused = agent.does("shell_command", &json!({ "command": "echo x > draft.txt" }));
+    assert!(refused["stderr"].as_str().unwrap().contains("Read-only file system"), "{refused}");
+    assert_eq!(agent.prints("cat /tmp/kept"), "kept\n");
+    let python = agent
+        .calls("code_runner", &json!({ "language": "python", "code": "print(open('/tmp/kept').read())" }));
+    assert_ne!(python["data"]["stdout"], "", "commands and code share one container: {python}");
+    assert_eq!(containers(), 1);
+    ends(agent);
+
+    // Writable, and made for each call.
+    let agent = with("mount_mode: rw, lifecycle: {strategy: per-call}");
+    agent.prints(
+        "echo more >> draft.txt; mkdir made; chmod 700 made; echo x > made/file; echo gone > /tmp/gone",
+    );
+    assert_eq!(agent.does("read_file", &json!({ "path": "draft.txt" }))["content"], "written\nmore\n");
+    agent.does("write_file", &json!({ "path": "made/other", "content": "y" }));
+    assert_eq!(agent.prints("cat made/other; test -e /tmp/gone || echo fresh"), "yfresh\n");
+    assert_eq!(containers(), 0);
+    ends(agent);
+
+    // One that has used up its memory is made again; the files are those that there were.
+    let agent = with("mount_mode: rw");
+    let greedy = json!({ "command": "echo before > state; perl -e '$x = \"a\" x (200 << 20); sleep 9'" });
+    let told = agent.calls("shell_command", &greedy);
+    assert_ne!(told["data"]["exit_code"], 0, "{told}");
+    assert_eq!(agent.prints("cat state"), "before\n");
+    ends(agent);
+}

@@ -1,0 +1,170 @@
+//! What a session works on, as its keeper reaches it: what its only sandbox has, or a copy of the keeper's own on which all its
+//! sandboxes work. What was changed in either is told, committed and undone in the same way.
+
+use super::sandboxes::Standing;
+use crate::backend::BackendError;
+use crate::directory::{Directory, DirectoryError};
+use crate::native::HostUser;
+use crate::run::WorkspaceChoice;
+use crate::session::Refusal;
+use crate::spec::HostPath;
+use crate::state::{RunFolder, State};
+use crate::workspace::baseline::Baseline;
+use crate::workspace::changes::{ChangeSet, ChangesError};
+use crate::workspace::held::{HeldWorkspace, Layers};
+use crate::workspace::imprint::Imprint;
+use crate::workspace::opened::Opened;
+use crate::workspace::{COPY, copy};
+use std::error::Error;
+use std::path::Path;
+
+/// What a session works on.
+#[derive(Debug)]
+pub(in crate::session) struct Ground {
+    /// As it was asked for.
+    pub(in crate::session) choice: WorkspaceChoice,
+    /// The keeper's own, if it is one.
+    own: Option<Own>,
+}
+
+/// What a commit is measured against.
+#[derive(Debug)]
+pub(in crate::session) struct Measure {
+    /// When the copy was made, and what commits have left in its source since.
+    pub(in crate::session) baseline: Baseline,
+    /// What the copy was, if it shares nothing with its source.
+    pub(in crate::session) imprint: Option<Imprint>,
+}
+
+/// A workspace that no sandbox goes away with.
+#[derive(Debug)]
+struct Own {
+    held: HeldWorkspace,
+    folder: RunFolder,
+}
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+// === impl Ground ===
+
+impl Ground {
+    /// What the only sandbox of a session has.
+    pub(in crate::session) fn of_sandbox(choice: WorkspaceChoice) -> Self {
+        Self { choice, own: None }
+    }
+
+    /// A workspace of the keeper's own, and what the sandboxes that work on it are asked for. A directory that is changed in place
+    /// stays where it is.
+    pub(super) fn make(choice: WorkspaceChoice, state: &State) -> Result<(Self, Measure), BackendError> {
+        let made = Self::lay(&choice, state).map_err(BackendError::Create)?;
+        let (own, measure) = made;
+        Ok((Self { choice, own: Some(own) }, measure))
+    }
+
+    fn lay(choice: &WorkspaceChoice, state: &State) -> Result<(Own, Measure), Failure> {
+        let owner = HostUser::choose().identity();
+        let baseline = Baseline::now();
+        let folder = state.begin_run(owner)?;
+        let shown = match choice {
+            WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path) => Directory::open_meant(path)?,
+            WorkspaceChoice::Empty | WorkspaceChoice::Copy(_) => {
+                Directory::open_meant(&folder.make(COPY, owner)?)?
+            }
+        };
+        let (layers, imprint) = match choice {
+            WorkspaceChoice::Copy(source) => {
+                let source = Directory::open_meant(source)?;
+                let imprint = copy::tree(&source, &shown, owner)?;
+                (Some(Layers { source, upper: shown.try_clone()? }), Some(imprint))
+            }
+            _ => (None, None),
+        };
+        let held = HeldWorkspace { shown, layers, owner };
+        Ok((Own { held, folder }, Measure { baseline, imprint }))
+    }
+
+    /// The folder of a workspace of the keeper's own.
+    pub(super) fn folder(&self) -> Option<&RunFolder> {
+        self.own.as_ref().map(|own| &own.folder)
+    }
+
+    /// What sandboxes are asked to work on, or to look at alone.
+    pub(super) fn for_sandboxes(&self, is_seen: bool) -> Result<WorkspaceChoice, BackendError> {
+        let path = match (&self.own, &self.choice) {
+            (_, WorkspaceChoice::Direct(path)) => path.clone(),
+            (Some(own), WorkspaceChoice::Empty | WorkspaceChoice::Copy(_)) => {
+                let path = HostPath::resolve(own.folder.path().join(COPY));
+                path.map_err(|error| BackendError::Create(error.into()))?
+            }
+            (_, choice) => return Ok(choice.clone()),
+        };
+        Ok(if is_seen { WorkspaceChoice::Seen(path) } else { WorkspaceChoice::Direct(path) })
+    }
+
+    /// The workspace as a fork begins with it, if there can be one.
+    pub(super) fn to_fork<'g>(&'g self, standing: &'g Standing<'_>) -> Result<&'g HeldWorkspace, Refusal> {
+        let shown = standing.iter().find_map(|sandbox| sandbox.workspace());
+        shown.filter(|_| self.own.is_none()).ok_or(Refusal::Apart)
+    }
+
+    /// The workspace with its layers, if it is a copy.
+    pub(super) fn copy<'g>(
+        &'g self,
+        standing: &'g Standing<'_>,
+    ) -> Result<(&'g HeldWorkspace, &'g Layers), Refusal> {
+        let path = match &self.choice {
+            WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path) => path,
+            WorkspaceChoice::Empty => return Err(Refusal::Empty),
+            WorkspaceChoice::Copy(path) => {
+                let of_sandbox = || standing.iter().find_map(|sandbox| sandbox.workspace());
+                let held = self.own.as_ref().map(|own| &own.held).or_else(of_sandbox);
+                let held = held.ok_or(Refusal::Apart)?;
+                let none = || Refusal::Direct { directory: shown(path) };
+                return Ok((held, held.layers.as_ref().ok_or_else(none)?));
+            }
+        };
+        Err(Refusal::Direct { directory: shown(path) })
+    }
+
+    /// Clears away what is the keeper's own.
+    pub(super) fn end(&mut self) {
+        if let Some(Own { held, folder }) = self.own.take() {
+            drop(held);
+            // What can't be cleared away now is cleared away as a leftover.
+            let _ = folder.remove();
+        }
+    }
+}
+
+fn shown(path: &HostPath) -> String {
+    path.as_path().display().to_string()
+}
+
+// === impl Measure ===
+
+impl Measure {
+    /// That of a copy that lies on its source.
+    pub(in crate::session) fn of_layer(baseline: Baseline) -> Self {
+        Self { baseline, imprint: None }
+    }
+
+    /// What was changed, while somebody works on.
+    pub(super) fn read(&self, layers: &Layers, opened: &mut Opened<'_>) -> Result<ChangeSet, ChangesError> {
+        match &self.imprint {
+            Some(imprint) => ChangeSet::read_live_copy(&layers.source, &layers.upper, imprint, opened),
+            None => ChangeSet::read_live(&layers.source, &layers.upper, opened),
+        }
+    }
+
+    /// Takes what is the same in both now for nobody's change, whatever becomes of the source.
+    pub(super) fn renew<'p>(
+        &mut self,
+        layers: &Layers,
+        paths: impl IntoIterator<Item = &'p Path>,
+    ) -> Result<(), DirectoryError> {
+        match &mut self.imprint {
+            Some(imprint) => imprint.renew(&layers.upper, paths),
+            None => Ok(()),
+        }
+    }
+}

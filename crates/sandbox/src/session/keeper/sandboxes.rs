@@ -1,0 +1,356 @@
+//! The sandboxes of a session: one for each of its compartments.
+//!
+//! ```text
+//!            prepare            exec                    last command of a call's own, idle, gone
+//!   nothing ─────────► made ─────────► in use, or kept ──────────────────────────────────────────► destroyed
+//!                                                             the session is over
+//! ```
+//! The one of a session that has no more is made before the session is, and the session is over with it. Of several, each is
+//! made when something is first run in it, and again when it has ended by itself: what they all work on stays.
+
+use super::Serve;
+use crate::backend::{Backend, BackendError, Execution, Sandbox, Stats, Wanted};
+use crate::backends::chosen::{Chosen, Site};
+use crate::config::{LifecycleConfig, Strategy};
+use crate::limits::Limit;
+use crate::session::Session;
+use crate::spec::Program;
+use belljar_confine::launcher::Launcher;
+use belljar_confine::plan::Stdio;
+use belljar_contract::id::RunId;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+/// What one of a session's sandboxes shall be.
+#[derive(Debug)]
+pub struct Compartment {
+    /// What makes it.
+    pub backend: Chosen,
+    /// It. Of several, all work on what the session works on.
+    pub wanted: Wanted,
+    /// Whether what the session works on can only be looked at in it.
+    pub is_seen: bool,
+    /// How long it is kept between commands. That of a session which has no more is kept as long as that lives.
+    pub lifecycle: LifecycleConfig,
+}
+
+/// All of them.
+pub(super) struct Sandboxes {
+    makers: Option<Makers>,
+    slots: Vec<Slot>,
+    is_over: AtomicBool,
+}
+
+/// What it takes to make more.
+struct Makers {
+    site: Site,
+    launcher: Arc<Launcher>,
+    serve: Serve,
+    session: OnceLock<Session>,
+}
+
+/// A compartment, and what there is of it.
+struct Slot {
+    compartment: Option<Compartment>,
+    backend: OnceLock<Box<dyn Backend>>,
+    made: RwLock<Vec<Made>>,
+}
+
+/// A sandbox that stands.
+pub(super) struct Made {
+    // Before what is served to it.
+    pub(super) sandbox: Box<dyn Sandbox>,
+    _served: Option<Box<dyn Send + Sync>>,
+    in_use: Mutex<InUse>,
+    /// Whether it is for one command, and goes with it.
+    is_for_one: bool,
+}
+
+/// How much it is used.
+#[derive(Debug, Clone, Copy)]
+struct InUse {
+    commands: u64,
+    since: Instant,
+}
+
+/// A command in one of them.
+pub(super) struct Command<'s> {
+    pub(super) execution: Box<dyn Execution>,
+    sandboxes: &'s Sandboxes,
+    slot: usize,
+    id: RunId,
+}
+
+/// All that stand, held as they are: nobody destroys one meanwhile.
+pub(super) struct Standing<'s>(Vec<RwLockReadGuard<'s, Vec<Made>>>);
+
+// === impl Sandboxes ===
+
+impl Sandboxes {
+    /// The one of a session that has no more.
+    pub(super) fn of_one(sandbox: Box<dyn Sandbox>, served: Option<Box<dyn Send + Sync>>) -> Self {
+        let made = RwLock::new(vec![Made::new(sandbox, served, false)]);
+        let slot = Slot { compartment: None, backend: OnceLock::new(), made };
+        Self { makers: None, slots: vec![slot], is_over: AtomicBool::new(false) }
+    }
+
+    /// Those of a session that has several, none of which is made yet.
+    pub(super) fn of_several(
+        (site, launcher): (Site, Arc<Launcher>),
+        serve: Serve,
+        compartments: Vec<Compartment>,
+    ) -> Self {
+        let slot = |compartment| Slot {
+            compartment: Some(compartment),
+            backend: OnceLock::new(),
+            made: RwLock::default(),
+        };
+        let makers = Makers { site, launcher, serve, session: OnceLock::new() };
+        let slots = compartments.into_iter().map(slot).collect();
+        Self { makers: Some(makers), slots, is_over: AtomicBool::new(false) }
+    }
+
+    /// Whose they are, once that is known.
+    pub(super) fn belong_to(&self, session: &Session) {
+        if let Some(makers) = &self.makers {
+            let _ = makers.session.set(session.clone());
+        }
+    }
+
+    /// Whether one that has ended is made again.
+    fn are_several(&self) -> bool {
+        self.makers.is_some()
+    }
+
+    /// All that stand.
+    pub(super) fn standing(&self) -> Standing<'_> {
+        Standing(self.slots.iter().map(|slot| read(&slot.made)).collect())
+    }
+
+    /// Whether there will be none any more.
+    pub(super) fn are_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// Sees to it that there is one to run something in, and says which.
+    pub(super) fn prepare(&self, slot: usize) -> Result<RunId, BackendError> {
+        let found = self.slots.get(slot).ok_or(BackendError::Gone)?;
+        let is_for_one = found.is_for_one();
+        if !is_for_one && let Some(id) = read(&found.made).first().map(Made::id) {
+            return Ok(id);
+        }
+        let mut made = match is_for_one {
+            true => None,
+            // Held while it is made: those who come at once work in the same.
+            false => Some(write(&found.made)),
+        };
+        if let Some(id) = made.as_ref().and_then(|made| made.first()).map(Made::id) {
+            return Ok(id);
+        }
+        let new = self.make(found, is_for_one)?;
+        let id = new.id();
+        let mut made = made.take().unwrap_or_else(|| write(&found.made));
+        // Whoever ends the session says so before it looks what is there.
+        if self.are_over() {
+            drop(made);
+            return Err(BackendError::Gone);
+        }
+        made.push(new);
+        Ok(id)
+    }
+
+    fn make(&self, slot: &Slot, is_for_one: bool) -> Result<Made, BackendError> {
+        let (Some(makers), Some(compartment)) = (&self.makers, &slot.compartment) else {
+            return Err(BackendError::Gone);
+        };
+        if self.are_over() {
+            return Err(BackendError::Gone);
+        }
+        let backend = match slot.backend.get() {
+            Some(backend) => backend,
+            None => {
+                let made = compartment.backend.make(Arc::clone(&makers.launcher), &makers.site)?;
+                slot.backend.get_or_init(|| made)
+            }
+        };
+        let mut sandbox = backend.create(compartment.wanted.clone())?;
+        let sockets = sandbox.take_hatches();
+        let served = match (sockets.is_empty(), makers.session.get()) {
+            (true, _) => None,
+            (false, None) => return Err(BackendError::Gone),
+            (false, Some(session)) => Some((makers.serve)(session, sockets).map_err(BackendError::Create)?),
+        };
+        Ok(Made::new(sandbox, served, is_for_one))
+    }
+
+    /// Starts a program in the one that was prepared.
+    pub(super) fn exec(
+        &self,
+        (slot, id): (usize, &RunId),
+        program: &Program,
+        stdio: Stdio,
+    ) -> Result<Command<'_>, BackendError> {
+        let found = self.slots.get(slot).ok_or(BackendError::Gone)?;
+        let made = read(&found.made);
+        let one = made.iter().find(|made| made.id() == *id).ok_or(BackendError::Gone)?;
+        let execution = one.sandbox.exec(program, stdio)?;
+        lock(&one.in_use).commands += 1;
+        Ok(Command { execution, sandboxes: self, slot, id: id.clone() })
+    }
+
+    /// Whether that one has ended by itself, and another can be had in its place.
+    pub(super) fn replaces(&self, (slot, id): (usize, &RunId)) -> bool {
+        let is_gone = |made: &Made| made.sandbox.ended_by().is_some() || made.sandbox.stats().is_err();
+        if !self.are_several() || !self.standing().one(slot, id).is_none_or(is_gone) {
+            return false;
+        }
+        self.destroy(slot, |made| made.id() == *id);
+        true
+    }
+
+    /// Whether there are some that nobody has used for as long as they are kept. Somebody who uses them holds the lock, and need
+    /// not be waited for.
+    pub(super) fn have_idle(&self) -> bool {
+        let has_idle = |slot: &Slot| {
+            slot.made.try_read().is_ok_and(|made| made.iter().any(|made| made.is_idle(slot.kept_for())))
+        };
+        self.are_several() && self.slots.iter().any(has_idle)
+    }
+
+    /// Destroys those.
+    pub(super) fn end_idle(&self) {
+        for (number, slot) in self.slots.iter().enumerate() {
+            // What was left in the background is use, too.
+            let is_still = |made: &Made| made.sandbox.stats().is_ok_and(|stats| stats.processes == 0);
+            self.destroy(number, |made| {
+                if !made.is_idle(slot.kept_for()) {
+                    return false;
+                }
+                // One that stays is looked at again only after that time.
+                made.touch();
+                is_still(made)
+            });
+        }
+    }
+
+    /// Destroys all, and makes none any more.
+    pub(super) fn end(&self) {
+        self.is_over.store(true, Ordering::Release);
+        for slot in 0..self.slots.len() {
+            self.destroy(slot, |_| true);
+        }
+    }
+
+    fn destroy(&self, slot: usize, which: impl Fn(&Made) -> bool) {
+        let Some(slot) = self.slots.get(slot) else { return };
+        let over: Vec<_> = write(&slot.made).extract_if(.., |made| which(made)).collect();
+        for Made { sandbox, _served, .. } in over {
+            // What can't be cleared away now is cleared away as a leftover.
+            let _ = sandbox.destroy();
+        }
+    }
+}
+
+impl fmt::Debug for Sandboxes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sandboxes").field("slots", &self.slots.len()).finish_non_exhaustive()
+    }
+}
+
+// === impl Slot ===
+
+impl Slot {
+    /// For so long without use; for ever, if this is nothing.
+    fn kept_for(&self) -> Option<Duration> {
+        self.compartment.as_ref()?.lifecycle.max_idle
+    }
+
+    fn is_for_one(&self) -> bool {
+        let strategy = self.compartment.as_ref().map(|compartment| compartment.lifecycle.strategy);
+        strategy == Some(Strategy::PerCall)
+    }
+}
+
+// === impl Made ===
+
+impl Made {
+    fn new(sandbox: Box<dyn Sandbox>, served: Option<Box<dyn Send + Sync>>, is_for_one: bool) -> Self {
+        let in_use = Mutex::new(InUse { commands: 0, since: Instant::now() });
+        Self { sandbox, _served: served, in_use, is_for_one }
+    }
+
+    fn id(&self) -> RunId {
+        self.sandbox.id().clone()
+    }
+
+    fn is_idle(&self, kept_for: Option<Duration>) -> bool {
+        let InUse { commands, since } = *lock(&self.in_use);
+        kept_for.is_some_and(|kept_for| commands == 0 && since.elapsed() >= kept_for)
+    }
+
+    fn touch(&self) {
+        lock(&self.in_use).since = Instant::now();
+    }
+}
+
+// === impl Command ===
+
+impl Command<'_> {
+    /// The limit that has ended its sandbox, if one has.
+    pub(super) fn ended_by(&self) -> Option<Limit> {
+        self.sandboxes.standing().one(self.slot, &self.id)?.sandbox.ended_by()
+    }
+}
+
+impl Drop for Command<'_> {
+    fn drop(&mut self) {
+        let is_for_one = self.sandboxes.standing().one(self.slot, &self.id).is_some_and(|made| {
+            let mut in_use = lock(&made.in_use);
+            *in_use = InUse { commands: in_use.commands.saturating_sub(1), since: Instant::now() };
+            made.is_for_one
+        });
+        if is_for_one {
+            self.sandboxes.destroy(self.slot, |made| made.id() == self.id);
+        }
+    }
+}
+
+// === impl Standing ===
+
+impl Standing<'_> {
+    /// Each of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &dyn Sandbox> {
+        self.0.iter().flat_map(|made| made.iter()).map(|made| &*made.sandbox)
+    }
+
+    fn one(&self, slot: usize, id: &RunId) -> Option<&Made> {
+        self.0.get(slot)?.iter().find(|made| made.id() == *id)
+    }
+
+    /// What they use together.
+    pub(super) fn stats(&self) -> Result<Stats, BackendError> {
+        self.iter().try_fold(Stats::default(), |sum, sandbox| {
+            let one = sandbox.stats()?;
+            Ok(Stats {
+                processes: sum.processes + one.processes,
+                memory_bytes: sum.memory_bytes + one.memory_bytes,
+                cpu: sum.cpu + one.cpu,
+            })
+        })
+    }
+}
+
+fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A panic in one thread leaves nothing half done here that another could trip over.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
