@@ -196,3 +196,6 @@ impl Kind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -240,7 +240,15 @@ fn containers_are_what_the_configuration_says_and_share_the_files_of_what_is_non
     assert_eq!(agent.does("read_file", &json!({ "path": "draft.txt" }))["content"], "written\nmore\n");
     agent.does("write_file", &json!({ "path": "made/other", "content": "y" }));
     assert_eq!(agent.prints("cat made/other; test -e /tmp/gone || echo fresh"), "yfresh\n");
-    assert_eq!(containers(), 0);
+    let missing = world.run(&["session", "exec", &agent.session(), "--", "no-such-program"]);
+    assert_eq!((missing.code, containers()), (127, 0), "{missing:?}");
+    ends(agent);
+
+    // Nobody uses it, and so it goes; who comes later gets another.
+    let agent = with("mount_mode: rw, lifecycle: {max_idle_seconds: 1}");
+    agent.prints("echo kept > kept; echo gone > /tmp/gone");
+    until(|| containers() == 0);
+    assert_eq!(agent.prints("cat kept; test -e /tmp/gone || echo fresh"), "kept\nfresh\n");
     ends(agent);
 
     // One that has used up its memory is made again; the files are those that there were.

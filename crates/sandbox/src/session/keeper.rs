@@ -1,15 +1,16 @@
 //! The process that keeps a session: its sandboxes, what they work on, and who is asked for what.
 
 mod checkpoint;
+mod command;
 mod ground;
 mod sandboxes;
 
 pub(in crate::session) use ground::{Ground, Measure};
 pub use sandboxes::Compartment;
 
-use super::protocol::{Answer, Ask, Outcome, receive, send};
+use super::protocol::{Answer, Ask, receive, send};
 use super::{DESCRIPTION, SOCKET, Session, SessionError};
-use crate::backend::{BackendError, Execution, Sandbox, TerminalSize, Wanted, with_causes};
+use crate::backend::{BackendError, Sandbox, Wanted, with_causes};
 use crate::backends::chosen::Site;
 use crate::config::BackendName;
 use crate::run::WorkspaceChoice;
@@ -19,7 +20,6 @@ use crate::workspace::baseline::Baseline;
 use belljar_confine::launch::LaunchError;
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::Stdio;
-use belljar_confine::sealed;
 use belljar_contract::id::RunId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -27,7 +27,7 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
 };
-use sandboxes::{Command, Sandboxes};
+use sandboxes::Sandboxes;
 use std::error::Error;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -142,7 +142,7 @@ pub fn keep(keeping: Keeping, serve: Serve, ready: impl FnOnce(&Session)) -> Res
     sandboxes.belong_to(&session);
     // What can't be had is told at once where there is nothing else.
     if is_one {
-        sandboxes.prepare(0)?;
+        drop(sandboxes.place(0)?);
     }
     attend(Begun { session, ..begun }, (id, sandboxes), ready)
 }
@@ -293,62 +293,6 @@ impl Keeper {
         let _ = send(caller.as_fd(), &answer, &[]);
     }
 
-    fn exec(
-        &self,
-        caller: &OwnedFd,
-        place: usize,
-        (program, stdio): (&Program, Stdio),
-    ) -> Result<Answer, BackendError> {
-        let _running = Running::command(&self.activity, program);
-        let mut command = match self.start(place, (program, stdio)) {
-            Ok(command) => command,
-            Err(BackendError::NotStarted { program, source }) => {
-                return Ok(Answer::NotStarted { program, errno: source.raw_os_error() });
-            }
-            Err(error) => return Err(error),
-        };
-        let terminal: Vec<OwnedFd> = command.execution.take_terminal().into_iter().collect();
-        if send(caller.as_fd(), &Answer::Started, &terminal).is_ok() {
-            watch(caller, command.execution.as_mut())?;
-        }
-        // One whose caller has hung up is still waited for: it was killed.
-        let ended = command.execution.wait_until(None)?;
-        let Some(ending) = ended else { return Ok(Answer::Over) };
-        Ok(Answer::Ended(match ending.outcome {
-            sealed::Outcome::Killed => match command.ended_by() {
-                Some(limit) => Outcome::Exceeded(limit),
-                None => Outcome::Killed,
-            },
-            outcome => outcome.into(),
-        }))
-    }
-
-    /// Starts a program in one of the sandboxes; in a new one, should that have ended by itself.
-    fn start(&self, place: usize, (program, stdio): (&Program, Stdio)) -> Result<Command<'_>, BackendError> {
-        let id = self.sandboxes.prepare(place)?;
-        let again = copied(&stdio).map_err(|errno| BackendError::Reach(errno.into()))?;
-        match self.start_in((place, &id), program, stdio) {
-            Err(BackendError::NotStarted { program, source }) => {
-                Err(BackendError::NotStarted { program, source })
-            }
-            Err(_) if self.sandboxes.replaces((place, &id)) => {
-                let id = self.sandboxes.prepare(place)?;
-                self.start_in((place, &id), program, again)
-            }
-            started => started,
-        }
-    }
-
-    fn start_in(
-        &self,
-        place: (usize, &RunId),
-        program: &Program,
-        stdio: Stdio,
-    ) -> Result<Command<'_>, BackendError> {
-        let _alone = lock(&self.measure);
-        self.sandboxes.exec(place, program, stdio)
-    }
-
     fn describe(&self) -> Result<Answer, BackendError> {
         if self.sandboxes.are_over() {
             return Err(BackendError::Gone);
@@ -361,85 +305,7 @@ impl Keeper {
     }
 }
 
-/// The same streams once more.
-fn copied(stdio: &Stdio) -> Result<Stdio, Errno> {
-    let copy = |stream: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(stream, 3);
-    Ok(match stdio {
-        Stdio::Descriptors([input, output, errors]) => {
-            Stdio::Descriptors([copy(input)?, copy(output)?, copy(errors)?])
-        }
-        Stdio::Terminal => Stdio::Terminal,
-    })
-}
-
-/// Watches a program and its caller: kills the one when the other wants it or hangs up.
-fn watch(caller: &OwnedFd, execution: &mut dyn Execution) -> Result<(), BackendError> {
-    loop {
-        let (has_ended, is_called) = {
-            let mut watched = [
-                PollFd::from_borrowed_fd(execution.ending(), PollFlags::IN),
-                PollFd::new(caller, PollFlags::IN),
-            ];
-            if poll(&mut watched, None).is_err() {
-                continue;
-            }
-            (!watched[0].revents().is_empty(), !watched[1].revents().is_empty())
-        };
-        if has_ended {
-            return Ok(());
-        }
-        if is_called {
-            let asked = receive::<Ask>(caller);
-            if let Ok(Some((Ask::Resize { rows, columns }, _))) = asked {
-                // A program without a terminal has no use for a size.
-                let _ = execution.resize(TerminalSize { rows, columns });
-                continue;
-            }
-            execution.kill()?;
-            if !matches!(asked, Ok(Some((Ask::Kill, _)))) {
-                return Ok(());
-            }
-        }
-    }
-}
-
 /// A panic in one thread leaves nothing half done here that another could trip over.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Counts as running as long as it lives.
-struct Running<'a> {
-    activity: &'a Mutex<Activity>,
-    command: Option<String>,
-}
-
-// === impl Running ===
-
-impl<'a> Running<'a> {
-    fn begin(activity: &'a Mutex<Activity>) -> Self {
-        lock(activity).running += 1;
-        Self { activity, command: None }
-    }
-
-    fn command(activity: &'a Mutex<Activity>, program: &Program) -> Self {
-        let words: Vec<_> = program.argv.iter().map(|word| word.to_string_lossy()).collect();
-        let command: String = words.join(" ").chars().take(80).collect();
-        let mut running = Self::begin(activity);
-        running.command = Some(command.clone());
-        lock(activity).commands.push(command);
-        running
-    }
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        let mut activity = lock(self.activity);
-        activity.running -= 1;
-        activity.since = Instant::now();
-        let command = self.command.as_ref();
-        if let Some(at) = activity.commands.iter().position(|running| Some(running) == command) {
-            activity.commands.remove(at);
-        }
-    }
 }

@@ -5,9 +5,10 @@
 
 use super::super::protocol::{Answer, Ask, Asking, Refusal, document, receive, send};
 use super::super::{COMMIT, fork, interrupted};
+use super::command::Running;
 use super::ground::Measure;
 use super::sandboxes::Standing;
-use super::{Keeper, Running, lock};
+use super::{Keeper, lock};
 use crate::backend::{BackendError, Sandbox, with_causes};
 use crate::directory::DirectoryError;
 use crate::run::WorkspaceChoice;

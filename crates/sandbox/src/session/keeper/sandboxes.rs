@@ -1,9 +1,9 @@
 //! The sandboxes of a session: one for each of its compartments.
 //!
 //! ```text
-//!            prepare            exec                    last command of a call's own, idle, gone
-//!   nothing ─────────► made ─────────► in use, or kept ──────────────────────────────────────────► destroyed
-//!                                                             the session is over
+//!            place                  its command is over, idle, ended by itself
+//!   nothing ───────► in use, or kept ────────────────────────────────────────► destroyed
+//!                                              the session is over
 //! ```
 //! The one of a session that has no more is made before the session is, and the session is over with it. Of several, each is
 //! made when something is first run in it, and again when it has ended by itself: what they all work on stays.
@@ -75,9 +75,8 @@ struct InUse {
     since: Instant,
 }
 
-/// A command in one of them.
-pub(super) struct Command<'s> {
-    pub(super) execution: Box<dyn Execution>,
+/// One of them for a command, from before that begins until it is over. One that is for this command alone goes with it.
+pub(super) struct Place<'s> {
     sandboxes: &'s Sandboxes,
     slot: usize,
     id: RunId,
@@ -134,31 +133,35 @@ impl Sandboxes {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Sees to it that there is one to run something in, and says which.
-    pub(super) fn prepare(&self, slot: usize) -> Result<RunId, BackendError> {
+    /// One to run something in, made if there is none.
+    pub(super) fn place(&self, slot: usize) -> Result<Place<'_>, BackendError> {
         let found = self.slots.get(slot).ok_or(BackendError::Gone)?;
-        let is_for_one = found.is_for_one();
-        if !is_for_one && let Some(id) = read(&found.made).first().map(Made::id) {
-            return Ok(id);
-        }
-        let mut made = match is_for_one {
-            true => None,
-            // Held while it is made: those who come at once work in the same.
-            false => Some(write(&found.made)),
+        let place = |made: &Made| {
+            lock(&made.in_use).commands += 1;
+            Place { sandboxes: self, slot, id: made.id() }
         };
-        if let Some(id) = made.as_ref().and_then(|made| made.first()).map(Made::id) {
-            return Ok(id);
+        if found.is_for_one() {
+            let new = self.make(found, true)?;
+            return self.keep(&mut write(&found.made), new).map(place);
         }
-        let new = self.make(found, is_for_one)?;
-        let id = new.id();
-        let mut made = made.take().unwrap_or_else(|| write(&found.made));
+        if let Some(made) = read(&found.made).first() {
+            return Ok(place(made));
+        }
+        // Held while it is made: those who come at once work in the same.
+        let mut made = write(&found.made);
+        if let Some(made) = made.first() {
+            return Ok(place(made));
+        }
+        let new = self.make(found, false)?;
+        self.keep(&mut made, new).map(place)
+    }
+
+    fn keep<'m>(&self, made: &'m mut Vec<Made>, new: Made) -> Result<&'m Made, BackendError> {
         // Whoever ends the session says so before it looks what is there.
         if self.are_over() {
-            drop(made);
             return Err(BackendError::Gone);
         }
-        made.push(new);
-        Ok(id)
+        Ok(made.push_mut(new))
     }
 
     fn make(&self, slot: &Slot, is_for_one: bool) -> Result<Made, BackendError> {
@@ -183,31 +186,6 @@ impl Sandboxes {
             (false, Some(session)) => Some((makers.serve)(session, sockets).map_err(BackendError::Create)?),
         };
         Ok(Made::new(sandbox, served, is_for_one))
-    }
-
-    /// Starts a program in the one that was prepared.
-    pub(super) fn exec(
-        &self,
-        (slot, id): (usize, &RunId),
-        program: &Program,
-        stdio: Stdio,
-    ) -> Result<Command<'_>, BackendError> {
-        let found = self.slots.get(slot).ok_or(BackendError::Gone)?;
-        let made = read(&found.made);
-        let one = made.iter().find(|made| made.id() == *id).ok_or(BackendError::Gone)?;
-        let execution = one.sandbox.exec(program, stdio)?;
-        lock(&one.in_use).commands += 1;
-        Ok(Command { execution, sandboxes: self, slot, id: id.clone() })
-    }
-
-    /// Whether that one has ended by itself, and another can be had in its place.
-    pub(super) fn replaces(&self, (slot, id): (usize, &RunId)) -> bool {
-        let is_gone = |made: &Made| made.sandbox.ended_by().is_some() || made.sandbox.stats().is_err();
-        if !self.are_several() || !self.standing().one(slot, id).is_none_or(is_gone) {
-            return false;
-        }
-        self.destroy(slot, |made| made.id() == *id);
-        true
     }
 
     /// Whether there are some that nobody has used for as long as they are kept. Somebody who uses them holds the lock, and need
@@ -295,24 +273,49 @@ impl Made {
     }
 }
 
-// === impl Command ===
+// === impl Place ===
 
-impl Command<'_> {
-    /// The limit that has ended its sandbox, if one has.
+impl Place<'_> {
+    /// Starts a program there.
+    pub(super) fn exec(&self, program: &Program, stdio: Stdio) -> Result<Box<dyn Execution>, BackendError> {
+        self.look(|made| made.sandbox.exec(program, stdio)).ok_or(BackendError::Gone)?
+    }
+
+    /// The limit that has ended it, if one has.
     pub(super) fn ended_by(&self) -> Option<Limit> {
-        self.sandboxes.standing().one(self.slot, &self.id)?.sandbox.ended_by()
+        self.look(|made| made.sandbox.ended_by())?
+    }
+
+    /// Destroys it if it has ended by itself, and another can be had in its place.
+    pub(super) fn is_to_be_replaced(&self) -> bool {
+        let has_ended = |made: &Made| made.sandbox.ended_by().is_some() || made.sandbox.stats().is_err();
+        let is_gone = self.sandboxes.are_several() && self.look(has_ended) != Some(false);
+        if is_gone {
+            self.destroy();
+        }
+        is_gone
+    }
+
+    /// Looks at it, if it stands. Others are made and destroyed meanwhile.
+    fn look<T>(&self, at: impl FnOnce(&Made) -> T) -> Option<T> {
+        let made = read(&self.sandboxes.slots.get(self.slot)?.made);
+        made.iter().find(|made| *made.sandbox.id() == self.id).map(at)
+    }
+
+    fn destroy(&self) {
+        self.sandboxes.destroy(self.slot, |made| made.id() == self.id);
     }
 }
 
-impl Drop for Command<'_> {
+impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let is_for_one = self.sandboxes.standing().one(self.slot, &self.id).is_some_and(|made| {
+        let is_for_one = self.look(|made| {
             let mut in_use = lock(&made.in_use);
             *in_use = InUse { commands: in_use.commands.saturating_sub(1), since: Instant::now() };
             made.is_for_one
         });
-        if is_for_one {
-            self.sandboxes.destroy(self.slot, |made| made.id() == self.id);
+        if is_for_one == Some(true) {
+            self.destroy();
         }
     }
 }
@@ -323,10 +326,6 @@ impl Standing<'_> {
     /// Each of them.
     pub(super) fn iter(&self) -> impl Iterator<Item = &dyn Sandbox> {
         self.0.iter().flat_map(|made| made.iter()).map(|made| &*made.sandbox)
-    }
-
-    fn one(&self, slot: usize, id: &RunId) -> Option<&Made> {
-        self.0.get(slot)?.iter().find(|made| made.id() == *id)
     }
 
     /// What they use together.

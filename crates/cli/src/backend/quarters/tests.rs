@@ -1,0 +1,96 @@
+use super::*;
+use clap::Parser;
+
+#[derive(Parser)]
+struct Said {
+    #[command(flatten)]
+    allowance: AllowanceArguments,
+}
+
+fn said(options: &[&str]) -> AllowanceArguments {
+    Said::try_parse_from([&["belljar"], options].concat()).unwrap().allowance
+}
+
+fn quarters(sandboxing: &str, options: &[&str]) -> Quarters {
+    let config = format!("sandboxing: {sandboxing}\n");
+    let config = belljar_sandbox::config::Config::parse(config.as_bytes()).unwrap();
+    Quarters::configured(&config.sandboxing, Path::new("/run/engine.sock"), &said(options)).unwrap()
+}
+
+/// Which categories work in which backend, in their order.
+fn divided(quarters: &Quarters) -> Vec<(BackendName, String)> {
+    let each = quarters.divisions.iter();
+    each.map(|Division { backend, categories }| (*backend, in_words(categories))).collect()
+}
+
+#[test]
+fn categories_are_together_that_have_everything_in_common() {
+    use BackendName::{Docker, Native, Subprocess};
+    let owned = |expected: &[(BackendName, &str)]| {
+        expected.iter().map(|(backend, categories)| (*backend, (*categories).to_owned())).collect::<Vec<_>>()
+    };
+    for (sandboxing, expected) in [
+        // What stands where nothing is written.
+        ("{}", &[(Docker, "code_execution, terminal"), (Subprocess, "file_system, version_control")][..]),
+        ("{default_backend: native}", &[]),
+        ("{default_backend: docker}", &[]),
+        (
+            "{default_backend: native, overrides: {git: subprocess}}",
+            &[(Native, "file_system, code_execution, terminal"), (Subprocess, "version_control")],
+        ),
+        (
+            "{docker: {network_overrides: {terminal: bridge}}}",
+            &[(Docker, "terminal"), (Docker, "code_execution"), (Subprocess, "file_system, version_control")],
+        ),
+        (
+            "{default_backend: docker, docker: {runtime_overrides: {code_execution: runsc}}}",
+            &[(Docker, "file_system, version_control, terminal"), (Docker, "code_execution")],
+        ),
+        // What needs no workspace divides nothing.
+        ("{default_backend: native, overrides: {web: docker, database: subprocess}}", &[]),
+    ] {
+        let mut found = divided(&quarters(sandboxing, &[]));
+        let mut expected = owned(expected);
+        for (_, categories) in found.iter_mut().chain(&mut expected) {
+            let mut sorted: Vec<_> = categories.split(", ").collect();
+            sorted.sort_unstable();
+            *categories = sorted.join(", ");
+        }
+        assert_eq!(found, expected, "{sandboxing}");
+    }
+}
+
+#[test]
+fn each_has_what_its_section_says_and_what_was_said_comes_first() {
+    let sandboxing = "{required: [seccomp], subprocess: {timeout_seconds: 7, required: [landlock]}, docker: {image: 'house/tools:1', \
+                      memory_limit: 64m, pids_limit: 30, timeout_seconds: 9, network_overrides: {terminal: bridge}, \
+                      runtime_overrides: {terminal: runsc}, lifecycle: {strategy: per-call}}}";
+    let all = quarters(sandboxing, &["--pids", "20", "--require", "no_new_privs"]);
+    let [terminal, code, files] = all.quarters.as_slice() else { panic!("{all:?}") };
+    let container = |quarter: &Quarter| match &quarter.backend {
+        Chosen::Docker { config, socket } => {
+            (config.image.clone(), config.runtime.clone(), socket.display().to_string())
+        }
+        other => panic!("{other:?}"),
+    };
+    let expected = |runtime: Option<&str>| {
+        ("house/tools:1".to_owned(), runtime.map(str::to_owned), "/run/engine.sock".to_owned())
+    };
+    assert_eq!((container(terminal), container(code)), (expected(Some("runsc")), expected(None)));
+    assert_eq!((terminal.has_web, code.has_web, files.has_web), (true, false, false));
+    assert_eq!((terminal.is_seen, code.is_seen, files.is_seen), (true, true, false));
+    assert_eq!(terminal.lifecycle.strategy, belljar_sandbox::config::Strategy::PerCall);
+    assert_eq!((terminal.limits.memory_bytes, terminal.limits.processes), (Some(64 << 20), 20));
+    assert_eq!((files.limits.memory_bytes, files.limits.processes), (None, 20));
+    let names = |quarter: &Quarter| quarter.required.names().map(str::to_owned).collect::<BTreeSet<_>>();
+    let of = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<BTreeSet<_>>();
+    assert_eq!(names(terminal), of(&["seccomp", "no_new_privs", "process_limit"]));
+    assert_eq!(names(files), of(&["seccomp", "landlock", "no_new_privs", "process_limit"]));
+    assert_eq!(all.longest_call(Category::Terminal), Duration::from_secs(9));
+    assert_eq!(all.longest_call(Category::VersionControl), Duration::from_secs(7));
+    let in_process = all.works_in().into_iter().filter(|(_, works_in)| *works_in == WorksIn::Process);
+    let in_process: Vec<_> = in_process.map(|(category, _)| category).collect();
+    assert_eq!(in_process, [Category::FileSystem, Category::VersionControl]);
+    let writable = quarters("{docker: {mount_mode: rw}}", &[]);
+    assert!(writable.quarters.iter().all(|quarter| !quarter.is_seen));
+}
