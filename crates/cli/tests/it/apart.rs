@@ -1,7 +1,7 @@
 //! Tools of agents, each in a sandbox of the backend that a configuration has for its category, and all on the same files.
 
 use crate::BELLJAR;
-use crate::session::{Sessions, exec, list};
+use crate::session::{Sessions, exec, keeper_of, list};
 use belljar_testkit::foreign_root::{Docker, IMAGE};
 use belljar_testkit::skip::skip;
 use belljar_testkit::wait::until;
@@ -124,6 +124,40 @@ fn what_runs_in_one_sandbox_stands_still_while_changes_of_another_are_told_and_g
     world.run(&["session", "end", &session]).succeeded();
     assert!(!busy.wait().unwrap().success());
     assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_killed_keeper_leaves_none_of_several_sandboxes() {
+    World::as_everyone(BELLJAR, |world| {
+        let agent = Agent::of(world, "{default_backend: native, overrides: {terminal: subprocess}}", &[]);
+        let (session, runs) = (agent.session(), world.path().join("state/runs"));
+        let mark = format!("{}", 1_000_000_000 + std::process::id());
+        agent.does("code_runner", &json!({ "language": "python", "code": "1" }));
+        let spawn = || {
+            let sleep = ["session", "exec", &session, "--", "sleep", &mark];
+            world.command(&sleep).stderr(std::process::Stdio::null()).spawn().unwrap()
+        };
+        let mut sleeping = spawn();
+        let is_there = || {
+            let processes = std::fs::read_dir("/proc").unwrap().flatten();
+            let command_lines =
+                processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+            let sleeps = format!("sleep\0{mark}\0").into_bytes();
+            command_lines.filter(|line| *line == sleeps).count() > 0
+        };
+        until(is_there);
+        // The keeper's own folder, and one for each that was made.
+        assert_eq!(std::fs::read_dir(&runs).unwrap().count(), 3);
+        rustix::process::kill_process(keeper_of(&runs.join(&session)), rustix::process::Signal::KILL)
+            .unwrap();
+        assert!(!sleeping.wait().unwrap().success());
+        until(|| !is_there());
+        until(|| {
+            world.run(&["exec", "--workspace-copy", "source", "--", "true"]).succeeded();
+            std::fs::read_dir(&runs).unwrap().count() == 0
+        });
+        assert_eq!(world.read("source/notes.txt"), "one\n");
+    });
 }
 
 #[test]
