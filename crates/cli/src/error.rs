@@ -395,6 +395,7 @@ fn refusal_hint(refusal: &Refusal) -> Option<&'static str> {
         Refusal::Apart => {
             Some("`belljar session create --workspace-copy DIR` without --backend makes such a session")
         }
+        Refusal::Full { .. } => Some("`belljar session discard` makes room, and so does who removes files"),
         Refusal::Outside { .. } | Refusal::Unchanged { .. } => None,
     }
 }

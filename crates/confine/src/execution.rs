@@ -140,7 +140,6 @@ impl Resident {
     /// # Errors
     /// [`ExecutionError`] when PID 1 doesn't answer.
     pub fn load(&self) -> Result<Load, ExecutionError> {
-        let failed = |source| ExecutionError::Channel { source };
         let (ours, theirs) = message::pair().map_err(failed)?;
         Request::Count { channel: theirs }.send(self.sealed.control()).map_err(failed)?;
         match Told::receive(ours.as_fd()).map_err(failed)? {
@@ -157,7 +156,7 @@ impl Resident {
     pub fn stop_all(&self, stop: bool) -> Result<(), ExecutionError> {
         let signal = if stop { libc::SIGSTOP } else { libc::SIGCONT };
         let sent = Request::SignalAll(signal).send(self.sealed.control());
-        sent.map_err(|source| ExecutionError::Channel { source })
+        sent.map_err(failed)
     }
 
     /// Ends everything, and waits until nothing of the sandbox is left.
@@ -181,16 +180,20 @@ impl Resident {
     }
 }
 
+/// Whoever has hung up is over.
+fn failed(source: Errno) -> ExecutionError {
+    match source {
+        Errno::PIPE | Errno::CONNRESET => ExecutionError::Gone,
+        source => ExecutionError::Channel { source },
+    }
+}
+
 /// Asks PID 1 to start a program.
 pub(crate) fn start(
     control: BorrowedFd<'_>,
     command: Command,
     stdio: Stdio,
 ) -> Result<Execution, ExecutionError> {
-    let failed = |source| match source {
-        Errno::PIPE | Errno::CONNRESET => ExecutionError::Gone,
-        source => ExecutionError::Channel { source },
-    };
     let (ours, theirs) = message::pair().map_err(failed)?;
     let program = Program { command, stdio };
     Request::Start { program, channel: theirs }.send(control).map_err(failed)?;

@@ -3,7 +3,7 @@
 //! A process id is only a number, and may be somebody else's the next moment. So each process is first held, then asked
 //! once more whether it belongs, and only then signalled.
 
-use crate::kernel::processes::{Process, all};
+use crate::kernel::processes::{Process, all, stands_still};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -102,9 +102,8 @@ pub fn cpu_of_child(pid: i32) -> Option<Duration> {
     Process::read(pid).map(|process| process.cpu)
 }
 
-/// This process's user's threads, all of them.
-pub(crate) fn threads_of_user() -> u64 {
-    let own = rustix::process::getuid().as_raw();
+/// A user's threads, all of them.
+pub(crate) fn threads_of(own: u32) -> u64 {
     let is_own = |pid: i32| rustix::fs::stat(format!("/proc/{pid}")).is_ok_and(|stat| stat.st_uid == own);
     all().into_iter().filter(|process| is_own(process.pid)).map(|process| process.threads).sum()
 }
@@ -135,6 +134,11 @@ impl Member {
         let mut ended = [PollFd::new(&self.pidfd, PollFlags::IN)];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         matches!(rustix::io::retry_on_intr(|| poll(&mut ended, Some(&at_once))), Ok(0))
+    }
+
+    /// Whether no thread of it goes on.
+    pub(crate) fn is_still(&self) -> bool {
+        stands_still(self.pid)
     }
 
     /// Sends it a signal. Harmless when it has ended.

@@ -11,6 +11,9 @@
 //! come to it (a "child subreaper"). When the host hangs up it ends them all, and itself last. The programs and the
 //! starter are in one Landlock domain, so the programs may signal each other and nobody else.
 //!
+//! Programs are whoever starts them, or, where that is root, somebody else. The supervisor acts as that user then, but none
+//! of theirs may signal it: whoever stopped it could have the sandbox go on for good.
+//!
 //! The supervisor is this very executable under another name, so it begins with the memory of a fresh program and none
 //! of the host's secrets, and any thread may start one.
 
@@ -28,10 +31,9 @@ use crate::plan::{Limits, wire};
 use crate::report::Report;
 use crate::sealed::Sealed;
 use crate::stage::Stage;
-use rustix::fd::{AsFd, AsRawFd, OwnedFd};
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::process::{Gid, Pid, PidfdFlags, Uid, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -50,6 +52,17 @@ pub struct Plan {
     pub limits: Limits,
     /// Kept open as long as anything of the sandbox may run.
     pub held: Vec<Place>,
+    /// Who programs are, if not whoever starts them. Only root may say so.
+    pub user: Option<User>,
+}
+
+/// Somebody else, who must not be root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct User {
+    /// The user.
+    pub uid: u32,
+    /// The only group.
+    pub gid: u32,
 }
 
 /// Which files of the host may be used.
@@ -93,30 +106,17 @@ pub struct Supervised {
 }
 
 /// Starts a supervisor, which is `executable` under the name `name`, with a sandbox in which nothing runs yet. That
-/// executable must call [`main_inside`] first thing when it is started under this name. Any thread may start one. The
-/// supervisor and all programs are whoever starts it, or that user: only root may say so.
+/// executable must call [`main_inside`] first thing when it is started under this name. Any thread may start one.
 ///
 /// # Errors
 /// [`LaunchError`]; nothing of the sandbox is left then.
-pub fn start(
-    executable: &Path,
-    name: &str,
-    plan: &Plan,
-    user: Option<(Uid, Gid)>,
-) -> Result<Supervised, LaunchError> {
+pub fn start(executable: &Path, name: &str, plan: &Plan) -> Result<Supervised, LaunchError> {
     let control = |source| LaunchError::Control { source };
     let (ours, theirs) = message::pair().map_err(control)?;
     let (bytes, descriptors) = wire::encode(plan).map_err(control)?;
-    // By descriptor: that user need not get there by any path.
-    let opened = openat(CWD, executable, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-    let opened = opened.map_err(|source| LaunchError::Clone { source })?;
-    let mut command = Command::new(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+    let mut command = Command::new(executable);
     command.arg0(name).env_clear().current_dir("/");
     command.stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
-    if let Some((uid, gid)) = user {
-        // Root's other groups go with that.
-        command.gid(gid.as_raw()).uid(uid.as_raw());
-    }
     let child = command.spawn().map_err(|error| LaunchError::Clone {
         source: Errno::from_io_error(&error).unwrap_or(Errno::INVAL),
     })?;
@@ -129,7 +129,7 @@ pub fn start(
     message::send(sealed.ending(), &bytes, &message::borrowed(&descriptors)).map_err(control)?;
     match crate::launch::receive(&sealed).map_err(control)?.0 {
         Some(Report::Supervised { starter, landlock_abi }) => {
-            inspect_starter(starter, plan, user.is_none())?;
+            inspect_starter(starter, plan)?;
             Ok(Supervised { sealed, landlock_abi })
         }
         Some(Report::Failed { stage, errno, subject }) => {

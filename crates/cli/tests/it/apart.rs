@@ -5,8 +5,9 @@ use crate::session::{Sessions, exec, keeper_of, list};
 use belljar_testkit::foreign_root::{Docker, IMAGE};
 use belljar_testkit::skip::skip;
 use belljar_testkit::wait::until;
-use belljar_testkit::world::World;
+use belljar_testkit::world::{User, World};
 use serde_json::{Value, json};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 /// One world, and the session that its tools work in.
 struct Agent<'w> {
@@ -124,6 +125,81 @@ fn what_runs_in_one_sandbox_stands_still_while_changes_of_another_are_told_and_g
     world.run(&["session", "end", &session]).succeeded();
     assert!(!busy.wait().unwrap().success());
     assert_eq!(std::fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0);
+}
+
+#[test]
+fn together_they_write_no_more_to_disk_than_one_may_and_another_begins_nothing_anew() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        for strategy in ["per-call", "per-agent"] {
+            let native = format!("{{disk_limit: 24m, lifecycle: {{strategy: {strategy}}}}}");
+            let sandboxing =
+                format!("{{default_backend: native, overrides: {{terminal: subprocess}}, native: {native}}}");
+            let agent = Agent::of(world, &sandboxing, &[]);
+            let writes = |name: &str| {
+                let code = format!("import os; open('{name}', 'wb').write(os.urandom(10 << 20))");
+                agent.calls("code_runner", &json!({ "language": "python", "code": code }))
+            };
+            for name in ["one", "two"] {
+                assert_eq!(writes(name)["data"]["exit_code"], 0, "{strategy}");
+            }
+            // The third is too much, and no sandbox after it has more.
+            let told = until_refused(|number| writes(&format!("more-{number}")));
+            assert!(told.contains("(24 MiB) is used up"), "{told}");
+            // What has ended is in nobody's way, and files are removed where nothing is limited.
+            let session = agent.session();
+            world.run(&["session", "diff", &session, "--stat"]).succeeded();
+            agent.prints("rm -f one two more-*");
+            assert_eq!(writes("again")["data"]["exit_code"], 0, "{strategy}");
+            world.run(&["session", "end", &session]).succeeded();
+        }
+    });
+}
+
+/// What is said once it isn't done any more; how often it may fail before, is limited.
+fn until_refused(writes: impl Fn(usize) -> Value) -> String {
+    let told = (0..8).map(writes).find(|told| told["domain_code"] == "limit_exceeded");
+    told.unwrap()["message"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn nobody_else_on_the_host_gets_at_what_a_session_works_on() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        let agent = Agent::of(world, "{default_backend: native, overrides: {terminal: subprocess}}", &[]);
+        agent.prints("true");
+        let folder = world.path().join("state/runs").join(agent.session());
+        let mode = |name: &str| folder.join(name).metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode("shared"), mode("session.json"), mode("session.sock")), (0o700, 0o600, 0o600));
+        if world.user() == User::Ordinary || !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let as_user = |uid: u32, command: &[&str]| {
+            let ids = [format!("--reuid={uid}"), format!("--regid={uid}")];
+            let mut setpriv = std::process::Command::new("setpriv");
+            setpriv.args(ids).arg("--clear-groups").args(command).output().unwrap().status.success()
+        };
+        let owner = folder.join("shared").metadata().unwrap().uid();
+        let notes = folder.join("shared/workspace/notes.txt").display().to_string();
+        assert!(!as_user(65_534, &["cat", &notes]));
+        assert!(as_user(owner, &["cat", &notes]), "the control");
+        // Nor does whoever its programs are on the host stop what looks after them: the session could not be ended then.
+        let names = std::fs::read_dir("/proc").unwrap().flatten();
+        let supervisors = names.filter(|process| {
+            let keeps = std::fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
+            let own =
+                std::fs::read_to_string(process.path().join("comm")).unwrap_or_default() == "belljar-super\n";
+            own && keeps
+                .filter_map(|fd| std::fs::read_link(fd.path()).ok())
+                .any(|link| link.starts_with(&folder))
+        });
+        let supervisors: Vec<_> =
+            supervisors.map(|process| process.file_name().display().to_string()).collect();
+        assert_eq!(supervisors.len(), 1);
+        assert!(!as_user(owner, &["kill", "-STOP", &supervisors[0]]));
+        agent.prints("sleep 600 > /dev/null 2>&1 & echo $!");
+        world.run(&["session", "end", &agent.session()]).succeeded();
+    });
 }
 
 #[test]
@@ -290,6 +366,9 @@ fn containers_are_what_the_configuration_says_and_share_the_files_of_what_is_non
     let greedy = json!({ "command": "echo before > state; perl -e '$x = \"a\" x (200 << 20); sleep 9'" });
     let told = agent.calls("shell_command", &greedy);
     assert_ne!(told["data"]["exit_code"], 0, "{told}");
+    // Whoever looks meanwhile need not wait for that.
+    let changes = world.run(&["session", "diff", &agent.session()]).succeeded().stdout;
+    assert!(changes.contains("+before"), "{changes}");
     assert_eq!(agent.prints("cat state"), "before\n");
     ends(agent);
 }

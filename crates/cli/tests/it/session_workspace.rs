@@ -512,6 +512,43 @@ fn whatever_goes_on_meanwhile_nothing_outside_is_shown_or_touched() {
     });
 }
 
+/// Writes by a mapping, now and once more when it is told to, which shows in no time of the file's.
+const BY_A_MAPPING: &str = r#"
+import mmap, os, sys, time
+with open('mapped', 'w') as file:
+    file.write('old')
+file = open('mapped', 'r+b')
+memory = mmap.mmap(file.fileno(), 3)
+memory[0:3] = b'ONE'
+open(os.environ['TMPDIR'] + '/first', 'w').close()
+while not os.path.exists(os.environ['TMPDIR'] + '/go'):
+    time.sleep(0.01)
+memory[0:3] = b'TWO'
+open(os.environ['TMPDIR'] + '/second', 'w').close()
+time.sleep(600)
+"#;
+
+#[test]
+fn what_is_written_by_a_mapping_after_a_commit_is_told_and_committed_too() {
+    on_copies(|world, copies| {
+        let _sessions = Sessions(world);
+        world.write("source/mapped", "old");
+        world.write("source/mapping.py", BY_A_MAPPING);
+        let id = copies.of(world, "source", &[]);
+        exec(world, &id, "python3 mapping.py > /dev/null 2>&1 &").succeeded();
+        let is_there = |name: &str| exec(world, &id, &format!("test -e $TMPDIR/{name}")).code == 0;
+        until(|| is_there("first"));
+        world.run(&["session", "commit", &id]).succeeded();
+        assert_eq!(world.read("source/mapped"), "ONE");
+        exec(world, &id, "touch $TMPDIR/go").succeeded();
+        until(|| is_there("second"));
+        assert_eq!(changed(world, &id), ["modified mapped"]);
+        world.run(&["session", "commit", &id]).succeeded();
+        assert_eq!(world.read("source/mapped"), "TWO");
+        assert!(changed(world, &id).is_empty());
+    });
+}
+
 #[test]
 fn a_link_that_becomes_a_directory_is_shown_and_committed_as_one() {
     on_copies(|world, copies| {

@@ -10,15 +10,15 @@ use rustix::process::geteuid;
 const CAPABILITIES: [&str; 5] = ["CapInh", "CapPrm", "CapEff", "CapAmb", "CapBnd"];
 
 /// Compares what is found of a starter, whose walls stand, with what the plan promises. Nothing else of the sandbox runs
-/// yet. `is_own_user` says whether it is whoever looks.
-pub(crate) fn inspect(pid: i32, plan: &Plan, is_own_user: bool) -> Result<(), NotInForce> {
+/// yet.
+pub(crate) fn inspect(pid: i32, plan: &Plan) -> Result<(), NotInForce> {
     let unread = |errno: Errno| NotInForce {
         layer: "no_new_privs".to_owned(),
         found: format!("what the kernel says of the starter can't be read ({errno})"),
     };
     let papers = Papers::open(pid, false).map_err(unread)?;
     let status = papers.status().map_err(unread)?;
-    let sets = if is_own_user && geteuid().is_root() { &CAPABILITIES[..] } else { &CAPABILITIES[..4] };
+    let sets = if geteuid().is_root() { &CAPABILITIES[..] } else { &CAPABILITIES[..4] };
     no_new_privileges(&status)?;
     capabilities(&status, sets)?;
     if plan.walls.seccomp {
@@ -45,9 +45,10 @@ mod tests {
             walls: Walls::default(),
             limits: Limits::default(),
             held: Vec::new(),
+            user: None,
         };
-        let found = inspect(std::process::id().cast_signed(), &plan, true).unwrap_err();
+        let found = inspect(std::process::id().cast_signed(), &plan).unwrap_err();
         assert_eq!(found.layer, "no_new_privs", "{found}");
-        assert!(inspect(i32::MAX, &plan, true).unwrap_err().found.contains("can't be read"));
+        assert!(inspect(i32::MAX, &plan).unwrap_err().found.contains("can't be read"));
     }
 }

@@ -119,6 +119,17 @@ impl Process {
     }
 }
 
+/// Whether all threads of a process are stopped or over. One that can't be looked at is over.
+pub(crate) fn stands_still(pid: i32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let is_still = |stat: Vec<u8>| {
+        let after_name = stat.iter().rposition(|byte| *byte == b')');
+        let state = after_name.and_then(|at| stat.get(at + 2)).copied();
+        matches!(state, Some(b'T' | b't' | b'Z' | b'X'))
+    };
+    threads.filter_map(|thread| std::fs::read(thread.path().join("stat")).ok()).all(is_still)
+}
+
 /// What the threads of a process hold together: any that lives knows.
 fn resident_pages_of_threads(pid: i32) -> u64 {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();

@@ -118,7 +118,7 @@ fn serve(plan: &Plan, socket: BorrowedFd<'_>, supervisor: i32) -> ! {
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let _ = rustix::thread::set_name(c"belljar-starter");
     let own = rustix::process::getpid().as_raw_pid();
-    let built = walls::put_up(plan, &[supervisor, own, EVERYBODY]);
+    let built = walls::put_up(plan, supervisor, &[supervisor, own, EVERYBODY]);
     let (built, listener) = match built {
         Ok(Standing { landlock_abi, listener }) => (Ok(landlock_abi), listener),
         Err(fault) => (Err(fault), None),

@@ -7,7 +7,7 @@ use super::walls::Standing;
 use super::{Files, Plan, STAGE};
 use crate::execution::attended::{self, Attended};
 use crate::execution::{Load, Request, Told};
-use crate::family;
+use crate::family::{self, Member};
 use crate::init::streams::Streams;
 use crate::kernel::{self, Reaped};
 use crate::message;
@@ -19,8 +19,10 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
+use std::collections::HashSet;
 use std::ffi::CStr;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 /// The supervisor of one sandbox.
 struct Supervisor {
@@ -100,7 +102,10 @@ impl Supervisor {
         // Before the first child: no end of one may be missed.
         let children = kernel::children_descriptor().about("signals")?;
         let (starter, Standing { landlock_abi, listener }) = Starter::begin(&plan)?;
-        privileges::keep_none_but_sight()?;
+        match plan.user {
+            Some(user) => privileges::act_for(user)?,
+            None => privileges::keep_none_but_sight()?,
+        }
         // Nothing may trace it, so where `/proc` hides such processes, it does now.
         if !family::descendants().iter().any(|member| member.pid == starter.pid) {
             return Err(Errno::ACCESS).about("/proc hides processes, which could not be ended then");
@@ -227,7 +232,7 @@ impl Supervisor {
     /// What runs, the starter not counted.
     fn load(&self) -> Load {
         let mut load = Load { cpu: kernel::usage_of_children().cpu, ..Load::default() };
-        for member in family::descendants().into_iter().filter(|member| member.pid != self.starter.pid) {
+        for member in self.members() {
             load.processes += 1;
             load.threads += member.threads;
             load.resident_bytes += member.resident_bytes;
@@ -236,20 +241,49 @@ impl Supervisor {
         load
     }
 
-    /// Signals all but the starter: until there is nobody who has not been, for who is signalled late may have started
-    /// others meanwhile.
+    /// Has all but the starter stop, or go on. Who is signalled late may have started others meanwhile.
     fn signal_all(&self, signal: i32) {
-        let signal = if signal == libc::SIGSTOP { Signal::STOP } else { Signal::CONT };
-        let mut signalled = std::collections::HashSet::from([self.starter.pid]);
+        match signal {
+            libc::SIGSTOP => self.stop_all(),
+            _ => self.go_on(),
+        }
+    }
+
+    fn members(&self) -> Vec<Member> {
+        family::descendants().into_iter().filter(|member| member.pid != self.starter.pid).collect()
+    }
+
+    /// Until all stand still, seen twice in a row: who is stopped may be let go on by somebody who isn't yet. Those who do that
+    /// on purpose may not be brought to rest, and are waited for no longer than this.
+    fn stop_all(&self) {
+        const PATIENCE: Duration = Duration::from_millis(500);
+        let begun = Instant::now();
+        let mut were_still = false;
+        while begun.elapsed() < PATIENCE {
+            let moving: Vec<_> = self.members().into_iter().filter(|member| !member.is_still()).collect();
+            if moving.is_empty() && were_still {
+                return;
+            }
+            were_still = moving.is_empty();
+            for member in moving {
+                let _ = member.signal(Signal::STOP);
+            }
+            let shortly = Timespec { tv_sec: 0, tv_nsec: 200_000 };
+            let _ = poll(&mut [], Some(&shortly));
+        }
+    }
+
+    fn go_on(&self) {
         const ROUNDS: usize = 64;
+        let mut signalled = HashSet::new();
         for _ in 0..ROUNDS {
-            let mut members = family::descendants();
+            let mut members = self.members();
             members.retain(|member| signalled.insert(member.pid));
             if members.is_empty() {
                 return;
             }
             for member in members {
-                let _ = member.signal(signal);
+                let _ = member.signal(Signal::CONT);
             }
         }
     }

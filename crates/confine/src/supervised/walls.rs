@@ -1,6 +1,6 @@
 //! What stands around the starter, and so around every program that it starts.
 
-use super::{Files, Place, Plan};
+use super::{Files, Place, Plan, User};
 use crate::family;
 use crate::kernel;
 use crate::plan::Limits;
@@ -21,18 +21,22 @@ pub(super) struct Standing {
 }
 
 /// Puts everything up around this process. `spared` are out of reach of what is inside.
-pub(super) fn put_up(plan: &Plan, spared: &[i32]) -> Result<Standing, Fault> {
+pub(super) fn put_up(plan: &Plan, supervisor: i32, spared: &[i32]) -> Result<Standing, Fault> {
     let is_root = rustix::process::getuid().is_root();
     if is_root {
         rustix::thread::set_thread_groups(&[]).about("groups")?;
     }
-    privileges::limit(with_what_runs(plan.limits))?;
+    privileges::limit(with_what_runs(plan.limits, plan.user))?;
     let (rules, landlock_abi) = if plan.walls.landlock { rules(&plan.files)? } else { (None, 0) };
     match privileges::close_bounding_set() {
         Ok(()) => {}
         // An ordinary user may not, and has none to lose: no program gains one any more all the same (no_new_privs).
         Err(Errno::PERM) if !is_root => {}
         Err(errno) => return Err(errno).about("bounding set"),
+    }
+    if let Some(user) = plan.user {
+        privileges::become_user(user)?;
+        end_with(supervisor)?;
     }
     privileges::drop_held()?;
     rules.map_or(Ok(()), |rules| kernel::enter_landlock(rules.as_fd())).about("landlock")?;
@@ -47,9 +51,18 @@ pub(super) fn put_up(plan: &Plan, spared: &[i32]) -> Result<Standing, Fault> {
     Ok(Standing { landlock_abi, listener })
 }
 
+/// Whoever becomes another user has to say once more that it ends with its parent, which may have ended before.
+fn end_with(supervisor: i32) -> Result<(), Fault> {
+    let kill = Some(rustix::process::Signal::KILL);
+    rustix::process::set_parent_process_death_signal(kill).about("death signal")?;
+    let parent = rustix::process::getppid().map(rustix::process::Pid::as_raw_pid);
+    if parent == Some(supervisor) { Ok(()) } else { Err(Errno::CHILD).about("supervisor") }
+}
+
 /// The kernel counts all that the user runs, wherever it runs.
-fn with_what_runs(limits: Limits) -> Limits {
-    Limits { processes: limits.processes.saturating_add(family::threads_of_user()), ..limits }
+fn with_what_runs(limits: Limits, user: Option<User>) -> Limits {
+    let uid = user.map_or_else(|| rustix::process::getuid().as_raw(), |user| user.uid);
+    Limits { processes: limits.processes.saturating_add(family::threads_of(uid)), ..limits }
 }
 
 fn rules(files: &Files) -> Result<(Option<OwnedFd>, u32), Fault> {

@@ -2,12 +2,14 @@
 
 use super::{About, Fault};
 use crate::plan::Limits;
+use crate::supervised::User;
 use crate::wall;
 use rustix::io::Errno;
-use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+use rustix::process::{DumpableBehavior, Gid, Resource, Rlimit, Uid, set_dumpable_behavior, setrlimit};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capability_is_in_bounding_set, clear_ambient_capability_set,
     remove_capability_from_bounding_set, set_capabilities, set_no_new_privs, set_thread_groups,
+    set_thread_res_gid, set_thread_res_uid,
 };
 
 /// Sets the limits that every process of the sandbox inherits.
@@ -74,9 +76,31 @@ pub(crate) fn keep_none_but_sight() -> Result<(), Fault> {
         return Ok(());
     }
     set_thread_groups(&[]).about("groups")?;
+    keep_sight()
+}
+
+fn keep_sight() -> Result<(), Fault> {
     let sight = CapabilitySet::SYS_PTRACE;
     let kept = CapabilitySets { effective: sight, permitted: sight, inheritable: CapabilitySet::empty() };
     set_capabilities(None, kept).about("capabilities")
+}
+
+/// The same for root who acts for another user: files are opened and changed as that user. Nobody of theirs may signal it, whose
+/// real user is still root.
+pub(crate) fn act_for(User { uid, gid }: User) -> Result<(), Fault> {
+    let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+    set_thread_groups(&[]).about("groups")?;
+    set_thread_res_gid(gid, gid, gid).about("setresgid")?;
+    set_thread_res_uid(Uid::ROOT, uid, Uid::ROOT).about("setresuid")?;
+    keep_sight()
+}
+
+/// Becomes that user for good.
+pub(crate) fn become_user(User { uid, gid }: User) -> Result<(), Fault> {
+    let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+    set_thread_groups(&[]).about("groups")?;
+    set_thread_res_gid(gid, gid, gid).about("setresgid")?;
+    set_thread_res_uid(uid, uid, uid).about("setresuid")
 }
 
 /// Drops every capability that is held, and closes the ways to new ones that need none to be closed.

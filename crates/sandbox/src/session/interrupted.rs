@@ -1,6 +1,6 @@
 //! Commits whose keeper died on the way. The session is over; what it changed is still there to be written.
 
-use super::keeper::Measure;
+use super::keeper::{Measure, SHARED};
 use super::{COMMIT, Session};
 use crate::directory::{Directory, DirectoryError};
 use crate::run::WorkspaceChoice;
@@ -16,12 +16,14 @@ use belljar_contract::result::WorkspaceChanges;
 use belljar_policy::handoff::Trust;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// A commit that was interrupted. Nobody else can finish it as long as this lives.
 #[derive(Debug)]
 pub struct Interrupted {
     folder: RunFolder,
     note: Note,
+    state: State,
 }
 
 /// What is known about a commit that is under way.
@@ -33,6 +35,9 @@ struct Note {
     /// What the copy was, if it shares nothing with its source.
     #[serde(default)]
     imprint: Option<Imprint>,
+    /// The sandboxes that stood then.
+    #[serde(default)]
+    sandboxes: Vec<RunId>,
 }
 
 /// Why a commit can't be finished. It can be tried again.
@@ -49,11 +54,14 @@ pub enum InterruptedError {
     Apply(#[from] ApplyError),
 }
 
+/// As long as sandboxes may take to end whose keeper has.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Notes what it takes to finish a commit.
 pub(super) fn note(
     path: &Path,
     session: &Session,
-    workspace: &WorkspaceChoice,
+    (workspace, sandboxes): (&WorkspaceChoice, Vec<RunId>),
     Measure { baseline, imprint }: &Measure,
 ) -> std::io::Result<()> {
     let note = Note {
@@ -61,6 +69,7 @@ pub(super) fn note(
         workspace: workspace.clone(),
         baseline: baseline.clone(),
         imprint: imprint.clone(),
+        sandboxes,
     };
     std::fs::write(path, serde_json::to_vec(&note)?)
 }
@@ -75,7 +84,11 @@ pub fn interrupted(state: &State, name: Option<&str>) -> Option<Interrupted> {
                 || (!name.is_empty() && note.session.id.starts_with(name))
         });
         let id = RunId::parse(folder.file_name().to_str()?).ok()?;
-        is_meant.then(|| state.adopt(&id)).flatten().map(|folder| Interrupted { folder, note })
+        is_meant.then(|| state.adopt(&id)).flatten().map(|folder| Interrupted {
+            folder,
+            note,
+            state: state.clone(),
+        })
     });
     let first = found.next();
     // Two that are meant are none.
@@ -99,11 +112,12 @@ impl Interrupted {
             let source = rustix::io::Errno::INVAL;
             return Err(DirectoryError { path: PathBuf::from(COMMIT), source }.into());
         };
+        self.wait_for_sandboxes();
         let source = Directory::open_meant(source)?;
         let folder = Directory::open_host(self.folder.path())?;
         let (upper, set) = match &self.note.imprint {
             Some(imprint) => {
-                let copy = folder.open_own(Path::new(COPY))?;
+                let copy = folder.open_own(&Path::new(SHARED).join(COPY))?;
                 let set = ChangeSet::read_copy(&source, &copy, imprint)?;
                 (copy, set)
             }
@@ -117,6 +131,15 @@ impl Interrupted {
         let written = diff::listed(set.iter());
         self.folder.remove()?;
         Ok(written)
+    }
+
+    /// They end with their keeper, and take a moment for it. What they have is looked at once they are gone, if they go.
+    fn wait_for_sandboxes(&self) {
+        let begun = Instant::now();
+        let is_there = |id: &RunId| *id != *self.folder.id() && self.state.is_owned(id);
+        while begun.elapsed() < PATIENCE && self.note.sandboxes.iter().any(is_there) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Throws away what is not written yet.

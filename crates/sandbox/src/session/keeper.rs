@@ -5,10 +5,10 @@ mod command;
 mod ground;
 mod sandboxes;
 
-pub(in crate::session) use ground::{Ground, Measure};
+pub(in crate::session) use ground::{Ground, Measure, SHARED};
 pub use sandboxes::Compartment;
 
-use super::protocol::{Answer, Ask, receive, send};
+use super::protocol::{Answer, Ask, Refusal, receive, send};
 use super::{DESCRIPTION, SOCKET, Session, SessionError};
 use crate::backend::{BackendError, Sandbox, Wanted, with_causes};
 use crate::backends::chosen::Site;
@@ -30,6 +30,7 @@ use rustix::net::{
 use sandboxes::Sandboxes;
 use std::error::Error;
 use std::ffi::OsString;
+use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -133,7 +134,7 @@ pub fn keep(keeping: Keeping, serve: Serve, ready: impl FnOnce(&Session)) -> Res
         compartment.wanted.workspace = ground.for_sandboxes(compartment.is_seen)?;
     }
     let is_one = compartments.len() == 1;
-    let sandboxes = Sandboxes::of_several((site, launcher), serve, compartments);
+    let sandboxes = Sandboxes::of_several((site, launcher), serve, (compartments, ground.grown()));
     let begun = Begun { state, wanted, session, ground, measure };
     let Some(id) = begun.ground.folder().map(|folder| folder.id().clone()) else {
         return Err(BackendError::Gone.into());
@@ -215,7 +216,9 @@ fn publish(folder: &Path, session: &Session) -> std::io::Result<OwnedFd> {
     bind(&listener, &address(directory.as_fd())?)?;
     std::fs::set_permissions(folder.join(SOCKET), std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     listen(&listener, 64)?;
-    std::fs::write(folder.join(DESCRIPTION), serde_json::to_vec(session)?)?;
+    let mut options = std::fs::File::options();
+    std::os::unix::fs::OpenOptionsExt::mode(options.write(true).create_new(true), 0o600);
+    options.open(folder.join(DESCRIPTION))?.write_all(&serde_json::to_vec(session)?)?;
     Ok(listener)
 }
 
@@ -286,6 +289,10 @@ impl Keeper {
             let message = with_causes(&error);
             match error {
                 BackendError::Unavailable { .. } => Answer::Unavailable { message },
+                BackendError::Create(source) => match source.downcast::<Refusal>() {
+                    Ok(refusal) => Answer::Refused(*refusal),
+                    Err(_) => Answer::Failed { message },
+                },
                 _ => Answer::Failed { message },
             }
         });

@@ -102,7 +102,7 @@ pub(super) enum Answer {
     },
 }
 
-/// Why a session's workspace is not shown, committed, undone or forked. Nothing was done then, if not said otherwise.
+/// Why a session's workspace is not shown, committed, undone, forked or worked on. Nothing was done then, if not said otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Refusal {
     /// It works on a directory itself.
@@ -146,6 +146,12 @@ pub enum Refusal {
         asking: Vec<Asking>,
         /// How many there are besides.
         further: usize,
+    },
+    /// Its sandboxes have written as much as they may together.
+    #[error("what the session may write to disk ({most}) is used up")]
+    Full {
+        /// How much that is.
+        most: String,
     },
     /// A path leads elsewhere.
     #[error("{path} is not in the workspace")]

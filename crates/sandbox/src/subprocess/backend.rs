@@ -14,11 +14,10 @@ use crate::spec::Lent;
 use crate::state::State;
 use belljar_confine::execution::Resident;
 use belljar_confine::plan::{self, Identity};
-use belljar_confine::supervised::{self, Files, Place, Plan, Walls};
+use belljar_confine::supervised::{self, Files, Place, Plan, User, Walls};
 use belljar_contract::id::RunId;
 use rustix::fd::AsFd;
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
-use rustix::process::{Gid, Uid};
 use std::error::Error;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -73,9 +72,9 @@ impl SubprocessBackend {
             walls: self.walls,
             limits: limits(&wanted.limits),
             held: vec![place(folder.lock())?],
+            user: (owner.host_uid != rooms::owner().host_uid).then(|| user(owner)),
         };
-        let user = (owner.host_uid != rooms::owner().host_uid).then(|| user(owner));
-        let started = supervised::start(&self.executable, SUPERVISOR, &plan, user)?;
+        let started = supervised::start(&self.executable, SUPERVISOR, &plan)?;
         let isolation = isolation::report(
             (&self.settings, &wanted.limits),
             self.walls,
@@ -130,8 +129,9 @@ impl Backend for SubprocessBackend {
                 walls: self.walls,
                 limits: plan::Limits::default(),
                 held: Vec::new(),
+                user: None,
             };
-            Resident::new(supervised::start(&self.executable, SUPERVISOR, &plan, None)?.sealed).end();
+            Resident::new(supervised::start(&self.executable, SUPERVISOR, &plan)?.sealed).end();
             Ok(())
         };
         probe().map_err(|error| BackendError::Unavailable { backend: Self::NAME, why: with_causes(&*error) })
@@ -166,13 +166,25 @@ fn owner(workspace: &WorkspaceChoice) -> Result<Identity, Failure> {
     if own.host_uid != 0 {
         return Ok(own);
     }
-    let stat = fstat(&Directory::open_meant(path)?)?;
-    let (uid, gid) = (stat.st_uid, stat.st_gid);
+    let uid = fstat(&Directory::open_meant(path)?)?.st_uid;
+    // Not the directory's: somebody's may be of any group.
+    let gid = if uid == 0 { 0 } else { group_of(uid).unwrap_or(uid) };
     Ok(Identity { inside_uid: uid, inside_gid: gid, host_uid: uid, host_gid: gid })
 }
 
-fn user(Identity { host_uid, host_gid, .. }: Identity) -> (Uid, Gid) {
-    (Uid::from_raw(host_uid), Gid::from_raw(host_gid))
+/// The first group of a user that the system knows, unless it is root's.
+fn group_of(uid: u32) -> Option<u32> {
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let mut groups = users.lines().filter_map(|line| {
+        let mut fields = line.split(':').skip(2);
+        let (id, group) = (fields.next()?.parse::<u32>().ok()?, fields.next()?.parse::<u32>().ok()?);
+        (id == uid).then_some(group)
+    });
+    groups.next().filter(|group| *group != 0)
+}
+
+fn user(Identity { host_uid, host_gid, .. }: Identity) -> User {
+    User { uid: host_uid, gid: host_gid }
 }
 
 /// The kernel counts these for each process, and processes for each user.

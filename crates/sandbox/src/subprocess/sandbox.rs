@@ -97,7 +97,9 @@ impl Sandbox for SubprocessSandbox {
     }
 
     fn pause(&self) -> Result<(), BackendError> {
-        self.resident.stop_all(true).map_err(reach)
+        self.resident.stop_all(true).map_err(reach)?;
+        // It does one thing after the other: when this is answered, that is done.
+        self.resident.load().map(drop).map_err(reach)
     }
 
     fn resume(&self) -> Result<(), BackendError> {

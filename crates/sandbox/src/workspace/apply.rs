@@ -5,7 +5,7 @@
 
 use super::baseline::Baseline;
 use super::changes::{ChangeSet, Changed};
-use super::handoff;
+use super::handoff::{self, Reviewed};
 use super::transfer::{Owner, Route, TransferError};
 use crate::directory::{Directory, DirectoryError};
 use belljar_policy::handoff::{Finding, Trust};
@@ -68,7 +68,8 @@ pub fn commit(
     baseline: &mut Baseline,
     trust: &Trust,
 ) -> Result<(), ApplyError> {
-    let findings = trust.without(handoff::findings(set, copy)?);
+    let Reviewed { findings, links } = handoff::review(set, copy)?;
+    let findings = trust.without(findings);
     if !findings.is_empty() {
         return Err(ApplyError::Handoff { findings });
     }
@@ -79,7 +80,8 @@ pub fn commit(
     let changes: Vec<(&Path, Changed)> = set.iter().map(|(path, changed)| (path, *changed)).collect();
     let temporary = baseline.temporary().to_owned();
     let open = Directory::open_own_file;
-    let route = Route { from: copy, open, to: target, owner: Owner::AsBefore, temporary: &temporary };
+    let (from, links) = (copy, Some(&links));
+    let route = Route { from, links, open, to: target, owner: Owner::AsBefore, temporary: &temporary };
     Ok(route.carry(&changes, |path, left| baseline.note(path, left))?)
 }
 

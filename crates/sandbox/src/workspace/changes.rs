@@ -137,19 +137,26 @@ impl ChangeSet {
         changed.changes.retain(|_, changed| {
             changed.after.is_some() || changed.before.is_some_and(|before| is_copied(before.kind))
         });
-        changed.leave_out_others(copy, made)?;
+        changed.leave_out_others((source, copy), made)?;
         Ok(changed)
     }
 
     /// Leaves out what nobody has done to the copy.
-    fn leave_out_others(&mut self, copy: &Directory, made: &Imprint) -> Result<(), ChangesError> {
+    fn leave_out_others(
+        &mut self,
+        (source, copy): (&Directory, &Directory),
+        made: &Imprint,
+    ) -> Result<(), ChangesError> {
         let is_gone = |path: &Path| {
             made.has(path) && self.changes.get(path).is_some_and(|changed| changed.after.is_none())
         };
         let mut others = BTreeSet::new();
         for (path, changed) in &self.changes {
             let is_others = match changed.after {
-                Some(_) => copy.stat(path)?.is_some_and(|now| made.is_still(path, &now)),
+                Some(_) => {
+                    let source = source.stat(path)?;
+                    copy.stat(path)?.is_some_and(|now| made.is_of_source(path, &now, source.as_ref()))
+                }
                 // It came to the source later. Where the directory that it came to was removed, that is told, too.
                 None => !made.has(path) && !path.ancestors().skip(1).any(is_gone),
             };

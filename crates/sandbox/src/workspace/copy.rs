@@ -46,27 +46,27 @@ pub(crate) fn tree(from: &Directory, to: &Directory, owner: Identity) -> Result<
         let copy = to.open(&path).map_err(|error| failed(&path)(error.into()))?;
         for name in source.names(MOST_NAMES).map_err(|error| failed(&path)(error.into()))? {
             let child = Path::new(OsStr::from_bytes(name.name.as_bytes()));
-            let made = one(&source, &copy, child, name.kind).map_err(failed(&path.join(child)))?;
-            if made {
-                give(&copy, child, owner).map_err(|errno| failed(&path.join(child))(errno.into()))?;
+            // Before it is read: whoever changes it meanwhile has made it another.
+            let Ok(was) = statat(&source, child, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            if !one(&source, &copy, child, name.kind).map_err(failed(&path.join(child)))? {
+                continue;
             }
-            match (made, name.kind) {
-                (false, _) => {}
-                (true, FileType::Directory) => pending.push(path.join(child)),
-                (true, _) => {
-                    let stat = statat(&copy, child, AtFlags::SYMLINK_NOFOLLOW);
-                    let stat = stat.map_err(|errno| failed(&path.join(child))(errno.into()))?;
-                    imprint.note(&path.join(child), &stat);
-                }
+            give(&copy, child, owner).map_err(|errno| failed(&path.join(child))(errno.into()))?;
+            if name.kind == FileType::Directory {
+                pending.push(path.join(child));
+            } else {
+                let stat = statat(&copy, child, AtFlags::SYMLINK_NOFOLLOW);
+                let stat = stat.map_err(|errno| failed(&path.join(child))(errno.into()))?;
+                imprint.note(&path.join(child), &stat, &was);
             }
         }
         finished.push(path);
     }
     for path in finished.iter().rev() {
         let mut stamped = || -> Result<(), DirectoryError> {
-            let copy = to.open(path)?;
-            stamp_directory(&from.open(path)?, &copy, path)?;
-            imprint.note(path, &copy.stat_itself()?);
+            let (source, copy) = (from.open(path)?, to.open(path)?);
+            stamp_directory(&source, &copy, path)?;
+            imprint.note(path, &copy.stat_itself()?, &source.stat_itself()?);
             Ok(())
         };
         stamped().map_err(|error| CopyError { path: path.clone(), source: error.into() })?;

@@ -30,6 +30,14 @@ pub struct Growth {
     next_look: Instant,
 }
 
+/// How much a directory has grown.
+#[derive(Debug)]
+pub(crate) struct Grown {
+    tree: [Directory; 1],
+    bytes_at_first: u64,
+    free_at_first: Option<u64>,
+}
+
 /// What was found when every file was looked at.
 #[derive(Debug, Clone, Copy)]
 struct Last {
@@ -74,6 +82,30 @@ const LONGEST_UNMEASURED: Duration = Duration::from_secs(5);
 
 /// Whoever takes longer to be measured than this is measured beside the others.
 const LONG: Duration = Duration::from_millis(50);
+
+// === impl Grown ===
+
+impl Grown {
+    /// Measured from what it is now.
+    pub(crate) fn since_now(tree: Directory) -> Self {
+        let tree = [tree];
+        // What may not be read is taken to be empty: if it can be read later, it counts as new.
+        let bytes_at_first = measure_all(&tree).map_or(0, |measured| measured.bytes);
+        let free_at_first = free(&tree).ok().map(|free| free.bytes);
+        Self { tree, bytes_at_first, free_at_first }
+    }
+
+    /// By so many bytes; by as much as the file system has lost, where not everything can be looked at.
+    pub(crate) fn bytes(&self) -> u64 {
+        let now = measure_all(&self.tree).unwrap_or_default();
+        let found = now.bytes.saturating_sub(self.bytes_at_first);
+        if now.is_whole {
+            return found;
+        }
+        let free = free(&self.tree).map_or(0, |free| free.bytes);
+        found.max(self.free_at_first.map_or(u64::MAX, |first| first.saturating_sub(free)))
+    }
+}
 
 // === impl Growth ===
 

@@ -2,26 +2,45 @@
 
 use super::changes::{ChangeSet, State};
 use crate::directory::{Directory, DirectoryError};
-use belljar_policy::handoff::{Entry, Finding, Touched, review};
+use belljar_policy::handoff::{self as policy, Entry, Finding, Touched};
 use rustix::fs::FileType;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::path::PathBuf;
 
-/// The paths that take somebody's yes.
+/// What was looked at.
+#[derive(Debug)]
+pub struct Reviewed {
+    /// The paths that take somebody's yes.
+    pub findings: Vec<Finding>,
+    /// Where links lead that were looked at: somebody may have made them lead elsewhere since.
+    pub(super) links: Links,
+}
+
+/// What links say, by their paths.
+pub(super) type Links = BTreeMap<PathBuf, CString>;
+
+/// Looks at a change set.
 ///
 /// # Errors
 /// [`DirectoryError`] for a link that can't be read.
-pub fn findings(set: &ChangeSet, copy: &Directory) -> Result<Vec<Finding>, DirectoryError> {
-    let mut findings = Vec::new();
+pub fn review(set: &ChangeSet, copy: &Directory) -> Result<Reviewed, DirectoryError> {
+    let (mut findings, mut links) = (Vec::new(), Links::new());
     for (path, changed) in set.iter() {
         // What it was where it goes says enough by its kind; where its link has led doesn't count any more.
         let before = changed.before.map(|before| entry(before, String::new()));
         let after = match changed.after {
-            Some(after) => Some(entry(after, target(copy, path, after)?)),
-            None => None,
+            Some(after) if after.kind == FileType::Symlink => {
+                let says = copy.read_link(path)?;
+                let target = says.to_string_lossy().into_owned();
+                links.insert(path.to_owned(), says);
+                Some(entry(after, target))
+            }
+            after => after.map(|after| entry(after, String::new())),
         };
-        findings.extend(review([Touched { path: &path.to_string_lossy(), before, after }]));
+        findings.extend(policy::review([Touched { path: &path.to_string_lossy(), before, after }]));
     }
-    Ok(findings)
+    Ok(Reviewed { findings, links })
 }
 
 fn entry(state: State, target: String) -> Entry {
@@ -29,12 +48,5 @@ fn entry(state: State, target: String) -> Entry {
         FileType::RegularFile => Entry::File { is_executable: state.mode & 0o111 != 0 },
         FileType::Symlink => Entry::Link { target },
         _ => Entry::Other,
-    }
-}
-
-fn target(copy: &Directory, path: &Path, after: State) -> Result<String, DirectoryError> {
-    match after.kind {
-        FileType::Symlink => Ok(copy.read_link(path)?.to_string_lossy().into_owned()),
-        _ => Ok(String::new()),
     }
 }

@@ -1,4 +1,8 @@
 //! What a copy was when it was made. Its source may go on changing: what stands in the copy as it was is nobody's change.
+//!
+//! That nobody has touched it is told by its inode and by when it was changed last, which nobody inside can set; but what is
+//! written by a mapping shows there late. So it counts only where the source is another than it was: a difference that the
+//! source has not made is the copy's.
 
 use crate::directory::{Directory, DirectoryError};
 use rustix::fs::{FileType, Stat};
@@ -15,32 +19,47 @@ pub struct Imprint {
     marks: BTreeMap<PathBuf, Mark>,
 }
 
+/// How something was copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Mark {
+    copy: Stamp,
+    source: Stamp,
+}
+
 /// By what one tells that nobody has touched something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Mark {
+enum Stamp {
     /// What is in a directory is told by itself.
-    Directory { inode: u64, mode: u32 },
-    /// Nobody inside can set when something was changed last.
-    Other { inode: u64, changed_at: (i64, i64) },
+    Directory {
+        inode: u64,
+        mode: u32,
+    },
+    Other {
+        inode: u64,
+        size: i64,
+        changed_at: (i64, i64),
+    },
 }
 
 // === impl Imprint ===
 
 impl Imprint {
-    pub(super) fn note(&mut self, path: &Path, stat: &Stat) {
-        self.marks.insert(path.strip_prefix(".").unwrap_or(path).to_owned(), Mark::of(stat));
+    /// Notes something that was copied: what there is of it now, and what it was copied from.
+    pub(super) fn note(&mut self, path: &Path, copy: &Stat, source: &Stat) {
+        let mark = Mark { copy: Stamp::of(copy), source: Stamp::of(source) };
+        self.marks.insert(path.strip_prefix(".").unwrap_or(path).to_owned(), mark);
     }
 
     /// Takes these paths for copied as they are now: they are again what they are in the source.
     pub(crate) fn renew<'p>(
         &mut self,
-        copy: &Directory,
+        (copy, source): (&Directory, &Directory),
         paths: impl IntoIterator<Item = &'p Path>,
     ) -> Result<(), DirectoryError> {
         for path in paths {
-            match copy.stat(path)? {
-                Some(stat) => self.note(path, &stat),
-                None => drop(self.marks.remove(path)),
+            match (copy.stat(path)?, source.stat(path)?) {
+                (Some(copied), Some(from)) => self.note(path, &copied, &from),
+                _ => drop(self.marks.remove(path)),
             }
         }
         Ok(())
@@ -51,9 +70,11 @@ impl Imprint {
         self.marks.contains_key(path)
     }
 
-    /// Whether nobody has touched it since.
-    pub(super) fn is_still(&self, path: &Path, now: &Stat) -> bool {
-        self.marks.get(path) == Some(&Mark::of(now))
+    /// Whether a difference is the source's: that is another than it was, and the copy is what it was.
+    pub(super) fn is_of_source(&self, path: &Path, copy: &Stat, source: Option<&Stat>) -> bool {
+        self.marks.get(path).is_some_and(|mark| {
+            mark.copy == Stamp::of(copy) && source.is_none_or(|source| mark.source != Stamp::of(source))
+        })
     }
 }
 
@@ -72,14 +93,17 @@ impl From<Vec<(Vec<u8>, Mark)>> for Imprint {
     }
 }
 
-// === impl Mark ===
+// === impl Stamp ===
 
-impl Mark {
+impl Stamp {
     fn of(stat: &Stat) -> Self {
         let inode = stat.st_ino;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => Self::Directory { inode, mode: stat.st_mode },
-            _ => Self::Other { inode, changed_at: (stat.st_ctime, stat.st_ctime_nsec.cast_signed()) },
+            _ => {
+                let changed_at = (stat.st_ctime, stat.st_ctime_nsec.cast_signed());
+                Self::Other { inode, size: stat.st_size, changed_at }
+            }
         }
     }
 }

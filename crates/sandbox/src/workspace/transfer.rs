@@ -4,6 +4,7 @@
 //! reverse. Directories get their permissions last, so that none is in the way of what is put into it.
 
 use super::changes::{Changed, State};
+use super::handoff::Links;
 use super::opened::{self, Opened};
 use crate::directory::{Directory, DirectoryError};
 use belljar_confine::as_user::AsUser;
@@ -24,6 +25,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct Route<'a> {
     pub(super) from: &'a Directory,
+    /// What links there said when they were looked at; what they say now, if nobody has.
+    pub(super) links: Option<&'a Links>,
     /// How files are opened there.
     pub(super) open: fn(&Directory, &Path) -> Result<File, DirectoryError>,
     pub(super) to: &'a Directory,
@@ -133,7 +136,10 @@ impl Route<'_> {
         match after.kind {
             FileType::Directory => self.act(|| self.put_directory(path)).map(|()| None),
             FileType::Symlink => {
-                let says = self.from.read_link(path)?;
+                let says = match self.links {
+                    Some(links) => links.get(path).cloned().ok_or(Errno::STALE)?,
+                    None => self.from.read_link(path)?,
+                };
                 self.act(|| self.replace(path, |parent, name| Ok(symlinkat(&says, parent, name)?))).map(Some)
             }
             FileType::RegularFile if changed.same_content => self.act(|| {
@@ -262,4 +268,38 @@ pub(crate) fn copy_data(from: &mut File, to: &mut File, most: u64) -> std::io::R
 fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> TransferError {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path }.to_owned();
     move |source| TransferError { path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CString;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_link_leads_where_it_led_when_it_was_looked_at() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for name in ["seen", "unseen"] {
+            // By now; somebody has made it another after it was looked at.
+            symlink("/etc/shadow", from.path().join(name)).unwrap();
+        }
+        let open = |directory: &tempfile::TempDir| Directory::open_host(directory.path()).unwrap();
+        let (source, target) = (open(&from), open(&to));
+        let links = Links::from([("seen".into(), CString::from(c"notes"))]);
+        let carry = |name: &str, links| {
+            let after = State { kind: FileType::Symlink, mode: 0o777, size: 5 };
+            let changed = Changed { before: None, after: Some(after), same_content: false };
+            let open = Directory::open_own_file;
+            let (from, to, owner) = (&source, &target, Owner::AsBefore);
+            let route = Route { from, links, open, to, owner, temporary: ".temporary" };
+            route.carry(&[(Path::new(name), changed)], |_, _| {})
+        };
+        carry("seen", Some(&links)).unwrap();
+        assert_eq!(std::fs::read_link(to.path().join("seen")).unwrap(), Path::new("notes"));
+        carry("unseen", Some(&links)).unwrap_err();
+        assert!(to.path().join("unseen").symlink_metadata().is_err());
+        // The control: where nobody had to look, it is what it is.
+        carry("unseen", None).unwrap();
+        assert_eq!(std::fs::read_link(to.path().join("unseen")).unwrap(), Path::new("/etc/shadow"));
+    }
 }

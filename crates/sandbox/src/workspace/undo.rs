@@ -46,6 +46,7 @@ pub fn undo(
     let baseline = Baseline::now();
     let route = Route {
         from: &layers.source,
+        links: None,
         open: Directory::open_file,
         to: &workspace.shown,
         owner: Owner::User(workspace.owner),

@@ -1,3 +1,5 @@
+//! Which sandboxes a session has by which configuration.
+
 use super::*;
 use clap::Parser;
 

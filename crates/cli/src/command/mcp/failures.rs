@@ -38,6 +38,7 @@ fn of_refusal(refusal: &Refusal) -> Failure {
             DomainCode::NotSupported
         }
         Refusal::Busy { .. } | Refusal::Conflict { .. } => DomainCode::Conflict,
+        Refusal::Full { .. } => DomainCode::LimitExceeded,
         Refusal::Handoff { .. } => DomainCode::PermissionDenied,
         Refusal::Outside { .. } | Refusal::Unchanged { .. } => DomainCode::InvalidArgument,
     };

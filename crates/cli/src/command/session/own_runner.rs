@@ -7,7 +7,7 @@ use belljar_sandbox::run::RUNNER_INSIDE;
 use belljar_sandbox::session::Client;
 use belljar_sandbox::spec::{HostPath, LendError, Lent};
 use std::ffi::OsString;
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -58,6 +58,7 @@ fn put(executable: &Path, state: &Path) -> io::Result<()> {
         }
         std::fs::copy(executable, &part)?;
         std::fs::set_permissions(&part, Permissions::from_mode(0o755))?;
+        File::options().write(true).open(&part)?.set_modified(executable.metadata()?.modified()?)?;
     }
     std::fs::rename(&part, &place)
 }
@@ -65,7 +66,7 @@ fn put(executable: &Path, state: &Path) -> io::Result<()> {
 fn is_copied(executable: &Path, place: &Path) -> io::Result<bool> {
     let (one, other) = (executable.metadata()?, place.symlink_metadata());
     Ok(other.is_ok_and(|other| {
-        other.is_file() && other.len() == one.len() && other.modified().ok() >= one.modified().ok()
+        other.is_file() && other.len() == one.len() && other.modified().ok() == one.modified().ok()
     }))
 }
 

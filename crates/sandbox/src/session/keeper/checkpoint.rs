@@ -25,6 +25,7 @@ use belljar_policy::handoff::{Finding, Trust};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -98,13 +99,15 @@ impl Keeper {
         if set.is_empty() {
             return Ok(diff::listed(set.iter()));
         }
-        let findings = trust.without(handoff::findings(&set, &layers.upper)?);
+        let findings = trust.without(handoff::review(&set, &layers.upper)?.findings);
         if !findings.is_empty() {
             return Err(ApplyError::Handoff { findings }.into());
         }
         // Should this process be killed on the way, what is written here is enough to finish.
         let note = self.state.run_folder(&self.id).join(COMMIT);
-        interrupted::note(&note, &self.session, &ground.choice, &measure).map_err(CheckpointError::Note)?;
+        let sandboxes = standing.iter().map(|sandbox| sandbox.id().clone()).collect();
+        interrupted::note(&note, &self.session, (&ground.choice, sandboxes), &measure)
+            .map_err(CheckpointError::Note)?;
         let retained = self.state.retain(&self.id)?;
         let applied = apply::commit(&set, &layers.upper, &layers.source, &mut measure.baseline, trust);
         drop(retained);
@@ -136,28 +139,27 @@ impl Keeper {
             return Err(Refusal::Unchanged { path: path.display().to_string() }.into());
         }
         undo::undo(&chosen, workspace, layers)?;
-        measure.renew(layers, chosen.iter().map(|(path, _)| *path))?;
         let left = read(&measure, layers)?;
-        let left: Vec<PathBuf> =
+        let left: BTreeSet<PathBuf> =
             undo::chosen(&left, &paths).into_iter().map(|(path, _)| path.to_owned()).collect();
+        // Before anything counts as copied anew: what somebody has put back meanwhile is still theirs.
+        measure.renew(layers, chosen.iter().map(|(path, _)| *path).filter(|path| !left.contains(*path)))?;
         match left.is_empty() {
             true => Ok(diff::listed(chosen.into_iter())),
-            false => Err(CheckpointError::Left { paths: left }),
+            false => Err(CheckpointError::Left { paths: left.into_iter().collect() }),
         }
     }
 
     /// Serves another session's keeper that makes a fork of this one.
     pub(super) fn fork(&self, caller: &OwnedFd) {
-        self.tell(caller, || match &self.ground().choice {
-            WorkspaceChoice::Direct(path) => {
+        self.tell(caller, || {
+            let (standing, ground) = (self.standing()?, self.ground());
+            if let WorkspaceChoice::Direct(path) = &ground.choice {
                 let directory = path.as_path().display().to_string();
-                Err(Refusal::Shared { directory }.into())
+                return Err(Refusal::Shared { directory }.into());
             }
-            _ => {
-                let standing = self.standing()?;
-                self.ground().to_fork(&standing)?;
-                Ok(fork::Origin { session: self.session.clone(), wanted: self.wanted.clone() })
-            }
+            ground.to_fork(&standing)?;
+            Ok(fork::Origin { session: self.session.clone(), wanted: self.wanted.clone() })
         });
         let Ok(Some((Ask::Hold, _))) = receive::<Ask>(caller) else { return };
         let _running = Running::begin(&self.activity);
@@ -186,11 +188,11 @@ impl Keeper {
         Ok(())
     }
 
-    /// All sandboxes that stand; a session that is over has none.
+    /// All sandboxes that stand, with none on its way out; a session that is over has none.
     fn standing(&self) -> Result<Standing<'_>, BackendError> {
         match self.sandboxes.are_over() {
             true => Err(BackendError::Gone),
-            false => Ok(self.sandboxes.standing()),
+            false => Ok(self.sandboxes.settled()),
         }
     }
 }
@@ -200,9 +202,9 @@ impl Keeper {
 impl<'a> Still<'a> {
     fn bring_about(standing: &'a Standing<'_>) -> Result<Self, BackendError> {
         let mut still = Self(Vec::new());
-        for sandbox in standing.iter() {
+        for (sandbox, stats) in standing.each_with_stats() {
             // Where nothing runs, nothing has to be stopped: no program is started meanwhile.
-            if sandbox.stats()?.processes > 0 {
+            if stats?.processes > 0 {
                 still.0.push(sandbox);
                 sandbox.pause()?;
             }

@@ -11,12 +11,14 @@ use crate::spec::HostPath;
 use crate::state::{RunFolder, State};
 use crate::workspace::baseline::Baseline;
 use crate::workspace::changes::{ChangeSet, ChangesError};
+use crate::workspace::growth::Grown;
 use crate::workspace::held::{HeldWorkspace, Layers};
 use crate::workspace::imprint::Imprint;
 use crate::workspace::opened::Opened;
 use crate::workspace::{COPY, copy};
 use std::error::Error;
 use std::path::Path;
+use std::sync::Arc;
 
 /// What a session works on.
 #[derive(Debug)]
@@ -40,8 +42,12 @@ pub(in crate::session) struct Measure {
 #[derive(Debug)]
 struct Own {
     held: HeldWorkspace,
+    grown: Arc<Grown>,
     folder: RunFolder,
 }
+
+/// What a copy is in, in the session's folder: nobody but its owner gets there, whatever the source's own permissions.
+pub(in crate::session) const SHARED: &str = "shared";
 
 type Failure = Box<dyn Error + Send + Sync>;
 
@@ -68,7 +74,8 @@ impl Ground {
         let shown = match choice {
             WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path) => Directory::open_meant(path)?,
             WorkspaceChoice::Empty | WorkspaceChoice::Copy(_) => {
-                Directory::open_meant(&folder.make(COPY, owner)?)?
+                folder.make(SHARED, owner)?;
+                Directory::open_meant(&folder.make(&format!("{SHARED}/{COPY}"), owner)?)?
             }
         };
         let (layers, imprint) = match choice {
@@ -79,8 +86,9 @@ impl Ground {
             }
             _ => (None, None),
         };
+        let grown = Arc::new(Grown::since_now(shown.try_clone()?));
         let held = HeldWorkspace { shown, layers, owner };
-        Ok((Own { held, folder }, Measure { baseline, imprint }))
+        Ok((Own { held, grown, folder }, Measure { baseline, imprint }))
     }
 
     /// The folder of a workspace of the keeper's own.
@@ -88,12 +96,17 @@ impl Ground {
         self.own.as_ref().map(|own| &own.folder)
     }
 
+    /// How much it has grown by what was done there.
+    pub(super) fn grown(&self) -> Option<Arc<Grown>> {
+        self.own.as_ref().map(|own| Arc::clone(&own.grown))
+    }
+
     /// What sandboxes are asked to work on, or to look at alone.
     pub(super) fn for_sandboxes(&self, is_seen: bool) -> Result<WorkspaceChoice, BackendError> {
         let path = match (&self.own, &self.choice) {
             (_, WorkspaceChoice::Direct(path)) => path.clone(),
             (Some(own), WorkspaceChoice::Empty | WorkspaceChoice::Copy(_)) => {
-                let path = HostPath::resolve(own.folder.path().join(COPY));
+                let path = HostPath::resolve(own.folder.path().join(SHARED).join(COPY));
                 path.map_err(|error| BackendError::Create(error.into()))?
             }
             (_, choice) => return Ok(choice.clone()),
@@ -128,7 +141,7 @@ impl Ground {
 
     /// Clears away what is the keeper's own.
     pub(super) fn end(&mut self) {
-        if let Some(Own { held, folder }) = self.own.take() {
+        if let Some(Own { held, folder, .. }) = self.own.take() {
             drop(held);
             // What can't be cleared away now is cleared away as a leftover.
             let _ = folder.remove();
@@ -163,7 +176,7 @@ impl Measure {
         paths: impl IntoIterator<Item = &'p Path>,
     ) -> Result<(), DirectoryError> {
         match &mut self.imprint {
-            Some(imprint) => imprint.renew(&layers.upper, paths),
+            Some(imprint) => imprint.renew((&layers.upper, &layers.source), paths),
             None => Ok(()),
         }
     }

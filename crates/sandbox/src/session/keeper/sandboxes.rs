@@ -12,9 +12,10 @@ use super::Serve;
 use crate::backend::{Backend, BackendError, Execution, Sandbox, Stats, Wanted};
 use crate::backends::chosen::{Chosen, Site};
 use crate::config::{LifecycleConfig, Strategy};
-use crate::limits::Limit;
-use crate::session::Session;
+use crate::limits::{Bytes, Limit};
+use crate::session::{Refusal, Session};
 use crate::spec::Program;
+use crate::workspace::growth::Grown;
 use belljar_confine::launcher::Launcher;
 use belljar_confine::plan::Stdio;
 use belljar_contract::id::RunId;
@@ -40,6 +41,8 @@ pub struct Compartment {
 pub(super) struct Sandboxes {
     makers: Option<Makers>,
     slots: Vec<Slot>,
+    /// Held by whoever destroys one, with others, from before it is no longer among those that stand.
+    ending: RwLock<()>,
     is_over: AtomicBool,
 }
 
@@ -48,6 +51,8 @@ struct Makers {
     site: Site,
     launcher: Arc<Launcher>,
     serve: Serve,
+    /// How much of what they work on was written since.
+    grown: Option<Arc<Grown>>,
     session: OnceLock<Session>,
 }
 
@@ -83,7 +88,13 @@ pub(super) struct Place<'s> {
 }
 
 /// All that stand, held as they are: nobody destroys one meanwhile.
-pub(super) struct Standing<'s>(Vec<RwLockReadGuard<'s, Vec<Made>>>);
+pub(super) struct Standing<'s> {
+    made: Vec<RwLockReadGuard<'s, Vec<Made>>>,
+    /// Whether one that has ended is no longer of any account.
+    are_several: bool,
+    /// Nor is one on its way out.
+    _settled: Option<RwLockWriteGuard<'s, ()>>,
+}
 
 // === impl Sandboxes ===
 
@@ -92,23 +103,23 @@ impl Sandboxes {
     pub(super) fn of_one(sandbox: Box<dyn Sandbox>, served: Option<Box<dyn Send + Sync>>) -> Self {
         let made = RwLock::new(vec![Made::new(sandbox, served, false)]);
         let slot = Slot { compartment: None, backend: OnceLock::new(), made };
-        Self { makers: None, slots: vec![slot], is_over: AtomicBool::new(false) }
+        Self { makers: None, slots: vec![slot], ending: RwLock::default(), is_over: AtomicBool::new(false) }
     }
 
     /// Those of a session that has several, none of which is made yet.
     pub(super) fn of_several(
         (site, launcher): (Site, Arc<Launcher>),
         serve: Serve,
-        compartments: Vec<Compartment>,
+        (compartments, grown): (Vec<Compartment>, Option<Arc<Grown>>),
     ) -> Self {
         let slot = |compartment| Slot {
             compartment: Some(compartment),
             backend: OnceLock::new(),
             made: RwLock::default(),
         };
-        let makers = Makers { site, launcher, serve, session: OnceLock::new() };
+        let makers = Makers { site, launcher, serve, grown, session: OnceLock::new() };
         let slots = compartments.into_iter().map(slot).collect();
-        Self { makers: Some(makers), slots, is_over: AtomicBool::new(false) }
+        Self { makers: Some(makers), slots, ending: RwLock::default(), is_over: AtomicBool::new(false) }
     }
 
     /// Whose they are, once that is known.
@@ -125,7 +136,14 @@ impl Sandboxes {
 
     /// All that stand.
     pub(super) fn standing(&self) -> Standing<'_> {
-        Standing(self.slots.iter().map(|slot| read(&slot.made)).collect())
+        let made = self.slots.iter().map(|slot| read(&slot.made)).collect();
+        Standing { made, are_several: self.are_several(), _settled: None }
+    }
+
+    /// The same, once none is on its way out, in which something may still run.
+    pub(super) fn settled(&self) -> Standing<'_> {
+        let settled = Some(write(&self.ending));
+        Standing { _settled: settled, ..self.standing() }
     }
 
     /// Whether there will be none any more.
@@ -178,7 +196,16 @@ impl Sandboxes {
                 slot.backend.get_or_init(|| made)
             }
         };
-        let mut sandbox = backend.create(compartment.wanted.clone())?;
+        let mut wanted = compartment.wanted.clone();
+        // Each counts from when it is made. Together they have no more than one.
+        if let (Some(most), Some(grown)) = (wanted.limits.disk_bytes, &makers.grown) {
+            let left = most.saturating_sub(grown.bytes());
+            if left == 0 {
+                return Err(BackendError::Create(Refusal::Full { most: Bytes(most).to_string() }.into()));
+            }
+            wanted.limits.disk_bytes = Some(left);
+        }
+        let mut sandbox = backend.create(wanted)?;
         let sockets = sandbox.take_hatches();
         let served = match (sockets.is_empty(), makers.session.get()) {
             (true, _) => None,
@@ -201,7 +228,10 @@ impl Sandboxes {
     pub(super) fn end_idle(&self) {
         for (number, slot) in self.slots.iter().enumerate() {
             // What was left in the background is use, too.
-            let is_still = |made: &Made| made.sandbox.stats().is_ok_and(|stats| stats.processes == 0);
+            let is_still = |made: &Made| match made.stats() {
+                Some(stats) => stats.is_ok_and(|stats| stats.processes == 0),
+                None => true,
+            };
             self.destroy(number, |made| {
                 if !made.is_idle(slot.kept_for()) {
                     return false;
@@ -223,6 +253,7 @@ impl Sandboxes {
 
     fn destroy(&self, slot: usize, which: impl Fn(&Made) -> bool) {
         let Some(slot) = self.slots.get(slot) else { return };
+        let _ending = read(&self.ending);
         let over: Vec<_> = write(&slot.made).extract_if(.., |made| which(made)).collect();
         for Made { sandbox, _served, .. } in over {
             // What can't be cleared away now is cleared away as a leftover.
@@ -263,6 +294,15 @@ impl Made {
         self.sandbox.id().clone()
     }
 
+    /// What it uses; nothing if it has ended by itself.
+    fn stats(&self) -> Option<Result<Stats, BackendError>> {
+        match self.sandbox.stats() {
+            Err(BackendError::Gone) => None,
+            Err(_) if self.sandbox.ended_by().is_some() => None,
+            stats => Some(stats),
+        }
+    }
+
     fn is_idle(&self, kept_for: Option<Duration>) -> bool {
         let InUse { commands, since } = *lock(&self.in_use);
         kept_for.is_some_and(|kept_for| commands == 0 && since.elapsed() >= kept_for)
@@ -288,7 +328,7 @@ impl Place<'_> {
 
     /// Destroys it if it has ended by itself, and another can be had in its place.
     pub(super) fn is_to_be_replaced(&self) -> bool {
-        let has_ended = |made: &Made| made.sandbox.ended_by().is_some() || made.sandbox.stats().is_err();
+        let has_ended = |made: &Made| made.stats().is_none();
         let is_gone = self.sandboxes.are_several() && self.look(has_ended) != Some(false);
         if is_gone {
             self.destroy();
@@ -325,13 +365,23 @@ impl Drop for Place<'_> {
 impl Standing<'_> {
     /// Each of them.
     pub(super) fn iter(&self) -> impl Iterator<Item = &dyn Sandbox> {
-        self.0.iter().flat_map(|made| made.iter()).map(|made| &*made.sandbox)
+        self.made.iter().flat_map(|made| made.iter()).map(|made| &*made.sandbox)
+    }
+
+    /// Each of them that has not ended by itself, with what it uses; the one that a session has in any case.
+    pub(super) fn each_with_stats(
+        &self,
+    ) -> impl Iterator<Item = (&dyn Sandbox, Result<Stats, BackendError>)> {
+        self.made.iter().flat_map(|made| made.iter()).filter_map(|made| match self.are_several {
+            true => Some((&*made.sandbox, made.stats()?)),
+            false => Some((&*made.sandbox, made.sandbox.stats())),
+        })
     }
 
     /// What they use together.
     pub(super) fn stats(&self) -> Result<Stats, BackendError> {
-        self.iter().try_fold(Stats::default(), |sum, sandbox| {
-            let one = sandbox.stats()?;
+        self.each_with_stats().try_fold(Stats::default(), |sum, (_, one)| {
+            let one = one?;
             Ok(Stats {
                 processes: sum.processes + one.processes,
                 memory_bytes: sum.memory_bytes + one.memory_bytes,
