@@ -164,6 +164,8 @@ fn a_provider_that_closes_after_each_answer_costs_a_connection_and_no_call() {
     let rig = Rig::new(Script::always(Answer::text("hello").then_closes()));
     for _ in 0..5 {
         assert_eq!(rig.post(CHAT, "", &json!({"model": "small"})).status, 200);
+        // Who asks before that is known is told that it is not known whether it was done.
+        wait::until(|| rig.server.open_connection_count() == 0);
     }
     let old = Rig::new(Script::always(Answer::text("hello").of_version_1_0()));
     assert_eq!(old.post(CHAT, "", &json!({"model": "small"})).status, 200);

@@ -13,6 +13,8 @@ use super::{DESCRIPTION, SOCKET, Session, SessionError};
 use crate::backend::{BackendError, Sandbox, Wanted, with_causes};
 use crate::backends::chosen::Site;
 use crate::config::BackendName;
+use crate::docker::DockerBackend;
+use crate::native::HostUser;
 use crate::run::WorkspaceChoice;
 use crate::spec::Program;
 use crate::state::State;
@@ -129,7 +131,11 @@ pub fn keep(keeping: Keeping, serve: Serve, ready: impl FnOnce(&Session)) -> Res
         let (state, ground) = (state, Ground::of_sandbox(workspace));
         return look_after(Begun { state, wanted, session, ground, measure }, sandbox, &serve, ready);
     }
-    let (ground, measure) = Ground::make(workspace, &state)?;
+    // In containers alone it is whoever images know; with others on the host, somebody who exists for nothing else.
+    let is_contained =
+        compartments.iter().all(|compartment| compartment.backend.name() == BackendName::Docker);
+    let owner = if is_contained { DockerBackend::owner_of_copies() } else { HostUser::choose().identity() };
+    let (ground, measure) = Ground::make(workspace, (&state, owner))?;
     for compartment in &mut compartments {
         compartment.wanted.workspace = ground.for_sandboxes(compartment.is_seen)?;
     }
@@ -304,7 +310,7 @@ impl Keeper {
         if self.sandboxes.are_over() {
             return Err(BackendError::Gone);
         }
-        let stats = self.sandboxes.standing().stats()?;
+        let stats = self.sandboxes.at_hand().stats()?;
         let activity = lock(&self.activity);
         let idle_for = if activity.running == 0 { activity.since.elapsed() } else { Duration::ZERO };
         let (session, running) = (self.session.clone(), activity.running);

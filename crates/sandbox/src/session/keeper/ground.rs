@@ -4,7 +4,6 @@
 use super::sandboxes::Standing;
 use crate::backend::BackendError;
 use crate::directory::{Directory, DirectoryError};
-use crate::native::HostUser;
 use crate::run::WorkspaceChoice;
 use crate::session::Refusal;
 use crate::spec::HostPath;
@@ -16,6 +15,7 @@ use crate::workspace::held::{HeldWorkspace, Layers};
 use crate::workspace::imprint::Imprint;
 use crate::workspace::opened::Opened;
 use crate::workspace::{COPY, copy};
+use belljar_confine::plan::Identity;
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
@@ -61,14 +61,16 @@ impl Ground {
 
     /// A workspace of the keeper's own, and what the sandboxes that work on it are asked for. A directory that is changed in place
     /// stays where it is.
-    pub(super) fn make(choice: WorkspaceChoice, state: &State) -> Result<(Self, Measure), BackendError> {
-        let made = Self::lay(&choice, state).map_err(BackendError::Create)?;
+    pub(super) fn make(
+        choice: WorkspaceChoice,
+        (state, owner): (&State, Identity),
+    ) -> Result<(Self, Measure), BackendError> {
+        let made = Self::lay(&choice, (state, owner)).map_err(BackendError::Create)?;
         let (own, measure) = made;
         Ok((Self { choice, own: Some(own) }, measure))
     }
 
-    fn lay(choice: &WorkspaceChoice, state: &State) -> Result<(Own, Measure), Failure> {
-        let owner = HostUser::choose().identity();
+    fn lay(choice: &WorkspaceChoice, (state, owner): (&State, Identity)) -> Result<(Own, Measure), Failure> {
         let baseline = Baseline::now();
         let folder = state.begin_run(owner)?;
         let shown = match choice {

@@ -134,16 +134,17 @@ impl Sandboxes {
         self.makers.is_some()
     }
 
-    /// All that stand.
-    pub(super) fn standing(&self) -> Standing<'_> {
-        let made = self.slots.iter().map(|slot| read(&slot.made)).collect();
+    /// Those that can be asked at once: one that is being made is none yet, and nobody waits for it.
+    pub(super) fn at_hand(&self) -> Standing<'_> {
+        let made = self.slots.iter().filter_map(|slot| slot.made.try_read().ok()).collect();
         Standing { made, are_several: self.are_several(), _settled: None }
     }
 
-    /// The same, once none is on its way out, in which something may still run.
+    /// All that stand, once none is on its way out, in which something may still run.
     pub(super) fn settled(&self) -> Standing<'_> {
         let settled = Some(write(&self.ending));
-        Standing { _settled: settled, ..self.standing() }
+        let made = self.slots.iter().map(|slot| read(&slot.made)).collect();
+        Standing { made, are_several: self.are_several(), _settled: settled }
     }
 
     /// Whether there will be none any more.
