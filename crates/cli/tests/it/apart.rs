@@ -156,6 +156,26 @@ fn together_they_write_no_more_to_disk_than_one_may_and_another_begins_nothing_a
     });
 }
 
+#[test]
+fn one_sandbox_for_each_call_leaves_files_to_the_next_and_nothing_else() {
+    World::as_everyone(BELLJAR, |world| {
+        let _sessions = Sessions(world);
+        let agent =
+            Agent::of(world, "{default_backend: native, native: {lifecycle: {strategy: per-call}}}", &[]);
+        assert_eq!(
+            agent.prints("cat draft.txt; echo x > kept; echo gone > /tmp/gone; sleep 600 &"),
+            "written\n"
+        );
+        assert_eq!(agent.prints("cat kept; test -e /tmp/gone || echo fresh; grep -qs ^sleep /proc/[0-9]*/cmdline || echo alone"), "x\nfresh\nalone\n");
+        let session = agent.session();
+        world.run(&["session", "commit", &session]).succeeded();
+        assert_eq!(
+            (world.read("source/kept"), world.read("source/draft.txt")),
+            ("x\n".into(), "written\n".into())
+        );
+    });
+}
+
 /// What is said once it isn't done any more; how often it may fail before, is limited.
 fn until_refused(writes: impl Fn(usize) -> Value) -> String {
     let told = (0..8).map(writes).find(|told| told["domain_code"] == "limit_exceeded");

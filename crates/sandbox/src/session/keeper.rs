@@ -12,7 +12,7 @@ use super::protocol::{Answer, Ask, Refusal, receive, send};
 use super::{DESCRIPTION, SOCKET, Session, SessionError};
 use crate::backend::{BackendError, Sandbox, Wanted, with_causes};
 use crate::backends::chosen::Site;
-use crate::config::BackendName;
+use crate::config::{BackendName, Strategy};
 use crate::docker::DockerBackend;
 use crate::native::HostUser;
 use crate::run::WorkspaceChoice;
@@ -124,7 +124,9 @@ pub fn keep(keeping: Keeping, serve: Serve, ready: impl FnOnce(&Session)) -> Res
     let wanted = Wanted { workspace: workspace.clone(), ..first.wanted.clone() };
     // Only the kernel's own means show what was changed in a copy that nobody else works on.
     let is_copied = matches!(workspace, WorkspaceChoice::Copy(_)) && session.backend != BackendName::Native;
-    if compartments.len() == 1 && !is_copied {
+    // And what is for one command at a time can't be what holds the files.
+    let is_kept = first.lifecycle.strategy != Strategy::PerCall;
+    if compartments.len() == 1 && is_kept && !is_copied {
         let backend = first.backend.make(launcher, &site)?;
         let measure = Measure::of_layer(Baseline::now());
         let sandbox = backend.create(wanted.clone())?;

@@ -21,6 +21,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -49,6 +50,13 @@ struct Now {
 enum Running {
     Sealed(Sealed),
     Unsealed(Unsealed),
+}
+
+/// What there is of that so far.
+#[derive(Default)]
+struct Run {
+    starting: Option<JoinHandle<Result<(Running, Spoken), BridgeError>>>,
+    running: Option<Running>,
 }
 
 /// Where one is, and what it told.
@@ -196,28 +204,28 @@ impl Server {
         let within = self.config.connect_timeout;
         let out_of_time = BridgeError::OutOfTime { within };
         let deadline = Instant::now() + within;
-        let mut running = None;
-        let connecting = tokio::time::timeout_at(deadline, self.open(&mut running));
+        let mut run = Run::default();
+        let connecting = tokio::time::timeout_at(deadline, self.open(&mut run));
         let connected = tokio::select! {
             () = stop.cancelled() => Err(out_of_time),
             connected = connecting => connected.unwrap_or(Err(out_of_time)),
         };
         match connected {
-            Ok((connection, told)) => Ok((Arc::new(connection), running, told)),
+            Ok((connection, told)) => Ok((Arc::new(connection), run.started().await, told)),
             Err(error) => {
-                end(running).await;
+                end(run.started().await).await;
                 Err(error)
             }
         }
     }
 
     /// Connects, and has it list its tools. What runs for it is put where whoever gives this up finds it.
-    async fn open(&self, running: &mut Option<Running>) -> Result<(Connection, Vec<Told>), BridgeError> {
+    async fn open(&self, run: &mut Run) -> Result<(Connection, Vec<Told>), BridgeError> {
         let (most_bytes, within) = (self.config.limits.answer_bytes, self.config.connect_timeout);
         let watched = Arc::new(Watched::default());
         let connection = match &self.config.way {
             Way::Stdio(stdio) => {
-                let Pipes { input, output, errors } = self.start(stdio, running).await?;
+                let Pipes { input, output, errors } = self.start(stdio, run).await?;
                 tokio::spawn(stderr::log(self.config.name.clone(), errors));
                 let lines = Lines::new(output, input, most_bytes, Arc::clone(&watched));
                 Connection::greet(lines, watched, (most_bytes, within)).await?
@@ -234,11 +242,13 @@ impl Server {
         Ok((connection, listed.tools))
     }
 
-    async fn start(&self, stdio: &StdioConfig, running: &mut Option<Running>) -> Result<Pipes, BridgeError> {
+    async fn start(&self, stdio: &StdioConfig, run: &mut Run) -> Result<Pipes, BridgeError> {
         let (config, means) = (stdio.clone(), self.means.clone());
-        let started = tokio::task::spawn_blocking(move || start(&config, &means)).await;
+        let starting = run.starting.insert(tokio::task::spawn_blocking(move || start(&config, &means)));
+        let started = starting.await;
+        run.starting = None;
         let (started, spoken) = started.unwrap_or_else(|died| Err(BridgeError::Start(Box::new(died))))?;
-        *running = Some(started);
+        run.running = Some(started);
         Pipes::of(spoken).map_err(|error| BridgeError::Start(Box::new(error)))
     }
 
@@ -326,6 +336,16 @@ fn start(config: &StdioConfig, means: &Means) -> Result<(Running, Spoken), Bridg
     let program = Program { argv, directory: belljar_contract::path::WORKSPACE.to_owned() };
     let (sealed, spoken) = Sealed::start(&*means.backend, wanted, &program)?;
     Ok((Running::Sealed(sealed), spoken))
+}
+
+// === impl Run ===
+
+impl Run {
+    /// What runs, once nothing is being started any more: whoever gives up meanwhile would leave it to nobody.
+    async fn started(self) -> Option<Running> {
+        let Some(starting) = self.starting else { return self.running };
+        starting.await.ok()?.ok().map(|(running, _)| running)
+    }
 }
 
 async fn end(running: Option<Running>) {

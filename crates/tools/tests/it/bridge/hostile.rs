@@ -4,7 +4,7 @@ use super::Case;
 use super::rig::{House, OTHER_TASK, Rig, TASK, folder, run, scripted, text};
 use belljar_contract::tool::DomainCode;
 use serde_json::json;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 pub(crate) const CASES: &[Case] = &[
@@ -18,6 +18,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_list_that_changes_is_asked_for_again", changing),
     ("answers_are_kept_for_tools_that_change_nothing_and_for_one_task", kept),
     ("one_server_that_can_not_be_had_stops_no_other", missing),
+    ("a_bridge_that_ends_while_a_server_is_started_leaves_none", hurried),
     ("calls_beyond_what_may_be_at_a_time_wait_or_are_refused", many),
 ];
 
@@ -345,6 +346,20 @@ fn missing(house: &House) -> Result<(), String> {
         rig.end().await;
         assert!(house.runs().is_empty());
     });
+    Ok(())
+}
+
+fn hurried(house: &House) -> Result<(), String> {
+    let scripts = folder();
+    let mute = scripted(scripts.path(), "mute", "time.sleep(600)\n", "");
+    for milliseconds in 0..40 {
+        run(async {
+            let rig = house.bridge(&mute);
+            tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+            rig.end().await;
+            assert_eq!(house.runs(), [] as [std::path::PathBuf; 0], "after {milliseconds} ms");
+        });
+    }
     Ok(())
 }
 
