@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 pub(crate) const CASES: &[Case] = &[
     ("a_healthy_backend_says_so", a_healthy_backend_says_so),
     ("paused_nothing_goes_on_and_resumed_it_does", paused_nothing_goes_on_and_resumed_it_does),
+    ("who_wakes_the_others_up_is_paused_all_the_same", who_wakes_the_others_up_is_paused_all_the_same),
     ("stats_count_what_runs", stats_count_what_runs),
     ("destroyed_nothing_is_left", destroyed_nothing_is_left),
     ("dropped_nothing_is_left", dropped_nothing_is_left),
@@ -61,6 +62,37 @@ fn paused_nothing_goes_on_and_resumed_it_does(house: &House) {
     until(|| count() > stopped_at + 2);
     counting.kill().unwrap();
     assert_eq!(wait(counting.as_mut()), Outcome::Signaled(9));
+}
+
+fn who_wakes_the_others_up_is_paused_all_the_same(house: &House) {
+    let sandbox = house.sandbox();
+    // What seals nothing stops everybody once, and lets them go on.
+    if sandbox.isolation().layers.iter().all(|layer| layer.name != "landlock" || !layer.in_force) {
+        return house.skip("landlock");
+    }
+    let wakes = "while true; do kill -CONT 0; echo x >> count; done";
+    let mut waking = start(&*sandbox, &format!("({wakes}) & ({wakes}) & {wakes}"));
+    let count = || {
+        let mut out = Vec::new();
+        sandbox
+            .copy_out("/workspace/count", &mut out)
+            .map_or(0, |()| out.iter().filter(|byte| **byte == b'x').count())
+    };
+    until(|| count() > 50);
+    // They may be lucky once. The control: they go on in between.
+    let is_paused = |_| {
+        sandbox.pause().unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        let stopped_at = count();
+        std::thread::sleep(Duration::from_millis(50));
+        let is_still = count() == stopped_at;
+        sandbox.resume().unwrap();
+        until(|| count() > stopped_at);
+        is_still
+    };
+    assert!((0..4).filter(|attempt| is_paused(*attempt)).count() >= 2);
+    waking.kill().unwrap();
+    wait(waking.as_mut());
 }
 
 fn stats_count_what_runs(house: &House) {
