@@ -3,7 +3,7 @@
 
 mod quarters;
 
-pub(crate) use quarters::{Quarters, works_in_session};
+pub(crate) use quarters::{Quarter, Quarters, works_in_session};
 
 use crate::configuration::Configuration;
 use crate::error::CliError;

@@ -27,6 +27,7 @@ pub mod sealed;
 pub mod seccomp;
 pub mod stage;
 pub mod supervised;
+pub mod thread_state;
 
 mod init;
 mod kernel;

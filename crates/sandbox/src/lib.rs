@@ -32,6 +32,5 @@ pub mod spec;
 pub mod state;
 pub mod streams;
 pub mod subprocess;
-mod thread_state;
 mod warden;
 pub mod workspace;

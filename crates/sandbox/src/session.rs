@@ -78,6 +78,13 @@ pub struct Division {
     pub categories: BTreeSet<Category>,
 }
 
+impl Division {
+    /// The number of the one in which tools of that category work: the first, if it is in none.
+    pub fn number_for(divisions: &[Self], category: Category) -> usize {
+        divisions.iter().position(|division| division.categories.contains(&category)).unwrap_or_default()
+    }
+}
+
 impl Session {
     /// Which backend makes the sandbox for tools of that category; without one, that for commands of people.
     pub fn backend_for(&self, category: Option<Category>) -> BackendName {
@@ -86,8 +93,7 @@ impl Session {
 
     /// The number of that sandbox, from 0 on.
     fn division_for(&self, category: Option<Category>) -> usize {
-        let is_for = |division: &Division| category.is_some_and(|it| division.categories.contains(&it));
-        self.divisions.iter().position(is_for).unwrap_or_default()
+        category.map_or(0, |category| Division::number_for(&self.divisions, category))
     }
 
     /// Whether there is a way out to the web: a policy was named, or its level has one; and its level doesn't do without.

@@ -5,16 +5,18 @@
 //! sandboxing.overrides ──► categories with the same backend, network and runtime ──► one quarter each, the one for commands first
 //! ```
 
-use crate::command::session::Quarter;
 use crate::error::CliError;
 use crate::lending::AllowanceArguments;
 use belljar_contract::category::Category;
+use belljar_contract::isolation::Required;
 use belljar_contract::programs::ProgramList;
 use belljar_policy::constraint::WorksIn;
 use belljar_sandbox::backends::chosen::Chosen;
-use belljar_sandbox::config::{BackendName, DockerConfig, MountMode, Network, Sandboxing};
+use belljar_sandbox::config::{BackendName, DockerConfig, LifecycleConfig, MountMode, Network, Sandboxing};
+use belljar_sandbox::limits::Limits;
 use belljar_sandbox::session::{Division, Session};
 use belljar_tools::workbench::LONGEST_RUN;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
@@ -27,6 +29,25 @@ pub(crate) struct Quarters {
     divisions: Vec<Division>,
 }
 
+/// What one of a session's sandboxes is made by, and has for itself.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Quarter {
+    /// What makes it.
+    pub(crate) backend: Chosen,
+    /// What it may use.
+    pub(crate) limits: Limits,
+    /// The layers without which there shall be none.
+    pub(crate) required: Required,
+    /// Whether it has a way out to the web, where the session has one.
+    pub(crate) has_web: bool,
+    /// Whether what the session works on can only be looked at in it.
+    pub(crate) is_seen: bool,
+    /// How long it is kept between commands, if the session has several.
+    pub(crate) lifecycle: LifecycleConfig,
+    /// For how long a call of a tool may run something in it.
+    pub(crate) longest_call: Duration,
+}
+
 /// What tools in a workspace are of. The first is what people's commands are of, too.
 const OF_WORKSPACES: [Category; 4] =
     [Category::Terminal, Category::CodeExecution, Category::FileSystem, Category::VersionControl];
@@ -37,6 +58,24 @@ struct Kind {
     backend: BackendName,
     network: Network,
     runtime: Option<String>,
+}
+
+// === impl Quarter ===
+
+impl Quarter {
+    /// The only one of its session, with all that is usual.
+    pub(crate) fn of(backend: Chosen) -> Self {
+        let lifecycle = LifecycleConfig { max_idle: None, ..LifecycleConfig::default() };
+        Self {
+            backend,
+            limits: Limits::default(),
+            required: Required::default(),
+            has_web: true,
+            is_seen: false,
+            lifecycle,
+            longest_call: LONGEST_RUN,
+        }
+    }
 }
 
 // === impl Quarters ===
@@ -99,18 +138,18 @@ impl Quarters {
 
     /// Where tools of each category work.
     pub(crate) fn works_in(&self) -> BTreeMap<Category, WorksIn> {
-        let only = self.quarters.first().map_or(BackendName::Native, |quarter| quarter.backend.name());
         works_in(|category| {
-            let division = self.divisions.iter().find(|division| division.categories.contains(&category));
-            division.map_or(only, |division| division.backend)
+            self.quarter_for(category).map_or(BackendName::Native, |quarter| quarter.backend.name())
         })
     }
 
     /// For how long a call of a tool of that category may run something.
     pub(crate) fn longest_call(&self, category: Category) -> Duration {
-        let number = self.divisions.iter().position(|division| division.categories.contains(&category));
-        let quarter = self.quarters.get(number.unwrap_or_default());
-        quarter.map_or(LONGEST_RUN, |quarter| quarter.longest_call)
+        self.quarter_for(category).map_or(LONGEST_RUN, |quarter| quarter.longest_call)
+    }
+
+    fn quarter_for(&self, category: Category) -> Option<&Quarter> {
+        self.quarters.get(Division::number_for(&self.divisions, category))
     }
 }
 

@@ -5,13 +5,13 @@ mod keeper;
 mod opening;
 mod own_runner;
 
-pub(crate) use keeper::{Quarter, keep};
+pub(crate) use keeper::keep;
 pub(crate) use opening::{Opening, open, policy_file};
 pub(crate) use own_runner::own_runner;
 
 use super::{Subcommand, exec};
 use crate::access::AccessArguments;
-use crate::backend::BackendArguments;
+use crate::backend::{BackendArguments, Quarter};
 use crate::error::CliError;
 use crate::lending::{SandboxArguments, parse_duration};
 use crate::terminal::{self, Relay};

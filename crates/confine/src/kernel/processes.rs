@@ -2,6 +2,7 @@
 
 use super::usage_of_children;
 use crate::execution::Load;
+use crate::thread_state::ThreadState;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashSet;
 use std::time::Duration;
@@ -122,11 +123,7 @@ impl Process {
 /// Whether all threads of a process are stopped or over. One that can't be looked at is over.
 pub(crate) fn stands_still(pid: i32) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let is_still = |stat: Vec<u8>| {
-        let after_name = stat.iter().rposition(|byte| *byte == b')');
-        let state = after_name.and_then(|at| stat.get(at + 2)).copied();
-        matches!(state, Some(b'T' | b't' | b'Z' | b'X'))
-    };
+    let is_still = |stat: Vec<u8>| ThreadState::of(&stat).is_some_and(|state| !state.runs());
     threads.filter_map(|thread| std::fs::read(thread.path().join("stat")).ok()).all(is_still)
 }
 

@@ -10,7 +10,6 @@ use crate::init::streams::Streams;
 use crate::kernel::{self, Cloned};
 use crate::message;
 use crate::plan::{Command, Stdio, wire};
-use crate::seccomp::spare::EVERYBODY;
 use crate::walls::{About, Fault};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -117,8 +116,7 @@ fn encode(
 fn serve(plan: &Plan, socket: BorrowedFd<'_>, supervisor: i32) -> ! {
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let _ = rustix::thread::set_name(c"belljar-starter");
-    let own = rustix::process::getpid().as_raw_pid();
-    let built = walls::put_up(plan, supervisor, &[supervisor, own, EVERYBODY]);
+    let built = walls::put_up(plan, supervisor);
     let (built, listener) = match built {
         Ok(Standing { landlock_abi, listener }) => (Ok(landlock_abi), listener),
         Err(fault) => (Err(fault), None),

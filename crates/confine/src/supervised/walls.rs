@@ -20,8 +20,8 @@ pub(super) struct Standing {
     pub(super) listener: Option<OwnedFd>,
 }
 
-/// Puts everything up around this process. `spared` are out of reach of what is inside.
-pub(super) fn put_up(plan: &Plan, supervisor: i32, spared: &[i32]) -> Result<Standing, Fault> {
+/// Puts everything up around this process, which is out of reach of what is inside, like the supervisor.
+pub(super) fn put_up(plan: &Plan, supervisor: i32) -> Result<Standing, Fault> {
     let is_root = rustix::process::getuid().is_root();
     if is_root {
         rustix::thread::set_thread_groups(&[]).about("groups")?;
@@ -45,7 +45,8 @@ pub(super) fn put_up(plan: &Plan, supervisor: i32, spared: &[i32]) -> Result<Sta
         if matches!(plan.files, Files::Listed { .. }) {
             listener = Some(kernel::ask::install_guard(seccomp::METADATA).about("filter")?);
         }
-        kernel::install_filter(&spare::spare(spared)).about("filter")?;
+        let own = rustix::process::getpid().as_raw_pid();
+        kernel::install_filter(&spare::spare(&[supervisor, own, spare::EVERYBODY])).about("filter")?;
         kernel::install_filter(seccomp::policy(Audience::Supervised)).about("filter")?;
     }
     Ok(Standing { landlock_abi, listener })

@@ -1,6 +1,6 @@
 //! The processes of a container, as the relay sees them: all but PID 1 and itself.
 
-use crate::thread_state::ThreadState;
+use belljar_confine::thread_state::ThreadState;
 use rustix::process::{Pid, Signal, getpid, kill_process};
 use std::path::Path;
 use std::time::Duration;

@@ -4,7 +4,7 @@
 //! may not be brought to rest at all, so whoever has stopped a sandbox must still expect anything of it.
 
 use crate::directory::{Directory, DirectoryError};
-use crate::thread_state::ThreadState;
+use belljar_confine::thread_state::ThreadState;
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::io::Read;

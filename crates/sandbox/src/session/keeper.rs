@@ -29,7 +29,7 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
 };
-use sandboxes::Sandboxes;
+use sandboxes::{Makers, Sandboxes};
 use std::error::Error;
 use std::ffi::OsString;
 use std::io::Write;
@@ -130,30 +130,28 @@ pub fn keep(keeping: Keeping, serve: Serve, ready: impl FnOnce(&Session)) -> Res
         let backend = first.backend.make(launcher, &site)?;
         let measure = Measure::of_layer(Baseline::now());
         let sandbox = backend.create(wanted.clone())?;
-        let (state, ground) = (state, Ground::of_sandbox(workspace));
+        let ground = Ground::of_sandbox(workspace);
         return look_after(Begun { state, wanted, session, ground, measure }, sandbox, &serve, ready);
     }
     // In containers alone it is whoever images know; with others on the host, somebody who exists for nothing else.
     let is_contained =
         compartments.iter().all(|compartment| compartment.backend.name() == BackendName::Docker);
     let owner = if is_contained { DockerBackend::owner_of_copies() } else { HostUser::choose().identity() };
-    let (ground, measure) = Ground::make(workspace, (&state, owner))?;
+    let folder = state.begin_run(owner).map_err(|error| BackendError::Create(error.into()))?;
+    let id = folder.id().clone();
+    let session = Session { id: id.to_string(), ..session };
+    let (ground, measure) = Ground::make(workspace, (folder, owner))?;
     for compartment in &mut compartments {
         compartment.wanted.workspace = ground.for_sandboxes(compartment.is_seen)?;
     }
     let is_one = compartments.len() == 1;
-    let sandboxes = Sandboxes::of_several((site, launcher), serve, (compartments, ground.grown()));
-    let begun = Begun { state, wanted, session, ground, measure };
-    let Some(id) = begun.ground.folder().map(|folder| folder.id().clone()) else {
-        return Err(BackendError::Gone.into());
-    };
-    let session = Session { id: id.to_string(), ..begun.session.clone() };
-    sandboxes.belong_to(&session);
+    let makers = Makers { site, launcher, serve, grown: ground.grown(), session: session.clone() };
+    let sandboxes = Sandboxes::to_make(makers, compartments);
     // What can't be had is told at once where there is nothing else.
     if is_one {
         drop(sandboxes.place(0)?);
     }
-    attend(Begun { session, ..begun }, (id, sandboxes), ready)
+    attend(Begun { state, wanted, session, ground, measure }, (id, sandboxes), ready)
 }
 
 /// A session whose sandboxes are known.
@@ -177,7 +175,7 @@ pub(super) fn look_after(
     let sockets = sandbox.take_hatches();
     let served = (!sockets.is_empty()).then(|| serve(&session, sockets)).transpose();
     let served = served.map_err(KeeperError::Serve)?;
-    attend(Begun { session, ..begun }, (id, Sandboxes::of_one(sandbox, served)), ready)
+    attend(Begun { session, ..begun }, (id, Sandboxes::made(sandbox, served)), ready)
 }
 
 fn attend(

@@ -4,6 +4,7 @@ use crate::Case;
 use crate::house::{House, run, start, wait};
 use belljar_confine::sealed::Outcome;
 use belljar_contract::isolation::LAYERS;
+use belljar_sandbox::backend::Sandbox;
 use belljar_testkit::wait::until;
 use std::time::{Duration, Instant};
 
@@ -42,15 +43,17 @@ fn two_sandboxes_know_nothing_of_each_other(house: &House) {
     assert!(!ran.stdout.contains("4321"), "{}", ran.stdout);
 }
 
+/// How often something has been written to `count`.
+fn counted(sandbox: &dyn Sandbox) -> usize {
+    let mut out = Vec::new();
+    let copied = sandbox.copy_out("/workspace/count", &mut out);
+    copied.map_or(0, |()| out.iter().filter(|byte| **byte == b'x').count())
+}
+
 fn paused_nothing_goes_on_and_resumed_it_does(house: &House) {
     let sandbox = house.sandbox();
     let mut counting = start(&*sandbox, "while true; do echo x >> count; sleep 0.01; done");
-    let count = || {
-        let mut out = Vec::new();
-        sandbox
-            .copy_out("/workspace/count", &mut out)
-            .map_or(0, |()| out.iter().filter(|byte| **byte == b'x').count())
-    };
+    let count = || counted(&*sandbox);
     until(|| count() > 2);
     sandbox.pause().unwrap();
     // What was under way when everything stopped may still have been written.
@@ -72,12 +75,7 @@ fn who_wakes_the_others_up_is_paused_all_the_same(house: &House) {
     }
     let wakes = "while true; do kill -CONT 0; echo x >> count; done";
     let mut waking = start(&*sandbox, &format!("({wakes}) & ({wakes}) & {wakes}"));
-    let count = || {
-        let mut out = Vec::new();
-        sandbox
-            .copy_out("/workspace/count", &mut out)
-            .map_or(0, |()| out.iter().filter(|byte| **byte == b'x').count())
-    };
+    let count = || counted(&*sandbox);
     until(|| count() > 50);
     // They may be lucky once. The control: they go on in between.
     let is_paused = |_| {

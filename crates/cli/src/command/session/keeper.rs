@@ -1,21 +1,20 @@
 //! The process that keeps a session: what it is told, what it serves, and its one word.
 
 use super::own_runner;
+use crate::backend::Quarter;
 use crate::error::CliError;
 use crate::web;
 use belljar_contract::id::RunId;
 use belljar_contract::isolation::Required;
 use belljar_node::inspection::Inspection;
 use belljar_sandbox::backend::{BackendError, Wanted, with_causes};
-use belljar_sandbox::backends::chosen::{Chosen, Site};
-use belljar_sandbox::config::LifecycleConfig;
+use belljar_sandbox::backends::chosen::Site;
 use belljar_sandbox::hatch::Hatch;
 use belljar_sandbox::limits::Limits;
 use belljar_sandbox::run::WorkspaceChoice;
 use belljar_sandbox::session::{self, Compartment, Forking, KeeperError, Keeping, Serve, Session};
 use belljar_sandbox::spec::Lent;
 use belljar_sandbox::state::State;
-use belljar_tools::workbench::LONGEST_RUN;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -24,7 +23,6 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 /// What a keeper is told when it begins.
 #[derive(Debug, Serialize, Deserialize)]
@@ -35,43 +33,6 @@ pub(super) struct Order {
     pub(super) env: BTreeMap<String, String>,
     pub(super) quarters: Vec<Quarter>,
     pub(super) session: Session,
-}
-
-/// What one of a session's sandboxes is made by, and has for itself.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Quarter {
-    /// What makes it.
-    pub(crate) backend: Chosen,
-    /// What it may use.
-    pub(crate) limits: Limits,
-    /// The layers without which there shall be none.
-    pub(crate) required: Required,
-    /// Whether it has a way out to the web, where the session has one.
-    pub(crate) has_web: bool,
-    /// Whether what the session works on can only be looked at in it.
-    pub(crate) is_seen: bool,
-    /// How long it is kept between commands, if the session has several.
-    pub(crate) lifecycle: LifecycleConfig,
-    /// For how long a call of a tool may run something in it.
-    pub(crate) longest_call: Duration,
-}
-
-// === impl Quarter ===
-
-impl Quarter {
-    /// The only one of its session, with all that is usual.
-    pub(crate) fn of(backend: Chosen) -> Self {
-        let lifecycle = LifecycleConfig { max_idle: None, ..LifecycleConfig::default() };
-        Self {
-            backend,
-            limits: Limits::default(),
-            required: Required::default(),
-            has_web: true,
-            is_seen: false,
-            lifecycle,
-            longest_call: LONGEST_RUN,
-        }
-    }
 }
 
 /// What a keeper may be told.

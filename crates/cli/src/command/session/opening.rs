@@ -1,6 +1,7 @@
 //! Opening a session: a keeper is begun, and says whether there is one.
 
-use super::keeper::{Errand, Failure, Order, Quarter, Word};
+use super::keeper::{Errand, Failure, Order, Word};
+use crate::backend::Quarter;
 use crate::error::CliError;
 use crate::state;
 use crate::web::WebArguments;

@@ -7,7 +7,7 @@ use crate::directory::{Directory, DirectoryError};
 use crate::run::WorkspaceChoice;
 use crate::session::Refusal;
 use crate::spec::HostPath;
-use crate::state::{RunFolder, State};
+use crate::state::RunFolder;
 use crate::workspace::baseline::Baseline;
 use crate::workspace::changes::{ChangeSet, ChangesError};
 use crate::workspace::growth::Grown;
@@ -63,16 +63,18 @@ impl Ground {
     /// stays where it is.
     pub(super) fn make(
         choice: WorkspaceChoice,
-        (state, owner): (&State, Identity),
+        (folder, owner): (RunFolder, Identity),
     ) -> Result<(Self, Measure), BackendError> {
-        let made = Self::lay(&choice, (state, owner)).map_err(BackendError::Create)?;
+        let made = Self::lay(&choice, (folder, owner)).map_err(BackendError::Create)?;
         let (own, measure) = made;
         Ok((Self { choice, own: Some(own) }, measure))
     }
 
-    fn lay(choice: &WorkspaceChoice, (state, owner): (&State, Identity)) -> Result<(Own, Measure), Failure> {
+    fn lay(
+        choice: &WorkspaceChoice,
+        (folder, owner): (RunFolder, Identity),
+    ) -> Result<(Own, Measure), Failure> {
         let baseline = Baseline::now();
-        let folder = state.begin_run(owner)?;
         let shown = match choice {
             WorkspaceChoice::Direct(path) | WorkspaceChoice::Seen(path) => Directory::open_meant(path)?,
             WorkspaceChoice::Empty | WorkspaceChoice::Copy(_) => {
@@ -91,11 +93,6 @@ impl Ground {
         let grown = Arc::new(Grown::since_now(shown.try_clone()?));
         let held = HeldWorkspace { shown, layers, owner };
         Ok((Own { held, grown, folder }, Measure { baseline, imprint }))
-    }
-
-    /// The folder of a workspace of the keeper's own.
-    pub(super) fn folder(&self) -> Option<&RunFolder> {
-        self.own.as_ref().map(|own| &own.folder)
     }
 
     /// How much it has grown by what was done there.

@@ -47,13 +47,14 @@ pub(super) struct Sandboxes {
 }
 
 /// What it takes to make more.
-struct Makers {
-    site: Site,
-    launcher: Arc<Launcher>,
-    serve: Serve,
+pub(super) struct Makers {
+    pub(super) site: Site,
+    pub(super) launcher: Arc<Launcher>,
+    pub(super) serve: Serve,
     /// How much of what they work on was written since.
-    grown: Option<Arc<Grown>>,
-    session: OnceLock<Session>,
+    pub(super) grown: Option<Arc<Grown>>,
+    /// Whose they are.
+    pub(super) session: Session,
 }
 
 /// A compartment, and what there is of it.
@@ -91,7 +92,7 @@ pub(super) struct Place<'s> {
 pub(super) struct Standing<'s> {
     made: Vec<RwLockReadGuard<'s, Vec<Made>>>,
     /// Whether one that has ended is no longer of any account.
-    are_several: bool,
+    are_made_again: bool,
     /// Nor is one on its way out.
     _settled: Option<RwLockWriteGuard<'s, ()>>,
 }
@@ -99,52 +100,40 @@ pub(super) struct Standing<'s> {
 // === impl Sandboxes ===
 
 impl Sandboxes {
-    /// The one of a session that has no more.
-    pub(super) fn of_one(sandbox: Box<dyn Sandbox>, served: Option<Box<dyn Send + Sync>>) -> Self {
+    /// The one of a session that goes with it.
+    pub(super) fn made(sandbox: Box<dyn Sandbox>, served: Option<Box<dyn Send + Sync>>) -> Self {
         let made = RwLock::new(vec![Made::new(sandbox, served, false)]);
         let slot = Slot { compartment: None, backend: OnceLock::new(), made };
         Self { makers: None, slots: vec![slot], ending: RwLock::default(), is_over: AtomicBool::new(false) }
     }
 
-    /// Those of a session that has several, none of which is made yet.
-    pub(super) fn of_several(
-        (site, launcher): (Site, Arc<Launcher>),
-        serve: Serve,
-        (compartments, grown): (Vec<Compartment>, Option<Arc<Grown>>),
-    ) -> Self {
+    /// Those that are made when something is first run in them, and again when they have ended.
+    pub(super) fn to_make(makers: Makers, compartments: Vec<Compartment>) -> Self {
         let slot = |compartment| Slot {
             compartment: Some(compartment),
             backend: OnceLock::new(),
             made: RwLock::default(),
         };
-        let makers = Makers { site, launcher, serve, grown, session: OnceLock::new() };
         let slots = compartments.into_iter().map(slot).collect();
         Self { makers: Some(makers), slots, ending: RwLock::default(), is_over: AtomicBool::new(false) }
     }
 
-    /// Whose they are, once that is known.
-    pub(super) fn belong_to(&self, session: &Session) {
-        if let Some(makers) = &self.makers {
-            let _ = makers.session.set(session.clone());
-        }
-    }
-
     /// Whether one that has ended is made again.
-    fn are_several(&self) -> bool {
+    fn are_made_again(&self) -> bool {
         self.makers.is_some()
     }
 
     /// Those that can be asked at once: one that is being made is none yet, and nobody waits for it.
     pub(super) fn at_hand(&self) -> Standing<'_> {
         let made = self.slots.iter().filter_map(|slot| slot.made.try_read().ok()).collect();
-        Standing { made, are_several: self.are_several(), _settled: None }
+        Standing { made, are_made_again: self.are_made_again(), _settled: None }
     }
 
     /// All that stand, once none is on its way out, in which something may still run.
     pub(super) fn settled(&self) -> Standing<'_> {
         let settled = Some(write(&self.ending));
         let made = self.slots.iter().map(|slot| read(&slot.made)).collect();
-        Standing { made, are_several: self.are_several(), _settled: settled }
+        Standing { made, are_made_again: self.are_made_again(), _settled: settled }
     }
 
     /// Whether there will be none any more.
@@ -208,11 +197,8 @@ impl Sandboxes {
         }
         let mut sandbox = backend.create(wanted)?;
         let sockets = sandbox.take_hatches();
-        let served = match (sockets.is_empty(), makers.session.get()) {
-            (true, _) => None,
-            (false, None) => return Err(BackendError::Gone),
-            (false, Some(session)) => Some((makers.serve)(session, sockets).map_err(BackendError::Create)?),
-        };
+        let served = (!sockets.is_empty()).then(|| (makers.serve)(&makers.session, sockets)).transpose();
+        let served = served.map_err(BackendError::Create)?;
         Ok(Made::new(sandbox, served, is_for_one))
     }
 
@@ -222,7 +208,7 @@ impl Sandboxes {
         let has_idle = |slot: &Slot| {
             slot.made.try_read().is_ok_and(|made| made.iter().any(|made| made.is_idle(slot.kept_for())))
         };
-        self.are_several() && self.slots.iter().any(has_idle)
+        self.are_made_again() && self.slots.iter().any(has_idle)
     }
 
     /// Destroys those.
@@ -330,7 +316,7 @@ impl Place<'_> {
     /// Destroys it if it has ended by itself, and another can be had in its place.
     pub(super) fn is_to_be_replaced(&self) -> bool {
         let has_ended = |made: &Made| made.stats().is_none();
-        let is_gone = self.sandboxes.are_several() && self.look(has_ended) != Some(false);
+        let is_gone = self.sandboxes.are_made_again() && self.look(has_ended) != Some(false);
         if is_gone {
             self.destroy();
         }
@@ -373,7 +359,7 @@ impl Standing<'_> {
     pub(super) fn each_with_stats(
         &self,
     ) -> impl Iterator<Item = (&dyn Sandbox, Result<Stats, BackendError>)> {
-        self.made.iter().flat_map(|made| made.iter()).filter_map(|made| match self.are_several {
+        self.made.iter().flat_map(|made| made.iter()).filter_map(|made| match self.are_made_again {
             true => Some((&*made.sandbox, made.stats()?)),
             false => Some((&*made.sandbox, made.sandbox.stats())),
         })

@@ -2,29 +2,29 @@
 
 /// The letter of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ThreadState(u8);
+pub struct ThreadState(u8);
 
 // === impl ThreadState ===
 
 impl ThreadState {
     /// From the whole text. The letter stands behind the name, which is in parentheses and may hold anything.
-    pub(crate) fn of(stat: &[u8]) -> Option<Self> {
+    pub fn of(stat: &[u8]) -> Option<Self> {
         let after_name = stat.iter().rposition(|byte| *byte == b')')?;
         stat.get(after_name + 2).copied().map(Self)
     }
 
     /// Whether it has ended. Of a process, it is the first thread that the state tells of; others may live on.
-    pub(crate) fn is_over(self) -> bool {
+    pub fn is_over(self) -> bool {
         matches!(self.0, b'Z' | b'X')
     }
 
     /// Whether it has ended, and nobody has asked yet how.
-    pub(crate) fn is_uncollected(self) -> bool {
+    pub fn is_uncollected(self) -> bool {
         self.0 == b'Z'
     }
 
     /// Whether it is neither stopped nor over.
-    pub(crate) fn runs(self) -> bool {
+    pub fn runs(self) -> bool {
         !self.is_over() && !matches!(self.0, b'T' | b't')
     }
 }
