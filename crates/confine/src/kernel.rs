@@ -3,9 +3,13 @@
 pub(crate) mod ask;
 mod clone;
 pub(crate) mod processes;
+mod signals;
+mod sockets;
 
 pub(crate) use clone::{Beside, Cloned, Parent, clone_into, fork, run_beside, run_until_exec};
 pub(crate) use processes::{kill_session, load};
+pub(crate) use signals::interrupt;
+pub(crate) use sockets::refuse_descriptors;
 
 use crate::seccomp::program::Instruction;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};

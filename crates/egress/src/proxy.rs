@@ -1,4 +1,7 @@
-//! The thread that serves the sockets of runs, whatever they are for.
+//! A thread that serves the sockets of a run: models, the web, and what another crate answers there.
+//!
+//! A node has one for each run. What a sandbox sends can make the thread slow, and on some kernels have it sleep
+//! (`confine::passed_descriptors`), so no other run, and nothing that has a deadline, waits for it without bound.
 
 use crate::http1::limits::CONNECTIONS;
 use crate::inference::run::{Run, Served};
@@ -8,23 +11,28 @@ use crate::web::fetch::{Fetches, Order as FetchOrder};
 use crate::web::gate::Gate;
 use crate::web::run::WebRun;
 use rustix::fd::OwnedFd;
+use rustix::process::Pid;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::runtime::{Handle, LocalOptions};
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
 /// A proxy. Dropping it ends every call.
 #[derive(Debug)]
 pub struct Proxy {
-    // Before the thread: without it, that one ends.
+    /// The thread ends when this is gone.
     orders: Option<mpsc::UnboundedSender<Order>>,
     thread: Option<JoinHandle<()>>,
+    /// Disconnected when the thread has let go of everything.
+    ended: Mutex<Receiver<()>>,
+    thread_id: Pid,
     reactor: Handle,
 }
 
@@ -32,8 +40,21 @@ pub struct Proxy {
 #[derive(Debug)]
 pub struct Serving {
     end: watch::Sender<bool>,
-    ended: Option<oneshot::Receiver<()>>,
+    /// Disconnected when every call has ended.
+    ended: Mutex<Receiver<()>>,
 }
+
+/// A connection that a sandbox has made.
+#[derive(Debug)]
+pub enum Accepted {
+    /// By the loopback of its network.
+    Tcp(TcpStream),
+    /// By a path of its files.
+    Local(UnixStream),
+}
+
+/// Answers connections for another crate, on the proxy's thread.
+pub type Answer = Box<dyn Fn(Accepted) -> Answering + Send>;
 
 /// A listening socket of a sandbox's, or who else asks for it.
 #[derive(Debug)]
@@ -60,7 +81,11 @@ pub(crate) trait Service {
     }
 }
 
-pub(crate) type Answering = Pin<Box<dyn Future<Output = ()>>>;
+/// One connection being answered, until it is closed. It stays on the proxy's thread.
+pub type Answering = Pin<Box<dyn Future<Output = ()>>>;
+
+/// A service of another crate.
+struct Foreign(Answer);
 
 /// What all runs share.
 struct Outside {
@@ -75,8 +100,11 @@ type Make = Box<dyn FnOnce(&Outside) -> Rc<dyn Service> + Send>;
 struct Order {
     make: Make,
     listeners: Vec<Accepting>,
+    /// Connections at a time.
+    connections: usize,
     end: watch::Receiver<bool>,
-    ended: oneshot::Sender<()>,
+    /// Dropped when everything has ended.
+    ended: std::sync::mpsc::SyncSender<()>,
 }
 
 /// A listening socket that the reactor knows.
@@ -86,8 +114,11 @@ enum Accepting {
     Fetches(Fetches),
 }
 
-/// Without descriptors nobody can be let in, and trying at once again would help nobody.
+/// Pause after a failed accept, which most likely lacks descriptors.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
+
+/// How long dropping a proxy waits for its thread. [`Proxy::end_within`] tells whether it has ended.
+const DROPPED_WITHIN: Duration = Duration::from_secs(2);
 
 // === impl Proxy ===
 
@@ -107,21 +138,39 @@ impl Proxy {
     pub fn start_with(names: NameSource) -> io::Result<Self> {
         allow_descriptors();
         let (orders, taken) = mpsc::unbounded_channel();
-        let (tell, told) = std::sync::mpsc::sync_channel(1);
+        let (tell, told) = sync_channel(1);
+        let (going, ended) = sync_channel(0);
         let named = std::thread::Builder::new().name("belljar-models".to_owned());
         let thread = named.spawn(move || {
             // It stays on its thread, and so whoever wakes a task of it there wakes nobody else.
             let mut builder = tokio::runtime::Builder::new_current_thread();
             let built = builder.enable_io().enable_time().build_local(LocalOptions::default());
+            let handle = built.as_ref().map(|runtime| runtime.handle().clone()).map_err(io::Error::kind);
             // The other end waits below.
-            let _ =
-                tell.send(built.as_ref().map(|runtime| runtime.handle().clone()).map_err(io::Error::kind));
+            let _ = tell.send(handle.map(|handle| (handle, rustix::thread::gettid())));
             if let Ok(runtime) = built {
                 runtime.block_on(take_orders(taken, names));
             }
+            // After the runtime, with which the last connections are closed.
+            drop(going);
         })?;
-        let reactor = told.recv().map_err(|_| io::ErrorKind::BrokenPipe)??;
-        Ok(Self { orders: Some(orders), thread: Some(thread), reactor })
+        let (reactor, thread_id) = told.recv().map_err(|_| io::ErrorKind::BrokenPipe)??;
+        Ok(Self { orders: Some(orders), thread: Some(thread), ended: Mutex::new(ended), thread_id, reactor })
+    }
+
+    /// The thread that serves.
+    pub fn thread_id(&self) -> Pid {
+        self.thread_id
+    }
+
+    /// Ends every call and the thread. False if the thread has not ended within that time; it ends later, by itself.
+    pub fn end_within(&mut self, limit: Duration) -> bool {
+        self.orders.take();
+        if !is_over(&self.ended, limit) {
+            return false;
+        }
+        // It has let go of everything, and so there is nothing left to wait for.
+        self.thread.take().is_none_or(|thread| thread.join().is_ok())
     }
 
     /// Serves models to a run by these sockets, until what is returned is dropped.
@@ -130,7 +179,21 @@ impl Proxy {
     /// The system's, when one of them can't be listened to.
     pub fn serve(&self, run: Arc<Run>, listeners: Vec<Listener>) -> io::Result<Serving> {
         let make: Make = Box::new(|outside| Rc::new(Served::new(run, Rc::clone(&outside.pool))));
-        self.order(make, listeners)
+        self.order(make, (listeners, CONNECTIONS))
+    }
+
+    /// Has `answer` answer the connections that come by these sockets, until what is returned is dropped. At most
+    /// `connections` at a time; others wait until one is closed.
+    ///
+    /// # Errors
+    /// As [`Proxy::serve`].
+    pub fn serve_with(
+        &self,
+        answer: Answer,
+        (listeners, connections): (Vec<Listener>, usize),
+    ) -> io::Result<Serving> {
+        let make: Make = Box::new(|_| Rc::new(Foreign(answer)));
+        self.order(make, (listeners, connections))
     }
 
     /// Serves the web to a run by these sockets, until what is returned is dropped.
@@ -140,39 +203,62 @@ impl Proxy {
     pub fn serve_web(&self, run: Arc<WebRun>, listeners: Vec<Listener>) -> io::Result<Serving> {
         let make: Make =
             Box::new(|outside| Rc::new(Gate::new(run, Rc::clone(&outside.names), Rc::clone(&outside.trust))));
-        self.order(make, listeners)
+        self.order(make, (listeners, CONNECTIONS))
     }
 
-    fn order(&self, make: Make, listeners: Vec<Listener>) -> io::Result<Serving> {
+    fn order(
+        &self,
+        make: Make,
+        (listeners, connections): (Vec<Listener>, usize),
+    ) -> io::Result<Serving> {
         let _inside = self.reactor.enter();
         let listeners = listeners.into_iter().map(Listener::accepting).collect::<io::Result<_>>()?;
         let (end, ending) = watch::channel(false);
-        let (ended, has_ended) = oneshot::channel();
-        let order = Order { make, listeners, end: ending, ended };
+        let (ended, has_ended) = sync_channel(0);
+        let order = Order { make, listeners, connections, end: ending, ended };
         // The thread takes orders for as long as this lives.
         let _ = self.orders.as_ref().map(|orders| orders.send(order));
-        Ok(Serving { end, ended: Some(has_ended) })
+        Ok(Serving { end, ended: Mutex::new(has_ended) })
     }
 }
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        self.orders.take();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.end_within(DROPPED_WITHIN);
     }
 }
 
 // === impl Serving ===
 
 impl Serving {
-    /// Ends every call that is under way, and returns when all of them have been handed to the ledger.
-    pub fn end(mut self) {
+    /// Ends every call that is under way. True when all of them have been handed to the ledger; false if that has not happened
+    /// within that time, and may be asked again.
+    pub fn end_within(&self, limit: Duration) -> bool {
         let _ = self.end.send(true);
-        if let Some(ended) = self.ended.take() {
-            let _ = ended.blocking_recv();
-        }
+        is_over(&self.ended, limit)
+    }
+
+    /// Ends every call that is under way, and returns when all of them have been handed to the ledger, however long that takes.
+    pub fn end(self) {
+        while !self.end_within(Duration::MAX) {}
+    }
+}
+
+/// Waits until the other end is gone, at most that long. Nothing is ever sent.
+fn is_over(ended: &Mutex<Receiver<()>>, limit: Duration) -> bool {
+    let ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+    ended.recv_timeout(limit) != Err(RecvTimeoutError::Timeout)
+}
+
+// === impl Foreign ===
+
+impl Service for Foreign {
+    fn tcp(self: Rc<Self>, stream: TcpStream) -> Answering {
+        (self.0)(Accepted::Tcp(stream))
+    }
+
+    fn local(self: Rc<Self>, stream: UnixStream) -> Answering {
+        (self.0)(Accepted::Local(stream))
     }
 }
 
@@ -206,18 +292,22 @@ impl Listener {
 async fn take_orders(mut orders: mpsc::UnboundedReceiver<Order>, names: NameSource) {
     let pool = Rc::new(Pool::new(names.clone()));
     let outside = Outside { pool, names: Rc::new(Names::new(names)), trust: Rc::default() };
-    while let Some(Order { make, listeners, end, ended }) = orders.recv().await {
+    while let Some(Order { make, listeners, connections, end, ended }) = orders.recv().await {
         let service = make(&outside);
         tokio::task::spawn_local(async move {
-            serve(&service, listeners, &end).await;
-            let _ = ended.send(());
+            serve(&service, (listeners, connections), &end).await;
+            drop(ended);
         });
     }
 }
 
 /// Serves one run until it ends.
-async fn serve(service: &Rc<dyn Service>, listeners: Vec<Accepting>, end: &watch::Receiver<bool>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+async fn serve(
+    service: &Rc<dyn Service>,
+    (listeners, connections): (Vec<Accepting>, usize),
+    end: &watch::Receiver<bool>,
+) {
+    let places = Arc::new(Semaphore::new(connections));
     let mut accepting = JoinSet::new();
     for listener in listeners {
         accepting.spawn_local(accept(listener, Rc::clone(service), Arc::clone(&places), end.clone()));

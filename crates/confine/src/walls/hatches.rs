@@ -1,8 +1,9 @@
 //! Sockets that listen inside and are the host's: it takes what comes by them, and so knows who calls.
 
 use super::{About, Fault};
+use crate::passed_descriptors;
 use crate::plan::Hatch;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{CWD, Mode, chmodat};
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_reuseaddr;
@@ -28,6 +29,8 @@ fn make(hatch: &Hatch) -> Result<OwnedFd, Errno> {
         }
         Hatch::Local { inside } => {
             let made = socket(AddressFamily::UNIX)?;
+            // Before anything can connect. Where the kernel can't, the thread of the host that reads serves this sandbox alone.
+            passed_descriptors::refuse(made.as_fd())?;
             let path = format!("/{inside}");
             bind(&made, &SocketAddrUnix::new(path.as_str())?)?;
             // Whoever is inside may connect.

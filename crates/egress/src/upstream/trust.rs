@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as SharedMutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
@@ -34,6 +34,7 @@ pub(crate) enum Authorities {
 /// Empty until it is needed, and locked while it is filled.
 type Slot = Mutex<Option<Known>>;
 
+#[derive(Clone)]
 struct Known {
     config: Arc<ClientConfig>,
     loaded_at: Instant,
@@ -78,6 +79,9 @@ pub enum TrustError {
 /// After so long it is loaded anew: authorities come and go.
 const FRESH_TIME: Duration = Duration::from_secs(600);
 
+/// What any thread of this process has loaded: each run is served by a thread of its own, and loading takes milliseconds.
+static LOADED: SharedMutex<Vec<(Authorities, Known)>> = SharedMutex::new(Vec::new());
+
 /// What is spoken, and nothing else.
 const PROTOCOL: &[u8] = b"http/1.1";
 
@@ -89,14 +93,34 @@ impl Trust {
         let slot = Rc::clone(self.known.borrow_mut().entry(authorities.clone()).or_default());
         // Whoever comes meanwhile waits, and has it then.
         let mut slot = slot.lock().await;
-        if let Some(known) = slot.as_ref().filter(|known| known.loaded_at.elapsed() < FRESH_TIME) {
+        if let Some(known) = slot.as_ref().filter(|known| known.is_fresh()) {
             return Ok(Arc::clone(&known.config));
         }
-        let loaded = tokio::task::spawn_blocking(move || load(&authorities)).await;
-        let config = Arc::new(loaded.map_err(|_| TrustError::Interrupted)??);
-        *slot = Some(Known { config: Arc::clone(&config), loaded_at: Instant::now() });
+        let loaded = tokio::task::spawn_blocking(move || known_or_loaded(&authorities)).await;
+        let known = loaded.map_err(|_| TrustError::Interrupted)??;
+        let config = Arc::clone(&known.config);
+        *slot = Some(known);
         Ok(config)
     }
+}
+
+impl Known {
+    fn is_fresh(&self) -> bool {
+        self.loaded_at.elapsed() < FRESH_TIME
+    }
+}
+
+fn known_or_loaded(authorities: &Authorities) -> Result<Known, TrustError> {
+    let all = || LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = all().iter().find(|(of, known)| of == authorities && known.is_fresh()).cloned();
+    if let Some((_, known)) = known {
+        return Ok(known);
+    }
+    let known = Known { config: Arc::new(load(authorities)?), loaded_at: Instant::now() };
+    let mut all = all();
+    all.retain(|(of, known)| of != authorities && known.is_fresh());
+    all.push((authorities.clone(), known.clone()));
+    Ok(known)
 }
 
 /// Reads what there is.
