@@ -1,5 +1,6 @@
 //! Whose a request is, by the token that it shows: once, in the one header for it, and nowhere else.
 
+use crate::admission::Place;
 use crate::seat::Seat;
 use axum::Router;
 use axum::extract::Request;
@@ -136,6 +137,9 @@ async fn admitted(tokens: &impl Tokens, mut request: Request, next: Next) -> Res
         Ok(seat) => {
             // What is behind this needs no token, and so gets none to pass on.
             request.headers_mut().remove(AUTHORIZATION);
+            if let Some(place) = request.extensions().get::<Arc<Place>>() {
+                place.authenticated();
+            }
             request.extensions_mut().insert(seat);
             next.run(request).await
         }

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+mod admission;
 mod arguments;
 mod asking;
 pub mod batch;
@@ -25,8 +26,9 @@ pub mod seat;
 mod serving;
 mod stdio;
 
+pub use admission::{ConnectionLimits, Place};
 pub use http::{Door, routes};
-pub use serving::{Room, connection, serve};
+pub use serving::{Room, hatch_connection, serve};
 pub use stdio::{StdioError, stdio};
 
 use access::{Access, Approver};

@@ -1,86 +1,132 @@
-//! Connections of HTTP: as many as there is room for, each with a bound on how long its client may take to say what it wants.
+//! Connections of HTTP: as many as there is room for, each with a bound on how long its client may take to send a request.
 
+use crate::admission::{Admission, ConnectionLimits, Place};
 use axum::Router;
-use axum::extract::ConnectInfo;
+use axum::extract::{ConnectInfo, Request};
+use axum::response::Response;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// How much is served at once, and how long what is under way may take when it stops.
 #[derive(Debug, Clone, Copy)]
 pub struct Room {
-    /// Connections at once. More wait until one is closed.
-    pub connections: usize,
+    /// Connections at once.
+    pub connections: ConnectionLimits,
     /// For requests that are under way.
     pub grace: Duration,
 }
 
-/// A client has so long to say what it wants.
+/// A request that is being answered.
+type Answering = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+/// A future that finds that runtime's reactor and clock, whichever thread polls it.
+struct Within {
+    runtime: Handle,
+    answering: Option<Answering>,
+}
+
+/// Time for a client to send the head of a request.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
 
 /// The largest head of a request, in bytes.
 const LARGEST_HEAD_BYTES: usize = 64 << 10;
 
-/// Out of descriptors, most likely: some will be closed.
-const AFTER_FAILURE: Duration = Duration::from_millis(100);
+/// Pause after a failed accept, which most likely lacks descriptors.
+const AFTER_FAILURE: Duration = Duration::from_millis(10);
 
 /// Serves until it is stopped, and what is under way to its end.
 pub async fn serve(routes: Router, listener: TcpListener, room: Room, stop: CancellationToken) {
-    let Room { connections: most, grace } = room;
-    let room = Arc::new(Semaphore::new(most));
+    let admission = Admission::new(room.connections);
     let mut connections = JoinSet::new();
     loop {
-        let permit = tokio::select! {
-            () = stop.cancelled() => break,
-            permit = Arc::clone(&room).acquire_owned() => permit,
-        };
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
         let Ok((stream, peer)) = accepted else {
+            admission.make_room();
             tokio::time::sleep(AFTER_FAILURE).await;
             continue;
         };
+        let place = admission.enter(peer.ip());
         let (routes, stop) = (routes.clone(), stop.clone());
-        let _ = stream.set_nodelay(true);
         connections.spawn(async move {
-            connection((stream, Some(peer)), routes, HEAD_WITHIN, stop).await;
-            drop(permit);
+            tokio::select! {
+                () = of_peer((stream, peer), routes, Arc::clone(&place), stop) => {}
+                () = place.closed() => {}
+            }
         });
         while connections.try_join_next().is_some() {}
     }
     drop(listener);
     let all = async { while connections.join_next().await.is_some() {} };
-    let _ = tokio::time::timeout(grace, all).await;
+    let _ = tokio::time::timeout(room.grace, all).await;
 }
 
-/// Serves what comes by a connection, until it is closed or everything stops. A client that has not said what it wants within
-/// that time has hung up. Each request is told whose it is, as far as a peer has an address.
-pub async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    (stream, peer): (S, Option<SocketAddr>),
+/// Serves a client that comes from elsewhere. Each request knows its address and its [`Place`].
+async fn of_peer(
+    (stream, peer): (TcpStream, SocketAddr),
     routes: Router,
+    place: Arc<Place>,
+    stop: CancellationToken,
+) {
+    let _ = stream.set_nodelay(true);
+    let answer = move |mut request: Request| {
+        request.extensions_mut().insert(ConnectInfo(peer));
+        request.extensions_mut().insert(Arc::clone(&place));
+        let (place, answered) = (Arc::clone(&place), answer(&routes, request));
+        Box::pin(async move {
+            let _under_way = place.begin();
+            answered.await
+        }) as Answering
+    };
+    speak(stream, answer, HEAD_WITHIN, stop).await;
+}
+
+/// Serves a connection by a hatch of a sandbox, until it is closed. It is read and answered on the thread that polls this; what
+/// the answer takes of a runtime, like connections of a database, is of the runtime that is handed in. Without `head_within` the
+/// client may be silent for as long as it likes.
+pub async fn hatch_connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    routes: Router,
+    head_within: Option<Duration>,
+    runtime: Handle,
+) {
+    let answer = move |request| {
+        let answering = Some(answer(&routes, request));
+        Box::pin(Within { runtime: runtime.clone(), answering }) as Answering
+    };
+    speak(stream, answer, head_within, CancellationToken::new()).await;
+}
+
+fn answer(routes: &Router, request: Request) -> Answering {
+    let service = TowerToHyperService::new(routes.clone());
+    Box::pin(service.call(request))
+}
+
+async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    answer: impl Fn(Request) -> Answering,
     head_within: impl Into<Option<Duration>>,
     stop: CancellationToken,
 ) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(head_within).max_buf_size(LARGEST_HEAD_BYTES);
-    let service = TowerToHyperService::new(routes);
-    let service = service_fn(move |mut request: hyper::Request<_>| {
-        if let Some(peer) = peer {
-            request.extensions_mut().insert(ConnectInfo(peer));
-        }
-        service.call(request)
-    });
+    let service =
+        service_fn(|request: hyper::Request<hyper::body::Incoming>| answer(request.map(axum::body::Body::new)));
     let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
     tokio::pin!(connection);
     // How a connection ends is its client's business: what it wanted is recorded, or was refused.
@@ -89,4 +135,27 @@ pub async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
+}
+
+// === impl Within ===
+
+impl Future for Within {
+    type Output = Result<Response, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { runtime, answering } = &mut *self;
+        let _inside = runtime.enter();
+        match answering {
+            Some(answering) => answering.as_mut().poll(context),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Within {
+    fn drop(&mut self) {
+        // What is given back, like connections of a database, is given back there, too.
+        let _inside = self.runtime.enter();
+        self.answering = None;
+    }
 }

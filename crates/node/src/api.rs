@@ -44,7 +44,7 @@ use axum::routing::{MethodRouter, get, post};
 use belljar_contract::worker::openapi;
 use belljar_contract::worker::operation::Operation;
 use belljar_contract::worker::problem::ProblemKind;
-use belljar_gateway::Room;
+use belljar_gateway::{ConnectionLimits, Place, Room};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,8 +62,16 @@ pub(crate) struct Api {
 
 type Shared = Arc<Api>;
 
-/// How much of them is served at once.
-const ROOM: Room = Room { connections: 1_024, grace: Duration::from_secs(5) };
+/// How much of them is served at once (docs/node.md has these numbers).
+const ROOM: Room = Room {
+    connections: ConnectionLimits {
+        authenticated: 1_024,
+        unauthenticated: 512,
+        unauthenticated_per_peer: 256,
+        authenticate_within: Duration::from_secs(10),
+    },
+    grace: Duration::from_secs(5),
+};
 
 /// Serves them until it is stopped, and what is under way to its end.
 pub(crate) async fn serve(api: Shared, listener: TcpListener, stop: CancellationToken) {
@@ -233,7 +241,12 @@ async fn count(State(api): State<Shared>, request: Request, next: Next) -> Respo
 /// Lets only those through who show the token.
 async fn guard(State(api): State<Shared>, request: Request, next: Next) -> Response {
     match api.workplace.settings.token.admits(request.headers()) {
-        true => next.run(request).await,
+        true => {
+            if let Some(place) = request.extensions().get::<Arc<Place>>() {
+                place.authenticated();
+            }
+            next.run(request).await
+        }
         false => Refusal::new(
             ProblemKind::Authentication,
             "`Authorization: Bearer` with the node's token is missing, or it is another token",

@@ -110,6 +110,11 @@ impl Book {
         self.submit(Event::new(kind, run, event), None);
     }
 
+    /// Notes that records are missing: nothing is let through any more, and the book is closed as incomplete.
+    pub fn lose(&self) {
+        locked(&self.entries).is_broken = true;
+    }
+
     /// The calls so far, from that one on.
     pub fn calls_from(&self, number: usize) -> Vec<CallRecord> {
         locked(&self.entries).calls.listed.get(number..).unwrap_or_default().to_vec()
@@ -218,6 +223,10 @@ impl WebLedger for Book {
     fn is_sound(&self) -> bool {
         let entries = locked(&self.entries);
         !entries.is_broken && entries.waiting < MOST_WAITING
+    }
+
+    fn lose(&self) {
+        Self::lose(self);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Models for jobs and sessions: which each may call, and who answers in its sandbox.
 
 use crate::book::{Book, BookError};
-use crate::serving::{ServeError, Served};
+use crate::serving::{HatchThread, ServeError, Served};
 use belljar_contract::id::{JobId, RunId, SessionId};
 use belljar_contract::inference::CallRecord;
 use belljar_contract::worker::assignment::SandboxOrder;
@@ -10,17 +10,15 @@ use belljar_contract::worker::session::OpenSessionRequest;
 use belljar_egress::identity::Identity;
 use belljar_egress::inference::budget::Spent;
 use belljar_egress::inference::config::InferenceConfig;
-use belljar_egress::proxy::Proxy;
 use belljar_store::audit::AuditLog;
 use serde::Serialize;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// The models of a node. One proxy serves all sandboxes, and every call is in the audit of the node's state.
+/// The models of a node. Every call is in the audit of the node's state.
 pub(crate) struct NodeModels {
     config: InferenceConfig,
     billing_account_id: String,
-    proxy: Arc<Proxy>,
     audit: Arc<AuditLog>,
     /// As many calls of a run are told one by one.
     listed_calls: usize,
@@ -66,12 +64,11 @@ impl NodeModels {
     pub(crate) fn new(
         config: InferenceConfig,
         billing_account_id: String,
-        proxy: &Arc<Proxy>,
         audit: &Arc<AuditLog>,
         listed_calls: usize,
     ) -> Self {
-        let (proxy, audit) = (Arc::clone(proxy), Arc::clone(audit));
-        Self { config, billing_account_id, proxy, audit, listed_calls }
+        let audit = Arc::clone(audit);
+        Self { config, billing_account_id, audit, listed_calls }
     }
 
     /// Those that a job may call: all of them for a command that asks for models, and for the runner's job those of the list
@@ -114,11 +111,11 @@ impl NodeModels {
         models.map(|models| &models.config).ok_or(NoModels::None { place })
     }
 
-    /// Serves models by a sandbox's sockets.
+    /// Serves models by a sandbox's sockets, on the thread of its run.
     pub(crate) fn serve(
         &self,
+        (thread, caller): (&Arc<HatchThread>, Caller),
         config: InferenceConfig,
-        caller: Caller,
         run_id: &RunId,
         sockets: Vec<OwnedFd>,
     ) -> Result<RunModels, ServeError> {
@@ -133,7 +130,7 @@ impl NodeModels {
             trace_user_id: None,
         };
         let book = Arc::new(Book::of(&self.audit, self.listed_calls));
-        let served = Served::begin_by(&self.proxy, config, identity, &book, sockets)?;
+        let served = Served::begin_on(thread, (config, identity), &book, sockets)?;
         Ok(RunModels { caller, run_id: run_id.clone(), served, book })
     }
 }

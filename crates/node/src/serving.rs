@@ -1,5 +1,9 @@
 //! Models and the web for one sandbox: its sockets, served by a proxy, with everything that passes in the book.
 
+mod thread;
+
+pub use thread::HatchThread;
+
 use crate::book::Book;
 use crate::inspection::Inspection;
 use crate::web::{Noted, Seen};
@@ -10,7 +14,7 @@ use belljar_egress::inference::budget::{Budget, Spent};
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::inference::ledger::Ledger;
 use belljar_egress::inference::run::Run;
-use belljar_egress::proxy::{Listener, Proxy, Serving};
+use belljar_egress::proxy::{Listener, Serving};
 use belljar_egress::web::fetch::{Fetcher, fetcher};
 use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::limits::WebLimits;
@@ -24,8 +28,9 @@ use std::sync::Arc;
 /// Models that are served. Dropping it ends their calls.
 pub struct Served {
     run: Arc<Run>,
+    book: Arc<Book>,
     serving: Option<Serving>,
-    _proxy: Arc<Proxy>,
+    thread: Arc<HatchThread>,
 }
 
 /// The web that is served. Dropping it ends what is under way.
@@ -34,7 +39,7 @@ pub struct ServedWeb {
     noted: Arc<Noted>,
     fetcher: Fetcher,
     serving: Option<Serving>,
-    _proxy: Arc<Proxy>,
+    thread: Arc<HatchThread>,
 }
 
 /// It can't be served.
@@ -48,27 +53,26 @@ pub struct ServeError {
 // === impl Served ===
 
 impl Served {
-    /// Serves them by a sandbox's sockets. Who calls is known by these, and is who `identity` says.
+    /// Serves them by a sandbox's sockets, on a thread of their own. Who calls is known by these, and is who `identity` says.
     ///
     /// # Errors
-    /// [`ServeError`] when there can be no proxy.
+    /// [`ServeError`] when there can be no thread.
     pub fn begin(
         config: InferenceConfig,
         identity: Identity,
         book: &Arc<Book>,
         sockets: Vec<OwnedFd>,
     ) -> Result<Self, ServeError> {
-        Self::begin_by(&Arc::new(Proxy::start()?), config, identity, book, sockets)
+        Self::begin_on(&Arc::new(HatchThread::start()?), (config, identity), book, sockets)
     }
 
-    /// The same by a proxy that serves others, too.
+    /// Serves them on the thread of the run.
     ///
     /// # Errors
     /// [`ServeError`] when it can't serve these.
-    pub fn begin_by(
-        proxy: &Arc<Proxy>,
-        config: InferenceConfig,
-        identity: Identity,
+    pub fn begin_on(
+        thread: &Arc<HatchThread>,
+        (config, identity): (InferenceConfig, Identity),
         book: &Arc<Book>,
         sockets: Vec<OwnedFd>,
     ) -> Result<Self, ServeError> {
@@ -78,14 +82,14 @@ impl Served {
         let keeps_bodies = config.keeps_bodies;
         let run = Arc::new(Run { identity, models: config.models, budget, times, keeps_bodies, ledger });
         let sockets = sockets.into_iter().map(Listener::from_descriptor).collect::<io::Result<Vec<_>>>()?;
-        let serving = proxy.serve(Arc::clone(&run), sockets)?;
-        Ok(Self { run, serving: Some(serving), _proxy: Arc::clone(proxy) })
+        let serving = thread.proxy().serve(Arc::clone(&run), sockets)?;
+        Ok(Self { run, book: Arc::clone(book), serving: Some(serving), thread: Arc::clone(thread) })
     }
 
-    /// Ends what is under way. When this returns, the book has every call.
+    /// Ends what is under way. When this returns, the book has every call, or says that it is incomplete.
     pub fn end(mut self) -> Spent {
-        if let Some(serving) = self.serving.take() {
-            serving.end();
+        if self.serving.take().is_some_and(|serving| !self.thread.end(&serving)) {
+            self.book.lose();
         }
         self.run.budget.spent()
     }
@@ -94,10 +98,10 @@ impl Served {
 // === impl ServedWeb ===
 
 impl ServedWeb {
-    /// Serves it by a sandbox's sockets, as far as the policy lets. Who asks is known by these.
+    /// Serves it by a sandbox's sockets, as far as the policy lets, on a thread of its own. Who asks is known by these.
     ///
     /// # Errors
-    /// [`ServeError`] when there can be no proxy.
+    /// [`ServeError`] when there can be no thread.
     pub fn begin(
         (policy, inspection): (&Arc<LivePolicy>, Option<&Inspection>),
         run_id: &RunId,
@@ -105,15 +109,15 @@ impl ServedWeb {
         sockets: Vec<OwnedFd>,
     ) -> Result<Self, ServeError> {
         let ledger = Arc::clone(book) as Arc<dyn WebLedger>;
-        Self::begin_by(&Arc::new(Proxy::start()?), (policy, inspection), (run_id, ledger), sockets)
+        Self::begin_on(&Arc::new(HatchThread::start()?), (policy, inspection), (run_id, ledger), sockets)
     }
 
-    /// The same by a proxy that serves others, too.
+    /// Serves it on the thread of the run.
     ///
     /// # Errors
     /// [`ServeError`] when it can't serve these.
-    pub fn begin_by(
-        proxy: &Arc<Proxy>,
+    pub fn begin_on(
+        thread: &Arc<HatchThread>,
         (policy, inspection): (&Arc<LivePolicy>, Option<&Inspection>),
         (run_id, ledger): (&RunId, Arc<dyn WebLedger>),
         sockets: Vec<OwnedFd>,
@@ -128,8 +132,8 @@ impl ServedWeb {
         let (fetcher, fetches) = fetcher();
         let sockets = sockets.into_iter().map(Listener::from_descriptor);
         let listeners = sockets.chain([Ok(Listener::Fetches(fetches))]).collect::<io::Result<Vec<_>>>()?;
-        let serving = proxy.serve_web(Arc::clone(&run), listeners)?;
-        Ok(Self { run, noted, fetcher, serving: Some(serving), _proxy: Arc::clone(proxy) })
+        let serving = thread.proxy().serve_web(Arc::clone(&run), listeners)?;
+        Ok(Self { run, noted, fetcher, serving: Some(serving), thread: Arc::clone(thread) })
     }
 
     /// By what tools reach it for this run: what they do is noted as what comes by its sockets is.
@@ -139,10 +143,10 @@ impl ServedWeb {
         Reach { run_id, fetcher: self.fetcher.clone(), policy, ledger, held: None }
     }
 
-    /// Ends what is under way. When this returns, the book has all of it; what there has been.
+    /// Ends what is under way. When this returns, the book has all of it, or says that it is incomplete; what there has been.
     pub fn end(mut self) -> Seen {
-        if let Some(serving) = self.serving.take() {
-            serving.end();
+        if self.serving.take().is_some_and(|serving| !self.thread.end(&serving)) {
+            self.noted.lose();
         }
         self.noted.seen(self.run.denials())
     }

@@ -1,4 +1,4 @@
-//! The web for jobs and sessions: one proxy and one policy for all of them, and what each has had.
+//! The web for jobs and sessions: one policy for all of them, a thread for each, and what each has had.
 
 mod begun;
 mod failure;
@@ -14,12 +14,11 @@ use crate::book::{Book, BookError};
 use crate::inspection::Inspection;
 use crate::metrics::Metrics;
 use crate::models::Caller;
-use crate::serving::{ServeError, ServedWeb};
+use crate::serving::{HatchThread, ServeError, ServedWeb};
 use begun::{Begun, Verdict};
 use belljar_contract::egress::{PassageBegun, PassageRecord, RUN_ENDED};
 use belljar_contract::id::RunId;
 use belljar_egress::inference::ledger::Written;
-use belljar_egress::proxy::Proxy;
 use belljar_egress::web::config::WebConfig;
 use belljar_egress::web::ledger::WebLedger;
 use belljar_egress::web::live::LivePolicy;
@@ -36,7 +35,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The web of a node. Each passage is in the audit of the node's state.
 pub(crate) struct NodeWeb {
     policy: Arc<LivePolicy>,
-    proxy: Arc<Proxy>,
+    /// Serves those who call from no sandbox.
+    callers: Arc<HatchThread>,
     audit: Arc<AuditLog>,
     metrics: Metrics,
     /// As many passages of a run are told one by one.
@@ -80,13 +80,13 @@ const CALLER_BEGUN: &str = "egress_caller_begun";
 impl NodeWeb {
     pub(crate) fn new(
         policy: Arc<LivePolicy>,
-        proxy: &Arc<Proxy>,
+        callers: &Arc<HatchThread>,
         audit: &Arc<AuditLog>,
         metrics: &Metrics,
         listed_passages: usize,
     ) -> Self {
-        let (proxy, audit, metrics) = (Arc::clone(proxy), Arc::clone(audit), metrics.clone());
-        Self { policy, proxy, audit, metrics, listed_passages, reaches: Reaches::default() }
+        let (callers, audit, metrics) = (Arc::clone(callers), Arc::clone(audit), metrics.clone());
+        Self { policy, callers, audit, metrics, listed_passages, reaches: Reaches::default() }
     }
 
     /// By what tools reach it.
@@ -109,10 +109,10 @@ impl NodeWeb {
         Ok(Way { policy, inspection })
     }
 
-    /// Serves it by a sandbox's sockets.
+    /// Serves it by a sandbox's sockets, on the thread of its run.
     pub(crate) fn serve(
         &self,
-        caller: Caller,
+        (thread, caller): (&Arc<HatchThread>, Caller),
         (run_id, way): (&RunId, &Way),
         sockets: Vec<OwnedFd>,
     ) -> Result<RunWeb, ServeError> {
@@ -120,7 +120,7 @@ impl NodeWeb {
         let book = Arc::clone(&counting.book);
         let ledger = Arc::clone(&counting) as Arc<dyn WebLedger>;
         let by = (&way.policy, way.inspection.as_ref());
-        let served = ServedWeb::begin_by(&self.proxy, by, (run_id, ledger), sockets)?;
+        let served = ServedWeb::begin_on(thread, by, (run_id, ledger), sockets)?;
         let opened = self.reaches.open(served.reach());
         Ok(RunWeb { caller, run_id: run_id.clone(), served, book, counting, opened })
     }
@@ -138,7 +138,8 @@ impl NodeWeb {
         counting.book.note(CALLER_BEGUN, Some(run_id), whose);
         let ledger = counting as Arc<dyn WebLedger>;
         // Tools say themselves what they ask for: nobody's connections are looked into.
-        let served = ServedWeb::begin_by(&self.proxy, (&self.policy(terms), None), (run_id, ledger), vec![])?;
+        let by = (&self.policy(terms), None);
+        let served = ServedWeb::begin_on(&self.callers, by, (run_id, ledger), vec![])?;
         let reach = served.reach();
         Ok(Reach { held: Some(Arc::new(served)), ..reach })
     }
@@ -217,5 +218,9 @@ impl WebLedger for Counting {
 
     fn is_sound(&self) -> bool {
         WebLedger::is_sound(&*self.book)
+    }
+
+    fn lose(&self) {
+        self.book.lose();
     }
 }

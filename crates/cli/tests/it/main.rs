@@ -15,6 +15,7 @@ mod egress;
 mod exec;
 mod failures;
 mod git;
+mod hatches;
 mod job;
 mod killed;
 mod mcp;

@@ -13,4 +13,7 @@ pub trait WebLedger: Send + Sync {
 
     /// Whether what it takes is written down. If not, nobody is let through.
     fn is_sound(&self) -> bool;
+
+    /// Notes that records are missing, as the run's proxy could not be ended: the ledger isn't sound any more.
+    fn lose(&self) {}
 }

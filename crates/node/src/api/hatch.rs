@@ -1,10 +1,12 @@
 //! The status hatch of a sandbox: `POST /v1/jobs/{job_id}/status`, and `/mcp` for tools, by sockets that only this sandbox has.
 //!
-//! There is no token: whose job it is, is known by the socket.
+//! There is no token: the socket tells whose job it is. Connections are read and answered on the thread of the run
+//! ([`HatchThread`]), so that what one sandbox sends delays no other and not the Worker API.
 
 use super::answer::{self, Refusal, json};
 use super::body;
 use crate::job::reports::Reports;
+use crate::serving::HatchThread;
 use crate::tools::Seated;
 use axum::Router;
 use axum::extract::{Path, Request, State};
@@ -15,42 +17,35 @@ use axum::response::Response;
 use axum::routing::post;
 use belljar_contract::worker::problem::ProblemKind;
 use belljar_contract::worker::status::{StatusAnswer, StatusReport};
-use belljar_egress::proxy::Listener;
+use belljar_egress::proxy::{Accepted, Answering, Listener, Serving};
+use belljar_gateway::hatch_connection;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, Semaphore};
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 /// A hatch that is served. Dropping it ends its connections.
 pub(crate) struct Served {
-    _sockets: JoinSet<()>,
+    // Before the thread, which ends with the last that it serves.
+    _serving: Serving,
+    _thread: Arc<HatchThread>,
     _seated: Option<Seated>,
-}
-
-/// A socket of a hatch.
-struct Door {
-    routes: Router,
-    /// For connections by any socket of the hatch.
-    room: Arc<Semaphore>,
-    /// Whether somebody has come by any of them.
-    has_first: Arc<AtomicBool>,
 }
 
 struct Hatch {
     reports: Arc<Reports>,
     /// Reports are heard one after the other.
     turn: Mutex<u32>,
+    /// Long reports of one job are read one after the other, too: what they hold of memory is what one of them holds.
+    long: Semaphore,
 }
 
-/// Long reports are read one after the other in the whole node: what they hold of memory is what one of them holds.
-static LONG_REPORTS: Semaphore = Semaphore::const_new(1);
+/// Long reports of all jobs are parsed one after the other: a parsed one takes many times its length. A job that sends slowly is
+/// read without this.
+static PARSING: Semaphore = Semaphore::const_new(1);
 
 /// Connections at once. More wait until one is closed. The runner's is made before anything else runs in there, and is kept:
 /// nobody gets in its way.
@@ -69,75 +64,38 @@ const PACE: Duration = Duration::from_millis(20);
 /// A report that says how it goes is shorter than this, in bytes.
 const LARGEST_SHORT_BYTES: usize = 64 << 10;
 
-/// A socket that can't let anybody in tries again after so long.
-const AFTER_FAILURE: Duration = Duration::from_millis(100);
-
 /// The largest report, in bytes: a whole result may be in it.
 const LARGEST_REPORT_BYTES: usize = 32 << 20;
 
-/// Serves a sandbox's sockets: what its job reports, and the tools that it may call, if it may.
+/// Serves a sandbox's sockets: what its job reports, and the tools that it may call, if it may. To be called within the node's
+/// runtime.
 pub(crate) fn serve(
-    runtime: &Handle,
-    reports: Arc<Reports>,
-    seated: Option<Seated>,
+    thread: &Arc<HatchThread>,
+    (reports, seated): (Arc<Reports>, Option<Seated>),
     sockets: Vec<OwnedFd>,
 ) -> io::Result<Served> {
-    let _inside = runtime.enter();
+    let hatch = Hatch { reports, turn: Mutex::default(), long: Semaphore::new(1) };
     let routes = Router::new()
         .route("/v1/jobs/{job_id}/status", post(report).fallback(super::no_such_method))
         .fallback(nothing_here)
         .layer(middleware::from_fn(answer::told))
-        .with_state(Arc::new(Hatch { reports, turn: Mutex::default() }));
+        .with_state(Arc::new(hatch));
     let routes = match &seated {
         Some(seated) => routes.merge(seated.routes.clone()),
         None => routes,
     };
-    let mut serving = JoinSet::new();
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    let has_first = Arc::new(AtomicBool::new(false));
-    for socket in sockets {
-        let door =
-            Door { routes: routes.clone(), room: Arc::clone(&room), has_first: Arc::clone(&has_first) };
-        match Listener::from_descriptor(socket)? {
-            Listener::Tcp(socket) => {
-                let socket = TcpListener::from_std(socket)?;
-                serving.spawn(door.accept_all(async move || Ok(socket.accept().await?.0)));
-            }
-            Listener::Local(socket) => {
-                let socket = UnixListener::from_std(socket)?;
-                serving.spawn(door.accept_all(async move || Ok(socket.accept().await?.0)));
-            }
-            // No descriptor is one.
-            Listener::Fetches(_) => {}
+    let (runtime, has_first) = (Handle::current(), AtomicBool::new(false));
+    let answer = move |accepted| -> Answering {
+        let head_within = has_first.swap(true, Ordering::SeqCst).then_some(HEAD_WITHIN);
+        let (routes, runtime) = (routes.clone(), runtime.clone());
+        match accepted {
+            Accepted::Tcp(stream) => Box::pin(hatch_connection(stream, routes, head_within, runtime)),
+            Accepted::Local(stream) => Box::pin(hatch_connection(stream, routes, head_within, runtime)),
         }
-    }
-    Ok(Served { _sockets: serving, _seated: seated })
-}
-
-// === impl Door ===
-
-impl Door {
-    async fn accept_all<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-        self,
-        accept: impl AsyncFn() -> io::Result<S>,
-    ) {
-        let mut connections = JoinSet::new();
-        while let Ok(permit) = Arc::clone(&self.room).acquire_owned().await {
-            let Ok(stream) = accept().await else {
-                tokio::time::sleep(AFTER_FAILURE).await;
-                continue;
-            };
-            let head_within = self.has_first.swap(true, Ordering::SeqCst).then_some(HEAD_WITHIN);
-            let routes = self.routes.clone();
-            let connection =
-                belljar_gateway::connection((stream, None), routes, head_within, CancellationToken::new());
-            connections.spawn(async move {
-                connection.await;
-                drop(permit);
-            });
-            while connections.try_join_next().is_some() {}
-        }
-    }
+    };
+    let sockets = sockets.into_iter().map(Listener::from_descriptor).collect::<io::Result<Vec<_>>>()?;
+    let serving = thread.proxy().serve_with(Box::new(answer), (sockets, MOST_CONNECTIONS))?;
+    Ok(Served { _serving: serving, _thread: Arc::clone(thread), _seated: seated })
 }
 
 async fn report(
@@ -155,8 +113,9 @@ async fn report(
             hatch.hear(&document).await?
         }
         false => {
-            let _one = LONG_REPORTS.acquire().await;
+            let _one = hatch.long.acquire().await;
             let document = read(request, LARGEST_REPORT_BYTES).await?;
+            let _turn = PARSING.acquire().await;
             let parsed = tokio::task::spawn_blocking(move || StatusReport::parse(&document)).await;
             let died = |_| Refusal::new(ProblemKind::Internal, "the node has failed");
             hatch.hear_parsed(parsed.map_err(died)??).await?

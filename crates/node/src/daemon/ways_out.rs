@@ -1,12 +1,12 @@
-//! The ways out of a node's sandboxes: models, and the web by a policy that is followed while the node runs. One proxy
-//! serves all of them.
+//! The ways out of a node's sandboxes: models, and the web by a policy that is followed while the node runs. Each run is served
+//! by a thread of its own.
 
 use super::{DaemonError, Settings};
 use crate::metrics::Metrics;
 use crate::models::NodeModels;
+use crate::serving::HatchThread;
 use crate::web::NodeWeb;
 use crate::web::policy_file::{Change, Following, OpenPolicy, PolicyFile};
-use belljar_egress::proxy::Proxy;
 use belljar_store::audit::{AuditLog, Event};
 use std::sync::Arc;
 
@@ -27,12 +27,12 @@ pub(super) fn begin(
     (metrics, listed_calls): (&Metrics, usize),
 ) -> Result<WaysOut, DaemonError> {
     let threads = |source| DaemonError::Threads { source };
-    let proxy = Arc::new(Proxy::start().map_err(threads)?);
+    let callers = Arc::new(HatchThread::start().map_err(threads)?);
     let account = settings.billing_account_id.clone();
     let models = settings.models.take();
-    let models = models.map(|config| NodeModels::new(config, account, &proxy, audit, listed_calls));
+    let models = models.map(|config| NodeModels::new(config, account, audit, listed_calls));
     let policy = settings.egress.take().map_or_else(|| Ok(OpenPolicy::of_nothing()), PolicyFile::open)?;
-    let web = NodeWeb::new(Arc::clone(policy.live()), &proxy, audit, metrics, listed_calls);
+    let web = NodeWeb::new(Arc::clone(policy.live()), &callers, audit, metrics, listed_calls);
     policy.first().iter().for_each(|first| tell(first, audit, metrics));
     let (audit, metrics) = (Arc::clone(audit), metrics.clone());
     let following = policy.follow(move |change| tell(change, &audit, &metrics)).map_err(threads)?;

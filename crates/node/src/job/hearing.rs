@@ -9,7 +9,7 @@ use crate::book::BookError;
 use crate::house::Terms;
 use crate::images::Image;
 use crate::models::{Caller, RunModels};
-use crate::serving::ServeError;
+use crate::serving::{HatchThread, ServeError};
 use crate::tools::{Given, Seated};
 use crate::traces::{Ran, Step};
 use crate::web::{RunWeb, Seen, Way};
@@ -29,7 +29,6 @@ use jiff::Timestamp;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 /// Hears a run. What it serves to its sandbox ends with it.
@@ -120,7 +119,10 @@ impl Hearing {
     /// Ends what is served, and says what it has had of it, and how it went.
     pub(super) fn end(&mut self, timings: Timings, steps: Vec<Step>) -> Had {
         let ended = Instant::now();
-        self.begun = None;
+        if let Some((reports, _)) = self.begun.take() {
+            // What serves the hatch may hold them for longer.
+            reports.close();
+        }
         let served = self.served.take().and_then(Result::ok);
         let (usage, calls) = served.map(RunModels::end).unzip();
         if let Some(Ok(usage)) = &usage {
@@ -160,27 +162,45 @@ impl Hearing {
         if self.whose.is_command {
             reports.started();
         }
+        let statuses = match HatchThread::start() {
+            Ok(thread) => self.serve((&run, &reports), &Arc::new(thread), hatches),
+            Err(error) => {
+                // Without a thread the sockets are closed. What the job needs of them it can't have.
+                tracing::error!(%error, "the hatches of a job can't be served");
+                None
+            }
+        };
+        self.begun = Some((reports, statuses));
+    }
+
+    /// Serves each hatch, all of them on one thread. What hears the job's status, if anything does.
+    fn serve(
+        &mut self,
+        (run, reports): (&RunId, &Arc<Reports>),
+        thread: &Arc<HatchThread>,
+        hatches: Vec<(Hatch, Vec<OwnedFd>)>,
+    ) -> Option<Served> {
         let mut statuses = None;
         for (hatch, sockets) in hatches {
             match hatch {
                 Hatch::Status => {
-                    let seated = self.seat(&run);
-                    let served = hatch::serve(&Handle::current(), Arc::clone(&reports), seated, sockets);
+                    let seated = self.seat(run);
+                    let served = hatch::serve(thread, (Arc::clone(reports), seated), sockets);
                     // The runner says the same by a file.
                     statuses = served
                         .inspect_err(|error| tracing::warn!(%error, "a job's status can't be heard"))
                         .ok();
                 }
-                Hatch::Inference => self.serve_models(&run, sockets),
-                Hatch::Web => self.serve_web(&run, sockets),
+                Hatch::Inference => self.serve_models(thread, run, sockets),
+                Hatch::Web => self.serve_web(thread, run, sockets),
             }
         }
-        self.begun = Some((reports, statuses));
+        statuses
     }
 
-    fn serve_models(&mut self, run: &RunId, sockets: Vec<OwnedFd>) {
+    fn serve_models(&mut self, thread: &Arc<HatchThread>, run: &RunId, sockets: Vec<OwnedFd>) {
         let (Some(all), Some(config)) = (&self.workplace.models, self.models.take()) else { return };
-        let served = all.serve(config, self.caller(), run, sockets);
+        let served = all.serve((thread, self.caller()), config, run, sockets);
         // Without anybody who serves them the sockets are closed: a call is refused, and the job told so by that.
         self.served =
             Some(served.inspect_err(|error| tracing::error!(error = crate::chain(error), "no models")));
@@ -210,9 +230,9 @@ impl Hearing {
         (!is_command).then(|| tools.seat((task_id, job_id, run), given))
     }
 
-    fn serve_web(&mut self, run: &RunId, sockets: Vec<OwnedFd>) {
+    fn serve_web(&mut self, thread: &Arc<HatchThread>, run: &RunId, sockets: Vec<OwnedFd>) {
         let Some(way) = &self.way else { return };
-        let served = self.workplace.web.serve(self.caller(), (run, way), sockets);
+        let served = self.workplace.web.serve((thread, self.caller()), (run, way), sockets);
         // The same.
         self.web = Some(served.inspect_err(|error| tracing::error!(error = crate::chain(error), "no web")));
     }

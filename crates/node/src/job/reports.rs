@@ -24,7 +24,8 @@ pub(crate) struct Reports {
     deadline: Deadline,
     timeouts: Timeouts,
     clock: WallClock,
-    heard: mpsc::UnboundedSender<Heard>,
+    /// Gone when the run is over: who hears waits for that.
+    heard: Mutex<Option<mpsc::UnboundedSender<Heard>>>,
     state: Mutex<State>,
     workplace: Arc<Workplace>,
 }
@@ -63,7 +64,7 @@ impl Reports {
             deadline,
             timeouts,
             clock,
-            heard,
+            heard: Mutex::new(Some(heard)),
             state: Mutex::default(),
             workplace: Arc::clone(workplace),
         }
@@ -78,7 +79,7 @@ impl Reports {
     pub(super) fn started(&self) {
         if !std::mem::replace(&mut self.locked().has_started, true) {
             let (at, deadline) = ((self.clock)(), self.deadline().0);
-            let _ = self.heard.send(Heard::Started(Started { run_id: self.run_id.clone(), at, deadline }));
+            self.pass_on(Heard::Started(Started { run_id: self.run_id.clone(), at, deadline }));
         }
     }
 
@@ -155,8 +156,18 @@ impl Reports {
     }
 
     fn say(&self, happening: Happening) {
-        // Nobody hears it only if the whole runtime is going.
-        let _ = self.heard.send(Heard::Happened((self.clock)(), happening));
+        self.pass_on(Heard::Happened((self.clock)(), happening));
+    }
+
+    /// Passes nothing on from now on.
+    pub(super) fn close(&self) {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    fn pass_on(&self, heard: Heard) {
+        let sender = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        // The other end is gone only if the whole runtime is going.
+        let _ = sender.as_ref().map(|sender| sender.send(heard));
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {

@@ -5,6 +5,7 @@ use crate::house::Terms;
 use crate::images::Image;
 use crate::job::Workplace;
 use crate::models::{Caller, RunModels};
+use crate::serving::HatchThread;
 use crate::web::{RunWeb, Way};
 use belljar_contract::id::{RunId, SessionId};
 use belljar_contract::path::WORKSPACE;
@@ -319,16 +320,20 @@ impl Sessions {
         let missing = || BackendError::Create("this node has no models any more".into());
         let caller = || Caller::Session { session_id: request.session_id.clone() };
         let (mut served_models, mut served_web) = (None, None);
+        if sockets.is_empty() {
+            return Ok((None, None));
+        }
+        let thread = Arc::new(HatchThread::start().map_err(|error| SessionError::Serve(error.into()))?);
         for (hatch, sockets) in sockets {
             match (hatch, config.take_if(|_| hatch == Hatch::Inference), way) {
                 (Hatch::Inference, Some(config), _) => {
                     let models =
                         self.workplace.models.as_ref().ok_or_else(|| SessionError::Sandbox(missing()))?;
-                    let served = models.serve(config, caller(), run_id, sockets);
+                    let served = models.serve((&thread, caller()), config, run_id, sockets);
                     served_models = Some(served.map_err(SessionError::Serve)?);
                 }
                 (Hatch::Web, _, Some(way)) => {
-                    let served = self.workplace.web.serve(caller(), (run_id, way), sockets);
+                    let served = self.workplace.web.serve((&thread, caller()), (run_id, way), sockets);
                     served_web = Some(served.map_err(SessionError::Serve)?);
                 }
                 // A session asks for no other.

@@ -83,6 +83,10 @@ impl WebLedger for Noted {
     fn is_sound(&self) -> bool {
         self.ledger.is_sound()
     }
+
+    fn lose(&self) {
+        self.ledger.lose();
+    }
 }
 
 fn told(denial: Denial) -> DeniedDestination {

@@ -9,7 +9,7 @@ use crate::{access, approvals, trust};
 use belljar_contract::tool::AgentKind;
 use belljar_gateway::access::{Access, Earning, TrustBook};
 use belljar_gateway::seat::Seat;
-use belljar_gateway::{Door, Gateway, Room, bearer};
+use belljar_gateway::{ConnectionLimits, Door, Gateway, Room, bearer};
 use belljar_policy::tool::ToolGrants;
 use belljar_tools::caller::{Caller, Identity};
 use jiff::Timestamp;
@@ -32,7 +32,15 @@ const SETTLED_WITHIN: Duration = Duration::from_secs(5);
 const ENFORCED_EVERY: Duration = Duration::from_millis(500);
 
 /// How much is served at once.
-const ROOM: Room = Room { connections: 256, grace: Duration::from_secs(2) };
+const ROOM: Room = Room {
+    connections: ConnectionLimits {
+        authenticated: 256,
+        unauthenticated: 128,
+        unauthenticated_per_peer: 64,
+        authenticate_within: Duration::from_secs(10),
+    },
+    grace: Duration::from_secs(2),
+};
 
 /// Under this name clients act in the audit.
 const ACTOR: &str = "belljar mcp";

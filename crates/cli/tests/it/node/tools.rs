@@ -6,7 +6,7 @@ use belljar_testkit::world::World;
 use serde_json::{Value, json};
 
 /// Speaks MCP without a handshake: `call(name, arguments)` gives the answer, `send(message)` whatever comes of a message.
-const CLIENT: &str = r#"
+pub(super) const CLIENT: &str = r#"
 import base64, json, os, sys, urllib.request, urllib.error
 JOB, TASK = os.environ["CYNODE_JOB_ID"], os.environ["CYNODE_TASK_ID"]
 VERSION = "2026-07-28"

@@ -1,0 +1,67 @@
+//! Unix hatches and what a sandbox can send over them: nothing of it makes a thread of the host sleep for longer than it waits.
+
+use crate::BELLJAR;
+use belljar_testkit::skip::skip;
+use belljar_testkit::world::{Ran, World};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const LINGERS: &str = include_str!("hatches/lingers.py");
+
+/// How much later than its timeout a run may end on a busy machine. The socket lingers far longer.
+const ENDS_WITHIN: Duration = Duration::from_secs(7);
+
+/// A world in which the kernel can't refuse descriptors, as before Linux 6.16. None if that can't be had by this user.
+pub(crate) fn older_kernel() -> Option<World> {
+    if !rustix::process::geteuid().is_root() {
+        return None;
+    }
+    let text = format!("#!/usr/bin/python3\nBELLJAR = {BELLJAR:?}\n{}", include_str!("hatches/older_kernel.py"));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("older-kernel-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let program = folder.join("belljar");
+    std::fs::write(&program, text).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    Some(World::new(program))
+}
+
+/// Whether this kernel can have a unix socket refuse descriptors.
+pub(crate) fn refuses_descriptors() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (6, 16)
+}
+
+/// Runs the attack for so long.
+fn attacked(world: &World, seconds: u64) -> Ran {
+    world.write("policy.yaml", "rules: []\n");
+    let (begun, timeout) = (Instant::now(), format!("{seconds}s"));
+    let options = ["exec", "--timeout", &timeout, "--egress", "policy.yaml", "--"];
+    let ran = world.run(&[&options[..], &["python3", "-c", LINGERS, "/web-sock/web.sock", "3600"]].concat());
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(seconds) + ENDS_WITHIN, "{took:?}: {}", ran.stderr);
+    ran
+}
+
+#[test]
+fn descriptors_are_refused_by_a_hatch_and_its_reader_goes_on() {
+    if !refuses_descriptors() {
+        return skip("hatches::descriptors_are_refused_by_a_hatch_and_its_reader_goes_on", "Linux before 6.16");
+    }
+    let ran = attacked(&World::new(BELLJAR), 5);
+    assert_eq!((ran.code, ran.stdout.as_str()), (124, "refused\nanswers\n"), "{}", ran.stderr);
+}
+
+#[test]
+fn reader_that_sleeps_in_a_lingering_close_does_not_put_off_the_timeout() {
+    let Some(world) = older_kernel() else {
+        return skip(
+            "hatches::reader_that_sleeps_in_a_lingering_close_does_not_put_off_the_timeout",
+            "takes root: the option of the socket is hidden from belljar",
+        );
+    };
+    // Also the control of the test above: where descriptors are not refused, the reader does sleep.
+    let ran = attacked(&world, 9);
+    assert_eq!((ran.code, ran.stdout.as_str()), (124, "sent\nsleeps\n"), "{}", ran.stderr);
+}

@@ -1,0 +1,52 @@
+//! Many slow clients that never show a token: health checks and those who have one are answered all the same.
+
+use belljar_testkit::http::Asked;
+use belljar_testkit::node::{Node, TOKEN, command};
+use belljar_testkit::wait;
+use belljar_testkit::world::World;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+const SLOW: usize = 3_000;
+
+/// Their sockets are this process's.
+fn allow_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+}
+
+#[test]
+fn slow_clients_without_a_token_keep_nobody_from_an_answer() {
+    allow_descriptors();
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &[]);
+    // One who has shown a token keeps its connection, however many come.
+    let request = format!("GET /v1/worker/jobs HTTP/1.1\r\nHost: node\r\nAuthorization: Bearer {TOKEN}\r\n\r\n");
+    let mut known = TcpStream::connect(node.address()).unwrap();
+    let mut ask = || {
+        known.write_all(request.as_bytes()).unwrap();
+        let mut answer = [0; 12];
+        known.read_exact(&mut answer).map(|()| answer)
+    };
+    assert_eq!(&ask().unwrap(), b"HTTP/1.1 200");
+
+    let slow: Vec<_> = (0..SLOW)
+        .map(|number| {
+            let mut stream = TcpStream::connect(node.address()).unwrap();
+            let said: &[u8] = if number % 2 == 0 { b"GET /healthz HTTP/1.1\r\nHost: no" } else { b"" };
+            // The node may have closed it already.
+            let _ = stream.write_all(said);
+            stream
+        })
+        .collect();
+    for _ in 0..20 {
+        let answer = Asked::new("GET", "/healthz").send(node.address()).unwrap();
+        assert_eq!(answer.status, 200);
+        assert_eq!(Asked::new("GET", "/readyz").send(node.address()).unwrap().status, 200);
+    }
+    assert_eq!(node.run(&command(&["true"])).json()["status"], "completed");
+    // No more of them are open than are allowed to one peer.
+    wait::until(|| std::fs::read_dir(format!("/proc/{}/fd", node.pid())).unwrap().count() < 400);
+    drop(slow);
+}

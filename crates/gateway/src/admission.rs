@@ -1,0 +1,252 @@
+//! Which connections of a server are open, and which of them is closed to make room for another.
+//!
+//! A client is unauthenticated until a request of it has shown a token. There is room for few of those, in total and for each
+//! address. A new connection is never made to wait: where there is no room, the oldest unauthenticated connection on which no
+//! request is under way is closed. So a flood of slow clients closes its own connections, and health checks are still answered.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How many connections there may be.
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectionLimits {
+    /// Of clients that have authenticated. What comes above it counts as unauthenticated.
+    pub authenticated: usize,
+    /// Of clients that have not.
+    pub unauthenticated: usize,
+    /// Of clients at one address that have not. An IPv6 address stands for its network of 64 bits.
+    pub unauthenticated_per_peer: usize,
+    /// A connection on which nobody has authenticated by then is closed, unless a request is under way.
+    pub authenticate_within: Duration,
+}
+
+/// The open connections of one server.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    limits: ConnectionLimits,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    next: u64,
+    authenticated: usize,
+    /// By age, the oldest first.
+    unauthenticated: BTreeMap<u64, Unauthenticated>,
+}
+
+#[derive(Debug)]
+struct Unauthenticated {
+    peer: IpAddr,
+    requests: Arc<AtomicUsize>,
+    closed: CancellationToken,
+}
+
+/// The place of one connection; among the extensions of its requests. Dropping it frees the place.
+#[derive(Debug)]
+pub struct Place {
+    number: u64,
+    admission: Arc<Admission>,
+    is_authenticated: AtomicBool,
+    requests: Arc<AtomicUsize>,
+    closed: CancellationToken,
+}
+
+/// A request that is under way.
+pub(crate) struct UnderWay<'p>(&'p Place);
+
+// === impl Admission ===
+
+impl Admission {
+    pub(crate) fn new(limits: ConnectionLimits) -> Arc<Self> {
+        Arc::new(Self { limits, open: Mutex::default() })
+    }
+
+    /// A place for a new connection. Another may be closed for it.
+    pub(crate) fn enter(self: &Arc<Self>, peer: IpAddr) -> Arc<Place> {
+        let peer = network(peer);
+        let (requests, closed) = (Arc::default(), CancellationToken::new());
+        let mut open = self.locked();
+        let of_peer = open.unauthenticated.values().filter(|other| other.peer == peer).count();
+        if of_peer >= self.limits.unauthenticated_per_peer {
+            open.close_oldest(|other| other.peer == peer);
+        } else if open.unauthenticated.len() >= self.limits.unauthenticated {
+            open.close_oldest(|_| true);
+        }
+        let number = open.next;
+        open.next += 1;
+        let entry = Unauthenticated { peer, requests: Arc::clone(&requests), closed: closed.clone() };
+        open.unauthenticated.insert(number, entry);
+        let admission = Arc::clone(self);
+        Arc::new(Place { number, admission, is_authenticated: AtomicBool::new(false), requests, closed })
+    }
+
+    /// Closes the oldest unauthenticated connection: there are no descriptors left.
+    pub(crate) fn make_room(&self) {
+        self.locked().close_oldest(|_| true);
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Open> {
+        // Nothing in there is ever half done.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Open ===
+
+impl Open {
+    fn close_oldest(&mut self, is_meant: impl Fn(&Unauthenticated) -> bool) {
+        let meant = || self.unauthenticated.iter().filter(|(_, other)| is_meant(other));
+        let idle = meant().find(|(_, other)| other.requests.load(Ordering::SeqCst) == 0);
+        let number = idle.or_else(|| meant().next()).map(|(number, _)| *number);
+        if let Some(closed) = number.and_then(|number| self.unauthenticated.remove(&number)) {
+            closed.closed.cancel();
+        }
+    }
+}
+
+// === impl Place ===
+
+impl Place {
+    /// Notes that the client has authenticated. Above the limit for those the connection stays among the others.
+    pub fn authenticated(&self) {
+        if self.is_authenticated.load(Ordering::SeqCst) {
+            return;
+        }
+        let mut open = self.admission.locked();
+        if open.authenticated < self.admission.limits.authenticated
+            && open.unauthenticated.remove(&self.number).is_some()
+        {
+            open.authenticated += 1;
+            self.is_authenticated.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// A request begins, and is under way until what is returned is dropped.
+    pub(crate) fn begin(&self) -> UnderWay<'_> {
+        self.requests.fetch_add(1, Ordering::SeqCst);
+        UnderWay(self)
+    }
+
+    /// Returns when the connection is to be closed.
+    pub(crate) async fn closed(&self) {
+        loop {
+            tokio::select! {
+                () = self.closed.cancelled() => return,
+                () = tokio::time::sleep(self.admission.limits.authenticate_within) => {}
+            }
+            let is_kept = self.is_authenticated.load(Ordering::SeqCst);
+            if !is_kept && self.requests.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.admission.locked();
+        match self.is_authenticated.load(Ordering::SeqCst) {
+            true => open.authenticated -= 1,
+            false => drop(open.unauthenticated.remove(&self.number)),
+        }
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.requests.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// The network that a client can choose its address from.
+fn network(peer: IpAddr) -> IpAddr {
+    const HOST_BITS: u128 = u64::MAX as u128;
+    match peer.to_canonical() {
+        IpAddr::V6(peer) => IpAddr::V6((peer.to_bits() & !HOST_BITS).into()),
+        peer @ IpAddr::V4(_) => peer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: ConnectionLimits = ConnectionLimits {
+        authenticated: 1,
+        unauthenticated: 3,
+        unauthenticated_per_peer: 2,
+        authenticate_within: Duration::from_secs(10),
+    };
+
+    fn is_open(place: &Place) -> bool {
+        !place.closed.is_cancelled()
+    }
+
+    fn peer(last: u8) -> IpAddr {
+        IpAddr::from([192, 0, 2, last])
+    }
+
+    #[test]
+    fn oldest_connection_of_the_peer_is_closed_at_its_limit() {
+        let admission = Admission::new(LIMITS);
+        let other = admission.enter(peer(1));
+        let all: Vec<_> = (0..3).map(|_| admission.enter(peer(2))).collect();
+        assert_eq!(all.iter().map(|place| is_open(place)).collect::<Vec<_>>(), [false, true, true]);
+        assert!(is_open(&other), "another peer's is not closed for it");
+    }
+
+    #[test]
+    fn oldest_connection_is_closed_at_the_total_limit() {
+        let admission = Admission::new(LIMITS);
+        let all: Vec<_> = (0..4).map(|last| admission.enter(peer(last))).collect();
+        assert_eq!(all.iter().map(|place| is_open(place)).collect::<Vec<_>>(), [false, true, true, true]);
+    }
+
+    #[test]
+    fn connection_with_a_request_under_way_is_closed_last() {
+        let admission = Admission::new(LIMITS);
+        let (busy, idle) = (admission.enter(peer(1)), admission.enter(peer(1)));
+        let under_way = busy.begin();
+        let third = admission.enter(peer(1));
+        assert_eq!([is_open(&busy), is_open(&idle), is_open(&third)], [true, false, true]);
+        let _both = (third.begin(), under_way);
+        admission.enter(peer(1));
+        assert!(!is_open(&busy), "the oldest, where all are busy");
+    }
+
+    #[test]
+    fn authenticated_connection_is_not_closed_for_others() {
+        let admission = Admission::new(LIMITS);
+        let (known, above) = (admission.enter(peer(1)), admission.enter(peer(1)));
+        known.authenticated();
+        above.authenticated();
+        let all: Vec<_> = (0..3).map(|_| admission.enter(peer(1))).collect();
+        assert_eq!([is_open(&known), is_open(&above)], [true, false], "only one has a place of its own");
+        drop((known, above, all));
+        let open = admission.locked();
+        assert_eq!((open.authenticated, open.unauthenticated.len()), (0, 0));
+    }
+
+    #[test]
+    fn addresses_of_one_ipv6_network_are_one_peer() {
+        let of = |text: &str| network(text.parse().unwrap());
+        assert_eq!(of("2001:db8:0:1::1"), of("2001:db8:0:1:ffff::2"));
+        assert_ne!(of("2001:db8:0:1::1"), of("2001:db8:0:2::1"));
+        assert_eq!(of("::ffff:192.0.2.1"), peer(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connection_without_authentication_is_closed_after_its_time() {
+        let admission = Admission::new(LIMITS);
+        let (known, unknown) = (admission.enter(peer(1)), admission.enter(peer(1)));
+        known.authenticated();
+        unknown.closed().await;
+        let waited = tokio::time::timeout(Duration::from_secs(3_600), known.closed()).await;
+        assert!(waited.is_err());
+    }
+}
