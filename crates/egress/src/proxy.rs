@@ -170,7 +170,8 @@ impl Proxy {
             return false;
         }
         // It has let go of everything, and so there is nothing left to wait for.
-        self.thread.take().is_none_or(|thread| thread.join().is_ok())
+        let _ = self.thread.take().map(JoinHandle::join);
+        true
     }
 
     /// Serves models to a run by these sockets, until what is returned is dropped.

@@ -115,8 +115,9 @@ async fn report(
         false => {
             let _one = hatch.long.acquire().await;
             let document = read(request, LARGEST_REPORT_BYTES).await?;
-            let _turn = PARSING.acquire().await;
+            let turn = PARSING.acquire().await;
             let parsed = tokio::task::spawn_blocking(move || StatusReport::parse(&document)).await;
+            drop(turn);
             let died = |_| Refusal::new(ProblemKind::Internal, "the node has failed");
             hatch.hear_parsed(parsed.map_err(died)??).await?
         }
