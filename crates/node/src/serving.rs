@@ -87,6 +87,7 @@ impl Served {
         if let Some(serving) = self.serving.take() {
             serving.end();
         }
+        self.run.flush_audit();
         self.run.budget.spent()
     }
 }
@@ -120,7 +121,8 @@ impl ServedWeb {
     ) -> Result<Self, ServeError> {
         let noted = Arc::new(Noted::of(ledger));
         let ledger = Arc::clone(&noted) as Arc<dyn WebLedger>;
-        let run = WebRun::new(run_id.clone(), Arc::clone(policy), WebLimits::default(), ledger);
+        let limits = WebLimits { audit: policy.current().config.audit, ..WebLimits::default() };
+        let run = WebRun::new(run_id.clone(), Arc::clone(policy), limits, ledger);
         let run = Arc::new(match inspection {
             Some(inspection) => run.inspecting_as(Arc::clone(&inspection.authority)),
             None => run,
@@ -144,6 +146,7 @@ impl ServedWeb {
         if let Some(serving) = self.serving.take() {
             serving.end();
         }
+        self.run.flush_audit();
         self.noted.seen(self.run.denials())
     }
 }
