@@ -10,6 +10,7 @@ pub mod access;
 pub mod action;
 pub mod agent;
 pub mod approval;
+pub mod audit;
 pub mod category;
 pub mod egress;
 pub mod event;

@@ -15,6 +15,7 @@ mod answer;
 pub mod budget;
 mod call;
 pub mod config;
+mod demand;
 mod draft;
 mod exchange;
 pub mod ledger;

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
+pub mod audit_quota;
 pub mod callback;
 mod client;
 pub mod credential;

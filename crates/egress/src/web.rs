@@ -8,7 +8,7 @@
 //!   ◄── bytes as they come ──┼──── counted, ended when the policy does not allow them any more ◄─────────────┘
 //! ```
 //! Both forms of a request come to one decision ([`belljar_policy::egress`]). Who asks is known by the socket. A tunnel begins
-//! with TLS for the host that was asked for, or with something that isn't TLS.
+//! with a ClientHello of TLS for the host that was asked for, or with another protocol that no TLS server takes for one.
 
 mod answer;
 mod asked_names;
@@ -20,12 +20,12 @@ pub mod fetch;
 mod filling;
 mod forward;
 pub(crate) mod gate;
-mod greeting;
 mod guard;
 mod inside;
 pub mod ledger;
 pub mod limits;
 pub mod live;
+mod opening;
 mod passage;
 mod passed_on;
 mod placeholder;

@@ -52,6 +52,9 @@ pub enum Refusal {
         /// The argument that says so.
         argument: &'static str,
     },
+    /// As many calls as may be were made from there.
+    #[error("this run has made as many calls of tools as it may")]
+    AuditQuota,
     /// Nobody sits there any more: the run is over.
     #[error("the run is over")]
     Over,
@@ -78,8 +81,17 @@ impl Gateway {
     }
 
     async fn called(&self, seat: &Seat, name: &str, arguments: Arguments) -> Result<Answered, Refusal> {
-        seat.turn().await;
         let caller = seat.caller();
+        if let Err(used_up) = seat.turn().await {
+            // The first, the second, the fourth and so on stand for all of them.
+            if used_up.beyond.is_power_of_two() {
+                self.recording(caller, (name, None), &arguments)
+                    .deny("audit_quota")
+                    .await
+                    .map_err(unrecorded)?;
+            }
+            return Err(Refusal::AuditQuota);
+        }
         let entry = ToolName::parse(name).ok().and_then(|name| self.registry.find(&name));
         // Nothing is refused those without rules that a person could say yes to.
         let entry = entry.filter(|entry| !is_asking(entry.name()) || caller.identity.is_some());

@@ -196,13 +196,14 @@ fn attached(Attachment { mime_type, uri, base64 }: Attachment) -> ContentBlock {
 fn refused(refusal: &Refusal) -> ErrorData {
     let code = match refusal {
         Refusal::Unknown { .. } => ErrorCode::INVALID_PARAMS,
-        Refusal::Denied { .. } | Refusal::OutOfBounds { .. } | Refusal::Over => DENIED,
+        Refusal::Denied { .. } | Refusal::OutOfBounds { .. } | Refusal::AuditQuota | Refusal::Over => DENIED,
         Refusal::Unrecorded => UNAVAILABLE,
     };
     let reason = match refusal {
         Refusal::Unknown { .. } => "unknown",
         Refusal::Denied { denied } => denied.reason.as_str(),
         Refusal::OutOfBounds { .. } => "out_of_bounds",
+        Refusal::AuditQuota => "audit_quota",
         Refusal::Over => "over",
         Refusal::Unrecorded => "unrecorded",
     };

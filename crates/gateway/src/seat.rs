@@ -29,8 +29,20 @@ struct Turn {
 #[error("too many requests are under way")]
 pub struct NoRoom;
 
+/// No more calls are made from a seat that is counted than this. Each has two records in the audit log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UsedUp {
+    /// Which call beyond those it is, from 1.
+    pub(crate) beyond: u32,
+}
+
 /// So long each further call takes at least, one after the other.
 const PACE: Duration = Duration::from_millis(20);
+/// Behind so many calls a further one takes this long.
+const SLOW_AFTER: u32 = 20_000;
+const SLOW_PACE: Duration = Duration::from_millis(500);
+/// Calls that are made from one seat.
+const MOST_CALLS: u32 = 100_000;
 
 // === impl Seat ===
 
@@ -80,12 +92,56 @@ impl Seat {
     }
 
     /// Waits until the next call may be made.
-    pub(crate) async fn turn(&self) {
-        let Some(turn) = &self.turn else { return };
+    ///
+    /// # Errors
+    /// [`UsedUp`] when no more may be.
+    pub(crate) async fn turn(&self) -> Result<(), UsedUp> {
+        let Some(turn) = &self.turn else { return Ok(()) };
         let mut calls = turn.calls.lock().await;
         *calls = calls.saturating_add(1);
-        if *calls > turn.unpaced {
-            tokio::time::sleep(PACE).await;
+        let pause = turn.pause(*calls);
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
+        match calls.checked_sub(MOST_CALLS) {
+            None | Some(0) => Ok(()),
+            Some(beyond) => Err(UsedUp { beyond }),
+        }
+    }
+}
+
+// === impl Turn ===
+
+impl Turn {
+    fn pause(&self, call: u32) -> Duration {
+        match call {
+            _ if call <= self.unpaced => Duration::ZERO,
+            ..=SLOW_AFTER => PACE,
+            _ => SLOW_PACE,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use belljar_contract::tool::AgentKind;
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_take_longer_the_more_there_are_and_end_at_a_quota() {
+        let seat = Seat::new(Caller::of(AgentKind::Sandbox), CancellationToken::new()).paced_after(1_000);
+        let since = tokio::time::Instant::now();
+        for _ in 0..MOST_CALLS {
+            assert_eq!(seat.turn().await, Ok(()));
+        }
+        let least = PACE * (SLOW_AFTER - 1_000) + SLOW_PACE * (MOST_CALLS - SLOW_AFTER);
+        assert!(since.elapsed() >= least, "{:?}", since.elapsed());
+        assert_eq!(seat.turn().await, Err(UsedUp { beyond: 1 }));
+        assert_eq!(seat.turn().await, Err(UsedUp { beyond: 2 }));
+        // The control: who isn't counted calls as often as they like.
+        let free = Seat::new(Caller::of(AgentKind::Sandbox), CancellationToken::new());
+        for _ in 0..=MOST_CALLS {
+            assert_eq!(free.turn().await, Ok(()));
         }
     }
 }

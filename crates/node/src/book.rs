@@ -1,5 +1,6 @@
 //! The book of one run: its calls of models and what else is to be remembered of it, each written into the audit.
 
+use belljar_contract::audit::{FOLDED, FoldedRecords};
 use belljar_contract::egress::{self, PassageBegun, PassageRecord};
 use belljar_contract::id::RunId;
 use belljar_contract::inference::{BEGUN, BODIES, BegunRecord, BodiesRecord, CALL, CallRecord};
@@ -198,6 +199,10 @@ impl Ledger for Book {
         self.submit(event, Some(record));
     }
 
+    fn record_folded(&self, folded: FoldedRecords) {
+        self.submit(Event::new(FOLDED, Some(&folded.run_id), &folded), None);
+    }
+
     fn record_bodies(&self, record: BodiesRecord) {
         self.submit(Event::new(BODIES, Some(&record.run_id), &record), None);
     }
@@ -218,6 +223,10 @@ impl WebLedger for Book {
 
     fn record(&self, record: PassageRecord) {
         self.submit(Event::new(egress::ENDED, Some(&record.run_id), &record), None);
+    }
+
+    fn record_folded(&self, folded: FoldedRecords) {
+        Ledger::record_folded(self, folded);
     }
 
     fn is_sound(&self) -> bool {

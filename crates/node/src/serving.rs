@@ -91,6 +91,7 @@ impl Served {
         if self.serving.take().is_some_and(|serving| !self.thread.end(&serving)) {
             self.book.lose();
         }
+        self.run.flush_audit();
         self.run.budget.spent()
     }
 }
@@ -124,7 +125,8 @@ impl ServedWeb {
     ) -> Result<Self, ServeError> {
         let noted = Arc::new(Noted::of(ledger));
         let ledger = Arc::clone(&noted) as Arc<dyn WebLedger>;
-        let run = WebRun::new(run_id.clone(), Arc::clone(policy), WebLimits::default(), ledger);
+        let limits = WebLimits { audit: policy.current().config.audit, ..WebLimits::default() };
+        let run = WebRun::new(run_id.clone(), Arc::clone(policy), limits, ledger);
         let run = Arc::new(match inspection {
             Some(inspection) => run.inspecting_as(Arc::clone(&inspection.authority)),
             None => run,
@@ -148,6 +150,7 @@ impl ServedWeb {
         if self.serving.take().is_some_and(|serving| !self.thread.end(&serving)) {
             self.noted.lose();
         }
+        self.run.flush_audit();
         self.noted.seen(self.run.denials())
     }
 }

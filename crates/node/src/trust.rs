@@ -21,6 +21,7 @@ use belljar_policy::trust::TrustConfig;
 use belljar_store::database::Database;
 use belljar_store::trust::{RecordError, TrustEvents};
 use jiff::Timestamp;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use uuid::{Builder, Uuid};
@@ -76,7 +77,14 @@ impl NodeTrust {
     ) -> Option<TrustEvent> {
         let (agent_id, category) = (assignment.agent_id.clone()?, assignment.task_category);
         let kind = match ending {
-            Ending::Completed => TrustEventKind::TaskCompleted { category, difficulty: None, quality: None },
+            // An agent gives itself no work to be trusted for.
+            Ending::Completed if assignment.submitted_by.is_some() => return None,
+            Ending::Completed => TrustEventKind::JobCompleted {
+                category,
+                task_id: assignment.task_id.clone(),
+                content: content_of(assignment),
+                is_checked: assignment.is_checked(),
+            },
             Ending::Failed | Ending::Timeout if outcome.failure_code.is_some_and(is_of_agent) => {
                 TrustEventKind::TaskFailed { category }
             }
@@ -85,6 +93,18 @@ impl NodeTrust {
         };
         Some(TrustEvent { at, event_id: id_of(&assignment.job_id), agent_id, kind })
     }
+}
+
+/// What a job is to do, as a digest: its command, or its document but for the ids that tell it from others.
+fn content_of(assignment: &Assignment) -> Uuid {
+    const IDS: [&str; 2] = ["job_id", "task_id"];
+    let sandbox = &assignment.sandbox;
+    let mut document = sandbox.job_spec.as_ref().map(serde_json::to_value).and_then(Result::ok);
+    if let Some(members) = document.as_mut().and_then(Value::as_object_mut) {
+        members.retain(|name, _| !IDS.contains(&name.as_str()));
+    }
+    let text = serde_json::json!({ "command": sandbox.command, "job_spec": document }).to_string();
+    id(["job_content", &text])
 }
 
 /// One job is one event, however often it is attempted and its end recorded.

@@ -16,6 +16,7 @@ use crate::metrics::Metrics;
 use crate::models::Caller;
 use crate::serving::{HatchThread, ServeError, ServedWeb};
 use begun::{Begun, Verdict};
+use belljar_contract::audit::FoldedRecords;
 use belljar_contract::egress::{PassageBegun, PassageRecord, RUN_ENDED};
 use belljar_contract::id::RunId;
 use belljar_egress::inference::ledger::Written;
@@ -191,6 +192,14 @@ impl RunWeb {
 // === impl Counting ===
 
 impl Counting {
+    fn tell_metrics(&self, record: &PassageRecord) {
+        match self.begun.end(record) {
+            Verdict::LetThrough => self.metrics.web_asked(true),
+            Verdict::Denied => self.metrics.web_asked(false),
+            Verdict::Enclosing => {}
+        }
+    }
+
     fn locked(&self) -> MutexGuard<'_, Vec<PassageRecord>> {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -202,12 +211,16 @@ impl WebLedger for Counting {
         WebLedger::begin(&*self.book, record)
     }
 
+    fn count(&self, record: &PassageRecord) {
+        self.tell_metrics(record);
+    }
+
+    fn record_folded(&self, folded: FoldedRecords) {
+        WebLedger::record_folded(&*self.book, folded);
+    }
+
     fn record(&self, record: PassageRecord) {
-        match self.begun.end(&record) {
-            Verdict::LetThrough => self.metrics.web_asked(true),
-            Verdict::Denied => self.metrics.web_asked(false),
-            Verdict::Enclosing => {}
-        }
+        self.tell_metrics(&record);
         let mut listed = self.locked();
         if listed.len() < self.most_listed {
             listed.push(record.clone());

@@ -18,6 +18,7 @@ mod names;
 mod network;
 mod path;
 mod rule;
+mod tunnel;
 mod vet;
 
 pub use config::{CREDENTIAL_NAME, is_credential_name};
@@ -27,6 +28,7 @@ pub use names::{NameLimits, Wildcard};
 pub use network::Network;
 pub use path::PathPrefix;
 pub use rule::{HostPattern, InvalidPattern, Rule};
+pub use tunnel::{TunnelStart, TunnelTls};
 pub use vet::{MOST_ADDRESSES, Vetted};
 
 use std::fmt;
@@ -79,6 +81,8 @@ pub struct Allowed<T> {
     credentials: Vec<String>,
     /// The patterns that let its name in, where no rule names it.
     wildcards: Vec<Wildcard>,
+    /// What a tunnel there may begin with.
+    tunnel_start: TunnelStart,
 }
 
 // === impl EgressPolicy ===
@@ -182,13 +186,23 @@ impl EgressPolicy {
         let Some(&(rule, _)) = allowing.first() else {
             return refuse(destination, DenyReason::NameSaysTooMuch);
         };
+        let tunnel_start = TunnelStart::of(allowing.iter().map(|&(_, rule)| rule), destination.port);
         let wildcards: Option<Vec<_>> = allowing.iter().map(|(_, rule)| rule.wildcard()).collect();
         let networks = allowing.iter().flat_map(|(_, rule)| rule.networks.iter().copied()).collect();
         let is_about_requests = allowing.iter().all(|(_, rule)| rule.is_about_requests());
         let credentials = allowing.iter().flat_map(|(_, rule)| rule.credentials.iter().cloned()).collect();
         let wildcards = wildcards.unwrap_or_default();
         let value = destination;
-        Ok(Allowed { value, rule, networks, is_inspected, is_about_requests, credentials, wildcards })
+        Ok(Allowed {
+            value,
+            rule,
+            networks,
+            is_inspected,
+            is_about_requests,
+            credentials,
+            wildcards,
+            tunnel_start,
+        })
     }
 }
 
@@ -235,10 +249,22 @@ impl<T> Allowed<T> {
         &self.wildcards
     }
 
+    /// What a tunnel there may begin with.
+    pub fn tunnel_start(&self) -> TunnelStart {
+        self.tunnel_start
+    }
+
     fn map<U>(self, make: impl FnOnce(T) -> U) -> Allowed<U> {
-        let Self { value, rule, networks, is_inspected, is_about_requests, credentials, wildcards } = self;
-        let value = make(value);
-        Allowed { value, rule, networks, is_inspected, is_about_requests, credentials, wildcards }
+        Allowed {
+            value: make(self.value),
+            rule: self.rule,
+            networks: self.networks,
+            is_inspected: self.is_inspected,
+            is_about_requests: self.is_about_requests,
+            credentials: self.credentials,
+            wildcards: self.wildcards,
+            tunnel_start: self.tunnel_start,
+        }
     }
 }
 

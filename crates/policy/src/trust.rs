@@ -17,6 +17,7 @@ mod evaluate;
 mod event;
 mod gate;
 mod identity;
+mod jobs;
 mod lapse;
 mod level;
 mod moment;
@@ -34,6 +35,7 @@ use belljar_contract::category::Category;
 use belljar_contract::id::AgentId;
 use belljar_contract::trust::{ProposedPromotion, TrustLevel, TrustState};
 use jiff::Timestamp;
+use jobs::CountedJobs;
 use std::collections::BTreeMap;
 use track::Track;
 use uuid::Uuid;
@@ -48,6 +50,8 @@ pub struct Trust {
     tracks: BTreeMap<Option<Category>, Track>,
     /// What a person has yet to answer, of each track.
     pending: BTreeMap<Option<Category>, ProposedPromotion>,
+    /// The jobs that have counted.
+    jobs: CountedJobs,
     last_promoted_at: Option<Timestamp>,
     /// The time and the id of the last event.
     last_event: Option<(Timestamp, Uuid)>,
@@ -75,6 +79,7 @@ impl Trust {
             life: None,
             tracks: BTreeMap::new(),
             pending: BTreeMap::new(),
+            jobs: CountedJobs::default(),
             last_promoted_at: None,
             last_event: None,
             as_of: None,

@@ -122,7 +122,9 @@ impl TrustEvents {
 /// How many events there may be of an agent before one more of that kind.
 fn most(kind: &TrustEventKind) -> u64 {
     match kind {
-        TrustEventKind::AgentHired { .. } | TrustEventKind::TaskCompleted { .. } => MOST,
+        TrustEventKind::AgentHired { .. }
+        | TrustEventKind::TaskCompleted { .. }
+        | TrustEventKind::JobCompleted { .. } => MOST,
         TrustEventKind::TaskFailed { .. } => MOST + MORE,
         _ => MOST + 2 * MORE,
     }

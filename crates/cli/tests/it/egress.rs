@@ -1,6 +1,7 @@
 //! The web from inside of a sandbox, by real programs, and what is said of it outside.
 
 mod clients;
+mod flooded;
 pub(crate) mod git_server;
 mod handed_over;
 mod learned;

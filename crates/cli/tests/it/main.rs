@@ -8,6 +8,7 @@ mod apart;
 mod approval;
 mod audit;
 mod backend;
+mod budget;
 mod config;
 mod deploy;
 mod doctor;

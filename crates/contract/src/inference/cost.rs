@@ -100,6 +100,17 @@ impl CostTotal {
         digits.iter().all(|digit| *digit < 10).then(|| Self { digits, exponent }.trimmed())
     }
 
+    /// The amount in millionths of a dollar, rounded up; `u64::MAX` for more than that holds.
+    pub fn micro_dollars(&self) -> u64 {
+        const MICRO: i32 = -6;
+        let digits = (MICRO..self.end()).rev().map(|power| u64::from(self.digit(power)));
+        let micros = digits.fold(0_u64, |sum, digit| sum.saturating_mul(10).saturating_add(digit));
+        match self.exponent < MICRO {
+            true => micros.saturating_add(1),
+            false => micros,
+        }
+    }
+
     fn plus(&self, other: &Self) -> Self {
         let (exponent, mut digits, mut carry) = (self.lowest(other), Vec::new(), 0);
         for at in exponent..self.end().max(other.end()) {
@@ -168,5 +179,29 @@ impl<'c> FromIterator<&'c Cost> for CostTotal {
         let mut total = Self::default();
         costs.into_iter().for_each(|cost| total.add(cost));
         total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn micro_dollars_are_exact_and_rounded_up() {
+        for (text, micros) in [
+            ("0", 0),
+            ("0.000001", 1),
+            ("1e-06", 1),
+            ("0.0000001", 1),
+            ("1e-300", 1),
+            ("0.1", 100_000),
+            ("2.5", 2_500_000),
+            ("2.5000001", 2_500_001),
+            ("1e3", 1_000_000_000),
+            ("12345.678901", 12_345_678_901),
+            ("1e300", u64::MAX),
+        ] {
+            assert_eq!(Cost::parse(text).unwrap().to_total().micro_dollars(), micros, "{text}");
+        }
     }
 }

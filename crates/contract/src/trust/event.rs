@@ -3,7 +3,7 @@
 use super::level::{Transition, TrustLevel};
 use super::measure::{Quality, Share};
 use crate::category::Category;
-use crate::id::{AgentId, UserId};
+use crate::id::{AgentId, TaskId, UserId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -43,6 +43,18 @@ pub enum TrustEventKind {
         /// How well it was done.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         quality: Option<Quality>,
+    },
+    /// A job of the agent ended well at a node. Nobody has said how hard or how good it was.
+    JobCompleted {
+        /// What kind of thing that was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        category: Option<Category>,
+        /// The task that the job was of.
+        task_id: TaskId,
+        /// What was to be done, as a digest: jobs with the same content have the same.
+        content: Uuid,
+        /// Whether commands have checked what came of it, as the job's acceptance criteria say.
+        is_checked: bool,
     },
     /// The agent did not do what it should.
     TaskFailed {

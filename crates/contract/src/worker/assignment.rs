@@ -53,6 +53,11 @@ pub struct Assignment {
     #[schemars(default, with = "AgentId")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
+    /// The agent that has submitted it, where an agent has: such a job earns no trust. The node sets it for jobs that its
+    /// tools submit.
+    #[schemars(default, with = "AgentId")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub submitted_by: Option<AgentId>,
     /// What kind of thing it is: in which category its end counts for the trust in its agent.
     #[schemars(default, with = "Category")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -175,6 +180,14 @@ impl Assignment {
 }
 
 impl Assignment {
+    /// Whether its completion says that commands have checked the work: there are acceptance criteria with one, and a model that works
+    /// until they are met.
+    pub fn is_checked(&self) -> bool {
+        let Some(JobSpec { job, .. }) = &self.sandbox.job_spec else { return false };
+        let mut criteria = job.context.iter().flat_map(|context| &context.acceptance_criteria);
+        job.inference.is_some() && criteria.any(|criterion| criterion.check.is_some())
+    }
+
     /// Whose preferences and skills count for it.
     pub fn scopes(&self) -> Scopes {
         Scopes {
@@ -218,6 +231,7 @@ fn assignment(node: &Node, fields: &mut Fields<'_, '_>) -> Option<Assignment> {
     let user_id = fields.optional("user_id");
     let group_ids = fields.optional("group_ids");
     let agent_id = fields.optional("agent_id");
+    let submitted_by = fields.optional("submitted_by");
     let task_category = fields.optional("task_category");
     let max_attempts = fields.or("max_attempts", Attempts(1)).map(|Attempts(number)| number);
     let callback_url = fields.optional("callback_url");
@@ -230,6 +244,7 @@ fn assignment(node: &Node, fields: &mut Fields<'_, '_>) -> Option<Assignment> {
         user_id: user_id?,
         group_ids: group_ids?.map(|Groups(ids)| ids).unwrap_or_default(),
         agent_id: agent_id?,
+        submitted_by: submitted_by?,
         task_category: task_category?,
         max_attempts: max_attempts?,
         callback_url: callback_url?.map(|CallbackUrl(url)| url),

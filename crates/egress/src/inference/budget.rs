@@ -1,23 +1,30 @@
-//! How much a run may have of models.
+//! How much a run may have of models, and what its calls take of that.
+//!
+//! A call takes what it may cost at most before it is sent, and gives back what it has not used when its provider has reported:
+//! calls that are made at once can't each take what is left. Without a limit nothing is reserved.
 
+mod state;
+
+use self::state::{Attempt, State};
+use super::demand::Demand;
 use super::observe::Usage;
 use super::refusal::Refusal;
-use belljar_contract::inference::ReportedUsage;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::audit_quota::{AuditLimits, AuditQuota};
+use belljar_contract::inference::{Cost, ReportedUsage};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
 
-/// Limits, and what there is of them already.
-#[derive(Debug, Default)]
+/// Limits, and what is spent and reserved of them.
+#[derive(Debug)]
 pub struct Budget {
     limits: BudgetLimits,
-    calls: AtomicU64,
-    tokens: AtomicU64,
-    /// In millionths of a dollar.
-    cost: AtomicU64,
-    /// Of the dearest call so far.
-    dearest: AtomicU64,
-    /// Calls that ended before their cost was told, while none had told one.
-    of_unknown_cost: AtomicU64,
-    under_way: AtomicUsize,
+    state: Mutex<State>,
+    /// How much is recorded.
+    pub(crate) audit: AuditQuota,
+    /// Told each time that a call has ended.
+    has_ended: Notify,
 }
 
 /// How much there may be. What isn't limited is nothing.
@@ -25,12 +32,16 @@ pub struct Budget {
 pub struct BudgetLimits {
     /// Calls in all.
     pub calls: Option<u64>,
-    /// Tokens in all, of what goes in and what comes out, as providers report them.
+    /// Tokens in all, of what goes in and what comes out.
     pub tokens: Option<u64>,
     /// Dollars in all, as providers report them.
     pub cost: Option<f64>,
     /// Calls at a time.
     pub at_once: Option<usize>,
+    /// Where tokens are limited: the output limit that a call gets which names none. [`OUTPUT_TOKENS`] if it isn't set.
+    pub output_tokens: Option<u64>,
+    /// How much of its calls may be recorded.
+    pub audit: AuditLimits,
 }
 
 /// What a run has had.
@@ -44,10 +55,18 @@ pub struct Spent {
     pub cost: f64,
 }
 
-/// A call under way.
+/// A call under way, with what is reserved for it.
 #[derive(Debug)]
 pub(crate) struct Reservation<'b> {
     budget: &'b Budget,
+    /// Tokens; none where they aren't limited.
+    tokens: u64,
+    /// Millionths of a dollar.
+    cost: u64,
+    /// The output limit that holds for each choice, where tokens are limited.
+    pub(crate) output: Option<u64>,
+    /// Whether its provider charges for such a call.
+    is_charged: bool,
     /// Whether its provider has been asked, or may have been.
     pub(crate) is_sent: bool,
 }
@@ -57,165 +76,121 @@ pub(crate) struct Reservation<'b> {
 pub(crate) struct Extent {
     /// Whether its answer was passed on to the end.
     pub(crate) is_whole: bool,
-    /// What was said and heard in it.
+    /// Whether the provider has answered with an error, which costs nothing unless it reports a cost.
+    pub(crate) is_error: bool,
+    /// Bytes sent and received in it.
     pub(crate) bytes: u64,
 }
 
+/// The output limit of a call that names none, where tokens are limited and the configuration says nothing else: most models take
+/// it, and few answers are longer.
+pub const OUTPUT_TOKENS: u64 = 8_192;
+
+/// How long a call waits for others to end when what is left doesn't cover all of them.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 const MICRO: f64 = 1e6;
 
-/// So many calls may end before their cost is told, when there is a limit to it and nobody knows what a call costs.
-const MOST_OF_UNKNOWN_COST: u64 = 16;
+// === impl BudgetLimits ===
+
+impl BudgetLimits {
+    /// In millionths of a dollar.
+    fn micro_dollars(&self) -> Option<u64> {
+        // Limits are written in thousandths of a dollar.
+        self.cost.map(|dollars| (dollars * MICRO).round() as u64)
+    }
+}
 
 // === impl Budget ===
 
 impl Budget {
     /// One with nothing spent.
     pub fn new(limits: BudgetLimits) -> Self {
-        Self { limits, ..Self::default() }
+        let audit = AuditQuota::new(limits.audit);
+        Self { limits, state: Mutex::default(), audit, has_ended: Notify::new() }
     }
 
     /// What there has been.
     pub fn spent(&self) -> Spent {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Spent { calls: read(&self.calls), tokens: read(&self.tokens), cost: read(&self.cost) as f64 / MICRO }
+        let state = self.state();
+        Spent { calls: state.calls, tokens: state.tokens, cost: state.cost as f64 / MICRO }
     }
 
-    /// Begins a call, if there may be one more. What a call costs is known only when it is over: those under way may
-    /// together go beyond, and the next is refused.
-    pub(crate) fn begin(&self) -> Result<Reservation<'_>, Refusal> {
-        let (limits, spent) = (&self.limits, self.spent());
-        let used_up = [
-            ("calls", limits.calls.is_some_and(|most| spent.calls >= most)),
-            ("tokens", limits.tokens.is_some_and(|most| spent.tokens >= most)),
-            ("cost", limits.cost.is_some_and(|most| spent.cost >= most)),
-            (
-                "calls that ended before their cost was told",
-                limits.cost.is_some() && self.of_unknown_cost.load(Ordering::Relaxed) >= MOST_OF_UNKNOWN_COST,
-            ),
-        ];
-        if let Some((what, _)) = used_up.into_iter().find(|(_, is_used_up)| *is_used_up) {
-            return Err(Refusal::BudgetExceeded { what });
-        }
-        let under_way = self.under_way.fetch_add(1, Ordering::Relaxed) + 1;
-        let reservation = Reservation { budget: self, is_sent: false };
-        match limits.at_once {
-            Some(most) if under_way > most => Err(Refusal::TooManyCalls { most }),
-            _ => {
-                self.calls.fetch_add(1, Ordering::Relaxed);
-                Ok(reservation)
+    /// Whether calls reserve tokens, and so must say how many they take.
+    pub(crate) fn limits_tokens(&self) -> bool {
+        self.limits.tokens.is_some()
+    }
+
+    /// Begins a call, if what is left covers it: at once, or when others have ended. `demand` counts where tokens are limited.
+    pub(crate) async fn begin(&self, demand: &Demand) -> Result<Reservation<'_>, Refusal> {
+        let given_up = Instant::now() + PATIENCE;
+        let mut may_wait = true;
+        loop {
+            // Before the look: a call that ends in between is not missed.
+            let mut ended = std::pin::pin!(self.has_ended.notified());
+            ended.as_mut().enable();
+            let attempt = self.state().begin(&self.limits, demand, may_wait)?;
+            match attempt {
+                Attempt::Wait => may_wait = timeout_at(given_up, ended).await.is_ok(),
+                Attempt::Begun { tokens, cost, output } => {
+                    let is_charged = demand.is_charged();
+                    return Ok(Reservation {
+                        budget: self,
+                        tokens,
+                        cost,
+                        output,
+                        is_charged,
+                        is_sent: false,
+                    });
+                }
             }
         }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing in there is ever half done.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 // === impl Reservation ===
 
 impl Reservation<'_> {
-    /// Adds what the call has cost. Of one that ended before that was told, more is taken than it can have been: whoever
-    /// hangs up in time would pay nothing otherwise. A token has a byte at least; and a call costs what the dearest did.
+    /// Settles what the call has cost. One that ends before its provider has reported pays all that was reserved for it: hanging up
+    /// in time would save something otherwise.
     pub(crate) fn spend(self, reported: Option<&ReportedUsage>, seen: &Usage, extent: Extent) {
         if !self.is_sent {
             return;
         }
-        let budget = self.budget;
-        let tokens = [seen.input_tokens, seen.output_tokens, seen.cache_tokens];
-        let tokens = match tokens.iter().all(Option::is_none) && !extent.is_whole {
-            true => extent.bytes,
-            false => tokens.into_iter().flatten().fold(0, u64::saturating_add),
-        };
-        add(&budget.tokens, tokens);
+        let tokens = self.tokens_used(seen, extent);
         let cost = reported.and_then(|reported| reported.cost_usd.as_ref());
-        // A cost is a finite number and not negative.
-        let cost =
-            cost.and_then(|cost| cost.as_str().parse::<f64>().ok()).map(|cost| (cost * MICRO).ceil() as u64);
-        match cost {
-            Some(cost) => {
-                add(&budget.cost, cost);
-                budget.dearest.fetch_max(cost, Ordering::Relaxed);
-            }
-            None if extent.is_whole => {}
-            None => match budget.dearest.load(Ordering::Relaxed) {
-                0 => add(&budget.of_unknown_cost, 1),
-                dearest => add(&budget.cost, dearest),
-            },
+        let cost = cost.map(|cost: &Cost| cost.to_total().micro_dollars());
+        let is_free = !self.is_charged || extent.is_error;
+        self.budget.state().settle(tokens, cost, (extent.is_whole, is_free));
+    }
+
+    fn tokens_used(&self, seen: &Usage, extent: Extent) -> u64 {
+        let counts = [seen.input_tokens, seen.output_tokens, seen.cache_tokens];
+        let is_reported = counts.iter().any(Option::is_some);
+        let reported = counts.into_iter().flatten().fold(0, u64::saturating_add);
+        // A token has a byte at least. What isn't limited isn't reserved.
+        let most = if self.budget.limits_tokens() { self.tokens } else { extent.bytes };
+        match (extent.is_whole, is_reported) {
+            (false, _) => reported.max(most),
+            (true, true) => reported,
+            (true, false) if extent.is_error => 0,
+            (true, false) if self.budget.limits_tokens() => most.min(extent.bytes),
+            (true, false) => 0,
         }
     }
 }
 
-/// What was told by somebody else can be any number.
-fn add(counter: &AtomicU64, more: u64) {
-    let added = |count: u64| Some(count.saturating_add(more));
-    // It always adds.
-    let _ = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, added);
-}
-
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.budget.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.budget.state().release(self.tokens, self.cost);
+        self.budget.has_ended.notify_waiters();
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use belljar_contract::inference::{Cost, UsageSource};
-
-    fn usage(input_tokens: Option<u64>, cost: Option<&str>) -> (Option<ReportedUsage>, Usage) {
-        let cost_usd = cost.map(|cost| Cost::parse(cost).unwrap());
-        let reported =
-            ReportedUsage { source: UsageSource::Body, input_tokens, output_tokens: None, cost_usd };
-        (Some(reported), Usage { input_tokens, ..Usage::default() })
-    }
-
-    /// A call that was made, of which so much is known.
-    fn call(budget: &Budget, known: (Option<u64>, Option<&str>), is_whole: bool) -> Result<(), Refusal> {
-        let mut reservation = budget.begin()?;
-        reservation.is_sent = true;
-        let (reported, seen) = usage(known.0, known.1);
-        reservation.spend(reported.as_ref(), &seen, Extent { is_whole, bytes: 100 });
-        Ok(())
-    }
-
-    #[test]
-    fn what_is_used_up_is_refused_by_its_name() {
-        let budget =
-            Budget::new(BudgetLimits { tokens: Some(10), at_once: Some(1), ..BudgetLimits::default() });
-        let first = budget.begin().unwrap();
-        assert_eq!(budget.begin().unwrap_err(), Refusal::TooManyCalls { most: 1 });
-        drop(first);
-        call(&budget, (Some(9), Some("0.0000001")), true).unwrap();
-        call(&budget, (Some(4), None), true).unwrap();
-        assert_eq!(budget.begin().unwrap_err(), Refusal::BudgetExceeded { what: "tokens" });
-        assert_eq!(budget.spent(), Spent { calls: 3, tokens: 13, cost: 0.000_001 });
-        let calls = Budget::new(BudgetLimits { calls: Some(1), ..BudgetLimits::default() });
-        drop(calls.begin().unwrap());
-        assert_eq!(calls.begin().unwrap_err(), Refusal::BudgetExceeded { what: "calls" });
-    }
-
-    #[test]
-    fn hanging_up_before_the_cost_is_told_saves_nothing() {
-        let tokens = Budget::new(BudgetLimits { tokens: Some(150), ..BudgetLimits::default() });
-        call(&tokens, (None, None), false).unwrap();
-        call(&tokens, (None, None), false).unwrap();
-        assert_eq!(tokens.begin().unwrap_err(), Refusal::BudgetExceeded { what: "tokens" });
-        let cost = Budget::new(BudgetLimits { cost: Some(1.0), ..BudgetLimits::default() });
-        call(&cost, (None, Some("0.4")), true).unwrap();
-        call(&cost, (None, None), false).unwrap();
-        call(&cost, (None, None), false).unwrap();
-        assert_eq!(cost.begin().unwrap_err(), Refusal::BudgetExceeded { what: "cost" });
-        let unknown = Budget::new(BudgetLimits { cost: Some(1.0), ..BudgetLimits::default() });
-        let made = (0..100).take_while(|_| call(&unknown, (None, None), false).is_ok()).count() as u64;
-        assert_eq!(made, MOST_OF_UNKNOWN_COST);
-        // The control: whoever listens to the end pays what is said, be it nothing.
-        let whole = Budget::new(BudgetLimits { cost: Some(1.0), tokens: Some(1), ..BudgetLimits::default() });
-        assert!((0..100).all(|_| call(&whole, (None, None), true).is_ok()));
-    }
-
-    #[test]
-    fn no_number_that_is_told_begins_anew_from_nothing() {
-        let budget = Budget::new(BudgetLimits { tokens: Some(10), ..BudgetLimits::default() });
-        call(&budget, (Some(9), None), true).unwrap();
-        call(&budget, (Some(u64::MAX), Some("99999999999999999999")), true).unwrap();
-        assert_eq!(budget.begin().unwrap_err(), Refusal::BudgetExceeded { what: "tokens" });
-    }
-}
+mod tests;

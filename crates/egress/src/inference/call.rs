@@ -1,8 +1,9 @@
 //! A call that a provider answers.
 
 use super::answer;
+use super::demand::Demand;
 use super::draft::Draft;
-use super::models::{Model, Provider};
+use super::models::{Model, Provider, ProviderKind};
 use super::observe::{Observer, Shape};
 use super::outgoing::Outgoing;
 use super::refusal::Refusal;
@@ -83,7 +84,12 @@ where
     recordable(run).await?;
     let Prepared { body, model, streams } = prepare(body, call, run).await?;
     draft.prepared(&model, streams);
-    draft.reserve()?;
+    let reserved = reserve(body, (call, model.provider.kind), run, draft);
+    let body = tokio::select! {
+        biased;
+        reserved = reserved => reserved?,
+        () = client.gone() => return Err(Cut::Gone.into()),
+    };
     let injected = injected(&model.provider).await?;
     let own = (&run.identity, draft.call_id());
     let outgoing = Outgoing::new((head, call), &model.provider, own, injected.clone(), body);
@@ -120,8 +126,12 @@ where
     }
 }
 
-/// Waits until what the call will have been can be written down.
+/// Waits until what the call will have been can be written down, within the pace and the quota of the run's records.
 async fn recordable(run: &Run) -> Result<(), Refusal> {
+    run.budget.audit.wait().await;
+    if !run.budget.audit.has_left() {
+        return Err(Refusal::AuditQuota);
+    }
     const PATIENCE: Duration = Duration::from_secs(5);
     const STEP: Duration = Duration::from_millis(5);
     let since = Instant::now();
@@ -135,14 +145,43 @@ async fn recordable(run: &Run) -> Result<(), Refusal> {
 }
 
 async fn prepare(body: Vec<u8>, call: Call, run: &Arc<Run>) -> Result<Prepared, Refusal> {
-    if body.len() < LARGE_BODY {
-        return request::prepare(body, call, &run.models, &run.identity);
-    }
     let run = Arc::clone(run);
-    let prepared =
-        tokio::task::spawn_blocking(move || request::prepare(body, call, &run.models, &run.identity));
+    let bytes = body.len();
+    beside(bytes, move || request::prepare(body, call, &run.models, &run.identity)).await
+}
+
+/// Reserves of the budget what the call takes at most. The body, with the output limit that this allows.
+async fn reserve(
+    body: Vec<u8>,
+    (call, kind): (Call, ProviderKind),
+    run: &Run,
+    draft: &mut Draft<'_>,
+) -> Result<Vec<u8>, Refusal> {
+    if !run.budget.limits_tokens() {
+        draft.reserve(&Demand::unread(call)).await?;
+        return Ok(body);
+    }
+    let bytes = body.len();
+    let read = move || Demand::read(&body, call, kind).map(|demand| (demand, body));
+    let (demand, body) = beside(bytes, read).await?;
+    let Some(output) = draft.reserve(&demand).await? else { return Ok(body) };
+    let limit = move || {
+        let changed = demand.limit(&body, (call, kind), output)?;
+        Ok(changed.unwrap_or(body))
+    };
+    beside(bytes, limit).await
+}
+
+/// Does work on a body of so many bytes; on a large one elsewhere, while other calls go on.
+async fn beside<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    if bytes < LARGE_BODY {
+        return work();
+    }
     // It doesn't panic; and if it did, this call would be over and no other.
-    prepared.await.unwrap_or(Err(Refusal::TooSlow))
+    tokio::task::spawn_blocking(work).await.unwrap_or(Err(Refusal::TooSlow))
 }
 
 /// What must be so before anything of an answer is passed on.

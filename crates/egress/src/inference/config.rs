@@ -19,6 +19,7 @@
 
 use super::budget::BudgetLimits;
 use super::models::{Model, Models, Provider, ProviderKind};
+use crate::audit_quota::AuditLimits;
 use crate::credential::{Credential, read_source};
 use crate::upstream::Upstream;
 use belljar_contract::yaml::{
@@ -48,7 +49,14 @@ const KINDS: [(&str, ProviderKind); 4] = [
 
 /// Calls at a time, where nothing is said: more than any agent makes, and less than would take all there is.
 const AT_ONCE: Option<usize> = Some(64);
-const UNSAID: BudgetLimits = BudgetLimits { calls: None, tokens: None, cost: None, at_once: AT_ONCE };
+const UNSAID: BudgetLimits = BudgetLimits {
+    calls: None,
+    tokens: None,
+    cost: None,
+    at_once: AT_ONCE,
+    output_tokens: None,
+    audit: AuditLimits::USUAL,
+};
 
 // === impl InferenceConfig ===
 
@@ -154,6 +162,8 @@ fn budget(node: &Node, log: &mut Log) -> BudgetLimits {
         cost: members.optional("cost_usd", |node, log| {
             text_or_number(node, log, "dollars, such as 2.5", |text| Some(thousandths(text)? as f64 / 1000.0))
         }),
+        output_tokens: members.optional("output_tokens", count),
+        audit: AuditLimits::read(&mut members),
         at_once: members.optional("at_once", count).and_then(|most| usize::try_from(most).ok()).or(AT_ONCE),
     };
     members.finish();

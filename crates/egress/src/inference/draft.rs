@@ -1,6 +1,7 @@
 //! The record of a call, while it is made.
 
 use super::budget::{Extent, Reservation};
+use super::demand::Demand;
 use super::models::{Model, ProviderKind};
 use super::observe::Usage;
 use super::refusal::Refusal;
@@ -20,6 +21,8 @@ use uuid::Uuid;
 pub(crate) struct Draft<'r> {
     run: &'r Run,
     is_written: bool,
+    /// Whether it stands in the audit that the provider is asked.
+    has_begun_on_disk: bool,
     call_id: CallId,
     started_at: Timestamp,
     since: Instant,
@@ -61,6 +64,7 @@ impl<'r> Draft<'r> {
         Self {
             run,
             is_written: false,
+            has_begun_on_disk: false,
             call_id: CallId::from_uuid(Uuid::now_v7()),
             started_at: Timestamp::now(),
             since: Instant::now(),
@@ -97,14 +101,18 @@ impl<'r> Draft<'r> {
         self.streams = streams;
     }
 
-    /// Has the call count from now on, however it ends, if there may be one more.
-    pub(crate) fn reserve(&mut self) -> Result<(), Refusal> {
-        self.reservation = Some(self.run.budget.begin()?);
-        Ok(())
+    /// Has the call count from now on, however it ends, if what is left of the budget covers it. The output limit that this allows
+    /// for each choice, where tokens are limited.
+    pub(crate) async fn reserve(&mut self, demand: &Demand) -> Result<Option<u64>, Refusal> {
+        let reservation = self.run.budget.begin(demand).await?;
+        let output = reservation.output;
+        self.reservation = Some(reservation);
+        Ok(output)
     }
 
     /// Writes down that the provider is asked, which comes before anything is sent to it.
-    pub(crate) async fn begin_on_disk(&self) -> Result<(), Refusal> {
+    pub(crate) async fn begin_on_disk(&mut self) -> Result<(), Refusal> {
+        self.has_begun_on_disk = true;
         let begun = BegunRecord {
             call_id: self.call_id.clone(),
             run_id: self.run.identity.run_id.clone(),
@@ -117,6 +125,7 @@ impl<'r> Draft<'r> {
             provider: named(&self.provider),
             request_bytes: self.request_bytes,
         };
+        self.run.budget.audit.count(&begun);
         if self.run.ledger.begin(begun).await { Ok(()) } else { Err(Refusal::NotRecorded) }
     }
 
@@ -241,7 +250,26 @@ impl<'r> Draft<'r> {
             false => Body::default(),
         };
         let (call_id, run_id) = (self.call_id.clone(), self.run.identity.run_id.clone());
-        self.run.ledger.record_bodies(BodiesRecord { call_id, run_id, request, response });
+        let bodies = BodiesRecord { call_id, run_id, request, response };
+        self.run.budget.audit.count(&bodies);
+        self.run.ledger.record_bodies(bodies);
+    }
+
+    /// Has a record written, or counted where no provider was asked and it repeats the one before.
+    fn enter(&self, record: CallRecord) {
+        let run = self.run;
+        // What a denial has in common with another one. That can always be written.
+        let key = || {
+            let common = (&record.route, &record.model_asked, &record.outcome, record.status);
+            serde_json::to_string(&common).unwrap_or_default()
+        };
+        let key = (!self.has_begun_on_disk).then(key);
+        let told = (&record, record.call_id.as_str());
+        let entered = run.budget.audit.enter(&run.identity.run_id, told, (key, record.started_at));
+        entered.folded.into_iter().for_each(|folded| run.ledger.record_folded(folded));
+        if entered.is_whole {
+            run.ledger.record(record);
+        }
     }
 
     fn write(&mut self, outcome: CallOutcome) {
@@ -252,9 +280,11 @@ impl<'r> Draft<'r> {
         if let Some(reservation) = self.reservation.take() {
             let is_whole = outcome == CallOutcome::Completed;
             let bytes = self.request_bytes.saturating_add(self.response_bytes);
-            reservation.spend(usage.as_ref(), &self.usage, Extent { is_whole, bytes });
+            let is_error = self.upstream_status.is_some_and(|status| status >= 400);
+            let extent = Extent { is_whole, is_error, bytes };
+            reservation.spend(usage.as_ref(), &self.usage, extent);
         }
-        self.run.ledger.record(CallRecord {
+        let record = CallRecord {
             call_id: self.call_id.clone(),
             run_id: self.run.identity.run_id.clone(),
             attempt: self.run.identity.attempt,
@@ -277,7 +307,8 @@ impl<'r> Draft<'r> {
             usage,
             upstream_request_id: self.upstream_request_id.take(),
             is_streamed: self.streams,
-        });
+        };
+        self.enter(record);
     }
 }
 

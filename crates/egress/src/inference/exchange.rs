@@ -93,6 +93,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     served.pace.wait().await;
+    served.run.budget.audit.wait().await;
     draft.tell();
     client.send(&answer::own(200, told, (keeps_alive, false))).await.is_ok() && keeps_alive
 }
@@ -111,6 +112,8 @@ where
     if head.method == "HEAD" {
         // Its answer has no body, and nothing here is asked for that way: said with a head alone.
         served.pace.wait().await;
+        served.run.budget.audit.wait().await;
+        served.run.budget.audit.wait().await;
         draft.refuse(&refusal);
         let _ = client.send(&answer::without_body(refusal.status())).await;
         return false;
@@ -130,9 +133,10 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     served.pace.wait().await;
+    served.run.budget.audit.wait().await;
     draft.refuse(refusal);
     let keeps_alive = keeps_alive && refusal.keeps_alive();
-    let may_come_again = matches!(refusal, Refusal::TooManyCalls { .. });
+    let may_come_again = matches!(refusal, Refusal::TooManyCalls { .. } | Refusal::BudgetReserved { .. });
     let own = answer::own(refusal.status(), &refusal.body(surface), (keeps_alive, may_come_again));
     client.send(&own).await.is_ok() && keeps_alive
 }

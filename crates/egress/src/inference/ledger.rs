@@ -1,5 +1,6 @@
 //! Where calls are written down.
 
+use belljar_contract::audit::FoldedRecords;
 use belljar_contract::inference::{BegunRecord, BodiesRecord, CallRecord};
 use std::pin::Pin;
 
@@ -13,6 +14,11 @@ pub trait Ledger: Send + Sync {
 
     /// Takes a record, without waiting for a disk. What was taken is written down, or the ledger isn't sound any more.
     fn record(&self, record: CallRecord);
+
+    /// Takes the record of calls that were counted instead of being recorded one by one.
+    fn record_folded(&self, folded: FoldedRecords) {
+        let _ = folded;
+    }
 
     /// Takes what was said in a call, for a run that keeps that.
     fn record_bodies(&self, record: BodiesRecord);

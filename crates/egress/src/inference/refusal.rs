@@ -30,6 +30,14 @@ pub(crate) enum Refusal {
     Forbidden { member: Excerpt, why: &'static str },
     #[error("this run's budget of {what} is used up")]
     BudgetExceeded { what: &'static str },
+    #[error(
+        "{left} tokens are left of this run's budget, and this call may take {least}: send less, or ask for fewer choices"
+    )]
+    BudgetTooSmall { left: u64, least: u64 },
+    #[error(
+        "what is left of this run's budget of {what} is reserved for calls under way: try again when they have ended"
+    )]
+    BudgetReserved { what: &'static str },
     #[error("this run has {most} calls under way already")]
     TooManyCalls { most: usize },
     #[error("the host has no credential for this model's provider")]
@@ -46,6 +54,8 @@ pub(crate) enum Refusal {
     BadAnswer,
     #[error("this model's provider answered with {status}, and what it said can't be passed on")]
     Withheld { status: u16 },
+    #[error("the audit records of this run have reached their quota, so no further call is made")]
+    AuditQuota,
     #[error("calls can't be recorded at present, and so none are made")]
     NotRecorded,
 }
@@ -101,7 +111,8 @@ impl Refusal {
             Self::ModelNotAllowed { .. } => "model_not_allowed",
             Self::WrongSurface { .. } => "model_not_on_this_route",
             Self::Forbidden { .. } => "member_not_allowed",
-            Self::BudgetExceeded { .. } => "budget_exceeded",
+            Self::BudgetExceeded { .. } | Self::BudgetTooSmall { .. } => "budget_exceeded",
+            Self::BudgetReserved { .. } => "budget_reserved",
             Self::TooManyCalls { .. } => "too_many_calls",
             Self::NoCredential => "credential_unavailable",
             Self::Unreachable => "provider_unreachable",
@@ -110,6 +121,7 @@ impl Refusal {
             Self::OutOfTime => "provider_timeout",
             Self::BadAnswer => "provider_answer_malformed",
             Self::Withheld { .. } => "provider_answer_withheld",
+            Self::AuditQuota => "audit_quota",
             Self::NotRecorded => "audit_unavailable",
         }
     }
@@ -118,11 +130,12 @@ impl Refusal {
         match self {
             Self::Malformed(_) | Self::NotJson { .. } | Self::NoModel | Self::WrongSurface { .. } => 400,
             Self::Forbidden { .. } => 400,
-            Self::ModelNotAllowed { .. } => 403,
+            Self::ModelNotAllowed { .. } | Self::AuditQuota => 403,
             Self::NotFound { .. } => 404,
             Self::TooSlow => 408,
             Self::BodyTooLarge { .. } => 413,
-            Self::BudgetExceeded { .. } | Self::TooManyCalls { .. } => 429,
+            Self::BudgetExceeded { .. } | Self::BudgetTooSmall { .. } => 429,
+            Self::BudgetReserved { .. } | Self::TooManyCalls { .. } => 429,
             Self::HeadTooLarge => 431,
             Self::Unreachable | Self::Untrusted | Self::Misled => 502,
             Self::NoCredential | Self::BadAnswer | Self::Withheld { .. } => 502,

@@ -47,6 +47,17 @@ pub(crate) enum Operation {
     Generation,
 }
 
+// === impl Call ===
+
+impl Call {
+    /// Whether it is of OpenAI's older kind of conversation, and no plain text.
+    pub(crate) fn is_chat(self) -> bool {
+        self.path == CHAT
+    }
+}
+
+const CHAT: &str = "/v1/chat/completions";
+
 const fn call(surface: Surface, path: &'static str, operation: Operation) -> Route {
     Route::Call(Call { surface, path, operation })
 }
@@ -55,7 +66,7 @@ const fn call(surface: Surface, path: &'static str, operation: Operation) -> Rou
 const ROUTES: &[(&str, &str, Route)] = &[
     ("GET", "/health", Route::Health),
     ("GET", "/v1/models", Route::Models),
-    ("POST", "/v1/chat/completions", call(Surface::Openai, "/v1/chat/completions", Operation::Completion)),
+    ("POST", CHAT, call(Surface::Openai, CHAT, Operation::Completion)),
     ("POST", "/v1/completions", call(Surface::Openai, "/v1/completions", Operation::Completion)),
     ("POST", "/v1/responses", call(Surface::Openai, "/v1/responses", Operation::Responses)),
     ("POST", "/v1/embeddings", call(Surface::Openai, "/v1/embeddings", Operation::Embedding)),

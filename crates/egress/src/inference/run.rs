@@ -38,6 +38,17 @@ pub(crate) struct Served {
     pub(crate) pace: Pace,
 }
 
+// === impl Run ===
+
+impl Run {
+    /// Has calls that were only counted so far recorded as one. Whoever serves the run does this when it has ended.
+    pub fn flush_audit(&self) {
+        if let Some(folded) = self.budget.audit.flush(&self.identity.run_id) {
+            self.ledger.record_folded(folded);
+        }
+    }
+}
+
 // === impl Served ===
 
 impl Served {

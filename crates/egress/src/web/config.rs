@@ -30,6 +30,7 @@
 
 use super::passed_on::may_pass;
 use crate::api::{ApiConnection, Connections};
+use crate::audit_quota::AuditLimits;
 use crate::credential::{Credential, read_source};
 use crate::upstream::{Resolver, Through, Upstream};
 use belljar_contract::yaml::{Log, Members, Node, list, one_of, place, quoted, text};
@@ -53,6 +54,8 @@ pub struct WebConfig {
     pub connections: Connections,
     /// Where agents search the web, if they may.
     pub search: Option<Search>,
+    /// How much of what a run reaches may be recorded.
+    pub audit: AuditLimits,
 }
 
 /// Who searches the web.
@@ -135,8 +138,9 @@ impl WebConfig {
             members.optional("connections", |node, log| Some(ApiConnection::read_all(node, log)));
         let connections = connections.unwrap_or_default();
         let search = members.optional("search", |node, log| search(&connections, node, log));
+        let audit = AuditLimits::read(&mut members);
         members.finish();
-        Self { policy, credentials, authorities, through, connections, search }
+        Self { policy, credentials, authorities, through, connections, search, audit }
     }
 
     /// The same by another policy.

@@ -2,7 +2,7 @@
 //! and passed on by itself.
 
 use super::decision::Way;
-use super::greeting::{self, Greeting};
+use super::opening::{self, Opening};
 use super::passage::Passage;
 use super::tunnel;
 use crate::client::{Client, Stop};
@@ -72,17 +72,15 @@ where
     let times = gate.run.limits.times;
     let (stream, mut early) = client.into_parts();
     let (mut from, to) = tokio::io::split(stream);
-    let heard = within(times.head, greeting::hear_out(&mut from, &mut early, || {})).await;
-    let greeting = heard.map_err(|_| tunnel::End::Idle)?.map_err(|_| tunnel::End::Broken)?;
+    let read = within(times.head, opening::read(&mut from, &mut early, || {})).await;
+    let opening = read.map_err(|_| tunnel::End::Idle)?.map_err(|_| tunnel::End::Broken)?;
     let stream = tokio::io::join(Cursor::new(early).chain(from), to);
-    match greeting {
-        Greeting::Tls { name } => {
-            let expected = Passage::expected_name(destination);
-            let is_other = name.is_some() && expected.is_some() && name.as_deref() != expected;
-            passage.tls_name = name;
-            if is_other {
-                return Err(tunnel::End::OtherName.into());
-            }
+    match opening {
+        Opening::Tls { server_name, .. } => {
+            // The host shows itself as the tunnel's host, whether or not the client names that.
+            let judged = tunnel::judge_name(server_name.as_deref(), destination, false);
+            passage.tls_name = server_name;
+            judged?;
             let authority = gate.run.authority.as_ref().ok_or(tunnel::End::Broken)?;
             let shown = authority.shows(&destination.host).map_err(|_| tunnel::End::Broken)?;
             let accepted = within(times.head, TlsAcceptor::from(shown).accept(stream)).await;
@@ -91,12 +89,12 @@ where
             serve(Client::new(stream, times), (destination, true), passage).await;
             Ok(())
         }
-        // Some ask also for what isn't secret by a tunnel.
-        Greeting::Other => {
+        // Some clients use a tunnel for plain HTTP as well.
+        Opening::Plain | Opening::Nothing | Opening::Upgrade { .. } => {
             serve(Client::new(stream, times), (destination, false), passage).await;
             Ok(())
         }
-        Greeting::Unfinished | Greeting::Broken => Err(tunnel::End::BrokenTls.into()),
+        Opening::Incomplete | Opening::Malformed => Err(tunnel::End::BrokenTls.into()),
     }
 }
 

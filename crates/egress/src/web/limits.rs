@@ -1,5 +1,6 @@
 //! How much goes through, and for how long anything is waited for.
 
+use crate::audit_quota::AuditLimits;
 use crate::http1::limits::Times;
 use std::time::Duration;
 
@@ -14,13 +15,15 @@ pub struct WebLimits {
     pub bytes: u64,
     /// So many may be let through at once, and so many each second then. Others wait.
     pub passages: (u32, u32),
+    /// How much of it may be recorded.
+    pub audit: AuditLimits,
 }
 
 /// What one direction of a tunnel holds of what passes; what comes in larger pieces stays in the kernel.
 pub(crate) const ROOM: usize = 16 << 10;
 
-/// A greeting of TLS is no longer.
-pub(crate) const GREETING_BYTES: usize = 64 << 10;
+/// The longest ClientHello that is read, with the heads of its records.
+pub(crate) const CLIENT_HELLO_BYTES: usize = 64 << 10;
 
 impl Default for WebLimits {
     fn default() -> Self {
@@ -32,6 +35,12 @@ impl Default for WebLimits {
             idle: Duration::from_secs(120),
             call: Duration::from_secs(3_600),
         };
-        Self { times, names: Duration::from_secs(2), bytes: 10 << 30, passages: (2_000, 200) }
+        Self {
+            times,
+            names: Duration::from_secs(2),
+            bytes: 10 << 30,
+            passages: (2_000, 200),
+            audit: AuditLimits::USUAL,
+        }
     }
 }

@@ -20,7 +20,7 @@ use crate::upstream::{Connection, Dialed, Patience, dial_allowed, is_of_this_mac
 use belljar_contract::egress::{Asked, PassageBegun, PassageOutcome, PassageRecord};
 use belljar_contract::id::PassageId;
 use belljar_contract::inference::{Excerpt, ReasonCode};
-use belljar_policy::egress::{Allowed, Asked as Wanted, Destination, Host};
+use belljar_policy::egress::{Allowed, Asked as Wanted, Destination};
 use jiff::Timestamp;
 use std::cell::Cell;
 use std::net::IpAddr;
@@ -57,6 +57,8 @@ pub(super) struct Passage<'g> {
     pub(super) sent: Rc<Cell<u64>>,
     pub(super) received: Rc<Cell<u64>>,
     outcome: PassageOutcome,
+    /// Whether it stands in the audit that they are let through.
+    has_begun: bool,
 }
 
 /// What is recorded of one whose run has ended under it.
@@ -88,6 +90,7 @@ impl<'g> Passage<'g> {
             sent: Rc::default(),
             received: Rc::default(),
             outcome: failed(CUT_OFF),
+            has_begun: false,
         }
     }
 
@@ -114,12 +117,9 @@ impl<'g> Passage<'g> {
             return;
         }
         self.status = Some(200);
-        let destination = allowed.value();
         let ended = match dialed {
-            Some(dialed) => {
-                tunnel::run(client, dialed, destination, &mut self).await.map_err(inside::End::from)
-            }
-            None => inside::run(client, destination, &mut self).await,
+            Some(dialed) => tunnel::run(client, dialed, &allowed, &mut self).await.map_err(inside::End::from),
+            None => inside::run(client, allowed.value(), &mut self).await,
         };
         self.outcome = ended.map_or_else(|end| failed(end.code()), |()| PassageOutcome::Completed);
     }
@@ -235,10 +235,9 @@ impl<'g> Passage<'g> {
     /// Rules about what is said inside can't be held by who doesn't hear it. Each who is looked into is recorded, and so there are
     /// only so many.
     async fn can_look_into(&self, allowed: &Allowed<Destination>) -> Result<(), Refusal> {
-        if !self.gate.run.ledger.is_sound() {
-            return Err(Refusal::NotRecorded);
-        }
+        self.can_be_recorded()?;
         self.gate.passages.wait().await;
+        self.gate.run.audit.wait().await;
         match self.gate.run.authority {
             Some(_) => Ok(()),
             None => Err(Refusal::Uninspected { destination: allowed.value().to_string() }),
@@ -249,13 +248,12 @@ impl<'g> Passage<'g> {
     /// name is asked for.
     async fn reach(&mut self, allowed: Allowed<Destination>) -> Result<Dialed, Refusal> {
         let gate = self.gate;
-        if !gate.run.ledger.is_sound() {
-            return Err(Refusal::NotRecorded);
-        }
+        self.can_be_recorded()?;
         if !gate.run.may_send(0) || !gate.run.may_receive(0) {
             return Err(Refusal::Spent);
         }
         gate.passages.wait().await;
+        gate.run.audit.wait().await;
         if !self.recorded(allowed.rule() as u64).await {
             return Err(Refusal::NotRecorded);
         }
@@ -275,8 +273,17 @@ impl<'g> Passage<'g> {
         Ok(dialed)
     }
 
+    /// Whether there is a place for their records, on the disk and in the run's quota.
+    fn can_be_recorded(&self) -> Result<(), Refusal> {
+        match (self.gate.run.ledger.is_sound(), self.gate.run.audit.has_left()) {
+            (false, _) => Err(Refusal::NotRecorded),
+            (true, false) => Err(Refusal::AuditQuota),
+            (true, true) => Ok(()),
+        }
+    }
+
     /// Whether it is on the disk that they are let through.
-    async fn recorded(&self, rule: u64) -> bool {
+    async fn recorded(&mut self, rule: u64) -> bool {
         let Some(asked) = self.asked.clone() else { return false };
         let begun = PassageBegun {
             passage_id: self.passage_id.clone(),
@@ -288,7 +295,27 @@ impl<'g> Passage<'g> {
             credentials: self.credentials.clone(),
             connection: None,
         };
+        self.has_begun = true;
+        self.gate.run.audit.count(&begun);
         self.gate.run.ledger.begin(begun).await
+    }
+
+    /// Has a record written, or counted where nothing was let through and it repeats the one before.
+    fn enter(&self, record: PassageRecord) {
+        let run = &self.gate.run;
+        // What a denial has in common with another one. That can always be written.
+        let key = || {
+            let common = (&record.asked, &record.outcome, record.rule, record.generation);
+            serde_json::to_string(&common).unwrap_or_default()
+        };
+        let key = (!self.has_begun).then(key);
+        let told = (&record, record.passage_id.as_str());
+        let entered = run.audit.enter(&run.run_id, told, (key, record.started_at));
+        entered.folded.into_iter().for_each(|folded| run.ledger.record_folded(folded));
+        match entered.is_whole {
+            true => run.ledger.record(record),
+            false => run.ledger.count(&record),
+        }
     }
 
     /// Says why they aren't let through. Whether another request may follow.
@@ -327,6 +354,7 @@ impl<'g> Passage<'g> {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         self.gate.pace.wait().await;
+        self.gate.run.audit.wait().await;
         self.status = Some(refusal.status());
         client.send(&answer::refused(refusal, keeps_alive, has_body)).await.is_ok() && keeps_alive
     }
@@ -353,19 +381,11 @@ impl<'g> Passage<'g> {
         };
         !is_blind && is_filled && leads_there && may_say_that
     }
-
-    /// The name that TLS has to show.
-    pub(super) fn expected_name(destination: &Destination) -> Option<&str> {
-        match &destination.host {
-            Host::Name(name) => Some(name.as_str()),
-            Host::Address(_) => None,
-        }
-    }
 }
 
 impl Drop for Passage<'_> {
     fn drop(&mut self) {
-        self.gate.run.ledger.record(PassageRecord {
+        let record = PassageRecord {
             passage_id: self.passage_id.clone(),
             run_id: self.gate.run.run_id.clone(),
             started_at: self.started_at,
@@ -380,7 +400,8 @@ impl Drop for Passage<'_> {
             received_bytes: self.received.get(),
             total_ms: u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX),
             connection: None,
-        });
+        };
+        self.enter(record);
     }
 }
 

@@ -63,6 +63,8 @@ pub(crate) enum Refusal {
     NoLongerAllowed { destination: String },
     #[error("this run has sent or received as many bytes as it may")]
     Spent,
+    #[error("the audit records of this run have reached their quota, so no further request is let through")]
+    AuditQuota,
     #[error("what goes out can't be recorded at present, and so nothing does")]
     NotRecorded,
 }
@@ -147,6 +149,7 @@ impl Refusal {
             Self::AnswerTooLarge { .. } => "answer_too_large",
             Self::NoLongerAllowed { .. } => "policy_changed",
             Self::Spent => "bytes_used_up",
+            Self::AuditQuota => "audit_quota",
             Self::NotRecorded => "recording_unavailable",
         }
     }
@@ -173,7 +176,7 @@ impl Refusal {
             Self::BodyTooLarge { .. } => 413,
             Self::TooSlow => 408,
             Self::Denied(_) | Self::Uninspected { .. } | Self::Unfilled { .. } | Self::Spent => 403,
-            Self::NoLongerAllowed { .. } => 403,
+            Self::NoLongerAllowed { .. } | Self::AuditQuota => 403,
             Self::NoSuchHost { .. }
             | Self::Unreachable { .. }
             | Self::RefusedElsewhere { .. }

@@ -5,6 +5,7 @@ use super::authority::Authority;
 use super::ledger::WebLedger;
 use super::limits::WebLimits;
 use super::live::LivePolicy;
+use crate::audit_quota::AuditQuota;
 use belljar_contract::id::RunId;
 use belljar_policy::egress::{Denied, Destination};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +24,8 @@ pub struct WebRun {
     /// Who shows itself to the run for others, where rules have connections looked into.
     pub(super) authority: Option<Arc<Authority>>,
     pub(super) asked_names: AskedNames,
+    /// How much is recorded of it.
+    pub(super) audit: AuditQuota,
     spent: Spent,
     denials: Mutex<Denials>,
 }
@@ -68,13 +71,21 @@ impl WebRun {
         ledger: Arc<dyn WebLedger>,
     ) -> Self {
         let (asked_names, spent, denials) = (AskedNames::default(), Spent::default(), Mutex::default());
-        Self { run_id, policy, limits, ledger, authority: None, asked_names, spent, denials }
+        let audit = AuditQuota::new(limits.audit);
+        Self { run_id, policy, limits, ledger, authority: None, asked_names, audit, spent, denials }
     }
 
     /// Has connections looked into, where rules want it, as this authority: the run trusts it.
     #[must_use]
     pub fn inspecting_as(self, authority: Arc<Authority>) -> Self {
         Self { authority: Some(authority), ..self }
+    }
+
+    /// Has records that were only counted so far written as one. Whoever serves the run does this when it has ended.
+    pub fn flush_audit(&self) {
+        if let Some(folded) = self.audit.flush(&self.run_id) {
+            self.ledger.record_folded(folded);
+        }
     }
 
     /// What it was denied so far.

@@ -1,32 +1,38 @@
 //! A tunnel: bytes both ways, until either end has closed it or it may not go on.
 
+use self::handshake::Handshake;
 use self::socket::Socket;
 use self::splice::Moved;
-use super::greeting::{self, Greeting};
 use super::limits::ROOM;
+use super::opening::{self, Opening};
 use super::passage::Passage;
 use super::run::WebRun;
 use crate::client::Client;
 use crate::upstream::Dialed;
-use belljar_policy::egress::Destination;
+use belljar_policy::egress::{Allowed, Destination, Host, TunnelStart};
 use bytes::BytesMut;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::net::tcp::WriteHalf as ToOutside;
+use tokio::net::tcp::{ReadHalf as FromOutside, WriteHalf as ToOutside};
 
+mod handshake;
 pub(super) mod socket;
 mod splice;
 
 /// Why one ended that neither end has closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// It began with TLS for another host.
+    /// Its ClientHello named another server (SNI) than the tunnel's host.
     OtherName,
-    /// It began as TLS does, and wasn't.
+    /// Its ClientHello named no server, and the rules want one.
+    NoName,
+    /// It began with bytes that a TLS server may accept, and that are no well-formed ClientHello.
     BrokenTls,
+    /// It began with another protocol, and the rules want TLS.
+    NoTls,
     /// The client doesn't trust whoever looks into it.
     NoTrust,
     /// Nothing came for too long.
@@ -47,6 +53,14 @@ struct Shared<'p> {
     last: Cell<Instant>,
     sent: &'p Cell<u64>,
     received: &'p Cell<u64>,
+    handshake: Handshake,
+}
+
+/// How the tunnel has to begin, and where the server name of its ClientHello is noted.
+struct Start<'p> {
+    destination: &'p Destination,
+    rules: TunnelStart,
+    tls_name: &'p RefCell<Option<String>>,
 }
 
 /// One of them.
@@ -62,7 +76,9 @@ impl End {
     pub(super) fn code(self) -> &'static str {
         match self {
             Self::OtherName => "tls_name_mismatch",
+            Self::NoName => "tls_name_missing",
             Self::BrokenTls => "tls_malformed",
+            Self::NoTls => "tls_required",
             Self::NoTrust => "tls_not_trusted",
             Self::Idle => "idle",
             Self::TooLong => "too_long",
@@ -77,12 +93,13 @@ impl End {
 pub(super) async fn run<S>(
     client: Client<S>,
     mut dialed: Dialed,
-    destination: &Destination,
+    allowed: &Allowed<Destination>,
     passage: &mut Passage<'_>,
 ) -> Result<(), End>
 where
     S: Socket,
 {
+    let destination = allowed.value();
     let (mut stream, early) = client.into_parts();
     let (from_inside, to_inside) = stream.halves();
     let (from_outside, to_outside) = dialed.stream.halves();
@@ -95,11 +112,12 @@ where
             last: Cell::new(Instant::now()),
             sent: &sent,
             received: &received,
+            handshake: Handshake::default(),
         };
         let (upward, downward) = (shared.upward(), shared.downward());
-        let expected = (Passage::expected_name(destination), &tls_name);
-        let up = out::<S>((from_inside, to_outside), early, expected, &upward);
-        let down = downward.pass::<TcpStream, S>(from_outside, to_inside, dialed.early);
+        let start = Start { destination, rules: allowed.tunnel_start(), tls_name: &tls_name };
+        let up = out::<S>((from_inside, to_outside), early, start, &upward);
+        let down = back::<S>((from_outside, to_inside), dialed.early, &downward);
         let both = async { tokio::try_join!(up, down).map(drop) };
         let mut policy = passage.policy.clone();
         tokio::pin!(both);
@@ -126,26 +144,89 @@ where
     ended
 }
 
-/// From inside to the outside; what it begins with is looked at before any of it goes on.
+/// From the sandbox to the outside. The opening is judged before any of it is sent.
 async fn out<S: Socket>(
-    (mut from, to): (S::From<'_>, ToOutside<'_>),
+    (mut from, mut to): (S::From<'_>, ToOutside<'_>),
     mut early: BytesMut,
-    (expected, tls_name): (Option<&str>, &RefCell<Option<String>>),
+    start: Start<'_>,
     direction: &Direction<'_>,
 ) -> Result<(), End> {
-    let heard = greeting::hear_out(&mut from, &mut early, || direction.shared.moves()).await;
-    match heard.map_err(|_| End::Broken)? {
-        Greeting::Tls { name } => {
-            let is_other = name.is_some() && expected.is_some() && name.as_deref() != expected;
-            *tls_name.borrow_mut() = name;
-            if is_other {
-                return Err(End::OtherName);
+    let handshake = &direction.shared.handshake;
+    loop {
+        let read = opening::read(&mut from, &mut early, || direction.shared.moves()).await;
+        match read.map_err(|_| End::Broken)? {
+            Opening::Tls { server_name, bytes } => {
+                start.judge(server_name)?;
+                handshake.hello_sent();
+                direction.send(&early.split_to(bytes), &mut to).await?;
+                if handshake.asks_again().await {
+                    let send = async |bytes: BytesMut| direction.send(&bytes, &mut to).await;
+                    let about = (&start, direction.shared);
+                    handshake::second_hello(&mut from, &mut early, about, send).await?;
+                }
+                break;
+            }
+            Opening::Nothing => break,
+            Opening::Incomplete | Opening::Malformed => return Err(End::BrokenTls),
+            Opening::Plain | Opening::Upgrade { .. } if start.rules.needs_tls => return Err(End::NoTls),
+            Opening::Plain => break,
+            Opening::Upgrade { bytes } => {
+                handshake.asks_to_upgrade();
+                direction.send(&early.split_to(bytes), &mut to).await?;
             }
         }
-        Greeting::Other => {}
-        Greeting::Broken | Greeting::Unfinished => return Err(End::BrokenTls),
     }
+    handshake.end();
     direction.pass::<S, TcpStream>(from, to, early).await
+}
+
+/// From the outside to the sandbox. What the server answers to a ClientHello is looked at as it passes.
+async fn back<S: Socket>(
+    (mut from, mut to): (FromOutside<'_>, S::Into<'_>),
+    mut buffer: BytesMut,
+    direction: &Direction<'_>,
+) -> Result<(), End> {
+    let handshake = &direction.shared.handshake;
+    while handshake.is_open() {
+        if buffer.is_empty() {
+            buffer.reserve(ROOM);
+            if from.read_buf(&mut buffer).await.map_err(|_| End::Broken)? == 0 {
+                handshake.end();
+                break;
+            }
+        }
+        handshake.hear(&buffer);
+        direction.send(&buffer, &mut to).await?;
+        buffer.clear();
+    }
+    direction.pass::<TcpStream, S>(from, to, buffer).await
+}
+
+/// Judges the server name of a ClientHello in a tunnel to that destination. A ClientHello can't name an address: a tunnel to one has
+/// no server name, or the address as text.
+pub(super) fn judge_name(
+    server_name: Option<&str>,
+    destination: &Destination,
+    needs_server_name: bool,
+) -> Result<(), End> {
+    match (server_name, &destination.host) {
+        (None, Host::Name(_)) if needs_server_name => Err(End::NoName),
+        (None, _) => Ok(()),
+        (Some(found), Host::Name(name)) if found == name.as_str() => Ok(()),
+        (Some(found), Host::Address(address)) if found == address.to_string() => Ok(()),
+        (Some(_), _) => Err(End::OtherName),
+    }
+}
+
+// === impl Start ===
+
+impl Start<'_> {
+    /// Notes the server name of a ClientHello, and judges it.
+    fn judge(&self, server_name: Option<String>) -> Result<(), End> {
+        let judged = judge_name(server_name.as_deref(), self.destination, self.rules.needs_server_name);
+        *self.tls_name.borrow_mut() = server_name;
+        judged
+    }
 }
 
 // === impl Direction ===
@@ -161,8 +242,7 @@ impl Direction<'_> {
         let mut splices = true;
         loop {
             if !buffer.is_empty() {
-                self.note(buffer.len())?;
-                to.write_all(&buffer).await.map_err(|_| End::Broken)?;
+                self.send(&buffer, &mut to).await?;
             }
             // Whoever fills a buffer has more to say.
             if splices && buffer.len() >= ROOM {
@@ -182,6 +262,12 @@ impl Direction<'_> {
         }
         // The other direction may go on.
         to.shutdown().await.map_err(|_| End::Broken)
+    }
+
+    /// Passes bytes on, if they still may.
+    async fn send<W: AsyncWrite + Unpin>(&self, bytes: &[u8], to: &mut W) -> Result<(), End> {
+        self.note(bytes.len())?;
+        to.write_all(bytes).await.map_err(|_| End::Broken)
     }
 
     /// Bytes that have come, and go on if they still may.

@@ -1,9 +1,9 @@
 //! The web proxy: what gets through, what doesn't, and what nobody outside ever hears of. An upstream that counts is the witness.
 
+mod client_hellos;
 mod fetched;
 mod filled;
 mod framing;
-mod greetings;
 mod handshakes;
 mod headers;
 pub(crate) mod house;
@@ -13,6 +13,7 @@ mod rebinding;
 mod recorded;
 mod requested;
 mod rules;
+mod second_hellos;
 mod slow;
 mod spellings;
 mod through;

@@ -1,6 +1,7 @@
 //! What passes a run's proxy, noted on its way into the book: how much, and when the last denial of each destination was.
 
 use super::begun::{Begun, Verdict};
+use belljar_contract::audit::FoldedRecords;
 use belljar_contract::egress::{DeniedDestination, PassageBegun, PassageOutcome, PassageRecord, WebUsage};
 use belljar_egress::inference::ledger::Written;
 use belljar_egress::web::ledger::WebLedger;
@@ -78,6 +79,16 @@ impl WebLedger for Noted {
         let verdict = self.begun.end(&record);
         self.locked().note(&record, verdict);
         self.ledger.record(record);
+    }
+
+    fn count(&self, record: &PassageRecord) {
+        let verdict = self.begun.end(record);
+        self.locked().note(record, verdict);
+        self.ledger.count(record);
+    }
+
+    fn record_folded(&self, folded: FoldedRecords) {
+        self.ledger.record_folded(folded);
     }
 
     fn is_sound(&self) -> bool {

@@ -12,12 +12,15 @@
 //!       paths: [/v1/]
 //!     - host: git.house
 //!       networks: [10.0.0.0/8]         # it may lead there, besides the open internet
+//!     - host: ssh.house
+//!       ports: [443]
+//!       tls: optional                  # another protocol than TLS, at the port of HTTPS
 //! ```
 
 use super::names::{MOST_BITS, MOST_CHARACTERS};
 use super::rule::USUAL_PORTS;
-use super::{EgressPolicy, HostPattern, NameLimits, Network, PathPrefix, Rule};
-use belljar_contract::yaml::{Log, Members, Node, boolean, list, place, text, whole};
+use super::{EgressPolicy, HostPattern, NameLimits, Network, PathPrefix, Rule, TunnelTls};
+use belljar_contract::yaml::{Log, Members, Node, boolean, list, one_of, place, text, whole};
 
 /// What [`is_credential_name`] wants, in words.
 pub const CREDENTIAL_NAME: &str = "1 to 64 letters, digits, `-` and `_`";
@@ -58,13 +61,34 @@ fn rule(node: &Node, log: &mut Log) -> Option<Rule> {
     let inspect = members.or("inspect", false, boolean);
     let credentials = members.or("credentials", Vec::new(), |node, log| some(node, log, credential));
     let names = members.optional("names", names);
+    let tls = members.or("tls", TunnelTls::ByPort, tls);
+    let needs_server_name = members.or("sni", true, needs_server_name);
     if names.is_some() && matches!(host, Some(HostPattern::One(_))) {
         let expected = "a host with `*.` or `**.`, or no `names`";
         members.log.note(node.position, place(node), "`names` for one host", expected);
     }
     members.finish();
     let names = names.unwrap_or_default();
-    Some(Rule { host: host?, ports, methods, paths, networks, inspect, credentials, names })
+    Some(Rule {
+        host: host?,
+        ports,
+        methods,
+        paths,
+        networks,
+        inspect,
+        credentials,
+        names,
+        tls,
+        needs_server_name,
+    })
+}
+
+fn tls(node: &Node, log: &mut Log) -> Option<TunnelTls> {
+    one_of(node, log, &[("optional", TunnelTls::Optional), ("required", TunnelTls::Required)])
+}
+
+fn needs_server_name(node: &Node, log: &mut Log) -> Option<bool> {
+    one_of(node, log, &[("optional", false), ("required", true)])
 }
 
 fn names(node: &Node, log: &mut Log) -> Option<NameLimits> {

@@ -4,6 +4,7 @@ use super::host::{Host, HostName, InvalidHost};
 use super::names::NameLimits;
 use super::network::Network;
 use super::path::PathPrefix;
+use super::tunnel::TunnelTls;
 use std::fmt;
 
 /// A rule. All that it says must be so.
@@ -25,6 +26,10 @@ pub struct Rule {
     pub credentials: Vec<String>,
     /// Where it is for a pattern, which names that lets in, and how many.
     pub names: NameLimits,
+    /// Whether its tunnels must carry TLS.
+    pub tls: TunnelTls,
+    /// Whether a ClientHello in its tunnels must name the host (SNI).
+    pub needs_server_name: bool,
 }
 
 /// Hosts of a kind.
@@ -72,6 +77,8 @@ impl Rule {
             inspect: false,
             credentials: Vec::new(),
             names: NameLimits::default(),
+            tls: TunnelTls::ByPort,
+            needs_server_name: true,
         }
     }
 

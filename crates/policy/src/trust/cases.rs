@@ -3,6 +3,7 @@
 mod approvals;
 mod configuration;
 mod earned;
+mod jobs;
 mod lapsing;
 mod milestone;
 mod per_category;

@@ -8,11 +8,13 @@
 //!     sandboxed_to_restricted: {tasks_completed: 5, quality_score_min: 7.0}
 //!     standard_to_elevated: {requires_human_approval: true, clean_history_days: 14}
 //!   re_verification: {enabled: true}
+//!   jobs: {an_hour: 4, a_day: 12, hours_at_level: 24}
 //! ```
 
 mod step;
 
 use super::gate::{Gate, Weights};
+use super::jobs::JobRules;
 use super::record::Record;
 use crate::access::Earned;
 use belljar_contract::category::Category;
@@ -31,6 +33,7 @@ pub struct TrustConfig {
     pub(super) gates: BTreeMap<(Option<Category>, Transition), Gate>,
     weights: Option<Weights>,
     re_verification: ReVerification,
+    jobs: JobRules,
 }
 
 /// What higher levels are earned by.
@@ -61,9 +64,9 @@ pub(super) struct ReVerification {
 /// What belongs to which strategy, besides the strategy itself.
 const MEMBERS: [(Strategy, &[&str]); 4] = [
     (Strategy::Disabled, &["initial_level"]),
-    (Strategy::Weighted, &["initial_level", "weights", "promotion_thresholds", "re_verification"]),
-    (Strategy::PerCategory, &["initial_levels", "promotion_criteria", "re_verification"]),
-    (Strategy::Milestone, &["initial_level", "milestones", "re_verification"]),
+    (Strategy::Weighted, &["initial_level", "weights", "promotion_thresholds", "re_verification", "jobs"]),
+    (Strategy::PerCategory, &["initial_levels", "promotion_criteria", "re_verification", "jobs"]),
+    (Strategy::Milestone, &["initial_level", "milestones", "re_verification", "jobs"]),
 ];
 
 /// How good what an agent does must be, where nothing else is said.
@@ -96,6 +99,7 @@ impl TrustConfig {
             .or("promotion_criteria", BTreeMap::new(), |node, log| by_category(node, log, step::criteria));
         let milestones = members.or("milestones", BTreeMap::new(), step::milestones);
         let re_verification = members.section("re_verification", ReVerification::read);
+        let jobs = members.section("jobs", JobRules::read);
         if is_known {
             strategy.check(node, &mut members);
         }
@@ -118,7 +122,7 @@ impl TrustConfig {
             }
             Strategy::Milestone => (one(), of_all(milestones), None),
         };
-        Self { strategy, begins, gates, weights, re_verification }
+        Self { strategy, begins, gates, weights, re_verification, jobs }
     }
 
     /// What higher levels are earned by.
@@ -159,6 +163,11 @@ impl TrustConfig {
         Some(&self.re_verification).filter(|decay| decay.is_enabled && !self.is_disabled())
     }
 
+    /// How completed jobs count.
+    pub(super) fn jobs(&self) -> &JobRules {
+        &self.jobs
+    }
+
     /// Whether an agent fails more often than costs no level.
     pub(super) fn fails_too_often(&self, record: &Record) -> bool {
         self.re_verification().is_some_and(|decay| record.error_rate() > decay.decay_on_error_rate)
@@ -174,6 +183,7 @@ impl Default for TrustConfig {
             gates: BTreeMap::new(),
             weights: None,
             re_verification: ReVerification::default(),
+            jobs: JobRules::default(),
         }
     }
 }

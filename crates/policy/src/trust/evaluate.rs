@@ -31,7 +31,9 @@ impl Trust {
     }
 
     fn promote(&mut self, moment: &Moment<'_>, category: Option<Category>) -> Vec<Outcome> {
-        let Some(track) = self.tracks.get(&category).filter(|track| track.is_settled(moment.at)) else {
+        let rules = moment.config.jobs();
+        let Some(track) = self.tracks.get(&category).filter(|track| track.is_settled(rules, moment.at))
+        else {
             return Vec::new();
         };
         let Some(transition) = track.level().next() else { return Vec::new() };

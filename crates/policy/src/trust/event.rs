@@ -1,5 +1,6 @@
 //! What events do.
 
+use super::jobs::CompletedJob;
 use super::level::{Approval, HIGHEST_BY_ITSELF, NewLevel};
 use super::moment::{Cause, Moment};
 use super::outcome::{Ignored, Outcome};
@@ -61,6 +62,11 @@ impl Trust {
                 };
                 return self.complete(&moment, *category, task);
             }
+            TrustEventKind::JobCompleted { category, task_id, content, is_checked } => {
+                let (at, content, is_checked) = (event.at, *content, *is_checked);
+                let job = CompletedJob { at, task_id, content, is_checked };
+                return self.complete_job(&moment, *category, job);
+            }
             TrustEventKind::TaskFailed { category } => return self.fail(&moment, *category),
             TrustEventKind::HumanFeedback { score } => {
                 self.tracks.values_mut().for_each(|track| track.record.hear(*score));
@@ -105,6 +111,23 @@ impl Trust {
         self.was_active(moment);
         if let Some(track) = self.tracks.get_mut(&self.track_of(category)) {
             track.record.complete(task);
+        }
+        Vec::new()
+    }
+
+    /// Nobody has said how hard or how good a job was: both count as nothing.
+    fn complete_job(
+        &mut self,
+        moment: &Moment<'_>,
+        category: Option<Category>,
+        job: CompletedJob<'_>,
+    ) -> Vec<Outcome> {
+        self.was_active(moment);
+        if let Err(why) = self.jobs.count(moment.config.jobs(), job) {
+            return vec![Outcome::Ignored(why)];
+        }
+        if let Some(track) = self.tracks.get_mut(&self.track_of(category)) {
+            track.record.complete_job();
         }
         Vec::new()
     }

@@ -52,6 +52,15 @@ pub enum Ignored {
     /// The agent doesn't have what it takes, by now.
     #[error("what was proposed is not justified any more")]
     NotJustified,
+    /// No command has checked what came of the job.
+    #[error("no acceptance criterion of the job was checked by a command")]
+    Unchecked,
+    /// A job of the same content or of the same task has counted.
+    #[error("a job with the same content, or of the same task, has counted already")]
+    Repeated,
+    /// As many jobs have counted lately as may.
+    #[error("as many jobs as may have counted within the last hour or day")]
+    TooFast,
 }
 
 // === impl Ignored ===
@@ -70,6 +79,9 @@ impl Ignored {
             Self::NoCategories => "no_categories",
             Self::NotProposed => "not_proposed",
             Self::NotJustified => "not_justified",
+            Self::Unchecked => "unchecked",
+            Self::Repeated => "repeated",
+            Self::TooFast => "too_fast",
         }
     }
 }

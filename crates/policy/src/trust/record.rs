@@ -11,6 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 pub(super) struct Record {
     since: Timestamp,
     completed: u64,
+    /// Those of them that are jobs, which nobody has judged.
+    jobs: u64,
     failed: u64,
     difficulty: u64,
     quality: u64,
@@ -69,6 +71,7 @@ impl Record {
         Self {
             since,
             completed: 0,
+            jobs: 0,
             failed: 0,
             difficulty: 0,
             quality: 0,
@@ -97,6 +100,16 @@ impl Record {
         self.lately.completed = self.lately.completed.saturating_add(1);
         self.lately.quality = self.lately.quality.saturating_add(task.quality.steps());
         self.recent.push(false);
+    }
+
+    pub(super) fn complete_job(&mut self) {
+        self.complete(Completed::default());
+        self.jobs = self.jobs.saturating_add(1);
+    }
+
+    /// Whether a part of it is jobs, which nobody has judged.
+    pub(super) fn has_jobs(&self) -> bool {
+        self.jobs > 0
     }
 
     pub(super) fn fail(&mut self, at: Timestamp) {

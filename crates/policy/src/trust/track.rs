@@ -1,5 +1,6 @@
 //! One level, and what has been done for it.
 
+use super::jobs::JobRules;
 use super::level::NewLevel;
 use super::record::Record;
 use belljar_contract::trust::TrustLevel;
@@ -43,8 +44,9 @@ impl Track {
         self.level
     }
 
-    /// Whether it has had this level for some time, however short: nobody is promoted at the moment of another change.
-    pub(super) fn is_settled(&self, now: Timestamp) -> bool {
-        self.changed_at < now
+    /// Whether it has had this level for long enough to get another one: for some time, however short, and where a part of its
+    /// record is jobs, for as long as their rules say.
+    pub(super) fn is_settled(&self, rules: &JobRules, now: Timestamp) -> bool {
+        self.changed_at < now && (!self.record.has_jobs() || rules.has_aged(self.changed_at, now))
     }
 }

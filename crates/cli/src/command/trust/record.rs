@@ -68,6 +68,7 @@ impl RecordArguments {
             }
             TrustEventKind::LevelSet { .. } => Err("levels are set by `belljar trust set`".to_owned()),
             TrustEventKind::ReVerified { .. } => Err("that is said by `belljar trust verify`".to_owned()),
+            TrustEventKind::JobCompleted { .. } => Err("the end of a job is recorded by its node".to_owned()),
             kind => Ok(kind),
         }
     }

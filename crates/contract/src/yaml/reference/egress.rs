@@ -51,6 +51,18 @@ pub(super) const EGRESS: &[Member] = &[
         unsaid: Means("agents can't search", ""),
         meaning: "where agents search the web",
     },
+    Member {
+        name: "audit_bytes",
+        takes: One("a size from 1048576 bytes on, such as 64m: a whole number and k, m, g or nothing"),
+        unsaid: Stands("512m"),
+        meaning: "records in the audit log that one run may cause; beyond it nothing is let through",
+    },
+    Member {
+        name: "audit_bytes_per_second",
+        takes: One("a size from 1024 bytes on, such as 64m: a whole number and k, m, g or nothing"),
+        unsaid: Stands("32k"),
+        meaning: "how fast one run may cause them, once it has caused 32 MiB",
+    },
 ];
 
 const SEARCH: &[Member] = &[
@@ -293,6 +305,18 @@ const RULE: &[Member] = &[
         takes: Section(NAMES),
         unsaid: Means("what its members are without it", ""),
         meaning: "of a `*.` or `**.`: which names it lets in that no rule names",
+    },
+    Member {
+        name: "tls",
+        takes: One("one of: optional, required"),
+        unsaid: Means("required at port 443, optional at other ports", "optional"),
+        meaning: "whether tunnels carry TLS alone, or another protocol as well",
+    },
+    Member {
+        name: "sni",
+        takes: One("one of: optional, required"),
+        unsaid: Stands("required"),
+        meaning: "whether the ClientHello of TLS in a tunnel to a named host must contain its server name",
     },
 ];
 

@@ -127,4 +127,22 @@ const BUDGET: &[Member] = &[
         meaning: "what all of them may cost",
     },
     Member { name: "at_once", takes: One(COUNT), unsaid: Stands("64"), meaning: "calls at a time" },
+    Member {
+        name: "output_tokens",
+        takes: One(COUNT),
+        unsaid: Stands("8192"),
+        meaning: "where `tokens` are limited: the output limit of a call that names none",
+    },
+    Member {
+        name: "audit_bytes",
+        takes: One("a size from 1048576 bytes on, such as 64m: a whole number and k, m, g or nothing"),
+        unsaid: Stands("512m"),
+        meaning: "records in the audit log that one run may cause; beyond it nothing is let through",
+    },
+    Member {
+        name: "audit_bytes_per_second",
+        takes: One("a size from 1024 bytes on, such as 64m: a whole number and k, m, g or nothing"),
+        unsaid: Stands("32k"),
+        meaning: "how fast one run may cause them, once it has caused 32 MiB",
+    },
 ];

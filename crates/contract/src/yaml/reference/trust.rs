@@ -63,6 +63,39 @@ pub(super) const TRUST: &[Member] = &[
         unsaid: Means("as its members say; not with `disabled`", ""),
         meaning: "how levels are lost",
     },
+    Member {
+        name: "jobs",
+        takes: Section(JOBS),
+        unsaid: Means("as its members say; not with `disabled`", ""),
+        meaning: "which completed jobs of a node count",
+    },
+];
+
+const JOBS: &[Member] = &[
+    Member {
+        name: "needs_check",
+        takes: BOOLEAN,
+        unsaid: Stands("true"),
+        meaning: "whether only jobs count whose acceptance criteria commands have checked",
+    },
+    Member {
+        name: "an_hour",
+        takes: One("a whole number from 1 to 3600"),
+        unsaid: Stands("4"),
+        meaning: "jobs that count within an hour",
+    },
+    Member {
+        name: "a_day",
+        takes: One("a whole number from 1 to 86400"),
+        unsaid: Stands("12"),
+        meaning: "jobs that count within a day",
+    },
+    Member {
+        name: "hours_at_level",
+        takes: One("a whole number from 0 to 87600"),
+        unsaid: Stands("24"),
+        meaning: "hours that an agent has a level before a record with jobs leads it to the next one",
+    },
 ];
 
 const WEIGHTS: &[Member] = &[

@@ -67,6 +67,7 @@ impl Passage<'_> {
                 self.note(&refusal);
                 // Each is recorded, and so there are only so many.
                 self.gate.pace.wait().await;
+                self.gate.run.audit.wait().await;
                 return Err(refusal);
             }
         };

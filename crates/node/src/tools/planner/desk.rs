@@ -162,6 +162,9 @@ impl Endpoint {
         let is_for_agent = [SUBMIT, CREATE].contains(&self.definition.name.as_str());
         if let (true, Some(Identity::Agent(agent))) = (is_for_agent, &caller.identity) {
             arguments.insert("agent_id".to_owned(), Value::from(agent.as_str()));
+            if self.definition.name.as_str() == SUBMIT {
+                arguments.insert("submitted_by".to_owned(), Value::from(agent.as_str()));
+            }
         }
         arguments
     }

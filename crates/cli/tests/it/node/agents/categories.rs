@@ -16,6 +16,7 @@ trust:
     file_system: {restricted_to_standard: {tasks_completed: 2, quality_score_min: 0}}
     git: {restricted_to_standard: {tasks_completed: 2, quality_score_min: 0}}
   re_verification: {enabled: true, interval_days: 90, decay_on_idle_days: 30, decay_on_error_rate: 0.15}
+  jobs: {needs_check: false, an_hour: 100, a_day: 100, hours_at_level: 0}
 ";
 
 fn job(agent: &str, category: Option<&str>, script: &str) -> Value {
@@ -36,10 +37,12 @@ fn levels(node: &Node<'_>, agent: &str) -> [Value; 2] {
 fn a_job_counts_in_the_category_that_it_says_and_without_one_its_failure_counts_in_all() {
     let world = World::new(crate::BELLJAR);
     let node = Node::start(&world, &["--config", &configure(&world, BY_CATEGORY)]);
-    for _ in 0..2 {
+    for number in 0..2 {
+        let script = format!("print({number})");
+        assert_eq!(node.run(&job("worker", Some("git"), &script)).json()["status"], "completed");
         // What says nothing is done in no category.
-        assert_eq!(node.run(&job("worker", None, "pass")).json()["status"], "completed");
-        assert_eq!(node.run(&job("worker", Some("git"), "pass")).json()["status"], "completed");
+        let script = format!("print(-{number})");
+        assert_eq!(node.run(&job("worker", None, &script)).json()["status"], "completed");
     }
     until(|| levels(&node, "worker") == ["restricted", "standard"]);
     let fail = "raise SystemExit(1)";
@@ -60,7 +63,7 @@ fn the_command_line_and_agents_that_plan_say_what_kind_of_thing_a_job_is() {
     let node = Node::start(&world, &["--config", &configure(&world, BY_CATEGORY)]);
     world.write("operator-token", TOKEN);
     let url = format!("http://{}", node.address());
-    let submit = |category: &str| {
+    let submit = |category: &str, script: &str| {
         world.run(&[
             "job",
             "submit",
@@ -75,21 +78,47 @@ fn the_command_line_and_agents_that_plan_say_what_kind_of_thing_a_job_is() {
             "--",
             "python3",
             "-c",
-            "pass",
+            script,
         ])
     };
-    submit("git").succeeded();
-    let wrong = submit("gardening");
+    submit("git", "print(1)").succeeded();
+    submit("git", "print(2)").succeeded();
+    until(|| levels(&node, "worker") == ["restricted", "standard"]);
+    let wrong = submit("gardening", "pass");
     assert!(wrong.code != 0 && wrong.stderr.contains("is no category"), "{wrong:?}");
     let planner = token(&node, json!({ "kind": "project_manager", "agent_id": "worker" }));
     let planned = |category: &str| {
-        let job = command(&["python3", "-c", "pass"]);
+        let job = command(&["python3", "-c", "raise SystemExit(1)"]);
         let wanted = json!({
             "task_id": job["task_id"], "job_id": job["job_id"], "sandbox": job["sandbox"], "task_category": category,
         });
         envelope(&call(node.address(), &planner, "job.submit", &wanted)).clone()
     };
     assert_eq!(planned("gardening")["domain_code"], "invalid_argument");
-    assert_eq!(planned("version_control")["status"], "ok");
+    for _ in 0..2 {
+        assert_eq!(planned("version_control")["status"], "ok");
+    }
+    until(|| levels(&node, "worker") == ["restricted", "restricted"]);
+}
+
+#[test]
+fn jobs_that_an_agent_submits_itself_earn_nothing_and_those_of_others_do() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &["--config", &configure(&world, BY_CATEGORY)]);
+    let planner = token(&node, json!({ "kind": "project_manager", "agent_id": "worker" }));
+    for number in 0..6 {
+        let job = command(&["python3", "-c", &format!("print({number})")]);
+        let wanted = json!({
+            "task_id": job["task_id"], "job_id": job["job_id"], "sandbox": job["sandbox"], "task_category": "git",
+        });
+        assert_eq!(envelope(&call(node.address(), &planner, "job.submit", &wanted))["status"], "ok");
+        node.wait_for(job["job_id"].as_str().unwrap(), "completed");
+    }
+    assert_eq!(levels(&node, "worker"), ["restricted", "restricted"]);
+    // The control.
+    for number in 0..2 {
+        let job = job("worker", Some("git"), &format!("print('{number}')"));
+        assert_eq!(node.run(&job).json()["status"], "completed");
+    }
     until(|| levels(&node, "worker") == ["restricted", "standard"]);
 }

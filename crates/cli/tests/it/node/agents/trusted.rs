@@ -15,6 +15,9 @@ trust:
     sandboxed_to_restricted: {tasks_completed: 2, quality_score_min: 0}
 ";
 
+/// Each completed job counts at once, whatever it was.
+const AT_ONCE: &str = "  jobs: {needs_check: false, an_hour: 100, a_day: 100, hours_at_level: 0}\n";
+
 const LOST: &str = "
 egress: {rules: [{host: elsewhere.example}]}
 trust:
@@ -53,7 +56,7 @@ fn may_reach_out(node: &Node<'_>) -> bool {
 #[test]
 fn each_job_counts_once_for_its_agent_also_when_the_node_is_killed_and_what_is_earned_holds() {
     let world = World::new(crate::BELLJAR);
-    let mut node = Node::start(&world, &["--config", &configure(&world, EARNED)]);
+    let mut node = Node::start(&world, &["--config", &configure(&world, &format!("{EARNED}{AT_ONCE}"))]);
     assert!(!may_reach_out(&node), "it begins with nothing");
     let first = python("pass");
     for _ in 0..3 {
@@ -67,7 +70,7 @@ fn each_job_counts_once_for_its_agent_also_when_the_node_is_killed_and_what_is_e
     node.post(&format!("/v1/worker/jobs/{stopped}:cancel"), &json!({}));
     node.wait_for(&stopped, "canceled");
     assert!(!may_reach_out(&node));
-    assert_eq!(node.run(&python("pass")).json()["status"], "completed");
+    assert_eq!(node.run(&python("print(2)")).json()["status"], "completed");
     until(|| may_reach_out(&node));
     // The control: somebody else has earned nothing by that.
     let other = as_agent("other", with_web("pass"));
@@ -80,6 +83,38 @@ fn each_job_counts_once_for_its_agent_also_when_the_node_is_killed_and_what_is_e
     let told = ["trust", "record", "worker", &incident, "--config", "config.yaml", "--database", &database];
     assert_eq!(world.run(&told).succeeded().stdout, "worker  sandboxed\n");
     until(|| !may_reach_out(&node));
+}
+
+#[test]
+fn twenty_five_trivial_jobs_in_a_row_earn_nothing_and_say_why() {
+    let world = World::new(crate::BELLJAR);
+    let node = Node::start(&world, &["--config", &configure(&world, EARNED)]);
+    for _ in 0..25 {
+        let job = as_agent("worker", command(&["git", "version"]));
+        assert_eq!(node.run(&job).json()["status"], "completed");
+    }
+    assert!(!may_reach_out(&node));
+    let told = node.get("/v1/worker/trust/worker").json();
+    assert_eq!(told["state"]["global_level"], "sandboxed", "{told:#}");
+    let ignored = told["ignored"].as_array().unwrap();
+    assert_eq!(ignored.len(), 25, "{told:#}");
+    let why = "no acceptance criterion of the job was checked by a command";
+    assert!(ignored.iter().all(|event| event["why"] == why), "{told:#}");
+}
+
+#[test]
+fn jobs_with_the_same_content_count_once() {
+    let world = World::new(crate::BELLJAR);
+    let rules = format!("{EARNED}{AT_ONCE}");
+    let node = Node::start(&world, &["--config", &configure(&world, &rules)]);
+    for _ in 0..25 {
+        let job = as_agent("worker", command(&["git", "version"]));
+        assert_eq!(node.run(&job).json()["status"], "completed");
+    }
+    assert!(!may_reach_out(&node));
+    // The control: a different one.
+    assert_eq!(node.run(&python("pass")).json()["status"], "completed");
+    until(|| may_reach_out(&node));
 }
 
 #[test]

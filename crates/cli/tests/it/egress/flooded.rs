@@ -1,0 +1,67 @@
+//! A sandbox that asks without end: what is recorded of it has a bound, and nothing of it is lost without a count.
+
+use super::{Server, policy_text};
+use crate::BELLJAR;
+use belljar_testkit::world::World;
+use serde_json::Value;
+
+/// Asks for what is allowed until it is told something else, and then as often as `MORE` says for what isn't.
+const FLOOD: &str = r#"
+import http.client, json
+proxy = http.client.HTTPConnection("127.0.0.1", 3128)
+def ask(url):
+    proxy.request("GET", url)
+    answer = proxy.getresponse()
+    body = answer.read()
+    if answer.status == 200:
+        return "200"
+    return json.loads(body)["type"].rsplit(":", 1)[1]
+allowed = 0
+while (said := ask("http://localhost:PORT/")) == "200" and allowed < 1500:
+    allowed += 1
+codes = {ask(f"http://localhost:PORT/{number}") for number in range(MORE)} if said != "200" else set()
+print(allowed, said, *sorted(codes))
+"#;
+
+fn records(world: &World) -> (Vec<Value>, u64) {
+    let audit = world.path().join("state/audit");
+    let files = std::fs::read_dir(&audit).unwrap().map(|entry| entry.unwrap().path());
+    let segments: Vec<_> = files.filter(|path| path.extension().is_some_and(|ext| ext == "jsonl")).collect();
+    let bytes = segments.iter().map(|path| path.metadata().unwrap().len()).sum();
+    let text: String = segments.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    (text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), bytes)
+}
+
+fn ran(quota: &str) -> (World, String) {
+    let (world, server) = (World::new(BELLJAR), Server::start());
+    let port = server.address.port().to_string();
+    let rules =
+        format!("rules: [{{host: localhost, ports: [{port}], networks: [127.0.0.0/8, \"::1\"]}}]\n{quota}");
+    policy_text(&world, &rules);
+    let script = FLOOD.replace("PORT", &port).replace("MORE", "300");
+    let ran = world.run(&["exec", "--egress", "policy.yaml", "--", "python3", "-c", &script]).succeeded();
+    assert!(world.run(&["audit", "verify"]).succeeded().stdout.starts_with("intact"));
+    (world, ran.stdout)
+}
+
+#[test]
+fn audit_records_of_a_run_end_at_its_quota_and_further_denials_are_counted() {
+    let (world, said) = ran("audit_bytes: 1m\n");
+    let (allowed, rest) = said.split_once(' ').unwrap();
+    assert_eq!(rest.trim(), "audit_quota audit_quota", "{said}");
+    assert!((300..1_500).contains(&allowed.parse::<u32>().unwrap()), "{said}");
+    let (records, bytes) = records(&world);
+    assert!(bytes < (1 << 20) + (256 << 10), "{bytes} bytes");
+    let of_kind = |kind: &str| -> Vec<&Value> {
+        records.iter().filter(|record| record["kind"] == kind).map(|record| &record["event"]).collect()
+    };
+    let denied = |event: &&&Value| event["outcome"]["denied"]["reason"] == "audit_quota";
+    assert_eq!(of_kind("egress").iter().filter(denied).count(), 1);
+    let folded = of_kind("audit_folded");
+    assert!(folded.iter().all(|event| event["why"] == "audit_quota"), "{folded:?}");
+    let counted: u64 = folded.iter().map(|event| event["count"].as_u64().unwrap()).sum();
+    assert_eq!(counted, 300, "the first denial stands by itself, and the others are counted");
+    // The control: with the usual quota all of them are let through.
+    let (_world, said) = ran("");
+    assert_eq!(said.trim(), "1500 200");
+}

@@ -1,0 +1,142 @@
+//! Denials that repeat the one before.
+
+use super::Entered;
+use belljar_contract::audit::{FoldReason, FoldedRecords};
+use belljar_contract::id::RunId;
+use jiff::Timestamp;
+use std::time::{Duration, Instant};
+
+/// The denial that came last, and those that repeated it.
+#[derive(Debug, Default)]
+pub(crate) struct Folding(Option<Repeated>);
+
+#[derive(Debug)]
+struct Repeated {
+    key: String,
+    is_beyond: bool,
+    /// The last record that was written whole.
+    like: String,
+    /// How many of them were.
+    whole: u32,
+    count: u64,
+    first_at: Timestamp,
+    last_at: Timestamp,
+    /// Since when there is something that isn't written.
+    since: Instant,
+    /// Beyond the quota: at how many it is written.
+    written_at: u64,
+}
+
+/// So many equal denials are written whole before further ones are counted.
+const WHOLE: u32 = 20;
+
+/// A crash loses no more than was counted for so long, or so many.
+const LONGEST: Duration = Duration::from_secs(10);
+const MOST: u64 = 10_000;
+
+/// Beyond the quota the first so many are written as one, then twice as many each time.
+const FIRST_BEYOND: u64 = 100;
+
+// === impl Folding ===
+
+impl Folding {
+    /// Takes a denial: to be written, or counted. Beyond the quota all denials repeat each other.
+    pub(super) fn take(
+        &mut self,
+        run_id: &RunId,
+        (key, id): (String, &str),
+        (at, is_beyond): (Timestamp, bool),
+    ) -> Entered {
+        if let Some(last) = &mut self.0
+            && last.is_beyond == is_beyond
+            && (is_beyond || last.key == key)
+        {
+            let whole = if is_beyond { 1 } else { WHOLE };
+            if last.whole < whole {
+                last.whole += 1;
+                id.clone_into(&mut last.like);
+                return Entered { folded: None, is_whole: true };
+            }
+            last.count_one(at);
+            return Entered { folded: last.flush_if_due(run_id), is_whole: false };
+        }
+        let folded = self.flush(run_id);
+        let like = id.to_owned();
+        self.0 = Some(Repeated {
+            key,
+            is_beyond,
+            like,
+            whole: 1,
+            count: 0,
+            first_at: at,
+            last_at: at,
+            since: Instant::now(),
+            written_at: FIRST_BEYOND,
+        });
+        Entered { folded, is_whole: true }
+    }
+
+    /// Gives what was counted since something was written.
+    pub(super) fn flush(&mut self, run_id: &RunId) -> Option<FoldedRecords> {
+        self.0.as_mut()?.flush(run_id)
+    }
+}
+
+// === impl Repeated ===
+
+impl Repeated {
+    fn count_one(&mut self, at: Timestamp) {
+        if self.count == 0 {
+            (self.first_at, self.since) = (at, Instant::now());
+        }
+        self.count += 1;
+        self.last_at = at;
+    }
+
+    /// Beyond the quota what is written grows with the logarithm of what comes.
+    fn flush_if_due(&mut self, run_id: &RunId) -> Option<FoldedRecords> {
+        let is_due = match self.is_beyond {
+            true => self.count >= self.written_at,
+            false => self.count >= MOST || self.since.elapsed() >= LONGEST,
+        };
+        if !is_due {
+            return None;
+        }
+        self.written_at = self.written_at.saturating_mul(2);
+        self.flush(run_id)
+    }
+
+    fn flush(&mut self, run_id: &RunId) -> Option<FoldedRecords> {
+        let count = std::mem::take(&mut self.count);
+        (count > 0).then(|| FoldedRecords {
+            run_id: run_id.clone(),
+            why: if self.is_beyond { FoldReason::AuditQuota } else { FoldReason::Repeated },
+            like: self.like.clone(),
+            count,
+            first_at: self.first_at,
+            last_at: self.last_at,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    #[test]
+    fn equal_denials_in_a_row_are_counted_and_told_before_another_one() {
+        let (mut folding, run) = (Folding::default(), RunId::from_uuid(Uuid::from_u128(7)));
+        let at = Timestamp::UNIX_EPOCH;
+        let mut take = |key: &str, id: &str| folding.take(&run, (key.to_owned(), id), (at, false));
+        let all: Vec<_> = (0..30).map(|n| take("a", &n.to_string())).collect();
+        assert_eq!(all.iter().filter(|entered| entered.is_whole).count(), WHOLE as usize);
+        assert!(all.iter().all(|entered| entered.folded.is_none()));
+        let other = take("b", "other");
+        let folded = other.folded.unwrap();
+        assert_eq!((folded.count, folded.like.as_str(), folded.why), (10, "19", FoldReason::Repeated));
+        assert!(other.is_whole);
+        // The control: different ones are all written.
+        assert!((0..100).all(|n| take(&n.to_string(), "x").is_whole));
+    }
+}

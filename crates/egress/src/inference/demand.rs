@@ -1,0 +1,277 @@
+//! What a call may take of a token budget at most, and its output limit set to what is left of it.
+//!
+//! Members that multiply what a call takes are read here: `n`, `best_of`, the number of prompts. Those that other interfaces have
+//! (`num_completions`, `candidateCount`, beams) no call may have ([`super::request`]).
+
+mod attachments;
+
+use super::members::Members;
+use super::models::ProviderKind;
+use super::refusal::Refusal;
+use super::route::{Call, Operation};
+use belljar_contract::inference::{Excerpt, Surface};
+use serde::Deserialize;
+use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use std::fmt;
+
+/// What a call takes at most, as its request says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Demand {
+    /// Tokens of the request: its bytes, and an allowance for each file and image in it.
+    input: u64,
+    /// The limit of one choice's output that it names, with what it wants for thinking; nothing if it names none that counts.
+    output: Option<u64>,
+    /// What it wants for thinking, beside or within its output limit.
+    thinking: u64,
+    /// Answers that are generated: `n` × `best_of` × prompts; none for what generates nothing and isn't charged.
+    choices: u64,
+    /// Whether there is output.
+    generates: bool,
+}
+
+/// No call gets a smaller output limit, unless it asks for one: interfaces refuse it.
+pub(super) const LEAST_OUTPUT: u64 = 16;
+/// Nor less for thinking (Anthropic's least).
+const LEAST_THINKING: u64 = 1_024;
+
+const MAX_TOKENS: &str = "max_tokens";
+const MAX_COMPLETION_TOKENS: &str = "max_completion_tokens";
+const MAX_OUTPUT_TOKENS: &str = "max_output_tokens";
+const OPTIONS: &str = "options";
+const NUM_PREDICT: &str = "num_predict";
+const THINKING: &str = "thinking";
+const BUDGET_TOKENS: &str = "budget_tokens";
+
+/// The member that limits a call's output, and others that do the same at that provider.
+struct LimitMembers {
+    main: &'static str,
+    others: &'static [&'static str],
+}
+
+/// How many elements an array has, and whether all are numbers.
+struct Elements {
+    count: u64,
+    are_numbers: bool,
+}
+
+// === impl Demand ===
+
+impl Demand {
+    /// Reads the body that a provider is to be sent.
+    pub(crate) fn read(body: &[u8], call: Call, kind: ProviderKind) -> Result<Self, Refusal> {
+        let members = Members::parse(body).map_err(|error| Refusal::not_json(&error))?;
+        let bytes = (body.len() as u64).saturating_add(attachments::allowance(body, &members));
+        if call.operation == Operation::CountTokens {
+            return Ok(Self::default());
+        }
+        let generates = call.operation != Operation::Embedding;
+        let thinking = thinking(&members).map_or(0, |(_, tokens)| tokens);
+        let limit = match call.surface {
+            Surface::Ollama => num_predict(&members)?,
+            _ => limit_members(call, kind).largest(&members),
+        };
+        // Predicted output that isn't taken is charged as output.
+        let predicted = if members.get("prediction").is_some() { body.len() as u64 } else { 0 };
+        let choices = [count(&members, "n")?, count(&members, "best_of")?, prompts(&members)];
+        Ok(Self {
+            input: bytes.saturating_add(predicted),
+            output: limit.map(|limit| limit.saturating_add(thinking)).filter(|_| generates),
+            thinking: if generates { thinking } else { 0 },
+            choices: choices.into_iter().fold(1, u64::saturating_mul),
+            generates,
+        })
+    }
+
+    /// Of a call whose tokens aren't limited.
+    pub(crate) fn unread(call: Call) -> Self {
+        Self { choices: u64::from(call.operation != Operation::CountTokens), ..Self::default() }
+    }
+
+    /// The output limit of each choice that the call wants, where one that names none gets the usual.
+    pub(super) fn wanted_output(&self, usual: u64) -> u64 {
+        match self.generates {
+            true => self.output.unwrap_or(usual.saturating_add(self.thinking)),
+            false => 0,
+        }
+    }
+
+    /// All that it takes with that output limit.
+    pub(super) fn total(&self, output: u64) -> u64 {
+        self.input.saturating_add(output).saturating_mul(self.choices)
+    }
+
+    /// The output limit with which it takes no more than `left`; nothing if its input takes more already.
+    pub(super) fn affordable_output(&self, left: u64) -> Option<u64> {
+        let of_each = left.checked_div(self.choices)?;
+        of_each.checked_sub(self.input).filter(|_| self.generates)
+    }
+
+    pub(super) fn has_output(&self) -> bool {
+        self.generates
+    }
+
+    /// Whether providers charge for it.
+    pub(super) fn is_charged(&self) -> bool {
+        self.choices > 0
+    }
+
+    /// Sets the output limit that was granted, where the body names none or a larger one. Nothing if the body stays as it is.
+    pub(crate) fn limit(
+        &self,
+        body: &[u8],
+        (call, kind): (Call, ProviderKind),
+        granted: u64,
+    ) -> Result<Option<Vec<u8>>, Refusal> {
+        if self.output.is_some_and(|wanted| wanted <= granted) {
+            return Ok(None);
+        }
+        let mut members = Members::parse(body).map_err(|error| Refusal::not_json(&error))?;
+        let is_lowered = self.output.is_some();
+        let thinking = match self.thinking {
+            wanted if is_lowered || wanted >= granted => wanted.min((granted / 2).saturating_sub(1)),
+            wanted => wanted,
+        };
+        if self.thinking > 0 && thinking < LEAST_THINKING.min(self.thinking) {
+            let least = self.total(2 * (LEAST_THINKING + 1));
+            return Err(Refusal::BudgetTooSmall { left: self.total(granted), least });
+        }
+        if thinking < self.thinking {
+            set_thinking(&mut members, thinking)?;
+        }
+        let limit = if is_lowered { granted.saturating_sub(thinking) } else { granted };
+        match call.surface {
+            Surface::Ollama => set_num_predict(&mut members, limit)?,
+            _ => limit_members(call, kind).set(&mut members, limit),
+        }
+        Ok(members.changed())
+    }
+}
+
+fn limit_members(call: Call, kind: ProviderKind) -> LimitMembers {
+    let (main, others): (_, &[_]) = match (call.operation, kind) {
+        (Operation::Responses, _) => (MAX_OUTPUT_TOKENS, &[]),
+        (Operation::Completion, ProviderKind::OpenAi) if call.is_chat() => {
+            (MAX_COMPLETION_TOKENS, &[MAX_TOKENS])
+        }
+        (Operation::Completion, ProviderKind::LiteLlm) if call.is_chat() => {
+            (MAX_TOKENS, &[MAX_COMPLETION_TOKENS])
+        }
+        _ => (MAX_TOKENS, &[]),
+    };
+    LimitMembers { main, others }
+}
+
+// === impl LimitMembers ===
+
+impl LimitMembers {
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.main).chain(self.others.iter().copied())
+    }
+
+    /// The largest that is there; nothing if one of them is no whole number, which a provider may read as anything.
+    fn largest(&self, members: &Members<'_>) -> Option<u64> {
+        let there: Vec<&str> = self.names().filter_map(|name| said(members, name)).collect();
+        let limits: Option<Vec<u64>> = there.iter().map(|text| text.parse().ok()).collect();
+        limits?.into_iter().max()
+    }
+
+    /// Has each that is there say no more, and the main one where none is there.
+    fn set(&self, members: &mut Members<'_>, limit: u64) {
+        let is_there = self.names().any(|name| said(members, name).is_some());
+        for name in self.names() {
+            let own = said(members, name).map(|text| text.parse::<u64>().unwrap_or(u64::MAX));
+            match own {
+                Some(own) if own > limit => members.set(name, limit.to_string()),
+                None if !is_there && name == self.main => members.set(name, limit.to_string()),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The JSON of a member that isn't null.
+fn said<'m>(members: &'m Members<'_>, name: &str) -> Option<&'m str> {
+    members.get(name).filter(|text| *text != "null")
+}
+
+/// A member that multiplies, 1 without it.
+fn count(members: &Members<'_>, name: &'static str) -> Result<u64, Refusal> {
+    let Some(text) = said(members, name) else { return Ok(1) };
+    match text.parse() {
+        Ok(count @ 1..) => Ok(count),
+        _ => Err(Refusal::NotJson { why: Excerpt::of(&format!("`{name}` is no whole number from 1 on")) }),
+    }
+}
+
+/// How many prompts there are: an array of numbers is one, as tokens.
+fn prompts(members: &Members<'_>) -> u64 {
+    let Some(elements) = members.read::<Elements>("prompt") else { return 1 };
+    if elements.are_numbers { 1 } else { elements.count.max(1) }
+}
+
+/// Where thinking is enabled with a number of tokens: the member, and that number.
+fn thinking<'m>(members: &'m Members<'_>) -> Option<(Members<'m>, u64)> {
+    let thinking = Members::parse(said(members, THINKING)?.as_bytes()).ok()?;
+    let tokens = said(&thinking, BUDGET_TOKENS).map(|text| text.parse().unwrap_or(u64::MAX))?;
+    Some((thinking, tokens))
+}
+
+fn set_thinking(members: &mut Members<'_>, tokens: u64) -> Result<(), Refusal> {
+    let changed = thinking(members).and_then(|(mut thinking, _)| {
+        thinking.set(BUDGET_TOKENS, tokens.to_string());
+        thinking.changed()
+    });
+    set_object(members, THINKING, changed)
+}
+
+/// Ollama's `options.num_predict`; a negative one is no limit.
+fn num_predict(members: &Members<'_>) -> Result<Option<u64>, Refusal> {
+    let Some(options) = said(members, OPTIONS) else { return Ok(None) };
+    let options = Members::parse(options.as_bytes()).map_err(|error| Refusal::not_json(&error))?;
+    Ok(said(&options, NUM_PREDICT).and_then(|text| text.parse().ok()))
+}
+
+fn set_num_predict(members: &mut Members<'_>, limit: u64) -> Result<(), Refusal> {
+    let options = said(members, OPTIONS).unwrap_or("{}");
+    let mut options = Members::parse(options.as_bytes()).map_err(|error| Refusal::not_json(&error))?;
+    options.set(NUM_PREDICT, limit.to_string());
+    let changed = options.changed();
+    set_object(members, OPTIONS, changed)
+}
+
+fn set_object(members: &mut Members<'_>, name: &'static str, object: Option<Vec<u8>>) -> Result<(), Refusal> {
+    let Some(object) = object else { return Ok(()) };
+    let text = String::from_utf8(object).map_err(|_| Refusal::NotJson { why: Excerpt::of("not UTF-8") })?;
+    members.set(name, text);
+    Ok(())
+}
+
+// === impl Elements ===
+
+impl<'de> Deserialize<'de> for Elements {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Elements;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an array")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Elements, A::Error> {
+                let mut elements = Elements { count: 0, are_numbers: true };
+                while let Some(element) = array.next_element::<&RawValue>()? {
+                    let is_number = element.get().starts_with(|first: char| first.is_ascii_digit());
+                    elements.count += 1;
+                    elements.are_numbers &= is_number;
+                }
+                Ok(elements)
+            }
+        }
+        deserializer.deserialize_seq(Reader)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+use super::*;
+use crate::inference::route::{Route, find};
+use serde_json::{Value, json};
+
+const CHAT: &str = "/v1/chat/completions";
+
+fn call(path: &str) -> Call {
+    let Some(Route::Call(call)) = find("POST", path) else { panic!("{path}") };
+    call
+}
+
+fn read(kind: ProviderKind, path: &str, body: &Value) -> Result<Demand, Refusal> {
+    Demand::read(body.to_string().as_bytes(), call(path), kind)
+}
+
+/// The body once that output limit was granted.
+fn limited(kind: ProviderKind, path: &str, body: &Value, granted: u64) -> Value {
+    let text = body.to_string();
+    let demand = Demand::read(text.as_bytes(), call(path), kind).unwrap();
+    let changed = demand.limit(text.as_bytes(), (call(path), kind), granted).unwrap();
+    changed.map_or_else(|| body.clone(), |changed| serde_json::from_slice(&changed).unwrap())
+}
+
+#[test]
+fn all_that_multiplies_a_call_is_counted() {
+    use ProviderKind::*;
+    for (kind, path, body, output, choices) in [
+        (OpenAi, CHAT, json!({"max_tokens": 100}), Some(100), 1),
+        (OpenAi, CHAT, json!({"max_tokens": 100, "max_completion_tokens": 300}), Some(300), 1),
+        (OpenAi, CHAT, json!({"max_tokens": null, "n": 128}), None, 128),
+        (Ollama, CHAT, json!({"max_completion_tokens": 300}), None, 1),
+        (OpenAi, CHAT, json!({"max_tokens": 1.0e3}), None, 1),
+        (OpenAi, CHAT, json!({"max_tokens": "100"}), None, 1),
+        (OpenAi, CHAT, json!({"max_tokens": -1}), None, 1),
+        (OpenAi, "/v1/completions", json!({"max_tokens": 5, "n": 2, "best_of": 3}), Some(5), 6),
+        (OpenAi, "/v1/completions", json!({"prompt": ["a", "b"], "n": 2}), None, 4),
+        (OpenAi, "/v1/completions", json!({"prompt": [[1, 2], [3]], "max_tokens": 5}), Some(5), 2),
+        (OpenAi, "/v1/completions", json!({"prompt": [1, 2, 3], "max_tokens": 5}), Some(5), 1),
+        (OpenAi, "/v1/responses", json!({"max_output_tokens": 7, "max_tokens": 9}), Some(7), 1),
+        (Anthropic, "/v1/messages", json!({"max_tokens": 7}), Some(7), 1),
+        (
+            Anthropic,
+            "/v1/messages",
+            json!({"max_tokens": 7, "thinking": {"type": "enabled", "budget_tokens": 2_000}}),
+            Some(2_007),
+            1,
+        ),
+        (Ollama, "/api/chat", json!({"options": {"num_predict": 9}}), Some(9), 1),
+        (Ollama, "/api/generate", json!({"options": {"num_predict": -1}}), None, 1),
+        (Ollama, "/api/generate", json!({}), None, 1),
+        (OpenAi, "/v1/embeddings", json!({"input": ["a"], "max_tokens": 9}), None, 1),
+    ] {
+        let demand = read(kind, path, &body).unwrap();
+        assert_eq!((demand.output, demand.choices), (output, choices), "{path} {body}");
+        assert_eq!(demand.input, body.to_string().len() as u64, "{path} {body}");
+    }
+    let counted = read(Anthropic, "/v1/messages/count_tokens", &json!({"max_tokens": 7})).unwrap();
+    assert!(!counted.is_charged());
+    for bad in [json!({"n": 0}), json!({"n": 2.0}), json!({"n": "2"}), json!({"best_of": [1]})] {
+        assert!(matches!(read(OpenAi, CHAT, &bad), Err(Refusal::NotJson { .. })), "{bad}");
+    }
+    let most = read(OpenAi, CHAT, &json!({"max_tokens": u64::MAX, "n": u64::MAX})).unwrap();
+    assert_eq!(most.total(u64::MAX), u64::MAX);
+}
+
+#[test]
+fn small_attachments_are_counted_as_many_tokens() {
+    let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}});
+    let source = json!({"type": "base64", "media_type": "image/png", "data": "AA"});
+    for (path, body, count) in [
+        (CHAT, json!({"messages": [{"content": [image, image]}]}), 2),
+        ("/v1/messages", json!({"messages": [{"content": [{"type": "image", "source": source}]}]}), 1),
+        ("/api/generate", json!({"images": ["AA", "BB"]}), 2),
+        ("/api/chat", json!({"messages": [{"role": "user", "content": "", "images": ["AA"]}]}), 1),
+        (CHAT, json!({"messages": [{"content": "an image, \"data:image\", \"base64\" and ä"}]}), 0),
+    ] {
+        let demand = read(ProviderKind::LiteLlm, path, &body).unwrap();
+        assert_eq!(demand.input - body.to_string().len() as u64, count * 50_000, "{body}");
+    }
+    let hidden = br#"{"messages":[{"content":[{"url":"\u0064ata:image/png;base64,AA"}]}]}"#;
+    let demand = Demand::read(hidden, call(CHAT), ProviderKind::OpenAi).unwrap();
+    assert!(demand.input >= 50_000);
+}
+
+#[test]
+fn output_limit_is_set_where_none_is_or_a_larger_one_by_the_name_that_the_provider_reads() {
+    use ProviderKind::*;
+    for (kind, path, body, expected) in [
+        (OpenAi, CHAT, json!({"n": 1}), json!({"n": 1, "max_completion_tokens": 50})),
+        (LiteLlm, CHAT, json!({"n": 1}), json!({"n": 1, "max_tokens": 50})),
+        (Ollama, CHAT, json!({"n": 1}), json!({"n": 1, "max_tokens": 50})),
+        (OpenAi, CHAT, json!({"max_tokens": 900}), json!({"max_tokens": 50})),
+        (OpenAi, CHAT, json!({"max_tokens": 50}), json!({"max_tokens": 50})),
+        (OpenAi, CHAT, json!({"max_tokens": "900"}), json!({"max_tokens": 50})),
+        (
+            OpenAi,
+            CHAT,
+            json!({"max_tokens": 20, "max_completion_tokens": 900}),
+            json!({"max_tokens": 20, "max_completion_tokens": 50}),
+        ),
+        (OpenAi, "/v1/completions", json!({"prompt": "a"}), json!({"prompt": "a", "max_tokens": 50})),
+        (OpenAi, "/v1/responses", json!({"input": "a"}), json!({"input": "a", "max_output_tokens": 50})),
+        (Anthropic, "/v1/messages", json!({"max_tokens": 900}), json!({"max_tokens": 50})),
+        (Ollama, "/api/chat", json!({}), json!({"options": {"num_predict": 50}})),
+        (
+            Ollama,
+            "/api/chat",
+            json!({"options": {"num_predict": -1, "seed": 1}}),
+            json!({"options": {"num_predict": 50, "seed": 1}}),
+        ),
+        (Ollama, "/api/chat", json!({"options": {"num_predict": 9}}), json!({"options": {"num_predict": 9}})),
+    ] {
+        assert_eq!(limited(kind, path, &body, 50), expected, "{path} {body}");
+    }
+}
+
+#[test]
+fn thinking_is_lowered_with_the_output_limit_and_stays_below_it() {
+    let body = json!({"max_tokens": 9_000, "thinking": {"type": "enabled", "budget_tokens": 8_000}});
+    let changed = limited(ProviderKind::Anthropic, "/v1/messages", &body, 5_000);
+    let (limit, thinking) = (&changed["max_tokens"], &changed["thinking"]["budget_tokens"]);
+    assert_eq!((limit, thinking), (&json!(2_501), &json!(2_499)));
+    assert_eq!(limited(ProviderKind::Anthropic, "/v1/messages", &body, 17_000), body);
+    let text = body.to_string();
+    let (call, kind) = (call("/v1/messages"), ProviderKind::Anthropic);
+    let demand = Demand::read(text.as_bytes(), call, kind).unwrap();
+    let refused = demand.limit(text.as_bytes(), (call, kind), 100).unwrap_err();
+    assert_eq!(refused.code(), "budget_exceeded");
+}

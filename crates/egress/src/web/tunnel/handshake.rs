@@ -1,0 +1,194 @@
+//! What a server answers to a ClientHello: where it asks for another one (HelloRetryRequest), the client may name another server in
+//! that, and some servers take it.
+
+use super::End;
+use super::{Shared, Start};
+use crate::web::opening::{self, Opening, Record};
+use bytes::BytesMut;
+use std::cell::{Cell, RefCell};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::Notify;
+
+/// How far the beginning of a tunnel is, for both of its directions.
+#[derive(Default)]
+pub(super) struct Handshake {
+    stage: Cell<Stage>,
+    answer: RefCell<AnswerReader>,
+    is_answered: Notify,
+}
+
+/// How far it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Stage {
+    /// The client has not begun.
+    #[default]
+    Opening,
+    /// A ClientHello is on its way.
+    HelloSent,
+    /// The server asks for another one.
+    Retry,
+    /// What passes from here on is not looked at.
+    Over,
+}
+
+/// Reads a server's answer up to the random number of its ServerHello.
+#[derive(Default)]
+struct AnswerReader {
+    bytes: Vec<u8>,
+    message: Vec<u8>,
+    /// Whether the answer to a request to go on with TLS may still come first.
+    may_accept_upgrade: bool,
+}
+
+/// What a client sends before its second ClientHello: no more than this is passed on without one.
+const MOST_BETWEEN: usize = 256 << 10;
+
+const SERVER_HELLO: u8 = 2;
+const RANDOM_AT: usize = 6;
+const RANDOM_END: usize = RANDOM_AT + 32;
+/// The random number of a ServerHello that is a HelloRetryRequest (RFC 8446 §4.1.3).
+const RETRY: [u8; 32] = [
+    0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2,
+    0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
+];
+/// PostgreSQL's answer to a request to go on with TLS.
+const ACCEPTED: u8 = b'S';
+
+// === impl Handshake ===
+
+impl Handshake {
+    /// A request to go on with TLS is on its way.
+    pub(super) fn asks_to_upgrade(&self) {
+        self.answer.borrow_mut().may_accept_upgrade = true;
+    }
+
+    /// A ClientHello is about to be sent: what comes from the server from now on answers it.
+    pub(super) fn hello_sent(&self) {
+        self.stage.set(Stage::HelloSent);
+    }
+
+    /// Nothing more is looked at.
+    pub(super) fn end(&self) {
+        self.stage.set(Stage::Over);
+        self.is_answered.notify_one();
+    }
+
+    /// Whether what the server sends is still looked at, or may yet be.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.stage.get(), Stage::Opening | Stage::HelloSent)
+    }
+
+    /// Looks at what the server has sent.
+    pub(super) fn hear(&self, bytes: &[u8]) {
+        if self.stage.get() != Stage::HelloSent {
+            return;
+        }
+        let Some(is_retry) = self.answer.borrow_mut().read(bytes) else { return };
+        self.stage.set(if is_retry { Stage::Retry } else { Stage::Over });
+        self.is_answered.notify_one();
+    }
+
+    /// Waits until the server has answered; whether it asks for another ClientHello.
+    pub(super) async fn asks_again(&self) -> bool {
+        while self.stage.get() == Stage::HelloSent {
+            self.is_answered.notified().await;
+        }
+        self.stage.get() == Stage::Retry
+    }
+}
+
+/// Passes on what a client sends before its second ClientHello, and judges that as the first one. It is the first in the buffer then.
+pub(super) async fn second_hello<R: AsyncRead + Unpin>(
+    from: &mut R,
+    buffer: &mut BytesMut,
+    (start, shared): (&Start<'_>, &Shared<'_>),
+    mut pass: impl AsyncFnMut(BytesMut) -> Result<(), End>,
+) -> Result<(), End> {
+    let mut passed = 0;
+    while buffer.first() != Some(&opening::HANDSHAKE) {
+        match opening::first_record(buffer) {
+            Record::Other { bytes } => {
+                passed += bytes;
+                if passed > MOST_BETWEEN {
+                    return Err(End::BrokenTls);
+                }
+                pass(buffer.split_to(bytes)).await?;
+            }
+            Record::Incomplete => {
+                let read = from.read_buf(buffer).await.map_err(|_| End::Broken)?;
+                shared.moves();
+                if read == 0 {
+                    return if buffer.is_empty() { Ok(()) } else { Err(End::BrokenTls) };
+                }
+            }
+            Record::Handshake { .. } | Record::Malformed => return Err(End::BrokenTls),
+        }
+    }
+    match opening::read(from, buffer, || shared.moves()).await.map_err(|_| End::Broken)? {
+        Opening::Tls { server_name, .. } => start.judge(server_name),
+        _ => Err(End::BrokenTls),
+    }
+}
+
+// === impl AnswerReader ===
+
+impl AnswerReader {
+    /// Whether the server asks for another ClientHello; nothing while that can't be told.
+    fn read(&mut self, bytes: &[u8]) -> Option<bool> {
+        let accepts_upgrade =
+            std::mem::take(&mut self.may_accept_upgrade) && bytes.first() == Some(&ACCEPTED);
+        self.bytes.extend_from_slice(bytes.get(usize::from(accepts_upgrade)..).unwrap_or_default());
+        loop {
+            let read = match opening::first_record(&self.bytes) {
+                Record::Incomplete => return None,
+                Record::Malformed => return Some(false),
+                Record::Other { bytes } => bytes,
+                Record::Handshake { payload, bytes } => {
+                    self.message.extend_from_slice(payload);
+                    bytes
+                }
+            };
+            self.bytes.drain(..read);
+            match self.message.first() {
+                None => {}
+                Some(&SERVER_HELLO) => {
+                    if let Some(random) = self.message.get(RANDOM_AT..RANDOM_END) {
+                        return Some(random == RETRY);
+                    }
+                }
+                Some(_) => return Some(false),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A ServerHello with that random number, in records of so many bytes.
+    fn server_hello(random: [u8; 32], record_bytes: usize) -> Vec<u8> {
+        let message = [&[SERVER_HELLO, 0, 0, 38, 3, 3][..], &random, &[0, 0x13, 1, 0]].concat();
+        let record = |piece: &[u8]| [&[22, 3, 3, 0, piece.len() as u8][..], piece].concat();
+        message.chunks(record_bytes).map(record).collect::<Vec<_>>().concat()
+    }
+
+    fn answer(bytes: &[u8], piece: usize) -> Option<bool> {
+        let mut reader = AnswerReader::default();
+        bytes.chunks(piece).find_map(|piece| reader.read(piece))
+    }
+
+    #[test]
+    fn hello_retry_request_is_told_from_other_answers_however_it_is_cut() {
+        for piece in [1, 7, 1_000] {
+            for record in [1, 5, 42] {
+                assert_eq!(answer(&server_hello(RETRY, record), piece), Some(true), "{piece} {record}");
+                assert_eq!(answer(&server_hello([7; 32], record), piece), Some(false), "{piece} {record}");
+            }
+            let warned = [&[21, 3, 3, 0, 2, 1, 112][..], &server_hello(RETRY, 42)].concat();
+            assert_eq!(answer(&warned, piece), Some(true), "behind a warning");
+            assert_eq!(answer(b"HTTP/1.1 400 Bad Request", piece), Some(false));
+        }
+        assert_eq!(answer(&server_hello(RETRY, 42)[..30], 30), None);
+    }
+}

@@ -1,0 +1,123 @@
+//! Completed jobs, which nobody has judged: which of them count, and how soon.
+
+use super::*;
+use belljar_contract::id::TaskId;
+
+const FIVE: &str = "strategy: milestone
+milestones: {sandboxed_to_restricted: {tasks_completed: 5, quality_score_min: 0}}
+";
+
+/// A checked job of that content, of a task of its own.
+fn job(number: u128) -> TrustEventKind {
+    job_of(number, number, true)
+}
+
+fn job_of(task: u128, content: u128, is_checked: bool) -> TrustEventKind {
+    let task_id = TaskId::parse(&Uuid::from_u128(task).to_string()).unwrap();
+    TrustEventKind::JobCompleted { category: None, task_id, content: Uuid::from_u128(content), is_checked }
+}
+
+fn ignored(outcomes: &[Outcome]) -> Option<Ignored> {
+    outcomes.iter().find_map(|outcome| match outcome {
+        Outcome::Ignored(why) => Some(*why),
+        _ => None,
+    })
+}
+
+#[test]
+fn many_jobs_at_once_lead_nowhere_and_different_ones_over_days_do() {
+    let mut world = World::new(FIVE);
+    for number in 0..100 {
+        world.passes(SignedDuration::from_millis(16));
+        let outcomes = world.does_at_once(job(number));
+        assert_eq!(ignored(&outcomes), (number >= 4).then_some(Ignored::TooFast), "{number}");
+    }
+    world.days(2);
+    assert_eq!(world.looks(), [], "four have counted");
+    // The control: one more that counts.
+    assert_eq!(ignored(&world.does(job(1_000))), None);
+    world.looks();
+    assert_eq!(world.level(), TrustLevel::Restricted);
+    assert_eq!(world.replayed().trust, world.trust);
+}
+
+#[test]
+fn job_counts_once_for_its_content_and_once_for_its_task() {
+    let mut world = World::new(FIVE);
+    for _ in 0..25 {
+        world.passes(SignedDuration::from_hours(7));
+        world.does_at_once(job_of(1, 1, true));
+        world.does_at_once(job_of(2, 1, true));
+        world.does_at_once(job_of(1, 2, true));
+    }
+    let why = world.replayed().ignored;
+    assert_eq!((world.looks(), why.len()), (Vec::new(), 74));
+    assert!(why.iter().all(|(_, why)| *why == Ignored::Repeated), "{why:?}");
+}
+
+#[test]
+fn job_that_no_command_has_checked_counts_only_where_the_configuration_says_so() {
+    for (rules, level) in
+        [("", TrustLevel::Sandboxed), ("jobs: {needs_check: false}", TrustLevel::Restricted)]
+    {
+        let mut world = World::new(&format!("{FIVE}{rules}\n"));
+        for number in 0..5 {
+            world.days(1);
+            world.does(job_of(number, number, false));
+        }
+        world.looks();
+        assert_eq!(world.level(), level, "{rules}");
+    }
+}
+
+#[test]
+fn jobs_count_for_an_hour_and_a_day_as_often_as_is_said() {
+    let rules = "jobs: {an_hour: 2, a_day: 3, hours_at_level: 0}";
+    let mut world = World::new(&format!("{FIVE}{rules}\n"));
+    let mut counts = |after: i64, number: u128| {
+        world.passes(SignedDuration::from_mins(after));
+        ignored(&world.does_at_once(job(number))).is_none()
+    };
+    assert!(counts(1, 1) && counts(1, 2) && !counts(1, 3));
+    assert!(counts(58, 4), "an hour after the first");
+    assert!(!counts(120, 5), "three within a day");
+    assert!(counts(24 * 60, 6));
+}
+
+#[test]
+fn level_is_held_for_a_day_before_jobs_lead_to_the_next_one_and_a_person_who_judges_needs_none() {
+    let mut world = World::new(&format!("{FIVE}jobs: {{an_hour: 100, a_day: 100}}\n"));
+    for number in 0..5 {
+        world.does(job(number));
+    }
+    assert_eq!(world.looks(), []);
+    world.passes(SignedDuration::from_hours(23));
+    assert_eq!(world.looks(), []);
+    world.passes(SignedDuration::from_hours(1));
+    world.looks();
+    assert_eq!(world.level(), TrustLevel::Restricted);
+    // The control: tasks that were judged are what the specification says.
+    let mut judged = World::new(FIVE);
+    judged.does_times(5, &done(None));
+    judged.looks();
+    assert_eq!(judged.level(), TrustLevel::Restricted);
+}
+
+#[test]
+fn jobs_that_counted_before_a_demotion_count_for_nothing_after_it() {
+    let mut world = World::new(&format!("{FIVE}jobs: {{an_hour: 100, a_day: 100, hours_at_level: 0}}\n"));
+    let all = |world: &mut World| (0..5).for_each(|number| drop(world.does(job(number))));
+    all(&mut world);
+    world.looks();
+    assert_eq!(world.level(), TrustLevel::Restricted);
+    world.does(TrustEventKind::SecurityIncident);
+    all(&mut world);
+    world.days(3);
+    assert_eq!(world.looks(), []);
+}
+
+#[test]
+fn rules_for_jobs_belong_to_strategies_by_which_something_is_earned() {
+    insta::assert_snapshot!(mistakes("strategy: disabled\njobs: {an_hour: 1}"), @"");
+    insta::assert_snapshot!(mistakes(&format!("{FIVE}jobs: {{an_hour: 0}}")), @"");
+}

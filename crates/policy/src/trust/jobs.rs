@@ -1,0 +1,113 @@
+//! Which completed jobs count for the trust in an agent.
+//!
+//! Nobody has judged such a job. So it counts once for its content and once for its task, only where commands have checked what came
+//! of it, and only so many in an hour and a day: a level takes different work over time, however fast jobs end.
+
+use super::Ignored;
+use belljar_contract::id::TaskId;
+use belljar_contract::yaml::{Log, Members, Node, boolean, whole};
+use jiff::{SignedDuration, Timestamp};
+use std::collections::{BTreeSet, VecDeque};
+use uuid::Uuid;
+
+/// How completed jobs count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct JobRules {
+    /// Whether only jobs count whose acceptance criteria commands have checked.
+    needs_check: bool,
+    /// Jobs that count within an hour.
+    an_hour: u32,
+    /// Jobs that count within a day.
+    a_day: u32,
+    /// For how long an agent has a level before jobs lead it to the next one, in hours.
+    hours_at_level: u32,
+}
+
+/// Jobs that have counted. What was done before a demotion doesn't count again.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct CountedJobs {
+    contents: BTreeSet<Uuid>,
+    /// By their keys: one task may be written in two ways.
+    tasks: BTreeSet<String>,
+    /// When those of the last day counted, the first one first.
+    lately: VecDeque<Timestamp>,
+}
+
+/// A completed job.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CompletedJob<'e> {
+    pub(super) at: Timestamp,
+    pub(super) task_id: &'e TaskId,
+    pub(super) content: Uuid,
+    pub(super) is_checked: bool,
+}
+
+const HOUR: SignedDuration = SignedDuration::from_hours(1);
+const DAY: SignedDuration = SignedDuration::from_hours(24);
+
+/// The most of each figure: a job each second, and ten years.
+const MOST_AN_HOUR: u64 = 3_600;
+const MOST_A_DAY: u64 = 86_400;
+const MOST_HOURS: u64 = 87_600;
+
+// === impl JobRules ===
+
+impl JobRules {
+    pub(super) fn read(node: &Node, log: &mut Log) -> Self {
+        let usual = Self::default();
+        let Some(mut members) = Members::open(node, log) else { return usual };
+        let needs_check = members.or("needs_check", usual.needs_check, boolean);
+        let mut figure = |name, usual, least: u64, most: u64| {
+            members.or(name, usual, |node, log| u32::try_from(whole(node, log, least..=most)?).ok())
+        };
+        let read = Self {
+            needs_check,
+            an_hour: figure("an_hour", usual.an_hour, 1, MOST_AN_HOUR),
+            a_day: figure("a_day", usual.a_day, 1, MOST_A_DAY),
+            hours_at_level: figure("hours_at_level", usual.hours_at_level, 0, MOST_HOURS),
+        };
+        members.finish();
+        read
+    }
+
+    /// Whether an agent has had its level for long enough to be led to the next one by jobs.
+    pub(super) fn has_aged(&self, since: Timestamp, now: Timestamp) -> bool {
+        now.duration_since(since) >= SignedDuration::from_hours(self.hours_at_level.into())
+    }
+}
+
+impl Default for JobRules {
+    fn default() -> Self {
+        Self { needs_check: true, an_hour: 4, a_day: 12, hours_at_level: 24 }
+    }
+}
+
+// === impl CountedJobs ===
+
+impl CountedJobs {
+    /// Has a job count.
+    ///
+    /// # Errors
+    /// [`Ignored`] if it doesn't, and why.
+    pub(super) fn count(&mut self, rules: &JobRules, job: CompletedJob<'_>) -> Result<(), Ignored> {
+        if rules.needs_check && !job.is_checked {
+            return Err(Ignored::Unchecked);
+        }
+        let task = job.task_id.key();
+        if self.contents.contains(&job.content) || self.tasks.contains(&task) {
+            return Err(Ignored::Repeated);
+        }
+        while self.lately.front().is_some_and(|at| job.at.duration_since(*at) >= DAY) {
+            self.lately.pop_front();
+        }
+        let within_hour =
+            self.lately.iter().rev().take_while(|at| job.at.duration_since(**at) < HOUR).count();
+        if within_hour >= rules.an_hour as usize || self.lately.len() >= rules.a_day as usize {
+            return Err(Ignored::TooFast);
+        }
+        self.lately.push_back(job.at);
+        self.contents.insert(job.content);
+        self.tasks.insert(task);
+        Ok(())
+    }
+}
