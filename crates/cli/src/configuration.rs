@@ -1,6 +1,7 @@
 //! The configuration file: all its sections, and where it is when nobody names it.
 
 use crate::error::CliError;
+use crate::progress::harmless;
 use belljar_contract::yaml::{self, LARGEST_BYTES, Log, Members, Mistakes, Node, below, quoted};
 use belljar_egress::inference::config::InferenceConfig;
 use belljar_egress::web::config::WebConfig;
@@ -11,6 +12,7 @@ use belljar_policy::approval::ApprovalRules;
 use belljar_policy::git::GitRules;
 use belljar_policy::trust::TrustConfig;
 use belljar_sandbox::config::Config;
+use belljar_store::audit::anchor::{self, AnchorSettings};
 use belljar_tools::builtin::configured::config::ToolsConfig;
 use std::fs::File;
 use std::io::Read;
@@ -44,13 +46,16 @@ pub(crate) struct Configuration {
     pub(crate) approvals: ApprovalRules,
     /// How agents come to higher levels, where something is said of it.
     pub(crate) trust: Option<TrustConfig>,
+    /// Where checkpoints of the audit log are delivered to.
+    pub(crate) anchors: Vec<AnchorSettings>,
 }
 
 /// The sections by which agents are judged.
 const ACCESS: [&str; 3] = ["tool_access", "autonomy", "trust"];
 
 /// The sections that may stand without `sandboxing`.
-const OTHERS: [&str; 11] = [
+const OTHERS: [&str; 12] = [
+    "audit",
     "approvals",
     "inference",
     "egress",
@@ -83,7 +88,10 @@ impl Configuration {
     pub(crate) fn read(path: &Path) -> Result<Self, CliError> {
         let source = File::open(path).map_err(|error| CliError::read(path, error))?;
         let bytes = read_bytes(source).map_err(|error| CliError::read(path, error))?;
-        Self::parse(&bytes).map_err(|source| CliError::Config { path: path.to_owned(), source })
+        let configuration =
+            Self::parse(&bytes).map_err(|source| CliError::Config { path: path.to_owned(), source })?;
+        anchor::install(configuration.anchors.clone());
+        Ok(configuration)
     }
 
     fn sections(root: &Node, log: &mut Log) -> Option<Self> {
@@ -104,6 +112,7 @@ impl Configuration {
         let git = members.section("git", GitRules::read);
         let approvals = members.section("approvals", ApprovalRules::read);
         let trust = members.optional("trust", |node, log| Some(TrustConfig::read(node, log)));
+        let anchors = members.section("audit", AnchorSettings::read_all);
         if let Some(node) = members.node("git") {
             let known =
                 |name: &str| egress.as_ref().is_some_and(|egress| egress.connections.contains_key(name));
@@ -129,6 +138,7 @@ impl Configuration {
             has_access,
             approvals,
             trust,
+            anchors,
         })
     }
 
@@ -149,6 +159,7 @@ impl Configuration {
             has_access: false,
             approvals: ApprovalRules::default(),
             trust: None,
+            anchors: Vec::new(),
         }
     }
 }
@@ -163,6 +174,20 @@ pub(crate) fn found(named: Option<&Path>) -> Option<PathBuf> {
     let explicit = || std::env::var_os("BELLJAR_CONFIG").map(PathBuf::from);
     let there_is = || below(users()?).or_else(|| below("/etc".into()));
     named.map(Path::to_owned).or_else(explicit).or_else(there_is)
+}
+
+/// The anchors of the configuration that is found where none is named. A configuration that can't be read is reported, and
+/// the log is written without anchors.
+pub(crate) fn anchors_found() -> Vec<AnchorSettings> {
+    let Some(path) = found(None) else { return Vec::new() };
+    match Configuration::read(&path) {
+        Ok(configuration) => configuration.anchors,
+        Err(error) => {
+            let error = harmless(&error.chain());
+            anstream::eprintln!("belljar: the audit log is written without anchors: {error}");
+            Vec::new()
+        }
+    }
 }
 
 /// The agents that there are: those of a configuration, which win, and those that are built in.

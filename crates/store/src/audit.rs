@@ -10,6 +10,7 @@
 //! followed by one was never acknowledged, and what a crash leaves of a batch can be told from what somebody added.
 //! The format is in `docs/audit.md`; [`verify`] and [`export`] read it.
 
+pub mod anchor;
 mod chain;
 mod checkpoint;
 mod error;
@@ -35,6 +36,7 @@ pub use hash::{Hash, ParseHashError};
 pub use key::{ParseKeyError, PublicKey};
 pub use record::Record;
 
+use anchor::{AnchorSettings, AnchorStatus, Anchors};
 use queue::Queue;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -48,6 +50,8 @@ use tail::Tail;
 pub struct AuditLog {
     queue: Arc<Queue>,
     public_key: PublicKey,
+    folder: PathBuf,
+    anchors: Vec<AnchorSettings>,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -66,12 +70,14 @@ pub fn folder_in(state: &Path) -> PathBuf {
 }
 
 /// What can be set.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// From this size on a segment is not added to any more.
     pub segment_bytes: u64,
     /// How many records may wait to be written.
     pub most_waiting: usize,
+    /// The places that checkpoints are delivered to.
+    pub anchors: Vec<AnchorSettings>,
 }
 
 /// How many bytes may wait to be written, whatever their number.
@@ -81,7 +87,7 @@ const MOST_WAITING_BYTES: usize = 32 << 20;
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { segment_bytes: 64 << 20, most_waiting: 16_384 }
+        Self { segment_bytes: 64 << 20, most_waiting: 16_384, anchors: Vec::new() }
     }
 }
 
@@ -91,15 +97,15 @@ impl AuditLog {
     /// Opens the log in `folder`, made with a new key if there is none. What a crash has left of a batch is moved aside
     /// and recorded.
     ///
-    /// This starts a thread.
+    /// This starts a thread, and one for each anchor that was [installed](anchor::install) and is not required.
     ///
     /// # Errors
     /// [`AuditError`] when it can't be made or read, or when it is damaged: a damaged log takes no more records.
     pub fn open(folder: &Path) -> Result<Self, AuditError> {
-        Self::open_with(folder, Settings::default())
+        Self::open_with(folder, Settings { anchors: anchor::installed(), ..Settings::default() })
     }
 
-    /// The same, with other settings.
+    /// Opens the log as [`AuditLog::open`] does, with other settings.
     ///
     /// # Errors
     /// As [`AuditLog::open`].
@@ -107,13 +113,26 @@ impl AuditLog {
         let tail = Tail::open(folder, settings.segment_bytes)?;
         let public_key = tail.public_key();
         let queue = Arc::new(Queue::new(settings.most_waiting, MOST_WAITING_BYTES));
+        let anchors = match settings.anchors.as_slice() {
+            [] => Anchors::default(),
+            settings => Anchors::start(folder, settings, &tail.signer()?, tail.position())?,
+        };
         let (theirs, path) = (Arc::clone(&queue), folder.to_owned());
         let open_again = move || Tail::open(&path, settings.segment_bytes);
         let writer = std::thread::Builder::new()
             .name("audit".to_owned())
-            .spawn(move || theirs.write_until_closed(tail, open_again))
+            .spawn(move || theirs.write_until_closed(tail, anchors, open_again))
             .map_err(|error| AuditError::io("start the thread that writes", folder, error))?;
-        Ok(Self { queue, public_key, writer: Some(writer) })
+        let folder = folder.to_owned();
+        Ok(Self { queue, public_key, folder, anchors: settings.anchors, writer: Some(writer) })
+    }
+
+    /// What is known of the anchors that it was opened with. An anchor without a status has accepted nothing yet.
+    pub fn anchor_statuses(&self) -> Vec<AnchorStatus> {
+        let mut statuses = anchor::statuses(&self.folder);
+        let targets: Vec<String> = self.anchors.iter().map(|anchor| anchor.target.to_string()).collect();
+        statuses.retain(|status| targets.contains(&status.target));
+        statuses
     }
 
     /// The key that signs this log.

@@ -1,6 +1,10 @@
 //! `belljar audit`: what was done, as it was recorded.
 
+mod anchor;
 pub(super) mod table;
+mod verify;
+
+pub(super) use verify::described;
 
 use super::Subcommand;
 use crate::error::CliError;
@@ -8,12 +12,11 @@ use crate::lending::parse_duration;
 use crate::progress::harmless;
 use crate::state;
 use belljar_contract::id::RunId;
-use belljar_store::audit::verify::{Anchor, Demands, Extent, Verdict, is_checkpoint};
-use belljar_store::audit::{self, AuditError, Hash, PublicKey, Record};
+use belljar_store::audit::verify::is_checkpoint;
+use belljar_store::audit::{self, AuditError, Record};
 use jiff::Timestamp;
 use rustix::stdio::stdout;
 use rustix::termios::tcgetwinsize;
-use serde_json::json;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Write};
@@ -32,8 +35,10 @@ pub(crate) struct AuditArguments {
 enum Action {
     /// Show records, the latest last
     Show(ShowArguments),
-    /// Tell whether every record is there as it was written; exit code 1 if not
-    Verify(VerifyArguments),
+    /// Check that every record is there as it was written; exit code 1 if not
+    Verify(verify::VerifyArguments),
+    /// Deliver a checkpoint to each anchor of the configuration now; exit code 1 if one fails
+    Anchor(anchor::AnchorArguments),
     /// Write records to a file that others can verify without the log
     Export(ExportArguments),
 }
@@ -58,21 +63,6 @@ struct ShowArguments {
 }
 
 #[derive(Debug, clap::Args)]
-struct VerifyArguments {
-    /// An export; without it the log of this machine is verified
-    file: Option<PathBuf>,
-    /// The key that must have signed it, kept elsewhere
-    #[arg(long, value_name = "PUBLIC", value_parser = PublicKey::parse)]
-    key: Option<PublicKey>,
-    /// A record that must be in it, kept elsewhere
-    #[arg(long, value_name = "SEQUENCE:HASH", value_parser = parse_anchor)]
-    expect: Vec<Anchor>,
-    /// Print what was found as JSON
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Debug, clap::Args)]
 struct ExportArguments {
     /// Only the records of this run; of others their hashes
     #[arg(long, value_name = "ID", value_parser = RunId::parse)]
@@ -82,18 +72,16 @@ struct ExportArguments {
     output: Option<PathBuf>,
 }
 
-/// Exit code for a log that is not as it was written.
-const NOT_INTACT: u8 = 1;
-
 impl Subcommand for AuditArguments {
     const NAME: &'static str = "audit";
-    const ABOUT: &'static str = "What was recorded: show it, verify it, hand it on";
+    const ABOUT: &'static str = "What was recorded: show it, verify it, anchor it, hand it on";
 
     fn run(&self) -> Result<ExitCode, CliError> {
         let folder = audit::folder_in(state::open().path());
         match &self.action {
             Action::Show(arguments) => arguments.show(&folder),
             Action::Verify(arguments) => arguments.verify(&folder),
+            Action::Anchor(arguments) => arguments.deliver(&folder),
             Action::Export(arguments) => arguments.export(&folder),
         }
     }
@@ -125,13 +113,6 @@ pub(super) fn parse_since(text: &str) -> Result<Timestamp, String> {
     }
     let ago = parse_duration(text).map_err(|_| format!("{text:?} is neither a time nor a duration"))?;
     Timestamp::now().checked_sub(ago).map_err(|error| error.to_string())
-}
-
-fn parse_anchor(text: &str) -> Result<Anchor, String> {
-    let parts = text.split_once(':').and_then(|(sequence, hash)| {
-        Some(Anchor { sequence: sequence.parse().ok()?, hash: Hash::parse(hash).ok()? })
-    });
-    parts.ok_or_else(|| format!("{text:?} is not the number of a record, a colon and its hash"))
 }
 
 // === impl ShowArguments ===
@@ -186,73 +167,6 @@ impl ShowArguments {
             && self.run.as_ref().is_none_or(|run| record.run == Some(run.as_str()))
             && since.is_none_or(|since| record.time >= since)
     }
-}
-
-// === impl VerifyArguments ===
-
-impl VerifyArguments {
-    fn verify(&self, folder: &Path) -> Result<ExitCode, CliError> {
-        let demands = Demands { key: self.key, anchors: self.expect.clone() };
-        let verdict = match &self.file {
-            Some(file) if !file.is_dir() => audit::export::verify(file, &demands)?,
-            Some(folder) => audit::verify::verify(folder, &demands)?,
-            None => audit::verify::verify(folder, &demands)?,
-        };
-        match self.json {
-            true => anstream::println!("{}", as_json(&verdict)),
-            false => anstream::print!("{}", self.as_text(&verdict)),
-        }
-        Ok(match verdict {
-            Verdict::Intact(_) => ExitCode::SUCCESS,
-            Verdict::Broken(_) => ExitCode::from(NOT_INTACT),
-        })
-    }
-
-    fn as_text(&self, verdict: &Verdict) -> String {
-        let Extent { key, records, own_records, omitted, last, torn_tails, has_leftover } = match verdict {
-            Verdict::Intact(extent) => extent,
-            Verdict::Broken(finding) => return format!("not intact: {}\n", harmless(&finding.to_string())),
-        };
-        let mut text = format!("intact: {records} records, and {own_records} of the log's own");
-        if *omitted > 0 {
-            text += &format!("; {omitted} of others left out");
-        }
-        text += &format!("\n  last record  {}:{}\n  signed with  {key}\n", last.sequence, last.hash);
-        if *torn_tails > 0 {
-            text += &format!("  {torn_tails} times a crash left something that was never acknowledged\n");
-        }
-        if *has_leftover {
-            text +=
-                "  a crash has left something that was never acknowledged; the next record moves it aside\n";
-        }
-        if self.key.is_none() && self.expect.is_empty() {
-            text += "  compared with nothing from elsewhere (--key, --expect)\n";
-        }
-        text
-    }
-}
-
-fn as_json(verdict: &Verdict) -> String {
-    let value = match verdict {
-        Verdict::Intact(extent) => json!({
-            "intact": true,
-            "records": extent.records,
-            "own_records": extent.own_records,
-            "omitted": extent.omitted,
-            "last": { "sequence": extent.last.sequence, "hash": extent.last.hash.to_string() },
-            "public_key": extent.key.to_string(),
-            "torn_tails": extent.torn_tails,
-            "has_leftover": extent.has_leftover,
-        }),
-        Verdict::Broken(finding) => json!({
-            "intact": false,
-            "file": finding.file,
-            "line": finding.line,
-            "sequence": finding.sequence,
-            "fault": finding.fault.to_string(),
-        }),
-    };
-    serde_json::to_string_pretty(&value).unwrap_or_default()
 }
 
 // === impl ExportArguments ===

@@ -1,12 +1,16 @@
 //! `belljar doctor`
 
 use super::Subcommand;
+use super::audit::described;
 use super::printing::print_json;
 use crate::error::CliError;
+use crate::progress::harmless;
 use crate::state;
 use anstyle::{AnsiColor, Style};
 use belljar_sandbox::canary::{self, CanaryError, Finding, Verdict};
 use belljar_sandbox::host::{Feature, Presence, features};
+use belljar_store::audit::anchor::{self, AnchorStatus};
+use belljar_store::audit::folder_in;
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -33,6 +37,8 @@ struct Findings {
     canary: Vec<Finding>,
     /// Why no sandbox could be made.
     error: Option<String>,
+    /// What is known of the audit log's anchors.
+    audit_anchors: Vec<AnchorStatus>,
 }
 
 impl Subcommand for DoctorArguments {
@@ -59,7 +65,8 @@ fn examine() -> Result<Findings, CliError> {
     let healthy = error.is_none()
         && features.iter().all(|feature| feature.state != Presence::Missing)
         && canary.iter().all(|finding| finding.verdict == Verdict::Held);
-    Ok(Findings { healthy, features, canary, error })
+    let audit_anchors = anchor::statuses(&folder_in(state::open().path()));
+    Ok(Findings { healthy, features, canary, error, audit_anchors })
 }
 
 fn said(error: CanaryError) -> String {
@@ -92,6 +99,17 @@ fn print(findings: &Findings) {
             Verdict::Invalid => (AnsiColor::Yellow, "?"),
         };
         line(color, mark, finding.layer, &format!("{}: {}", finding.attempt, finding.detail));
+    }
+    if !findings.audit_anchors.is_empty() {
+        anstream::println!("\nAnchors of the audit log");
+    }
+    for status in &findings.audit_anchors {
+        let (color, mark) = match (&status.failing, status.is_on_same_file_system) {
+            (Some(_), _) => (AnsiColor::Red, "✗"),
+            (None, true) => (AnsiColor::Yellow, "–"),
+            (None, false) => (AnsiColor::Green, "✓"),
+        };
+        line(color, mark, "audit anchor", &harmless(&described(status)));
     }
     if let Some(error) = &findings.error {
         line(AnsiColor::Red, "✗", "no sandbox", error);

@@ -6,6 +6,7 @@
 mod access;
 mod agents;
 mod approvals;
+mod audit;
 mod egress;
 mod git;
 mod inference;
@@ -137,6 +138,12 @@ pub const ROOT: &[Member] = &[
         takes: Takes::Section(approvals::APPROVALS),
         unsaid: Unsaid::Members,
         meaning: "how long people are waited for who are asked about calls, and how long that is kept",
+    },
+    Member {
+        name: "audit",
+        takes: Takes::Section(audit::AUDIT),
+        unsaid: Unsaid::Members,
+        meaning: "where checkpoints of the audit log are delivered to",
     },
     Member {
         name: "trust",

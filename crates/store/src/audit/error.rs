@@ -1,5 +1,6 @@
 //! Why nothing can be recorded, and what is wrong with a log.
 
+use super::anchor::AnchorError;
 use super::key::PublicKey;
 use std::fmt;
 use std::io;
@@ -38,6 +39,15 @@ pub enum AuditError {
         /// What.
         #[source]
         source: Arc<AuditError>,
+    },
+    /// A required anchor has no checkpoint that covers the record. The record is on the disk and not acknowledged.
+    #[error("the required audit anchor {target} did not accept a checkpoint")]
+    Anchor {
+        /// Where checkpoints go.
+        target: String,
+        /// Why.
+        #[source]
+        source: Arc<AnchorError>,
     },
     /// The disk is slower than what is submitted.
     #[error("too many records wait to be written")]
@@ -108,6 +118,25 @@ pub enum Fault {
         /// The last record that there was.
         signed: u64,
     },
+    /// An anchor's checkpoint states another hash of the record, under the log's own key.
+    #[error(
+        "the log was rewritten: {anchor} holds a checkpoint of another record in this place; the anchors vouch for \
+         records up to {vouched}"
+    )]
+    Forked {
+        /// The last record that a checkpoint agrees with.
+        vouched: u64,
+        /// The anchor.
+        anchor: String,
+    },
+    /// An anchor's checkpoint is of a record that the log no longer reaches.
+    #[error("the log is cut or rolled back: {anchor} holds a checkpoint of record {anchored}")]
+    CutBelowAnchor {
+        /// The last record that a checkpoint covers.
+        anchored: u64,
+        /// The anchor.
+        anchor: String,
+    },
     /// A record is not the one that was noted elsewhere.
     #[error("the record is not the one that is expected")]
     Unexpected,
@@ -118,6 +147,10 @@ pub enum Fault {
 impl AuditError {
     pub(super) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io { action, path: path.to_owned(), source: Arc::new(source) }
+    }
+
+    pub(super) fn anchor(target: String, source: AnchorError) -> Self {
+        Self::Anchor { target, source: Arc::new(source) }
     }
 
     pub(super) fn damaged(file: impl Into<String>, sequence: Option<u64>, fault: Fault) -> Self {

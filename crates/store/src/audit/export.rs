@@ -11,6 +11,7 @@
 //! The last record is a checkpoint. An export of a run shows that its records are in the log; that there are no
 //! others of that run is the word of whoever exported.
 
+use super::anchor::Comparison;
 use super::chain::{Chain, Position};
 use super::checkpoint;
 use super::error::{AuditError, Fault, Finding};
@@ -105,7 +106,7 @@ pub fn export(folder: &Path, run: Option<&RunId>, to: impl Write) -> Result<Expo
 /// What an export will span.
 fn survey(snapshot: &Snapshot, run: Option<&str>) -> Result<(Header, u64), ExportError> {
     let mut header = Header { key: snapshot.key, run: run.map(str::to_owned), first: 0, last: 0 };
-    let mut count = Count::new(snapshot.key);
+    let mut count = Count::new(snapshot.key, &Demands::default());
     let demands = Demands::default();
     let mut is_open = false;
     snapshot.each(&mut |record, _| {
@@ -194,8 +195,14 @@ impl<'a> Inspection<'a> {
         let header = Header::parse(line)
             .ok_or_else(|| AuditError::Damaged { finding: Finding::about(file.clone(), Fault::Malformed) })?;
         demands.accept(header.key, &file)?;
-        let mut inspection =
-            Self { file, demands, count: Count::new(header.key), header, chain: None, hash: Sha256::new() };
+        let mut inspection = Self {
+            file,
+            demands,
+            count: Count::new(header.key, demands),
+            header,
+            chain: None,
+            hash: Sha256::new(),
+        };
         inspection.take_in(line);
         Ok(inspection)
     }
@@ -239,7 +246,10 @@ impl<'a> Inspection<'a> {
             }
             self.count.see(&record, "", self.demands)
         };
-        demands_met.map_err(|_| Fault::Unexpected).map(|()| false)
+        demands_met.map(|()| false).map_err(|error| match error {
+            AuditError::Damaged { finding } => finding.fault,
+            _ => Fault::Unexpected,
+        })
     }
 
     fn end(self) -> Result<super::verify::Extent, AuditError> {
@@ -247,7 +257,8 @@ impl<'a> Inspection<'a> {
             return Err(AuditError::damaged(self.file, Some(self.header.last), Fault::Added));
         }
         self.demands.met_by(&self.count.extent, self.header.first, &self.file)?;
-        Ok(self.count.extent)
+        let vouched = self.count.comparison.map(Comparison::end_of_part);
+        Ok(super::verify::Extent { vouched, ..self.count.extent })
     }
 }
 

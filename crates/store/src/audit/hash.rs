@@ -60,6 +60,10 @@ impl Hash {
         Self(hash)
     }
 
+    pub(super) fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// Reads its digits.
     ///
     /// # Errors

@@ -36,8 +36,16 @@ impl PublicKey {
 
     /// Whether the secret half made this signature of the message.
     pub(super) fn has_signed(&self, message: &[u8], digits: &[u8]) -> bool {
-        let Some(signature) = from_hex::<SIGNATURE>(digits) else { return false };
-        self.0.verify_strict(message, &Signature::from_bytes(&signature)).is_ok()
+        from_hex::<SIGNATURE>(digits).is_some_and(|signature| self.signed(message, &signature))
+    }
+
+    /// Whether the secret half made this signature, in bytes, of the message.
+    pub(super) fn signed(&self, message: &[u8], signature: &[u8; SIGNATURE]) -> bool {
+        self.0.verify_strict(message, &Signature::from_bytes(signature)).is_ok()
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8; 32] {
+        self.0.as_bytes()
     }
 }
 
@@ -81,6 +89,11 @@ impl SecretKey {
 
     /// Adds the digits of the message's signature to a text.
     pub(super) fn sign(&self, message: &[u8], text: &mut Vec<u8>) {
-        push_hex(&self.0.sign(message).to_bytes(), text);
+        push_hex(&self.signature(message), text);
+    }
+
+    /// The bytes of the message's signature.
+    pub(super) fn signature(&self, message: &[u8]) -> [u8; SIGNATURE] {
+        self.0.sign(message).to_bytes()
     }
 }

@@ -1,6 +1,7 @@
 //! What waits to be written, and the thread that writes it: all there is at once, synced once.
 
 use super::Receipt;
+use super::anchor::Anchors;
 use super::error::AuditError;
 use super::event::Event;
 use super::tail::Tail;
@@ -84,6 +85,7 @@ impl Queue {
     pub(super) fn write_until_closed(
         &self,
         mut tail: Tail,
+        mut anchors: Anchors,
         open_again: impl Fn() -> Result<Tail, AuditError>,
     ) {
         let _end = Ending(self);
@@ -93,10 +95,10 @@ impl Queue {
                 Some(failure) if failure.1.elapsed() >= REST => open_again().and_then(|opened| {
                     tail = opened;
                     self.lock().failure = None;
-                    tail.write(batch.iter().map(|submitted| &submitted.event))
+                    write(&mut tail, &mut anchors, &batch)
                 }),
                 Some((source, _)) => Err(AuditError::Failed { source }),
-                None => tail.write(batch.iter().map(|submitted| &submitted.event)),
+                None => write(&mut tail, &mut anchors, &batch),
             };
             match outcome {
                 Ok(receipts) => {
@@ -109,6 +111,12 @@ impl Queue {
                     batch.into_iter().for_each(|submitted| tell(submitted.done, Err(error.clone())));
                 }
             }
+        }
+        anchors.finish();
+        let left = anchors.take_events();
+        if !left.is_empty() {
+            // What can't be written stays in the anchor's status.
+            let _ = tail.write(left.iter());
         }
         // All that was acknowledged is on the disk already.
         let _ = tail.sync_head();
@@ -194,6 +202,14 @@ impl Waiting {
         let is_full = self.submitted.len() >= queue.most || self.bytes >= queue.most_bytes;
         is_full.then_some(AuditError::Full)
     }
+}
+
+/// Writes a batch, with what there is to record of anchors, and tells the anchors.
+fn write(tail: &mut Tail, anchors: &mut Anchors, batch: &[Submitted]) -> Result<Vec<Receipt>, AuditError> {
+    let of_anchors = anchors.take_events();
+    let receipts = tail.write(batch.iter().map(|submitted| &submitted.event).chain(&of_anchors))?;
+    anchors.reach(tail.position())?;
+    Ok(receipts)
 }
 
 /// Whoever waits must not go on as if nothing were, nor the others not be told.

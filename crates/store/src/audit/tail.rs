@@ -2,6 +2,8 @@
 
 use super::AuditError;
 use super::Receipt;
+use super::anchor::Signer;
+use super::chain::Position;
 use super::checkpoint;
 use super::event::Event;
 use super::folder::Folder;
@@ -20,7 +22,7 @@ use std::sync::Arc;
 pub(super) struct Tail {
     folder: Folder,
     lock: Arc<File>,
-    key: SecretKey,
+    key: Arc<SecretKey>,
     public_key: PublicKey,
     head: HeadFile,
     end: End,
@@ -49,7 +51,7 @@ impl Tail {
     /// Opens a log, which is made if there is none, and clears up after a crash.
     pub(super) fn open(path: &Path, segment_bytes: u64) -> Result<Self, AuditError> {
         let folder = Folder::open_or_create(path)?;
-        let key = folder.secret_key()?;
+        let key = Arc::new(folder.secret_key()?);
         let public_key = key.public();
         let lock = folder.lock_file()?;
         let mut head = HeadFile::open(&folder)?;
@@ -73,6 +75,23 @@ impl Tail {
 
     pub(super) fn public_key(&self) -> PublicKey {
         self.public_key
+    }
+
+    /// Where the log ends.
+    pub(super) fn position(&self) -> Position {
+        self.end.place.position
+    }
+
+    /// Signs checkpoints for other places.
+    pub(super) fn signer(&self) -> Result<Signer, AuditError> {
+        let name = segment::name(1);
+        let mut lines = segment::Lines::of(self.folder.open_to_read(&name)?, u64::MAX);
+        let line = lines
+            .next_line()
+            .map_err(|error| AuditError::io("read", &self.folder.path().join(&name), error))?;
+        let first = line.and_then(|line| Some(record::Record::parse(line.bytes).ok()?.hash));
+        let log = first.ok_or_else(|| AuditError::damaged(name, Some(1), super::error::Fault::Malformed))?;
+        Ok(Signer { log, key: Arc::clone(&self.key) })
     }
 
     /// Writes events, all or none of them, and gives a receipt for each once they are on the disk.

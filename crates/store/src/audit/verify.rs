@@ -1,9 +1,10 @@
 //! Whether a log is as it was written: no record edited, removed, added, moved or doubled, at whatever place.
 //!
-//! What can't be seen from a log alone: that all of it was replaced by an older copy of itself, or by one that somebody
-//! made with another key, or with this one. Against these help a key and a record's hash that are kept elsewhere
-//! ([`Demands`]).
+//! The log alone can't show that it was replaced by an older copy of itself, or by one that was signed with another key or
+//! with a stolen copy of this one, cut copies included. What is kept elsewhere can ([`Demands`]): the key, a record's hash,
+//! and the checkpoints in anchors.
 
+use super::anchor::{Comparison, Evidence, Vouched};
 use super::checkpoint;
 use super::error::{AuditError, Fault, Finding};
 use super::event::OWN_KINDS;
@@ -25,6 +26,8 @@ pub struct Demands {
     pub key: Option<PublicKey>,
     /// Records that must be in it.
     pub anchors: Vec<Anchor>,
+    /// Checkpoints that it must agree with.
+    pub evidence: Evidence,
 }
 
 /// A record and its hash.
@@ -62,6 +65,8 @@ pub struct Extent {
     pub torn_tails: u64,
     /// Whether a crash has left such a thing that nobody has moved aside yet. The next one to open the log does.
     pub has_leftover: bool,
+    /// How far anchors vouch for it; `None` where none was read.
+    pub vouched: Option<Vouched>,
 }
 
 /// Looks at a whole log, also while others write to it.
@@ -83,7 +88,7 @@ pub(super) fn verdict(inspected: Result<Extent, AuditError>) -> Result<Verdict, 
 fn inspect(folder: &Path, demands: &Demands) -> Result<Extent, AuditError> {
     let snapshot = Snapshot::take(folder)?;
     demands.accept(snapshot.key, PUBLIC_KEY)?;
-    let mut count = Count::new(snapshot.key);
+    let mut count = Count::new(snapshot.key, demands);
     let mut told = Vec::new();
     let (end, rest) = snapshot.each(&mut |record, seen| {
         count.see(record, &segment::name(seen.segment), demands)?;
@@ -101,8 +106,10 @@ fn inspect(folder: &Path, demands: &Demands) -> Result<Extent, AuditError> {
     let open = snapshot.is_unsettled().then_some(end.position.sequence + 1);
     torn::check(&snapshot.folder, &told, open)?;
     let extent = Extent { torn_tails: told.len() as u64, has_leftover: rest.is_some(), ..count.extent };
-    demands.met_by(&extent, 1, &segment::name(end.segment))?;
-    Ok(extent)
+    let last_segment = segment::name(end.segment);
+    demands.met_by(&extent, 1, &last_segment)?;
+    let vouched = count.comparison.map(|comparison| comparison.end(extent.last.sequence, &last_segment));
+    Ok(Extent { vouched: vouched.transpose()?, ..extent })
 }
 
 fn must_be_marked_right(mark: &Mark, record: &Record<'_>, seen: Seen<'_>) -> Result<(), AuditError> {
@@ -117,16 +124,27 @@ fn must_be_marked_right(mark: &Mark, record: &Record<'_>, seen: Seen<'_>) -> Res
 #[derive(Debug)]
 pub(super) struct Count {
     pub(super) extent: Extent,
+    /// With what anchors hold, where any was read.
+    pub(super) comparison: Option<Comparison>,
 }
 
 // === impl Count ===
 
 impl Count {
-    pub(super) fn new(key: PublicKey) -> Self {
+    pub(super) fn new(key: PublicKey, demands: &Demands) -> Self {
         let last = Anchor { sequence: 0, hash: Hash::NONE };
-        let extent =
-            Extent { key, records: 0, own_records: 0, omitted: 0, last, torn_tails: 0, has_leftover: false };
-        Self { extent }
+        let extent = Extent {
+            key,
+            records: 0,
+            own_records: 0,
+            omitted: 0,
+            last,
+            torn_tails: 0,
+            has_leftover: false,
+            vouched: None,
+        };
+        let comparison = (!demands.evidence.is_empty()).then(|| demands.evidence.about(key));
+        Self { extent, comparison }
     }
 
     /// Takes a record into account, which must be the one that is expected there.
@@ -146,6 +164,9 @@ impl Count {
     /// Takes a record into account of which only the hash is known.
     pub(super) fn reach(&mut self, anchor: Anchor, file: &str, demands: &Demands) -> Result<(), AuditError> {
         self.extent.last = anchor;
+        if let Some(comparison) = &mut self.comparison {
+            comparison.see(anchor.sequence, anchor.hash, file)?;
+        }
         let is_other = |expected: &Anchor| expected.sequence == anchor.sequence && *expected != anchor;
         match demands.anchors.iter().any(is_other) {
             true => Err(AuditError::damaged(file, Some(anchor.sequence), Fault::Unexpected)),

@@ -46,7 +46,8 @@ fn an_export_holds_the_lines_as_they_are_and_verifies_by_itself() {
     let got = lines(&file);
     assert_eq!(got[1..got.len() - 1], expected);
     std::fs::remove_dir_all(place.path()).unwrap();
-    let found = sound(&file, &Demands { key: Some(of_log.key), anchors: vec![of_log.last] });
+    let found =
+        sound(&file, &Demands { key: Some(of_log.key), anchors: vec![of_log.last], ..Demands::default() });
     assert_eq!((found.records, found.omitted, found.last), (6, 0, of_log.last));
 }
 
@@ -57,14 +58,15 @@ fn an_export_of_a_run_has_its_records_nothing_of_others_and_still_verifies_again
     let file = exported(&place, Some(1));
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(!text.contains(run(0).as_str()) && text.contains(run(1).as_str()));
-    let found = sound(&file, &Demands { key: Some(of_log.key), anchors: Vec::new() });
+    let found = sound(&file, &Demands { key: Some(of_log.key), anchors: Vec::new(), ..Demands::default() });
     assert_eq!((found.records, found.omitted), (3, 2));
     // The hash of a record that was left out, and of one that is there.
     for (kept, name) in [("\"omitted\":", "omitted"), ("\"sequence\":", "sequence")] {
         let line = text.lines().filter(|line| line.starts_with(&format!("{{{kept}"))).nth(1).unwrap();
         let (_, rest) = line.split_once(kept).unwrap();
         let sequence = rest.split_once(',').unwrap().0.parse().unwrap();
-        let anchor = |hash| Demands { key: None, anchors: vec![Anchor { sequence, hash }] };
+        let anchor =
+            |hash| Demands { key: None, anchors: vec![Anchor { sequence, hash }], ..Demands::default() };
         sound(&file, &anchor(belljar_store::audit::Hash::parse(member(line, "hash")).unwrap()));
         assert!(spoiled(&file, &anchor(of_log.last.hash)).contains("expected"), "{name}");
     }

@@ -1,0 +1,163 @@
+//! Anchors: second places that signed checkpoints of the log are delivered to while it is written.
+//!
+//! The signing key lies beside the log. An attacker who reads the state directory can cut the end of the log or rewrite
+//! it, and sign the result, and the log alone can't show that. A checkpoint in a place that the attacker can't rewrite
+//! contradicts such a log: [`Evidence`] holds what was found there, and `verify` compares.
+//!
+//! ```text
+//! writer: batch on disk ─► reach(position) ─┬─► required anchors, before the batch is acknowledged
+//!                                           └─► one thread for each other anchor: every N records or T seconds, and at the end
+//! ```
+
+mod bucket;
+mod config;
+mod courier;
+mod delivery;
+mod evidence;
+mod file;
+mod note;
+mod status;
+mod syslog;
+
+pub use bucket::notes_in_bucket;
+pub use evidence::{Evidence, Vouched};
+pub use note::Checkpoint;
+pub use status::{AnchorStatus, Delivered, Failing, statuses};
+
+pub(super) use delivery::Anchors;
+pub(super) use evidence::Comparison;
+pub(super) use note::Signer;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// A second place for checkpoints, and how often it gets one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnchorSettings {
+    /// Where checkpoints go.
+    pub target: Target,
+    /// Whether a record is acknowledged only once the anchor has accepted a checkpoint that covers it.
+    pub is_required: bool,
+    /// The maximum number of records between two checkpoints.
+    pub every_records: u64,
+    /// The maximum time between a record and the checkpoint that covers it.
+    pub every: Duration,
+}
+
+/// Where checkpoints go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// A file that is only appended to.
+    File(PathBuf),
+    /// The socket of a syslog daemon.
+    Syslog(PathBuf),
+    /// A bucket with object lock, `s3://BUCKET/PREFIX`.
+    Bucket(String),
+}
+
+/// Why a checkpoint was not delivered or could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum AnchorError {
+    /// The system refused something.
+    #[error("can't {action} {}", path.display())]
+    Io {
+        /// What was to be done.
+        action: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file is no second place: who can rewrite the log can rewrite it too.
+    #[error("{} lies in the state directory, where it is lost with the log; name a file elsewhere", path.display())]
+    BesideTheLog {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The path is not that of a regular file.
+    #[error("{} is not a regular file", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The bucket can't be used.
+    #[error("can't reach {url}")]
+    Bucket {
+        /// Its URL.
+        url: String,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// No answer came in time.
+    #[error("{target} did not accept a checkpoint within {} s", after.as_secs())]
+    TimedOut {
+        /// The anchor.
+        target: String,
+        /// How long the answer was waited for.
+        after: Duration,
+    },
+}
+
+/// The anchors of all logs that this process opens by [`super::AuditLog::open`].
+static INSTALLED: OnceLock<Vec<AnchorSettings>> = OnceLock::new();
+
+/// Where the anchors come from if none are installed before the first log is opened.
+static SOURCE: OnceLock<fn() -> Vec<AnchorSettings>> = OnceLock::new();
+
+/// Sets the anchors of all logs that this process opens from now on. The first call counts; an empty list doesn't.
+pub fn install(anchors: Vec<AnchorSettings>) {
+    if !anchors.is_empty() {
+        // A process reads one configuration; a second look at the file changes nothing.
+        let _ = INSTALLED.set(anchors);
+    }
+}
+
+/// Sets where the anchors come from if none are installed before the first log is opened.
+pub fn install_source(source: fn() -> Vec<AnchorSettings>) {
+    let _ = SOURCE.set(source);
+}
+
+/// The anchors of all logs that this process opens.
+pub fn installed() -> Vec<AnchorSettings> {
+    if let Some(known) = INSTALLED.get() {
+        return known.clone();
+    }
+    // The source may install what it finds, so it is asked before the value is set here.
+    let found = SOURCE.get().map_or_else(Vec::new, |source| source());
+    INSTALLED.get_or_init(|| found).clone()
+}
+
+// === impl Target ===
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "file:{}", path.display()),
+            Self::Syslog(path) => write!(f, "syslog:{}", path.display()),
+            Self::Bucket(url) => f.write_str(url),
+        }
+    }
+}
+
+// === impl AnchorError ===
+
+impl AnchorError {
+    fn io(action: &'static str, path: &Path, source: std::io::Error) -> Self {
+        Self::Io { action, path: path.to_owned(), source }
+    }
+
+    /// The message with its causes.
+    fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            text += &format!(": {error}");
+            cause = error.source();
+        }
+        text
+    }
+}

@@ -1,0 +1,38 @@
+//! A file as an anchor: notes one after the other, each after an empty line, appended in one write and synced.
+
+use super::AnchorError;
+use rustix::fs::{Mode, OFlags};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+/// Appends a note. The file is opened anew each time, so that it may be rotated or mounted again meanwhile.
+pub(super) fn append(path: &Path, note: &str) -> Result<(), AnchorError> {
+    // A FIFO without a reader or a link to elsewhere is refused, not waited for.
+    let flags = OFlags::WRONLY
+        | OFlags::APPEND
+        | OFlags::CREATE
+        | OFlags::CLOEXEC
+        | OFlags::NOFOLLOW
+        | OFlags::NONBLOCK;
+    let opened = rustix::fs::open(path, flags, Mode::from_raw_mode(0o600));
+    let mut file = File::from(opened.map_err(|errno| AnchorError::io("open", path, errno.into()))?);
+    let metadata = file.metadata().map_err(|error| AnchorError::io("read", path, error))?;
+    if !metadata.is_file() {
+        return Err(AnchorError::NotAFile { path: path.to_owned() });
+    }
+    // After what a crash has cut off, the first line would not be one.
+    let written = file.write_all(format!("\n{note}").as_bytes()).and_then(|()| file.sync_data());
+    written.map_err(|error| AnchorError::io("append to", path, error))
+}
+
+/// Checks that the file is not among what an attacker of the log has in hand anyway.
+pub(super) fn must_be_elsewhere(path: &Path, state: &Path) -> Result<(), AnchorError> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // A folder that can't be looked at yet is said to fail when something is delivered.
+    let (Ok(folder), Ok(state)) = (folder.canonicalize(), state.canonicalize()) else { return Ok(()) };
+    match folder.starts_with(state) {
+        true => Err(AnchorError::BesideTheLog { path: path.to_owned() }),
+        false => Ok(()),
+    }
+}

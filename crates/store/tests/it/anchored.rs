@@ -1,0 +1,278 @@
+//! Anchors: what an attacker with the log's key can do to a log, and what a checkpoint elsewhere shows of it.
+
+use crate::forger::{lines, member, write};
+use crate::log::{Place, event, intact};
+use belljar_store::audit::anchor::{AnchorSettings, Evidence, Target, Vouched, statuses};
+use belljar_store::audit::verify::{Demands, Verdict, verify};
+use belljar_store::audit::{AuditError, AuditLog, Settings};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The size of one mark in the head.
+const MARK: usize = 1024;
+
+fn anchored_at(target: Target) -> AnchorSettings {
+    // Only the end of a process delivers.
+    AnchorSettings {
+        every_records: 1_000_000,
+        every: Duration::from_secs(3_600),
+        ..AnchorSettings::new(target)
+    }
+}
+
+fn file_anchor(path: &Path) -> AnchorSettings {
+    anchored_at(Target::File(path.to_owned()))
+}
+
+fn open(folder: &Path, anchors: Vec<AnchorSettings>) -> AuditLog {
+    AuditLog::open_with(folder, Settings { anchors, ..Settings::default() }).unwrap()
+}
+
+/// Opens the log, appends records that say these numbers, and ends.
+fn append(folder: &Path, anchors: &[AnchorSettings], numbers: std::ops::Range<u32>) {
+    let log = open(folder, anchors.to_vec());
+    numbers.for_each(|number| drop(log.append(event(number)).unwrap()));
+    log.close();
+}
+
+fn evidence(files: &[&Path]) -> Evidence {
+    let mut evidence = Evidence::default();
+    for file in files {
+        evidence.add(&file.file_name().unwrap().to_string_lossy(), &std::fs::read_to_string(file).unwrap());
+    }
+    evidence
+}
+
+fn against(folder: &Path, files: &[&Path]) -> Result<Vouched, String> {
+    let demands = Demands { evidence: evidence(files), ..Demands::default() };
+    match verify(folder, &demands).unwrap() {
+        Verdict::Intact(extent) => Ok(extent.vouched.unwrap()),
+        Verdict::Broken(finding) => Err(finding.to_string()),
+    }
+}
+
+/// Cuts so many submitted records from the log's end and makes `head` anew from what is left of the log alone.
+fn cut(folder: &Path, records: usize) {
+    let file = folder.join("00000001.jsonl");
+    let whole = lines(&file);
+    // Each record has its checkpoint.
+    let left = &whole[..whole.len() - 2 * records];
+    write(&file, left);
+    let (end, last) = (file.metadata().unwrap().len(), left.last().unwrap());
+    assert!(last.contains("\"kind\":\"checkpoint\""), "{last}");
+    let mut mark = format!("{{\"segment\":1,\"end\":{end},\"checkpoint\":{last}}}");
+    mark += &" ".repeat(MARK - 1 - mark.len());
+    mark.push('\n');
+    std::fs::write(folder.join("head"), mark.repeat(2)).unwrap();
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for name in ["key", "public-key", "lock", "head", "00000001.jsonl"] {
+        std::fs::copy(from.join(name), to.join(name)).unwrap();
+    }
+    std::fs::create_dir_all(to.join("torn")).unwrap();
+    use std::os::unix::fs::PermissionsExt;
+    for folder in [to.to_owned(), to.join("torn")] {
+        std::fs::set_permissions(folder, PermissionsExt::from_mode(0o700)).unwrap();
+    }
+}
+
+#[test]
+fn records_cut_from_the_end_with_a_rebuilt_head_are_found_by_an_anchor_and_not_by_the_log_alone() {
+    let (place, log) = (Place::new(), |place: &Place| place.path());
+    let notes = place.beside("elsewhere.notes");
+    append(&log(&place), &[file_anchor(&notes)], 0..1_000);
+    let whole = intact(&log(&place));
+    let vouched = against(&log(&place), &[&notes]).unwrap();
+    assert_eq!((vouched.sequence, vouched.checkpoints), (whole.last.sequence, 1), "the control");
+    cut(&log(&place), 930);
+    assert_eq!(intact(&log(&place)).records, 70, "the log alone shows nothing");
+    assert_eq!(
+        against(&log(&place), &[&notes]).unwrap_err(),
+        format!(
+            "00000001.jsonl, record {}: the log is cut or rolled back: elsewhere.notes holds a checkpoint of record {}",
+            intact(&log(&place)).last.sequence + 1,
+            whole.last.sequence
+        )
+    );
+}
+
+#[test]
+fn log_rewritten_with_its_own_key_is_found_at_the_first_anchored_record_that_differs() {
+    let place = Place::new();
+    let (folder, notes, stolen) = (place.path(), place.beside("elsewhere.notes"), place.beside("stolen"));
+    let anchor = [file_anchor(&notes)];
+    append(&folder, &anchor, 0..5);
+    let vouched_to = intact(&folder).last.sequence;
+    copy(&folder, &stolen);
+    append(&folder, &anchor, 5..8);
+    let anchored_to = intact(&folder).last.sequence;
+    // The copy has the key, and goes on with other records, further than the log did.
+    append(&stolen, &[], 100..120);
+    intact(&stolen);
+    let found = against(&stolen, &[&notes]).unwrap_err();
+    assert_eq!(
+        found,
+        format!(
+            "00000001.jsonl, record {anchored_to}: the log was rewritten: elsewhere.notes holds a checkpoint of another \
+             record in this place; the anchors vouch for records up to {vouched_to}"
+        )
+    );
+    assert_eq!(against(&folder, &[&notes]).unwrap().sequence, anchored_to, "the control");
+}
+
+#[test]
+fn older_copy_that_was_put_back_is_found_and_so_is_a_fork_that_reached_the_same_anchor() {
+    let place = Place::new();
+    let (folder, notes, older) = (place.path(), place.beside("elsewhere.notes"), place.beside("older"));
+    let anchor = [file_anchor(&notes)];
+    append(&folder, &anchor, 0..3);
+    copy(&folder, &older);
+    append(&folder, &anchor, 3..6);
+    let anchored_to = intact(&folder).last.sequence;
+    let found = against(&older, &[&notes]).unwrap_err();
+    assert!(
+        found.ends_with(&format!("rolled back: elsewhere.notes holds a checkpoint of record {anchored_to}")),
+        "{found}"
+    );
+    // The attacker appends the checkpoints of the fork to the anchor. Those of the real log stay there.
+    append(&older, &anchor, 200..220);
+    for fork in [&folder, &older] {
+        let found = against(fork, &[&notes]).unwrap_err();
+        assert!(found.contains("rewritten") || found.contains("rolled back"), "{found}");
+    }
+}
+
+#[test]
+fn records_after_the_last_checkpoint_elsewhere_are_told_apart() {
+    let place = Place::new();
+    let (folder, notes) = (place.path(), place.beside("elsewhere.notes"));
+    append(&folder, &[file_anchor(&notes)], 0..4);
+    let anchored_to = intact(&folder).last.sequence;
+    append(&folder, &[], 4..6);
+    let vouched = against(&folder, &[&notes]).unwrap();
+    assert_eq!((vouched.sequence, intact(&folder).last.sequence), (anchored_to, anchored_to + 4));
+    // What a process without anchors has written is delivered by the next one that has.
+    open(&folder, vec![file_anchor(&notes)]).close();
+    assert_eq!(against(&folder, &[&notes]).unwrap().sequence, anchored_to + 4);
+}
+
+#[test]
+fn checkpoints_are_delivered_while_the_log_is_written_after_so_many_records_or_seconds() {
+    let place = Place::new();
+    let (by_number, by_time) = (place.beside("number.notes"), place.beside("time.notes"));
+    let every = |path: &Path, every_records, seconds| AnchorSettings {
+        every_records,
+        every: Duration::from_secs(seconds),
+        ..AnchorSettings::new(Target::File(path.to_owned()))
+    };
+    let log = open(&place.path(), vec![every(&by_number, 3, 3_600), every(&by_time, 1_000_000, 1)]);
+    (0..5).for_each(|number| drop(log.append(event(number)).unwrap()));
+    for notes in [&by_number, &by_time] {
+        belljar_testkit::wait::until(|| notes.exists() && !std::fs::read(notes).unwrap().is_empty());
+    }
+    log.close();
+    for notes in [&by_number, &by_time] {
+        assert_eq!(against(&place.path(), &[notes]).unwrap().sequence, intact(&place.path()).last.sequence);
+    }
+}
+
+#[test]
+fn failing_anchor_delays_no_record_and_its_failure_and_recovery_are_recorded() {
+    let place = Place::new();
+    let (folder, mount) = (place.path(), place.beside("not-mounted"));
+    let anchor = [file_anchor(&mount.join("audit.notes"))];
+    append(&folder, &anchor, 0..2);
+    let status = &statuses(&folder)[0];
+    let failing = status.failing.as_ref().unwrap();
+    assert!(failing.error.contains("No such file") && status.delivered.is_none(), "{status:?}");
+    std::fs::create_dir(&mount).unwrap();
+    append(&folder, &anchor, 2..3);
+    let status = &statuses(&folder)[0];
+    assert!(status.failing.is_none() && status.delivered.is_some(), "{status:?}");
+    let text = std::fs::read_to_string(folder.join("00000001.jsonl")).unwrap();
+    for kind in ["audit_anchor_failed", "audit_anchor_recovered"] {
+        assert_eq!(text.matches(&format!("\"kind\":\"{kind}\"")).count(), 1, "{kind} in {text}");
+    }
+    intact(&folder);
+}
+
+#[test]
+fn required_anchor_that_fails_lets_no_record_be_acknowledged() {
+    let place = Place::new();
+    let (folder, mount) = (place.path(), place.beside("not-mounted"));
+    let anchor = AnchorSettings { is_required: true, ..file_anchor(&mount.join("audit.notes")) };
+    let log = open(&folder, vec![anchor]);
+    assert!(matches!(log.append(event(1)), Err(AuditError::Anchor { .. })));
+    assert!(matches!(log.append(event(2)), Err(AuditError::Failed { .. })));
+    assert!(log.anchor_statuses()[0].failing.is_some());
+    std::fs::create_dir(&mount).unwrap();
+    belljar_testkit::wait::until(|| log.append(event(3)).is_ok());
+    let acknowledged = log.append(event(4)).unwrap();
+    // Before the end of the process, which delivers as well.
+    let notes = mount.join("audit.notes");
+    assert!(against(&folder, &[&notes]).unwrap().sequence > acknowledged.sequence);
+    log.close();
+}
+
+#[test]
+fn syslog_daemon_gets_a_message_that_is_evidence() {
+    let place = Place::new();
+    let (folder, path) = (place.path(), place.beside("log.socket"));
+    let daemon = UnixDatagram::bind(&path).unwrap();
+    append(&folder, &[anchored_at(Target::Syslog(path.clone()))], 0..3);
+    let mut buffer = [0; 4096];
+    let length = daemon.recv(&mut buffer).unwrap();
+    let message = std::str::from_utf8(&buffer[..length]).unwrap();
+    let fields: Vec<&str> = message.splitn(8, ' ').collect();
+    assert_eq!((fields[0], fields[3], fields[5], fields[6]), ("<85>1", "belljar", "audit-checkpoint", "-"));
+    assert!(message.is_ascii() && !message.contains('\n'), "{message}");
+    // As a daemon writes it, among lines of others.
+    let kept = place.beside("syslog");
+    std::fs::write(&kept, format!("Jan 31 12:00:00 host kernel: other\nJan 31 12:00:01 host {message}\n"))
+        .unwrap();
+    assert_eq!(against(&folder, &[&kept]).unwrap().sequence, intact(&folder).last.sequence);
+    cut(&folder, 1);
+    assert!(against(&folder, &[&kept]).unwrap_err().contains("cut or rolled back"));
+}
+
+#[test]
+fn notes_that_are_torn_forged_or_of_other_logs_neither_vouch_nor_hide_genuine_ones() {
+    let (place, other) = (Place::new(), Place::new());
+    let (notes, theirs) = (place.beside("elsewhere.notes"), other.beside("theirs.notes"));
+    append(&other.path(), &[file_anchor(&theirs)], 0..9);
+    append(&place.path(), &[file_anchor(&notes)], 0..2);
+    let genuine = std::fs::read_to_string(&notes).unwrap();
+    let foreign = std::fs::read_to_string(&theirs).unwrap();
+    let forged = genuine.replace("\ntime 2", "\ntime 1");
+    // A crash in the middle of a note, and the next one after it.
+    let torn = &genuine[..genuine.len() / 2];
+    std::fs::write(&notes, format!("{foreign}{forged}noise{torn}{genuine}{torn}")).unwrap();
+    let vouched = against(&place.path(), &[&notes]).unwrap();
+    assert_eq!((vouched.checkpoints, vouched.unreadable), (1, 3));
+    assert_eq!(vouched.sequence, intact(&place.path()).last.sequence);
+    assert_eq!(
+        vouched.other_logs.values().copied().collect::<Vec<_>>(),
+        [intact(&other.path()).last.sequence]
+    );
+    // An anchor with nothing of this log vouches for nothing.
+    let vouched = against(&place.path(), &[&theirs]).unwrap();
+    assert_eq!((vouched.checkpoints, vouched.sequence), (0, 0));
+}
+
+#[test]
+fn file_in_the_state_directory_is_no_anchor() {
+    let place = Place::new();
+    let inside: PathBuf = place.path().with_file_name("audit.notes");
+    std::fs::create_dir_all(inside.parent().unwrap()).unwrap();
+    let settings = Settings { anchors: vec![file_anchor(&inside)], ..Settings::default() };
+    let refused = AuditLog::open_with(&place.path(), settings).unwrap_err();
+    assert!(matches!(refused, AuditError::Anchor { .. }), "{refused}");
+    // The head of a log is named by its hash, so the anchor needs nothing of the records.
+    append(&place.path(), &[file_anchor(&place.beside("out.notes"))], 0..1);
+    let text = std::fs::read_to_string(place.beside("out.notes")).unwrap();
+    let first = lines(&place.path().join("00000001.jsonl"))[0].clone();
+    assert!(text.contains(&format!("belljar-audit/{}\n", member(&first, "hash"))), "{text}");
+}
