@@ -17,6 +17,7 @@ mod failures;
 mod git;
 mod job;
 mod killed;
+mod limits_page;
 mod mcp;
 mod models;
 mod node;
