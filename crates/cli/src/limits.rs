@@ -25,6 +25,12 @@ pub(crate) struct LimitArguments {
     /// What /tmp, the home directory and an empty workspace may hold together, in memory [default: 1g]
     #[arg(long, value_name = "SIZE")]
     scratch: Option<Bytes>,
+    /// Pseudo-terminals [default: 64]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    ptys: Option<u64>,
+    /// Seccomp filters that programs may have installed at a time, each with up to 160 KiB of kernel memory [default: 64]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(0..=4096))]
+    seccomp_filters: Option<u64>,
     /// Fail unless this layer of the isolation is in force, such as landlock or memory_limit
     #[arg(long, value_name = "LAYER", value_delimiter = ',')]
     require: Vec<String>,
@@ -56,6 +62,8 @@ impl LimitArguments {
             open_files: self.open_files.unwrap_or(usual.open_files),
             disk_bytes: self.disk.map_or(usual.disk_bytes, |most| most.0),
             scratch_bytes: self.scratch.map_or(usual.scratch_bytes, |scratch| scratch.0),
+            terminals: self.ptys.unwrap_or(usual.terminals),
+            filters: self.seccomp_filters.unwrap_or(usual.filters),
         }
     }
 
@@ -74,6 +82,7 @@ impl LimitArguments {
             (self.open_files.is_some(), "resource_limits"),
             (self.disk.is_some_and(|most| most.0.is_some()), "disk_limit"),
             (self.scratch.is_some(), "scratch_limit"),
+            (self.ptys.is_some() || self.seccomp_filters.is_some(), "kernel_tables"),
         ];
         let set = limits.into_iter().filter(|(is_set, _)| *is_set).map(|(_, layer)| layer.to_owned());
         let named = self.required()?;

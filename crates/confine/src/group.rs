@@ -70,7 +70,18 @@ pub enum Entrance {
         lists: Vec<Door>,
         /// Readable when the kernel has killed somebody for want of memory.
         out_of_memory: Option<Door>,
+        /// What sockets hold, where that is counted apart.
+        sockets: Option<SocketMemory>,
     },
+}
+
+/// What the sockets of a group hold in buffers, which is no part of its memory (version 1).
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SocketMemory {
+    /// A file with the number of bytes.
+    pub(crate) usage: Door,
+    /// PID 1 ends the sandbox when there is more.
+    pub(crate) most_bytes: u64,
 }
 
 /// A descriptor on its way into a launch.
@@ -213,6 +224,14 @@ impl Entrance {
         match self {
             Self::Born(_) => None,
             Self::Joins { out_of_memory, .. } => out_of_memory.as_ref().map(|door| door.0.as_fd()),
+        }
+    }
+
+    /// What its sockets hold, where that is counted apart.
+    pub(crate) fn socket_memory(&self) -> Option<&SocketMemory> {
+        match self {
+            Self::Born(_) => None,
+            Self::Joins { sockets, .. } => sockets.as_ref(),
         }
     }
 }

@@ -5,16 +5,19 @@
 
 pub(crate) mod attend;
 mod connector;
+mod filters;
 mod memory;
+mod own;
 pub(crate) mod payload;
 pub(crate) mod streams;
 mod watch;
+mod watches;
 
 use crate::inspection::Testimony;
 use crate::kernel;
 use crate::launch::Ground;
 use crate::message;
-use crate::plan::{Entry, Plan};
+use crate::plan::Plan;
 use crate::report::Report;
 use crate::seccomp;
 use crate::stage::Stage;
@@ -24,6 +27,7 @@ use crate::walls::{
     worker::{self, Worker},
 };
 use memory::Memory;
+use own::Own;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::Mode;
 use rustix::io::Errno;
@@ -122,16 +126,16 @@ fn build<'a>(birth: &Birth<'a>, progress: &mut Progress) -> Result<Watch<'a>, Fa
     rules.map_or(Ok(()), |rules| kernel::enter_landlock(rules.as_fd())).about("landlock")?;
     progress.pass(Stage::Seccomp);
     if plan.programs.is_some() {
-        wall!(MemoryFiles: kernel::install_filter(&seccomp::nameless::refuse()).about("filter")?, else ());
+        wall!(MemoryFiles: install_filter(&seccomp::nameless::refuse())?, else ());
     }
-    wall!(SystemCalls: kernel::install_filter(seccomp::policy(plan.audience)).about("filter")?, else ());
+    wall!(SystemCalls: install_filter(seccomp::policy(plan.audience))?, else ());
     // No program starts before the last wall stands, and nothing but PID 1 is there when it does.
     worker.take().map_or(Ok(()), Worker::finish)?;
     let testimony = Testimony::give(plan, landlock_abi).about("/proc/self")?;
     send(birth.control, &Report::Built(testimony), &[]);
     progress.pass(Stage::Exec);
     let memory = Memory::watch(plan)?;
-    let mut watch = Watch::begin(birth.control, own_devices(plan)?, hidden, memory)?;
+    let mut watch = Watch::begin(birth.control, Own::of_plan(plan)?, hidden, memory)?;
     let terminal = streams.as_mut().and_then(|streams| streams.host_end.take());
     if let (Some(program), Some(streams)) = (&plan.program, streams) {
         watch.start_program(&program.command, streams)?;
@@ -164,9 +168,9 @@ fn build_root(plan: &Plan, mut worker: Worker, progress: &mut Progress) -> Resul
     progress.pass(Stage::Root);
     let root = root::build(entries(), taken, plan.scratch_bytes)?;
     progress.pass(Stage::Proc);
-    root::put_up_proc(root.as_fd())?;
+    root::put_up_proc(root.as_fd(), &plan.limits)?;
     progress.pass(Stage::Devices);
-    devices::put_up(root.as_fd())?;
+    devices::put_up(root.as_fd(), plan.limits.terminals)?;
     progress.pass(Stage::Pivot);
     root::enter(&root)?;
     forbid_programs(plan)?;
@@ -188,9 +192,9 @@ fn furnish_root(plan: &Plan, progress: &mut Progress) -> Result<House, Fault> {
     let places: Vec<&str> = plan.scratch_places().chain([devices::SHARED_MEMORY]).collect();
     let root = root::furnish(&places, plan.scratch_bytes)?;
     progress.pass(Stage::Proc);
-    root::put_up_proc(root.as_fd())?;
+    root::put_up_proc(root.as_fd(), &plan.limits)?;
     progress.pass(Stage::Devices);
-    devices::put_up_terminals(root.as_fd())?;
+    devices::put_up_terminals(root.as_fd(), plan.limits.terminals)?;
     forbid_programs(plan)?;
     progress.pass(Stage::Network);
     worker::set_host_name(&plan.hostname).about("host name")?;
@@ -206,6 +210,24 @@ fn forbid_programs(plan: &Plan) -> Result<(), Fault> {
     wall!(NoProgramsHere: root::forbid_programs(places), else Ok(()))
 }
 
+/// Puts up a filter. What is full when the kernel has no memory left for it, its errno doesn't say.
+fn install_filter(program: &[seccomp::program::Instruction]) -> Result<(), Fault> {
+    kernel::install_filter(program).map_err(|errno| Fault { subject: filter_subject(errno).to_owned(), errno })
+}
+
+/// What a filter that can't be installed is about.
+pub(crate) fn filter_subject(errno: Errno) -> &'static str {
+    /// `ENOTSUPP`, which the kernel doesn't mean for programs: a filter can't be compiled, and is not run otherwise.
+    const NOT_COMPILED: i32 = 524;
+    match errno.raw_os_error() {
+        NOT_COMPILED => {
+            "a system call filter: the kernel's memory for compiled filters is used up; end programs that use it, or \
+             raise the sysctl net.core.bpf_jit_limit"
+        }
+        _ => "filter",
+    }
+}
+
 fn die_with_host(control: BorrowedFd<'_>) -> Result<(), Fault> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let death = wall!(DeathSignal: Some(Signal::KILL), else None);
@@ -217,18 +239,6 @@ fn die_with_host(control: BorrowedFd<'_>) -> Result<(), Fault> {
         true => Err(Errno::CONNRESET).about("host"),
         false => Ok(()),
     }
-}
-
-/// The devices on which a socket is the sandbox's own: its memory, and its overlays, behind whose names nothing of the
-/// host listens. A root that others also have is on one, too; but it can't be written.
-fn own_devices(plan: &Plan) -> Result<Vec<u64>, Fault> {
-    let overlays = plan.root.iter().filter_map(|entry| match entry {
-        Entry::Overlay { inside, .. } => Some(inside.as_str()),
-        _ => None,
-    });
-    let device = |inside: &str| rustix::fs::stat(format!("/{inside}")).map(|stat| stat.st_dev).about(inside);
-    // All scratch directories are in one file system.
-    [""].into_iter().chain(plan.scratch_places().take(1)).chain(overlays).map(device).collect()
 }
 
 fn export(inside: &str) -> Result<OwnedFd, Fault> {

@@ -27,6 +27,8 @@ pub struct Walls {
     pub spared: Vec<i32>,
     /// Open files of one process.
     pub open_files: u64,
+    /// Seccomp filters that programs may have installed at a time.
+    pub filters: u64,
     /// Whom the system call policy is for.
     pub audience: Audience,
 }

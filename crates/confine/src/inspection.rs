@@ -218,7 +218,7 @@ fn filters(status: &Status, own: u64, more: u64) -> Result<(), NotInForce> {
 
 /// What every process of the sandbox has from PID 1.
 fn limits(plan: &Plan, found: &[u64; LIMITS.len()]) -> Result<(), NotInForce> {
-    let plan::Limits { open_files, processes, locked_memory_bytes } = plan.limits;
+    let plan::Limits { open_files, processes, locked_memory_bytes, .. } = plan.limits;
     let most = [1, open_files, locked_memory_bytes, processes];
     for (((_, layer), found), most) in LIMITS.iter().zip(found).zip(most) {
         check(layer, *found <= most, || format!("{found} where there should be at most {most}"))?;

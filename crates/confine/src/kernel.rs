@@ -208,6 +208,13 @@ pub(crate) fn connect(socket: BorrowedFd<'_>, address: &[u8]) -> Result<(), Errn
     check(connected.into()).map(drop)
 }
 
+/// Adds an inotify watch; returns its number.
+pub(crate) fn watch(inotify: BorrowedFd<'_>, path: &str, mask: u32) -> Result<i64, Errno> {
+    let path = std::ffi::CString::new(path).map_err(|_| Errno::INVAL)?;
+    // SAFETY: the path is NUL-terminated and lives until the call returns.
+    check(unsafe { libc::inotify_add_watch(inotify.as_raw_fd(), path.as_ptr(), mask) }.into())
+}
+
 /// Moves this process to a copy of its mount namespace.
 pub(crate) fn leave_mount_namespace() -> Result<(), Errno> {
     // SAFETY: leaves descriptors as they are; only namespaces change.

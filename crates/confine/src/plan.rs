@@ -206,7 +206,7 @@ pub enum Stdio {
     Terminal,
 }
 
-/// Limits of every process (`setrlimit`).
+/// Limits of every process (`setrlimit`), and of what the whole sandbox takes of tables that a kernel has once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Open files of one process.
@@ -215,6 +215,18 @@ pub struct Limits {
     pub processes: u64,
     /// Memory that one process may lock.
     pub locked_memory_bytes: u64,
+    /// Queued signals and POSIX timers of the sandbox's user.
+    pub pending_signals: u64,
+    /// Memory in POSIX message queues of the sandbox's user.
+    pub message_queue_bytes: u64,
+    /// Pseudo-terminals.
+    pub terminals: u64,
+    /// Seccomp filters that programs have installed.
+    pub filters: u64,
+    /// inotify instances.
+    pub inotify_instances: u64,
+    /// inotify watches.
+    pub inotify_watches: u64,
 }
 
 /// A path of the host that can't be taken into a plan.
@@ -226,6 +238,15 @@ pub struct HostPathError {
     /// Why.
     #[source]
     pub source: rustix::io::Errno,
+}
+
+/// How many files, directories and links a file system in memory of this size may hold. Each takes about 1 KiB of kernel
+/// memory beside its content, so one for each page of content.
+pub fn scratch_inodes(size_bytes: u64) -> u64 {
+    const BYTES_FOR_EACH: u64 = 4096;
+    /// What a root consists of, however small it is.
+    const LEAST: u64 = 1024;
+    (size_bytes / BYTES_FOR_EACH).max(LEAST)
 }
 
 // === impl Plan ===
@@ -339,6 +360,16 @@ impl Source {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { open_files: 65_536, processes: 4_096, locked_memory_bytes: 8 << 20 }
+        Self {
+            open_files: 65_536,
+            processes: 4_096,
+            locked_memory_bytes: 8 << 20,
+            pending_signals: 4_096,
+            message_queue_bytes: 256 << 10,
+            terminals: 64,
+            filters: 64,
+            inotify_instances: 32,
+            inotify_watches: 65_536,
+        }
     }
 }

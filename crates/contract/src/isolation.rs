@@ -28,7 +28,7 @@ pub struct UnknownLayer {
 }
 
 /// Every layer that a backend may report, by name. A backend that doesn't have one reports it as not in force.
-pub const LAYERS: [&str; 18] = [
+pub const LAYERS: [&str; 19] = [
     "user_namespace",
     "mount_namespace",
     "pid_namespace",
@@ -42,6 +42,7 @@ pub const LAYERS: [&str; 18] = [
     "seccomp",
     "landlock",
     "resource_limits",
+    "kernel_tables",
     "memory_limit",
     "process_limit",
     "cpu_limit",

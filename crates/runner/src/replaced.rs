@@ -1,9 +1,10 @@
 //! Files of the runner's own, beside the job's: there whole or not at all, whatever was in their place.
 
 use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
 /// How much the file is to survive.
@@ -15,14 +16,39 @@ pub(crate) enum Survives {
     Machine,
 }
 
-/// The directory that such files are put in.
+/// The directory that such files are put in. A step that has taken the owner's permissions away from it takes no file with
+/// them: they are put back.
 pub(crate) fn open_directory(path: &Path) -> io::Result<OwnedFd> {
-    Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
+    let open = || rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    match open() {
+        Err(Errno::ACCESS) => {
+            let place = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let place = rustix::fs::open(path, place, Mode::empty())?;
+            let itself = format!("/proc/self/fd/{}", place.as_raw_fd());
+            rustix::fs::chmod(itself, with_owner(rustix::fs::fstat(&place)?.st_mode))?;
+            Ok(open()?)
+        }
+        opened => Ok(opened?),
+    }
+}
+
+/// Gives the owner of a directory the permissions back that a step may have taken away.
+pub(crate) fn open_up(directory: impl AsFd) -> Result<(), Errno> {
+    let mode = rustix::fs::fstat(&directory)?.st_mode;
+    match mode & 0o700 {
+        0o700 => Ok(()),
+        _ => rustix::fs::fchmod(directory, with_owner(mode)),
+    }
+}
+
+fn with_owner(mode: u32) -> Mode {
+    Mode::from_raw_mode(mode & 0o1777 | 0o700)
 }
 
 /// Puts a file there.
 pub(crate) fn put(directory: impl AsFd, name: &str, bytes: &[u8], survives: Survives) -> io::Result<()> {
     let directory = directory.as_fd();
+    open_up(directory)?;
     let draft = format!(".belljar-{}", uuid::Uuid::new_v4().simple());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::openat(directory, &draft, flags, Mode::from_raw_mode(0o644))?;

@@ -4,6 +4,7 @@
 //! taken. At the end the result goes in there and the file takes its name. If the disk has filled up meanwhile, the
 //! outputs of the steps are left out, and what remains fits into the room that was taken.
 
+use crate::replaced;
 use belljar_contract::failure::FailureCode;
 use belljar_contract::result::{Failure, JobResult};
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -68,6 +69,7 @@ impl ResultFile {
     }
 
     fn publish_draft(&mut self, result: &JobResult) -> io::Result<()> {
+        replaced::open_up(&self.directory)?;
         if !self.draft.is_still_in(&self.directory) {
             // A step has removed it or put something else in its place. No step runs any more, so the next stays.
             self.draft = Draft::create(&self.directory)?;

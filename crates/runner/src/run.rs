@@ -15,6 +15,7 @@ use crate::fault::{Fault, explain};
 use crate::invocation::{Options, Transport};
 use crate::job_document::{self, ReadJobError};
 use crate::log::Log;
+use crate::replaced;
 use crate::status::StatusLine;
 use crate::step::Surroundings;
 use crate::{agent, cancellation::Cancellation, own_process, process};
@@ -219,6 +220,10 @@ fn collect(
     deadline: Deadline<'_>,
     result: &mut JobResult,
 ) -> Result<(), Failure> {
+    // A step may have taken the owner's permissions away; the folders beside the job are the runner's to read.
+    for place in surroundings.artifacts_path.parent().into_iter().chain([surroundings.artifacts_path]) {
+        let _ = replaced::open_directory(place);
+    }
     let mut collected = Collected::default();
     let folder = collected.add_folder(surroundings.artifacts_path, &deadline);
     let named = collected.add_named(surroundings.admitted.artifacts(), &surroundings.workspace, &deadline);

@@ -17,8 +17,13 @@ pub struct Limits {
     pub open_files: u64,
     /// What its directories on the host's disk (the workspace, `/job`) may take beyond what they took at first, in bytes.
     pub disk_bytes: Option<u64>,
-    /// What `/tmp`, the home directory, shared memory and an empty workspace may hold together, in bytes.
+    /// What `/tmp`, the home directory, shared memory and an empty workspace may hold together, in bytes. They hold one
+    /// file, directory or link for each 4 KiB of that.
     pub scratch_bytes: u64,
+    /// Pseudo-terminals (PTYs).
+    pub terminals: u64,
+    /// Seccomp filters that its programs have installed.
+    pub filters: u64,
 }
 
 /// An amount of memory or of files, shown and read as people write it: `512m`, `1.5g`.
@@ -44,6 +49,8 @@ impl Default for Limits {
             open_files: 65_536,
             disk_bytes: Some(8 << 30),
             scratch_bytes: 1 << 30,
+            terminals: 64,
+            filters: 64,
         }
     }
 }

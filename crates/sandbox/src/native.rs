@@ -227,7 +227,8 @@ fn places_on_disk(spec: &SandboxSpec) -> impl Iterator<Item = &HostPath> {
 }
 
 fn rlimits(limits: &Limits) -> plan::Limits {
-    plan::Limits { open_files: limits.open_files, processes: limits.processes, ..plan::Limits::default() }
+    let Limits { open_files, processes, terminals, filters, .. } = *limits;
+    plan::Limits { open_files, processes, terminals, filters, ..plan::Limits::default() }
 }
 
 fn root(spec: &SandboxSpec, site: &Site<'_>) -> Result<Vec<Entry>, StartError> {

@@ -14,6 +14,7 @@ mod machine;
 mod namespaces;
 mod places;
 mod posture;
+mod tables;
 mod wait;
 
 /// Does what the first argument says; errors are for people.
@@ -29,6 +30,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
         ["consume", kind, mebibytes] => consume::take(kind, mebibytes),
         ["fill", kind, folder, mebibytes] => fill::take(kind, folder, mebibytes),
         ["flood", kind, bytes] => flood::write(kind, bytes),
+        ["take", kind, most, folder] => tables::take(kind, most, folder),
         ["wait", kind, path] => wait::forever(kind, path),
         ["leave", mark] => leave::everyone(mark),
         [leave::STAY, ..] => leave::stay(arguments),

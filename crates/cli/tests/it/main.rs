@@ -19,6 +19,7 @@ mod git;
 mod hatches;
 mod job;
 mod killed;
+mod limits_page;
 mod mcp;
 mod models;
 mod node;

@@ -50,6 +50,29 @@ fn artifacts_are_kept_by_what_is_in_them() {
 }
 
 #[test]
+fn a_step_that_closes_the_folders_of_its_job_loses_no_result() {
+    World::as_everyone(BELLJAR, |world| {
+        let keep = "echo kept > $CYNODE_ARTIFACTS_DIR/one; mkdir closed; echo in > closed/file; chmod 0 closed/file closed";
+        let run = |close: &str| {
+            let close = format!("{keep}; chmod 0 {close}");
+            world.write("workspace/file", "there before");
+            world.write("job.json", job(&json!([shell(&close)])).to_string());
+            let workspace = world.path().join("workspace").display().to_string();
+            world.run(&["run", "--json", "--workspace-copy", &workspace, "job.json"]).json()
+        };
+        for close in ["$CYNODE_ARTIFACTS_DIR/one", "$CYNODE_ARTIFACTS_DIR", "/job/job.json", "/job", "/workspace"] {
+            let result = run(close);
+            assert_eq!(result["status"], "success", "{close}: {result:#}");
+            assert_eq!(result["steps"][0]["result"]["exit_code"], 0, "{close}: {result:#}");
+            let artifacts = result["artifacts"].as_array().unwrap();
+            assert_eq!(artifacts.len(), 1, "{close}: {result:#}");
+            let changes = result["changes"].to_string();
+            assert!(changes.contains("closed/file"), "{close}: {changes}");
+        }
+    });
+}
+
+#[test]
 fn the_result_states_every_layer_of_isolation() {
     World::as_everyone(BELLJAR, |world| {
         world.write("job.json", job(&json!([])).to_string());

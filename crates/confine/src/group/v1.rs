@@ -1,7 +1,8 @@
 //! Version 1: a tree for each kind of resource, and a group with a directory in each.
 
 use super::mounts::{Mounted, Place};
-use super::{Door, Entrance, GroupError, GroupLimits, number, number_after, tree_error};
+use super::{Door, Entrance, GroupError, GroupLimits, SocketMemory, number, number_after, tree_error};
+use crate::wall;
 use rustix::fs::{Access, OFlags, access};
 use std::fs;
 use std::io::Write;
@@ -21,6 +22,15 @@ pub(super) struct Directories {
     memory: Option<PathBuf>,
     cpu: Option<PathBuf>,
 }
+
+/// Socket buffers are counted apart from other memory, and only where there is a limit for them. This is the limit, as a
+/// part of the memory limit, within these bounds.
+const SOCKET_MEMORY_PART: u64 = 4;
+const SOCKET_MEMORY_BYTES: std::ops::RangeInclusive<u64> = 8 << 20..=256 << 20;
+
+/// How far the kernel may go beyond that limit before the sandbox is ended: a new TCP connection gets some memory in any
+/// case.
+const SOCKET_MEMORY_EXCESS: u64 = 2;
 
 /// How long a processor's time is shared out at once.
 const PERIOD_MICROSECONDS: u64 = 100_000;
@@ -100,6 +110,7 @@ impl Directories {
                 true => write(&with_swap, bytes)?,
                 false => write(&memory.join("memory.swappiness"), 0)?,
             }
+            limit_sockets(memory, bytes)?;
         }
         if let (Some(cpu), Some(millicpus)) = (&self.cpu, limits.millicpus) {
             write(&cpu.join("cpu.cfs_period_us"), PERIOD_MICROSECONDS)?;
@@ -118,7 +129,13 @@ impl Directories {
         let list = |path: &Path| open(path.join("tasks"), OFlags::WRONLY).map(Door);
         let lists = self.paths().map(list).collect::<Result<_, _>>()?;
         let out_of_memory = self.memory.as_deref().map(out_of_memory).transpose()?;
-        Ok(Entrance::Joins { lists, out_of_memory })
+        let sockets = self.memory.as_deref().and_then(|memory| {
+            let limit = number(&memory.join(SOCKET_MEMORY_LIMIT))?;
+            let usage = open(memory.join("memory.kmem.tcp.usage_in_bytes"), OFlags::RDONLY).map(Door);
+            let most_bytes = limit.saturating_mul(SOCKET_MEMORY_EXCESS);
+            Some(usage.map(|usage| SocketMemory { usage, most_bytes }))
+        });
+        Ok(Entrance::Joins { lists, out_of_memory, sockets: sockets.transpose()? })
     }
 
     pub(super) fn oom_kills(&self) -> u64 {
@@ -129,6 +146,21 @@ impl Directories {
     pub(super) fn memory_bytes(&self) -> Option<u64> {
         number(&self.memory.as_ref()?.join("memory.usage_in_bytes"))
     }
+}
+
+/// The name is TCP's, but the kernel charges sockets of UDP here as well. Local sockets count as other memory.
+const SOCKET_MEMORY_LIMIT: &str = "memory.kmem.tcp.limit_in_bytes";
+
+/// Limits what sockets hold in buffers.
+fn limit_sockets(memory: &Path, memory_bytes: u64) -> Result<(), GroupError> {
+    let path = memory.join(SOCKET_MEMORY_LIMIT);
+    let part = memory_bytes / SOCKET_MEMORY_PART;
+    let most = part.clamp(*SOCKET_MEMORY_BYTES.start(), *SOCKET_MEMORY_BYTES.end());
+    wall!(SocketMemoryLimit: match path.exists() {
+        true => write(&path, most),
+        // A kernel that counts none.
+        false => Ok(()),
+    }, else Ok(()))
 }
 
 /// A descriptor that is readable once the kernel has killed somebody in the group for want of memory.

@@ -4,7 +4,8 @@
 //! sandbox: the same programs are started in the same way.
 
 use super::memory::Memory;
-use super::send;
+use super::own::Own;
+use super::{install_filter, send};
 use super::watch::Watch;
 use crate::inside::Walls;
 use crate::kernel;
@@ -35,11 +36,6 @@ fn put_up<'a>(control: BorrowedFd<'a>, walls: &Walls, stage: &mut Stage) -> Resu
         return Err(Errno::PERM).about("process 1");
     }
     rustix::thread::set_name(c"belljar-init").about("name")?;
-    let own_devices = walls
-        .own
-        .iter()
-        .map(|inside| rustix::fs::stat(format!("/{inside}")).map(|stat| stat.st_dev).about(inside))
-        .collect::<Result<_, _>>()?;
     *stage = Stage::Limits;
     // The user may have processes in other sandboxes, too: how many there may be is for a control group to say.
     privileges::limit(Limits { open_files: walls.open_files, processes: u64::MAX, ..Limits::default() })?;
@@ -49,10 +45,13 @@ fn put_up<'a>(control: BorrowedFd<'a>, walls: &Walls, stage: &mut Stage) -> Resu
     privileges::hold_none()?;
     rules.map_or(Ok(()), |rules| kernel::enter_landlock(rules.as_fd())).about("landlock")?;
     *stage = Stage::Seccomp;
-    kernel::install_filter(&seccomp::spare::spare(&walls.spared)).about("filter")?;
-    kernel::install_filter(seccomp::policy(walls.audience)).about("filter")?;
+    install_filter(&seccomp::spare::spare(&walls.spared))?;
+    install_filter(seccomp::policy(walls.audience))?;
     *stage = Stage::Exec;
-    let watch = Watch::begin(control, own_devices, None, Memory::of_container())?;
+    let own = walls.own.iter().map(String::as_str);
+    let watched = own.clone().chain(walls.writable.iter().map(String::as_str));
+    let own = Own::of(own, watched, walls.filters)?;
+    let watch = Watch::begin(control, own, None, Memory::of_container())?;
     send(control, &Report::Started { marks: Vec::new(), landlock_abi }, &[]);
     watch.close_all_but_its_own(());
     Ok(watch)

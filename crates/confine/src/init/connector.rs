@@ -1,4 +1,4 @@
-//! Connects sockets in the place of guarded processes ([`crate::seccomp::policy::guard`]).
+//! Answers the questions of guarded processes ([`crate::seccomp::policy::guard`]), and connects sockets in their place.
 //!
 //! Everything that the caller could change while it waits is taken once, before anything is decided: the socket
 //! itself, the address, the directory that a relative path begins in. A path is opened, and what was opened is
@@ -7,6 +7,9 @@
 //! Local sockets are connected to if they lie in the sandbox's own memory or in an overlay. In a directory of the host a
 //! socket may be anybody's, and no path tells whose.
 
+use super::filters;
+use super::own::Own;
+use super::watches;
 use crate::kernel;
 use crate::kernel::ask::{self, Question};
 use crate::wall;
@@ -22,8 +25,7 @@ use std::rc::Rc;
 /// Answers the questions of one sandbox.
 pub(super) struct Connector {
     listener: OwnedFd,
-    /// The devices on which a socket is the sandbox's own.
-    own_devices: Rc<[u64]>,
+    own: Rc<Own>,
     /// Processes that connect, each with the question that it answers.
     workers: Vec<(i32, u64)>,
 }
@@ -45,8 +47,8 @@ const FAMILY_BYTES: usize = 2;
 // === impl Connector ===
 
 impl Connector {
-    pub(super) fn new(listener: OwnedFd, own_devices: Rc<[u64]>) -> Self {
-        Self { listener, own_devices, workers: Vec::new() }
+    pub(super) fn new(listener: OwnedFd, own: Rc<Own>) -> Self {
+        Self { listener, own, workers: Vec::new() }
     }
 
     /// A child has ended. If it was one that connects, and was killed before it could answer, the question is answered now:
@@ -64,11 +66,20 @@ impl Connector {
         self.listener.as_fd()
     }
 
-    /// Answers one question, in a process of its own: connecting may take its time.
+    /// Answers one question.
     pub(super) fn answer_one(&mut self) {
-        // Whoever asked may be gone already.
+        // The caller may be gone already.
         let Ok(question) = ask::take_question(self.listener()) else { return };
-        let taken = Connection::take(&question);
+        match i64::from(question.number) {
+            libc::SYS_inotify_add_watch => watches::answer(self.listener(), &question, &self.own),
+            libc::SYS_seccomp | libc::SYS_prctl => filters::answer(self.listener(), &question, &self.own),
+            _ => self.answer_connect(&question),
+        }
+    }
+
+    /// Connects in a process of its own: that may take its time.
+    fn answer_connect(&mut self, question: &Question) {
+        let taken = Connection::take(question);
         if !ask::is_still_asked(self.listener(), question.id) {
             return;
         }
@@ -104,7 +115,7 @@ impl Connector {
         if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
             return Err(Errno::CONNREFUSED);
         }
-        if wall!(OwnSockets: !self.own_devices.contains(&stat.st_dev), else false) {
+        if wall!(OwnSockets: !self.own.has_device(stat.st_dev), else false) {
             return Err(Errno::ACCESS);
         }
         let mut exactly_that = address[..FAMILY_BYTES].to_vec();
@@ -135,6 +146,7 @@ impl Connection {
     }
 }
 
-fn open(thread: i32, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+/// Opens a file of the caller's in `/proc`.
+pub(super) fn open(thread: i32, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     openat(CWD, format!("/proc/{thread}/{name}"), flags | OFlags::CLOEXEC, Mode::empty())
 }

@@ -5,7 +5,7 @@
 //! name, pipes, sockets) it doesn't see: that has limits of its own. In a container it sees the group from inside, and how
 //! often the kernel has killed somebody there.
 
-use crate::group::Entrance;
+use crate::group::{Entrance, SocketMemory};
 use crate::kernel;
 use crate::plan::Plan;
 use crate::walls::{About, Fault};
@@ -20,7 +20,11 @@ pub(super) enum Memory {
     /// The kernel sees to it, or nobody.
     Unwatched,
     /// Readable then.
-    Told(OwnedFd),
+    Told {
+        event: OwnedFd,
+        /// What is counted apart from that.
+        sockets: Option<Sockets>,
+    },
     /// In this file, to be looked at: how many were killed.
     Counted {
         /// A file of lines `key number`.
@@ -32,15 +36,27 @@ pub(super) enum Memory {
     Added {
         /// What may be held.
         most_bytes: u64,
+        /// Where the sandbox's files in memory are.
+        files: String,
         /// When to look again.
         next: Instant,
     },
+}
+
+/// What sockets hold in buffers, to be looked at.
+pub(super) struct Sockets {
+    /// A file with the number of bytes.
+    usage: File,
+    most_bytes: u64,
+    /// When to look again.
+    next: Instant,
 }
 
 /// More than this much a second can't be taken on any machine there is, for each of its processors.
 const FASTEST_BYTES: u64 = 4 << 30;
 
 const BETWEEN_COUNTS: Duration = Duration::from_millis(100);
+const BETWEEN_SOCKET_COUNTS: Duration = Duration::from_millis(200);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
@@ -51,9 +67,14 @@ impl Memory {
         Ok(match (plan.group.as_ref().and_then(Entrance::out_of_memory), plan.watched_memory_bytes) {
             (Some(told), _) => {
                 // Above the descriptors that a program gets for its streams.
-                Self::Told(rustix::io::fcntl_dupfd_cloexec(told, 3).about("memory event")?)
+                let event = rustix::io::fcntl_dupfd_cloexec(told, 3).about("memory event")?;
+                let sockets = plan.group.as_ref().and_then(Entrance::socket_memory);
+                Self::Told { event, sockets: sockets.map(Sockets::watch).transpose()? }
             }
-            (None, Some(most_bytes)) => Self::Added { most_bytes, next: Instant::now() },
+            (None, Some(most_bytes)) => {
+                let files = format!("/{}", plan.scratch_places().next().unwrap_or_default());
+                Self::Added { most_bytes, files, next: Instant::now() }
+            }
             (None, None) => Self::Unwatched,
         })
     }
@@ -70,18 +91,21 @@ impl Memory {
     }
 
     /// What is to stay open for it.
-    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        match self {
-            Self::Told(event) => Some(event.as_fd()),
-            Self::Counted { file, .. } => Some(file.as_fd()),
-            Self::Unwatched | Self::Added { .. } => None,
-        }
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let (first, second) = match self {
+            Self::Told { event, sockets } => {
+                (Some(event.as_fd()), sockets.as_ref().map(|sockets| sockets.usage.as_fd()))
+            }
+            Self::Counted { file, .. } => (Some(file.as_fd()), None),
+            Self::Unwatched | Self::Added { .. } => (None, None),
+        };
+        first.into_iter().chain(second)
     }
 
     /// Becomes readable when memory has run out, if it is told.
     pub(super) fn told(&self) -> Option<BorrowedFd<'_>> {
         match self {
-            Self::Told(event) => Some(event.as_fd()),
+            Self::Told { event, .. } => Some(event.as_fd()),
             Self::Unwatched | Self::Added { .. } | Self::Counted { .. } => None,
         }
     }
@@ -89,10 +113,12 @@ impl Memory {
     /// How long it may be before [`Self::has_run_out`] is asked again, if that matters.
     pub(super) fn patience(&self) -> Option<Duration> {
         match self {
-            Self::Added { next, .. } | Self::Counted { next, .. } => {
+            Self::Added { next, .. }
+            | Self::Counted { next, .. }
+            | Self::Told { sockets: Some(Sockets { next, .. }), .. } => {
                 Some(next.saturating_duration_since(Instant::now()))
             }
-            Self::Unwatched | Self::Told(_) => None,
+            Self::Unwatched | Self::Told { sockets: None, .. } => None,
         }
     }
 
@@ -106,10 +132,11 @@ impl Memory {
     pub(super) fn has_run_out(&mut self) -> bool {
         let now = Instant::now();
         match self {
-            Self::Unwatched | Self::Told(_) => false,
+            Self::Unwatched => false,
+            Self::Told { sockets, .. } => sockets.as_mut().is_some_and(|sockets| sockets.have_too_much(now)),
             Self::Added { next, .. } | Self::Counted { next, .. } if now < *next => false,
-            Self::Added { most_bytes, next } => {
-                let held = kernel::load().resident_bytes.saturating_add(in_files());
+            Self::Added { most_bytes, files, next } => {
+                let held = kernel::load().resident_bytes.saturating_add(in_files(files));
                 *next = now + pause(most_bytes.saturating_sub(held));
                 held > *most_bytes
             }
@@ -121,6 +148,27 @@ impl Memory {
     }
 }
 
+// === impl Sockets ===
+
+impl Sockets {
+    fn watch(counted: &SocketMemory) -> Result<Self, Fault> {
+        let usage = rustix::io::fcntl_dupfd_cloexec(&counted.usage.0, 3).about("socket memory")?;
+        Ok(Self { usage: usage.into(), most_bytes: counted.most_bytes, next: Instant::now() })
+    }
+
+    /// Whether there is more than may be. Looks only when it is time to.
+    fn have_too_much(&mut self, now: Instant) -> bool {
+        if now < self.next {
+            return false;
+        }
+        self.next = now + BETWEEN_SOCKET_COUNTS;
+        let mut text = [0; 32];
+        let read = self.usage.read_at(&mut text, 0).unwrap_or_default();
+        let held = std::str::from_utf8(&text[..read]).ok().and_then(|text| text.trim().parse::<u64>().ok());
+        held.is_some_and(|held| held > self.most_bytes)
+    }
+}
+
 /// How many were killed for want of memory, by a file of lines `key number`.
 fn oom_kills(file: &File) -> u64 {
     let mut text = [0; 512];
@@ -129,10 +177,14 @@ fn oom_kills(file: &File) -> u64 {
     text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok()).unwrap_or_default()
 }
 
-/// What lies in the sandbox's files in memory: one file system holds them all.
-fn in_files() -> u64 {
-    let of = rustix::fs::statvfs("/");
-    of.map_or(0, |of| of.f_blocks.saturating_sub(of.f_bfree).saturating_mul(of.f_frsize))
+/// What lies in the sandbox's files in memory, and what the files themselves take: one file system holds them all.
+fn in_files(place: &str) -> u64 {
+    const INODE_BYTES: u64 = 1024;
+    let of = rustix::fs::statvfs(place);
+    of.map_or(0, |of| {
+        let content = of.f_blocks.saturating_sub(of.f_bfree).saturating_mul(of.f_frsize);
+        content.saturating_add(of.f_files.saturating_sub(of.f_ffree).saturating_mul(INODE_BYTES))
+    })
 }
 
 /// The sooner, the less is left.

@@ -113,6 +113,10 @@ impl<'a> Payload<'a> {
         match self.failure {
             None => Ok(pid),
             Some(("exec", errno)) => Err(errno).about(&self.program()),
+            Some(("guard", errno)) => Err(errno).about(match super::filter_subject(errno) {
+                "filter" => "guard",
+                subject => subject,
+            }),
             Some((subject, errno)) => Err(errno).about(subject),
         }
     }

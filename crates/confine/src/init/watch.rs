@@ -3,6 +3,7 @@
 
 use super::connector::Connector;
 use super::memory::Memory;
+use super::own::Own;
 use super::payload;
 use super::send;
 use super::streams::Streams;
@@ -22,8 +23,7 @@ use std::rc::Rc;
 /// Everything that PID 1 looks after.
 pub(super) struct Watch<'a> {
     control: BorrowedFd<'a>,
-    /// The devices on which a socket is the sandbox's own.
-    own_devices: Rc<[u64]>,
+    own: Rc<Own>,
     /// The mount namespace that holds the root, if PID 1 has left it.
     hidden: Option<OwnedFd>,
     /// Readable when a child has ended.
@@ -51,7 +51,7 @@ enum Over {
 impl<'a> Watch<'a> {
     pub(super) fn begin(
         control: BorrowedFd<'a>,
-        own_devices: Vec<u64>,
+        own: Own,
         hidden: Option<OwnedFd>,
         memory: Memory,
     ) -> Result<Self, Fault> {
@@ -60,7 +60,7 @@ impl<'a> Watch<'a> {
         let (executions, connectors) = (Vec::new(), Vec::new());
         Ok(Self {
             control,
-            own_devices: own_devices.into(),
+            own: Rc::new(own),
             hidden,
             children,
             program: None,
@@ -83,8 +83,8 @@ impl<'a> Watch<'a> {
         word: Option<BorrowedFd<'_>>,
     ) -> Result<i32, Fault> {
         let started = payload::start(command, streams, word)?;
-        let own_devices = Rc::clone(&self.own_devices);
-        self.connectors.extend(started.listener.map(|listener| Connector::new(listener, own_devices)));
+        let own = Rc::clone(&self.own);
+        self.connectors.extend(started.listener.map(|listener| Connector::new(listener, own)));
         Ok(started.pid)
     }
 
@@ -93,7 +93,7 @@ impl<'a> Watch<'a> {
         drop(left);
         let mut kept = vec![self.control, self.children.as_fd()];
         kept.extend(self.hidden.as_ref().map(AsFd::as_fd));
-        kept.extend(self.memory.descriptor());
+        kept.extend(self.memory.descriptors());
         kept.extend(self.connectors.iter().map(Connector::listener));
         kernel::close_all_but(&mut kept);
     }

@@ -133,7 +133,7 @@ fn a_process_that_is_not_sealed_is_not_taken_for_one_that_is() {
 #[test]
 fn a_group_in_only_one_of_two_trees_is_not_enough() {
     let door = || crate::group::Door(rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty()).unwrap());
-    let entrance = Entrance::Joins { lists: vec![door(), door()], out_of_memory: None };
+    let entrance = Entrance::Joins { lists: vec![door(), door()], out_of_memory: None, sockets: None };
     let plan = Plan { group: Some(entrance), ..plan() };
     let text = "4:memory:/a/belljar-1\n2:cpuacct:/\n1:cpu:/belljar-1\n0::/\n";
     assert_eq!(in_group(&plan, "belljar-1", text), Ok(()));

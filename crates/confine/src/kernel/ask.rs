@@ -52,10 +52,25 @@ pub(crate) fn is_still_asked(listener: BorrowedFd<'_>, id: u64) -> bool {
     valid == 0
 }
 
-/// Gives the answer: what the call returns to whoever made it.
+/// Gives the answer: whether the call succeeds in the caller, which then gets 0.
 pub(crate) fn answer_question(listener: BorrowedFd<'_>, id: u64, answer: Result<(), Errno>) {
+    answer_with(listener, id, answer.map(|()| 0));
+}
+
+/// Gives the answer: what the call returns in the caller.
+pub(crate) fn answer_with(listener: BorrowedFd<'_>, id: u64, answer: Result<i64, Errno>) {
     let error = answer.err().map_or(0, |errno| -errno.raw_os_error());
-    let response = libc::seccomp_notif_resp { id, val: 0, error, flags: 0 };
+    respond(listener, libc::seccomp_notif_resp { id, val: answer.unwrap_or_default(), error, flags: 0 });
+}
+
+/// Lets the caller make the call itself. Its arguments in memory may change in between, so this is no answer to a question
+/// that depends on them.
+pub(crate) fn let_through(listener: BorrowedFd<'_>, id: u64) {
+    let flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
+    respond(listener, libc::seccomp_notif_resp { id, val: 0, error: 0, flags });
+}
+
+fn respond(listener: BorrowedFd<'_>, response: libc::seccomp_notif_resp) {
     // SAFETY: the response is what this call reads, and lives until it returns. If whoever asked is gone, nothing is
     // left to be done.
     unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const response) };

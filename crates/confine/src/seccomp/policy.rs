@@ -40,6 +40,11 @@ pub enum Verdict {
     Refuse(u16),
     /// PID 1 makes it in the caller's place, or refuses.
     Ask,
+    /// It reaches the kernel if all conditions of any one group hold; otherwise PID 1 is asked.
+    AskUnless {
+        /// The groups.
+        any_of: &'static [&'static [Condition]],
+    },
     /// It reaches the kernel if all conditions of any one group hold; otherwise it fails with `otherwise`.
     AllowIf {
         /// The groups.
@@ -132,6 +137,7 @@ impl fmt::Display for Verdict {
             Self::Allow => f.write_str("allow"),
             Self::Refuse(errno) => write!(f, "errno {errno}"),
             Self::Ask => f.write_str("ask PID 1"),
+            Self::AskUnless { .. } => f.write_str("allow on conditions, else ask PID 1"),
             Self::AllowIf { otherwise, .. } => write!(f, "allow on conditions, else errno {otherwise}"),
         }
     }

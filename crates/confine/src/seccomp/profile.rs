@@ -43,7 +43,7 @@ fn entries(rule: &Rule) -> Vec<String> {
             .flat_map(|group| alternatives(group))
             .map(|arguments| entry(rule, &format!("\"action\": \"SCMP_ACT_ALLOW\", \"args\": [{arguments}]")))
             .collect(),
-        refused @ (Verdict::Refuse(_) | Verdict::Ask) => {
+        refused @ (Verdict::Refuse(_) | Verdict::Ask | Verdict::AskUnless { .. }) => {
             vec![entry(rule, &format!("\"action\": \"SCMP_ACT_ERRNO\", \"errnoRet\": {}", errno(refused)))]
         }
     }

@@ -298,11 +298,15 @@ fn decide(verdict: Verdict) -> Vec<Instruction> {
         Verdict::Refuse(errno) => vec![give(RETURN_ERRNO | u32::from(errno))],
         Verdict::Ask => vec![give(RETURN_ASK)],
         Verdict::AllowIf { any_of, otherwise } => {
-            let mut code: Vec<Instruction> = any_of.iter().flat_map(|group| allow_if_all(group)).collect();
-            code.push(give(RETURN_ERRNO | u32::from(otherwise)));
-            code
+            allow_if_any(any_of, give(RETURN_ERRNO | u32::from(otherwise)))
         }
+        Verdict::AskUnless { any_of } => allow_if_any(any_of, give(RETURN_ASK)),
     }
+}
+
+/// Allows when every condition of any one group holds; otherwise gives that answer.
+fn allow_if_any(any_of: &[&[Condition]], otherwise: Instruction) -> Vec<Instruction> {
+    any_of.iter().flat_map(|group| allow_if_all(group)).chain([otherwise]).collect()
 }
 
 /// Allows when every condition holds; otherwise goes on behind.

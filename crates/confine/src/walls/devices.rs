@@ -26,9 +26,9 @@ const TERMINALS: &str = "dev/pts";
 pub(crate) const SHARED_MEMORY: &str = "dev/shm";
 
 /// Puts `/dev` up.
-pub(crate) fn put_up(root: BorrowedFd<'_>) -> Result<(), Fault> {
+pub(crate) fn put_up(root: BorrowedFd<'_>, most_terminals: u64) -> Result<(), Fault> {
     put_up_fixed(root)?;
-    put_up_terminals(root)?;
+    put_up_terminals(root, most_terminals)?;
     wall!(FixedDevices: scratch(root, SHARED_MEMORY), else Ok(()))
 }
 
@@ -55,17 +55,19 @@ pub(crate) fn make_places(root: BorrowedFd<'_>) -> Result<(), Fault> {
 }
 
 /// Puts up terminals of the sandbox's own.
-pub(crate) fn put_up_terminals(root: BorrowedFd<'_>) -> Result<(), Fault> {
-    let terminals = wall!(OwnTerminals: terminals()?, else super::root::copy_of_hosts("/dev/pts")?);
+pub(crate) fn put_up_terminals(root: BorrowedFd<'_>, most: u64) -> Result<(), Fault> {
+    let terminals = wall!(OwnTerminals: terminals(most)?, else super::root::copy_of_hosts("/dev/pts")?);
     wall!(FixedDevices: attach(&terminals, root, TERMINALS, Kind::Directory), else Ok(()))
 }
 
-/// Pseudo-terminals that no other sandbox sees.
-fn terminals() -> Result<OwnedFd, Fault> {
+/// Pseudo-terminals (PTYs) that no other sandbox sees, and no more than a sandbox's share: the machine has one number of
+/// them (`kernel.pty.max`).
+fn terminals(most: u64) -> Result<OwnedFd, Fault> {
     let subject = "dev/pts";
     let context = fsopen(c"devpts", FsOpenFlags::FSOPEN_CLOEXEC).about(subject)?;
     fsconfig_set_string(&context, c"ptmxmode", c"666").about(subject)?;
     fsconfig_set_string(&context, c"mode", c"620").about(subject)?;
+    wall!(TerminalLimit: fsconfig_set_string(&context, c"max", most.to_string()).about(subject)?, else ());
     fsconfig_create(&context).about(subject)?;
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes).about(subject)

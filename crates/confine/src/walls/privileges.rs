@@ -25,6 +25,16 @@ pub(crate) fn limit(limits: Limits) -> Result<(), Fault> {
             wall!(LimitLockedMemory: limits.locked_memory_bytes, else u64::MAX),
             "locked memory",
         ),
+        (
+            Resource::Sigpending,
+            wall!(LimitPendingSignals: limits.pending_signals, else u64::MAX),
+            "pending signals",
+        ),
+        (
+            Resource::Msgqueue,
+            wall!(LimitMessageQueues: limits.message_queue_bytes, else u64::MAX),
+            "message queues",
+        ),
         (Resource::Rtprio, wall!(LimitRealTime: 0, else u64::MAX), "real-time priority"),
         (Resource::Nice, wall!(LimitNiceness: 0, else u64::MAX), "niceness"),
     ];

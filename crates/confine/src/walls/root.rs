@@ -4,7 +4,7 @@
 use super::sources::{Changes, Taken};
 use super::{About, Fault};
 use crate::kernel::{self, set_mount_attributes};
-use crate::plan::{Entry, Source};
+use crate::plan::{self, Entry, Limits, Source};
 use crate::wall;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
@@ -110,10 +110,12 @@ pub(crate) fn hide_mounts() -> Result<OwnedFd, Fault> {
     Ok(namespace)
 }
 
-/// Puts `/proc` up: of this PID namespace, and read-only as a whole, so that no setting of the kernel can be written.
-pub(crate) fn put_up_proc(root: BorrowedFd<'_>) -> Result<(), Fault> {
+/// Puts `/proc` up: of this PID namespace, and read-only as a whole, so that no setting of the kernel can be written. Before,
+/// the limits of the user namespace are written there.
+pub(crate) fn put_up_proc(root: BorrowedFd<'_>, limits: &Limits) -> Result<(), Fault> {
     let read_only = wall!(ReadOnlyProc: MountAttrFlags::MOUNT_ATTR_RDONLY, else MountAttrFlags::empty());
-    let mount = wall!(PidNamespace: processes(read_only)?, else copy_of_hosts("/proc")?);
+    let mount = wall!(PidNamespace: processes(limits)?, else copy_of_hosts("/proc")?);
+    set_mount_attributes(mount.as_fd(), read_only, false).about("proc")?;
     attach(&mount, root, "proc", Kind::Directory)
 }
 
@@ -123,11 +125,32 @@ pub(crate) fn put_up_proc_of_launcher(root: BorrowedFd<'_>) -> Result<(), Fault>
     attach(&copy_of_hosts("/proc")?, root, "proc", Kind::Directory)
 }
 
-fn processes(attributes: MountAttrFlags) -> Result<OwnedFd, Fault> {
-    let attributes = attributes | restrictive() | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+fn processes(limits: &Limits) -> Result<OwnedFd, Fault> {
+    let attributes = restrictive() | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let context = fsopen(c"proc", FsOpenFlags::FSOPEN_CLOEXEC).about("proc")?;
     fsconfig_create(&context).about("proc")?;
-    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes).about("proc")
+    let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes).about("proc")?;
+    wall!(LimitWatches: limit_watches(&mount, limits)?, else ());
+    Ok(mount)
+}
+
+/// The kernel counts these for each user and namespace. An ordinary user's sandboxes share that user's limits with each other
+/// and with the user's programs, so each sandbox gets a part of them.
+fn limit_watches(proc: &OwnedFd, limits: &Limits) -> Result<(), Fault> {
+    let tables = [
+        ("sys/user/max_inotify_instances", limits.inotify_instances),
+        ("sys/user/max_inotify_watches", limits.inotify_watches),
+    ];
+    for (path, most) in tables {
+        let written = openat(proc, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
+            .and_then(|file| rustix::io::write(&file, most.to_string().as_bytes()));
+        match written {
+            // A kernel without inotify has no such limit.
+            Ok(_) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno).about(path),
+        }
+    }
+    Ok(())
 }
 
 /// A directory of the host's with everything in it: for a launcher, or where a wall is to be missing.
@@ -141,6 +164,8 @@ fn memory(size_bytes: u64) -> Result<OwnedFd, Fault> {
     let context = fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).about("tmpfs")?;
     fsconfig_set_string(&context, c"source", c"belljar").about("tmpfs")?;
     wall!(ScratchSize: fsconfig_set_string(&context, c"size", size_bytes.to_string()).about("tmpfs")?, else ());
+    let inodes = plan::scratch_inodes(size_bytes).to_string();
+    wall!(ScratchInodes: fsconfig_set_string(&context, c"nr_inodes", inodes).about("tmpfs")?, else ());
     fsconfig_set_string(&context, c"mode", c"755").about("tmpfs")?;
     fsconfig_create(&context).about("tmpfs")?;
     fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, restrictive()).about("tmpfs")

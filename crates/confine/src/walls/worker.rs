@@ -6,7 +6,7 @@
 use super::{About, Fault};
 use crate::kernel::{self, Beside};
 use crate::wall;
-use rustix::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
@@ -17,12 +17,16 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 pub(crate) struct Worker {
     process: Beside,
     shared: Box<Shared>,
+    /// The host's `/proc/sys`, as long as the network is being made.
+    _settings: Option<OwnedFd>,
 }
 
 /// What the two processes tell each other.
 #[derive(Default)]
 struct Shared {
     phase: AtomicU32,
+    /// The directory of the kernel's settings; -1 for none.
+    settings: AtomicI32,
     /// The network namespace, once it is made.
     network: AtomicI32,
     /// What went wrong, if something did: which of [`SUBJECTS`], and the errno.
@@ -48,10 +52,13 @@ impl Worker {
     /// Has it begin with the network. It shares the root and the working directory with this process from now on.
     pub(crate) fn begin() -> Result<Self, Fault> {
         let shared = Box::<Shared>::default();
+        // Opened here: the root changes while the network is being made.
+        let settings = kernel_settings().ok();
+        shared.settings.store(settings.as_ref().map_or(-1, AsRawFd::as_raw_fd), Ordering::Relaxed);
         // SAFETY: `work` calls the kernel directly and touches no memory but `shared`, which is made of atomics and
         // lives on the heap until the process is gone, whatever becomes of `self`.
         let process = unsafe { kernel::run_beside(work, &raw const *shared) }.about("worker")?;
-        Ok(Self { process, shared })
+        Ok(Self { process, shared, _settings: settings })
     }
 
     /// Waits for the network and moves into it.
@@ -70,7 +77,7 @@ impl Worker {
         // SAFETY: the worker opened it in the table that it shares with this process, and closes it nowhere.
         let namespace = unsafe { OwnedFd::from_raw_fd(self.shared.network.load(Ordering::Acquire)) };
         let network = Some(LinkNameSpaceType::Network);
-        let namespace = std::os::fd::AsFd::as_fd(&namespace);
+        let namespace = namespace.as_fd();
         wall!(NetworkNamespace: move_into_link_name_space(namespace, network).about("network namespace")?, else ());
         Ok(())
     }
@@ -122,7 +129,12 @@ impl Shared {
 
 /// Is the second process.
 extern "C" fn work(shared: &Shared) {
-    let made = make_network();
+    // SAFETY: PID 1 keeps it open until this process is gone; -1 is no descriptor, and not borrowed.
+    let settings = match shared.settings.load(Ordering::Relaxed) {
+        -1 => None,
+        settings => Some(unsafe { BorrowedFd::borrow_raw(settings) }),
+    };
+    let made = make_network(settings);
     let phase = match made {
         Ok(network) => {
             shared.network.store(network, Ordering::Release);
@@ -161,18 +173,44 @@ pub(crate) fn set_host_name(name: &str) -> Result<(), Errno> {
 
 /// Moves this process to a network of its own, in which there is loopback and nothing else.
 pub(crate) fn enter_new_network() -> Result<(), Fault> {
-    new_network().map_err(|(subject, errno)| Fault { subject: SUBJECTS[subject].to_owned(), errno })
+    let settings = kernel_settings().ok();
+    let made = new_network(settings.as_ref().map(AsFd::as_fd));
+    made.map_err(|(subject, errno)| Fault { subject: SUBJECTS[subject].to_owned(), errno })
 }
 
-fn new_network() -> Result<(), (usize, Errno)> {
+fn kernel_settings() -> Result<OwnedFd, Errno> {
+    openat(CWD, c"/proc/sys", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}
+
+fn new_network(settings: Option<BorrowedFd<'_>>) -> Result<(), (usize, Errno)> {
     // SAFETY: leaves this process's shared descriptors as they are; only the network changes.
     let unshare = || unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) };
     wall!(NetworkNamespace: unshare(), else Ok(())).map_err(|errno| (0, errno))?;
-    wall!(NetworkNamespace: kernel::bring_loopback_up().map_err(|errno| (1, errno)), else Ok(()))
+    wall!(NetworkNamespace: kernel::bring_loopback_up().map_err(|errno| (1, errno))?, else ());
+    wall!(NetworkNamespace: if let Some(settings) = settings { lower_socket_buffers(settings) }, else ());
+    Ok(())
 }
 
-fn make_network() -> Result<RawFd, (usize, Errno)> {
-    new_network()?;
+/// What one socket may hold in buffers, in a network in which everything is on one machine. All networks of the machine share
+/// what TCP may hold together (`net.ipv4.tcp_mem`), and what a connection holds that no program has accepted yet is charged
+/// to no control group: so connections begin small.
+///
+/// Where settings can't be written, in a container for instance, the machine's own hold. Nothing depends on these alone.
+fn lower_socket_buffers(settings: BorrowedFd<'_>) {
+    let lower = [
+        (c"net/ipv4/tcp_rmem", &b"4096 16384 1048576"[..]),
+        (c"net/ipv4/tcp_wmem", &b"4096 16384 1048576"[..]),
+        (c"net/core/somaxconn", &b"512"[..]),
+    ];
+    for (path, value) in lower {
+        if let Ok(file) = openat(settings, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
+            let _ = rustix::io::write(&file, value);
+        }
+    }
+}
+
+fn make_network(settings: Option<BorrowedFd<'_>>) -> Result<RawFd, (usize, Errno)> {
+    new_network(settings)?;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let namespace = openat(CWD, c"/proc/self/ns/net", flags, Mode::empty()).map_err(|errno| (2, errno))?;
     Ok(namespace.into_raw_fd())

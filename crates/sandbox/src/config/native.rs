@@ -44,6 +44,9 @@ impl NativeConfig {
                 }),
                 scratch_bytes: members
                     .or("tmpfs_size", limits.scratch_bytes, |node, log| size(node, log, LEAST_SCRATCH)),
+                terminals: members.or("ptys_limit", limits.terminals, |node, log| whole(node, log, 1..=1024)),
+                filters: members
+                    .or("seccomp_filters_limit", limits.filters, |node, log| whole(node, log, 0..=4096)),
             },
             lifecycle: members.section("lifecycle", LifecycleConfig::read),
             required: members.or("required", Required::default(), required_layers),

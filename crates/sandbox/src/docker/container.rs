@@ -6,6 +6,7 @@ use super::settings::DockerSettings;
 use crate::limits::Limits;
 use crate::spec::Lent;
 use crate::state::JOB;
+use belljar_confine::plan::scratch_inodes;
 use belljar_confine::seccomp::PROFILE;
 use belljar_contract::id::RunId;
 use bollard::models::{
@@ -157,6 +158,7 @@ impl Blueprint<'_> {
             writable: texts(&self.writable.places()),
             own,
             open_files: self.limits.open_files,
+            filters: self.limits.filters,
             places,
             handover: self.doors.map(Doors::handover),
         }
@@ -204,8 +206,8 @@ impl Blueprint<'_> {
             pids_limit: Some(signed(limits.processes.saturating_add(2))),
             nano_cpus: limits.millicpus.map(|millicpus| i64::from(millicpus) * 1_000_000),
             oom_kill_disable: Some(false),
-            // No file is as small as one byte; unlike 0, it also keeps the kernel from starting what collects cores. Open
-            // files are limited by PID 1, who takes less where there is less; the engine would refuse.
+            // No file is as small as one byte; unlike 0, it also keeps the kernel from starting what collects cores. Other
+            // limits are set by PID 1, who takes less where there is less; the engine would refuse.
             ulimits: Some(vec![ulimit("core", 1)]),
             devices: Some(Vec::new()),
             init: Some(false),
@@ -232,7 +234,10 @@ impl Blueprint<'_> {
 
     fn scratch(&self, shares: &Shares) -> HashMap<String, String> {
         let User { uid, gid } = self.user;
-        let options = |bytes: u64, more: &str| format!("rw,exec,nosuid,nodev,size={bytes},{more}");
+        let options = |bytes: u64, more: &str| {
+            let inodes = scratch_inodes(bytes);
+            format!("rw,exec,nosuid,nodev,size={bytes},nr_inodes={inodes},{more}")
+        };
         let own = format!("mode=0700,uid={uid},gid={gid}");
         let mut scratch = HashMap::from([
             ("/tmp".to_owned(), options(shares.temporary, "mode=1777")),

@@ -46,6 +46,8 @@ pub(super) struct Orders {
     pub(super) own: Vec<String>,
     /// Open files of one process.
     pub(super) open_files: u64,
+    /// Seccomp filters that programs may have installed at a time.
+    pub(super) filters: u64,
     /// What the host wants to know the device and inode of.
     pub(super) places: Vec<String>,
     /// Sockets that the host wants to have listen inside.
@@ -103,6 +105,7 @@ fn init(text: &str) -> Result<ExitCode, Box<dyn Error>> {
         own: orders.own,
         spared: vec![relay.cast_signed()],
         open_files: orders.open_files,
+        filters: orders.filters,
         audience: Audience::Everyone,
     };
     let code = attend(&ours, &walls);

@@ -150,6 +150,14 @@ fn limits(measured: &Measured, asked: &Asked<'_>) -> Vec<Layer> {
             open_files,
             format!("{} open files, no core dumps", measured.open_files.unwrap_or(u64::MAX)),
         ),
+        layer(
+            "kernel_tables",
+            false,
+            format!(
+                "{} seccomp filters, inotify watches on its own files; the engine limits no terminals",
+                limits.filters
+            ),
+        ),
         memory,
         upheld("process_limit", measured.processes, processes, "processes and threads, two of them our own"),
         upheld("cpu_limit", measured.millicpus, cpu, "thousandths of a processor"),

@@ -43,6 +43,7 @@ pub(super) fn report(plan: &Plan, spec: &SandboxSpec, keepers: Keepers<'_>) -> I
         ("no_new_privs", "set-user-id programs gain nothing".to_owned()),
         ("seccomp", "system calls by allowlist; foreign architectures kill the process".to_owned()),
         ("resource_limits", format!("{} open files of one process, no core dumps", plan.limits.open_files)),
+        ("kernel_tables", tables(plan.limits)),
     ];
     let mut layers: Vec<Layer> =
         in_force.into_iter().map(|(name, detail)| layer(name, true, detail)).collect();
@@ -60,6 +61,19 @@ pub(super) fn report(plan: &Plan, spec: &SandboxSpec, keepers: Keepers<'_>) -> I
     layers.push(unprivileged(&spec.user));
     layers.extend(limits(plan, spec, keepers));
     Isolation { backend: "native".to_owned(), layers }
+}
+
+/// What it may take of tables that all programs of the machine share.
+fn tables(limits: belljar_confine::plan::Limits) -> String {
+    format!(
+        "{} terminals, {} seccomp filters, {} inotify instances and {} watches on its own files, {} queued signals and \
+         timers; no asynchronous I/O contexts, leases, socket filters, io_uring or keys",
+        limits.terminals,
+        limits.filters,
+        limits.inotify_instances,
+        limits.inotify_watches,
+        limits.pending_signals
+    )
 }
 
 /// What it may use as a whole, and what sees to it.

@@ -56,7 +56,11 @@ const NAMESPACES: [(&str, &str); 7] = [
     ("cgroup_namespace", "this backend makes none"),
 ];
 
-const UNLIMITED: [(&str, &str); 5] = [
+const UNLIMITED: [(&str, &str); 6] = [
+    (
+        "kernel_tables",
+        "what is not refused (pipes, timers, open files) is counted for the user, with all other programs of that user",
+    ),
     ("memory_limit", "this backend has no control group"),
     ("process_limit", "only what the user runs altogether is limited, and root is not"),
     ("cpu_limit", "this backend has no control group"),

@@ -3,6 +3,7 @@
 use super::kernel::call_named;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 
 const MEBIBYTE: usize = 1 << 20;
@@ -26,6 +27,7 @@ pub(super) fn take(kind: &str, mebibytes: &str) -> Result<(), String> {
             write(&mut File::options().write(true).open(path).map_err(said)?, &chunk, count)?;
         }
         "sockets" => sockets(count).map_err(said)?,
+        "tcp" => connections(count).map_err(said)?,
         "cache" => cache(&chunk, count).map_err(said)?,
         _ => return Err(format!("don't know {kind}")),
     }
@@ -77,6 +79,25 @@ fn sockets(count: usize) -> std::io::Result<()> {
         one.set_nonblocking(true)?;
         while let Ok(written) = one.write(&[0; 4096]) {
             bytes += written;
+        }
+        held.push((one, other));
+    }
+    done(&held, count);
+    Ok(())
+}
+
+/// Connections to oneself that nobody reads. Each gets some memory, also beyond a limit.
+fn connections(count: usize) -> std::io::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let (mut held, mut bytes) = (Vec::new(), 0);
+    while bytes < count * MEBIBYTE {
+        let one = TcpStream::connect(listener.local_addr()?)?;
+        let (other, _) = listener.accept()?;
+        for mut end in [&one, &other] {
+            end.set_nonblocking(true)?;
+            while let Ok(written) = end.write(&[0; 65_536]) {
+                bytes += written;
+            }
         }
         held.push((one, other));
     }

@@ -117,7 +117,7 @@ impl Attempts {
             Verdict::Allow => Vec::new(),
             Verdict::Refuse(_) if denied(&|_| true) => Vec::new(),
             Verdict::Refuse(_) => vec![named("refused, and no case tries it")],
-            Verdict::Ask => {
+            Verdict::Ask | Verdict::AskUnless { .. } => {
                 let both = [(denied(&|_| true), "never refused"), (used(&|_| true), "never let through")];
                 both.into_iter().filter(|(is_shown, _)| !is_shown).map(|(_, what)| named(what)).collect()
             }

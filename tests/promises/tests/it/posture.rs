@@ -242,6 +242,8 @@ fn limits() -> BTreeMap<String, String> {
         ("Max open files", least(Resource::Nofile, 65_536)),
         ("Max processes", least(Resource::Nproc, 1_024)),
         ("Max locked memory", least(Resource::Memlock, 8 << 20)),
+        ("Max pending signals", least(Resource::Sigpending, 4_096)),
+        ("Max msgqueue size", least(Resource::Msgqueue, 256 << 10)),
         ("Max realtime priority", 0),
         ("Max nice priority", 0),
     ]

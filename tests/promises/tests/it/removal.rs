@@ -5,6 +5,7 @@
 //! something else held, so that a sandbox that could not be made proves nothing.
 
 use crate::tally::{CASES, HELD, tell};
+use belljar_confine::group::Hierarchies;
 use belljar_confine::removal::{VARIABLE, Wall};
 use belljar_testkit::skip::{SKIPS, skip};
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
@@ -26,6 +27,8 @@ const STOPPED: &str = "lifetime::remains::nobody_is_left_of_a_sandbox_whose_firs
 const PROGRAMS: &str = "programs::no_program_is_started_that_is_not_on_the_list";
 const SWAPPED: &str = "swapped::what_was_swapped_since_the_host_looked_is_not_lent";
 
+const RESOURCES: &str = "resources::what_is_limited_stays_limited";
+const TABLES: &str = "resources::tables::a_greedy_sandbox_leaves_enough_for_another_and_for_the_host";
 const MEMORY: &str = "resources::memory::whoever_takes_too_much_memory_ends_the_sandbox";
 const PROCESSOR: &str = "resources::processor::a_sandbox_gets_its_share_of_the_processors_and_no_more";
 const DISK: &str = "resources::disk::whoever_takes_too_much_disk_ends_the_sandbox";
@@ -40,11 +43,13 @@ const LONGEST: Duration = Duration::from_secs(240);
 const CARELESS: [&str; 7] = ["unshare", "--mount", "--propagation", "shared", "setpriv", "--groups", "1,2"];
 
 /// Walls that are limits, and how low they are: they show where the host's own are higher.
-const LIMITS: [(Wall, Resource, u64); 6] = [
+const LIMITS: [(Wall, Resource, u64); 8] = [
     (Wall::LimitCore, Resource::Core, 1),
     (Wall::LimitOpenFiles, Resource::Nofile, 65_536),
     (Wall::LimitProcesses, Resource::Nproc, 1_024),
     (Wall::LimitLockedMemory, Resource::Memlock, 8 << 20),
+    (Wall::LimitPendingSignals, Resource::Sigpending, 4_096),
+    (Wall::LimitMessageQueues, Resource::Msgqueue, 256 << 10),
     (Wall::LimitRealTime, Resource::Rtprio, 0),
     (Wall::LimitNiceness, Resource::Nice, 0),
 ];
@@ -106,6 +111,14 @@ fn missed_by(wall: Wall) -> (&'static str, &'static str) {
         Wall::ReadOnlyRoot => (POSTURE, "posture mount at /"),
         Wall::ReadOnlyProc => (POSTURE, "posture mount at /proc"),
         Wall::ScratchSize => (POSTURE, "posture mount at /tmp"),
+        Wall::ScratchInodes => (TABLES, "RS8 inodes"),
+        Wall::TerminalLimit => (TABLES, "RS8 terminals"),
+        Wall::LimitWatches => (TABLES, "RS8 instances"),
+        Wall::FilterLimit => (TABLES, "RS8 filters"),
+        Wall::SocketMemoryLimit => (TABLES, "RS8 udp"),
+        Wall::OwnWatches => (RESOURCES, "RS8 a watch on the host's programs"),
+        Wall::LimitPendingSignals => (POSTURE, "posture limit Max pending signals"),
+        Wall::LimitMessageQueues => (POSTURE, "posture limit Max msgqueue size"),
         Wall::Pivot => (INIT, "init reaches files of the host"),
         Wall::OldRoot => (POSTURE, "posture process: root_is_on_top"),
         Wall::HiddenMounts => (POSTURE, "posture process: mounts_are_listed"),
@@ -167,7 +180,9 @@ fn may_show(wall: Wall) -> bool {
     let is_lower = limit.is_none_or(|(_, resource, limit)| {
         getrlimit(*resource).maximum.is_none_or(|maximum| maximum > *limit)
     });
-    is_lower && (geteuid().is_root() || !needs_root)
+    let has_its_groups =
+        wall != Wall::SocketMemoryLimit || Hierarchies::find().is_ok_and(|groups| groups.version() == 1);
+    is_lower && has_its_groups && (geteuid().is_root() || !needs_root)
 }
 
 /// Has whoever is started from here have the highest limits that may be had. Not every root may raise its own.

@@ -5,12 +5,13 @@ mod limits;
 pub(crate) mod memory;
 mod output;
 pub(crate) mod processor;
+mod tables;
 mod write_back;
 
 use crate::judge::{Cases, every_case_holds};
 
 /// All of them.
-pub(crate) const CASES: &[Cases] = &[limits::cases, write_back::cases];
+pub(crate) const CASES: &[Cases] = &[limits::cases, write_back::cases, tables::cases];
 
 #[test]
 fn what_is_limited_stays_limited() {

@@ -22,6 +22,12 @@ pub(super) const RULES: &[Rule] = &[
         libc::ENOSYS,
         "the same for a file system that others use, too; said, so that nothing is taken for durable that isn't: fsync is",
     ),
+    refuse("io_setup", libc::SYS_io_setup, libc::ENOSYS, AIO),
+    refuse("io_destroy", libc::SYS_io_destroy, libc::ENOSYS, AIO),
+    refuse("io_submit", libc::SYS_io_submit, libc::ENOSYS, AIO),
+    refuse("io_cancel", libc::SYS_io_cancel, libc::ENOSYS, AIO),
+    refuse("io_getevents", libc::SYS_io_getevents, libc::ENOSYS, AIO),
+    refuse("io_pgetevents", IO_PGETEVENTS, libc::ENOSYS, AIO),
     eperm("mount", libc::SYS_mount, "changes what the file system shows"),
     eperm("umount2", libc::SYS_umount2, "uncovers what a mount hides"),
     eperm("pivot_root", libc::SYS_pivot_root, "changes the root"),
@@ -90,6 +96,9 @@ pub(super) const RULES: &[Rule] = &[
     eperm("lsm_set_self_attr", LSM_SET_SELF_ATTR, "changes one's own security label"),
 ];
 
+const AIO: &str = "the machine has one number of asynchronous I/O contexts (fs.aio-max-nr) for all users, and no limit \
+                   for one of them; programs fall back as on a kernel without the calls";
+const IO_PGETEVENTS: libc::c_long = 333;
 const SET_MEMPOLICY_HOME_NODE: libc::c_long = 450;
 const STATMOUNT: libc::c_long = 457;
 const LISTMOUNT: libc::c_long = 458;

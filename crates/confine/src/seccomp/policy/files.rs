@@ -46,7 +46,14 @@ pub(super) const RULES: &[Rule] = &[
     allow("dup", libc::SYS_dup, "copies a descriptor"),
     allow("dup2", libc::SYS_dup2, "copies a descriptor to a number"),
     allow("dup3", libc::SYS_dup3, "the same with flags"),
-    allow("fcntl", libc::SYS_fcntl, "flags and locks of a descriptor"),
+    allow_if(
+        "fcntl",
+        libc::SYS_fcntl,
+        &[&[is_not(1, F_SETLEASE), is_not(1, F_NOTIFY), is_not(1, F_SETDELEG)]],
+        libc::EINVAL,
+        "flags and locks of a descriptor; no lease or delegation, for which the host's open would wait, and no directory \
+         notification of what others do: refused as by a file system that has neither",
+    ),
     allow("flock", libc::SYS_flock, "locks a file"),
     allow("fsync", libc::SYS_fsync, "makes a file durable"),
     allow("fdatasync", libc::SYS_fdatasync, "makes a file's data durable"),
@@ -164,7 +171,7 @@ pub(super) const RULES: &[Rule] = &[
     allow("close_range", libc::SYS_close_range, "closes many descriptors"),
     allow("inotify_init", libc::SYS_inotify_init, "watches files; older programs"),
     allow("inotify_init1", libc::SYS_inotify_init1, "watches files, as test runners do"),
-    allow("inotify_add_watch", libc::SYS_inotify_add_watch, "adds a watched file"),
+    allow("inotify_add_watch", libc::SYS_inotify_add_watch, "adds a watched file; the guard has PID 1 decide which"),
     allow("inotify_rm_watch", libc::SYS_inotify_rm_watch, "removes a watched file"),
     allow("setxattr", libc::SYS_setxattr, "user attributes; others need capabilities"),
     allow("lsetxattr", libc::SYS_lsetxattr, "the same for a link"),
@@ -178,12 +185,6 @@ pub(super) const RULES: &[Rule] = &[
     allow("removexattr", libc::SYS_removexattr, "removes a user attribute"),
     allow("lremovexattr", libc::SYS_lremovexattr, "the same for a link"),
     allow("fremovexattr", libc::SYS_fremovexattr, "the same by descriptor"),
-    allow("io_setup", libc::SYS_io_setup, "the older asynchronous reads and writes, which databases use"),
-    allow("io_destroy", libc::SYS_io_destroy, "ends them"),
-    allow("io_submit", libc::SYS_io_submit, "starts them"),
-    allow("io_cancel", libc::SYS_io_cancel, "cancels them"),
-    allow("io_getevents", libc::SYS_io_getevents, "waits for them"),
-    allow("io_pgetevents", IO_PGETEVENTS, "waits for them with a signal mask"),
     allow("cachestat", CACHESTAT, "asks what part of a file is cached"),
     allow("ioprio_get", libc::SYS_ioprio_get, "asks for one's own I/O priority"),
     allow_if(
@@ -212,10 +213,13 @@ const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
 /// The flags with which opening makes a file (`__O_TMPFILE` without the bit that means a directory).
 const CREATING: u32 = libc::O_CREAT as u32 | (libc::O_TMPFILE & !libc::O_DIRECTORY) as u32;
 const IOPRIO_WHO_PROCESS: u32 = 1;
+pub(super) const F_SETLEASE: u32 = 1024;
+pub(super) const F_NOTIFY: u32 = 1026;
+/// Delegations, since Linux 6.19.
+pub(super) const F_SETDELEG: u32 = 1040;
 pub(super) const TIOCSTI: u32 = libc::TIOCSTI as u32;
 pub(super) const TIOCLINUX: u32 = 0x541c;
 pub(super) const TIOCCONS: u32 = 0x541d;
 pub(super) const TIOCSETD: u32 = 0x5423;
-const IO_PGETEVENTS: libc::c_long = 333;
 const CACHESTAT: libc::c_long = 451;
 const FCHMODAT2: libc::c_long = 452;

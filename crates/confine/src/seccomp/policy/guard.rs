@@ -1,11 +1,15 @@
-//! The guard: a second policy, on top, where a directory that others also use is bound into a sandbox.
+//! The guard: a second policy, on top of the first, for every program but PID 1.
 //!
-//! A local socket in such a directory leads out, network namespace or not: whoever listens there is reached, and may
-//! pass descriptors in. Which path a `connect` names lies in memory, where no filter sees it. So PID 1 is asked, and
-//! connects in the caller's place.
+//! It asks PID 1 about calls that a filter can't decide:
+//! - `connect`: a local socket in a directory of the host leads out of the network namespace. The path lies in memory,
+//!   where no filter sees it, so PID 1 connects in the caller's place.
+//! - `inotify_add_watch`: a watch on a file that other processes of the machine use tells what they do. PID 1 opens the
+//!   path and adds the watch in the caller's place, if the file lies in a mount of the sandbox's own.
+//! - seccomp filters: the kernel compiles them into memory that the whole machine shares. PID 1 counts them and lets the
+//!   call through, up to a limit for each sandbox.
 
 use super::network::{AF_UNIX, SOCK_STREAM, SOCKET_TYPE};
-use super::{Rule, allow, allow_if, is_not, masked, refuse};
+use super::{Rule, Verdict, allow, allow_if, is_not, masked, refuse};
 
 /// Everything that no rule names is allowed: by the guard, and decided by the policy below it.
 pub const RULES: &[Rule] = &[
@@ -17,12 +21,35 @@ pub const RULES: &[Rule] = &[
         "local datagrams name their receiver in every message, past any connect",
     ),
     Rule {
-        verdict: super::Verdict::Ask,
+        verdict: Verdict::Ask,
         ..allow("connect", libc::SYS_connect, "PID 1 looks at where it leads")
+    },
+    Rule {
+        verdict: Verdict::Ask,
+        ..allow(
+            "inotify_add_watch",
+            libc::SYS_inotify_add_watch,
+            "PID 1 adds it where only the sandbox's own files are",
+        )
+    },
+    Rule {
+        verdict: Verdict::AskUnless { any_of: &[&[is_not(0, SECCOMP_SET_MODE_FILTER)]] },
+        ..allow("seccomp", libc::SYS_seccomp, FILTERS)
+    },
+    Rule {
+        verdict: Verdict::AskUnless {
+            any_of: &[&[is_not(0, PR_SET_SECCOMP)], &[is_not(1, SECCOMP_MODE_FILTER)]],
+        },
+        ..allow("prctl", libc::SYS_prctl, FILTERS)
     },
     allow_if("socketpair", libc::SYS_socketpair, STREAMS, libc::EPROTONOSUPPORT, "as for socket"),
     refuse("pidfd_getfd", libc::SYS_pidfd_getfd, libc::EPERM, "for PID 1 alone"),
 ];
+
+const FILTERS: &str = "PID 1 counts the filters that programs install";
+pub(crate) const SECCOMP_SET_MODE_FILTER: u32 = libc::SECCOMP_SET_MODE_FILTER;
+pub(crate) const PR_SET_SECCOMP: u32 = libc::PR_SET_SECCOMP as u32;
+pub(crate) const SECCOMP_MODE_FILTER: u32 = libc::SECCOMP_MODE_FILTER;
 
 /// What PID 1 does and nobody else may: the policy allows it, the guard refuses it again.
 pub(super) const ONLY_PID_1: &[Rule] =

@@ -3,7 +3,8 @@
 //!
 //! What a path leads to, no filter sees; that is for Landlock.
 
-use super::files::{TIOCCONS, TIOCLINUX, TIOCSETD, TIOCSTI};
+use super::files::{F_NOTIFY, F_SETDELEG, F_SETLEASE, TIOCCONS, TIOCLINUX, TIOCSETD, TIOCSTI};
+use super::guard::{PR_SET_SECCOMP, SECCOMP_MODE_FILTER, SECCOMP_SET_MODE_FILTER};
 use super::network::{AF_UNIX, SOCK_STREAM, SOCKET_TYPE};
 use super::{Rule, allow_if, is, is_not, masked, refuse};
 
@@ -57,9 +58,31 @@ pub(super) const RULES: &[Rule] = &[
     allow_if(
         "fcntl",
         libc::SYS_fcntl,
-        &[&[is_not(1, F_SETOWN), is_not(1, F_SETOWN_EX), is_not(1, F_SETSIG), is_not(1, F_SETLEASE)]],
+        &[&[
+            is_not(1, F_SETOWN),
+            is_not(1, F_SETOWN_EX),
+            is_not(1, F_SETSIG),
+            is_not(1, F_SETLEASE),
+            is_not(1, F_NOTIFY),
+            is_not(1, F_SETDELEG),
+        ]],
         libc::EPERM,
-        "flags and locks of a descriptor; not whom it signals nor by what, which kills whoever expects none, nor leases, for which others wait",
+        "flags and locks of a descriptor; not the process that it signals nor the signal, which kills a process that \
+         expects none; no leases or delegations, for which other processes wait; no directory notification",
+    ),
+    allow_if(
+        "seccomp",
+        libc::SYS_seccomp,
+        &[&[is_not(0, SECCOMP_SET_MODE_FILTER)]],
+        libc::EINVAL,
+        FILTERS,
+    ),
+    allow_if(
+        "prctl",
+        libc::SYS_prctl,
+        &[&[is_not(0, PR_SET_SECCOMP)], &[is_not(1, SECCOMP_MODE_FILTER)]],
+        libc::EINVAL,
+        FILTERS,
     ),
     allow_if(
         "ioctl",
@@ -120,7 +143,6 @@ const IOPRIO_WHO_PROCESS: u32 = 1;
 const F_SETOWN: u32 = 8;
 const F_SETSIG: u32 = 10;
 const F_SETOWN_EX: u32 = 15;
-const F_SETLEASE: u32 = 1024;
 /// Which family a request belongs to.
 const IOCTL_TYPE: u32 = 0xff00;
 const TERMINALS: u32 = 0x5400;
@@ -130,5 +152,7 @@ const FIGETBSZ: u32 = 2;
 const FS_IOC_FIEMAP: u32 = 0xc020_660b;
 const FS_IOC_GETFLAGS: u32 = 0x8008_6601;
 const FS_IOC_FSGETXATTR: u32 = 0x801c_581f;
+const FILTERS: &str = "no filter of one's own: the machine has one memory for compiled filters, and this backend has no \
+                       process that could count those of one sandbox";
 const ATTRIBUTES: &str = "attributes of any file of the user's; Landlock has no say in them";
 const SHARED: &str = "the host's, shared with every process of the user's";

@@ -23,9 +23,12 @@ fn reference(rules: &[Rule], call: &Call) -> Answer {
         Verdict::Allow => Answer::Allow,
         Verdict::Refuse(errno) => Answer::Errno(errno),
         Verdict::Ask => Answer::Ask,
-        Verdict::AllowIf { any_of, .. } if any_of.iter().any(|group| group.iter().all(holds)) => {
+        Verdict::AllowIf { any_of, .. } | Verdict::AskUnless { any_of }
+            if any_of.iter().any(|group| group.iter().all(holds)) =>
+        {
             Answer::Allow
         }
+        Verdict::AskUnless { .. } => Answer::Ask,
         Verdict::AllowIf { otherwise, .. } => Answer::Errno(otherwise),
     }
 }

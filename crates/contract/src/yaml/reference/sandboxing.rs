@@ -245,6 +245,18 @@ const NATIVE: &[Member] = &[
         meaning: "what may be held in memory file systems, `/tmp` among them",
     },
     Member {
+        name: "ptys_limit",
+        takes: One("a whole number from 1 to 1024"),
+        unsaid: Stands("64"),
+        meaning: "pseudo-terminals",
+    },
+    Member {
+        name: "seccomp_filters_limit",
+        takes: One("a whole number from 0 to 4096"),
+        unsaid: Stands("64"),
+        meaning: "seccomp filters that programs have installed at a time",
+    },
+    Member {
         name: "lifecycle",
         takes: Section(LIFECYCLE),
         unsaid: Members,

@@ -13,10 +13,10 @@ struct Exempt {
 }
 
 /// Every row that native sandboxes are tried for.
-const ROWS: [&str; 35] = [
+const ROWS: [&str; 36] = [
     "FS1", "FS2", "FS3", "FS4", "FS5", "FS6", "FS7", "FS8", "LF1", "LF2", "LF3", "LK1", "LK2", "LK3", "NT1",
     "NT2", "NT4", "NT5", "NT6", "NT7", "PK1", "PK2", "PK3", "PK4", "PK5", "PK7", "RS1", "RS2", "RS3", "RS4",
-    "RS5", "RS6", "twins", "init", "posture",
+    "RS5", "RS6", "RS8", "twins", "init", "posture",
 ];
 
 const EXEMPT: [Exempt; 9] = [

@@ -13,13 +13,14 @@ const TAKEN: &str = "240";
 
 /// Each kind, and whether it takes a control group to be counted. Where there is none, PID 1 counts what belongs to its
 /// processes and what lies in their files in memory.
-const KINDS: [(&str, bool); 6] = [
+const KINDS: [(&str, bool); 7] = [
     ("anonymous", false),
     ("children", false),
     ("files", false),
     ("shared", false),
     ("unnamed", true),
     ("sockets", true),
+    ("tcp", true),
 ];
 
 #[test]
@@ -69,7 +70,7 @@ fn take(scene: &Scene<'_>, kind: &str, memory: &str) -> Ran {
     scene.make(&["exec"], &options, &[PROBE, "consume", kind, TAKEN])
 }
 
-fn has_control_group(scene: &Scene<'_>) -> bool {
+pub(super) fn has_control_group(scene: &Scene<'_>) -> bool {
     if scene.engine.is_some() {
         // Engines do without no group.
         return true;

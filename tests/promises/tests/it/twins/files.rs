@@ -25,7 +25,6 @@ pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
         Case::twin("a file with holes", |script| sparse(script, &folder("sparse"))),
         Case::twin("names that differ in case alone", |script| case_counts(script, &folder("case"))),
         Case::twin("modes that count for nothing", |script| modes(script, &folder("modes"))),
-        Case::twin("asynchronous reads and writes", |script| asynchronous(script, &folder("asynchronous"))),
         Case::twin("what part of a file is cached", |script| {
             let file = script.call("creat", args![folder("cached"), 0o600]);
             script.call("cachestat", args![file, words(args![0, 0]), room(40), 0]);
@@ -229,24 +228,6 @@ fn modes(s: &mut Script, path: &str) {
     s.call("open", args![path, O_CREAT | O_RDWR, 0o644]);
     s.call("openat", args![HERE, path, O_CREAT | O_RDWR, 0o644]);
     s.call("chmod", args![path, 0o1700]);
-}
-
-fn asynchronous(s: &mut Script, path: &str) {
-    let file = s.call("openat", args![HERE, path, O_CREAT | O_RDWR, 0o600]);
-    s.call("pwrite64", args![file, "text", 4, 0]);
-    s.call("dup2", args![file, 100]);
-    let made = s.call("io_setup", args![4, room(8)]);
-    let context = || made.stored_word(1);
-    // struct iocb: data, key, a read from descriptor 100, where to, how much, from where
-    let read = || words(args![0, 0, 100_u64 << 32, room(8), 4, 0, 0, 0]);
-    let ended = || room(32);
-    s.call("io_submit", vec![context(), 1.into(), words(vec![read()])]);
-    s.call("io_getevents", vec![context(), 1.into(), 1.into(), ended(), 0.into()]);
-    s.call("io_submit", vec![context(), 1.into(), words(vec![read()])]);
-    s.call("io_pgetevents", vec![context(), 1.into(), 1.into(), ended(), 0.into(), 0.into()]);
-    // There is nothing left to be canceled.
-    s.call_or("io_cancel", vec![context(), read(), ended()], &[libc::EINVAL]);
-    s.call("io_destroy", vec![context()]);
 }
 
 fn devices(s: &mut Script, mark: &str) {

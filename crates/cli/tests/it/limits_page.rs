@@ -1,0 +1,99 @@
+//! `docs/limits.md` says what the code does.
+
+use belljar_confine::plan;
+use belljar_egress::http1::limits as hatch;
+use belljar_sandbox::limits::{Bytes, Limits};
+use std::collections::BTreeMap;
+
+const PAGE: &str = include_str!("../../../../docs/limits.md");
+
+/// Tables whose second column is a value, by the first cell of their first line.
+const HEADINGS: [&str; 2] = ["| limit | default |", "| limit | value |"];
+
+#[test]
+fn every_limit_of_the_page_is_that_of_the_code() {
+    let shown = values_of(PAGE);
+    let actual: BTreeMap<&str, String> = settable().into_iter().chain(fixed()).chain(of_hatches()).collect();
+    for (name, value) in &actual {
+        assert_eq!(shown.get(name), Some(&value.as_str()), "{name}");
+    }
+    let unknown: Vec<_> = shown.keys().filter(|name| !actual.contains_key(*name)).collect();
+    assert!(unknown.is_empty(), "nothing in the code is compared with {unknown:?}");
+}
+
+#[test]
+fn every_option_and_setting_of_a_limit_is_on_the_page() {
+    let help = std::process::Command::new(crate::BELLJAR).args(["exec", "--help"]).output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let (_, limits) = help.split_once("Limits:").unwrap();
+    let options = limits.split_whitespace().filter(|word| word.starts_with("--"));
+    let options: Vec<&str> = options.take_while(|option| *option != "--require").collect();
+    assert!(options.len() >= 8, "{limits}");
+    for option in options {
+        assert!(PAGE.contains(&format!("`{option} ")), "{option} is missing");
+    }
+}
+
+/// The second cell of each row of those tables, by the first.
+fn values_of(page: &str) -> BTreeMap<&str, &str> {
+    let mut values = BTreeMap::new();
+    let mut is_in_table = false;
+    for line in page.lines() {
+        if HEADINGS.iter().any(|heading| line.starts_with(heading)) {
+            is_in_table = true;
+        } else if !line.starts_with('|') {
+            is_in_table = false;
+        } else if is_in_table && !line.starts_with("| ---") {
+            let mut cells = line.trim_matches('|').split('|').map(str::trim);
+            let (Some(name), Some(value)) = (cells.next(), cells.next()) else { continue };
+            values.insert(name, value);
+        }
+    }
+    values
+}
+
+fn settable() -> Vec<(&'static str, String)> {
+    let limits = Limits::default();
+    let amount = |bytes: Option<u64>| bytes.map_or("none".to_owned(), |bytes| Bytes(bytes).to_string());
+    vec![
+        ("memory", amount(limits.memory_bytes)),
+        ("processor time", limits.millicpus.map_or("none".to_owned(), |millicpus| millicpus.to_string())),
+        ("processes and threads", limits.processes.to_string()),
+        ("open files of one process", limits.open_files.to_string()),
+        ("written to disk", amount(limits.disk_bytes)),
+        ("files in memory (scratch)", amount(Some(limits.scratch_bytes))),
+        ("pseudo-terminals (PTYs)", limits.terminals.to_string()),
+        ("seccomp filters that programs install", limits.filters.to_string()),
+    ]
+}
+
+fn fixed() -> Vec<(&'static str, String)> {
+    let limits = plan::Limits::default();
+    let for_each = (1 << 30) / plan::scratch_inodes(1 << 30);
+    vec![
+        ("locked memory of one process", Bytes(limits.locked_memory_bytes).to_string()),
+        ("core dumps", "1 byte".to_owned()),
+        ("queued signals and POSIX timers", limits.pending_signals.to_string()),
+        ("POSIX message queues", Bytes(limits.message_queue_bytes).to_string()),
+        ("inotify instances", limits.inotify_instances.to_string()),
+        ("inotify watches", limits.inotify_watches.to_string()),
+        ("scratch for each file, directory or link", Bytes(for_each).to_string()),
+    ]
+}
+
+fn of_hatches() -> Vec<(&'static str, String)> {
+    let amount = |bytes: usize| Bytes(bytes as u64).to_string();
+    vec![
+        ("connections at a time", hatch::CONNECTIONS.to_string()),
+        ("head of a request", amount(hatch::REQUEST_HEAD_BYTES)),
+        ("head of a `CONNECT`", amount(hatch::CONNECT_HEAD_BYTES)),
+        ("headers of a request", hatch::REQUEST_HEADERS.to_string()),
+        ("body of a request", amount(hatch::REQUEST_BODY_BYTES)),
+        ("bodies of requests under way together", amount(hatch::REQUEST_BODIES_BYTES)),
+        ("head of a response", amount(hatch::RESPONSE_HEAD_BYTES)),
+        ("headers of a response", hatch::RESPONSE_HEADERS.to_string()),
+        ("body of a response", Bytes(hatch::RESPONSE_BODY_BYTES).to_string()),
+        ("refusals at once", hatch::OWN_ANSWERS.0.to_string()),
+        ("refusals each second after that", hatch::OWN_ANSWERS.1.to_string()),
+    ]
+}

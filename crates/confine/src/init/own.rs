@@ -1,0 +1,81 @@
+//! What belongs to one sandbox alone, by which PID 1 decides what programs may do.
+
+use super::filters::Filters;
+use crate::plan::{Access, Entry, Plan};
+use crate::walls::{About, Fault, devices};
+use rustix::fd::AsFd;
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+use rustix::io::Errno;
+use std::cell::{OnceCell, RefCell};
+
+/// The sandbox's own files and limits.
+pub(super) struct Own {
+    /// The devices on which a socket is the sandbox's own: its memory, and its overlays, behind whose names nothing of the
+    /// host listens.
+    devices: Vec<u64>,
+    /// The mount points of files of the sandbox's own: what can be written, and views through overlays, in which nothing
+    /// shows that other processes of the machine do. Programs can't change what is mounted there.
+    places: Vec<String>,
+    /// The ids of those mounts, once they are asked for.
+    mounts: OnceCell<Vec<u64>>,
+    /// The seccomp filters that programs have installed.
+    pub(super) filters: RefCell<Filters>,
+}
+
+// === impl Own ===
+
+impl Own {
+    /// Reads it from the root that is in place. The root itself may be shared with other sandboxes, but it can't be written.
+    pub(super) fn of_plan(plan: &Plan) -> Result<Self, Fault> {
+        let overlays = plan.root.iter().filter_map(|entry| match entry {
+            Entry::Overlay { inside, .. } => Some(inside.as_str()),
+            _ => None,
+        });
+        // All scratch directories are in one file system.
+        let on_own_devices = [""].into_iter().chain(plan.scratch_places().take(1)).chain(overlays);
+        let watched = plan.root.iter().filter_map(|entry| match entry {
+            Entry::Overlay { inside, .. }
+            | Entry::View { inside, .. }
+            | Entry::Bind { inside, access: Access::ReadWrite, .. } => Some(inside.as_str()),
+            _ => None,
+        });
+        let watched = watched.chain(plan.scratch_places()).chain([devices::SHARED_MEMORY]);
+        Self::of(on_own_devices, watched, plan.limits.filters)
+    }
+
+    /// Reads it from these places.
+    pub(super) fn of<'p>(
+        on_own_devices: impl Iterator<Item = &'p str>,
+        watched: impl Iterator<Item = &'p str>,
+        most_filters: u64,
+    ) -> Result<Self, Fault> {
+        let device = |inside: &str| rustix::fs::stat(format!("/{inside}")).map(|stat| stat.st_dev).about(inside);
+        Ok(Self {
+            devices: on_own_devices.map(device).collect::<Result<_, _>>()?,
+            places: watched.map(str::to_owned).collect(),
+            mounts: OnceCell::new(),
+            filters: RefCell::new(Filters::new(most_filters)),
+        })
+    }
+
+    pub(super) fn has_device(&self, device: u64) -> bool {
+        self.devices.contains(&device)
+    }
+
+    /// Whether an open file lies in a mount of the sandbox's own.
+    pub(super) fn has_mount_of(&self, file: impl AsFd) -> Result<bool, Errno> {
+        let mount = mount_of(file, "")?;
+        let look = |inside: &String| mount_of(CWD, &format!("/{inside}")).ok();
+        Ok(self.mounts.get_or_init(|| self.places.iter().filter_map(look).collect()).contains(&mount))
+    }
+}
+
+/// The id of the mount that a path leads to.
+fn mount_of(directory: impl AsFd, path: &str) -> Result<u64, Errno> {
+    let stat = statx(directory, path, AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?;
+    match stat.stx_mask & StatxFlags::MNT_ID.bits() {
+        // Before Linux 5.8.
+        0 => Err(Errno::NOSYS),
+        _ => Ok(stat.stx_mnt_id),
+    }
+}

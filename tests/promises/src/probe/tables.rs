@@ -1,0 +1,150 @@
+//! Takes entries of tables that the kernel has once for all programs, and keeps them.
+
+use super::kernel::{self, Errno, call_named};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+
+/// Takes up to `most` of a kind, prints how many it got, and keeps them until standard input ends.
+pub(super) fn take(kind: &str, most: &str, folder: &str) -> Result<(), String> {
+    let most: u64 = most.parse().map_err(|_| format!("{most} is no number"))?;
+    let mut children = Vec::new();
+    let took = match kind {
+        "udp" => return udp(most),
+        "filters" => {
+            let (waiting, ending) = std::io::pipe().map_err(|error| error.to_string())?;
+            let took = count(most, |_| filter_in_a_child(&waiting, &mut children));
+            keep(took);
+            drop(ending);
+            children.iter().for_each(|child| drop(kernel::wait_for(*child)));
+            return Ok(());
+        }
+        "contexts" => count(most, |_| io_context()),
+        "terminals" => count(most, |_| terminal()),
+        "instances" => count(most, |_| call_named(libc::SYS_inotify_init1, [0; 6]).map(drop)),
+        "timers" => count(most, |_| timer()),
+        "queues" => count(most, queue),
+        "inodes" => count(most, |number| {
+            let made = File::create(format!("{folder}/{number}"));
+            made.map(drop).map_err(|error| Errno(error.raw_os_error().unwrap_or_default()))
+        }),
+        _ => return Err(format!("don't know {kind}")),
+    };
+    if kind == "queues" {
+        (0..took).for_each(|number| drop(unlink_queue(number)));
+    }
+    keep(took);
+    Ok(())
+}
+
+fn count(most: u64, mut one: impl FnMut(u64) -> Result<(), Errno>) -> u64 {
+    (0..most).take_while(|number| one(*number).is_ok()).count() as u64
+}
+
+fn keep(took: u64) {
+    println!("took {took}");
+    let _ = std::io::stdin().read(&mut [0]);
+}
+
+fn io_context() -> Result<(), Errno> {
+    let mut context = 0_u64;
+    let place = std::ptr::from_mut(&mut context).expose_provenance() as u64;
+    call_named(libc::SYS_io_setup, [1, place, 0, 0, 0, 0]).map(drop)
+}
+
+fn terminal() -> Result<(), Errno> {
+    let path = c"/dev/ptmx".as_ptr().expose_provenance() as u64;
+    let flags = (libc::O_RDWR | libc::O_NOCTTY) as u64;
+    call_named(libc::SYS_openat, [i64::from(libc::AT_FDCWD).cast_unsigned(), path, flags, 0, 0, 0]).map(drop)
+}
+
+fn timer() -> Result<(), Errno> {
+    let mut id = 0_u64;
+    let place = std::ptr::from_mut(&mut id).expose_provenance() as u64;
+    call_named(libc::SYS_timer_create, [libc::CLOCK_MONOTONIC as u64, 0, place, 0, 0, 0]).map(drop)
+}
+
+fn queue_name(number: u64) -> std::ffi::CString {
+    std::ffi::CString::new(format!("belljar-{}-{number}", std::process::id())).unwrap_or_default()
+}
+
+/// A message queue of the usual size, which is charged to its maker whether messages are in it or not.
+fn queue(number: u64) -> Result<(), Errno> {
+    let name = queue_name(number);
+    let pointer = name.as_ptr().expose_provenance() as u64;
+    let flags = (libc::O_CREAT | libc::O_RDWR) as u64;
+    call_named(libc::SYS_mq_open, [pointer, flags, 0o600, 0, 0, 0]).map(drop)
+}
+
+/// It goes when its last descriptor is closed.
+fn unlink_queue(number: u64) -> Result<i64, Errno> {
+    let name = queue_name(number);
+    call_named(libc::SYS_mq_unlink, [name.as_ptr().expose_provenance() as u64, 0, 0, 0, 0, 0])
+}
+
+/// A child with a filter that is as long as one may be. It allows every call, and compiles to as much code as the kernel
+/// makes of any.
+fn filter_in_a_child(waiting: &std::io::PipeReader, children: &mut Vec<i32>) -> Result<(), Errno> {
+    let (mut outcome, mut says) = std::io::pipe().map_err(|_| Errno(libc::EMFILE))?;
+    match kernel::fork()? {
+        None => {
+            let installed = install_filter();
+            let _ = says.write_all(&[u8::from(installed.is_ok())]);
+            drop(says);
+            // Ends with the writing end in the parent, or with the parent.
+            let _ = call_named(libc::SYS_close_range, [waiting.as_raw_fd() as u64 + 1, 1 << 20, 0, 0, 0, 0]);
+            let _ = (&*waiting).read(&mut [0]);
+            kernel::end(0)
+        }
+        Some(child) => {
+            children.push(child);
+            drop(says);
+            let mut said = [0];
+            let _ = outcome.read(&mut said);
+            if said == [1] { Ok(()) } else { Err(Errno(libc::ENOMEM)) }
+        }
+    }
+}
+
+fn install_filter() -> Result<(), Errno> {
+    const LONGEST: usize = 4096;
+    const RETURN_ALLOW: u64 = 0x7fff_0000 << 32 | 0x06;
+    const DIVIDE_BY_X: u64 = 0x3c;
+    let mut program = vec![DIVIDE_BY_X; LONGEST];
+    (program[0], program[LONGEST - 1]) = (RETURN_ALLOW, RETURN_ALLOW);
+    let program = [LONGEST as u64, program.as_ptr().expose_provenance() as u64];
+    let pointer = program.as_ptr().expose_provenance() as u64;
+    call_named(libc::SYS_prctl, [libc::PR_SET_NO_NEW_PRIVS as u64, 1, 0, 0, 0, 0])?;
+    call_named(libc::SYS_seccomp, [libc::SECCOMP_SET_MODE_FILTER.into(), 0, pointer, 0, 0, 0]).map(drop)
+}
+
+/// Fills receive buffers with datagrams, up to so many mebibytes of kernel memory, until nothing more is kept.
+fn udp(most_mebibytes: u64) -> Result<(), String> {
+    const SO_MEMINFO: u64 = 55;
+    const DATAGRAM: [u8; 32_000] = [0; 32_000];
+    let said = |error: std::io::Error| error.to_string();
+    let (mut held, mut bytes) = (Vec::new(), 0);
+    while bytes < most_mebibytes << 20 {
+        let receiver = UdpSocket::bind("127.0.0.1:0").map_err(said)?;
+        let sender = UdpSocket::bind("127.0.0.1:0").map_err(said)?;
+        sender.connect(receiver.local_addr().map_err(said)?).map_err(said)?;
+        for _ in 0..8 {
+            let _ = sender.send(&DATAGRAM);
+        }
+        let (mut numbers, mut length) = ([0_u32; 9], size_of::<[u32; 9]>() as u32);
+        let to = numbers.as_mut_ptr().expose_provenance() as u64;
+        let size = std::ptr::from_mut(&mut length).expose_provenance() as u64;
+        let descriptor = receiver.as_raw_fd() as u64;
+        call_named(libc::SYS_getsockopt, [descriptor, libc::SOL_SOCKET as u64, SO_MEMINFO, to, size, 0])
+            .map_err(|errno| format!("getsockopt: {}", errno.0))?;
+        // The first number is what the receive buffer holds.
+        if numbers[0] == 0 {
+            break;
+        }
+        bytes += u64::from(numbers[0]);
+        held.push(receiver);
+    }
+    keep(bytes >> 20);
+    Ok(())
+}

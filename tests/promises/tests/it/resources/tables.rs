@@ -1,0 +1,228 @@
+//! RS8: tables and memory that the kernel has once for all programs. A sandbox that takes all it can get leaves enough for
+//! another sandbox and for the host, and learns nothing of what they do.
+
+use crate::belljar::belljar;
+use crate::case::{BAD, Case, HERE, Outside, Script, args, numbers, room, words};
+use crate::scene::Scene;
+use crate::tally::{Tally, Verdict};
+use crate::way::{PROBE, Place};
+use belljar_promises::attempt::Argument;
+use belljar_testkit::world::World;
+use libc::{
+    AF_INET, EACCES, EBADF, EFAULT, EINVAL, ENOPROTOOPT, ENOSYS, O_CREAT, O_RDONLY, O_RDWR, SOCK_DGRAM, SOL_SOCKET,
+};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Something that there is a number of in the whole machine, or for one of its users.
+struct Table {
+    name: &'static str,
+    /// The most that one sandbox gets.
+    inside: u64,
+    /// What another sandbox still gets meanwhile, and the host.
+    beside: u64,
+    /// What the control takes, where nothing forbids it: more than a sandbox gets, and little of what there is.
+    control: u64,
+    /// Options of the greedy sandbox and of the other.
+    options: &'static [&'static str],
+    /// Whether it takes a control group.
+    needs_group: bool,
+}
+
+const TABLES: [Table; 8] = [
+    Table { control: 8, beside: 0, ..Table::new("contexts", 0) },
+    Table::new("terminals", 64),
+    Table::new("filters", 64),
+    Table::new("instances", 32),
+    Table { control: 4_200, ..Table::new("timers", 4_096) },
+    Table { beside: 1, control: 4, ..Table::new("queues", 3) },
+    // The root and what is in it count as well.
+    Table { options: &["--scratch", "8m"], control: 2_100, ..Table::new("inodes", 2_048) },
+    Table { options: &["--memory", "128m"], control: 48, needs_group: true, ..Table::new("udp", 32) },
+];
+
+/// More than there is for a sandbox in any table here.
+const EVERYTHING: &str = "20000";
+
+#[test]
+fn a_greedy_sandbox_leaves_enough_for_another_and_for_the_host() {
+    let tally = Tally::new("tables");
+    World::as_everyone(belljar(), |world| {
+        let scene = Scene::lay(world);
+        let has_group = super::memory::has_control_group(&scene);
+        for table in &TABLES {
+            let verdict = match table.needs_group && !has_group {
+                true => Verdict::NotShown("control groups".to_owned()),
+                false => judge(&scene, table),
+            };
+            tally.count("RS8", &format!("RS8 {}", table.name), &format!("{:?}", world.user()), verdict);
+        }
+    });
+    tally.close();
+}
+
+fn judge(scene: &Scene<'_>, table: &Table) -> Verdict {
+    let control = table.outside(scene, table.control);
+    if control.took != table.control {
+        return Verdict::Invalid(format!("{} of {} where nothing forbids it", control.took, table.control));
+    }
+    drop(control);
+    let greedy = table.inside(scene, EVERYTHING);
+    if greedy.took > table.inside {
+        return Verdict::Escaped(format!("it took {} of {}", greedy.took, table.inside));
+    }
+    if table.beside > 0 && greedy.took < table.beside {
+        return Verdict::Blocked(format!("it got no more than {}", greedy.took));
+    }
+    let other = table.inside(scene, &table.beside.to_string());
+    let host = table.outside(scene, table.beside.max(1));
+    match (other.took == table.beside, host.took == table.beside.max(1)) {
+        (true, true) => Verdict::Held,
+        (is_other, is_host) => Verdict::Escaped(format!(
+            "beside one that took {} there is enough for another: {is_other}, for the host: {is_host}",
+            greedy.took
+        )),
+    }
+}
+
+/// A probe that holds what it took. It gives it back when this is dropped.
+struct Taker {
+    child: Child,
+    took: u64,
+}
+
+// === impl Table ===
+
+impl Table {
+    const fn new(name: &'static str, inside: u64) -> Self {
+        Self { name, inside, beside: 2, control: inside + 1, options: &[], needs_group: false }
+    }
+
+    fn inside(&self, scene: &Scene<'_>, most: &str) -> Taker {
+        let lent = format!("{}:/lent", scene.path("lent"));
+        let options = [&["--ro", &lent], self.options].concat();
+        Taker::start(scene.making(&["exec"], &options, &[PROBE, "take", self.name, most, "/tmp"]))
+    }
+
+    fn outside(&self, scene: &Scene<'_>, most: u64) -> Taker {
+        let probe = scene.path("lent/belljar-probe");
+        let folder = scene.path("outside/tmp");
+        let taker = scene.world.command_of(Path::new(&probe), &["take", self.name, &most.to_string(), &folder]);
+        Taker::start(taker)
+    }
+}
+
+// === impl Taker ===
+
+impl Taker {
+    fn start(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let took = line.trim().strip_prefix("took ").and_then(|took| took.parse().ok());
+        Self { child, took: took.unwrap_or_else(|| panic!("it says {line:?}")) }
+    }
+}
+
+impl Drop for Taker {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn cases(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+    let mut cases = asynchronous();
+    cases.extend(notifications(scene, place));
+    cases.extend(socket_filters());
+    cases
+}
+
+/// Contexts for asynchronous reads and writes.
+fn asynchronous() -> Vec<Case> {
+    let calls: [(&str, Vec<Argument>, &'static [i32]); 6] = [
+        ("io_setup", args![1, room(8)], &[]),
+        ("io_destroy", args![BAD], &[EINVAL]),
+        ("io_submit", args![BAD, 1, words(args![0])], &[EINVAL]),
+        ("io_cancel", args![BAD, room(64), room(32)], &[EINVAL]),
+        ("io_getevents", args![BAD, 0, 1, room(32), 0], &[EINVAL]),
+        ("io_pgetevents", args![BAD, 0, 1, room(32), 0, 0], &[EINVAL]),
+    ];
+    let cases = calls.into_iter().map(|(name, arguments, reaches)| {
+        Case::sentinel("RS8", name, arguments, reaches).fails(&[ENOSYS])
+    });
+    cases.collect()
+}
+
+/// What tells of the accesses of other processes, or makes them wait.
+fn notifications(scene: &Scene<'_>, place: &Place) -> Vec<Case> {
+    const F_NOTIFY: i32 = 1026;
+    const DN_ACCESS: i32 = 1;
+    let watch = |what: &str, path: &str, mask: u32| {
+        let mut script = Script::one("inotify_init1", args![0]);
+        let instance = script.first();
+        script.prepared();
+        script.call("inotify_add_watch", args![instance, path, mask]);
+        Case::denied("RS8", format!("a watch on {what}"), script).fails(&[EACCES])
+    };
+    let control = |what: &str, command: i32, argument: i32| {
+        let path = place.path(&format!("/tmp/{}-held", scene.mark));
+        let mut script = Script::one("openat", args![HERE, &path, O_CREAT | O_RDWR, 0o600]);
+        let made = script.first();
+        script.call("close", args![made]);
+        let file = script.call("openat", args![HERE, path, O_RDONLY, 0]);
+        script.prepared();
+        script.call("fcntl", args![file, command, argument]);
+        Case::denied("RS8", what, script).fails(&[EINVAL])
+    };
+    let mut folder = Script::one("openat", args![HERE, place.path("/tmp"), O_RDONLY | libc::O_DIRECTORY, 0]);
+    let opened = folder.first();
+    folder.prepared();
+    folder.call("fcntl", args![opened, F_NOTIFY, DN_ACCESS]);
+    let mut linked = Script::default();
+    let link = place.path(&format!("/tmp/{}-to-usr", scene.mark));
+    linked.call("symlink", args!["/usr/bin", &link]);
+    let instance = linked.call("inotify_init1", args![0]);
+    linked.prepared();
+    linked.call("inotify_add_watch", args![instance, &link, libc::IN_OPEN]);
+    vec![
+        watch("the host's programs", "/usr/bin", libc::IN_OPEN),
+        watch("one of the host's programs", "/usr/bin/env", libc::IN_OPEN | libc::IN_ACCESS),
+        watch("a device of the host's", "/dev/null", libc::IN_OPEN),
+        watch("the host's programs, by a path of the caller's own", "/proc/self/root/usr/bin", libc::IN_OPEN),
+        watch("a link to the host's programs", "/usr/bin", libc::IN_OPEN | libc::IN_ONLYDIR),
+        Case::denied("RS8", "a watch on the host's programs, by a link", linked).fails(&[EACCES]),
+        control("a lease, for which the host's open waits", libc::F_SETLEASE, libc::F_RDLCK),
+        Case::denied("RS8", "notification of what others do in a directory", folder)
+            .fails(&[EINVAL])
+            .needs("directory notification"),
+    ]
+}
+
+/// Filters of sockets are compiled, like those of system calls.
+fn socket_filters() -> Vec<Case> {
+    // struct sock_filter: return everything
+    let whole = || {
+        let program = Argument::Bytes(vec![6, 0, 0, 0, 0xff, 0xff, 0, 0]);
+        words(vec![1.into(), program])
+    };
+    let one = |what: &str, option: i32, value: Argument, reaches: &'static [i32]| {
+        let mut script = Script::one("socket", args![AF_INET, SOCK_DGRAM, 0]);
+        let socket = script.first();
+        script.prepared();
+        script.call("setsockopt", args![socket, SOL_SOCKET, option, value, 16]);
+        Case::denied("RS8", what, script).fails(&[ENOPROTOOPT]).outside(Outside::Reaches(reaches))
+    };
+    vec![
+        one("a filter on a socket", libc::SO_ATTACH_FILTER, whole(), &[]),
+        one("a filter that spreads datagrams", libc::SO_ATTACH_REUSEPORT_CBPF, whole(), &[EINVAL]),
+        one("a loaded filter on a socket", libc::SO_ATTACH_BPF, numbers(&[u32::MAX]), &[EINVAL, EBADF, EFAULT]),
+        one(
+            "a loaded filter that spreads datagrams",
+            libc::SO_ATTACH_REUSEPORT_EBPF,
+            numbers(&[u32::MAX]),
+            &[EINVAL, EBADF, EFAULT],
+        ),
+    ]
+}
